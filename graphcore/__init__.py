@@ -1,5 +1,7 @@
 """Graphloupe's core: dataflow graphs that are built, inferred, differentiated and run. `import graphcore as gc`."""
 
+from typing import TYPE_CHECKING
+
 import graphcore.opset  # the op blocks register themselves
 from graphcore import errors
 from graphcore.api import *
@@ -121,3 +123,6 @@ from graphcore.runtime import (
 )
 from graphcore.shapes import Shape
 from graphcore.text import parse_function, parse_nodes, parse_op_signature
+
+if not TYPE_CHECKING:  # or type checkers would assume that every name exists
+    from graphcore.api.ops import raise_missing as __getattr__

@@ -61,8 +61,7 @@ class Func(msgspec.Struct, frozen=True):
 class TensorValue:
     """A constant tensor: an immutable array with its dtype.
 
-    Equal if dtype, shape and contents (bit for bit, so that NaN equals itself) are. One that comes from a file is decoded when its
-    array is first asked for.
+    Equal if dtype, shape and contents (bit for bit, so that NaN equals itself) are. A value from a file is decoded on the first access to its array.
     """
 
     __slots__ = ("_array", "_hash", "dtype", "encoded")
@@ -79,7 +78,7 @@ class TensorValue:
 
     @classmethod
     def from_encoded(cls, encoded: EncodedTensor) -> TensorValue:
-        """A constant as a file holds it; it is checked and decoded only when its array is asked for."""
+        """A constant in its encoding in a file. It is checked and decoded on the first access to its array."""
         made = cls.__new__(cls)
         made.dtype = encoded.dtype
         made.encoded = encoded

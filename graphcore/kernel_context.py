@@ -135,7 +135,7 @@ class ResourceManager:
 
     Attributes:
         shared: resources other than variables that are shared by name.
-        redeclared: True after a variable was declared anew; kernels made before may hold the former one.
+        redeclared: True after a variable was declared again; earlier kernels may hold its former object.
     """
 
     def __init__(self) -> None:

@@ -39,7 +39,7 @@ class SharedResources:
     ) -> SharedResource:
         """Find or make a resource.
 
-        A resource that its owner now declares differently is ended and made anew; other nodes get it unchanged.
+        A resource that its owner declares differently now is ended and replaced; other nodes get it unchanged.
 
         Args:
             container: the namespace.

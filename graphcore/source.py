@@ -24,7 +24,7 @@ class CellRun(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
 
 
-class DerivedAnew(CellRun, frozen=True, kw_only=True):
+class RederivedRun(CellRun, frozen=True, kw_only=True):
     """A run that derives nodes again; they keep the `location` of the call they are derived from."""
 
     location: SourceLocation
@@ -94,7 +94,7 @@ def caller_location(skip: int = 1) -> SourceLocation:
         skip: the number of frames around this one that are known to be inside the package.
     """
     run = current_run.get()
-    if run.__class__ is DerivedAnew:
+    if run.__class__ is RederivedRun:
         return run.location
     frame = sys._getframe(skip)
     internal = _internal

@@ -1,7 +1,7 @@
 """Traits: the facts about ops that passes, the runtime, inference and views rely on.
 
 A block declares a trait as an attribute; what it does not declare comes from its base classes, then from its kernel and its shape function,
-and last from the defaults here. Code outside `opset` asks for a trait where it would otherwise list op names.
+and last from the defaults here. Code outside `opset` reads traits instead of listing op names.
 """
 
 from __future__ import annotations
@@ -32,14 +32,21 @@ class FailsOn(msgspec.Struct, frozen=True, kw_only=True):
         values: names of the input arguments whose values can be wrong. The shape function checks them where they are constant.
         integers: True if integers can be wrong values of the other inputs (a division by zero).
         empty: True if arrays without elements can be wrong.
+        vectors: True if the shape function checks no values for vectors and scalars.
     """
 
     values: tuple[str, ...] = ()
     integers: bool = False
     empty: bool = False
+    vectors: bool = False
 
     def __str__(self) -> str:
-        parts = [f"the value of {name}" for name in self.values] + ["integers"] * self.integers + ["empty arrays"] * self.empty
+        parts = (
+            [f"the value of {name}" for name in self.values]
+            + ["integers"] * self.integers
+            + ["empty arrays"] * self.empty
+            + ["vectors"] * self.vectors
+        )
         return ", ".join(parts)
 
 
@@ -61,6 +68,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
         numbers_from_shapes: gives the outputs as ints or lists of ints, as far as the input shapes tell them; None if the op reads values.
         needs_only_shapes: True if the outputs follow from the shapes and types of the inputs, whatever their elements.
         neutral: the second input with which the op gives its first input as it is; "own shape" also holds for ops without a second input.
+        reuses_input: True if a plan may write the result into the memory of an input that nothing else needs.
         writes_input: True if a run may change the variable that is the first input.
         reads_variable: what the output is of the variable whose handle is the first input: the "whole" value, or "rows" of it.
         takes_value: True if the second input may become the value of a variable without a copy.
@@ -78,6 +86,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     numbers_from_shapes: Callable[[Sequence[Shape]], list[Any] | None] | None = None
     needs_only_shapes: bool = False
     neutral: Neutral = ""
+    reuses_input: bool = False
     writes_input: bool = False
     reads_variable: Literal["", "whole", "rows"] = ""
     takes_value: bool = False
@@ -94,7 +103,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
         return self.neutral == "in order" and second.tolist() == [*range(second.size)]
 
     @property
-    def gives_view(self) -> bool:
+    def returns_view(self) -> bool:
         """True if the first output may share its memory with the first input."""
         return self.memory in _VIEWS
 
@@ -118,7 +127,7 @@ def traits_of(block: Any, parts: Sequence[Any]) -> Traits:
 
     Args:
         block: the class that stands for an op.
-        parts: its shape function and kernel; the later ones say more.
+        parts: its shape function and kernel; later ones take precedence.
     """
     found: dict[str, Any] = {}
     for part in parts:

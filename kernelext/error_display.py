@@ -91,7 +91,7 @@ def error_lines(error: GraphError, trace: TracebackType | None) -> list[str]:
     calls = user_lines(trace)
     if error.source is not None and not any(_same_place(error.source, call) for call in calls):
         lines += _place("made in", error.source)
-    lines += _way(calls)
+    lines += _call_path(calls)
     for chain in error.chains:
         lines.append(f"{_DIM}{'where':>8}{_PLAIN}  {_BOLD}{chain.statement}{_PLAIN}")
         lines += [f"{'':>8}  {line}" for line in chain.lines()]
@@ -104,7 +104,7 @@ def interrupt_lines(error: BaseException, trace: TracebackType | None) -> list[s
     """The notes of an interruption and the lines of user code that led there, as lines for a terminal."""
     head, *rest = "\n".join(getattr(error, "__notes__", ())).splitlines() or [""]
     lines = [f"{_BOLD}{type(error).__name__}{_PLAIN}" + (f": {head}" if head else "")]
-    return [*lines, *(f"{'':>8}  {line.strip()}" for line in rest), *_way(user_lines(trace)), _MORE]
+    return [*lines, *(f"{'':>8}  {line.strip()}" for line in rest), *_call_path(user_lines(trace)), _MORE]
 
 
 def goes_through_graphcore(trace: TracebackType | None) -> bool:
@@ -125,7 +125,7 @@ def _is_users(file: str) -> bool:
     return "site-packages" not in file and not file.startswith(_NOT_USERS)
 
 
-def _way(calls: list[SourceLocation]) -> list[str]:
+def _call_path(calls: list[SourceLocation]) -> list[str]:
     places = [_place("here" if index == len(calls) - 1 else "called in", call) for index, call in enumerate(calls)]
     return [line for place in places for line in place]
 

@@ -73,9 +73,9 @@ class Extension:
 
     def _graph_magic(self) -> Any:
         def graph(line: str) -> None:
-            asked = parse_graph_line(line)
+            options = parse_graph_line(line)
             try:
-                self.views.open(asked)
+                self.views.open(options)
             except UsageError:
                 raise
             except Exception as error:  # noqa: BLE001 - the rest of the cell has nothing to do with the view

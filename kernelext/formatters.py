@@ -71,7 +71,7 @@ class Formatters:
 
 
 def _printing(text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:
-    def show(value: Any, printer: Any, cycle: bool) -> None:  # noqa: ARG001 - IPython says when it goes in circles; this text cannot
+    def show(value: Any, printer: Any, cycle: bool) -> None:  # noqa: ARG001 - IPython passes True for circular references
         for number, line in enumerate(text(value).splitlines()):
             if number:
                 printer.break_()

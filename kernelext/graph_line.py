@@ -49,14 +49,14 @@ def parse_graph_line(line: str) -> GraphLine:
     Raises:
         UsageError: an unknown word, a missing or unknown value, or a repeated option.
     """
-    said: dict[str, str] = {}
+    values: dict[str, str] = {}
     words = iter(_split(line))
     for word in words:
         key, value = _read_word(word, words)
-        if key in said:
-            raise UsageError(f"%graph: '{said[key]}' and '{value}' cannot both be meant.")
-        said[key] = value
-    return msgspec.convert(said, GraphLine)
+        if key in values:
+            raise UsageError(f"%graph: '{values[key]}' and '{value}' cannot both be meant.")
+        values[key] = value
+    return msgspec.convert(values, GraphLine)
 
 
 def _split(line: str) -> list[str]:
@@ -93,6 +93,6 @@ def next_words(before: str, variables: dict[str, Any]) -> list[str]:
     if words and words[-1] in OPTIONS:
         return list(OPTIONS[words[-1]])
     graphs = [name for name, value in variables.items() if not name.startswith("_") and can_be_shown(value)]
-    said = set(words)
-    places = [] if said & set(PLACES) else PLACES
-    return [*places, *(option for option in OPTIONS if option not in said), *sorted(graphs)]
+    typed = set(words)
+    places = [] if typed & set(PLACES) else PLACES
+    return [*places, *(option for option in OPTIONS if option not in typed), *sorted(graphs)]

@@ -25,26 +25,26 @@ class Remarks:
     def __init__(self, graphs: Callable[[], Iterable[Graph]]) -> None:
         self._graphs = graphs
         self._marked: dict[Graph, set[Node]] = {}
-        self._made = 0
-        self._kept: dict[Session, set[str]] = {}
+        self._nodes_before = 0
+        self._kept_values: dict[Session, set[str]] = {}
 
     def begin(self) -> None:
         """Record the state at the beginning of a cell."""
         graphs = list(self._graphs())
         self._marked = {graph: set(_marked(graph)) for graph in graphs}
-        self._made = sum(graph.num_node_ids for graph in graphs)
-        self._kept = {session: set(session.variables_with_other_initial_values()) for session in live_sessions()}
+        self._nodes_before = sum(graph.num_node_ids for graph in graphs)
+        self._kept_values = {session: set(session.variables_with_other_initial_values()) for session in live_sessions()}
         gradient_calls.clear()
 
     def end(self) -> None:
         """Print the remarks of the cell to the error stream."""
         broken = [node for graph, before in self._marked.items() for node in _marked(graph) if node not in before]
         broken = [node for node in broken if not node.graph.cells.is_partial(node)]  # its cell has just reported the reason
-        made = sum(graph.num_node_ids for graph in self._marked) - self._made
+        made = sum(graph.num_node_ids for graph in self._marked) - self._nodes_before
         lines = [_broken(broken)] if broken else []
         lines += [_built_again(line, count, made) for line, count in gradient_calls.most_common(1) if count > MOST_GRADIENTS]
-        lines += [line for session, before in self._kept.items() for line in _kept(session, before)]
-        self._marked, self._kept = {}, {}
+        lines += [line for session, before in self._kept_values.items() for line in _kept_values_remark(session, before)]
+        self._marked, self._kept_values = {}, {}
         gradient_calls.clear()
         if lines:
             sys.stderr.write("".join([f"{line}\n" for line in lines]))
@@ -57,20 +57,20 @@ def _marked(graph: Graph) -> list[Node]:
 def _broken(nodes: list[Node]) -> str:
     """The nodes that are broken by themselves, and the number of those that depend on them."""
     own = [node for node in nodes if node.error is not None and not node.error.is_mark]
-    told = own or nodes
-    first = min(told, key=lambda node: node.rank)
+    reported = own or nodes
+    first = min(reported, key=lambda node: node.rank)
     assert first.error is not None, "these are the nodes that are marked"
     where = "" if first.source is None else f" ({first.source.where})"
     why = first.error.message.partition("\n")[0]
     why = why if len(why) <= _MOST_CHARACTERS else f"{why[: _MOST_CHARACTERS - 3]}..."
-    rest = len(nodes) - len(told)
+    rest = len(nodes) - len(reported)
     others = f" {rest} derived {'node' if rest == 1 else 'nodes'} could not follow." if rest else ""
-    if len(told) == 1:
+    if len(reported) == 1:
         return f"1 node does not fit any more: '{first.name}'{where}: {why}{others}"
-    return f"{len(told)} nodes do not fit any more. The first is '{first.name}'{where}: {why}{others}"
+    return f"{len(reported)} nodes do not fit any more. The first is '{first.name}'{where}: {why}{others}"
 
 
-def _kept(session: Session, before: set[str]) -> list[str]:
+def _kept_values_remark(session: Session, before: set[str]) -> list[str]:
     """The remark on variables with values kept by a session, except those kept `before`."""
     names = [name for name in session.variables_with_other_initial_values() if name not in before]
     if not names:

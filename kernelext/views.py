@@ -48,7 +48,7 @@ class OpenView:
         self.find = find
         self.title = f"Graph {name}".strip()
         self.view = GraphView(graph, title=name or "graph")
-        self.view.on_msg(self._heard)
+        self.view.on_msg(self._on_message)
         self.panel: Any = None
         self.tabs_beside: list[Any] = []
         self.place_in_cell: DisplayHandle | None = None
@@ -57,7 +57,7 @@ class OpenView:
         self.on_pages = 0
         self.docked_at = 0.0
 
-    def _heard(self, _view: object, content: object, _buffers: object) -> None:
+    def _on_message(self, _view: object, content: object, _buffers: object) -> None:
         """Handle a page's report that it shows the view, or no longer does."""
         kind = content.get("type") if isinstance(content, dict) else None
         if kind == "closed":
@@ -142,7 +142,7 @@ class Views:
         find = self._finder(line.name)
         graph = find()
         if graph is None:
-            raise UsageError(f"%graph: '{line.name}' is no graph and belongs to none{hint(line.name)}. {self._known()}")
+            raise UsageError(f"%graph: '{line.name}' is no graph and belongs to none{hint(line.name)}. {self._graph_names()}")
         opened = self._open.get(line.name)
         if opened is None:
             opened = self._open[line.name] = OpenView(line.name, find, graph)
@@ -204,12 +204,12 @@ class Views:
             shown.append(view)
             if front_end(self._shell) != "none":
                 if view is not function:
-                    self._keep(view)
+                    self._record_view(view)
                 _display_live(view)
             display(still, raw=True)
         return bool(shown)
 
-    def _keep(self, view: FunctionView) -> None:
+    def _record_view(self, view: FunctionView) -> None:
         """Record a view made by the running cell; those of its last run left the page and are closed."""
         cell, run = requested_cell(self._shell), self._shell.execution_count
         last, views = self._functions.get(cell, (run, []))
@@ -219,12 +219,12 @@ class Views:
         self._functions[cell] = (run, [*views, view])
 
     def _show(self, opened: OpenView, place: Place) -> None:
-        here = front_end(self._shell)
-        if place == "side" or (place == "auto" and here == "lab" and not self._no_side):
+        front = front_end(self._shell)
+        if place == "side" or (place == "auto" and front == "lab" and not self._no_side):
             # A separate panel for each would halve the notebook's width every time.
             opened.dock(next((other for other in reversed(self._open.values()) if other is not opened and other.has_panel), None))
             call_later(ANSWER_SECONDS, lambda: self._look_after(opened))
-        elif place == "inline" or here != "none":
+        elif place == "inline" or front != "none":
             display(opened.view)
 
     def _look_after(self, opened: OpenView) -> None:
@@ -257,7 +257,7 @@ class Views:
             return get_default_graph
         return lambda: graph_of(self._shell.user_ns.get(name))
 
-    def _known(self) -> str:
+    def _graph_names(self) -> str:
         names = [name for name, value in self._shell.user_ns.items() if not name.startswith("_") and graph_of(value) is not None]
         return f"These are: {', '.join(sorted(names))}." if names else "There is no such variable yet."
 

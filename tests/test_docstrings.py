@@ -18,8 +18,8 @@ LONGEST_SENTENCE = 99
 QUESTION_WORD = re.compile(r"(What|Who|Whose|Whom|Whoever|Whether|That|Where|Which|How|Why)\b")
 RIDDLE = re.compile(r"\b(who|whom|whoever|anybody|asks whether)\b|\bwhat is to be\b|\bwhat there is to\b", re.IGNORECASE)
 SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
-# `/** ... */` and `//` at the head of a TypeScript file.
-FILE_HEAD = re.compile(r"\s*(?:/\*\*?(?P<block>.*?)\*/|(?P<lines>(?://[^\n]*\n)+))", re.DOTALL)
+# `/** ... */` and runs of lines with `//` in TypeScript.
+SCRIPT_COMMENT = re.compile(r"(?m)^[ \t]*(?:/\*\*?(?P<block>(?s:.*?))\*/|(?P<lines>(?://[^\n]*\n[ \t]*)+))")
 CODE = re.compile(r"`[^`]*`")
 
 
@@ -86,10 +86,12 @@ def test_first_sentences_are_short(path: Path) -> None:
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "widgets" / "js" / "src").rglob("*.ts")), ids=lambda path: str(path.relative_to(ROOT / "widgets" / "js"))
 )
-def test_comments_at_the_head_of_typescript_files_are_plain_statements(path: Path) -> None:
-    head = FILE_HEAD.match(path.read_text(encoding="utf-8"))
-    if head is None:  # a generated or declared module
-        return
-    text = re.sub(r"(?m)^\s*(?:\*|//) ?", "", head["block"] or head["lines"]).strip()
-    assert not list(faults(text))
-    assert len(first_sentence(text)) <= LONGEST_SENTENCE, first_sentence(text)
+def test_comments_of_typescript_files_are_plain_statements(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    texts = [
+        re.sub(r"(?m)^\s*(?:\*|//) ?", "", comment["block"] or comment["lines"]).strip() for comment in SCRIPT_COMMENT.finditer(source)
+    ]
+    wrong = [fault for text in texts for fault in faults(text)]
+    assert not wrong, "\n".join(wrong)
+    if SCRIPT_COMMENT.match(source):  # not a generated or declared module
+        assert len(first_sentence(texts[0])) <= LONGEST_SENTENCE, first_sentence(texts[0])

@@ -1,6 +1,6 @@
 """The messages between a view in the browser and its kernel (or the data inside a standalone page).
 
-Every message is one of these structs, told apart by its `type` field; the TypeScript side is generated from here.
+Every message is one of these structs, identified by its `type` field; the TypeScript side is generated from here.
 """
 
 from __future__ import annotations
@@ -118,6 +118,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     node_def: str = ""
     summary: str = ""
     doc: str = ""
+    traits: str = ""
     signature: str = ""
     device: str = ""
     attrs: list[tuple[str, str]] = []
@@ -225,7 +226,7 @@ class ExportMessage(Message, frozen=True, kw_only=True, tag="export"):
 class EngineMessage(Message, frozen=True, kw_only=True, tag="engine"):
     """A gzipped script follows as this message's one binary buffer: `widgets/static/<engine>.js.gz`.
 
-    "core" is the viewer itself: the widget's own module only asks for it, so that a saved notebook stays small.
+    "core" is the viewer itself: the widget's own module only requests it, so that saved notebooks stay small.
     """
 
     engine: Engine

@@ -39,7 +39,7 @@ class Port:
 
     Args:
         graph: the graph.
-        tell: a callback for each message.
+        send: a callback for each message.
         title: the title of the picture.
         state: the initial folding, lens and renderer.
         revisions: numbers for the scenes, shared by ports that one viewer shows in turn.
@@ -53,7 +53,7 @@ class Port:
     def __init__(
         self,
         graph: Graph,
-        tell: Callable[[PictureMessage], None],
+        send: Callable[[PictureMessage], None],
         *,
         title: str = "graph",
         state: SceneState | None = None,
@@ -63,7 +63,7 @@ class Port:
         self.title = title
         self.drawn: messages.DrawnReport | None = None
         self.lock = threading.RLock()
-        self._tell = tell
+        self._send = send
         self._graph = graph
         self._revision = 0
         self._revisions = revisions or count(1)
@@ -166,7 +166,7 @@ class Port:
         match request:
             case messages.ReadyRequest():
                 last = self._last or self._compose()
-                self._tell(msgspec.structs.replace(last, sent_at=0.0, focus="", lens=self.state.lens, look=self._due_look()))
+                self._send(msgspec.structs.replace(last, sent_at=0.0, focus="", lens=self.state.lens, look=self._due_look()))
             case messages.ExpandRequest(id=box_id):
                 self.state.expand(box_id)
                 self._send_scene()
@@ -179,9 +179,9 @@ class Port:
                 self._reveal(name)
             case messages.SearchRequest(query=query, limit=limit):
                 inner = visible_boxes(self._graph, self.state).inner_nodes()
-                self._tell(find(self._graph, query, limit=limit, inner=inner))
+                self._send(find(self._graph, query, limit=limit, inner=inner))
             case messages.ExportRequest(format=kind):
-                self._tell(exported(self.scene, kind))
+                self._send(exported(self.scene, kind))
             case messages.RendererRequest(renderer=renderer):
                 self.state.renderer = renderer
                 self._send_scene()
@@ -200,13 +200,13 @@ class Port:
     def _inspect(self, box_id: str) -> None:
         inspection = inspect(self._graph, self.state, box_id)
         if inspection is None:
-            self._tell(FailureMessage(request="inspect", text=f"'{box_id}' is no longer in the graph"))
+            self._send(FailureMessage(request="inspect", text=f"'{box_id}' is no longer in the graph"))
             return
-        self._tell(messages.InspectionMessage(inspection=inspection))
+        self._send(messages.InspectionMessage(inspection=inspection))
 
     def _reveal(self, name: str) -> None:
         if not self.state.reveal(scope_tree(self._graph, self.state), name):
-            self._tell(FailureMessage(request="reveal", text=f"'{name}' is no longer in the graph"))
+            self._send(FailureMessage(request="reveal", text=f"'{name}' is no longer in the graph"))
             return
         self._send_scene(focus=name)
 
@@ -235,12 +235,12 @@ class Port:
             with self.lock:
                 self._waiting = None
                 self._send_scene()
-        except Exception as error:  # noqa: BLE001 - nobody up there could do anything about it
+        except Exception as error:  # noqa: BLE001 - no caller could handle it
             failed("refresh", error)
 
     def _send_scene(self, focus: str = "") -> None:
         self._next_send = time.monotonic() + MIN_SECONDS_BETWEEN
-        self._tell(self._compose(focus))
+        self._send(self._compose(focus))
 
     def _compose(self, focus: str = "") -> SceneMessage:
         self._revision = next(self._revisions)

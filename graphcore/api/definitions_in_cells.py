@@ -42,7 +42,7 @@ def enter_definition(name: str) -> Place | None:
 
     Outside of cells nothing is redefined.
     """
-    global _counted_run  # noqa: PLW0603 - counting begins anew with each run of a cell
+    global _counted_run  # noqa: PLW0603 - the count restarts with each run of a cell
     run = current_run.get()
     if type(run) is not CellRun:
         return None

@@ -6,8 +6,8 @@ from typing import Any
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Node, Tensor, get_default_graph
-from graphcore.graph.model.origins import ShapeExplanation
 from graphcore.graph.provenance.explain_shape import explain_tensor
+from graphcore.graph.provenance.origins import ShapeExplanation
 
 
 def explain_shape(tensor: Any) -> ShapeExplanation:

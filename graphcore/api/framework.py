@@ -151,9 +151,9 @@ def _filled(value: int, shape: Sequence[int], dtype: DType, name: str) -> Tensor
 
 
 def convert_to_tensor(value: object, dtype: object = None, name: str | None = None) -> Tensor:
-    """Convert `value` to a tensor of the default graph; other values than tensors become constants."""
+    """Convert `value` to a tensor of the default graph; a value that is no tensor becomes a constant."""
     wanted = None if dtype is None else as_dtype(dtype)
-    tensor = _convert_to_tensor(get_default_graph(), value, wanted, name or "value")
+    tensor = _convert_to_tensor(get_default_graph(), value, wanted, name or "value", name)
     if wanted is not None and tensor.dtype.base is not wanted.base:
         raise InvalidArgumentError(f"Required a {wanted.name} tensor, got '{tensor.name}' of {tensor.dtype.name}", node=tensor.node.name)
     return tensor

@@ -19,7 +19,7 @@ from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumen
 from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, as_constant_array, as_held_tensor, convert_to_tensor, get_default_graph
 from graphcore.graph.following.redefining import redefine_function
-from graphcore.graph.model.atomic_change import refuse_finalized
+from graphcore.graph.model.default_stack import outermost
 from graphcore.passes.functions.defining import note_sources
 from graphcore.passes.functions.graph_to_function import graph_to_function_def, normalized_name
 from graphcore.runtime import Session, get_default_session
@@ -81,7 +81,7 @@ class Instantiation:
         return (
             self._owner.current() is self._owner
             and library.find(self.fdef.name) is self.fdef
-            and all(map(_is_there, self.captured))
+            and all(map(_is_in_graph, self.captured))
             and [_kind(tensor) for tensor in self.captured] == self._captured_as
             and all(other.is_current(library) for other in self._used)
         )
@@ -190,15 +190,15 @@ class Function:
         return labels, values
 
     def _instantiate(self, graph: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
-        outermost = _outermost(graph)
-        with outermost.lock:  # concurrent calls share one result, and a rollback of the library affects no other thread
-            return self._instantiated(graph, outermost, labels, types)
+        root = outermost(graph)
+        with root.lock:  # concurrent calls share one result, and a rollback of the library affects no other thread
+            return self._instantiated(graph, root, labels, types)
 
-    def _instantiated(self, graph: Graph, outermost: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
+    def _instantiated(self, graph: Graph, root: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
         known = self.known(graph, types)
         if known is not None:
             return self._note_use(known)
-        refuse_finalized(outermost)
+        root.editor.refuse_finalized()
         before = graph.library.state()
         try:
             made = self._trace(graph, labels, types)
@@ -207,10 +207,10 @@ class Function:
             graph.library.restore(before)
             raise
         # An instantiation that uses values of the function being traced serves that function alone.
-        place = outermost if all(tensor.graph is outermost for tensor in made.captured) else graph
+        place = root if all(tensor.graph is root for tensor in made.captured) else graph
         self._traced.setdefault(place, {})[types] = made
-        self._graphs.add(outermost)
-        _keep(graph.library, made, before[1].get(made.fdef.name))
+        self._graphs.add(root)
+        _record_instantiation(graph.library, made, before[1].get(made.fdef.name))
         return self._note_use(made)
 
     def traced_for(self, graph: Graph, types: tuple[DType, ...]) -> Instantiation:
@@ -232,7 +232,7 @@ class Function:
 
     def known(self, graph: Graph, types: tuple[DType, ...]) -> Instantiation | None:
         """The current instantiation for these types, None if there is none."""
-        for place in (_outermost(graph), graph):
+        for place in (outermost(graph), graph):
             known = self._traced.get(place, {}).get(types)
             if known is not None and known.is_current(graph.library):
                 return known
@@ -308,7 +308,7 @@ class Function:
             if known is not None and function_defs_equal(known, made):
                 return known
             if known is not None and self._may_replace(graph, known):
-                redefine_function(_outermost(graph), made, self.source.where)
+                redefine_function(outermost(graph), made, self.source.where)
                 return made
             count += 1
             name = f"{self.name}_{count}"
@@ -316,7 +316,7 @@ class Function:
 
     def _may_replace(self, graph: Graph, known: FunctionDef) -> bool:
         """True iff `known` was traced from this function, or from one it replaces, and is outdated."""
-        made = _made_as(graph.library, known)
+        made = _instantiation_of(graph.library, known)
         return made is not None and made.is_of(self) and not made.is_current(graph.library)
 
 
@@ -324,11 +324,11 @@ _instantiations: Final[WeakKeyDictionary[FunctionLibraryDefinition, dict[str, li
 """The instantiations that became functions of each library, by name: the one that is there, and those that may be put back."""
 
 
-def _made_as(library: FunctionLibraryDefinition, function: FunctionDef) -> Instantiation | None:
+def _instantiation_of(library: FunctionLibraryDefinition, function: FunctionDef) -> Instantiation | None:
     return next((made for made in _instantiations.get(library, {}).get(function.name, ()) if made.fdef is function), None)
 
 
-def _keep(library: FunctionLibraryDefinition, made: Instantiation, before: FunctionDef | None) -> None:
+def _record_instantiation(library: FunctionLibraryDefinition, made: Instantiation, before: FunctionDef | None) -> None:
     known = _instantiations.setdefault(library, {})
     known[made.fdef.name] = [*[each for each in known.get(made.fdef.name, ()) if each.fdef is before and before is not made.fdef], made]
 
@@ -415,15 +415,8 @@ def function(python_function: Callable[..., Any] | None = None, *, name: str | N
     return Function(python_function, name)
 
 
-def _outermost(graph: Graph) -> Graph:
-    """The graph at the root of all functions being traced; instantiations belong to it."""
-    while graph.outer is not None:
-        graph = graph.outer
-    return graph
-
-
 def _origin(tensor: Tensor) -> Tensor:
-    """The captured tensor for an argument that stands for one."""
+    """The captured tensor that an argument represents."""
     graph = tensor.graph
     while isinstance(graph, FunctionGraph):
         origin = next((outer for outer, argument in graph.captures.items() if argument is tensor), None)
@@ -437,7 +430,7 @@ def _kind(tensor: Tensor) -> tuple[DType, str]:
     return tensor.dtype, str(tensor.shape)
 
 
-def _is_there(tensor: Tensor) -> bool:
+def _is_in_graph(tensor: Tensor) -> bool:
     """True iff a captured tensor is unchanged in its graph."""
     return tensor.node.graph.find(tensor.node.name) is tensor.node
 

@@ -89,16 +89,16 @@ class _WhileBuilder:
         return shapes
 
     def build(self, cond: Callable[..., Any], body: Callable[..., Any], parallel_iterations: int) -> Any:
-        test = FunctionGraph.within(self.graph, function_label(self.graph, self.name, "cond"))
-        turn = FunctionGraph.within(self.graph, function_label(self.graph, self.name, "body"))
-        test_args, turn_args = self._arguments(test), self._arguments(turn)
-        condition = self._trace_condition(test, cond, test_args)
-        results = self._trace_body(turn, body, turn_args)
-        captured = unite_arguments([test, turn], [test_args, turn_args])
+        cond_graph = FunctionGraph.within(self.graph, function_label(self.graph, self.name, "cond"))
+        body_graph = FunctionGraph.within(self.graph, function_label(self.graph, self.name, "body"))
+        cond_args, body_args = self._arguments(cond_graph), self._arguments(body_graph)
+        condition = self._trace_condition(cond_graph, cond, cond_args)
+        results = self._trace_body(body_graph, body, body_args)
+        captured = unite_arguments([cond_graph, body_graph], [cond_args, body_args])
         starts = [*self._counter(), *self.starts, *captured]
         types = tuple([tensor.dtype.base for tensor in starts])
-        passed_on = [turn.capture(tensor) for tensor in captured]
-        functions = define_outputs(test, [condition], [dtypes.bool_]), define_outputs(turn, [*results, *passed_on], types)
+        passed_on = [body_graph.capture(tensor) for tensor in captured]
+        functions = define_outputs(cond_graph, [condition], [dtypes.bool_]), define_outputs(body_graph, [*results, *passed_on], types)
         attrs: dict[str, AttrValue] = {
             "cond": Func(functions[0].name),
             "body": Func(functions[1].name),
@@ -111,7 +111,7 @@ class _WhileBuilder:
         node = self.graph.apply_op("While" if stateful else "StatelessWhile", [starts], attrs, f"{self.name}/")
         if not isinstance(self.graph, FunctionGraph):
             sweep(self.graph)
-        self.traced_for = TracedFor(self.graph, node.inputs, [test, turn])
+        self.traced_for = TracedFor(self.graph, node.inputs, [cond_graph, body_graph])
         first = 0 if self.limit is None else 1
         return fill(self.structure, node.outputs[first : first + len(self.starts)])
 

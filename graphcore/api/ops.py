@@ -7,7 +7,7 @@ import keyword
 import re
 import sys
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NoReturn
 
 from graphcore.definitions import AttrDef, OpDef
 from graphcore.dtypes import DType
@@ -15,6 +15,7 @@ from graphcore.errors import UnknownNameError
 from graphcore.graph import Node, Tensor, apply_op, get_default_graph
 from graphcore.graph.model.node import only_output
 from graphcore.registry import op_registry
+from graphcore.text.describe_traits import describe_traits
 
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PACKAGE: Final = __name__.partition(".")[0]
@@ -48,8 +49,8 @@ def __getattr__(name: str) -> Callable[..., Any]:
     return found
 
 
-def _tell_where(name: str) -> Any:
-    """The package's `__getattr__`: raise an error that suggests an op or a similar name.
+def raise_missing(name: str) -> NoReturn:
+    """Raise an error that suggests an op or a similar name: the package's `__getattr__`.
 
     Raises:
         AttributeError: always.
@@ -60,10 +61,7 @@ def _tell_where(name: str) -> Any:
     raise UnknownNameError(text + _advice(name, ""))
 
 
-vars(sys.modules[_PACKAGE])["__getattr__"] = _tell_where  # not a `def` there, or type checkers would assume that every name exists
-
-
-def _advice(name: str, asked: Literal["", "ops."]) -> str:
+def _advice(name: str, prefix: Literal["", "ops."]) -> str:
     """Suggest the right place of an op, or else the most similar name."""
     ops = _names()
     op = name if name in ops else next((snake for snake, camel in ops.items() if camel == name), None)
@@ -71,7 +69,7 @@ def _advice(name: str, asked: Literal["", "ops."]) -> str:
         return f": the op {ops[op]} is called as gc.ops.{op}(...)"
     known = {each: f"gc.{each}" for each in vars(sys.modules[_PACKAGE]) if not each.startswith("_")}
     places = [known, {each: f"gc.ops.{each}" for each in ops}]
-    for place in reversed(places) if asked else places:
+    for place in reversed(places) if prefix else places:
         near = difflib.get_close_matches(name, place, 1, _ALIKE)
         if near:
             return f": did you mean {place[near[0]]}?"
@@ -86,7 +84,7 @@ def _wrapper(op_def: OpDef, name: str) -> Callable[..., Any]:
     inferred = _inferred(op_def)
     attrs = [attr for attr in op_def.attr if attr.name not in inferred]
     scope: dict[str, Any] = {
-        "finish": only_output if _gives_one(op_def) else _finish,
+        "finish": only_output if _has_one_output(op_def) else _finish,
         "default_graph": get_default_graph,
         "apply": apply_op,
     }
@@ -118,7 +116,7 @@ def _finish(node: Node) -> Node | list[Tensor]:
     return list(node.outputs) if node.outputs else node
 
 
-def _gives_one(op_def: OpDef) -> bool:
+def _has_one_output(op_def: OpDef) -> bool:
     return len(op_def.output_arg) == 1 and not (op_def.output_arg[0].number_attr or op_def.output_arg[0].type_list_attr)
 
 
@@ -140,6 +138,9 @@ def _doc(op_def: OpDef) -> str:
     lines = [op_def.summary, ""]
     if op_def.description:
         lines += [op_def.description, ""]
+    traits = describe_traits(op_registry.look_up(op_def.name))
+    if traits:
+        lines += [f"Traits: {traits}.", ""]
     if op_def.input_arg or op_def.attr:
         lines.append("Args:")
     lines += [f"    {arg.name}: {_arg_type(arg)}. {arg.description}".rstrip() for arg in op_def.input_arg]

@@ -187,7 +187,7 @@ class Optimizer(ABC):
 
     def _zeros_slot(self, variable: Variable, slot: str, suffix: str) -> None:
         known = self._slots.get((slot, variable.op))
-        if _is_there(known, variable.graph) and known is not None and (known.dtype, known.shape) == (variable.dtype, variable.shape):
+        if _is_in_graph(known, variable.graph) and known is not None and (known.dtype, known.shape) == (variable.dtype, variable.shape):
             return
         sizes = [size for size in variable.shape.as_list() if size is not None]
         with variable.graph.name_scope(None), variable.graph.device(variable.device or None):
@@ -223,7 +223,7 @@ def _checked_loss(loss: Tensor) -> Tensor:
     return loss
 
 
-def _is_there(variable: Variable | None, graph: Graph) -> bool:
+def _is_in_graph(variable: Variable | None, graph: Graph) -> bool:
     """True iff a variable is in its graph permanently: not while the cell that made it runs again."""
     return variable is not None and variable.op in graph and not graph.cells.may_replace(variable.op)
 
@@ -310,7 +310,7 @@ class AdamOptimizer(Optimizer):
         super()._create_slots(variables)
         first = min(variables, key=lambda variable: variable.name)
         for name, beta in self._betas.items():
-            if not _is_there(self._powers.get((name, first.graph)), first.graph):
+            if not _is_in_graph(self._powers.get((name, first.graph)), first.graph):
                 with first.graph.name_scope(None):
                     initial = cast(beta, first.dtype) if isinstance(beta, Tensor | Variable) else beta
                     self._powers[name, first.graph] = Variable(

@@ -16,7 +16,7 @@ def flatten(value: Any) -> tuple[Any, list[Any]]:
         The structure with a number in the place of each leaf, and the leaves; the entries of a dict come in the order of its sorted keys.
     """
     leaves: list[Any] = []
-    return _map(value, lambda leaf: _keep(leaves, leaf)), leaves
+    return _map(value, lambda leaf: _append_leaf(leaves, leaf)), leaves
 
 
 def fill(structure: Any, values: Sequence[Any]) -> Any:
@@ -44,7 +44,7 @@ def outline(structure: Any) -> str:
     return "None" if structure is None else "*"
 
 
-def _keep(leaves: list[Any], leaf: Any) -> int | None:
+def _append_leaf(leaves: list[Any], leaf: Any) -> int | None:
     if leaf is None:
         return None
     leaves.append(leaf)

@@ -61,8 +61,8 @@ def _signatures(signatures: Mapping[str, Any]) -> list[str]:
     lines = []
     for name, signature in signatures.items():
         lines.append(f"{name}  {signature.method_name}".rstrip())
-        for way, infos in (("<-", signature.inputs), ("->", signature.outputs)):
-            lines += [f"  {way} {key}  {info.dtype.name} {info.shape}  {info.name}" for key, info in infos.items()]
+        for arrow, infos in (("<-", signature.inputs), ("->", signature.outputs)):
+            lines += [f"  {arrow} {key}  {info.dtype.name} {info.shape}  {info.name}" for key, info in infos.items()]
     return lines
 
 

@@ -203,7 +203,7 @@ def output_type_for_node(node_def: NodeDef, op_def: OpDef, index: int) -> DType:
     return _type_at(in_out_types_for_node(node_def, op_def)[1], index, "Output", node_def)
 
 
-def _type_at(types: tuple[DType, ...], index: int, way: str, node_def: NodeDef) -> DType:
+def _type_at(types: tuple[DType, ...], index: int, direction: str, node_def: NodeDef) -> DType:
     if not 0 <= index < len(types):
-        raise InvalidArgumentError(f"{way} {index} not found for node {node_def.name}", op=node_def.op, node=node_def.name)
+        raise InvalidArgumentError(f"{direction} {index} not found for node {node_def.name}", op=node_def.op, node=node_def.name)
     return types[index]

@@ -137,12 +137,12 @@ class OpDefBuilder:
             errors.append(f'{error.message} from Attr("{spec}") for Op {self._name}')
         return parser.fields
 
-    def _parse_arg(self, spec: str, way: str, attrs: list[dict[str, Any]], errors: list[str]) -> dict[str, Any]:
+    def _parse_arg(self, spec: str, direction: str, attrs: list[dict[str, Any]], errors: list[str]) -> dict[str, Any]:
         parser = ArgSpecParser(spec)
         try:
             parser.parse({attr["name"]: attr["type"] for attr in reversed(attrs)})
         except InvalidArgumentError as error:
-            errors.append(f'{error.message} from {_ARG_KINDS[way]}("{spec}") for Op {self._name}')
+            errors.append(f'{error.message} from {_ARG_KINDS[direction]}("{spec}") for Op {self._name}')
             return parser.fields
         length = parser.fields.get("number_attr") or parser.fields.get("type_list_attr")
         attr = next((attr for attr in attrs if attr["name"] == length), None)

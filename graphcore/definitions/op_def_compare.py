@@ -46,7 +46,7 @@ def op_def_equal(first: OpDef, second: OpDef) -> bool:
 
 
 def op_def_hash(op_def: OpDef) -> int:
-    """Equal for ops that `op_def_equal` finds equal."""
+    """A hash of an OpDef: the same for OpDefs that `op_def_equal` finds equal."""
     attrs = frozenset((*_plain_part(attr), _hash(attr.default_value), _hash(attr.allowed_values)) for attr in op_def.attr)
     return hash((msgspec.structs.replace(op_def, attr=()), attrs))
 

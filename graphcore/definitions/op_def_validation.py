@@ -30,12 +30,12 @@ def validate_op_def(op_def: OpDef) -> None:
             raise _error(f"Duplicate name: {attr.name}", op_def)
         names.add(attr.name)
         _check_attr(attr, op_def)
-    for way, args in (("input", op_def.input_arg), ("output", op_def.output_arg)):
+    for direction, args in (("input", op_def.input_arg), ("output", op_def.output_arg)):
         for arg in args:
             if arg.name in names:
                 raise _error(f"Duplicate name: {arg.name}", op_def)
             names.add(arg.name)
-            _check_arg(arg, f" for {way} '{arg.name}'", op_def)
+            _check_arg(arg, f" for {direction} '{arg.name}'", op_def)
 
 
 def _error(text: str, op_def: OpDef) -> InvalidArgumentError:

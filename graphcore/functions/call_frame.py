@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphcore.attrs import TensorValue
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import GraphError, InternalError, InvalidArgumentError
 
@@ -127,13 +128,13 @@ def _other_type(given: DType, wanted: DType) -> str:
 
 
 def _fits(value: Any, dtype: DType) -> bool:
-    """True iff `value` is of type `dtype`. Values without a dtype fit resource and variant."""
+    """True iff `value` is of type `dtype`. Handles and other objects that are no arrays fit resource and variant."""
     own = getattr(value, "dtype", None)
+    if dtype.as_numpy is None:
+        return not isinstance(own, np.dtype) and not isinstance(value, TensorValue | bool | int | float | complex | str | bytes)
     if isinstance(own, DType):
         return own.base is dtype.base
-    if own is None:
-        return dtype.as_numpy is None and not isinstance(value, bool | int | float | complex | str | bytes)
-    return bool(dtype.as_numpy == own)
+    return own is not None and bool(dtype.as_numpy == own)
 
 
 def _type_name(value: Any) -> str:

@@ -18,7 +18,7 @@ FUNC_ATTR: Final = "f"
 
 
 class Companion(Protocol):
-    """State that follows a library: it is rolled back together with it, and told when nodes are gone."""
+    """State of a library: rolled back with the library, and notified when nodes are removed."""
 
     def state(self) -> Any:
         """A snapshot for `restore`."""

@@ -3,30 +3,23 @@
 from graphcore.graph.building.apply import apply_op, as_constant_array, as_held_tensor, constant_node, convert_to_tensor, exact_name
 from graphcore.graph.building.node_builder import NodeBuilder, get_output_type
 from graphcore.graph.building.node_def_builder import NodeDefBuilder
+from graphcore.graph.building.scopes import ScopeStack
+from graphcore.graph.control_flow.frames import NodeFrame, build_control_flow_info
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.default_graph import get_default_graph, reset_default_graph
+from graphcore.graph.editing.changes import Change
 from graphcore.graph.graph import Graph
 from graphcore.graph.graph_text import debug_string, to_graph_def
 from graphcore.graph.importing.from_nodes import copy_sharing_library, graph_from_nodes, graph_with_library
 from graphcore.graph.importing.importer import import_graph_def
 from graphcore.graph.importing.options import ImportOptions, ImportResults
-from graphcore.graph.model.changes import Change
+from graphcore.graph.live_graphs import live_graphs
 from graphcore.graph.model.default_stack import default_graph
 from graphcore.graph.model.edge import CONTROL_KEY, CONTROL_SLOT, Edge
-from graphcore.graph.model.frames import NodeFrame, build_control_flow_info
-from graphcore.graph.model.live_graphs import live_graphs
+from graphcore.graph.model.gradient_record import GradientRecord
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.graph.model.op_lists import ops_used_by_graph, register_ops, remove_new_default_attrs, stripped_op_list
-from graphcore.graph.model.records import GradientRecord, ScopeStack
 from graphcore.graph.model.tensor_id import TensorId, parse_tensor_name
-from graphcore.graph.model.validation import (
-    add_default_attrs_to_graph_def,
-    get_op_list_for_validation,
-    validate_graph_def,
-    validate_graph_def_against_op_list,
-    validate_graph_def_against_op_registry,
-    verify_no_duplicate_node_names,
-)
+from graphcore.graph.op_lists import ops_used_by_graph, register_ops, remove_new_default_attrs, stripped_op_list
 from graphcore.graph.shapes.constant_values import constant_value
 from graphcore.graph.shapes.shape_refiner import ExtendedInferenceContext, ShapeRefiner
 from graphcore.graph.tracing import FunctionGraph
@@ -42,6 +35,14 @@ from graphcore.graph.traversal import (
     reverse_post_order,
     topological_order,
     validate_graph_has_no_cycle,
+)
+from graphcore.graph.validation import (
+    add_default_attrs_to_graph_def,
+    get_op_list_for_validation,
+    validate_graph_def,
+    validate_graph_def_against_op_list,
+    validate_graph_def_against_op_registry,
+    verify_no_duplicate_node_names,
 )
 
 __all__ = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.model.atomic_change import refuse_finalized
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
         InvalidArgumentError: `dst` is not empty.
         FailedPreconditionError: it has been finalized.
     """
-    refuse_finalized(dst)
+    dst.editor.refuse_finalized()
     if len(dst):
         raise InvalidArgumentError(f"The graph to copy into must be empty, but has {len(dst)} nodes")
     with src.lock, dst.transaction():
@@ -44,7 +43,7 @@ def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
         for copied in copies.values():
             dst.node_store.adopt(copied)
             dst.names.take(copied.name)
-            dst.publish("added", copied)
+            dst.editor.publish("added", copied)
         for name, consumer, slot in src.waiting():
             dst.node_store.await_node(name, copies[consumer], slot)
     return copies
@@ -65,7 +64,7 @@ def _bare_copy(node: Node, graph: Graph, number: int) -> Node:
     )
     copied.output_handles = node.output_handles
     copied.handle_data = node.handle_data
-    copied.asked_values = node.asked_values
+    copied.requested_values = node.requested_values
     copied.assigned_device = node.assigned_device
     copied.error = node.error
     copied.input_errors = node.input_errors

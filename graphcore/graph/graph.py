@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -18,23 +18,21 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.building.apply import apply_op
 from graphcore.graph.building.builder import GraphBuilder
-from graphcore.graph.building.scopes import control_dependencies, device_scope, name_scope
+from graphcore.graph.building.scopes import ThreadScopes, control_dependencies, device_scope, name_scope
 from graphcore.graph.copying import copy_graph
-from graphcore.graph.editing import node_edits, rewiring
-from graphcore.graph.editing.transaction import transaction
+from graphcore.graph.editing.changes import Subscriber
+from graphcore.graph.editing.editor import GraphEditor
 from graphcore.graph.following import cell_edits
-from graphcore.graph.following.derivations import DerivationBook
-from graphcore.graph.model.atomic_change import edit, refuse_finalized, undivided
-from graphcore.graph.model.cells import CellBook
-from graphcore.graph.model.change_publisher import ChangePublisher
+from graphcore.graph.following.cells import CellOwnership
+from graphcore.graph.following.derivations import DerivationStore
+from graphcore.graph.live_graphs import note_graph
 from graphcore.graph.model.default_stack import default_graph
 from graphcore.graph.model.edge import Edge
 from graphcore.graph.model.edges import EdgeStore
-from graphcore.graph.model.live_graphs import note_graph
+from graphcore.graph.model.gradient_record import GradientRecord
 from graphcore.graph.model.names import NameTable
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.model.node_store import NodeStore
-from graphcore.graph.model.records import GradientRecord, ThreadScopes
 from graphcore.graph.provenance.explain_shape import explain_error
 from graphcore.graph.reading import GraphReader
 from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner, refiner_for
@@ -47,7 +45,7 @@ _SOURCE_OP = OpRegistration(OpDef(name="_Source"))
 _SINK_OP = OpRegistration(OpDef(name="_Sink"))
 
 
-class Graph(GraphReader, ChangePublisher):
+class Graph(GraphReader):
     """A dataflow graph under construction.
 
     A method that fails leaves the graph unchanged. Several threads may build one graph and run it meanwhile; each has its own scopes, and
@@ -69,7 +67,6 @@ class Graph(GraphReader, ChangePublisher):
     it, so that nobody can hold the one and wait for the other."""
 
     def __init__(self, registry: OpRegistry | FunctionLibraryDefinition | None = None, *, infer: str = "") -> None:
-        super().__init__()
         self.library = FunctionLibraryDefinition.over(registry)
         self.registry = self.library.default_registry
         self.versions = VersionDef(producer=PRODUCER_VERSION)
@@ -80,20 +77,29 @@ class Graph(GraphReader, ChangePublisher):
         self.gradient_records: dict[str, GradientRecord] = {}
         self.names = NameTable()
         self.thread_scopes = ThreadScopes()
-        self.cells = CellBook()
-        self.derivations = DerivationBook(self)
+        self.cells = CellOwnership()
+        self.derivations = DerivationStore(self)
         self.lock = threading.RLock()
         self.edge_store = EdgeStore(self.lock)
         self.refiner = refiner_for(infer, self.versions.producer, explain_error)
         self.finalized = False
         self.ranks_are_stale = False
         self.node_store = NodeStore()
+        self.editor = GraphEditor(self)
         self.builder = GraphBuilder(self)
         self.source_node = Node(self, 0, "_SOURCE", NodeDef("_SOURCE", "_Source"), _SOURCE_OP, [], NO_CONTROLS, (), (), None)
         self.sink_node = Node(self, 1, "_SINK", NodeDef("_SINK", "_Sink"), _SINK_OP, [], NO_CONTROLS, (), (), None)
         self.names.take_all(["_SOURCE", "_SINK"])
         self.edge_store.add_ends(self.source_node, self.sink_node)
         note_graph(self)
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Call `subscriber` after each change with its record, in the changing thread.
+
+        Returns:
+            A function that unsubscribes.
+        """
+        return self.editor.subscribe(subscriber)
 
     # ---- changing --------------------------------------------------------------------------------------------------
 
@@ -114,7 +120,7 @@ class Graph(GraphReader, ChangePublisher):
         Raises:
             InvalidArgumentError: it is not in this graph, or its own source or sink.
         """
-        edit(self, rewiring.remove_node, node)
+        self.editor.remove_node(node)
 
     def copy(self) -> Graph:
         """A new graph with the same nodes, edges, versions and functions; see `copy_graph`."""
@@ -126,7 +132,7 @@ class Graph(GraphReader, ChangePublisher):
 
     def clear(self) -> None:
         """Remove all nodes; ids are not reused."""
-        edit(self, rewiring.clear)
+        self.editor.clear()
 
     def add_edge(self, src: Node, src_output: int, dst: Node, dst_input: int) -> Edge:
         """Connect output `src_output` of `src` to the open input `dst_input` of `dst`.
@@ -136,7 +142,7 @@ class Graph(GraphReader, ChangePublisher):
         Raises:
             InvalidArgumentError: no such output or input, it is connected already, another dtype, or the edge would close a cycle.
         """
-        return edit(self, node_edits.add_edge, src, src_output, dst, dst_input)
+        return self.editor.add_edge(src, src_output, dst, dst_input)
 
     def remove_edge(self, edge: Edge) -> None:
         """Remove an edge. Its consumer is marked until the input is connected again.
@@ -144,7 +150,7 @@ class Graph(GraphReader, ChangePublisher):
         Raises:
             InvalidArgumentError: it is not in this graph.
         """
-        edit(self, node_edits.remove_edge, edge)
+        self.editor.remove_edge(edge)
 
     def update_edge(self, src: Node, src_output: int, dst: Node, dst_input: int) -> None:
         """Reconnect input `dst_input` of `dst` to output `src_output` of `src`; shapes are inferred again.
@@ -154,7 +160,7 @@ class Graph(GraphReader, ChangePublisher):
         Raises:
             InvalidArgumentError: no such output or input, another dtype, or the edge would close a cycle.
         """
-        edit(self, node_edits.update_edge, src, src_output, dst, dst_input)
+        self.editor.update_edge(src, src_output, dst, dst_input)
 
     def add_control_edge(self, src: Node, dst: Node, *, allow_duplicates: bool = False) -> Edge | None:
         """Add a control edge from `src` to `dst`, with an input `^src` in the NodeDef of `dst`.
@@ -171,11 +177,11 @@ class Graph(GraphReader, ChangePublisher):
         Raises:
             InvalidArgumentError: the edge would close a cycle.
         """
-        return edit(self, rewiring.add_control_edge, src, dst, allow_duplicates=allow_duplicates)
+        return self.editor.add_control_edge(src, dst, allow_duplicates=allow_duplicates)
 
     def remove_control_edge(self, src: Node, dst: Node) -> bool:
         """Undo `add_control_edge`: edges and input. False if there is no such edge."""
-        return edit(self, rewiring.remove_control_edge, src, dst)
+        return self.editor.remove_control_edge(src, dst)
 
     def set_attr(self, node: Node, name: str, value: object) -> None:
         """Set attr `name` of `node`, or remove it with None; shapes are inferred again.
@@ -183,7 +189,7 @@ class Graph(GraphReader, ChangePublisher):
         Raises:
             InvalidArgumentError: the op allows no such attr or value, or needs it, or the types of inputs and outputs depend on it.
         """
-        edit(self, node_edits.set_attr, node, name, value)
+        self.editor.set_attr(node, name, value)
 
     def shrink_type_info(self, node: Node, index_mapping: Mapping[int, int], type_attr_name: str = "T") -> None:
         """Keep only the entries in `index_mapping` of the list attr `type_attr_name`.
@@ -193,7 +199,7 @@ class Graph(GraphReader, ChangePublisher):
         Raises:
             InvalidArgumentError: there is no such list, or a removed output has consumers.
         """
-        edit(self, node_edits.shrink_type_info, node, index_mapping, type_attr_name)
+        self.editor.shrink_type_info(node, index_mapping, type_attr_name)
 
     def add_function_library(self, library: FunctionDefLibrary | FunctionLibraryDefinition) -> None:
         """Add the functions and gradients of `library`; equal ones may exist already.
@@ -202,7 +208,7 @@ class Graph(GraphReader, ChangePublisher):
             InvalidArgumentError: one conflicts with an existing one; nothing is added then.
         """
         with self.lock, critical_section:
-            refuse_finalized(self)
+            self.editor.refuse_finalized()
             self.library.add_library(library)
 
     def transaction(self) -> AbstractContextManager[None]:
@@ -210,7 +216,7 @@ class Graph(GraphReader, ChangePublisher):
 
         Subscribers are notified when the (outermost) block has succeeded.
         """
-        return transaction(self)
+        return self.editor.transaction()
 
     def set_shape(self, tensor: Tensor, shape: object) -> None:
         """Merge `shape` into the shape of a tensor; shapes downstream are inferred again.
@@ -218,7 +224,7 @@ class Graph(GraphReader, ChangePublisher):
         Raises:
             InvalidArgumentError: incompatible with the known shape.
         """
-        edit(self, node_edits.set_shape, tensor, as_shape(shape))
+        self.editor.set_shape(tensor, as_shape(shape))
 
     def set_shape_like(self, tensor: Tensor, other: Tensor) -> None:
         """Declare that `tensor` always has the shape of `other`, also after later changes.
@@ -226,7 +232,7 @@ class Graph(GraphReader, ChangePublisher):
         Raises:
             InvalidArgumentError: `tensor` is not in this graph.
         """
-        edit(self, node_edits.set_shape_like, tensor, other)
+        self.editor.set_shape_like(tensor, other)
 
     # ---- building --------------------------------------------------------------------------------------------------
 
@@ -271,7 +277,7 @@ class Graph(GraphReader, ChangePublisher):
     def add_to_collection(self, name: str, item: Any) -> None:
         """Put `item` into a collection; one with the same `.name` is replaced, as cells that run again need."""
         with self.lock:
-            refuse_finalized(self)
+            self.editor.refuse_finalized()
             items = self.collections.setdefault(name, [])
             item_name = getattr(item, "name", None)
             names = [getattr(known, "name", None) for known in items]
@@ -288,7 +294,7 @@ class Graph(GraphReader, ChangePublisher):
 
     def begin_cell(self, run: CellRun) -> None:
         """Begin the cell run `run`: it may make the nodes of the cell's earlier runs again by name."""
-        undivided(self, cell_edits.begin_cell, run)
+        self.editor.undivided(cell_edits.begin_cell, self, run)
 
     def end_cell(self, run: CellRun, *, failed: bool = False) -> list[str]:
         """End the cell run. Nodes it did not make again are removed; after a failure they are kept, marked.
@@ -296,17 +302,17 @@ class Graph(GraphReader, ChangePublisher):
         Returns:
             The names of the removed nodes.
         """
-        removed = undivided(self, cell_edits.end_cell, run, failed=failed)
+        removed = self.editor.undivided(cell_edits.end_cell, self, run, failed=failed)
         self.settle()
         return removed
 
     def drop_unmade(self, but_for: Iterable[Tensor]) -> None:
         """Remove now the nodes that the end of the cell would remove, except those that some tensors need."""
-        undivided(self, cell_edits.drop_unmade, but_for)
+        self.editor.undivided(cell_edits.drop_unmade, self, but_for)
 
     def drop_cell(self, cell: str) -> list[str]:
         """Remove the nodes of a deleted cell. Returns their names."""
-        return undivided(self, cell_edits.drop_cell, cell)
+        return self.editor.undivided(cell_edits.drop_cell, self, cell)
 
     def __repr__(self) -> str:
         errors = sum(1 for node in self.nodes if node.error or node.input_errors)

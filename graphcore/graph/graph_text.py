@@ -11,7 +11,8 @@ from graphcore.brief import brief
 from graphcore.definitions import FunctionDef, GraphDef, NodeDef, OpDef
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.graph import Graph
-from graphcore.graph.model.node import Node
+from graphcore.graph.model.node import Node, producers_of
+from graphcore.graph.model.search import post_order
 from graphcore.text import debug_string as text_of
 from graphcore.text.statements import LookUp
 
@@ -65,23 +66,8 @@ def to_graph_def(graph: Graph, pretty: bool = False) -> GraphDef:
 
 def _last_visited(graph: Graph) -> list[Node]:
     """All nodes in topological order, by depth-first search backwards from the leaves."""
-    used = {other for node in graph.op_nodes() for other in _producers(node)}
-    stack: list[tuple[Node, bool]] = [(node, False) for node in graph.op_nodes() if node not in used]
-    seen: set[Node] = set()
-    order: list[Node] = []
-    while stack:
-        node, leaving = stack.pop()
-        if leaving:
-            order.append(node)
-        elif node not in seen:
-            seen.add(node)
-            stack.append((node, True))
-            stack.extend((other, False) for other in _producers(node) if other not in seen)
-    return order
-
-
-def _producers(node: Node) -> list[Node]:
-    return [tensor.node for tensor in node.inputs] + node.control_inputs
+    used = {other for node in graph.op_nodes() for other in producers_of(node)}
+    return post_order([node for node in graph.op_nodes() if node not in used], producers_of)
 
 
 def _renamed(node: Node, pretty: bool) -> NodeDef:

@@ -10,13 +10,14 @@ from graphcore.brief import brief
 from graphcore.definitions import GraphDef, VersionDef
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
+from graphcore.graph.building.scopes import ScopeStack, ThreadScopes
+from graphcore.graph.default_session import evaluate
 from graphcore.graph.dimension_classes import dimension_classes
-from graphcore.graph.model.default_session import evaluate
+from graphcore.graph.editing.editor import GraphEditor
 from graphcore.graph.model.edge import Edge
 from graphcore.graph.model.edges import EdgeStore
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.node_store import NodeStore
-from graphcore.graph.model.records import ScopeStack, ThreadScopes
 from graphcore.graph.model.tensor_id import parse_tensor_name
 from graphcore.graph.shapes.live_refiner import LiveRefiner
 from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner, Symbols, symbols_of
@@ -25,7 +26,7 @@ from graphcore.registry import OpRegistration, OpRegistry
 if TYPE_CHECKING:
     import networkx as nx
 
-    from graphcore.graph.following.derivations import DerivationBook
+    from graphcore.graph.following.derivations import DerivationStore
 
 
 class GraphReader:
@@ -42,9 +43,9 @@ class GraphReader:
     registry: OpRegistry
     library: FunctionLibraryDefinition
     versions: VersionDef
+    editor: GraphEditor
     edge_store: EdgeStore
     refiner: LiveRefiner
-    version: int
     source_node: Node
     sink_node: Node
     lock: threading.RLock
@@ -52,7 +53,7 @@ class GraphReader:
     other_fields: bytes
     signatures: Mapping[str, Any]
     collections: dict[str, list[Any]]
-    derivations: DerivationBook
+    derivations: DerivationStore
     node_store: NodeStore
 
     def settle(self) -> None:
@@ -61,6 +62,11 @@ class GraphReader:
         Sessions, views and writers of graphs call this first. Nodes that cannot be rebuilt are marked (`Node.error`) and refuse to run.
         """
         self.derivations.settle()
+
+    @property
+    def version(self) -> int:
+        """A number that increases with every change."""
+        return self.editor.version
 
     # ---- all of it -------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from graphcore.attrs import AttrValue
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.graph import Graph
+from graphcore.graph.model.default_stack import surrounding
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.inference import HandleData, handle_to_shape
 from graphcore.registry import OpRegistry
@@ -58,7 +59,7 @@ class FunctionGraph(Graph):
     def as_graph_element(self, obj: object) -> Node | Tensor:
         """See `Graph.as_graph_element`; a tensor of a surrounding graph becomes an argument."""
         tensor = obj.as_graph_element() if hasattr(obj, "as_graph_element") and not isinstance(obj, Graph) else obj
-        if isinstance(tensor, Tensor) and tensor.graph is not self and tensor.graph in self._around():
+        if isinstance(tensor, Tensor) and tensor.graph is not self and tensor.graph in surrounding(self):
             return self.capture(tensor)
         return super().as_graph_element(obj)
 
@@ -91,14 +92,6 @@ class FunctionGraph(Graph):
         for index, tensor in enumerate(arguments):
             node = tensor.node
             node.node_def = msgspec.structs.replace(node.node_def, attr={**node.node_def.attr, "index": index})
-
-    def _around(self) -> list[Graph]:
-        found: list[Graph] = []
-        graph = self.outer
-        while graph is not None:
-            found.append(graph)
-            graph = graph.outer
-        return found
 
 
 def _plain(tensor: Tensor) -> str:

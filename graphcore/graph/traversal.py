@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from heapq import heapify, heappop, heappush
 from typing import Any
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.graph import Graph
 from graphcore.graph.model.edge import Edge
-from graphcore.graph.model.node import Node
+from graphcore.graph.model.node import Node, producers_of
+from graphcore.graph.model.search import topological_sort
 from graphcore.plumbing import is_back_edge
 
 Visit = Callable[[Node], object]
@@ -139,7 +139,10 @@ def topological_order(graph: Graph, key: NodeKey = by_id) -> list[Node]:
     Raises:
         InvalidArgumentError: there is a cycle.
     """
-    order, left = _sorted_and_left(graph, key)
+    nodes = graph.nodes
+    if key is by_id and all(other.id < node.id or is_back_edge(other.op, node.op) for node in nodes for other in producers_of(node)):
+        return nodes
+    order, left = _sorted_and_rest(graph, key)
     if left:
         raise _cycle_error(left)
     return order
@@ -156,7 +159,7 @@ def validate_graph_has_no_cycle(graph: Graph) -> None:
 
 def find_cycle(graph: Graph) -> list[Node]:
     """The nodes of a cycle other than a loop, in order; empty if there is none."""
-    _, left = _sorted_and_left(graph, by_id)
+    _, left = _sorted_and_rest(graph, by_id)
     if not left:
         return []
     waiting = set(left)
@@ -169,23 +172,9 @@ def find_cycle(graph: Graph) -> list[Node]:
     return nodes[nodes.index(node) :][::-1]
 
 
-def _sorted_and_left(graph: Graph, key: NodeKey) -> tuple[list[Node], list[Node]]:
+def _sorted_and_rest(graph: Graph, key: NodeKey) -> tuple[list[Node], list[Node]]:
     """The nodes in topological order, and those in or behind a cycle."""
-    store = graph.edge_store
-    waiting = {node: len(_producers(graph, node)) for node in graph.op_nodes()}
-    ready = [(key(node), node.id, node) for node, count in waiting.items() if not count]
-    heapify(ready)
-    order: list[Node] = []
-    while ready:
-        _, _, node = heappop(ready)
-        order.append(node)
-        for other in store.successors(node):
-            if is_back_edge(node.op, other.op):
-                continue
-            waiting[other] -= 1
-            if not waiting[other]:
-                heappush(ready, (key(other), other.id, other))
-    return order, [node for node, count in waiting.items() if count]
+    return topological_sort(graph.nodes, lambda node: _producers(graph, node), key)
 
 
 def _producers(graph: Graph, node: Node) -> list[Node]:

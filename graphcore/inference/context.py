@@ -20,7 +20,7 @@ InputPartialShape = Callable[[int], ShapeHandle | None]
 """The value of input i understood as a shape, None if nothing is known of it."""
 ShapeFunction = Callable[["InferenceContext"], None]
 
-_NOT_ASKED: Any = object()
+_NOT_REQUESTED: Any = object()
 _MOST_SHAPES: Final = 32
 """The inputs of a node as an error lists them."""
 
@@ -52,10 +52,10 @@ class InferenceContext(HandleShapes):
     """
 
     __slots__ = (
-        "_asked_as_shape",
-        "_asked_tensors",
         "_input_partial_shape",
         "_input_tensor",
+        "_requested_as_shape",
+        "_requested_tensors",
         "attrs",
         "graph_def_version",
         "inputs",
@@ -88,8 +88,8 @@ class InferenceContext(HandleShapes):
         self._input_tensor = input_tensor
         self._input_partial_shape = input_partial_shape
         self.outputs = [None] * (count_outputs(op_def, attrs) if num_outputs is None else num_outputs)
-        self._asked_tensors: dict[int, Array | None] | None = None
-        self._asked_as_shape: dict[int, ShapeHandle | None] | None = None
+        self._requested_tensors: dict[int, Array | None] | None = None
+        self._requested_as_shape: dict[int, ShapeHandle | None] | None = None
         self._merged_dims = None
         self._merged_shapes = None
         self._input_handles = None
@@ -214,22 +214,22 @@ class InferenceContext(HandleShapes):
 
     def input_tensor(self, index: int) -> Array | None:
         """The constant value of input `index`, None if it has none."""
-        if self._asked_tensors is None:
-            self._asked_tensors = {}
-        found = self._asked_tensors.get(index, _NOT_ASKED)
-        if found is _NOT_ASKED:
+        if self._requested_tensors is None:
+            self._requested_tensors = {}
+        found = self._requested_tensors.get(index, _NOT_REQUESTED)
+        if found is _NOT_REQUESTED:
             found = self.evaluate_input(index)
-            self._asked_tensors[index] = found
+            self._requested_tensors[index] = found
         return found  # type: ignore[no-any-return]  # the sentinel is gone here
 
     def input_tensor_as_partial_shape(self, index: int) -> ShapeHandle | None:
         """The value of input `index` as a partial shape, None if nothing is known of it."""
-        if self._asked_as_shape is None:
-            self._asked_as_shape = {}
-        found = self._asked_as_shape.get(index, _NOT_ASKED)
-        if found is _NOT_ASKED:
+        if self._requested_as_shape is None:
+            self._requested_as_shape = {}
+        found = self._requested_as_shape.get(index, _NOT_REQUESTED)
+        if found is _NOT_REQUESTED:
             found = self.evaluate_input_as_partial_shape(index)
-            self._asked_as_shape[index] = found
+            self._requested_as_shape[index] = found
         return found  # type: ignore[no-any-return]  # the sentinel is gone here
 
     def evaluate_input(self, index: int) -> Array | None:
@@ -243,17 +243,17 @@ class InferenceContext(HandleShapes):
     @property
     def requested_input_tensors(self) -> frozenset[int]:
         """The inputs of which the constant value was requested."""
-        return frozenset(self._asked_tensors or ())
+        return frozenset(self._requested_tensors or ())
 
     @property
     def requested_input_tensors_as_partial_shapes(self) -> frozenset[int]:
         """The inputs of which the value as a shape was requested."""
-        return frozenset(self._asked_as_shape or ())
+        return frozenset(self._requested_as_shape or ())
 
     def forget_values(self) -> None:
         """Forget the values of inputs after the inputs changed."""
-        self._asked_tensors = None
-        self._asked_as_shape = None
+        self._requested_tensors = None
+        self._requested_as_shape = None
 
     def function_outputs(  # overridden by a graph's context
         self,
@@ -390,8 +390,8 @@ class InferenceContext(HandleShapes):
         values: dict[int, Array] = {}
         partial: dict[int, ShapeHandle] = {}
         for index in range(len(self.inputs)):
-            as_shape = (self._asked_as_shape or {}).get(index)
-            value = (self._asked_tensors or {}).get(index)
+            as_shape = (self._requested_as_shape or {}).get(index)
+            value = (self._requested_tensors or {}).get(index)
             if as_shape is not None and as_shape.dims is not None:
                 partial[index] = as_shape
             elif value is not None:

@@ -100,7 +100,7 @@ def is_fully_defined(handle: ShapeHandle) -> bool:
     """True iff the rank and every size are known."""
     if handle.dims is None:
         return False
-    for dim in handle.dims:  # noqa: SIM110 - asked of every node of a plan, and a generator takes three times as long
+    for dim in handle.dims:  # noqa: SIM110 - called for every node of a plan; a generator takes three times as long
         if dim.value < 0:
             return False
     return True
@@ -112,7 +112,7 @@ def same_defined_shape(a: ShapeHandle, b: ShapeHandle) -> bool:
         return True
     if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
         return False
-    for d, e in zip(a.dims, b.dims, strict=True):  # noqa: SIM110 - asked as often; a generator takes half as long again
+    for d, e in zip(a.dims, b.dims, strict=True):  # noqa: SIM110 - called as often; a generator takes 1.5 times as long
         if d is not e and (d.value != e.value or d.value < 0):
             return False
     return True

@@ -94,7 +94,7 @@ def _spread(rank: int, spec: SliceSpec) -> tuple[list[_Entry], list[int]]:
         elif spec.new_axis_mask >> i & 1:
             sources.append(_NEW_AXIS)
         else:
-            _check_room(len(entries), rank)
+            _check_rank(len(entries), rank)
             entry = _entry(i, spec)
             sources.append(_DROPPED if entry.shrink else len(entries))
             entries.append(entry)
@@ -108,7 +108,7 @@ def _take_all(entries: list[_Entry], sources: list[int], up_to: int) -> None:
         entries.append(_Entry())
 
 
-def _check_room(position: int, rank: int) -> None:
+def _check_rank(position: int, rank: int) -> None:
     if rank == 0:
         raise InvalidArgumentError("Attempting to slice scalar input.")
     if position == rank:

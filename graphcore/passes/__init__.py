@@ -4,8 +4,8 @@ from graphcore.passes.functions.expand import ExpandInlineFunctionsOptions, expa
 from graphcore.passes.functions.function_body import FunctionBody, function_def_to_body
 from graphcore.passes.functions.graph_to_function import graph_to_function_def
 from graphcore.passes.functions.inline import InlineFunctionBodyOptions, inline_function_body, is_function_call
-from graphcore.passes.gradients.instantiation import InstantiatedFunctions
-from graphcore.passes.gradients.symbolic_gradient import symbolic_gradient
+from graphcore.passes.gradients.functions.instantiation import InstantiatedFunctions
+from graphcore.passes.gradients.functions.symbolic_gradient import symbolic_gradient
 from graphcore.passes.infra.alias_removal import remove_dead_nodes, remove_identity_nodes, remove_list_array_converter
 from graphcore.passes.infra.declarations import PassDeclaration, declared_passes
 from graphcore.passes.lower.lower import LowerOptions, lower_functional_ops

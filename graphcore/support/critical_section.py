@@ -12,7 +12,7 @@ place: Ctrl-C raises KeyboardInterrupt there, as it did before Python 3.11. Thre
 sections do nothing there.
 
 Ctrl-C in the main thread passes no `with` or `try`, except in one place: since Python 3.12, the jump from the end of a loop back to its head
-may be outside of the blocks that the loop stands in. So a loop within a block that must not be left without its clean-up is a function.
+may be outside of the blocks that contain the loop. So a loop within a block that must not be left without its clean-up is a function.
 
 Sections are short: work that runs code of the user, or takes long, is divided into many sections. A section that hangs all the same (a
 shape function of the user that does not end) is interrupted by a second Ctrl-C, a second or more after the first.

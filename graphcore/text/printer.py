@@ -85,7 +85,7 @@ def nodes_text(nodes: Sequence[NodeDef]) -> str:
 
 
 def reads_as_stateful(nodes: Iterable[NodeDef], look_up: LookUp | None = None) -> bool:
-    """True iff a reader will take the function for stateful unless its text says otherwise.
+    """True iff parsing the text without a stateful mark gives a stateful function.
 
     That is so if an op of the body is stateful or unknown (probably a function).
     """

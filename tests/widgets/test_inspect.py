@@ -40,6 +40,18 @@ def test_a_node_tells_definition_signature_and_neighbours(softmax_regression: gc
     assert ("transpose_a", "false") in node.attrs
 
 
+def test_a_node_shows_what_is_known_of_its_op_and_nothing_where_that_says_nothing(softmax_regression: gc.Graph) -> None:
+    assert told(softmax_regression, "add").traits == "element by element; inputs in any order; may reuse its input's memory; cannot fail"
+    assert told(softmax_regression, "matmul").traits == "costs as much as a matrix product; cannot fail"
+    with gc.Graph().as_default() as graph:
+        gc.placeholder(gc.float32, [2], name="x")
+        gc.apply_op("Reshape", [gc.constant([1.0, 2.0]), [2, 1]], name="reshaped")
+        gc.apply_op("FloorMod", [gc.constant([3]), gc.constant([2])], name="rest")
+    assert told(graph, "x").traits == ""
+    assert told(graph, "reshaped").traits.endswith("can fail only on wrong values of shape")
+    assert told(graph, "rest").traits == "element by element; may reuse its input's memory; can fail only on integers"
+
+
 def test_control_edges_are_told_from_both_ends(softmax_regression: gc.Graph) -> None:
     assert [row.tensor for row in told(softmax_regression, "train").control_inputs] == ["^AssignSub", "^AssignSub_1"]
     assert [row.node for row in told(softmax_regression, "AssignSub").control_outputs] == ["train"]

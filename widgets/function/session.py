@@ -29,12 +29,12 @@ class FunctionSession:
     """Shows functions, one after the other.
 
     Args:
-        tell: a callback for each message.
+        send: a callback for each message.
         root: the label of the first breadcrumb: the graph that the first function was opened from. "" if there is none.
     """
 
-    def __init__(self, tell: Callable[[Message], None], root: str = "") -> None:
-        self._tell = tell
+    def __init__(self, send: Callable[[Message], None], root: str = "") -> None:
+        self._send = send
         self._root = root
         self._revisions = count(1)
         self._pages: list[_Page] = []
@@ -52,7 +52,7 @@ class FunctionSession:
         """
         if len(self._pages) >= MAX_STEPS:
             raise InvalidArgumentError(f"{MAX_STEPS} functions deep: go back before opening another one")
-        self._pages.append(_Page(subject, self._revisions, self._tell))
+        self._pages.append(_Page(subject, self._revisions, self._send))
 
     def message(self) -> FunctionMessage:
         """The message with texts, form and breadcrumbs of the current function."""
@@ -73,7 +73,7 @@ class FunctionSession:
 
     def send(self, *, pictures: bool = True) -> None:
         """Send all messages for the current function."""
-        self._tell(self.message())
+        self._send(self.message())
         if pictures:
             self._pages[-1].send()
 
@@ -98,7 +98,7 @@ class FunctionSession:
                 self.send(pictures=False)
             case messages.SetAttrRequest(name=name, value=value):
                 changed = page.subject.set(name, value)
-                self._tell(self.message())
+                self._send(self.message())
                 if changed and not page.subject.problem:
                     page.show_body()
             case messages.ChooseUseRequest(place=place):
@@ -110,8 +110,8 @@ class FunctionSession:
             case messages.PaneRequest(pane=pane, message=messages.OpenFunctionRequest(id=box_id, place=place)):
                 self.open(page.callee(pane, box_id, place))
                 self.send()
-            case messages.PaneRequest(pane=pane, message=asked):
-                page.answer(pane, asked)
+            case messages.PaneRequest(pane=pane, message=inner):
+                page.answer(pane, inner)
 
     def _differentiate(self) -> None:
         subject = self.subject
@@ -130,15 +130,15 @@ class FunctionSession:
 class _Page:
     """One function with its two pictures."""
 
-    def __init__(self, subject: Subject, revisions: count[int], tell: Callable[[Message], None]) -> None:
+    def __init__(self, subject: Subject, revisions: count[int], send: Callable[[Message], None]) -> None:
         self.subject = subject
         self._revisions = revisions
         self._state = SceneState()
-        self._say: dict[messages.Pane, Callable[[PictureMessage], None]] = {
-            "definition": lambda message: tell(PaneMessage(pane="definition", message=message)),
-            "instance": lambda message: tell(PaneMessage(pane="instance", message=message)),
+        self._senders: dict[messages.Pane, Callable[[PictureMessage], None]] = {
+            "definition": lambda message: send(PaneMessage(pane="definition", message=message)),
+            "instance": lambda message: send(PaneMessage(pane="instance", message=message)),
         }
-        self.port = Port(subject.graph, self._say["instance"], title=f"{subject.name} instantiated", revisions=revisions)
+        self.port = Port(subject.graph, self._senders["instance"], title=f"{subject.name} instantiated", revisions=revisions)
 
     def send(self) -> None:
         self._send_definition()
@@ -153,21 +153,21 @@ class _Page:
         if pane == "instance":
             self.port.answer(request)
             return
-        say, definition = self._say[pane], self.subject.definition
+        send, definition = self._senders[pane], self.subject.definition
         match request:
             case messages.ReadyRequest():
                 self._send_definition()
             case messages.InspectRequest(id=box_id):
                 found = definition.inspect(box_id)
-                say(
+                send(
                     FailureMessage(request="inspect", text=f"There is no '{box_id}'")
                     if found is None
                     else messages.InspectionMessage(inspection=found)
                 )
             case messages.SearchRequest(query=query, limit=limit):
-                say(definition.find(query, limit=limit))
+                send(definition.find(query, limit=limit))
             case messages.ExportRequest(format=kind):
-                say(exported(definition.scene(), kind))
+                send(exported(definition.scene(), kind))
             case messages.RendererRequest(renderer=renderer):
                 self._state.renderer = renderer
                 self._send_definition()
@@ -189,7 +189,7 @@ class _Page:
 
     def _send_definition(self) -> None:
         scene = self.subject.definition.scene(title=f"{self.subject.name} as defined", revision=next(self._revisions))
-        self._say["definition"](scene_message(scene, self._state))
+        self._senders["definition"](scene_message(scene, self._state))
 
 
 def opened_from(graph: Graph, state: SceneState, functions: InstantiatedFunctions, box_id: str, place: int) -> Subject:

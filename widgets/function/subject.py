@@ -24,12 +24,12 @@ from graphcore.passes import (
     remove_identity_nodes,
     remove_list_array_converter,
 )
-from graphcore.passes.gradients.symbolic_gradient import LABEL, symbolic_gradient
+from graphcore.passes.gradients.functions.symbolic_gradient import LABEL, symbolic_gradient
 from graphcore.plumbing import RETVAL
 from widgets.function.definition_scene import Definition
 from widgets.function.form import AttrForm
 from widgets.messages import AttrField, Crumb, FunctionUse
-from widgets.scene.calls import Callee, call_body, callees, calls_functions, given_to
+from widgets.scene.calls import Callee, call_body, callee_arguments, callees, calls_functions
 from widgets.scene.function_info import instantiated_text
 from widgets.scene.words import attr_text, tensor_label
 
@@ -185,7 +185,7 @@ class GradientSubject(Subject):
         assert of.body is not None
         self._gradient = symbolic_gradient(_with_free_names(of.body) if of.derived else of.body)
         fdef = graph_to_function_def(self._gradient.graph, f"{of.name}Grad")
-        super().__init__(Use(fdef.name, fdef, {}, given=_given_back(of), device=of.use.device), of.functions, label=f"∇ {of.label}")
+        super().__init__(Use(fdef.name, fdef, {}, given=_gradient_arguments(of), device=of.use.device), of.functions, label=f"∇ {of.label}")
 
     def _made(self) -> FunctionBody:
         graph, _ = copy_sharing_library(self._gradient.graph)
@@ -224,7 +224,7 @@ def _with_free_names(body: FunctionBody) -> FunctionBody:
     return FunctionBody(body.fdef, body.arg_types, body.ret_types, graph_from_nodes(nodes, body.graph.library))
 
 
-def _given_back(of: Subject) -> tuple[Tensor, ...] | None:
+def _gradient_arguments(of: Subject) -> tuple[Tensor, ...] | None:
     """The arguments of a gradient: those of the function, and a gradient for each return."""
     if of.use.given is None:
         return None
@@ -264,7 +264,7 @@ def use_of(library: FunctionLibraryDefinition, node: Node, callee: Callee) -> Us
     fdef = library.find(callee.function.name)
     if fdef is None or callee.gradient:
         return None
-    given = given_to(node)
+    given = callee_arguments(node)
     labels = ", ".join(tensor_label(tensor) for tensor in given or ())
     label = f"call {node.name}" + (f" · {callee.label}" if callee.label else "")
     return Use(

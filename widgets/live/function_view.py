@@ -38,7 +38,7 @@ class FunctionView(LiveView):
         uses, library = _uses(function, where)
         first = _with_attrs(uses[0], attrs or {})
         subject = Subject(first, InstantiatedFunctions(library), [first, *uses[1:]] if len(uses) > 1 else [])
-        self._session = FunctionSession(self._tell)
+        self._session = FunctionSession(self._send_message)
         self._session.open(subject)
         super().__init__(subject.name, "function")
 

@@ -31,7 +31,7 @@ class GraphView(LiveView):
     """
 
     def __init__(self, graph: Graph, *, title: str = "graph", state: SceneState | None = None) -> None:
-        self._port = Port(graph, self._tell, title=title, state=state)
+        self._port = Port(graph, self._send_message, title=title, state=state)
         self._session: FunctionSession | None = None
         super().__init__(title, "graph")
 
@@ -117,7 +117,7 @@ class GraphView(LiveView):
                 case messages.BackRequest(crumb=crumb):
                     if self._session is not None and not self._session.back(crumb):
                         self._session = None
-                        self._tell(FunctionClosedMessage())
+                        self._send_message(FunctionClosedMessage())
                 case messages.PaneRequest() | messages.SetAttrRequest() | messages.ChooseUseRequest() | messages.DifferentiateRequest():
                     if self._session is not None:
                         self._session.answer(request)
@@ -131,7 +131,7 @@ class GraphView(LiveView):
     def _open_function(self, box_id: str, place: int) -> None:
         graph = self._port.graph
         subject = opened_from(graph, self._port.state, InstantiatedFunctions(graph.library), box_id, place)
-        session = FunctionSession(self._tell, self._port.title)
+        session = FunctionSession(self._send_message, self._port.title)
         session.open(subject)
         session.send()
         self._session = session

@@ -41,18 +41,18 @@ class LiveView(anywidget.AnyWidget):
     def __init__(self, title: str, kind: str) -> None:
         super().__init__(title=title, kind=kind, home={"notebook": os.environ.get("JPY_SESSION_NAME", ""), "kernel": _KERNEL})
         self._is_closed = False
-        self.on_msg(self._heard)
+        self.on_msg(self._on_request)
 
     def fail(self, text: str, *, request: str = "") -> None:
         """Show a failure in the viewer's status line, with the type of the request that failed."""
         try:
-            self._tell(FailureMessage(request=request, text=text))
+            self._send_message(FailureMessage(request=request, text=text))
         except Exception as error:  # noqa: BLE001 - where even this fails only the log is left
             get_logger().warning("Graphloupe cannot reach its view: %s", error)
 
     def come_forward(self) -> None:
         """Bring the view's panel to the front. Without a panel nothing happens."""
-        self._tell(ToFrontMessage())
+        self._send_message(ToFrontMessage())
 
     def close(self) -> None:
         """Remove the view from all pages."""
@@ -63,7 +63,7 @@ class LiveView(anywidget.AnyWidget):
         """Answer a request of the page; overridden by each kind of view."""
         get_logger().debug("Graphloupe's view has no answer to %r", request)
 
-    def _tell(self, message: Message, buffers: list[bytes] | None = None) -> None:
+    def _send_message(self, message: Message, buffers: list[bytes] | None = None) -> None:
         if not self._is_closed:
             self.send(msgspec.to_builtins(message), buffers)
 
@@ -72,15 +72,15 @@ class LiveView(anywidget.AnyWidget):
         get_logger().warning("Graphloupe's view failed at '%s'", request, exc_info=error)
         self.fail(str(error) or type(error).__name__, request=request)
 
-    def _heard(self, _widget: object, content: object, _buffers: object) -> None:
+    def _on_request(self, _widget: object, content: object, _buffers: object) -> None:
         kind = str(content.get("type", "")) if isinstance(content, dict) else ""
         try:
             request = msgspec.convert(content, FromViewer)
             if isinstance(request, EngineRequest):
-                self._tell(EngineMessage(engine=request.engine), [packed_engine(request.engine)])
+                self._send_message(EngineMessage(engine=request.engine), [packed_engine(request.engine)])
             else:
                 self._answer(request)
-        except Exception as error:  # noqa: BLE001 - whatever the page asks for, the kernel stays whole
+        except Exception as error:  # noqa: BLE001 - no request of a page may break the kernel
             self._failed(kind[:40], error)
 
 

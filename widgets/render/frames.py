@@ -85,7 +85,7 @@ def _stretched(rect: Rect, spans: list[tuple[float, float]], others: list[Rect],
 
 def _moved_in(route: Route, width: float, frame: Rect) -> Route:
     assert route.label is not None
-    room = max(0.0, (frame.width - width) / 2 - 1)
+    slack = max(0.0, (frame.width - width) / 2 - 1)
     middle = frame.x + frame.width / 2
-    x = min(max(route.label.x, middle - room), middle + room)
+    x = min(max(route.label.x, middle - slack), middle + slack)
     return route._replace(label=Point(x, route.label.y))

@@ -45,17 +45,6 @@ class LayoutEngine:
         self._serial = 0
         self._warm = False
 
-    def warm_up(self) -> None:
-        """Start the worker without waiting. Never raises."""
-        if not self._lock.acquire(blocking=False):
-            return
-        try:
-            self._running()
-        except EngineError as error:
-            _log.debug("the layout engine does not start: %s", error)
-        finally:
-            self._lock.release()
-
     def layout(self, dot: str, *, limit: float = LAYOUT_LIMIT) -> str:
         """Graphviz's JSON for this DOT.
 
@@ -80,7 +69,7 @@ class LayoutEngine:
         self._serial += 1
         wait = limit if self._warm else limit + START_LIMIT
         try:
-            answer = self._ask(process, dot, wait)
+            answer = self._request(process, dot, wait)
         except (OSError, queue.Empty) as error:
             self._end()
             raise EngineError(f"no layout within {wait:.0f} s" if isinstance(error, queue.Empty) else str(error)) from error
@@ -114,7 +103,7 @@ class LayoutEngine:
         threading.Thread(target=_pump, args=(process.stdout, self._answers), daemon=True).start()
         return process
 
-    def _ask(self, process: subprocess.Popen[str], dot: str, wait: float) -> dict[str, Any]:
+    def _request(self, process: subprocess.Popen[str], dot: str, wait: float) -> dict[str, Any]:
         if process.stdin is None:
             return {}
         process.stdin.write(json.dumps({"id": self._serial, "dot": dot}) + "\n")

@@ -26,7 +26,7 @@ def serve(engine: Path) -> None:
         try:
             promise = racer.eval(f"graphloupeGraphviz.layout({json.dumps(request['dot'])}, 'json')")
             answer = {"id": request["id"], "text": promise.get() if isinstance(promise, JSPromise) else promise}
-        except Exception as error:  # noqa: BLE001 - whatever V8 throws is this request's answer, and the next may do
+        except Exception as error:  # noqa: BLE001 - any error of V8 answers this request; the next one may succeed
             answer = {"id": request["id"], "error": str(error)}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()

@@ -108,8 +108,8 @@ def _line(edge: SceneEdge, route: Route) -> str:
     path = f"M{_p(first)}" + "".join(f"C{_p(a)} {_p(b)} {_p(c)}" for a, b, c in zip(rest[::3], rest[1::3], rest[2::3], strict=True))
     clash = f" clash{min(edge.clash, 2)}" if edge.clash else ""
     classes = f"{edge.kind} {edge.role}{' error' if edge.error else ''}{clash}"
-    told = "\n".join(filter(None, [f"{edge.source} → {edge.target}", edge.label, edge.error]))
-    parts = [f'<g class="{classes}"><title>{_text(told)}</title><path class="line" d="{path}L{_p(route.tip)}"/>']
+    tooltip = "\n".join(filter(None, [f"{edge.source} → {edge.target}", edge.label, edge.error]))
+    parts = [f'<g class="{classes}"><title>{_text(tooltip)}</title><path class="line" d="{path}L{_p(route.tip)}"/>']
     if edge.kind == "reference":
         parts.append(f'<path class="core" d="{path}"/>')
     base = next((point for point in reversed(route.points) if point != route.tip), first)
@@ -128,9 +128,9 @@ def _box(node: SceneNode, rect: Rect) -> str:
     look = box_look(node)
     kind = "controlbox" if node.kind == "control" else node.kind
     state = ("" if node.state == "normal" else f" {node.state}") + (" clash" if node.clash else "")
-    told = "\n".join(filter(None, [node.stands_for or node.id, node.op, node.detail, node.error]))
+    tooltip = "\n".join(filter(None, [node.stands_for or node.id, node.op, node.detail, node.error]))
     parts = [
-        f'<g class="{kind} {node.role}{state}" transform="translate({_n(rect.x)},{_n(rect.y)})"><title>{_text(told)}</title>',
+        f'<g class="{kind} {node.role}{state}" transform="translate({_n(rect.x)},{_n(rect.y)})"><title>{_text(tooltip)}</title>',
         f'<path class="box" d="{outline_path(node.kind, look.width, look.height, repeat=bool(node.repeat))}"/>',
     ]
     mark = detail_path(node.kind, look.width, look.height, repeat=bool(node.repeat))

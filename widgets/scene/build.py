@@ -103,7 +103,7 @@ def _scene_node(box: Box, visible: Visible, *, role: Role, state: State, mirrors
         kind, op, label = "function" if body else "scope", "", _part_label(box)
         detail = box.part.differences if isinstance(box.part, Group) else ""
     else:
-        kind, op, label, detail = _node_words(box, main, visible)
+        kind, op, label, detail = _node_texts(box, main, visible)
     return SceneNode(
         id=box.id,
         label=label,
@@ -134,7 +134,7 @@ def _part_label(box: Box) -> str:
     return box.part.label if isinstance(box.part, Scope | Group) else box.id
 
 
-def _node_words(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, str, str]:
+def _node_texts(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, str, str]:
     """Kind, op, label and detail. A constant with one consumer shows its value, with its name if the user chose one."""
     kind = node_kind(node)
     label = _label(node, box.group)

@@ -17,7 +17,7 @@ from graphcore.graph.shapes.constant_values import inferred_value
 from graphcore.graph.shapes.symbolic_refiner import refiner_within
 from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.passes import FunctionBody, InstantiatedFunctions
-from graphcore.passes.gradients.symbolic_gradient import LABEL
+from graphcore.passes.gradients.functions.symbolic_gradient import LABEL
 from graphcore.plumbing import BRANCH, CALL, WHILE
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def is_choice(node: Node) -> bool:
     return node.op in BRANCH
 
 
-def given_to(node: Node) -> list[Tensor] | None:
+def callee_arguments(node: Node) -> list[Tensor] | None:
     """The tensors given to the arguments of a node's callees, by index; None if unknown.
 
     For a loop, only loop invariants.
@@ -145,7 +145,7 @@ def given_to(node: Node) -> list[Tensor] | None:
     return None if has_hub(node) else node.inputs
 
 
-def lasting(node: Node, index: int, position: int) -> bool:
+def is_loop_invariant(node: Node, index: int, position: int) -> bool:
     """True iff a dimension of output `index` of a loop is loop-invariant: known, or one of the input."""
     dim = (node.output_handles[index].dims or ())[position]
     given = node.inputs[index].node.output_handles[node.inputs[index].index].dims or ()
@@ -160,7 +160,7 @@ def _handle_inside(caller: Node | None, index: int, tensor: Tensor) -> ShapeHand
     handle = tensor.node.output_handles[tensor.index]
     if caller is None or handle.dims is None or not is_loop(caller):
         return handle
-    return ShapeHandle(tuple([dim if lasting(caller, index, i) else DimensionHandle() for i, dim in enumerate(handle.dims)]))
+    return ShapeHandle(tuple([dim if is_loop_invariant(caller, index, i) else DimensionHandle() for i, dim in enumerate(handle.dims)]))
 
 
 class Opener:
@@ -196,7 +196,7 @@ class Opener:
         Raises:
             GraphError: one of them cannot be instantiated.
         """
-        given = given_to(node)
+        given = callee_arguments(node)
         made = []
         for callee in callees(node):
             function = callee.function
@@ -222,7 +222,7 @@ def call_body(callee: Callee, path: str, body: FunctionBody, device: str, given:
         InvalidArgumentError: arguments do not fit the function's types or number.
     """
     if given is not None:
-        _require_fit(body, given, caller)
+        _check_arguments(body, given, caller)
     graph = graph_from_nodes([_renamed(node.node_def, path, device) for node in body.graph.op_nodes()], body.graph.library)
     for node in graph.op_nodes():
         node.source = None if caller is None else caller.source
@@ -250,7 +250,7 @@ def _infer(graph: Graph, node: Node) -> None:
         node.output_handles = tuple([ShapeHandle() for _ in node.outputs])
 
 
-def _require_fit(body: FunctionBody, given: list[Tensor], caller: Node | None) -> None:
+def _check_arguments(body: FunctionBody, given: list[Tensor], caller: Node | None) -> None:
     name, op = ("the call", "") if caller is None else (f"'{caller.name}'", caller.op)
     if len(given) != len(body.arg_types):
         raise InvalidArgumentError(f"{name} gives {len(given)} arguments to a function of {len(body.arg_types)}", op=op)

@@ -24,7 +24,7 @@ _MARKS: Final[dict[EdgeKind, str]] = {"data": "", "control": "^", "reference": "
 class Bundle:
     """All tensors (or control edges) between two boxes."""
 
-    __slots__ = ("errors", "kind", "source", "target", "tensors", "turns_back")
+    __slots__ = ("errors", "is_back_edge", "kind", "source", "target", "tensors")
 
     def __init__(self, source: Box, target: Box, kind: EdgeKind) -> None:
         self.source = source
@@ -32,7 +32,7 @@ class Bundle:
         self.kind: EdgeKind = kind
         self.tensors: dict[tuple[str, int], Tensor] = {}
         self.errors: list[str] = []
-        self.turns_back = False
+        self.is_back_edge = False
 
     @property
     def id(self) -> str:
@@ -98,10 +98,10 @@ def bundle_edges(visible: Visible) -> tuple[list[Bundle], list[LostInput]]:
             for slot, tensor in enumerate(node.inputs):
                 if box_of.get(tensor.node.name) is box:
                     continue  # most edges of a large graph are within a box
-                givers = visible.givers(tensor)
-                if not givers:
+                argument_sources = visible.argument_sources(tensor)
+                if not argument_sources:
                     lost.append(LostInput(tensor, box, node.input_errors.get(slot, "")))
-                for source, given in givers:
+                for source, given in argument_sources:
                     bundle = bundles.add(source, box, given)
                     if bundle is not None and node.input_errors and slot in node.input_errors:
                         bundle.errors.append(f"{tensor.name} into {node.name}: {node.input_errors[slot]}")
@@ -166,7 +166,7 @@ def _join_bodies(visible: Visible, call: Call, bundles: _Bundles) -> None:
             if hub is not None:
                 bundles.add(hub, target, arg.outputs[0])
             elif index < len(node.inputs):
-                for source, tensor in visible.givers(node.inputs[index]):
+                for source, tensor in visible.argument_sources(node.inputs[index]):
                     bundles.add(source, target, tensor)
         if hub is None:
             _join_controls(visible, node, body, bundles)
@@ -174,7 +174,7 @@ def _join_bodies(visible: Visible, call: Call, bundles: _Bundles) -> None:
         for ret in () if is_choice(node) else body.rets:
             back = bundles.add(visible.box_of[ret.name], hub, ret.inputs[0])
             if back is not None:
-                back.turns_back = True
+                back.is_back_edge = True
 
 
 def _join_controls(visible: Visible, node: Node, body: CallBody, bundles: _Bundles) -> None:
@@ -204,7 +204,7 @@ def scene_edge(bundle: Bundle, roles: dict[str, Role], dimensions: Dimensions, c
         dims=dims,
         error="\n".join(bundle.errors),
         clash=clashes.lines.get((bundle.source.id, bundle.target.id), 0) if bundle.kind != "control" else 0,
-        reversed=bundle.turns_back or (gradient and roles[bundle.source.id] == "gradient"),
+        reversed=bundle.is_back_edge or (gradient and roles[bundle.source.id] == "gradient"),
         role="gradient" if gradient or roles[bundle.source.id] == "gradient" else "forward",
         lenses=lenses,
     )

@@ -8,7 +8,7 @@ import msgspec
 
 from graphcore.definitions import FunctionDef
 from graphcore.errors import GraphError
-from graphcore.graph.importing.from_nodes import in_order
+from graphcore.graph import topological_order
 from graphcore.passes import FunctionBody, graph_to_function_def
 from graphcore.text import debug_string
 from widgets.messages import FunctionInfo
@@ -42,7 +42,7 @@ def definition_text(callee: Callee, body: FunctionBody) -> str:
 
 def instantiated_text(body: FunctionBody) -> str:
     """The nodes of a body, with types, producers first."""
-    return debug_string([node.node_def for node in in_order(body.graph)]).strip("\n")
+    return debug_string([node.node_def for node in topological_order(body.graph)]).strip("\n")
 
 
 def _info(place: int, callee: Callee, body: FunctionBody | None, refusal: str) -> FunctionInfo:

@@ -12,6 +12,7 @@ from graphcore.attrs import Placeholder, TensorValue
 from graphcore.definitions import NodeDef, name_ranges_for_node, summarize_node_def
 from graphcore.errors import GraphError
 from graphcore.text import debug_string
+from graphcore.text.describe_traits import describe_traits
 from widgets.messages import FunctionInfo, Inspection, TensorRow
 from widgets.scene.build import node_error
 from widgets.scene.function_info import function_infos
@@ -96,11 +97,12 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimension
         node_def=node_def_text(node.node_def),
         summary=summarize_node_def(node.node_def),
         doc="\n\n".join(filter(None, (definition.summary, definition.description))),
+        traits=describe_traits(node.registration),
         signature=debug_string(definition),
         device=_device(node),
         attrs=[(name, attr_text(value)) for name, value in sorted(node.node_def.attr.items())],
         inputs=[
-            *_given_rows(node, visible),
+            *_argument_rows(node, visible),
             *[_input_row(node, slot, tensor, in_names, visible) for slot, tensor in enumerate(node.inputs)],
         ],
         outputs=_output_rows(node, out_names, visible),
@@ -188,13 +190,13 @@ def _slot_names(node: Node) -> tuple[list[str], list[str]]:
     return named
 
 
-def _given_rows(node: Node, visible: Visible) -> list[TensorRow]:
+def _argument_rows(node: Node, visible: Visible) -> list[TensorRow]:
     """The tensors given to an argument of an open call."""
     tensor = visible.given.get(node.name)
     if tensor is None:
         return []
-    givers = visible.givers(tensor)
-    place = givers[0][0].id if len(givers) == 1 else ""
+    argument_sources = visible.argument_sources(tensor)
+    place = argument_sources[0][0].id if len(argument_sources) == 1 else ""
     return [TensorRow(name="given", tensor=tensor.name, dtype=tensor.dtype.name, shape=tensor.graph.shape_text(tensor), node=place)]
 
 

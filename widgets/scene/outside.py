@@ -9,7 +9,7 @@ from graphcore.errors import GraphError
 from widgets.scene.visible import Visible
 
 if TYPE_CHECKING:
-    from graphcore.graph.model.origins import Origin
+    from graphcore.graph.provenance.origins import Origin
 
 
 def from_outside(root: Origin, visible: Visible) -> Origin | None:
@@ -18,11 +18,11 @@ def from_outside(root: Origin, visible: Visible) -> Origin | None:
     if tensor is None or root.because:
         return None
     try:
-        told = explain_shape(tensor)
+        explanation = explain_shape(tensor)
     except GraphError:
         return None
     if root.fact.kind == "rank":
-        return told.rank
-    if root.fact.kind == "dimension" and root.fact.index < len(told.dimensions):
-        return told.dimensions[root.fact.index]
+        return explanation.rank
+    if root.fact.kind == "dimension" and root.fact.index < len(explanation.dimensions):
+        return explanation.dimensions[root.fact.index]
     return None

@@ -74,7 +74,7 @@ class SceneNode(msgspec.Struct, frozen=True, kw_only=True):
 class SceneEdge(msgspec.Struct, frozen=True, kw_only=True):
     """One edge between two boxes for `count` tensors; `label` is their type and shape.
 
-    `reversed` tells the layout to rank the target before the source (the arrow still points at the target). `dims` are the dimensions in
+    With `reversed`, the layout ranks the target before the source (the arrow still points at the target). `dims` are the dimensions in
     the label. `clash` is the number of the chain of a shape error on this edge, 0 if there is none.
     """
 

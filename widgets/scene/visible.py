@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from widgets.scene.calls import CallBody, given_to, has_hub, is_choice
+from widgets.scene.calls import CallBody, callee_arguments, has_hub, is_choice
 from widgets.scene.roles import Roles
 from widgets.scene.state import SceneState
 from widgets.scene.tree import FEW_NODES, FOLDS, Call, Group, Part, Scope, ScopeTree, Thing
@@ -61,13 +61,13 @@ class Visible:
         """Record an open call."""
         self.calls[call.node.name] = call
         hub = has_hub(call.node)
-        given = given_to(call.node) or []
+        given = callee_arguments(call.node) or []
         for body in call.bodies():
             self.roles.inner |= body.gradients
             if not hub:
                 self.given.update({arg.name: tensor for arg, tensor in zip(body.args, given, strict=False)})
 
-    def givers(self, tensor: Tensor) -> list[tuple[Box, Tensor]]:
+    def argument_sources(self, tensor: Tensor) -> list[tuple[Box, Tensor]]:
         """The boxes that produce a tensor, with its name there: for an open call the returns of its bodies."""
         call = self.calls.get(tensor.node.name)
         if call is None or (has_hub(call.node) and not is_choice(call.node)):
@@ -123,18 +123,18 @@ def visible_boxes(graph: Graph, state: SceneState) -> Visible:
 
 def choose_open(root: Scope, state: SceneState, roles: Roles) -> set[str]:
     """The keys of everything open: the user's choices first, then the largest while there is space."""
-    wanted = list(state.opened)
+    requested = list(state.opened)
     while True:
-        opened, boxes, closed = _open_wanted(root, {*wanted}, state.closed)
-        if boxes <= HARD_LIMIT or not wanted:
+        opened, boxes, closed = _open_requested(root, {*requested}, state.closed)
+        if boxes <= HARD_LIMIT or not requested:
             break
-        wanted.pop(0)
+        requested.pop(0)
     if state.mode != "none":
         _Opener(root, state, roles, opened, boxes).run(closed)
     return opened
 
 
-def _open_wanted(root: Scope, wanted: set[str], shut: set[str]) -> tuple[set[str], int, list[tuple[str, Foldable]]]:
+def _open_requested(root: Scope, requested: set[str], shut: set[str]) -> tuple[set[str], int, list[tuple[str, Foldable]]]:
     opened: set[str] = set()
     closed: list[tuple[str, Foldable]] = []
     boxes = 0
@@ -143,7 +143,7 @@ def _open_wanted(root: Scope, wanted: set[str], shut: set[str]) -> tuple[set[str
         parent, part = stack.pop()
         if not isinstance(part, FOLDS):
             boxes += 1
-        elif _is_wanted(part, wanted, shut):
+        elif _is_requested(part, requested, shut):
             opened.add(part.key)
             stack.extend((part.key, inner) for inner in part.parts())
         else:
@@ -152,8 +152,8 @@ def _open_wanted(root: Scope, wanted: set[str], shut: set[str]) -> tuple[set[str
     return opened, boxes, closed
 
 
-def _is_wanted(part: Foldable, wanted: set[str], shut: set[str]) -> bool:
-    if part.key in wanted:
+def _is_requested(part: Foldable, requested: set[str], shut: set[str]) -> bool:
+    if part.key in requested:
         return not isinstance(part, Call) or part.opens
     # The branches of a call are opened together.
     return isinstance(part, Scope) and part.callee is not None and part.key not in shut

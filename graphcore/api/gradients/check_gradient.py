@@ -9,7 +9,7 @@ import numpy as np
 
 from graphcore.api.gradients.check_report import GradientCheck, InputCheck
 from graphcore.api.gradients.gradients import gradients, tensors_of
-from graphcore.api.gradients.stateless_copy import Twin
+from graphcore.api.gradients.stateless_copy import StatelessCopy
 from graphcore.attrs import Array
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
@@ -89,13 +89,13 @@ class _Work:
         self, y: Tensor, xs: Sequence[Tensor], given: Mapping[Tensor, Any], precision: DType | None, session: Session | None
     ) -> None:
         self.originals = list(xs)
-        self.twin = Twin([y, *xs], given, precision)
-        self.y = self.twin.of(y)
-        self.session = Session(self.twin.graph)
-        fed = {tensor: value for tensor, value in given.items() if self.twin.holds(tensor)}
-        for node in self.twin.graph.op_nodes():
+        self.copy = StatelessCopy([y, *xs], given, precision)
+        self.y = self.copy.of(y)
+        self.session = Session(self.copy.graph)
+        fed = {tensor: value for tensor, value in given.items() if self.copy.holds(tensor)}
+        for node in self.copy.graph.op_nodes():
             tensor = next((t for t in node.outputs if node.op in PLACEHOLDER), None)
-            if tensor is not None and y.graph.get_tensor_by_name(tensor.name) not in {*fed, *self.twin.variables}:
+            if tensor is not None and y.graph.get_tensor_by_name(tensor.name) not in {*fed, *self.copy.variables}:
                 raise InvalidArgumentError(
                     f"check_gradient requires a value for the placeholder '{node.name}' ({tensor.dtype.name} {tensor.shape}) in feed_dict: "
                     f"'{y.name}' depends on it",
@@ -103,15 +103,15 @@ class _Work:
                     node=node.name,
                     source=y.graph.get_tensor_by_name(tensor.name).node.source,
                 )
-        if self.twin.variables:
-            values = (session or get_default_session() or Session(y.graph)).run(self.twin.variables, dict(given))
-            fed |= dict(zip(self.twin.variables, values, strict=True))
-        self.feeds = {self.twin.of(tensor): self.twin.value(tensor, value) for tensor, value in fed.items()}
+        if self.copy.variables:
+            values = (session or get_default_session() or Session(y.graph)).run(self.copy.variables, dict(given))
+            fed |= dict(zip(self.copy.variables, values, strict=True))
+        self.feeds = {self.copy.of(tensor): self.copy.value(tensor, value) for tensor, value in fed.items()}
 
     def check(self, delta: float, tolerance: float, most_elements: int) -> GradientCheck:
         base = self._run(self.y)
         if not np.array_equal(base, self._run(self.y), equal_nan=True):
-            random = [f"'{node.name}' ({node.op})" for node in self.twin.graph.op_nodes() if node.op_def.is_stateful and node.outputs]
+            random = [f"'{node.name}' ({node.op})" for node in self.copy.graph.op_nodes() if node.op_def.is_stateful and node.outputs]
             raise InvalidArgumentError(
                 f"check_gradient requires a y that is the same in every run with the same feeds, but '{self.y.name}' is not: "
                 f"feed a value for {' or '.join(random) or 'what makes it differ'}",
@@ -119,9 +119,9 @@ class _Work:
                 node=self.y.node.name,
             )
         weights = _weights(base)
-        xs = [self.twin.of(x) for x in self.originals]
-        with self.twin.graph.as_default():
-            seed = self.twin.graph.apply_op("Placeholder", [], {"dtype": self.y.dtype.base, "shape": self.y.shape}, "weights").outputs[0]
+        xs = [self.copy.of(x) for x in self.originals]
+        with self.copy.graph.as_default():
+            seed = self.copy.graph.apply_op("Placeholder", [], {"dtype": self.y.dtype.base, "shape": self.y.shape}, "weights").outputs[0]
             found = gradients(self.y, xs, grad_ys=seed)
         rounding = _ROUNDINGS * _epsilon(base) * float(np.sum(np.abs(_wide(weights) * _wide(base)))) / delta
         rows = []

@@ -19,12 +19,12 @@ from graphcore.api.gradients.variable_reads import check_read_outside
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.topological_order import renew_stale_ranks
-from graphcore.passes.gradients.body_gradient import cut_inside, kept_inside
-from graphcore.passes.gradients.flow import Cut, Flow
+from graphcore.passes.gradients.bodies.variable_reads import gradient_by_variable, reads_of
+from graphcore.passes.gradients.explanation.cuts_in_functions import cut_inside, kept_inside
+from graphcore.passes.gradients.explanation.flow import Cut, Flow
+from graphcore.passes.gradients.explanation.paths import MOST_COUNTED, GradientPaths
 from graphcore.passes.gradients.gradients import DIFFERENTIABLE, build_gradients
-from graphcore.passes.gradients.paths import MOST_COUNTED, GradientPaths
 from graphcore.passes.gradients.trace import GradientTrace
-from graphcore.passes.gradients.variable_reads import gradient_by_variable, reads_of
 from graphcore.passes.infra.zero_analysis import is_zeros
 
 _SCOPE: Final = "gradients"
@@ -139,13 +139,17 @@ class _Trial:
             return GradientExplanation(y=names[0], x=names[1], cuts=cuts)
         old = next((old for old in built if all(old + name.removeprefix(scope) in known for name in made)), None)
         namer = _Namer(scope, old)
-        ways = [GradientPaths(x, self.y, flow, kept[x]) for x, part in zip(self.xs, parts, strict=True) if part is not None]
+        path_sets = [GradientPaths(x, self.y, flow, kept[x]) for x, part in zip(self.xs, parts, strict=True) if part is not None]
         backward = self._backward(self._made_since(known), namer)
-        slots = {node: sorted({slot for way in ways for slot in way.slots(node)}) for node in _consumers_first(ways)}
+        slots = {node: sorted({slot for each in path_sets for slot in each.slots(node)}) for node in _consumers_first(path_sets)}
         slots.update(
-            {way.x.node: [0] for way in ways if self.variable is not None and way.x.node.registration.traits.reads_variable == "rows"}
+            {
+                each.x.node: [0]
+                for each in path_sets
+                if self.variable is not None and each.x.node.registration.traits.reads_variable == "rows"
+            }
         )
-        tensors = frozenset[Tensor]().union(*[way.tensors for way in ways])
+        tensors = frozenset[Tensor]().union(*[each.tensors for each in path_sets])
         sums = [_sum(tensor, total, trace, namer) for tensor, total in trace.sums.items() if tensor in tensors]
         result = graph.find(namer(scope + self.result))
         return GradientExplanation(
@@ -155,8 +159,8 @@ class _Trial:
             kind=f"{gradient.dtype.name} {gradient.shape}",
             built=graph.get_tensor_by_name(namer(gradient.name)).node.id < first_new,
             is_zero=is_zeros(gradient),
-            path_count=min(sum(way.count for way in ways), MOST_COUNTED),
-            paths=_shortest(ways),
+            path_count=min(sum(each.count for each in path_sets), MOST_COUNTED),
+            paths=_shortest(path_sets),
             steps=tuple(
                 [
                     GradientStep(
@@ -225,16 +229,16 @@ class _Namer:
         return self.old + name.removeprefix(self.scope) if self.old is not None and name.startswith(self.scope) else name
 
 
-def _consumers_first(ways: Sequence[GradientPaths]) -> list[Node]:
+def _consumers_first(path_sets: Sequence[GradientPaths]) -> list[Node]:
     """The nodes on any of several sets of paths, consumers before producers."""
-    if len(ways) == 1:
-        return ways[0].nodes
-    renew_stale_ranks(ways[0].x.graph)
-    return sorted({node for way in ways for node in way.nodes}, key=lambda node: node.rank, reverse=True)
+    if len(path_sets) == 1:
+        return path_sets[0].nodes
+    renew_stale_ranks(path_sets[0].x.graph)
+    return sorted({node for each in path_sets for node in each.nodes}, key=lambda node: node.rank, reverse=True)
 
 
-def _shortest(ways: Sequence[GradientPaths]) -> tuple[tuple[str, ...], ...]:
-    found = sorted([path for way in ways for path in way.shortest(_MOST_PATHS)], key=len)
+def _shortest(path_sets: Sequence[GradientPaths]) -> tuple[tuple[str, ...], ...]:
+    found = sorted([path for each in path_sets for path in each.shortest(_MOST_PATHS)], key=len)
     return tuple([tuple([node.name for node in path]) for path in found[:_MOST_PATHS]])
 
 

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from graphcore.passes.gradients.paths import MOST_COUNTED
+from graphcore.passes.gradients.explanation.paths import MOST_COUNTED
 from graphcore.source import SourceLocation
 
 _T = TypeVar("_T")
@@ -38,8 +38,8 @@ class GradientCut(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         subject = f"'{self.node}' " if self.node else ""
         where = f"  [{self.source}]" if self.source is not None else ""
-        way = f"\n      {_way(self.path)}" if len(self.path) > 1 else ""
-        return f"{self.kind}: {subject}{self.reason}{where}{way}"
+        path_line = f"\n      {_path_text(self.path)}" if len(self.path) > 1 else ""
+        return f"{self.kind}: {subject}{self.reason}{where}{path_line}"
 
 
 class BackwardNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
         lines = [self._heading()]
         lines += _aligned(_ends([(step.node, step.op, *reversed(_became(step))) for step in self.steps]))
         lines += [f"  {line}" for line in _ends([line for item in self.sums for line in _sum_lines(item)])]
-        lines += [f"  along {_way(path)}" for path in self.paths]
+        lines += [f"  along {_path_text(path)}" for path in self.paths]
         if self.cuts and self.gradient is not None:
             lines.append("  on other ways it is cut:")
         lines += [f"  {cut}" for cut in _ends(self.cuts)]
@@ -153,14 +153,14 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
         if self.gradient is None:
             return f"{what} is None"
         least = "at least " if self.path_count == MOST_COUNTED else ""
-        ways = "1 path" if self.path_count == 1 else f"{least}{self.path_count:,} paths"
+        count = "1 path" if self.path_count == 1 else f"{least}{self.path_count:,} paths"
         name = f"'{self.gradient}'" if self.built else f"'{self.gradient}' (not built yet)"
         zero = "; it is zero whatever is fed" if self.is_zero else ""
-        return f"{what} is {name} {self.kind}, along {ways}{zero}"
+        return f"{what} is {name} {self.kind}, along {count}{zero}"
 
 
 def _became(step: GradientStep) -> tuple[str, str]:
-    names = [node if isinstance(node, _Left) else f"{node.name} ({node.op})" for node in _ends(step.backward, _MOST_NAMES)]
+    names = [node if isinstance(node, _Omitted) else f"{node.name} ({node.op})" for node in _ends(step.backward, _MOST_NAMES)]
     made = ", ".join(map(str, names)) or "passed on as it is"
     return f"-> {made}", "" if step.source is None else step.source.where
 
@@ -169,7 +169,7 @@ def _origin(part: GradientPart) -> str:
     return f"input {part.input} of '{part.node}'" if part.node else "y itself"
 
 
-class _Left(msgspec.Struct, frozen=True):
+class _Omitted(msgspec.Struct, frozen=True):
     """Stands for the omitted middle of a long list."""
 
     count: int
@@ -178,28 +178,28 @@ class _Left(msgspec.Struct, frozen=True):
         return f"... {self.count:,} more ..."
 
 
-def _ends(items: Sequence[_T], most: int = _MOST_ROWS) -> list[_T | _Left]:
+def _ends(items: Sequence[_T], most: int = _MOST_ROWS) -> list[_T | _Omitted]:
     """The list itself; of more than `most` items the first half and the last half."""
     if len(items) <= most:
         return list(items)
     half = most // 2
-    return [*items[:half], _Left(len(items) - 2 * half), *items[-half:]]
+    return [*items[:half], _Omitted(len(items) - 2 * half), *items[-half:]]
 
 
-def _way(path: Sequence[str]) -> str:
+def _path_text(path: Sequence[str]) -> str:
     return " -> ".join(map(str, _ends(path, _MOST_NAMES)))
 
 
 def _sum_lines(item: GradientSum) -> list[str]:
-    parts = [part if isinstance(part, _Left) else f"{part.gradient}  from {_origin(part)}" for part in _ends(item.parts)]
+    parts = [part if isinstance(part, _Omitted) else f"{part.gradient}  from {_origin(part)}" for part in _ends(item.parts)]
     return [f"gradients of '{item.tensor}' are summed: {item.gradient}", *[f"    {part}" for part in parts]]
 
 
-def _aligned(rows: Sequence[Sequence[str] | _Left]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*[row for row in rows if not isinstance(row, _Left)], strict=True)]
+def _aligned(rows: Sequence[Sequence[str] | _Omitted]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*[row for row in rows if not isinstance(row, _Omitted)], strict=True)]
     lines = []
     for row in rows:
-        cells = [str(row)] if isinstance(row, _Left) else [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        cells = [str(row)] if isinstance(row, _Omitted) else [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         lines.append("  " + "  ".join(cells).rstrip())
     return lines
 
@@ -210,8 +210,8 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table><thead><tr>{''.join([f'<th{left}>{escape(name)}</th>' for name in head])}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _row(row: Sequence[str] | _Left, left: str, columns: int) -> str:
-    if isinstance(row, _Left):
+def _row(row: Sequence[str] | _Omitted, left: str, columns: int) -> str:
+    if isinstance(row, _Omitted):
         return f'<tr><td colspan="{columns}"{left}>{row}</td></tr>'
     return "<tr>" + "".join([f"<td{left}>{_breakable(cell)}</td>" for cell in row]) + "</tr>"
 

@@ -11,9 +11,9 @@ from graphcore.brief import brief
 from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
+from graphcore.passes.gradients.bodies.variable_reads import gradient_by_variable, reads_of
+from graphcore.passes.gradients.bodies.writer import GradientWriter
 from graphcore.passes.gradients.gradients import build_gradients
-from graphcore.passes.gradients.variable_reads import gradient_by_variable, reads_of
-from graphcore.passes.gradients.writer import GradientWriter
 from graphcore.source import caller_location, current_run, gradient_calls
 
 
@@ -62,7 +62,7 @@ def gradients(
         return call.find()
     what = f"the gradients of {', '.join([repr(y.name) for y in y_tensors])}"
     found: list[Any] = graph.derivations.derive(
-        what, call.build, follows=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True
+        what, call.build, depends_on=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True
     )
     return list(found)
 

@@ -14,7 +14,7 @@ from graphcore.dtypes import DType, complex64, complex128, float64
 from graphcore.graph import Graph, Node, Tensor, import_graph_def
 
 
-class Twin:
+class StatelessCopy:
     """A copy of nodes under the same names in a new graph.
 
     Variables, reads of variables and given tensors become placeholders, so that the copy is stateless.
@@ -60,10 +60,10 @@ class Twin:
             if node in seen:
                 continue
             seen.add(node)
-            is_given = len(node.outputs) == 1 and node.outputs[0] in given
-            if not is_given and _is_variable(node):
+            is_fed = len(node.outputs) == 1 and node.outputs[0] in given
+            if not is_fed and _is_variable(node):
                 self.variables.append(node.outputs[0])
-            if is_given or _is_variable(node):
+            if is_fed or _is_variable(node):
                 found[node.name] = self._converted(_placeholder(node.outputs[0]))
                 continue
             found[node.name] = self._converted(node.node_def)

@@ -108,7 +108,7 @@ def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
     with critical_section:
         try:
             for storage, value in fitting:
-                with storage.lock:  # a concurrent update would bring the old value back
+                with storage.lock:  # without the lock, a concurrent update could overwrite the value with one computed from the old
                     storage.assign(value)
         except Exception:  # all or nothing
             for storage, old in before:

@@ -12,6 +12,7 @@ from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, as_constant_array, constant_node, convert_to_tensor, get_default_graph
+from graphcore.graph.model.default_stack import surrounding
 from graphcore.graph.model.node import no_value
 from graphcore.shapes import Shape
 
@@ -152,20 +153,16 @@ class Variable:
 
     def _new_read(self, name: str | None) -> Tensor:
         attrs = {"dtype": self._dtype} if self.is_resource else None
-        here = self._here()
+        here = self._graph_for_nodes()
         tensor = here.apply_op(self._ops.read, [self._variable], attrs, name).outputs[0]
         if here is not self.graph:
             here.set_shape(tensor, self._shape)  # an argument that is a handle does not carry the shape
         return tensor
 
-    def _here(self) -> Graph:
+    def _graph_for_nodes(self) -> Graph:
         """The graph for its nodes: its own, or the body being built, which captures a resource's handle."""
-        graph = here = get_default_graph()
-        while self.is_resource and graph.outer is not None:
-            graph = graph.outer
-            if graph is self.graph:
-                return here
-        return self.graph
+        here = get_default_graph()
+        return here if self.is_resource and self.graph in surrounding(here) else self.graph
 
     @property
     def is_resource(self) -> bool:
@@ -223,7 +220,7 @@ class Variable:
 
     def as_tensor(self) -> Tensor:
         """The value, as a tensor for ops."""
-        if self.is_resource and self._here().scopes.controls:
+        if self.is_resource and self._graph_for_nodes().scopes.controls:
             return self._new_read(None)
         return self._read
 
@@ -256,19 +253,16 @@ class Variable:
             inputs: the arguments of the method of that name.
             name: the name of the node.
         """
-        around = get_default_graph().outer
-        while not self.is_resource and around is not None:
-            if around is self.graph:
-                raise InvalidArgumentError.at(
-                    self.op,
-                    f"'{self.name}' is a reference to a variable, which a function cannot take: make the variable with use_resource=True, "
-                    "or change it outside of functions, branches and loops",
-                )
-            around = around.outer
+        if not self.is_resource and self.graph in surrounding(get_default_graph()):
+            raise InvalidArgumentError.at(
+                self.op,
+                f"'{self.name}' is a reference to a variable, which a function cannot take: make the variable with use_resource=True, "
+                "or change it outside of functions, branches and loops",
+            )
         attrs: dict[str, Any] = {"dtype": self._dtype} if self.is_resource else {}  # a reference determines it: values take its dtype
         if self.is_resource and how == "assign":
             attrs["validate_shape"] = self._shape.is_fully_defined
-        return self._here().apply_op(getattr(self._ops, how), [self._variable, *inputs], attrs, name)
+        return self._graph_for_nodes().apply_op(getattr(self._ops, how), [self._variable, *inputs], attrs, name)
 
     def _changed(self, how: str, *inputs: Any, name: str | None) -> Tensor:
         """The value after a change."""
@@ -321,6 +315,12 @@ class Variable:
         raise no_value(self._variable, "it is no Python number")
 
     __int__ = __complex__ = __float__
+
+    def __bool__(self) -> bool:
+        """True for a reference variable, as in TensorFlow; an error for a resource."""
+        if self.is_resource:
+            raise no_value(self._variable, "`if` and `and` cannot use it")
+        return True
 
     def __repr__(self) -> str:
         return f"<gc.Variable '{self.name}' {self.dtype.name} {self.shape}>"

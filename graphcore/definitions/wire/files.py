@@ -1,4 +1,4 @@
-"""GraphDefs as bytes, protobuf text and JSON, told apart by content."""
+"""GraphDefs as bytes, protobuf text and JSON, recognised by content."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def _fill_messages(values: Any, field: JsonField, items: list[Any], depth: int) 
     add = values.add
     index = 0
     try:
-        for index, item in enumerate(items):  # noqa: B007 - used where an error says its place
+        for index, item in enumerate(items):  # noqa: B007 - used in errors, for the place
             _fill(add(), known, item, depth + 1)
     except JsonError as error:
         error.path.append(f"[{index}]")

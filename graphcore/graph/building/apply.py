@@ -238,7 +238,7 @@ def _as_tensors(
         if type(item) is not Tensor:
             return _convert_all(graph, plan, op_def, inputs, given, name)
         if item.node.graph is not graph:
-            item = graph.as_graph_element(item)  # a function's body takes it as an argument
+            item = graph.as_graph_element(item)  # a function's body captures the tensor as an argument
         result.append(item)
     return result
 
@@ -298,8 +298,10 @@ def as_held_tensor(graph: Graph, item: Any, *, reference: bool = False) -> Any:
     return item
 
 
-def convert_to_tensor(graph: Graph, value: Any, dtype: DType | None, where: str) -> Tensor:
-    """Convert `value` to a tensor: itself if it is one, else a Const of `dtype` (default: its own type).
+def convert_to_tensor(graph: Graph, value: Any, dtype: DType | None, where: str, name: str | None = None) -> Tensor:
+    """Convert `value` to a tensor: itself if it is one, else a Const of `dtype` called `name`.
+
+    The value's own dtype is taken for None.
 
     Raises:
         InvalidArgumentError: it cannot be a constant of that dtype.
@@ -308,7 +310,7 @@ def convert_to_tensor(graph: Graph, value: Any, dtype: DType | None, where: str)
     if isinstance(value, Tensor):
         return value
     array = as_constant_array(value, dtype, where)
-    return constant_node(graph, array, None).outputs[0]
+    return constant_node(graph, array, name).outputs[0]
 
 
 def as_constant_array(value: Any, dtype: DType | None, where: str) -> TensorValue:

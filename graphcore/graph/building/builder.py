@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from graphcore.attrs import AttrValue
 from graphcore.definitions import NodeDef, add_default_attrs, in_out_types_for_node, is_valid_node_name, validate_node_def
 from graphcore.dtypes import DType
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph.building.apply import apply_op, as_held_tensor
 from graphcore.graph.building.resolving import resolve_inputs
-from graphcore.graph.editing.rewiring import RESERVED, attach, replace, require_new
-from graphcore.graph.model.atomic_change import edit
+from graphcore.graph.editing.editor import FINALIZED
+from graphcore.graph.editing.replacing import attach, replace
 from graphcore.graph.model.input_checks import check_inputs
 from graphcore.graph.model.node import Node, Tensor, only_output
 from graphcore.registry import OpRegistration
@@ -21,6 +21,9 @@ from graphcore.support.critical_section import critical_section
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
+
+_RESERVED: Final = frozenset({"_SOURCE", "_SINK"})
+"""The names of every graph's own source and sink."""
 
 
 class GraphBuilder:
@@ -61,7 +64,7 @@ class GraphBuilder:
         """Add a node with resolved inputs, or replace one of its name in place if that is allowed.
 
         Args:
-            definition: the NodeDef; with `name` and `fits`, the attrs alone suffice if it has no other fields than inputs.
+            definition: the NodeDef; with `name` and `fits`, its attrs alone are enough, unless it has fields besides its inputs.
             registration: the op.
             inputs, controls: its inputs and control inputs.
             input_types, output_types: the types according to `definition`.
@@ -79,8 +82,8 @@ class GraphBuilder:
             if not name:
                 name = definition.name  # type: ignore[union-attr]  # a NodeDef, see above
             store = graph.node_store
-            if graph.finalized or name in store.by_name or name in RESERVED:
-                require_new(graph, name, registration.op_def.name)
+            if graph.finalized or name in store.by_name or name in _RESERVED:
+                self._require_new(name, registration.op_def.name)
             if not fits:
                 check_inputs(definition, input_types, inputs, source)  # type: ignore[arg-type]  # likewise
             node = Node(graph, store.next_id, name, definition, registration, inputs, controls, input_types, output_types, source)
@@ -90,9 +93,9 @@ class GraphBuilder:
                 infer(node)
             existing = store.by_name.get(name)
             if existing is not None:
-                return edit(graph, replace, existing, node)
+                return graph.editor.undivided(replace, graph, existing, node)
             if name in store.awaited:
-                return edit(graph, _enter_awaited, node)
+                return graph.editor.undivided(self._enter_awaited, node)
             self.enter(node)
             return node
 
@@ -109,10 +112,33 @@ class GraphBuilder:
             if node.source is not None and node.source.run is not None:
                 graph.cells.own(node)
             store.by_id[node.id] = store.by_name[node.name] = node
-            graph.publish("added", node)
+            graph.editor.publish("added", node)
         finally:
             if critical_section.deferred is not None:
                 critical_section.end()
+
+    def _enter_awaited(self, node: Node) -> Node:
+        """Add a node to the graph, and connect the inputs that wait for its name."""
+        store = self.graph.node_store
+        awaiting = store.take_awaiting(node.name)
+        self.enter(node)
+        for consumer, slot in attach(self.graph, node, awaiting):
+            store.await_node(node.name, consumer, slot)
+        return node
+
+    def _require_new(self, name: str, op: str) -> None:
+        """Check that a new node may be added.
+
+        Raises:
+            FailedPreconditionError: the graph is finalized.
+            InvalidArgumentError: the name belongs to another node, which the running cell may not replace.
+        """
+        if self.graph.finalized:
+            raise FailedPreconditionError(FINALIZED, node=name, op=op)
+        existing = self.graph.find(name)
+        if (existing is not None and not self.graph.cells.may_replace(existing)) or name in _RESERVED:
+            source = None if existing is None else existing.source
+            raise InvalidArgumentError(f"Node name '{name}' already exists in the Graph", op=op, node=name, source=source)
 
     def binary(self, op: str, left: object, right: object, name: str) -> Tensor:
         """A binary op on tensors and values; a value takes the tensor's dtype."""
@@ -124,12 +150,3 @@ class GraphBuilder:
         ranks = [item.shape.rank for item in operands if isinstance(item, Tensor)]
         is_batch = any(rank is not None and rank > 2 for rank in ranks)
         return only_output(apply_op(self.graph, "BatchMatMulV2" if is_batch else "MatMul", operands, None, "matmul"))
-
-
-def _enter_awaited(graph: Graph, node: Node) -> Node:
-    """Enter a node, and feed the inputs that await it."""
-    awaiting = graph.node_store.take_awaiting(node.name)
-    graph.builder.enter(node)
-    for consumer, slot in attach(graph, node, awaiting):
-        graph.node_store.await_node(node.name, consumer, slot)
-    return node

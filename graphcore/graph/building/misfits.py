@@ -15,11 +15,11 @@ _MOST_INPUTS: Final = 8
 _MOST_DTYPES: Final = 6
 _NOT_CAST: Final = (dtypes.string, dtypes.resource, dtypes.variant)
 
-Given = Sequence[Tensor | list[Tensor]]
+Inputs = Sequence[Tensor | list[Tensor]]
 """One item an input of the OpDef, a list for a list input."""
 
 
-def dtype_misfit(op_def: OpDef, given: Given, attrs: Mapping[str, AttrValue]) -> tuple[str, str]:
+def dtype_misfit(op_def: OpDef, given: Inputs, attrs: Mapping[str, AttrValue]) -> tuple[str, str]:
     """Find the first input with an unsupported dtype.
 
     Args:
@@ -30,10 +30,10 @@ def dtype_misfit(op_def: OpDef, given: Given, attrs: Mapping[str, AttrValue]) ->
     Returns:
         The input's name, and the error; two empty texts if the dtypes are right.
     """
-    told: dict[str, tuple[str, DType]] = {}
+    types: dict[str, tuple[str, DType]] = {}
     for attr, value in attrs.items():
         if isinstance(value, DType):
-            told[attr] = (f"attr '{attr}'", value)
+            types[attr] = (f"attr '{attr}'", value)
     for name, arg, tensor in _named(op_def, given):
         actual = tensor.dtype.base
         wanted = arg.type.base if arg.type is not None else None
@@ -41,7 +41,7 @@ def dtype_misfit(op_def: OpDef, given: Given, attrs: Mapping[str, AttrValue]) ->
             return name, f"Input '{name}' of {op_def.name} must be {wanted.name}, but is {actual.name}{_advice(actual, wanted)}"
         if not arg.type_attr:
             continue
-        before, wanted = told.setdefault(arg.type_attr, (f"'{name}'", actual))
+        before, wanted = types.setdefault(arg.type_attr, (f"'{name}'", actual))
         if actual is not wanted:
             text = f"{op_def.name} takes inputs of one dtype, but {before} is {wanted.name} and '{name}' is {actual.name}"
             return name, text + _advice(actual, wanted)
@@ -51,14 +51,14 @@ def dtype_misfit(op_def: OpDef, given: Given, attrs: Mapping[str, AttrValue]) ->
     return "", ""
 
 
-def inputs_text(op_def: OpDef, given: Given) -> str:
+def inputs_text(op_def: OpDef, given: Inputs) -> str:
     """The inputs, one a line: name, tensor, dtype, shape, and the line that made it."""
     named = list(_named(op_def, given))
     lines = [f"\n  {name}: '{tensor.name}' {tensor.dtype.name} {tensor.shape}{_made(tensor)}" for name, _, tensor in named[:_MOST_INPUTS]]
     return "".join(lines) + (f"\n  ... ({len(named)} inputs in all)" if len(named) > _MOST_INPUTS else "")
 
 
-def _named(op_def: OpDef, given: Given) -> Iterator[tuple[str, ArgDef, Tensor]]:
+def _named(op_def: OpDef, given: Inputs) -> Iterator[tuple[str, ArgDef, Tensor]]:
     for arg, item in zip(op_def.input_arg, given, strict=False):
         if isinstance(item, list):
             yield from ((f"{arg.name}[{index}]", arg, tensor) for index, tensor in enumerate(item))

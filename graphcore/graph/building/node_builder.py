@@ -17,8 +17,7 @@ from graphcore.definitions import (
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.building.node_def_builder import NodeDefBuilder
-from graphcore.graph.editing.node_edits import absent_tensor
-from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
+from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, absent_tensor
 from graphcore.graph.shapes.propagation import infer_downstream
 from graphcore.source import caller_location
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,34 @@ from graphcore.support.critical_section import critical_contextmanager
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
+
+
+class ScopeStack:
+    """The scopes of the next node.
+
+    Attributes:
+        name: the current name scope with a trailing "/", "" at the top.
+        device: the merged device request.
+        controls: the control inputs of every new node.
+    """
+
+    __slots__ = ("controls", "device", "name")
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.device = ""
+        self.controls: tuple[Node, ...] = ()
+
+
+class ThreadScopes(threading.local):
+    """The scopes of each thread, which do not affect the nodes of other threads.
+
+    Attributes:
+        here: those of this thread; a new thread has none.
+    """
+
+    def __init__(self) -> None:
+        self.here = ScopeStack()
 
 
 @critical_contextmanager

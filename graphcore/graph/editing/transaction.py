@@ -1,14 +1,12 @@
-"""Transactions: groups of changes that are made atomically."""
+"""The state of a graph at the beginning of a transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from graphcore.graph.model.changes import Change
+from graphcore.graph.editing.changes import Change
 from graphcore.graph.model.node import Node
-from graphcore.support.critical_section import critical_contextmanager, critical_section
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
@@ -26,7 +24,7 @@ _STATE: Final = (
     "output_handles",
     "handle_data",
     "constants",
-    "asked_values",
+    "requested_values",
     "like",
     "rank",
     "assigned_device",
@@ -37,27 +35,6 @@ _STATE: Final = (
 _state_of: Final = attrgetter(*_STATE)
 
 
-@critical_contextmanager
-def transaction(graph: Graph) -> Iterator[None]:
-    """Run the block atomically: after an error the graph is unchanged, and subscribers heard nothing.
-
-    This covers nodes and their ids, edges, names, collections, function library, versions, gradient records, cell ownership and
-    `graph.version`. Subscribers are notified when the outermost block has succeeded. Other threads wait meanwhile. Ctrl-C within the block
-    raises there, like any error.
-    """
-    critical_section.acquire(graph.lock)
-    try:
-        before = Before(graph)
-        try:
-            yield
-        except BaseException:
-            before.restore()
-            raise
-        before.keep()
-    finally:
-        graph.lock.release()
-
-
 class Before:
     """The state of a graph at the beginning of a transaction.
 
@@ -66,13 +43,13 @@ class Before:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._outer = graph.before
-        self._outer_unpublished = graph.unpublished
+        self._outer = graph.editor.before
+        self._outer_unpublished = graph.editor.unpublished
         self._first_new_id = graph.num_node_ids
         self._nodes: dict[Node, tuple[Any, ...]] = {}
         self._nodes_before = graph.node_store.state()
         self._values: tuple[Any, ...] = (
-            graph.version,
+            graph.editor.version,
             graph.versions,
             graph.seed,
             graph.finalized,
@@ -88,9 +65,9 @@ class Before:
         self._derivations = graph.derivations.state()
         self._library = graph.library.state()
         self._edges = graph.edge_store.begin(self._first_new_id)
-        graph.before = self
+        graph.editor.before = self
         self._unpublished: list[Change] = []
-        graph.unpublished = self._unpublished
+        graph.editor.unpublished = self._unpublished
 
     def note(self, node: Node) -> None:
         """Save the state of `node`, once; new nodes are not saved."""
@@ -98,8 +75,8 @@ class Before:
             self._nodes[node] = _state_of(node)
 
     def _end(self) -> None:
-        self.graph.before = self._outer
-        self.graph.unpublished = self._outer_unpublished
+        self.graph.editor.before = self._outer
+        self.graph.editor.unpublished = self._outer_unpublished
 
     def keep(self) -> None:
         """Commit: an outer transaction takes over the saved state, or else the subscribers are notified."""
@@ -110,7 +87,7 @@ class Before:
                 if node.id < self._outer._first_new_id:
                     self._outer._nodes.setdefault(node, state)
         if self._outer_unpublished is None:
-            self.graph.notify(self._unpublished)
+            self.graph.editor.notify(self._unpublished)
         else:
             self._outer_unpublished += self._unpublished
 
@@ -122,7 +99,7 @@ class Before:
             for name, value in zip(_STATE, state, strict=True):
                 setattr(node, name, value)
         graph.node_store.restore(self._nodes_before)
-        graph.version, graph.versions, graph.seed, graph.finalized, graph.other_fields, graph.signatures, graph.ranks_are_stale = (
+        graph.editor.version, graph.versions, graph.seed, graph.finalized, graph.other_fields, graph.signatures, graph.ranks_are_stale = (
             self._values
         )
         graph.library.finalized = graph.finalized

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from graphcore.errors import FailedPreconditionError
-from graphcore.graph.editing.rewiring import remove_all
 from graphcore.graph.following.marking import mark
+from graphcore.graph.model.node import producers_of
+from graphcore.graph.model.search import reachable
 from graphcore.source import CellRun
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
-    from graphcore.graph.model.node import Node, Tensor
+    from graphcore.graph.model.node import Tensor
 
 
 def begin_cell(graph: Graph, run: CellRun) -> None:
@@ -29,25 +30,19 @@ def end_cell(graph: Graph, run: CellRun, *, failed: bool) -> list[str]:
         for node in stale if failed and not graph.finalized else ():
             mark(graph, node, FailedPreconditionError.at(node, f"cell {run.label} failed before it made '{node.name}' again; run it again"))
         return []
-    remove_all(graph, stale)
+    graph.editor.remove_all(stale)
     graph.names.end_release()
     return [node.name for node in stale]
 
 
 def drop_unmade(graph: Graph, but_for: Iterable[Tensor]) -> None:
     """See `Graph.drop_unmade`."""
-    kept: set[Node] = set()
-    pending = [tensor.node for tensor in but_for]
-    while pending:
-        node = pending.pop()
-        if node not in kept:
-            kept.add(node)
-            pending += [*[tensor.node for tensor in node.inputs], *node.control_inputs]
-    remove_all(graph, [node for node in graph.cells.unmade if node not in kept])
+    kept = reachable([tensor.node for tensor in but_for], producers_of)
+    graph.editor.remove_all([node for node in graph.cells.unmade if node not in kept])
 
 
 def drop_cell(graph: Graph, cell: str) -> list[str]:
     """See `Graph.drop_cell`."""
     owned = [] if graph.finalized else graph.cells.nodes_of(cell)
-    remove_all(graph, owned)
+    graph.editor.remove_all(owned)
     return [node.name for node in owned]

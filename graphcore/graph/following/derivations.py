@@ -1,6 +1,6 @@
 """Derived nodes, rebuilt by rules after changes: gradients, training steps, groups of initializers.
 
-A derivation records the rule that built its nodes. The book of a graph listens to changes; before the next run or picture it rebuilds what
+A derivation records the rule that built its nodes. The store of a graph is notified of changes; before the next run or picture it rebuilds what
 is affected, under the same names, so that consumers and Python handles keep their nodes. Nodes that cannot be rebuilt are marked with the
 reason and refuse to run.
 """
@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.graph.building.scopes import control_dependencies, device_scope, name_scope
-from graphcore.graph.editing.rewiring import remove_all
+from graphcore.graph.editing.changes import Change
 from graphcore.graph.following.marking import mark, unmark
-from graphcore.graph.model.changes import Change
-from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.reachability import names_downstream
 from graphcore.graph.model.topological_order import renew_stale_ranks
-from graphcore.source import CellRun, DerivedAnew, SourceLocation, caller_location, current_run
+from graphcore.source import CellRun, RederivedRun, SourceLocation, caller_location, current_run
 from graphcore.support.critical_section import critical_contextmanager
+from graphcore.support.gc_pause import paused_collector
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
@@ -36,7 +35,7 @@ class Derivation:
     Args:
         what: a description, such as "the gradients of 'loss'".
         build: builds the nodes in the default graph and returns the result of the call.
-        follows: the tensors that it depends on, with their producers.
+        depends_on: the tensors that it depends on, with their producers.
         fingerprint: returns its other dependencies, as a comparable value.
         keeps_result: True iff callers hold the result itself, which must then stay the same.
         check: instead of a rebuild, raises the error to mark the nodes with, if they do not fit any more.
@@ -55,7 +54,7 @@ class Derivation:
         self,
         what: str,
         build: Callable[[], Any],
-        follows: Sequence[Tensor],
+        depends_on: Sequence[Tensor],
         fingerprint: Fingerprint | None,
         *,
         keeps_result: bool = False,
@@ -63,7 +62,7 @@ class Derivation:
     ) -> None:
         self.what = what
         self.build = build
-        self.follows = [(tensor.node.name, tensor.index) for tensor in follows]
+        self.depends_on = [(tensor.node.name, tensor.index) for tensor in depends_on]
         self.fingerprint = fingerprint
         self.keeps_result = keeps_result
         self.check = check
@@ -83,7 +82,7 @@ class Derivation:
         return f"<Derivation of {self.what}>"
 
 
-class DerivationBook:
+class DerivationStore:
     """The derivations of one graph.
 
     Attributes:
@@ -98,7 +97,7 @@ class DerivationBook:
         self._taken: list[str] = []
         self._is_settling = False
         self.count = 0
-        self._is_asked = False
+        self._is_requested = False
         self._changed: set[str] = set()
         self._version = 0  # of the last known change
 
@@ -119,7 +118,7 @@ class DerivationBook:
         what: str,
         build: Callable[[], Any],
         *,
-        follows: Sequence[Tensor] = (),
+        depends_on: Sequence[Tensor] = (),
         fingerprint: Fingerprint | None = None,
         keeps_result: bool = False,
         check: Callable[[], None] | None = None,
@@ -137,11 +136,11 @@ class DerivationBook:
         graph = self._graph
         if graph.outer is not None:  # the function being traced is derived as a whole
             return build()
-        made = Derivation(what, build, follows, fingerprint, keeps_result=keeps_result, check=check)
+        made = Derivation(what, build, depends_on, fingerprint, keeps_result=keeps_result, check=check)
         with graph.lock:
             if fingerprint is not None and self._building:
                 return build()
-            broken = self.problem_of(made.follows)
+            broken = self.problem_of(made.depends_on)
             if broken is not None:
                 raise broken
             scopes = graph.scopes
@@ -149,28 +148,28 @@ class DerivationBook:
             made.scopes = scopes.name, scopes.device, tuple([node.name for node in scopes.controls])
             made.number = self.count = self.count + 1
             made.parent = self._building[-1] if self._building else None
-            self._listen()
+            self._subscribe()
             self._record(made)
             if made.names:
                 self._all[made.number] = made
                 self._own(made)
         return made.result
 
-    def take_over(self, other: DerivationBook) -> None:
+    def take_over(self, other: DerivationStore) -> None:
         """Copy the dependencies to a copy of the graph, where affected nodes are marked and not rebuilt."""
         for each in other._all.values():
-            if each.follows and each.parent is None:
+            if each.depends_on and each.parent is None:
                 made = Derivation(each.what, each.build, (), None, check=_refuse_in_copy)
-                made.follows, made.names, made.source, made.number = each.follows, each.names, each.source, each.number
+                made.depends_on, made.names, made.source, made.number = each.depends_on, each.names, each.source, each.number
                 self._all[made.number] = made
                 self._own(made)
-                self._listen()
+                self._subscribe()
         self._version = self._graph.version
 
-    def _listen(self) -> None:
-        if self._graph.names.heard is None:
-            self._graph.subscribe(self._heard)
-            self._graph.names.heard = self._note_taken
+    def _subscribe(self) -> None:
+        if self._graph.names.on_taken is None:
+            self._graph.subscribe(self._note_change)
+            self._graph.names.on_taken = self._note_taken
 
     def made_before(self, node: Node, number: int) -> bool:
         """True iff one of the first `number` derivations made `node`."""
@@ -217,8 +216,8 @@ class DerivationBook:
 
     def reconsider(self) -> None:
         """Check all derivations before the next run, after a change outside of the graph's nodes."""
-        self._is_asked = True
-        self._graph.outdate()
+        self._is_requested = True
+        self._graph.editor.outdate()
 
     @critical_contextmanager
     def kept(self) -> Iterator[None]:
@@ -254,22 +253,22 @@ class DerivationBook:
         finally:
             self._is_settling = False
 
-    def _heard(self, change: Change) -> None:
+    def _note_change(self, change: Change) -> None:
         if change.version > self._version:
             self._changed.add(change.node)
 
     def _notice(self, *, nodes_only: bool = False) -> bool:
         """Collect the affected derivations; False if nothing has changed."""
         graph = self._graph
-        for change in graph.unpublished_changes():
-            self._heard(change)
+        for change in graph.editor.unpublished_changes():
+            self._note_change(change)
         changed, self._changed, self._version = self._changed, set(), graph.version
-        if not changed and (nodes_only or not self._is_asked):
+        if not changed and (nodes_only or not self._is_requested):
             return False
-        self._is_asked = nodes_only  # a rebuild may have changed collections and definitions, too
+        self._is_requested = nodes_only  # a rebuild may have changed collections and definitions, too
         reached = names_downstream(graph, changed)
         for each in self._all.values():
-            if any(name in reached or (each.error is None and graph.find(name) is None) for name, _ in each.follows):
+            if any(name in reached or (each.error is None and graph.find(name) is None) for name, _ in each.depends_on):
                 each.is_outdated = True
             if not nodes_only and each.fingerprint is not None and each.error is None and each.fingerprint() != each.seen:
                 each.is_outdated = True
@@ -306,7 +305,7 @@ class DerivationBook:
         renew_stale_ranks(graph)
 
         def order(each: Derivation) -> int:
-            names = [*(name for name, _ in each.follows), *each.names]
+            names = [*(name for name, _ in each.depends_on), *each.names]
             return max((node.rank for name in names if (node := graph.find(name)) is not None), default=0)
 
         return min(outdated, key=order)
@@ -317,7 +316,7 @@ class DerivationBook:
                 each.check()
                 self._unmark(each)
                 return
-            broken = self.problem_of(each.follows)
+            broken = self.problem_of(each.depends_on)
             if broken is not None:
                 raise broken
             with self._graph.transaction():
@@ -379,7 +378,7 @@ class DerivationBook:
             self._record(each)
         if each.keeps_result:
             _require_same(before, each.result)
-        remove_all(graph, graph.cells.end_again({}))
+        graph.editor.remove_all(graph.cells.end_again({}))
         graph.names.end_again(released)
         left = {name: node for name, node in stale.items() if node in graph}
         if running is not None and run is not None and run.cell == running.cell and run.execution != running.execution:
@@ -408,7 +407,7 @@ class DerivationBook:
 def _made_by(run: CellRun | None, source: SourceLocation) -> Iterator[None]:
     """Attribute nodes to the call at `source`, made by `run`."""
     cell, execution, label = (run.cell, run.execution, run.label) if run else ("", 0, "")
-    token = current_run.set(DerivedAnew(cell=cell, execution=execution, label=label, location=source))
+    token = current_run.set(RederivedRun(cell=cell, execution=execution, label=label, location=source))
     try:
         yield
     finally:

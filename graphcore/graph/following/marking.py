@@ -16,18 +16,18 @@ def mark(graph: Graph, node: Node, error: GraphError) -> None:
     """Mark `node` with an error: it refuses to run, and inference skips it, until it is replaced."""
     if node.error is not None and node.error.is_mark and node.error.message == error.message:
         return
-    graph.note(node)
+    graph.editor.note(node)
     error.is_mark = True
     node.error = error
     forget_shapes(node)
-    graph.publish("shapes", node)
+    graph.editor.publish("shapes", node)
     infer_downstream(graph, node)
 
 
 def unmark(graph: Graph, node: Node) -> None:
     """Remove a mark; the node is inferred again."""
     if node.error is not None and node.error.is_mark:
-        graph.note(node)
+        graph.editor.note(node)
         node.error = None
-        graph.publish("replaced", node)
+        graph.editor.publish("replaced", node)
         infer_downstream(graph, node, include_start=True)

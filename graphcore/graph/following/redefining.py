@@ -28,18 +28,18 @@ def redefine_function(graph: Graph, function: FunctionDef, where: str) -> None:
     library, name = graph.library, function.name
     before = library.find(name)
     library.replace_function(name, function)
-    gives_alike = before is not None and _results(before) == _results(function)
+    same_results = before is not None and _results(before) == _results(function)
     callers = _functions_that_call(library, name)
     for node in list(graph.op_nodes()):
         if callers.isdisjoint(names_in_node(node.node_def)):
             continue
-        graph.note(node)
+        graph.editor.note(node)
         if node.op == name:
             node.registration = library.look_up(name)
             node.op_def = node.registration.op_def
-        if gives_alike and _takes(node, function) and _bodies_fit(library, function, node):
+        if same_results and _takes(node, function) and _argument_counts_match(library, function, node):
             unmark(graph, node)
-            graph.publish("replaced", node)
+            graph.editor.publish("replaced", node)
             infer_downstream(graph, node, include_start=True)
         else:
             mark(graph, node, _misfit(node, function, where))
@@ -56,7 +56,7 @@ def _takes(node: Node, function: FunctionDef) -> bool:
     return [dtype.base for dtype in node.input_types] == [arg.type for arg in function.signature.input_arg]
 
 
-def _bodies_fit(library: FunctionLibraryDefinition, function: FunctionDef, node: Node) -> bool:
+def _argument_counts_match(library: FunctionLibraryDefinition, function: FunctionDef, node: Node) -> bool:
     """True unless a function run by `node` calls `function` with a wrong number of arguments."""
     count = len(function.signature.input_arg)
     calls = [call for body in library.reachable_definitions([node.node_def]) for call in body.node_def if call.op == function.name]

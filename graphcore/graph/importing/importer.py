@@ -20,24 +20,22 @@ from graphcore.definitions import (
 )
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
-from graphcore.graph.editing.node_edits import absent_tensor
 from graphcore.graph.graph import Graph
 from graphcore.graph.importing.inputs import Input, InputRewriter, find_existing
 from graphcore.graph.importing.names import import_names
+from graphcore.graph.importing.opaque import OutputTypes, opaque_outputs, opaque_registration
 from graphcore.graph.importing.options import ImportOptions, ImportResults, check_results, tensor_id_of
 from graphcore.graph.importing.shapes import check_output_shapes, forget_shapes
-from graphcore.graph.model.atomic_change import refuse_finalized
-from graphcore.graph.model.gc_pause import paused_collector
+from graphcore.graph.importing.versions import check_versions, explain_newer_producer, merge_versions
 from graphcore.graph.model.input_checks import type_misfit
-from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
-from graphcore.graph.model.opaque import OutputTypes, opaque_outputs, opaque_registration
+from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, absent_tensor
 from graphcore.graph.model.tensor_id import CONTROL, TensorId
-from graphcore.graph.model.versions import check_versions, explain_newer_producer, merge_versions
 from graphcore.graph.shapes.propagation import close_loops, infer_downstream
 from graphcore.graph.shapes.shape_refiner import ShapeInference, ShapeRefiner
 from graphcore.plumbing import MERGE, is_back_edge
 from graphcore.registry import OpRegistration
 from graphcore.source import SourceLocation, caller_location
+from graphcore.support.gc_pause import paused_collector
 
 _MOST_NAMES: Final = 20
 """What an error text lists of a cycle."""
@@ -71,7 +69,7 @@ def import_graph_def(
     options = options or ImportOptions()
     check_results(options, results)
     check_versions(graph_def.versions)
-    refuse_finalized(graph)
+    graph.editor.refuse_finalized()
     refiners: list[ShapeInference] = [graph.refiner] if refiner is None else [graph.refiner, refiner]
     known_versions = [each.graph_def_version for each in refiners]
     source = caller_location()
@@ -142,7 +140,7 @@ class _Import:
         self._close_loops()
         graph.versions = merge_versions(graph.versions, self.graph_def.versions)
         if self.plain and self.graph_def.other_fields not in graph.other_fields:
-            # Concatenated serialised messages are the merged message. Under new names it would be wrong.
+            # Serialised messages are merged by concatenation. Renamed nodes would make the merged message wrong.
             graph.other_fields += self.graph_def.other_fields
         if results is not None:
             self._fill(results)
@@ -157,7 +155,7 @@ class _Import:
                 self._try(heappop(ready))
         left = len(self.nodes) - len(self.made) - len(self.skipped)
         if left:
-            raise InvalidArgumentError(f"{left} nodes in a cycle: {_way(self._cycle())}")
+            raise InvalidArgumentError(f"{left} nodes in a cycle: {_path_text(self._cycle())}")
 
     def _try(self, number: int) -> None:
         node_def = self.nodes[number]
@@ -334,7 +332,7 @@ class _Import:
         return node
 
     def _infer(self, node: Node) -> None:
-        """Set the shapes of a new node, and compare them with those that the file gives."""
+        """Set the shapes of a new node, and compare them with those in the file."""
         if not self.options.validate_shape:
             forget_shapes(node)
             return
@@ -414,7 +412,7 @@ class _Import:
         return node.outputs[tensor.index] if tensor.index != CONTROL else Tensor(node, CONTROL)
 
 
-def _way(names: list[str]) -> str:
+def _path_text(names: list[str]) -> str:
     """The names along a cycle, abbreviated for a long one."""
     shown = names if len(names) <= _MOST_NAMES else [*names[: _MOST_NAMES // 2], "...", *names[-_MOST_NAMES // 2 :]]
     return " -> ".join(shown)

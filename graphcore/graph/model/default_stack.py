@@ -1,4 +1,4 @@
-"""The stack of default graphs of each thread."""
+"""The stack of default graphs of each thread, and the graphs around the body of a function."""
 
 from __future__ import annotations
 
@@ -24,14 +24,23 @@ stack = _DefaultGraphStack()
 def building(graph: Graph) -> Graph:
     """The graph for nodes of operators on tensors of `graph`: the function body being traced, or itself."""
     graphs = stack.graphs
-    if not graphs or graphs[-1].outer is None:
-        return graph
-    outer: Graph | None = graphs[-1]
-    while outer is not None:
-        if outer is graph:
-            return graphs[-1]
-        outer = outer.outer
+    if graphs and graphs[-1].outer is not None and graph in surrounding(graphs[-1]):
+        return graphs[-1]
     return graph
+
+
+def surrounding(graph: Graph) -> list[Graph]:
+    """The graphs around the body of a function while it is traced, the innermost first."""
+    found: list[Graph] = []
+    while graph.outer is not None:
+        graph = graph.outer
+        found.append(graph)
+    return found
+
+
+def outermost(graph: Graph) -> Graph:
+    """The graph around all functions being traced, `graph` itself outside of any."""
+    return [graph, *surrounding(graph)][-1]
 
 
 @critical_contextmanager

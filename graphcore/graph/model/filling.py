@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from graphcore.definitions import NodeDef, in_out_types_for_node
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
+from graphcore.graph.model.search import topological_sort
 from graphcore.plumbing import is_back_edge
+from graphcore.support.gc_pause import paused_collector
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
@@ -48,28 +48,17 @@ def _fill_given(graph: Graph, nodes: Sequence[NodeDef], numbers: dict[str, int])
 
 def _fill_sorted(graph: Graph, nodes: Sequence[NodeDef], first: int, numbers: dict[str, int]) -> None:
     """Add the nodes from index `first` on, which has an input from a later one."""
-    waiting: dict[int, int] = {}
-    waited_for: dict[int, list[int]] = {}
-    ready: list[int] = []
     around: list[tuple[str, int, str]] = []
-    for number in range(first, len(nodes)):
-        producers = {numbers.get(_producer(text), -1) for text in nodes[number].input}
-        awaited = [producer for producer in producers if producer >= first and not is_back_edge(nodes[producer].op, nodes[number].op)]
-        waiting[number] = len(awaited)
-        for producer in awaited:
-            waited_for.setdefault(producer, []).append(number)
-        if not awaited:
-            ready.append(number)
-    heapify(ready)
-    while ready:
-        number = heappop(ready)
-        _add(graph, _cut(graph, nodes[number], numbers, around), {})
-        for later in waited_for.get(number, ()):
-            waiting[later] -= 1
-            if not waiting[later]:
-                heappush(ready, later)
-    if len(graph) < len(nodes):
-        stuck = nodes[next(number for number, count in waiting.items() if count)]
+
+    def awaited(number: int) -> list[int]:
+        producers = [numbers.get(_producer(text), -1) for text in nodes[number].input]
+        return [other for other in producers if other >= first and not is_back_edge(nodes[other].op, nodes[number].op)]
+
+    order, left = topological_sort(range(first, len(nodes)), awaited, int)
+    for number in order:
+        _add(graph, _without_back_edges(graph, nodes[number], numbers, around), {})
+    if left:
+        stuck = nodes[left[0]]
         raise InvalidArgumentError(
             f"Graph is invalid, contains a cycle through '{stuck.name}' (op {stuck.op})", op=stuck.op, node=stuck.name
         )
@@ -79,7 +68,7 @@ def _fill_sorted(graph: Graph, nodes: Sequence[NodeDef], first: int, numbers: di
             graph.update_edge(source, 0 if source.name == text else int(text.rpartition(":")[2]), merge, slot)
 
 
-def _cut(graph: Graph, node: NodeDef, numbers: Mapping[str, int], around: list[tuple[str, int, str]]) -> NodeDef:
+def _without_back_edges(graph: Graph, node: NodeDef, numbers: Mapping[str, int], around: list[tuple[str, int, str]]) -> NodeDef:
     """The `node` with loop back edges replaced by another input for now; recorded in `around`."""
     missing = [slot for slot, text in enumerate(node.input) if graph.find(_producer(text)) is None and _producer(text) in numbers]
     there = next((text for text in node.input if graph.find(_producer(text)) is not None and text[0] != "^"), None)

@@ -19,18 +19,18 @@ class NameTable:
     the same names.
 
     Attributes:
-        heard: a callback for each name of a node or scope that is taken, for derivations.
+        on_taken: a callback for each name of a node or scope that is taken, for derivations.
     """
 
-    __slots__ = ("_given", "_given_for", "_next", "_owned_scopes", "_released", "_taken", "heard")
+    __slots__ = ("_candidate", "_candidate_for", "_next", "_owned_scopes", "_released", "_taken", "on_taken")
 
     def __init__(self) -> None:
         self._taken: dict[str, str] = {}
         self._next: dict[str, int] = {}
-        self._given = self._given_for = ""
+        self._candidate = self._candidate_for = ""
         self._released: set[str] = set()
         self._owned_scopes: dict[str, set[str]] = {}
-        self.heard: Callable[[str], None] | None = None
+        self.on_taken: Callable[[str], None] | None = None
 
     def unique(self, name: str) -> str:
         """`name`, or the first free one of `name_1`, `name_2`, ... It is not taken by this."""
@@ -43,17 +43,17 @@ class NameTable:
             count += 1
             candidate = f"{name}_{count}"
         self._next[name] = count
-        self._given, self._given_for = candidate, name
+        self._candidate, self._candidate_for = candidate, name
         return candidate
 
     def take(self, name: str) -> None:
         """Mark a node's name as taken."""
         self._taken[name] = ""
-        if self.heard is not None:
-            self.heard(name)
-        if name is self._given:  # the next call need not try it again
-            self._given = ""
-            self._next[self._given_for] = self._next.get(self._given_for, 0) + 1
+        if self.on_taken is not None:
+            self.on_taken(name)
+        if name is self._candidate:  # the next call need not try it again
+            self._candidate = ""
+            self._next[self._candidate_for] = self._next.get(self._candidate_for, 0) + 1
         if self._released:
             self._released.discard(name)
 
@@ -70,7 +70,7 @@ class NameTable:
     def restore(self, state: tuple[Any, ...]) -> None:
         """Return to the snapshot `state`."""
         self._taken, self._next, self._released, self._owned_scopes = state
-        self._given = ""
+        self._candidate = ""
 
     def free(self, name: str) -> None:
         """Free a name."""
@@ -84,20 +84,20 @@ class NameTable:
             outer = "/".join(parts[:end])
             self._taken.setdefault(outer, cell)
         self._released.discard(scope)
-        if self.heard is not None:
-            self.heard(scope)
+        if self.on_taken is not None:
+            self.on_taken(scope)
         if cell:
             self._owned_scopes.setdefault(cell, set()).add(scope)
 
     def release(self, cell: str, node_names: list[str]) -> None:
         """Free these node names, and the cell's scopes, for the running cell."""
         self._released = self._owned_scopes.pop(cell, set()).union(node_names)
-        self._count_anew()
+        self._recount()
 
     def begin_again(self, names: Iterable[str]) -> set[str]:
         """Free these names for a rebuilt derivation. Returns a token for `end_again`."""
         before, self._released = self._released, set(names)
-        self._count_anew()
+        self._recount()
         return before
 
     def end_again(self, before: set[str]) -> None:
@@ -105,7 +105,7 @@ class NameTable:
         self.end_release()
         self._released = before
 
-    def _count_anew(self) -> None:
+    def _recount(self) -> None:
         for name in self._released:
             self._next.pop(_stem(name), None)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from graphcore.attrs import Array, AttrValue
 from graphcore.definitions.types import NodeDef, OpDef
-from graphcore.dtypes import DType
+from graphcore.dtypes import INVALID, DType
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.model.default_stack import building
 from graphcore.graph.model.slices import sliced
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # The garbage collector visits every container of a large graph: so empty containers are shared (they are replaced, never changed), a single
 # output is held without a list, and a definition is written on first access.
 NO_CONTROLS: Final[list[Node]] = []
+_ABSENT: Final = OpRegistration(OpDef(name=""), is_opaque=True)
 _NO_ERRORS: Final[dict[int, str]] = {}
 _NOTHING_ALIKE: Final[dict[int, Tensor | ShapeHandle]] = {}
 
@@ -53,7 +54,6 @@ class Node:
         "__weakref__",
         "_definition",
         "_outputs",
-        "asked_values",
         "assigned_device",
         "constants",
         "control_inputs",
@@ -72,6 +72,7 @@ class Node:
         "output_types",
         "rank",
         "registration",
+        "requested_values",
         "source",
     )
 
@@ -104,7 +105,7 @@ class Node:
         self.output_handles: tuple[ShapeHandle, ...] = ()
         self.handle_data: dict[int, HandleData] | None = None
         self.constants: dict[int, Array | None] | None = None
-        self.asked_values = 0  # a bit for each input whose value its shape function has requested
+        self.requested_values = 0  # a bit for each input whose value its shape function has requested
         self.like: dict[int, Tensor | ShapeHandle] = _NOTHING_ALIKE
         self.assigned_device = ""
         self.source = source
@@ -236,6 +237,18 @@ def only_output(node: Node) -> Tensor:
     """The output of a node whose op always has exactly one."""
     outputs = node._outputs
     return outputs[0] if isinstance(outputs, list) else outputs
+
+
+def producers_of(node: Node) -> list[Node]:
+    """The nodes that `node` has inputs or control inputs from."""
+    return [tensor.node for tensor in node.inputs] + node.control_inputs
+
+
+def absent_tensor(graph: Graph, name: str, index: int, dtype: DType = INVALID) -> Tensor:
+    """Output `index` of a missing node; its shape is unknown."""
+    node = Node(graph, -1, name, NodeDef(name, ""), _ABSENT, [], NO_CONTROLS, (), (dtype,) * (index + 1), None)
+    node.output_handles = tuple([ShapeHandle() for _ in node.outputs])
+    return node.outputs[index]
 
 
 def input_text(tensor: Tensor) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from graphcore.graph.model.search import reachable
+
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
 
@@ -13,15 +15,6 @@ def names_downstream(graph: Graph, names: Iterable[str]) -> set[str]:
     """`names` with the names of all nodes reachable from these along data edges."""
     with graph.lock:
         graph.edge_store.sync()
-        return _reached(graph, set(names))
-
-
-def _reached(graph: Graph, reached: set[str]) -> set[str]:
-    pending = [node for name in reached if (node := graph.find(name)) is not None]
-    successors = graph.edge_store.data_successors()
-    while pending:
-        for node in successors(pending.pop()):
-            if node.name not in reached:
-                reached.add(node.name)
-                pending.append(node)
-    return reached
+        found = set(names)
+        nodes = [node for name in found if (node := graph.find(name)) is not None]
+        return found.union([node.name for node in reachable(nodes, graph.edge_store.data_successors())])

@@ -7,12 +7,12 @@ the nodes between its ends (Pearce and Kelly, "A dynamic topological sort algori
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import heapify, heappop, heappush
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.model.node import Node
+from graphcore.graph.model.search import reachable, topological_sort
 from graphcore.plumbing import is_back_edge
 
 if TYPE_CHECKING:
@@ -61,57 +61,22 @@ def may_feed(graph: Graph, producer: Node, node: Node) -> bool:
     renew_stale_ranks(graph)
     if producer.rank < node.rank or is_back_edge(producer.op, node.op) or not (producer.is_op and node.is_op):
         return True
-    below = _below(graph, node, producer)
-    if below is None:
+    below = reachable([node], lambda item: [other for other in _after(graph, item) if other.rank <= producer.rank])
+    if producer in below:
         return False
-    _reorder(graph, _above(graph, producer, node.rank), below)
+    above = reachable([producer], lambda item: [other for other in _before(graph, item) if other.rank >= node.rank])
+    _reorder(graph, above, below)
     return True
 
 
 def _renew(graph: Graph) -> None:
     """Compute all ranks again, after a pass that moved many edges without checks."""
     graph.ranks_are_stale = False
-    waiting = {node: len(_before(graph, node)) for node in graph.op_nodes()}
-    ready = [(node.id, node) for node, count in waiting.items() if not count]
-    heapify(ready)
-    order: list[Node] = []
-    while ready:
-        _, node = heappop(ready)
-        order.append(node)
-        for other in _after(graph, node):
-            waiting[other] -= 1
-            if not waiting[other]:
-                heappush(ready, (other.id, other))
+    order, _ = topological_sort(graph.nodes, lambda node: _before(graph, node), attrgetter("id"))
     for node, rank in zip(order, sorted([node.rank for node in order]), strict=True):
         if node.rank != rank:
-            graph.note(node)
+            graph.editor.note(node)
             node.rank = rank
-
-
-def _below(graph: Graph, node: Node, producer: Node) -> set[Node] | None:
-    """The descendants of `node` ranked up to `producer`; None if `producer` is one."""
-    found = {node}
-    pending = [node]
-    while pending:
-        current = pending.pop()
-        if current is producer:
-            return None
-        fresh = [other for other in _after(graph, current) if other not in found and other.rank <= producer.rank]
-        found.update(fresh)
-        pending += fresh
-    return found
-
-
-def _above(graph: Graph, producer: Node, lowest: int) -> set[Node]:
-    """The ancestors of `producer` ranked from `lowest` on."""
-    found = {producer}
-    pending = [producer]
-    while pending:
-        current = pending.pop()
-        fresh = [other for other in _before(graph, current) if other not in found and other.rank >= lowest]
-        found.update(fresh)
-        pending += fresh
-    return found
 
 
 def _after(graph: Graph, node: Node) -> list[Node]:
@@ -129,5 +94,5 @@ def _reorder(graph: Graph, above: set[Node], below: set[Node]) -> None:
     order = sorted(above, key=_rank) + sorted(below, key=_rank)
     ranks = sorted([node.rank for node in order])
     for node, rank in zip(order, ranks, strict=True):
-        graph.note(node)
+        graph.editor.note(node)
         node.rank = rank

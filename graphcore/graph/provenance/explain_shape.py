@@ -11,9 +11,9 @@ from graphcore.definitions.value_text import summarize_attr_value
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.graph.model.origins import Fact, How, Origin, ShapeExplanation
+from graphcore.graph.provenance.origins import Fact, How, Origin, ShapeExplanation
 from graphcore.graph.provenance.value_origins import Element, element_sources
-from graphcore.graph.provenance.what_if import Known, Result, needed, replay
+from graphcore.graph.provenance.what_if import KnownPart, Result, needed, replay
 from graphcore.graph.shapes.loop_shapes import is_loop_head
 from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.plumbing import CONST
@@ -109,15 +109,15 @@ class _Trail:
     def __init__(self, graph: GraphReader) -> None:
         self._symbols = graph.symbols()
         self._found: dict[Fact, Origin] = {}
-        self._under_way: set[Fact] = set()
+        self._in_progress: set[Fact] = set()
         self._behind_forks = 0
         self._left_out: dict[Fact, int] = {}
 
     def origin(self, fact: Fact, tensor: Tensor, depth: int = 0) -> Origin:
         """The origin of `fact`, which is about `tensor`."""
         chain: list[tuple[Fact, Tensor, _Local, tuple[Fact, ...]]] = []
-        while fact not in self._found and fact not in self._under_way and (not depth or self._behind_forks < _MOST_FACTS):
-            self._under_way.add(fact)
+        while fact not in self._found and fact not in self._in_progress and (not depth or self._behind_forks < _MOST_FACTS):
+            self._in_progress.add(fact)
             self._behind_forks += depth > 0
             local = _Step(fact, tensor).explain()
             merged = _agreeing(fact, tensor) if fact.kind == "dimension" and local[0] in {"passed", "computed"} else ()
@@ -186,7 +186,7 @@ def _tensor(node: Node, fact: Fact) -> Tensor:
     return next(tensor for tensor in (*node.inputs, *others) if tensor.name == fact.tensor)
 
 
-def _fact_of(node: Node, known: Known) -> Fact:
+def _fact_of(node: Node, known: KnownPart) -> Fact:
     return Fact(node.inputs[known.slot].name, known.kind, known.index)
 
 
@@ -317,7 +317,7 @@ class _Step:
 
     def _of_unknown_sizes(self, slot: int, shape: ShapeHandle) -> list[Fact]:
         """The unknown dimensions of an input that determine this one, found by guessing their sizes."""
-        unknown = [Known("dimension", slot, i) for i, dim in enumerate(shape.dims or ()) if dim.value < 0]
+        unknown = [KnownPart("dimension", slot, i) for i, dim in enumerate(shape.dims or ()) if dim.value < 0]
         guesses = [replay(self.node, sizes={known: _GUESS}) for known in unknown]
         hits = [known for known, guess in zip(unknown, guesses, strict=True) if guess.error is not None or self._read(guess) is not None]
         return [_fact_of(self.node, known) for known in hits]
@@ -382,7 +382,7 @@ def _agreeing(fact: Fact, tensor: Tensor) -> tuple[Fact, ...]:
     found: list[Fact] = []
     for slot, handle in enumerate(result.context.inputs):
         for index, dim in enumerate(handle.dims or ()):
-            known = Known("dimension", slot, index)
+            known = KnownPart("dimension", slot, index)
             if known in own:
                 continue
             same = id(dim) in met if dim.value < 0 or size is None else dim.value == size > 1 and _is_bound(node, known, own[0], size)
@@ -391,7 +391,7 @@ def _agreeing(fact: Fact, tensor: Tensor) -> tuple[Fact, ...]:
     return tuple(found)
 
 
-def _is_bound(node: Node, known: Known, own: Known, size: int) -> bool:
+def _is_bound(node: Node, known: KnownPart, own: KnownPart, size: int) -> bool:
     """True iff both must be equal: another size of one is refused, of both it is not."""
     changed = replay(node, sizes={known: size + 1})
     return changed.error is not None and replay(node, sizes={known: size + 1, own: size + 1}).error is None

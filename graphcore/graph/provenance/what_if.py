@@ -21,7 +21,7 @@ _MOST_ELEMENTS = 32
 """Of longer values the elements are not looked at one by one."""
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownPart(msgspec.Struct, frozen=True):
     """A fact that a shape function may use: rank or size of an input, its value, or an element of it."""
 
     kind: Literal["rank", "dimension", "held", "value", "element"]
@@ -43,12 +43,12 @@ class ReplayContext(LiveContext):
 
     __slots__ = ("_hidden", "_sizes", "copies", "places")
 
-    def __init__(self, node: Node, hidden: frozenset[Known], sizes: dict[Known, int]) -> None:
+    def __init__(self, node: Node, hidden: frozenset[KnownPart], sizes: dict[KnownPart, int]) -> None:
         self._hidden = hidden
         self._sizes = sizes
         self.copies: dict[int, DimensionHandle] = {}
         self.places: dict[
-            int, tuple[DimensionHandle, list[Known]]
+            int, tuple[DimensionHandle, list[KnownPart]]
         ] = {}  # the handles themselves too: an id is unique only while its handle lives
         present = [_present_shape(node, slot) for slot in range(len(node.inputs))]
         super().__init__(node.graph.refiner, node, [self._copy(shape, "dimension", slot) for slot, shape in enumerate(present)])
@@ -62,7 +62,7 @@ class ReplayContext(LiveContext):
 
     def evaluate_input_as_partial_shape(self, index: int) -> ShapeHandle | None:
         """The value as a shape, without hidden parts."""
-        if Known("value", index) in self._hidden:
+        if KnownPart("value", index) in self._hidden:
             return None
         tensor = self.node.inputs[index]
         found = self.refiner.constant_partial_shape(tensor.node, tensor.index)
@@ -73,17 +73,17 @@ class ReplayContext(LiveContext):
         data = super().input_handle_shapes_and_types(index)
         return None if data is None else [ShapeAndType(self._copy(entry.shape, "held", index), entry.dtype) for entry in data]
 
-    def places_of(self, dim: DimensionHandle) -> list[Known]:
+    def places_of(self, dim: DimensionHandle) -> list[KnownPart]:
         """The positions of a dimension among the inputs, dimensions of shapes first."""
         found = self.places.get(id(dim))
         return [] if found is None else sorted(found[1], key=lambda known: (known.kind != "dimension", known.slot, known.index))
 
     def _copy(self, shape: ShapeHandle, kind: Literal["dimension", "held", "element"], slot: int) -> ShapeHandle:
-        if shape.dims is None or (kind == "dimension" and Known("rank", slot) in self._hidden):
+        if shape.dims is None or (kind == "dimension" and KnownPart("rank", slot) in self._hidden):
             return ShapeHandle()
         dims: list[DimensionHandle] = []
         for index, dim in enumerate(shape.dims):
-            known = Known(kind, slot, index)
+            known = KnownPart(kind, slot, index)
             if known in self._hidden:
                 copied = DimensionHandle()
             elif known in self._sizes:
@@ -101,7 +101,7 @@ def _present_shape(node: Node, slot: int) -> ShapeHandle:
     return handles[tensor.index] if tensor.index < len(handles) else ShapeHandle()
 
 
-def replay(node: Node, hidden: Iterable[Known] = (), sizes: dict[Known, int] | None = None) -> Result:
+def replay(node: Node, hidden: Iterable[KnownPart] = (), sizes: dict[KnownPart, int] | None = None) -> Result:
     """Infer `node` again without changing it.
 
     Args:
@@ -121,41 +121,41 @@ def replay(node: Node, hidden: Iterable[Known] = (), sizes: dict[Known, int] | N
     return Result(shapes, held, context, error)
 
 
-def needed(node: Node, holds: Callable[[Result], bool]) -> list[Known]:
+def needed(node: Node, holds: Callable[[Result], bool]) -> list[KnownPart]:
     """A smallest set of facts about the inputs that implies the result recognised by `holds`.
 
     Args:
         node: the node.
         holds: true of the result to be explained.
     """
-    hidden: set[Known] = set()
+    hidden: set[KnownPart] = set()
 
-    def try_to_hide(known: Known) -> bool:
+    def try_to_hide(known: KnownPart) -> bool:
         if not holds(replay(node, hidden | {known})):
             return False
         hidden.add(known)
         return True
 
-    found: list[Known] = []
+    found: list[KnownPart] = []
     for slot in range(len(node.inputs)):
-        rank, value = Known("rank", slot), Known("value", slot)
+        rank, value = KnownPart("rank", slot), KnownPart("value", slot)
         if not try_to_hide(value):
             found += _needed_elements(node, slot, try_to_hide) or [value]
         dims = _present_shape(node, slot).dims
         if dims is None or try_to_hide(rank):
             continue
-        sizes = [Known("dimension", slot, i) for i, dim in enumerate(dims) if dim.value >= 0]
+        sizes = [KnownPart("dimension", slot, i) for i, dim in enumerate(dims) if dim.value >= 0]
         # Shape functions check the first facts first; hidden last, these are kept.
         found += [known for known in reversed(sizes) if not try_to_hide(known)][::-1] or [rank]
     for slot, tensor in enumerate(node.inputs):
         data = (tensor.node.handle_data or {}).get(tensor.index)
         dims = data[0].shape.dims if data else None
-        held = [Known("held", slot, i) for i, dim in enumerate(dims or ()) if dim.value >= 0]
+        held = [KnownPart("held", slot, i) for i, dim in enumerate(dims or ()) if dim.value >= 0]
         found += [known for known in held if not try_to_hide(known)]
     return found
 
 
-def _needed_elements(node: Node, slot: int, try_to_hide: Callable[[Known], bool]) -> list[Known]:
+def _needed_elements(node: Node, slot: int, try_to_hide: Callable[[KnownPart], bool]) -> list[KnownPart]:
     tensor = node.inputs[slot]
     try:
         partial = node.graph.refiner.constant_partial_shape(tensor.node, tensor.index)
@@ -163,5 +163,5 @@ def _needed_elements(node: Node, slot: int, try_to_hide: Callable[[Known], bool]
         return []  # not the value of a shape: it is treated as a whole
     if partial is None or partial.dims is None or len(partial.dims) > _MOST_ELEMENTS:
         return []
-    elements = [Known("element", slot, i) for i in range(len(partial.dims))]
+    elements = [KnownPart("element", slot, i) for i in range(len(partial.dims))]
     return [known for known in reversed(elements) if not try_to_hide(known)][::-1]

@@ -56,11 +56,11 @@ class _OnNodes:
         return None if node.constants is FORGOTTEN else node.constants
 
     def keep(self, node: Node, values: Values) -> None:
-        node.graph.note(node)  # they may depend on changes that are rolled back
+        node.graph.editor.note(node)  # they may depend on changes that are rolled back
         node.constants = values
 
     def forget_large(self, node: Node) -> None:
-        node.graph.note(node)
+        node.graph.editor.note(node)
         node.constants = FORGOTTEN
 
 
@@ -91,18 +91,18 @@ class ValueCache:
         self._found.clear()
 
     def known(self, node: Node) -> Values | None:
-        """The values of `node`; those of an argument are looked up."""
+        """The values of `node`; an argument's are those of the call."""
         found = self._found.get(node)
         if found is None and self._argument is not None and node.op in ARG:
             found = self._found[node] = {0: self._argument(node)}
         return found
 
     def keep(self, node: Node, values: Values) -> None:
-        """Cache them until shapes change."""
+        """Cache the values of `node` until shapes change."""
         self._found[node] = values
 
     def forget_large(self, node: Node) -> None:
-        """Discard them."""
+        """Discard the values of `node`, since they are large."""
         self._found.pop(node, None)
 
 

@@ -73,8 +73,8 @@ def values_from_shapes(node: Node, shapes: Sequence[Shape]) -> list[Array] | Non
     Raises:
         InvalidArgumentError: a number is too large for the type of the output.
     """
-    tell = node.registration.traits.numbers_from_shapes
-    numbers = None if tell is None or not shapes else tell(shapes)
+    numbers_from = node.registration.traits.numbers_from_shapes
+    numbers = None if numbers_from is None or not shapes else numbers_from(shapes)
     if numbers is None:
         return None
     return [_as_array(number, node.output_types[i].as_numpy) for i, number in enumerate(numbers[: len(node.output_types)])]

@@ -43,18 +43,18 @@ class InferredBody(msgspec.Struct, frozen=True, eq=False):
 
 
 class FunctionShapes:
-    """Function bodies by function and attrs. After a replacement in the library, they are made anew."""
+    """Function bodies by function and attrs. After a replacement in the library, they are instantiated again."""
 
-    __slots__ = ("_bodies", "_left")
+    __slots__ = ("_bodies", "_budget")
 
     def __init__(self) -> None:
         self._bodies: dict[str, tuple[FunctionDef, InferredBody | None]] = {}
-        self._left = 0
+        self._budget = 0
 
     def may_enter(self, body: InferredBody, *, is_nested: bool) -> bool:
         """True iff the nodes of `body` may be inferred for a call, to limit nested calls (10^10 nodes)."""
-        self._left = self._left - len(body.order) if is_nested else MOST_NESTED_NODES
-        return self._left >= 0
+        self._budget = self._budget - len(body.order) if is_nested else MOST_NESTED_NODES
+        return self._budget >= 0
 
     def body_of(
         self, library: FunctionLibraryDefinition, graph_class: Any, name: str, attrs: Mapping[str, AttrValue]

@@ -30,13 +30,13 @@ class LiveContext(ExtendedInferenceContext):
 
     def evaluate_input(self, index: int) -> Array | None:
         """The constant value of input `index`, None if it has none."""
-        self.node.asked_values |= 1 << index
+        self.node.requested_values |= 1 << index
         tensor = self.node.inputs[index]
         return self.refiner.evaluate_constant_tensor(tensor.node, tensor.index)
 
     def evaluate_input_as_partial_shape(self, index: int) -> ShapeHandle | None:
         """The value of input `index` as a partial shape, None if nothing is known."""
-        self.node.asked_values |= 1 << index
+        self.node.requested_values |= 1 << index
         return super().evaluate_input_as_partial_shape(index)
 
     def input_handle_shapes_and_types(self, index: int) -> HandleData | None:
@@ -51,7 +51,7 @@ class LiveRefiner(ShapeInference):
 
     Args:
         graph_def_version: the producer version that shape functions see.
-        explain: finds the origins of numbers that clash at a node, for errors.
+        explain: finds the origins of clashing sizes at a node, for errors.
     """
 
     context_type: type[LiveContext] = LiveContext

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from graphcore.graph.model.node import Node
+from graphcore.graph.model.search import reachable
 from graphcore.inference import HandleData, ShapeAndType
 from graphcore.inference.alternatives import relaxed_shape
 from graphcore.plumbing import ENTER, MERGE, is_back_edge
@@ -13,7 +14,7 @@ from graphcore.plumbing import ENTER, MERGE, is_back_edge
 if TYPE_CHECKING:
     from graphcore.graph.reading import GraphReader
 
-_MOST_ASKED: Final = 16
+_MOST_REQUESTS: Final = 16
 _MOST_AHEAD: Final = 200
 
 
@@ -28,7 +29,7 @@ def is_loop_head(node: Node) -> bool:
 
 
 def forward_slots(node: Node) -> list[int]:
-    """The inputs of a Merge except back edges; all if it has nothing else."""
+    """The inputs of a Merge without its back edges; all inputs if all are back edges."""
     slots = [slot for slot, tensor in enumerate(node.inputs) if tensor.node.id >= 0 and not is_back_edge(tensor.node.op, node.op)]
     return slots or list(range(len(node.inputs)))
 
@@ -46,19 +47,19 @@ def relaxed_data(known: HandleData, again: HandleData | None, first: Sequence[Ha
 class LoopsAround:
     """The loops around nodes, valid while the graph keeps its edges.
 
-    Most queries are for one or two nodes with few descendants: a loop that is being closed has no consumers yet. Then only loops within
-    reach are walked through; otherwise all of them, once.
+    Most queries are for one or two nodes with few descendants, since a new loop has no consumers yet. They search only the loops
+    within reach. After many queries, or for a node with many descendants, all loops are searched once.
 
     Args:
         graph: the graph.
         heads: the heads of its loops.
     """
 
-    __slots__ = ("_asked", "_ends", "_graph", "_on", "_table")
+    __slots__ = ("_ends", "_graph", "_on", "_requests", "_table")
 
     def __init__(self, graph: GraphReader, heads: Iterable[Node]) -> None:
         self._graph = graph
-        self._asked = 0
+        self._requests = 0
         self._on: dict[Node, set[Node]] = {}
         self._table: dict[Node, list[Node]] | None = None
         self._ends: dict[Node, list[Node]] = {}  # the heads, by back edges
@@ -81,8 +82,8 @@ class LoopsAround:
 
     def _ahead(self, node: Node) -> list[Node] | None:
         """The heads of the loops whose back edges depend on `node`; None if the search is too long."""
-        self._asked += 1
-        if self._asked > _MOST_ASKED:
+        self._requests += 1
+        if self._requests > _MOST_REQUESTS:
             return None
         consumers_of, ends = self._graph.edge_store.consumers_of, self._ends
         seen, pending = {node}, [node]
@@ -107,16 +108,9 @@ class LoopsAround:
 
 def _between(graph: GraphReader, head: Node, back: list[Node]) -> set[Node]:
     """The nodes on paths from `head` to `back`."""
-    before = {head, *back}
-    pending = [*back]
-    while pending:
-        fresh = [tensor.node for tensor in pending.pop().inputs if tensor.node.rank > head.rank and tensor.node not in before]
-        before.update(fresh)
-        pending += fresh
-    after = {head}
-    pending = [head]
-    while pending:
-        fresh = [other for other in graph.edge_store.consumers_of(pending.pop()) if other in before and other not in after]
-        after.update(fresh)
-        pending += fresh
-    return after - {head}
+
+    def producers(node: Node) -> list[Node]:
+        return [tensor.node for tensor in node.inputs if tensor.node.rank > head.rank]
+
+    before = reachable(back, producers)
+    return reachable([head], lambda node: before.intersection(graph.edge_store.consumers_of(node))) - {head}

@@ -1,7 +1,7 @@
 """Propagation of shapes after changes, limited to the nodes that are affected.
 
-A node is inferred again if the shape of an input has changed, or a value that its shapes depend on. Unknown dimensions count by identity,
-but a result that differs only in new unknowns equals the old one, which is kept.
+A node is inferred again if the shape of an input has changed, or a value that its shapes depend on. Unknown dimensions are compared
+by identity. But if a new result differs from the old one only in newly made unknowns, the old one is kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def infer_downstream(graph: Graph, *starts: Node, include_start: bool = False) -> None:
-    """Infer the descendants of `starts`, whose outputs have changed, as far as anything changes.
+    """Infer the descendants of `starts`, whose outputs have changed, until nothing more changes.
 
     Args:
         graph: the graph.
@@ -67,7 +67,7 @@ def close_loops(graph: Graph, heads: list[Node]) -> None:
 
 def same_outputs(before: Node, after: Node) -> bool:
     """True iff the outputs have the same types, and shapes that differ at most in new unknowns."""
-    if before.output_types != after.output_types or before.asked_values or after.asked_values or before.like or after.like:
+    if before.output_types != after.output_types or before.requested_values or after.requested_values or before.like or after.like:
         return False
     if len(before.output_handles) != len(after.output_handles):
         return False
@@ -100,10 +100,10 @@ class _Wave:
         self._graph = graph
         self._heap: list[tuple[int, int, Node]] = []
         self._queued: set[Node] = set()
-        self._before: dict[Node, tuple[ShapeHandle, ...]] = {}  # of outputs changed in this wave
+        self._before: dict[Node, tuple[ShapeHandle, ...]] = {}  # the former shapes of outputs that this propagation has changed
         self._starts: set[Node] = set()
-        self._heirs: dict[Node, Node] = {}  # the only consumers of removed nodes, whose shapes were unknown elsewhere
-        self._careful: set[Node] = set()  # nodes with new inputs, or with inputs whose types may have changed
+        self._heirs: dict[Node, Node] = {}  # the only consumer of each removed node, with that node
+        self._careful: set[Node] = set()  # nodes with new inputs, or inputs with new types, which are checked fully
         self._infer = graph.refiner.add_node
         self._successors = graph.edge_store.data_successors()
         heads = graph.refiner.loop_heads
@@ -151,13 +151,13 @@ class _Wave:
         """Queue the consumers of `node`, whose output shapes have changed."""
         opened, queued = self._opened, self._queued
         if node.constants is not None:
-            self._graph.note(node)
+            self._graph.editor.note(node)
             node.constants = None
         for consumer in self._successors(node):
             if opened and consumer in opened:
                 if is_back_edge(node.op, consumer.op):
                     continue
-                opened.discard(consumer)  # an input of the loop has changed: it is inferred anew
+                opened.discard(consumer)  # an input of the loop has changed: the loop is inferred again
             if consumer not in queued:
                 queued.add(consumer)
                 heappush(self._heap, (consumer.rank, consumer.id, consumer))
@@ -169,13 +169,13 @@ class _Wave:
         while pending:
             current = pending.pop()
             if current.constants is not None:
-                graph.note(current)
+                graph.editor.note(current)
                 current.constants = None
             for consumer in self._successors(current):
-                if consumer.asked_values:
+                if consumer.requested_values:
                     self.infer(consumer)
                 if consumer.constants is not None:
-                    graph.note(consumer)
+                    graph.editor.note(consumer)
                     consumer.constants = None
                     pending.append(consumer)
 
@@ -184,9 +184,9 @@ class _Wave:
             return
         graph = self._graph
         if self._loops is not None:
-            self._begin_anew(node, self._loops)
+            self._restart(node, self._loops)
         before, data, had_error = node.output_handles, node.handle_data, node.error
-        graph.note(node)
+        graph.editor.note(node)
         if had_error is None and node not in self._careful and node.op not in MERGE:
             try:
                 self._infer(node)  # only shapes have changed: the inputs are still valid
@@ -201,21 +201,21 @@ class _Wave:
                 return
         elif had_error is not None and node.error is not None and all(handle.dims is None for handle in before):
             node.output_handles = before
-            graph.publish("shapes", node)
+            graph.editor.publish("shapes", node)
             return
         elif node in self._heirs and _same_handles(before, self._heirs[node].output_handles):
-            # Unknown shapes of a faulty node that only this one had received are now its own: results downstream are unchanged.
+            # Only this node had the unknown shapes of the removed faulty node, so it keeps them, and its descendants are unchanged.
             node.output_handles = before
             self.changed_value(node)
-            graph.publish("shapes", node)
+            graph.editor.publish("shapes", node)
             return
         earlier = self._before.get(node)
         self._before[node] = before if earlier is None else earlier + before
         self.changed(node)
-        graph.publish("shapes", node)
+        graph.editor.publish("shapes", node)
 
-    def _begin_anew(self, node: Node, loops: LoopsAround) -> None:
-        """Restart the loops through `node` from their first iterations, as relaxed facts may hold again."""
+    def _restart(self, node: Node, loops: LoopsAround) -> None:
+        """Infer the loops through `node` again from the start: shapes that were relaxed may hold now."""
         for head in loops.heads(node):
             if head not in self._opened:
                 self.infer(head)
@@ -225,7 +225,7 @@ class _Wave:
         after = node.output_handles
         if not _same_data(data, node):
             return False
-        if node.asked_values or node.like or node in self._starts or node in self._opened:
+        if node.requested_values or node.like or node in self._starts or node in self._opened:
             return _same_but_for_names(before, after, None)
         shapes = [tensor.node.output_handles[tensor.index] for tensor in node.inputs]
         shapes += [handle for tensor in node.inputs for handle in self._before.get(tensor.node, ())]
@@ -257,11 +257,11 @@ class _Wave:
         """Relax shapes by loop back edges. True iff that changed any."""
         if head not in self._graph or head.error is not None:
             return False
-        self._graph.note(head)
+        self._graph.editor.note(head)
         if not self._graph.refiner.relax_loop(head):
             return False
         self.changed(head)
-        self._graph.publish("shapes", head)
+        self._graph.editor.publish("shapes", head)
         return True
 
 
@@ -354,7 +354,7 @@ def _same_data(before: object, node: Node) -> bool:
 
 
 def _same_but_for_names(before: tuple[ShapeHandle, ...], after: tuple[ShapeHandle, ...], inputs: set[int] | None) -> bool:
-    """True iff the shapes are equal up to renaming of unknowns made for them (None: of any)."""
+    """True iff the shapes are equal up to renaming of unknowns not in `inputs`; None: of none."""
     if len(before) != len(after):
         return False
     there: dict[int, object] = {}

@@ -15,8 +15,8 @@ from graphcore.inference.partial_values import partial_value
 
 def value_read(node: Node, tensor: Tensor) -> Array | None:
     """The value of an input of `node` read by its shape function, None if it was not, or not constant."""
-    asked = node.asked_values
-    if any(asked >> slot & 1 for slot, given in enumerate(node.inputs) if given is tensor):
+    requested = node.requested_values
+    if any(requested >> slot & 1 for slot, given in enumerate(node.inputs) if given is tensor):
         return constant_value(tensor)
     return None
 
@@ -55,7 +55,7 @@ def _reader_of(tensor: Tensor) -> Node | None:
         for node, slot in current.consumers():
             if slot < 0:
                 continue
-            if node.asked_values >> slot & 1:
+            if node.requested_values >> slot & 1:
                 return node
             if node.registration.traits.numbers_from_shapes is not None:
                 continue

@@ -48,7 +48,7 @@ class ExtendedInferenceContext(InferenceContext):
         self.graph_def_version = refiner.graph_def_version
         self.outputs = [None] * len(node.output_types)
         self._input_tensor = self._input_partial_shape = None
-        self._asked_tensors = self._asked_as_shape = None
+        self._requested_tensors = self._requested_as_shape = None
         self._merged_dims = self._merged_shapes = None
         self._input_handles = self._output_handles = None
         self.node = node
@@ -112,7 +112,7 @@ class ShapeInference(ABC):
         self.bodies = FunctionShapes()
         self.enclosing: tuple[str, ...] = ()
 
-    def library_of(self, node: Node) -> FunctionLibraryDefinition | None:  # noqa: ARG002 - a graph's own refiner asks it
+    def library_of(self, node: Node) -> FunctionLibraryDefinition | None:  # noqa: ARG002 - used by a graph's own refiner
         """The functions that `node` may call, None if calls are not inferred."""
         return self.function_library
 
@@ -163,13 +163,13 @@ class ShapeInference(ABC):
             inner.add_node(node)
         tensors = [(tensor.node, tensor.index) for tensor in body.results]
         results = [(inner.output_shape(*tensor), inner.output_handle_data(*tensor)) for tensor in tensors]
-        if key is not None and not context.node.asked_values and all(data is None and _is_plain(shape) for shape, data in results):
+        if key is not None and not context.node.requested_values and all(data is None and _is_plain(shape) for shape, data in results):
             body.keep(key, tuple([shape for shape, _ in results]))
         return results
 
     def key_of_call(
         self,
-        library: FunctionLibraryDefinition,  # noqa: ARG002 - a graph's own refiner asks all of them
+        library: FunctionLibraryDefinition,  # noqa: ARG002 - used by a graph's own refiner
         node: Node,  # noqa: ARG002
         shapes: Sequence[ShapeHandle],  # noqa: ARG002
     ) -> tuple[object, ...] | None:
@@ -312,7 +312,7 @@ class ShapeRefiner(ShapeInference):
         return self._contexts.get(node)
 
     def get_extended_context(self, node: Node) -> ExtendedInferenceContext | None:
-        """Same as `get_context`: every context knows its node."""
+        """Same as `get_context`: every context contains its node."""
         return self._contexts.get(node)
 
     def output_shape(self, node: Node, index: int) -> ShapeHandle:

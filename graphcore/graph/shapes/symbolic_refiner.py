@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.model.control_flow import uncertain_nodes
+from graphcore.graph.control_flow.analysis import uncertain_nodes
 from graphcore.graph.model.node import Node
 from graphcore.graph.shapes.live_refiner import Explainer, LiveContext, LiveRefiner
 from graphcore.graph.shapes.shape_refiner import ExtendedInferenceContext

@@ -27,7 +27,7 @@ def slice_shape(c: InferenceContext) -> None:
         c.set_output(0, c.unknown_shape_of_rank(c.rank(given)))
         return
     c.with_rank(begin, len(partial.dims))
-    c.set_output(0, partial)  # a size of -1 cannot be told from an unknown one: both leave the dimension unknown
+    c.set_output(0, partial)  # a size of -1 and an unknown size both leave the dimension unknown
 
 
 def _slice_dim(c: InferenceContext, i: int, dim: DimensionHandle, begin: ShapeHandle, size: int) -> DimensionHandle:

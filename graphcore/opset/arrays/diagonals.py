@@ -18,7 +18,7 @@ _X: Final = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 _DIAG_TYPES: Final = "{bfloat16, half, float, double, int32, int64, complex64, complex128}"
 
 
-def _one_way(other: str) -> str:
+def _converted_gradient(other: str) -> str:
     return f"[T:type](x:T, dy:T) -> (dx:T) {{\n  dx = {other}[T=$T](dy)\n}}"
 
 
@@ -31,7 +31,7 @@ class Diag(Total):
     """
 
     signature = f"Diag[T:{_DIAG_TYPES}](diagonal:T) -> (output:T)"
-    gradient = _one_way("DiagPart")
+    gradient = _converted_gradient("DiagPart")
     examples = (Example([[1.0, 2.0]], outputs=[[[1.0, 0.0], [0.0, 2.0]]]), Example([_X]))
 
     def shape(c: InferenceContext) -> None:
@@ -59,7 +59,7 @@ class DiagPart:
 
     signature = f"DiagPart[T:{_DIAG_TYPES}](input:T) -> (diagonal:T)"
     can_fail = False
-    gradient = _one_way("Diag")
+    gradient = _converted_gradient("Diag")
     examples = (Example([[[1.0, 2.0], [3.0, 4.0]]], outputs=[[1.0, 4.0]]),)
 
     def shape(c: InferenceContext) -> None:
@@ -105,7 +105,7 @@ class MatrixDiag(Total):
     """
 
     signature = "MatrixDiag[T:type](diagonal:T) -> (output:T)"
-    gradient = _one_way("MatrixDiagPart")
+    gradient = _converted_gradient("MatrixDiagPart")
     examples = (Example([_X]),)
 
     def shape(c: InferenceContext) -> None:

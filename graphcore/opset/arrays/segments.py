@@ -23,7 +23,7 @@ def counted_rows(k: KernelContext, data: Any, ids: Any) -> int:
     """The number of segments of sorted ids.
 
     Raises:
-        InvalidArgumentError: the ids are not one a row, or not sorted from 0 on.
+        InvalidArgumentError: the ids are not one per row, or not sorted from 0 on.
     """
     if ids.ndim != 1 or data.shape[:1] != ids.shape:
         raise invalid(

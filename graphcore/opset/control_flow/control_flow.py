@@ -15,14 +15,49 @@ from graphcore.inference import same_defined_shape
 from graphcore.inference.alternatives import common_shape
 from graphcore.inference.shape_fns.common_shape_fns import no_outputs, unchanged_shape, unchanged_shape_with_rank
 from graphcore.kernel_context import DEAD
-from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, define_op, no_registered_gradient, op
 from graphcore.opset.framework.kernels import invalid, pass_through
+from graphcore.registry import KernelFactory, ShapeFn
 
 _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
 _NO_GRADIENT: Final = no_registered_gradient("a branch or a loop is differentiated as a whole, which takes the graph around this node")
 _NO_NUMBERS: Final = no_registered_gradient("it gives no number")
 _FRAME: Final = {"frame_name": "loop"}
-_ENTER_ATTRS: Final = "frame_name:string, is_constant:bool = false, parallel_iterations:int = 10"
+
+
+def _on_values_and_variables(
+    signature: str,
+    doc: str,
+    *examples: Example,
+    shape: ShapeFn,
+    kernel: KernelFactory = pass_through,
+    variable_shape: ShapeFn | None = None,
+    allows_uninitialized_input: bool = False,
+) -> None:
+    """Register a control-flow op on values, and its `Ref` variant on variables.
+
+    Args:
+        signature: the signature with `{T}` for a forwarded value, and `{N*T}` for a list of them.
+        doc: the docstring, with `{value}` for the value or the variable.
+        examples: the examples.
+        shape: the shape function.
+        kernel: the kernel.
+        variable_shape: the shape function on variables, if it is another one.
+        allows_uninitialized_input: the variable may be uninitialised.
+    """
+    for prefix, value, one, several in (("", "`data`", "T", "N*T"), ("Ref", "the variable", "Ref(T)", "Ref(N*T)")):
+        whole = prefix + signature.replace("{T}", one).replace("{N*T}", several)
+        define_op(
+            whole.partition("[")[0],
+            doc.replace("{value}", value),
+            signature=whole,
+            shape=variable_shape if prefix and variable_shape else shape,
+            role="control",
+            kernel=kernel,
+            gradient=_NO_GRADIENT,
+            examples=examples,
+            allows_uninitialized_input=bool(prefix) and allows_uninitialized_input,
+        )
 
 
 def _switch_shape(c: InferenceContext) -> None:
@@ -43,41 +78,21 @@ def _switch(k: KernelContext) -> Kernel:
     return switch
 
 
-@op
-class Switch:
-    """Forwards `data` to `output_true` if `pred` is true, else to `output_false`; the other is dead.
+_on_values_and_variables(
+    "Switch[T:type](data:{T}, pred:bool) -> (output_false:{T}, output_true:{T})",
+    """Forwards {value} to `output_true` if `pred` is true, else to `output_false`; the other is dead.
 
-    data: the value to forward
+    data: the input to forward
     pred: a scalar
-    output_false: `data` if `pred` is false, else dead
-    output_true: `data` if `pred` is true, else dead
-    """
-
-    signature = "Switch[T:type](data:T, pred:bool) -> (output_false:T, output_true:T)"
-    shape = _switch_shape
-    role = "control"
-    kernel = _switch
-    gradient = _NO_GRADIENT
-    examples = (Example([_X, True]), Example([_X, False]))
-
-
-@op
-class RefSwitch:
-    """Forwards a variable to `output_true` if `pred` is true, else to `output_false`; the other is dead.
-
-    data: the variable
-    pred: a scalar
-    output_false: the variable if `pred` is false, else dead
-    output_true: the variable if `pred` is true, else dead
-    """
-
-    signature = "RefSwitch[T:type](data:Ref(T), pred:bool) -> (output_false:Ref(T), output_true:Ref(T))"
-    allows_uninitialized_input = True
-    shape = _switch_shape
-    role = "control"
-    kernel = _switch
-    gradient = _NO_GRADIENT
-    examples = (Example([_X, True]), Example([_X, False]))
+    output_false: {value} if `pred` is false, else dead
+    output_true: {value} if `pred` is true, else dead
+    """,
+    Example([_X, True]),
+    Example([_X, False]),
+    shape=_switch_shape,
+    kernel=_switch,
+    allows_uninitialized_input=True,
+)
 
 
 @op
@@ -124,126 +139,50 @@ def _merge(k: KernelContext) -> Kernel:
     return merge
 
 
-@op
-class Merge:
+_on_values_and_variables(
+    "Merge[T:type, N:int >= 1](inputs:{N*T}) -> (output:{T}, value_index:int32)",
     """Forwards its live input: the end of a conditional, or the beginning of an iteration.
 
     inputs: all dead but one; of several live ones the first to arrive
     output: that input
     value_index: its index
-    """
-
-    signature = "Merge[T:type, N:int >= 1](inputs:N*T) -> (output:T, value_index:int32)"
-    shape = _merge_shape
-    role = "control"
-    kernel = _merge
-    gradient = _NO_GRADIENT
-    examples = (Example([[_X]], outputs=[_X, 0]),)
+    """,
+    Example([[_X]], outputs=[_X, 0]),
+    shape=_merge_shape,
+    kernel=_merge,
+)
 
 
-@op
-class RefMerge:
-    """Forwards its live variable.
-
-    inputs: all dead but one; of several live ones the first to arrive
-    output: that variable
-    value_index: its index
-    """
-
-    signature = "RefMerge[T:type, N:int >= 1](inputs:Ref(N*T)) -> (output:Ref(T), value_index:int32)"
-    shape = _merge_shape
-    role = "control"
-    kernel = _merge
-    gradient = _NO_GRADIENT
-    examples = (Example([[_X]]),)
+def _enter_shape(c: InferenceContext) -> None:
+    # A loop variable may change its shape between iterations; a handle always refers to the same resource.
+    handles = c.input_handle_shapes_and_types(0)
+    c.set_output(0, c.input(0) if c.attr("is_constant") and not handles else c.unknown_shape())
+    if handles:
+        c.set_output_handle_shapes_and_types(0, handles)
 
 
-@op
-class Enter:
-    """Forwards `data` into the frame of a loop: to its first iteration, or to all if it is constant.
+_on_values_and_variables(
+    "Enter[T:type, frame_name:string, is_constant:bool = false, parallel_iterations:int = 10](data:{T}) -> (output:{T})",
+    """Forwards {value} into the frame of a loop: to its first iteration, or to all if it is constant.
 
     frame_name: the loop; nodes that enter by the same name from the same frame enter the same loop.
-    is_constant: if true, the value is the same in all iterations.
+    is_constant: if true, {value} is the same in all iterations.
     parallel_iterations: the number of iterations that may overlap.
-    """
-
-    signature = f"Enter[T:type, {_ENTER_ATTRS}](data:T) -> (output:T)"
-    role = "control"
-    kernel = pass_through
-    gradient = _NO_GRADIENT
-    examples = (Example([_X], _FRAME), Example([_X], {"frame_name": "loop", "is_constant": True}))
-
-    def shape(c: InferenceContext) -> None:
-        # A loop variable may change its shape between iterations; a handle always refers to the same resource.
-        handles = c.input_handle_shapes_and_types(0)
-        c.set_output(0, c.input(0) if c.attr("is_constant") and not handles else c.unknown_shape())
-        if handles:
-            c.set_output_handle_shapes_and_types(0, handles)
-
-
-@op
-class RefEnter:
-    """Forwards a variable into the frame of a loop.
-
-    frame_name: the loop; nodes that enter by the same name from the same frame enter the same loop.
-    is_constant: if true, it is forwarded to all iterations.
-    parallel_iterations: the number of iterations that may overlap.
-    """
-
-    signature = f"RefEnter[T:type, {_ENTER_ATTRS}](data:Ref(T)) -> (output:Ref(T))"
-    shape = unchanged_shape
-    role = "control"
-    kernel = pass_through
-    gradient = _NO_GRADIENT
-    examples = (Example([_X], _FRAME),)
-
-
-@op
-class Exit:
-    """Forwards `data` out of the frame of a loop."""
-
-    signature = "Exit[T:type](data:T) -> (output:T)"
-    shape = unchanged_shape
-    role = "control"
-    kernel = pass_through
-    gradient = _NO_GRADIENT
-    examples = (Example([_X]),)
-
-
-@op
-class RefExit:
-    """Forwards a variable out of the frame of a loop."""
-
-    signature = "RefExit[T:type](data:Ref(T)) -> (output:Ref(T))"
-    shape = unchanged_shape
-    role = "control"
-    kernel = pass_through
-    gradient = _NO_GRADIENT
-    examples = (Example([_X]),)
-
-
-@op
-class NextIteration:
-    """Forwards `data` to the next iteration of its loop."""
-
-    signature = "NextIteration[T:type](data:T) -> (output:T)"
-    shape = unchanged_shape
-    role = "control"
-    kernel = pass_through
-    gradient = _NO_GRADIENT
-    examples = (Example([_X]),)
-
-
-@op
-class RefNextIteration:
-    """Forwards a variable to the next iteration of its loop."""
-
-    signature = "RefNextIteration[T:type](data:Ref(T)) -> (output:Ref(T))"
-    shape = unchanged_shape
-    role = "control"
-    kernel = pass_through
-    gradient = _NO_GRADIENT
-    examples = (Example([_X]),)
+    """,
+    Example([_X], _FRAME),
+    Example([_X], {"frame_name": "loop", "is_constant": True}),
+    shape=_enter_shape,
+    variable_shape=unchanged_shape,
+)
+_on_values_and_variables(
+    "Exit[T:type](data:{T}) -> (output:{T})", "Forwards {value} out of the frame of a loop.", Example([_X]), shape=unchanged_shape
+)
+_on_values_and_variables(
+    "NextIteration[T:type](data:{T}) -> (output:{T})",
+    "Forwards {value} to the next iteration of its loop.",
+    Example([_X]),
+    shape=unchanged_shape,
+)
 
 
 @op
@@ -292,8 +231,8 @@ class Abort:
     examples = (Example([], {"error_msg": "no way"}),)
 
     def kernel(k: KernelContext) -> Kernel:
-        said = k.attr("error_msg")
-        text = said.decode(errors="backslashreplace") if isinstance(said, bytes) else str(said)
+        message = k.attr("error_msg")
+        text = message.decode(errors="backslashreplace") if isinstance(message, bytes) else str(message)
 
         def abort() -> None:
             raise AbortedError(text or f"Abort node '{k.node_name}' was run", op=k.op, node=k.node_name, source=k.source)

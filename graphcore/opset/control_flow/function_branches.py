@@ -15,7 +15,7 @@ from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.alternatives import common_shape
 from graphcore.inference.shape_fns.common_shape_fns import explicit_shape, scalar_shape
-from graphcore.opset.control_flow.function_calls import declared_shapes, fitting, func_attr, truth_of, types_attr
+from graphcore.opset.control_flow.function_calls import declared_shapes, fitting, func_attr, truth_of, types_attr, with_stateless_variant
 from graphcore.opset.framework.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.numerics.tensor_list_values import TensorList
 from graphcore.shapes import Shape
@@ -146,9 +146,9 @@ _CASE_EXAMPLES: Final = (
 )
 
 
-@op
-class If:
-    """Runs `then_branch` or `else_branch` on `input`; the branch may have state.
+with_stateless_variant(
+    "If",
+    """Runs `then_branch` or `else_branch` on `input`; they {state}.
 
     cond: true are a number other than 0, a string that is not empty, and a tensor of another rank with elements.
     input: the arguments of the branch.
@@ -158,40 +158,16 @@ class If:
     then_branch: a function of the inputs.
     else_branch: a function of the inputs.
     output_shapes: the shapes of the outputs, as far as they are known.
-    """
-
-    signature = f"If{_IF}"
-    stateful = True
-    shape = _if_shapes
-    kernel = _if_kernel
-    gradient = partial(_if_gradient, "If")
-    examples = _IF_EXAMPLES
-
-
-@op
-class StatelessIf:
-    """Runs `then_branch` or `else_branch` on `input`; neither has state.
-
-    cond: true are a number other than 0, a string that is not empty, and a tensor of another rank with elements.
-    input: the arguments of the branch.
-    output: the results of the branch.
-    Tin: the types of the inputs.
-    Tout: the types of the outputs.
-    then_branch: a function of the inputs.
-    else_branch: a function of the inputs.
-    output_shapes: the shapes of the outputs, as far as they are known.
-    """
-
-    signature = f"StatelessIf{_IF}"
-    shape = _if_shapes
-    kernel = _if_kernel
-    gradient = partial(_if_gradient, "StatelessIf")
-    examples = _IF_EXAMPLES
-
-
-@op
-class Case:
-    """Runs one of `branches` on `input`; the branch may have state.
+    """,
+    _IF,
+    lambda name: partial(_if_gradient, name),
+    shape=_if_shapes,
+    kernel=_if_kernel,
+    examples=_IF_EXAMPLES,
+)
+with_stateless_variant(
+    "Case",
+    """Runs one of `branches` on `input`; they {state}.
 
     branch_index: the index of the branch; one out of range selects the last.
     input: the arguments of the branch.
@@ -200,34 +176,13 @@ class Case:
     Tout: the types of the outputs.
     branches: functions of the inputs.
     output_shapes: the shapes of the outputs, as far as they are known.
-    """
-
-    signature = f"Case{_CASE}"
-    stateful = True
-    shape = _case_shapes
-    kernel = _case_kernel
-    gradient = partial(_case_gradient, "Case")
-    examples = _CASE_EXAMPLES
-
-
-@op
-class StatelessCase:
-    """Runs one of `branches` on `input`; none has state.
-
-    branch_index: the index of the branch; one out of range selects the last.
-    input: the arguments of the branch.
-    output: the results of the branch.
-    Tin: the types of the inputs.
-    Tout: the types of the outputs.
-    branches: functions of the inputs.
-    output_shapes: the shapes of the outputs, as far as they are known.
-    """
-
-    signature = f"StatelessCase{_CASE}"
-    shape = _case_shapes
-    kernel = _case_kernel
-    gradient = partial(_case_gradient, "StatelessCase")
-    examples = _CASE_EXAMPLES
+    """,
+    _CASE,
+    lambda name: partial(_case_gradient, name),
+    shape=_case_shapes,
+    kernel=_case_kernel,
+    examples=_CASE_EXAMPLES,
+)
 
 
 @op

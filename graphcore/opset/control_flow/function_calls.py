@@ -13,6 +13,7 @@ from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext
 from graphcore.kernel_context import KernelContext
+from graphcore.opset.framework.block import define_op
 from graphcore.registry import Kernel
 from graphcore.shapes import Shape
 
@@ -139,3 +140,19 @@ def declared_shapes(c: InferenceContext) -> list[Shape] | None:
     if len(shapes) != c.num_outputs:
         raise InvalidArgumentError(f"`output_shapes` must be the same length as num outputs ({len(shapes)} vs. {c.num_outputs}")
     return shapes
+
+
+def with_stateless_variant(name: str, doc: str, signature: str, gradient: Callable[[str], Any], **parts: Any) -> None:
+    """Register an op that runs functions with state, and its variant on functions without.
+
+    Args:
+        name: the name of the op; the variant's begins with `Stateless`.
+        doc: the docstring, with `{state}` for what it says of the functions' state.
+        signature: the signature without the name.
+        gradient: the gradient by the name of the op.
+        parts: the other parts.
+    """
+    for prefix, state in (("", "may have state"), ("Stateless", "have no state")):
+        whole = prefix + name
+        own = {"signature": whole + signature, "gradient": gradient(whole), "stateful": not prefix}
+        define_op(whole, doc.replace("{state}", state), **own, **parts)

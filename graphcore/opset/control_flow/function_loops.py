@@ -8,7 +8,7 @@ from graphcore.attrs import Attrs, Func
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference import ShapeHandle
 from graphcore.inference.alternatives import relaxed_shape
-from graphcore.opset.control_flow.function_calls import declared_shapes, fitting, func_attr, truth_of, types_attr
+from graphcore.opset.control_flow.function_calls import declared_shapes, fitting, func_attr, truth_of, types_attr, with_stateless_variant
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.framework.gradient_text import scalar
 
@@ -18,7 +18,7 @@ _DOUBLED: Final = "Doubled(x:float) -> (y:float) {\n  y = Add[T=float](x, x)\n}"
 
 def _loop_shapes(c: InferenceContext) -> None:
     shapes = declared_shapes(c)
-    found = _lasting_shapes(c) if shapes is None else [c.make_shape_from_shape(shape) for shape in shapes]
+    found = _invariant_shapes(c) if shapes is None else [c.make_shape_from_shape(shape) for shape in shapes]
     for i in range(c.num_outputs):
         c.set_output(i, found[i])
         data = c.input_handle_shapes_and_types(i)
@@ -26,7 +26,7 @@ def _loop_shapes(c: InferenceContext) -> None:
             c.set_output_handle_shapes_and_types(i, data)
 
 
-def _lasting_shapes(c: InferenceContext) -> list[ShapeHandle]:
+def _invariant_shapes(c: InferenceContext) -> list[ShapeHandle]:
     """The shapes of the inputs, relaxed by those after an iteration."""
     body, shapes = c.attrs.get("body"), list(c.inputs)
     while isinstance(body, Func):
@@ -44,12 +44,12 @@ def _condition(k: KernelContext) -> tuple[Kernel, Any]:
     func = func_attr(k.attrs, "cond")
     kernel = fitting(k, func, types_attr(k.attrs, "T"), None)
     assert k.functions is not None
-    gives = k.functions.function_types(func.name, func.attr)[1]
-    if len(gives) != 1:
+    ret_types = k.functions.function_types(func.name, func.attr)[1]
+    if len(ret_types) != 1:
         raise InvalidArgumentError(
-            f"Expected a single scalar which can be converted to a boolean, got {len(gives)} tensors.", op=k.op, node=k.node_name
+            f"Expected a single scalar which can be converted to a boolean, got {len(ret_types)} tensors.", op=k.op, node=k.node_name
         )
-    return kernel, truth_of(gives[0])
+    return kernel, truth_of(ret_types[0])
 
 
 def _loop_kernel(k: KernelContext) -> Kernel:
@@ -113,18 +113,9 @@ def _as_tuple(result: Any, count: int) -> tuple[Any, ...]:
     return (result,) if count == 1 else tuple(result)
 
 
-_WHILE: Final = (
-    "[T:list(type) >= 0, cond:func, body:func, output_shapes:list(shape) = [], parallel_iterations:int = 10](input:T) -> (output:T)"
-)
-_WHILE_EXAMPLES: Final = (
-    Example([[3.0]], {"cond": Func("BelowTen"), "body": Func("Doubled")}, outputs=[12.0], functions=(_BELOW_TEN, _DOUBLED)),
-    Example([[30.0]], {"cond": Func("BelowTen"), "body": Func("Doubled")}, outputs=[30.0], functions=(_BELOW_TEN, _DOUBLED)),
-)
-
-
-@op
-class While:
-    """Runs `body` on `input`, then on its own outputs, while `cond` is true; both may have state.
+with_stateless_variant(
+    "While",
+    """Runs `body` on `input`, then on its own outputs, while `cond` is true; both {state}.
 
     input: the initial values.
     output: the results of the last iteration.
@@ -133,34 +124,16 @@ class While:
     body: a function of the loop variables to values of the same types.
     output_shapes: the shapes of the outputs; those of the inputs by default.
     parallel_iterations: the number of iterations that may overlap if the loop is lowered.
-    """
-
-    signature = f"While{_WHILE}"
-    stateful = True
-    shape = _loop_shapes
-    kernel = _loop_kernel
-    gradient = _loop_gradient
-    examples = _WHILE_EXAMPLES
-
-
-@op
-class StatelessWhile:
-    """Runs `body` on `input`, then on its own outputs, while `cond` is true; both are stateless.
-
-    input: the initial values.
-    output: the results of the last iteration.
-    T: the types of the loop variables.
-    cond: a function of the loop variables to a condition; true as for If.
-    body: a function of the loop variables to values of the same types.
-    output_shapes: the shapes of the outputs; those of the inputs by default.
-    parallel_iterations: the number of iterations that may overlap if the loop is lowered.
-    """
-
-    signature = f"StatelessWhile{_WHILE}"
-    shape = _loop_shapes
-    kernel = _loop_kernel
-    gradient = _loop_gradient
-    examples = _WHILE_EXAMPLES
+    """,
+    "[T:list(type) >= 0, cond:func, body:func, output_shapes:list(shape) = [], parallel_iterations:int = 10](input:T) -> (output:T)",
+    lambda _: _loop_gradient,
+    shape=_loop_shapes,
+    kernel=_loop_kernel,
+    examples=(
+        Example([[3.0]], {"cond": Func("BelowTen"), "body": Func("Doubled")}, outputs=[12.0], functions=(_BELOW_TEN, _DOUBLED)),
+        Example([[30.0]], {"cond": Func("BelowTen"), "body": Func("Doubled")}, outputs=[30.0], functions=(_BELOW_TEN, _DOUBLED)),
+    ),
+)
 
 
 def _gradient_shapes(c: InferenceContext) -> None:

@@ -48,7 +48,7 @@ class _Arg:
     examples = (Example([], {"T": "float", "index": 0}),)
 
     def kernel(k: KernelContext) -> Kernel:
-        def must_be_given() -> Any:
+        def raise_unfed() -> Any:
             raise InvalidArgumentError(
                 f"Argument '{k.node_name}' (index {k.attr('index')!r}) has a value only while its function is called; feed it to run it alone",
                 op=k.op,
@@ -56,10 +56,10 @@ class _Arg:
                 source=k.source,
             )
 
-        return must_be_given
+        return raise_unfed
 
 
-def _keep_nothing(_value: Any) -> None:
+def _discard(_value: Any) -> None:
     return None
 
 
@@ -78,7 +78,7 @@ class _Retval:
     examples = (Example([_X], {"index": 0}),)
 
     def kernel(k: KernelContext) -> Kernel:
-        return _keep_nothing
+        return _discard
 
 
 @op

@@ -9,7 +9,7 @@ import numpy as np
 from graphcore.errors import InternalError, InvalidArgumentError
 from graphcore.inference.shape_fns.common_shape_fns import no_outputs
 from graphcore.kernel_context import Channel
-from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, define_op, no_registered_gradient
 from graphcore.rendezvous_key import create_key
 
 _ENDS: Final = "tensor_name:string, send_device:string, send_device_incarnation:int, recv_device:string, client_terminated:bool = false"
@@ -68,83 +68,39 @@ def _recv(k: KernelContext) -> Kernel:
     return recv
 
 
-@op
-class _Send:
-    """Sends a tensor from one device to another.
+def _send_and_recv(prefix: str, place: str) -> None:
+    """Register the ops that send a tensor from that place and receive it there."""
+    ends = """
 
-    tensor: the tensor to send.
-    tensor_name: names the edge.
-    send_device: the source.
-    send_device_incarnation: the incarnation of the sending device.
-    recv_device: the target.
-    client_terminated: true if one end of the edge is the client.
-    """
-
-    signature = f"_Send[T:type, {_ENDS}](tensor:T) -> ()"
-    stateful = True
-    shape = no_outputs
-    kernel = _send
-    gradient = no_registered_gradient("a sent value is differentiated where it arrives")
-    examples = (Example([_X], _EDGE),)
-
-
-@op
-class _Recv:
-    """Waits for a tensor from another device.
-
-    tensor: the sent tensor.
-    tensor_name: names the edge.
-    send_device: the source.
-    send_device_incarnation: the incarnation of the sending device.
-    recv_device: the target.
-    client_terminated: true if one end of the edge is the client.
-    """
-
-    signature = f"_Recv[tensor_type:type, {_ENDS}]() -> (tensor:tensor_type)"
-    stateful = True
-    distributed_communication = True
-    shape = _unknown
-    kernel = _recv
-    gradient = no_registered_gradient("a received value is differentiated where it was computed")
-    examples = (Example([], {"tensor_type": "float", **_EDGE}),)
+        tensor: the tensor to send.
+        tensor_name: names the edge.
+        send_device: the source.
+        send_device_incarnation: the incarnation of the sending device.
+        recv_device: the target.
+        client_terminated: true if one end of the edge is the client.
+        """
+    define_op(
+        f"_{prefix}Send",
+        f"Sends a tensor{place and f' in {place}'} from one device to another.{ends}",
+        signature=f"_{prefix}Send[T:type, {_ENDS}](tensor:T) -> ()",
+        stateful=True,
+        shape=no_outputs,
+        kernel=_send,
+        gradient=no_registered_gradient("a sent value is differentiated where it arrives"),
+        examples=(Example([_X], _EDGE),),
+    )
+    define_op(
+        f"_{prefix}Recv",
+        f"Waits for a tensor from another device{place and f', into {place}'}.{ends.replace('the tensor to send', 'the sent tensor')}",
+        signature=f"_{prefix}Recv[tensor_type:type, {_ENDS}]() -> (tensor:tensor_type)",
+        stateful=True,
+        distributed_communication=True,
+        shape=_unknown,
+        kernel=_recv,
+        gradient=no_registered_gradient("a received value is differentiated where it was computed"),
+        examples=(Example([], {"tensor_type": "float", **_EDGE}),),
+    )
 
 
-@op
-class _HostSend:
-    """Sends a tensor that is in host memory from one device to another.
-
-    tensor: the tensor to send.
-    tensor_name: names the edge.
-    send_device: the source.
-    send_device_incarnation: the incarnation of the sending device.
-    recv_device: the target.
-    client_terminated: true if one end of the edge is the client.
-    """
-
-    signature = f"_HostSend[T:type, {_ENDS}](tensor:T) -> ()"
-    stateful = True
-    shape = no_outputs
-    kernel = _send
-    gradient = _Send.gradient
-    examples = _Send.examples
-
-
-@op
-class _HostRecv:
-    """Waits for a tensor from another device, into host memory.
-
-    tensor: the sent tensor.
-    tensor_name: names the edge.
-    send_device: the source.
-    send_device_incarnation: the incarnation of the sending device.
-    recv_device: the target.
-    client_terminated: true if one end of the edge is the client.
-    """
-
-    signature = f"_HostRecv[tensor_type:type, {_ENDS}]() -> (tensor:tensor_type)"
-    stateful = True
-    distributed_communication = True
-    shape = _unknown
-    kernel = _recv
-    gradient = _Recv.gradient
-    examples = _Recv.examples
+_send_and_recv("", "")
+_send_and_recv("Host", "host memory")

@@ -18,7 +18,7 @@ _LARGE: Final = 4096
 _LONG_RUN: Final = 64
 _MOST_REPEATED: Final = 1 << 16
 _MOST_ROWS: Final = 16
-_ELEMENTWISE: Final = declares_traits(elementwise=True, can_fail=False, memory="fresh")
+_ELEMENTWISE: Final = declares_traits(elementwise=True, can_fail=False, memory="fresh", reuses_input=True)
 _SAME_WIDTH: Final = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+import numpy as np
+
 from graphcore.inference.shape_fns.common_shape_fns import arg_op_shape, unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.opset.framework.gradient_text import INDEX_TYPE, index_typed, is_complex
 from graphcore.opset.framework.kernels import constant_int, invalid, one_int
 from graphcore.opset.framework.type_sets import INDEX, NUMBER, ORDERED
 from graphcore.registry import KernelFactory
+from graphcore.traits import FailsOn
 
 _X: Final = [[-3.0, 5.0, -1.0], [1.0, 2.0, 3.5]]
 _ARG_TYPES: Final = ORDERED[:-1] + ", bool}"
@@ -25,6 +28,8 @@ def _arg_reduction(name: str, never: float) -> KernelFactory:
 
         def arg_reduction(x: Any, dimension: Any) -> Any:
             axis = one_int(k, dimension) if known is None else known
+            if not -x.ndim <= axis < x.ndim:
+                raise invalid(k, f"Expected dimension in the range [{-x.ndim}, {x.ndim}), but got {axis}")
             if not x.shape[axis]:
                 raise invalid(k, f"Reduction axis {axis} is empty in shape {list(x.shape)}")
             if with_nan:
@@ -48,6 +53,7 @@ class ArgMax:
     )
     shape = arg_op_shape
     memory = "fresh"
+    can_fail = FailsOn(values=("dimension",), empty=True, vectors=True)
     kernel = _arg_reduction("argmax", -math.inf)
     gradient = NO_GRADIENT
     examples = (
@@ -56,7 +62,7 @@ class ArgMax:
         Example([_X, -1]),
         Example([[[math.nan, 1.0, 3.0], [2.0, math.nan, -math.inf], [math.nan] * 3], 1], outputs=[[2, 0, 0]]),
     )
-    failures = (Example([_X, 99]),)
+    failures = (Example([np.zeros((0, 3), np.float32), 0]), Example([_X, 99]))
 
 
 @op
@@ -66,6 +72,7 @@ class ArgMin:
     signature = f"ArgMin[T:{_ARG_TYPES}, Tidx:{INDEX} = int32, output_type:{{int32, int64}} = int64](input:T, dimension:Tidx) -> (output:output_type)"
     shape = arg_op_shape
     memory = "fresh"
+    can_fail = FailsOn(values=("dimension",), empty=True, vectors=True)
     kernel = _arg_reduction("argmin", math.inf)
     gradient = NO_GRADIENT
     examples = (
@@ -74,7 +81,7 @@ class ArgMin:
         Example([_X, -1]),
         Example([[[math.nan, 1.0, 3.0], [2.0, math.nan, math.inf], [math.nan] * 3], 1], outputs=[[1, 0, 0]]),
     )
-    failures = (Example([_X, 99]),)
+    failures = (Example([np.zeros((0, 3), np.float32), 0]), Example([_X, 99]))
 
 
 def _running(name: str, neutral: int) -> KernelFactory:

@@ -135,6 +135,7 @@ class Div:
     shape = broadcast_binary_op_shape_fn
     neutral = "ones"
     elementwise = True
+    reuses_input = True
     can_fail = FailsOn(integers=True)
     gradient = holomorphic(_quotient_grad("Div"))
     examples = (Example([_ROWS, _COLUMN]), Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[3, -3, -3, 3]]))
@@ -226,6 +227,7 @@ class FloorMod:
     signature = "FloorMod[T:{int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, float, double}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     elementwise = True
+    reuses_input = True
     can_fail = FailsOn(integers=True)
     gradient = binary_grad("""
         gx = Identity(dz)
@@ -247,6 +249,7 @@ class Mod:
     signature = "Mod[T:{int32, int64, half, half, bfloat16, float, double}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     elementwise = True
+    reuses_input = True
     can_fail = FailsOn(integers=True)
     gradient = NO_GRADIENT
     examples = (Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[1, -1, 1, -1]]),)
@@ -263,6 +266,7 @@ class TruncateMod:
     signature = "TruncateMod[T:{int32, int64, bfloat16, half, float, double}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     elementwise = True
+    reuses_input = True
     can_fail = FailsOn(integers=True)
     kernel = Mod.kernel
     gradient = NO_GRADIENT
@@ -306,6 +310,7 @@ class Pow:
     shape = broadcast_binary_op_shape_fn
     cost = "transcendental"
     elementwise = True
+    reuses_input = True
     can_fail = FailsOn(integers=True)
     gradient = _pow_grad
     examples = (Example([[[1.0, 2.0, 3.0], [0.5, 2.5, 3.5]], [[2.0], [-1.5]]]), Example([[2, -3], [3, 2]], outputs=[[8, 9]]))

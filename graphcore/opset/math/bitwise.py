@@ -4,61 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn, unchanged_shape
-from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.binary import binary
+from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext
 from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.kernels import ufunc
 from graphcore.opset.framework.type_sets import INTEGER
+from graphcore.opset.framework.unary import unary
 from graphcore.registry import KernelFactory
 
 _PAIR: Final = [[5, -8, 0], [3, 6, 7]]
-
-
-@op
-class BitwiseAnd:
-    """The bits set in both x and y, with broadcasting."""
-
-    signature = f"BitwiseAnd[T:{INTEGER}](x:T, y:T) -> (z:T)"
-    commutative = True
-    shape = broadcast_binary_op_shape_fn
-    kernel = ufunc("bitwise_and")
-    gradient = NO_GRADIENT
-    examples = (Example(_PAIR, outputs=[[1, 0, 0]]),)
-
-
-@op
-class BitwiseOr:
-    """The bits set in x or y, with broadcasting."""
-
-    signature = f"BitwiseOr[T:{INTEGER}](x:T, y:T) -> (z:T)"
-    commutative = True
-    shape = broadcast_binary_op_shape_fn
-    kernel = ufunc("bitwise_or")
-    gradient = NO_GRADIENT
-    examples = (Example(_PAIR, outputs=[[7, -2, 7]]),)
-
-
-@op
-class BitwiseXor:
-    """The bits set in one of x and y, with broadcasting."""
-
-    signature = f"BitwiseXor[T:{INTEGER}](x:T, y:T) -> (z:T)"
-    commutative = True
-    shape = broadcast_binary_op_shape_fn
-    kernel = ufunc("bitwise_xor")
-    gradient = NO_GRADIENT
-    examples = (Example(_PAIR, outputs=[[6, -2, 7]]),)
-
-
-@op
-class Invert:
-    """All bits inverted."""
-
-    signature = f"Invert[T:{INTEGER}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = ufunc("invert")
-    gradient = NO_GRADIENT
-    examples = (Example([[0, 5, -1]], outputs=[[-1, -6, 0]]),)
 
 
 def _shift(name: str) -> KernelFactory:
@@ -75,23 +29,28 @@ def _shift(name: str) -> KernelFactory:
     return kernel
 
 
-@op
-class LeftShift(Elementwise):
-    """The bits of x shifted up by y places."""
-
-    signature = f"LeftShift[T:{INTEGER}](x:T, y:T) -> (z:T)"
-    shape = broadcast_binary_op_shape_fn
-    kernel = _shift("left_shift")
-    gradient = NO_GRADIENT
-    examples = (Example([[5, -8, 1], [1, 2, 31]], outputs=[[10, -32, -2147483648]]),)
+def _bitwise(name: str, doc: str, ufunc_name: str, result: list[int]) -> None:
+    """Register a commutative op on bits."""
+    binary(name, doc, ufunc(ufunc_name), Example(_PAIR, outputs=[result]), types=INTEGER, commutative=True)
 
 
-@op
-class RightShift(Elementwise):
-    """The bits of x shifted down by y places; the sign is kept."""
-
-    signature = f"RightShift[T:{INTEGER}](x:T, y:T) -> (z:T)"
-    shape = broadcast_binary_op_shape_fn
-    kernel = _shift("right_shift")
-    gradient = NO_GRADIENT
-    examples = (Example([[5, -8, 1], [1, 2, 40]], outputs=[[2, -2, 0]]),)
+_bitwise("BitwiseAnd", "The bits set in both x and y, with broadcasting.", "bitwise_and", [1, 0, 0])
+_bitwise("BitwiseOr", "The bits set in x or y, with broadcasting.", "bitwise_or", [7, -2, 7])
+_bitwise("BitwiseXor", "The bits set in one of x and y, with broadcasting.", "bitwise_xor", [6, -2, 7])
+unary("Invert", "All bits inverted.", ufunc("invert"), NO_GRADIENT, Example([[0, 5, -1]], outputs=[[-1, -6, 0]]), types=INTEGER)
+binary(
+    "LeftShift",
+    "The bits of x shifted up by y places.",
+    _shift("left_shift"),
+    Example([[5, -8, 1], [1, 2, 31]], outputs=[[10, -32, -2147483648]]),
+    types=INTEGER,
+    family=Elementwise,
+)
+binary(
+    "RightShift",
+    "The bits of x shifted down by y places; the sign is kept.",
+    _shift("right_shift"),
+    Example([[5, -8, 1], [1, 2, 40]], outputs=[[2, -2, 0]]),
+    types=INTEGER,
+    family=Elementwise,
+)

@@ -103,6 +103,7 @@ class Conj(Elementwise):
     """The complex conjugate of each element."""
 
     signature = "Conj[T:{complex64, complex128, variant} = complex64](input:T) -> (output:T)"
+    reuses_input = True
     shape = unchanged_shape
     gradient = """[T:{complex64, complex128}](x:T, dy:T) -> (dx:T) {
       dx = Conj[T=$T](dy)
@@ -154,6 +155,7 @@ class ComplexAbs(Elementwise):
     # The gradient divides by the magnitude instead of using Sign, whose gradient is zero although the direction depends on x.
 
     signature = f"ComplexAbs[{_TYPES}](x:T) -> (y:Tout)"
+    reuses_input = True
     shape = unchanged_shape
     gradient = """[T:{complex64, complex128}, Tout:{float, double}](x:T, dy:Tout) -> (dx:T) {
       y = ComplexAbs[T=$T, Tout=$Tout](x)

@@ -214,6 +214,7 @@ class Round(Elementwise):
     """The nearest integer of each element, ties to the even one; integers are unchanged."""
 
     signature = f"Round[T:{SIGNED}](x:T) -> (y:T)"
+    reuses_input = True
     shape = unchanged_shape
     gradient = NO_GRADIENT
     examples = (Example([[-1.5, 0.5, 2.6]], outputs=[[-2.0, 0.0, 3.0]]), Example([[1, -2]], outputs=[[1, -2]]))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Final
+
 from graphcore.functions import binary_grad
 from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn
 from graphcore.opset.framework.block import Example, op
@@ -10,94 +13,65 @@ from graphcore.opset.framework.kernels import ufunc
 from graphcore.opset.framework.type_sets import FLOATING, FLOATING_OR_COMPLEX
 from graphcore.opset.framework.unary import unary
 
-unary(
-    "Sin",
-    "The sine of each element, in radians.",
-    ufunc("sin"),
-    """
-        cos = Cos(x) @ dy
-        dx = Mul(dy, cos)
-    """,
-    Example([[0.0, 0.5, -2.0]]),
-    types=FLOATING_OR_COMPLEX,
-    cost="transcendental",
-)
+_ANY: Final = (0.0, 0.5, -2.0)
+_INSIDE: Final = (0.0, 0.5, -0.8)
+_ONE_MINUS_SQUARE: Final = ("x2 = Square(x)", ONE, "a = Sub(one, x2)")
+_ARCSINE: Final = (*_ONE_MINUS_SQUARE, "b = Sqrt(a)", "inv = Reciprocal(b)")
 
-unary(
+
+def _function(name: str, ufunc_name: str, doc: str, gradient: Sequence[str], values: Sequence[float] = _ANY, **traits: Any) -> None:
+    """Register a function of real and complex numbers; `gradient` has the lines of its body."""
+    unary(name, doc, ufunc(ufunc_name), "\n".join(gradient), Example([[*values]]), types=FLOATING_OR_COMPLEX, **traits)
+
+
+_function("Sin", "sin", "The sine of each element, in radians.", ["cos = Cos(x) @ dy", "dx = Mul(dy, cos)"], cost="transcendental")
+_function(
     "Cos",
+    "cos",
     "The cosine of each element, in radians.",
-    ufunc("cos"),
-    """
-        sin = Sin(x) @ dy
-        neg = Neg(sin)
-        dx = Mul(dy, neg)
-    """,
-    Example([[0.0, 0.5, -2.0]]),
-    types=FLOATING_OR_COMPLEX,
+    ["sin = Sin(x) @ dy", "neg = Neg(sin)", "dx = Mul(dy, neg)"],
     cost="transcendental",
 )
-
-unary(
+_function(
     "Tan",
+    "tan",
     "The tangent of each element, in radians.",
-    ufunc("tan"),
-    """
-        cosx = Cos(x)
-        secx = Reciprocal(cosx)
-        secx2 = Square(secx)
-        dx = Mul(dy, secx2)
-    """,
-    Example([[0.0, 0.5, -1.2]]),
-    types=FLOATING_OR_COMPLEX,
+    ["cosx = Cos(x)", "secx = Reciprocal(cosx)", "secx2 = Square(secx)", "dx = Mul(dy, secx2)"],
+    (0.0, 0.5, -1.2),
     cost="transcendental",
 )
-
-unary(
-    "Asin",
-    "The arcsine in [-pi/2, pi/2]; NaN outside [-1, 1].",
-    ufunc("arcsin"),
-    f"""
-        x2 = Square(x)
-        {ONE}
-        a = Sub(one, x2)
-        b = Sqrt(a)
-        inv = Reciprocal(b)
-        dx = Mul(dy, inv)
-    """,
-    Example([[0.0, 0.5, -0.8]]),
-    types=FLOATING_OR_COMPLEX,
-)
-
-unary(
-    "Acos",
-    "The arccosine in [0, pi]; NaN outside [-1, 1].",
-    ufunc("arccos"),
-    f"""
-        x2 = Square(x)
-        {ONE}
-        a = Sub(one, x2)
-        b = Sqrt(a)
-        inv = Reciprocal(b)
-        neg = Neg(inv)
-        dx = Mul(dy, neg)
-    """,
-    Example([[0.0, 0.5, -0.8]]),
-    types=FLOATING_OR_COMPLEX,
-)
-
-unary(
+_function("Asin", "arcsin", "The arcsine in [-pi/2, pi/2]; NaN outside [-1, 1].", [*_ARCSINE, "dx = Mul(dy, inv)"], _INSIDE)
+_function("Acos", "arccos", "The arccosine in [0, pi]; NaN outside [-1, 1].", [*_ARCSINE, "neg = Neg(inv)", "dx = Mul(dy, neg)"], _INSIDE)
+_function(
     "Atan",
+    "arctan",
     "The arctangent in [-pi/2, pi/2].",
-    ufunc("arctan"),
-    f"""
-        x2 = Square(x)
-        {ONE}
-        a = Add(one, x2)
-        inv = Reciprocal(a)
-        dx = Mul(dy, inv)
-    """,
-    Example([[0.0, 0.5, -3.0]]),
-    types=FLOATING_OR_COMPLEX,
+    ["x2 = Square(x)", ONE, "a = Add(one, x2)", "inv = Reciprocal(a)", "dx = Mul(dy, inv)"],
+    (0.0, 0.5, -3.0),
+)
+_function("Sinh", "sinh", "The hyperbolic sine of each element.", ["cosh = Cosh(x) @ dy", "dx = Mul(dy, cosh)"])
+_function("Cosh", "cosh", "The hyperbolic cosine of each element.", ["sinh = Sinh(x) @ dy", "dx = Mul(dy, sinh)"])
+_function(
+    "Tanh",
+    "tanh",
+    "The hyperbolic tangent of each element, in (-1, 1).",
+    ["y = Tanh(x)", "y2 = Square(y) @ dy", ONE, "a = Sub(one, y2)", "dx = Mul(dy, a)"],
+    cost="transcendental",
+)
+_function("Asinh", "arcsinh", "The inverse hyperbolic sine of each element.", ["y = Asinh(x)", "cosh = Cosh(y)", "dx = Div(dy, cosh)"])
+_function(
+    "Acosh",
+    "arccosh",
+    "The inverse hyperbolic cosine of each element; NaN below 1.",
+    ["y = Acosh(x)", "sinh = Sinh(y)", "dx = Div(dy, sinh)"],
+    (1.5, 2.0, 7.0),
+)
+_function(
+    "Atanh",
+    "arctanh",
+    "The inverse hyperbolic tangent of each element; NaN outside [-1, 1].",
+    [*_ONE_MINUS_SQUARE, "inv = Reciprocal(a)", "dx = Mul(dy, inv)"],
+    _INSIDE,
 )
 
 
@@ -118,85 +92,3 @@ class Atan2:
         gy = Mul(g, nx)
     """)
     examples = (Example([[1.0, -1.0, 0.5], [1.0, 2.0, -3.0]]), Example([[[1.0], [-2.0]], [1.0, 2.0]]))
-
-
-unary(
-    "Sinh",
-    "The hyperbolic sine of each element.",
-    ufunc("sinh"),
-    """
-        cosh = Cosh(x) @ dy
-        dx = Mul(dy, cosh)
-    """,
-    Example([[0.0, 0.5, -2.0]]),
-    types=FLOATING_OR_COMPLEX,
-)
-
-unary(
-    "Cosh",
-    "The hyperbolic cosine of each element.",
-    ufunc("cosh"),
-    """
-        sinh = Sinh(x) @ dy
-        dx = Mul(dy, sinh)
-    """,
-    Example([[0.0, 0.5, -2.0]]),
-    types=FLOATING_OR_COMPLEX,
-)
-
-unary(
-    "Tanh",
-    "The hyperbolic tangent of each element, in (-1, 1).",
-    ufunc("tanh"),
-    f"""
-        y = Tanh(x)
-        y2 = Square(y) @ dy
-        {ONE}
-        a = Sub(one, y2)
-        dx = Mul(dy, a)
-    """,
-    Example([[0.0, 0.5, -2.0]]),
-    types=FLOATING_OR_COMPLEX,
-    cost="transcendental",
-)
-
-unary(
-    "Asinh",
-    "The inverse hyperbolic sine of each element.",
-    ufunc("arcsinh"),
-    """
-        y = Asinh(x)
-        cosh = Cosh(y)
-        dx = Div(dy, cosh)
-    """,
-    Example([[0.0, 0.5, -2.0]]),
-    types=FLOATING_OR_COMPLEX,
-)
-
-unary(
-    "Acosh",
-    "The inverse hyperbolic cosine of each element; NaN below 1.",
-    ufunc("arccosh"),
-    """
-        y = Acosh(x)
-        sinh = Sinh(y)
-        dx = Div(dy, sinh)
-    """,
-    Example([[1.5, 2.0, 7.0]]),
-    types=FLOATING_OR_COMPLEX,
-)
-
-unary(
-    "Atanh",
-    "The inverse hyperbolic tangent of each element; NaN outside [-1, 1].",
-    ufunc("arctanh"),
-    f"""
-        x2 = Square(x)
-        {ONE}
-        a = Sub(one, x2)
-        inv = Reciprocal(a)
-        dx = Mul(dy, inv)
-    """,
-    Example([[0.0, 0.5, -0.8]]),
-    types=FLOATING_OR_COMPLEX,
-)

@@ -177,7 +177,7 @@ class CrossEntropy(Total):
       dcost_dfeatures = Mul[T=$T](dcost_dloss_mat, dloss_dfeatures)
       dcost_dlabels = ZerosLike[T=$T](labels)
     }}"""
-    # The reference's, in which labels and backprop are ignored. With them, as for second derivatives:
+    # The reference's gradient ignores labels and backprop. The complete variant, as for second derivatives:
     full_gradient = _cross_entropy_grad("CrossEntropy")
     examples = (Example([_X, _LABELS]),)
 
@@ -261,6 +261,7 @@ class BiasAdd(Total):
     """
 
     signature = f"BiasAdd[T:{NUMBER}, data_format:{{'NHWC', 'NCHW'}} = 'NHWC'](value:T, bias:T) -> (output:T)"
+    reuses_input = True
     shape = bias_add_shape
     gradient = """[T:{half, float, double}, data_format:string](input:T, bias:T, grad:T) -> (grad:T, bias_grad:T) {
       bias_grad = BiasAddGrad[T=$T, data_format=$data_format](grad)

@@ -10,6 +10,7 @@ from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import pool3d_shape
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Total
+from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.nn.pooling import ramp
 from graphcore.opset.numerics.pooling_windows import avg_pool, avg_pool_grad, max_grad, max_grad_grad, max_pool, pooling_of
 
@@ -117,6 +118,10 @@ class MaxPool3DGrad:
         pooling = pooling_of(k)
 
         def gradient(x: Any, y: Any, dy: Any) -> Any:
+            places = pooling.places(x.shape)
+            for name, given in (("orig_output", y.shape), ("grad", dy.shape)):
+                if given != places:
+                    raise invalid(k, f"Expected {name} shape to be {list(places)}, but got {list(given)}")
             return max_grad(pooling, x, y, dy)
 
         return gradient

@@ -159,7 +159,7 @@ class Queue:
                     pass
                 over, self._over = self._over, []
             for attempt in over:
-                attempt.tell()
+                attempt.notify()
 
     def _cancel(self, attempts: Sequence[Attempt]) -> None:
         for attempt in attempts:
@@ -269,7 +269,7 @@ class Attempt:
         """The outputs of a completed attempt."""
         return None
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Notify the callback."""
         if self._done is None:
             return

@@ -97,7 +97,7 @@ def _kernel(rule: Rule, count: int, inputs: Sequence[str], flags: dict[str, bool
 
     @declares_traits(writes_input=True)
     def kernel(k: KernelContext) -> Kernel:
-        xp, gives_variable = k.xp, bool(k.output_types)
+        xp, returns_variable = k.xp, bool(k.output_types)
         chosen = {flag: k.attrs.get(flag) for flag in flags}
 
         def check_shapes(shapes: Sequence[tuple[int, ...]]) -> None:
@@ -111,7 +111,7 @@ def _kernel(rule: Rule, count: int, inputs: Sequence[str], flags: dict[str, bool
                 values = [variable.read() for variable in variables]
                 check_shapes([value.shape for value in values] + [arguments[i].shape for i in gradients])
                 _assign(variables, rule(xp, *values, *arguments[count:], **chosen))
-            return variables[0] if gives_variable else None
+            return variables[0] if returns_variable else None
 
         return apply
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.inference.shape_fns.common_shape_fns import random_shape
-from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, define_op
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.opset.framework.type_sets import INDEX
 from graphcore.opset.numerics.philox import draw, node_generator
@@ -37,58 +37,27 @@ def _random(distribution: str) -> KernelFactory:
     return kernel
 
 
-@op
-class RandomUniform:
-    """Numbers evenly distributed in [0, 1).
+def _seeded(name: str, distribution: str, doc: str) -> None:
+    """Register an op that draws numbers of that distribution."""
+    define_op(
+        name,
+        f"""{doc}
 
-    shape: the sizes of the output, [rank]
-    seed: with seed2 not both 0, every session gives the same numbers.
-    seed2: the second half of the seed.
-    """
-
-    signature = f"RandomUniform[{_ATTRS}](shape:T) -> (output:dtype)"
-    stateful = True
-    shape = random_shape
-    draws = True
-    kernel = _random("uniform")
-    gradient = NO_GRADIENT
-    examples = _EXAMPLES
-    failures = (Example([[-1, -1]], {"dtype": "float", "seed": 1, "seed2": 2}),)
-
-
-@op
-class RandomStandardNormal:
-    """Numbers of the normal distribution with mean 0 and standard deviation 1.
-
-    shape: the sizes of the output, [rank]
-    seed: with seed2 not both 0, every session gives the same numbers.
-    seed2: the second half of the seed.
-    """
-
-    signature = f"RandomStandardNormal[{_ATTRS}](shape:T) -> (output:dtype)"
-    stateful = True
-    shape = random_shape
-    draws = True
-    kernel = _random("normal")
-    gradient = NO_GRADIENT
-    examples = _EXAMPLES
-    failures = (Example([[-1, -1]], {"dtype": "float", "seed": 1, "seed2": 2}),)
+        shape: the sizes of the output, [rank]
+        seed: with seed2 not both 0, every session gives the same numbers.
+        seed2: the second half of the seed.
+        """,
+        signature=f"{name}[{_ATTRS}](shape:T) -> (output:dtype)",
+        stateful=True,
+        shape=random_shape,
+        draws=True,
+        kernel=_random(distribution),
+        gradient=NO_GRADIENT,
+        examples=_EXAMPLES,
+        failures=(Example([[-1, -1]], {"dtype": "float", "seed": 1, "seed2": 2}),),
+    )
 
 
-@op
-class TruncatedNormal:
-    """Numbers of the standard normal distribution; those beyond 2 are drawn again.
-
-    shape: the sizes of the output, [rank]
-    seed: with seed2 not both 0, every session gives the same numbers.
-    seed2: the second half of the seed.
-    """
-
-    signature = f"TruncatedNormal[{_ATTRS}](shape:T) -> (output:dtype)"
-    stateful = True
-    shape = random_shape
-    draws = True
-    kernel = _random("truncated")
-    gradient = NO_GRADIENT
-    examples = _EXAMPLES
-    failures = (Example([[-1, -1]], {"dtype": "float", "seed": 1, "seed2": 2}),)
+_seeded("RandomUniform", "uniform", "Numbers evenly distributed in [0, 1).")
+_seeded("RandomStandardNormal", "normal", "Numbers of the normal distribution with mean 0 and standard deviation 1.")
+_seeded("TruncatedNormal", "truncated", "Numbers of the standard normal distribution; those beyond 2 are drawn again.")

@@ -15,11 +15,10 @@ from graphcore.inference.shape_fns.common_shape_fns import no_outputs, scalar_sh
 from graphcore.inference.shape_fns.elementwise import shape_attr
 from graphcore.kernel_context import RefVariable
 from graphcore.opset.arrays.gathering import checked_indices
-from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, define_op, no_registered_gradient, op
 from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.framework.type_sets import INDEX
 from graphcore.opset.state.state import accepts_shape, shape_now
-from graphcore.registry import KernelFactory
 from graphcore.shapes import Shape, as_shape
 from graphcore.support.memory_limits import check_allocation
 from graphcore.traits import declares_traits
@@ -69,7 +68,7 @@ class OtherType(RefVariable):
         self.shared.read()
         raise InvalidArgumentError(f"Trying to read variable with wrong dtype. Expected {self.dtype.name} got {self.shared.dtype.name}")
 
-    def assign(self, value: Array) -> None:  # noqa: ARG002 - whatever it is
+    def assign(self, value: Array) -> None:  # noqa: ARG002 - no value can be assigned
         """Refuse an assignment.
 
         Raises:
@@ -228,10 +227,12 @@ class AssignVariableOp:
         return assign
 
 
-def _update(name: str) -> KernelFactory:
+def _update(name: str, ufunc: str, doc: str) -> None:
+    """Register an op that combines a variable with `value` by that function of the array module."""
+
     @declares_traits(writes_input=True)
     def kernel(k: KernelContext) -> Kernel:
-        combine, dtype = getattr(k.xp, name), k.attr("dtype")
+        combine, dtype = getattr(k.xp, ufunc), k.attr("dtype")
 
         def update(variable: RefVariable, value: Any) -> None:
             if variable.dtype is not dtype and type(variable) is not OtherType:
@@ -250,29 +251,19 @@ def _update(name: str) -> KernelFactory:
 
         return update
 
-    return kernel
+    define_op(
+        name,
+        doc,
+        signature=f"{name}[dtype:type](resource:resource, value:dtype) -> ()",
+        shape=_merged_with_value,
+        kernel=kernel,
+        gradient=_NO_GRADIENT,
+        examples=(Example([_X, _Y]),),
+    )
 
 
-@op
-class AssignAddVariableOp:
-    """Adds `value` to a variable."""
-
-    signature = "AssignAddVariableOp[dtype:type](resource:resource, value:dtype) -> ()"
-    shape = _merged_with_value
-    kernel = _update("add")
-    gradient = _NO_GRADIENT
-    examples = (Example([_X, _Y]),)
-
-
-@op
-class AssignSubVariableOp:
-    """Subtracts `value` from a variable."""
-
-    signature = "AssignSubVariableOp[dtype:type](resource:resource, value:dtype) -> ()"
-    shape = _merged_with_value
-    kernel = _update("subtract")
-    gradient = _NO_GRADIENT
-    examples = (Example([_X, _Y]),)
+_update("AssignAddVariableOp", "add", "Adds `value` to a variable.")
+_update("AssignSubVariableOp", "subtract", "Subtracts `value` from a variable.")
 
 
 @op

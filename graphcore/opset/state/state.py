@@ -10,11 +10,12 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.errors import InternalError
+from graphcore.inference.shape_fns.common_shape_fns import merge_both_inputs
 from graphcore.kernel_context import RefVariable
-from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, define_op, no_registered_gradient, op
 from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.framework.type_sets import NUMBER
-from graphcore.registry import KernelFactory
+from graphcore.registry import ShapeFn
 from graphcore.shapes import Shape, as_shape
 from graphcore.traits import declares_traits
 
@@ -23,26 +24,10 @@ _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
 _Y: Final = [[0.5, 0.5, 0.5], [1.0, 1.0, 1.0]]
 
 
-@op
-class VariableV2:
-    """A variable with the lifetime of the session, uninitialised at first.
+def _variable(name: str, doc: str, shape: ShapeFn) -> None:
+    """Register an op that holds a variable."""
 
-    shape: the shape of the values; unknown dimensions are allowed.
-    dtype: their type.
-    container: a namespace for `shared_name`.
-    shared_name: nodes with the same shared name share a variable; the node's name by default.
-    """
-
-    signature = "VariableV2[shape:shape, dtype:type, container:string = '', shared_name:string = '']() -> (ref:Ref(dtype))"
-    memory = "held"
-    role = "variable"
-    stateful = True
-    gradient = _NO_GRADIENT
-    examples = (Example([], {"shape": Shape([2, 3]), "dtype": "float"}),)
-
-    def shape(c: InferenceContext) -> None:
-        c.set_output(0, c.make_shape_from_shape(as_shape(c.attr("shape"))))
-
+    @declares_traits(memory="held")
     def kernel(k: KernelContext) -> Kernel:
         name, dtype = _text(k.attr("shared_name")) or k.node_name, k.output_types[0].base
         variable = k.resources.variable(_text(k.attr("container")), name, dtype, as_shape(k.attr("shape")), k.source, k.op, k.node_name)
@@ -57,28 +42,36 @@ class VariableV2:
             )
         return lambda: variable
 
+    define_op(
+        name,
+        f"""{doc}
 
-@op
-class Variable:
-    """A variable of old graphs (see VariableV2); an empty shape means an unknown one.
+        shape: the shape of the values; unknown dimensions are allowed.
+        dtype: their type.
+        container: a namespace for `shared_name`.
+        shared_name: nodes with the same shared name share a variable; the node's name by default.
+        """,
+        signature=f"{name}[shape:shape, dtype:type, container:string = '', shared_name:string = '']() -> (ref:Ref(dtype))",
+        shape=shape,
+        role="variable",
+        stateful=True,
+        kernel=kernel,
+        gradient=_NO_GRADIENT,
+        examples=(Example([], {"shape": Shape([2, 3]), "dtype": "float"}),),
+    )
 
-    shape: the shape of the values; unknown dimensions are allowed.
-    dtype: their type.
-    container: a namespace for `shared_name`.
-    shared_name: nodes with the same shared name share a variable; the node's name by default.
-    """
 
-    signature = "Variable[shape:shape, dtype:type, container:string = '', shared_name:string = '']() -> (ref:Ref(dtype))"
-    memory = "held"
-    role = "variable"
-    stateful = True
-    kernel = VariableV2.kernel
-    gradient = _NO_GRADIENT
-    examples = VariableV2.examples
+def _declared_shape(c: InferenceContext) -> None:
+    c.set_output(0, c.make_shape_from_shape(as_shape(c.attr("shape"))))
 
-    def shape(c: InferenceContext) -> None:
-        shape = as_shape(c.attr("shape"))
-        c.set_output(0, c.make_shape_from_shape(shape) if shape.rank else c.unknown_shape())
+
+def _old_declared_shape(c: InferenceContext) -> None:
+    shape = as_shape(c.attr("shape"))
+    c.set_output(0, c.make_shape_from_shape(shape) if shape.rank else c.unknown_shape())
+
+
+_variable("VariableV2", "A variable with the lifetime of the session, uninitialised at first.", _declared_shape)
+_variable("Variable", "A variable of old graphs (see VariableV2); an empty shape means an unknown one.", _old_declared_shape)
 
 
 def shape_now(variable: RefVariable) -> Shape:
@@ -154,10 +147,12 @@ class Assign:
         return assign
 
 
-def _update(name: str) -> KernelFactory:
-    @declares_traits(writes_input=True)
+def _update(name: str, ufunc: str, doc: str) -> None:
+    """Register an op that combines a variable with `value` by that function of the array module."""
+
+    @declares_traits(writes_input=True, memory="held")
     def kernel(k: KernelContext) -> Kernel:
-        combine = getattr(k.xp, name)
+        combine = getattr(k.xp, ufunc)
 
         def update(ref: RefVariable, value: Any) -> RefVariable:
             with ref.lock:
@@ -171,40 +166,20 @@ def _update(name: str) -> KernelFactory:
 
         return update
 
-    return kernel
+    define_op(
+        name,
+        f"""{doc}
+
+        ref: the variable
+        output_ref: the variable, after the update
+        """,
+        signature=f"{name}[T:{NUMBER}, use_locking:bool = false](ref:Ref(T), value:T) -> (output_ref:Ref(T))",
+        shape=merge_both_inputs,
+        kernel=kernel,
+        gradient=_NO_GRADIENT,
+        examples=(Example([_X, _Y]),),
+    )
 
 
-def _merged(c: InferenceContext) -> None:
-    c.set_output(0, c.merge(c.input(0), c.input(1)))
-
-
-@op
-class AssignAdd:
-    """Adds `value` to a variable.
-
-    ref: the variable
-    output_ref: the variable, after the addition
-    """
-
-    signature = f"AssignAdd[T:{NUMBER}, use_locking:bool = false](ref:Ref(T), value:T) -> (output_ref:Ref(T))"
-    shape = _merged
-    memory = "held"
-    kernel = _update("add")
-    gradient = _NO_GRADIENT
-    examples = (Example([_X, _Y]),)
-
-
-@op
-class AssignSub:
-    """Subtracts `value` from a variable.
-
-    ref: the variable
-    output_ref: the variable, after the subtraction
-    """
-
-    signature = f"AssignSub[T:{NUMBER}, use_locking:bool = false](ref:Ref(T), value:T) -> (output_ref:Ref(T))"
-    shape = _merged
-    memory = "held"
-    kernel = _update("subtract")
-    gradient = _NO_GRADIENT
-    examples = (Example([_X, _Y]),)
+_update("AssignAdd", "add", "Adds `value` to a variable.")
+_update("AssignSub", "subtract", "Subtracts `value` from a variable.")

@@ -31,7 +31,7 @@ def _rows_kernel(combine: str | None) -> KernelFactory:
 
     @declares_traits(writes_input=True)
     def kernel(k: KernelContext) -> Kernel:
-        at, gives_variable = None if combine is None else combining_at(k.xp, combine), bool(k.output_types)
+        at, returns_variable = None if combine is None else combining_at(k.xp, combine), bool(k.output_types)
 
         def scatter(variable: RefVariable, indices: Any, updates: Any) -> RefVariable | None:
             with variable.lock:
@@ -45,7 +45,7 @@ def _rows_kernel(combine: str | None) -> KernelFactory:
                 else:
                     at(changed, indices, updates)
                 variable.assign(changed)
-            return variable if gives_variable else None
+            return variable if returns_variable else None
 
         return scatter
 

@@ -16,18 +16,19 @@ from graphcore.attrs import Attrs
 from graphcore.definitions import FunctionDef
 from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
 from graphcore.graph import FunctionGraph, Graph, Node
+from graphcore.graph.model.default_stack import outermost
 from graphcore.passes.functions.graph_to_function import graph_to_function_def
 from graphcore.source import SourceLocation
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]+")
 
 
-class _Book:
+class _Definitions:
     """The functions made for nodes, in one library.
 
     Attributes:
-        current: the names in use by the requested names.
-        given: all names ever used; none is used for two different functions, since runtimes identify functions by name.
+        current: the actual name of each requested name.
+        given: all names ever used. No name is used for a second function, since runtimes identify functions by name.
         outdated: True iff a function may have been replaced since the last sweep.
         sources: for each function the lines of user code that made its nodes.
         owner: the graph of the nodes; others may share its library.
@@ -49,7 +50,7 @@ class _Book:
         return dict(self.current), set(self.given), self.outdated, dict(self.sources), self.removed
 
     def restore(self, state: tuple[Any, ...] | None) -> None:
-        """Return to the snapshot `state`, together with the library; None for an empty book.
+        """Return to the snapshot `state`, together with the library; None if there are no definitions.
 
         No name may have been used since then.
         """
@@ -69,11 +70,11 @@ class _Book:
                 self.sources.pop(name, None)
 
 
-_books: Final[WeakKeyDictionary[FunctionLibraryDefinition, _Book]] = WeakKeyDictionary()
+_definitions: Final[WeakKeyDictionary[FunctionLibraryDefinition, _Definitions]] = WeakKeyDictionary()
 
 
 def function_label(graph: Graph, name: str, role: str) -> str:
-    """The preferred name of a node's function: after the node, and the function around the node."""
+    """The preferred name of a node's function, from the names of the node and of the function around it."""
     return f"{graph.label}_{name}_{role}" if isinstance(graph, FunctionGraph) else f"{name}_{role}"
 
 
@@ -87,27 +88,27 @@ def define_body(
         wanted: the preferred name, stable for a node. An equal function made before under it is reused.
         control_rets: nodes that run before the function returns.
         attrs: the attrs of the function.
-        shared: True for a function of all nodes that call one function, not only of the node in its name.
+        shared: True if all nodes that call one function share it; False if it belongs to the node in its name.
     """
     library = graph.library
-    book = _book_of(library)
-    if book.owner is None:
-        book.owner = ref(_outermost(graph))
+    definitions = _definitions_of(library)
+    if definitions.owner is None:
+        definitions.owner = ref(outermost(graph))
     wanted = _NOT_IN_NAMES.sub("_", wanted).strip("_")
     made = graph_to_function_def(graph, wanted, control_rets)
     if attrs:
         made = msgspec.structs.replace(made, attr=dict(attrs))
-    name = book.current.get(wanted, "")
+    name = definitions.current.get(wanted, "")
     before = library.find(name) if name else None
     if before is not None and function_defs_equal(before, msgspec.structs.replace(made, signature=_renamed(made, name))):
         note_sources(library, name, graph)
         return before
-    fresh = _free_name(library, book, wanted)
+    fresh = _free_name(library, definitions, wanted)
     made = msgspec.structs.replace(made, signature=_renamed(made, fresh))
     library.add_function_def(made)
-    book.outdated = book.outdated or before is not None or shared
-    book.current[wanted] = fresh
-    book.given.add(fresh)
+    definitions.outdated = definitions.outdated or before is not None or shared
+    definitions.current[wanted] = fresh
+    definitions.given.add(fresh)
     note_sources(library, fresh, graph)
     return made
 
@@ -117,44 +118,38 @@ def note_sources(library: FunctionLibraryDefinition, name: str, graph: Graph) ->
 
     `graph` is its body.
     """
-    book = _book_of(library)
-    book.sources[name] = {node.name: node.source for node in graph.op_nodes() if node.source is not None}
+    definitions = _definitions_of(library)
+    definitions.sources[name] = {node.name: node.source for node in graph.op_nodes() if node.source is not None}
 
 
 def sources_of(library: FunctionLibraryDefinition, name: str) -> Mapping[str, SourceLocation]:
     """The lines of user code that made the nodes of a function, by node; {} for functions made elsewhere."""
-    book = _books.get(library)
-    return {} if book is None else book.sources.get(name, {})
+    definitions = _definitions.get(library)
+    return {} if definitions is None else definitions.sources.get(name, {})
 
 
 def sweep(graph: Graph) -> None:
     """Discard functions of nodes that have other functions by now, or were removed."""
-    book = _books.get(graph.library)
-    if book is not None:
-        book.sweep(graph)
+    definitions = _definitions.get(graph.library)
+    if definitions is not None:
+        definitions.sweep(graph)
 
 
-def _book_of(library: FunctionLibraryDefinition) -> _Book:
-    book = _books.get(library)
-    if book is None:
-        book = _books[library] = _Book()
-        library.companions.append(book)
-    return book
-
-
-def _outermost(graph: Graph) -> Graph:
-    while graph.outer is not None:
-        graph = graph.outer
-    return graph
+def _definitions_of(library: FunctionLibraryDefinition) -> _Definitions:
+    definitions = _definitions.get(library)
+    if definitions is None:
+        definitions = _definitions[library] = _Definitions()
+        library.companions.append(definitions)
+    return definitions
 
 
 def _renamed(function: FunctionDef, name: str) -> Any:
     return msgspec.structs.replace(function.signature, name=name)
 
 
-def _free_name(library: FunctionLibraryDefinition, book: _Book, wanted: str) -> str:
+def _free_name(library: FunctionLibraryDefinition, definitions: _Definitions, wanted: str) -> str:
     name, count = wanted, 0
-    while name in library or name in library.default_registry or name in book.given:
+    while name in library or name in library.default_registry or name in definitions.given:
         count += 1
         name = f"{wanted}_{count}"
     return name

@@ -38,8 +38,8 @@ class ExpandInlineFunctionsOptions(msgspec.Struct, frozen=True, kw_only=True):
         native: options for calls by name.
         multi_device: options for PartitionedCall and StatefulPartitionedCall.
         keep: the names of calls to be replaced by a node of the same name and outputs.
-        max_nodes: a call that would make the graph larger than this is kept: few functions that call each other often can stand for
-            more nodes than fit into memory.
+        max_nodes: the size limit of the graph; calls that would exceed it are kept. Nested calls can multiply to more
+            nodes than fit into memory.
     """
 
     native: InlineFunctionBodyOptions = InlineFunctionBodyOptions()
@@ -58,7 +58,7 @@ DEFAULT_OPTIONS: Final = ExpandInlineFunctionsOptions()
 def expand_inline_functions(bodies: FunctionBodies, graph: Graph, options: ExpandInlineFunctionsOptions = DEFAULT_OPTIONS) -> bool:
     """Inline every call in the graph, one level: calls inside inlined bodies are left.
 
-    Calls that cannot be inlined are kept: functions marked `_noinline`, with an executor, that cannot be instantiated, or that do not fit.
+    Kept are calls of functions that are marked `_noinline`, name an executor, cannot be instantiated, or would exceed `max_nodes`.
 
     Args:
         bodies: instantiates functions.

@@ -9,8 +9,8 @@ from graphcore.definitions.types import FunctionDef, OpDef
 from graphcore.dtypes import DType
 from graphcore.errors import InternalError, InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition, InstantiationResult, instantiate_function
-from graphcore.graph import Graph, Node
-from graphcore.graph.importing.from_nodes import graph_from_nodes, in_order
+from graphcore.graph import Graph, Node, topological_order
+from graphcore.graph.importing.from_nodes import graph_from_nodes
 from graphcore.passes.functions.defining import sources_of
 from graphcore.plumbing import ARG, RETVAL
 
@@ -67,7 +67,7 @@ class FunctionBody:
         """
         version = self.graph.version
         if self._order[0] != version:
-            self._order = version, [node for node in in_order(self.graph) if node.op not in ARG and node.op not in RETVAL]
+            self._order = version, [node for node in topological_order(self.graph) if node.op not in ARG and node.op not in RETVAL]
         return self._order[1]
 
     def __repr__(self) -> str:

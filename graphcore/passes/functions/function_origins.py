@@ -42,7 +42,7 @@ class Origins:
             return False
         missing = [function for function in self._made if library.find(function.name) is not function]
         if any(function.name in library for function in missing):
-            return False  # another function has its name
+            return False  # its name belongs to another function now
         for function in missing:
             library.add_function_def(function)
         self._version = library.version

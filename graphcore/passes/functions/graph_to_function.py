@@ -10,8 +10,7 @@ import msgspec
 
 from graphcore.definitions import ArgDef, FunctionDef, NodeDef, OpDef, name_ranges_for_node
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph import Graph, Node, Tensor
-from graphcore.graph.importing.from_nodes import in_order
+from graphcore.graph import Graph, Node, Tensor, topological_order
 from graphcore.plumbing import ARG, RETVAL
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_]")
@@ -28,7 +27,7 @@ def graph_to_function_def(graph: Graph, name: str, control_rets: Sequence[Node] 
     Raises:
         InvalidArgumentError: arguments or returns are not numbered from 0 on.
     """
-    nodes = in_order(graph)
+    nodes = topological_order(graph)
     args = _numbered(nodes, ARG)
     rets = _numbered(nodes, RETVAL)
     arg_names = _unique([normalized_name(node.name) for node in args])

@@ -11,9 +11,8 @@ from graphcore.definitions import NodeDef
 from graphcore.errors import InternalError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Node, Tensor
-from graphcore.graph.editing.node_edits import absent_tensor
 from graphcore.graph.graph import Graph
-from graphcore.graph.model.node import NO_CONTROLS, input_text
+from graphcore.graph.model.node import NO_CONTROLS, absent_tensor, input_text
 from graphcore.passes.functions.function_body import FunctionBody
 from graphcore.passes.infra.rewriting import Rewriting
 from graphcore.plumbing import CALL, ENTER, MERGE, SYMBOLIC_GRADIENT
@@ -119,7 +118,7 @@ def _refuse(reason: str, caller: Node, body: FunctionBody) -> NoReturn:
 
 
 class _Inlining:
-    """The inlining of one call. New nodes are made in the order of the reference's numbering."""
+    """The inlining of one call. New nodes are made in the reference's order, so that they get the same numbers."""
 
     __slots__ = ("after", "before", "body", "caller", "inputs", "library", "options", "prefix", "rewriting", "tensors")
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Node, Tensor
-from graphcore.graph.model.control_flow import ControlFlow, Loop, LoopVariable, ancestors_of
-from graphcore.graph.model.frames import control_flow_info, frame_name
-from graphcore.passes.gradients.body import GradientBody, Value
-from graphcore.passes.gradients.functional import functional_gradient
+from graphcore.graph.control_flow.analysis import ControlFlow, Loop, LoopVariable, ancestors_of
+from graphcore.graph.control_flow.frames import control_flow_info, frame_name
+from graphcore.graph.model.search import post_order
+from graphcore.passes.gradients.bodies.body import GradientBody, Value
+from graphcore.passes.gradients.functions.functional import functional_gradient
 from graphcore.passes.gradients.loops import LoopBuilder, LoopRegion, Region
 from graphcore.plumbing import ENTER, EXIT, MERGE, NEXT_ITERATION, SWITCH
 
@@ -92,21 +93,8 @@ class ControlFlowGradients:
         return tensor in self.back.x_set or (tensor.node in self.useful and tensor not in self.back.stop)
 
     def _order(self, frame: str, targets: Sequence[Node]) -> list[_Unit]:
-        """The nodes of a frame, with its inner loops as wholes, that `targets` depend on; consumers first."""
-        order: list[_Unit] = []
-        done: dict[_Unit, bool] = {}
-        pending = [self._unit(node) for node in targets]
-        while pending:
-            unit = pending[-1]
-            if unit not in done:
-                done[unit] = False
-                producers = [self._unit(node) for node in self._producers(unit, frame)]
-                pending += [other for other in producers if other not in done]
-                continue
-            pending.pop()
-            if not done[unit]:
-                done[unit] = True
-                order.append(unit)
+        """The nodes of a frame that `targets` depend on, consumers first. Each inner loop is one item."""
+        order = post_order([self._unit(node) for node in targets], lambda unit: [self._unit(node) for node in self._producers(unit, frame)])
         order.reverse()
         return order
 
@@ -169,10 +157,7 @@ class ControlFlowGradients:
             back.arrive(node.inputs[slot], gradient, node, slot)
 
     def _new_frame(self, loop: Loop) -> str:
-        """A frame name for a loop's backward loop that no other loop of the graph has.
-
-        Imported gradients count too.
-        """
+        """A unique frame name for a loop's backward loop, unique also among imported gradients."""
         wanted = name = f"{self.back.scope}{loop.name}"
         count = 0
         while name in self.frames:
@@ -199,7 +184,7 @@ class ControlFlowGradients:
             self.back.arrive(node.inputs[slot], taken.outputs[0], node, slot)
 
     def _switch(self, node: Node, region: Region) -> None:
-        """The beginning of a conditional: the gradient comes from the branch taken, zeros if it has none."""
+        """The beginning of a conditional: the gradient of the branch taken, or zeros if that has none."""
         back = self.back
         parts = [back.total(tensor) if tensor in back.arrived else self._zeros(node, tensor.index, region) for tensor in node.outputs]
         merged = self.build.add("Merge", [parts], node, f"{node.name}_grad")
@@ -322,7 +307,7 @@ class _RegionDifferentiation:
         return self._values.gradient(index)
 
     def here(self, tensor: Tensor) -> Tensor:
-        """A forward value in the matching iteration; values of the augmented node are in the node's place."""
+        """A forward value in the matching iteration. Outputs of the augmented node replace those of the node."""
         structure = self.flow.structure
         if tensor.node not in structure.frames:
             structure.frames[tensor.node] = structure.frames[self._node]
@@ -330,7 +315,7 @@ class _RegionDifferentiation:
         return self._region.tensor(tensor)
 
     def beside(self, node: Node) -> list[Node]:
-        """A node that runs once an iteration, with the node."""
+        """A node that runs in each iteration in which the differentiated node runs."""
         if not self._beside:
             self._beside = [self.flow.build.add("Identity", [node.inputs[0]], node, f"{node.name}_grad/f_beside")]
         return self._beside

@@ -13,17 +13,17 @@ from graphcore.definitions import name_ranges_for_node
 from graphcore.dtypes import DType, dtype_by_number
 from graphcore.errors import GraphError, InvalidArgumentError, UnimplementedError
 from graphcore.graph import Graph, Node, Tensor
-from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.passes.functions.defining import sweep
-from graphcore.passes.gradients.body import GRADIENT_ARRAY, GradientBody
+from graphcore.passes.gradients.bodies.body import GRADIENT_ARRAY, GradientBody
+from graphcore.passes.gradients.bodies.program import ProgramCache, knowledge_key, recorded
+from graphcore.passes.gradients.bodies.template import GradientTemplate, call_template, gradient_template
+from graphcore.passes.gradients.bodies.writer import GradientWriter
 from graphcore.passes.gradients.control_flow import ControlFlowGradients
-from graphcore.passes.gradients.functional import functional_gradient
-from graphcore.passes.gradients.program import ProgramCache, recorded, what_is_known
-from graphcore.passes.gradients.template import GradientTemplate, call_template, gradient_template
+from graphcore.passes.gradients.functions.functional import functional_gradient
 from graphcore.passes.gradients.trace import GradientTrace
-from graphcore.passes.gradients.writer import GradientWriter
 from graphcore.passes.infra.zero_analysis import is_zeros
 from graphcore.plumbing import CONTROL_FLOW
+from graphcore.support.gc_pause import paused_collector
 
 _ALL_DTYPES: Final = [dtype for number in range(200) if (dtype := dtype_by_number(number)) is not None]
 _NUMBERS: Final = frozenset([dtype for dtype in _ALL_DTYPES if dtype.base.is_floating or dtype.base.is_complex])
@@ -119,11 +119,11 @@ class Backpropagation:
         return tensor
 
     def beside(self, _: Node) -> list[Node]:
-        """No nodes: outside of loops, nodes without inputs need no control input."""
+        """None: outside of loops, nodes without inputs need no control input."""
         return []
 
     def within(self, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], grad_ys: Sequence[Tensor]) -> list[Tensor | None]:
-        """The same in the body of a function run by a node of this graph."""
+        """The backward pass in the body of a function that a node of this graph runs."""
         with graph.name_scope("gradients"):
             return Backpropagation(graph, xs, (), simplify=self.simplify).run(ys, grad_ys)
 
@@ -280,18 +280,18 @@ class Backpropagation:
         needed = cache.needed.get(wanted)
         if needed is not None:
             values = [*node.inputs, *node.outputs, *[self.output_gradient(node, index, scope) for index in needed]]
-            program = cache.programs.get((wanted, what_is_known(node, values)))
+            program = cache.programs.get((wanted, knowledge_key(node, values)))
             if program is not None:
                 return program.run(self.writer, template, node, values, scope)
         taken = _NodeValues(self, node, scope)
         body = GradientBody(self.graph, template, node, taken, simplify=self.simplify)
         results = self.in_scope(body, slots, scope)
         if any(made.op == GRADIENT_ARRAY for made in body.made):
-            return results  # it contains the name of the call
+            return results  # this attr contains the name of the call
         values = [*node.inputs, *node.outputs, *taken.gradients.values()]
         program = recorded(self.graph, body, values, results)
         if program is not None:
-            cache.keep(wanted, tuple(taken.gradients), what_is_known(node, values), program)
+            cache.keep(wanted, tuple(taken.gradients), knowledge_key(node, values), program)
         return results
 
     def in_scope(self, body: GradientBody, slots: list[int], scope: str) -> list[Tensor]:

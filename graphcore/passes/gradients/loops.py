@@ -15,11 +15,11 @@ import numpy as np
 from graphcore import dtypes
 from graphcore.attrs import TensorValue
 from graphcore.graph import GradientRecord, Graph, Node, Tensor, constant_node, constant_value
-from graphcore.graph.model.control_flow import ControlFlow, Loop
+from graphcore.graph.control_flow.analysis import ControlFlow, Loop
 from graphcore.plumbing import ENTER
 
 if TYPE_CHECKING:
-    from graphcore.passes.gradients.body import Value
+    from graphcore.passes.gradients.bodies.body import Value
 
 _MOST_CONSTANT = 4096
 

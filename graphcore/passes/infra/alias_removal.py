@@ -6,7 +6,8 @@ from collections.abc import Container, Iterable
 from typing import Final
 
 from graphcore.graph import Graph, Node, Tensor
-from graphcore.graph.importing.from_nodes import producers_of
+from graphcore.graph.model.node import producers_of
+from graphcore.graph.model.search import post_order, reachable
 from graphcore.passes.infra.declarations import ANY, PassDeclaration, declares
 from graphcore.passes.infra.rewriting import Rewriting
 from graphcore.passes.infra.rewriting_graphs import rewrites
@@ -30,19 +31,13 @@ def remove_dead_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
         True iff anything was removed.
     """
     roots = [node for node in graph.op_nodes() if is_kept(node) or node.name in keep]
-    return prune(graph, [*roots, *wanted_leaves(graph)])
+    return prune(graph, [*roots, *original_leaves(graph)])
 
 
 @rewrites
 def prune(graph: Graph, roots: Iterable[Node]) -> bool:
     """Remove the nodes that `roots` do not depend on. True iff there were any."""
-    needed = set(roots)
-    pending = list(needed)
-    while pending:
-        for producer in producers_of(pending.pop()):
-            if producer not in needed:
-                needed.add(producer)
-                pending.append(producer)
+    needed = reachable(roots, producers_of)
     dead = [node for node in graph.op_nodes() if node not in needed]
     with Rewriting(graph):
         for node in reversed(_consumers_last(dead)):
@@ -56,7 +51,7 @@ def is_kept(node: Node) -> bool:
     return node.op_def.is_stateful or node.op in CONTROL_FLOW
 
 
-def wanted_leaves(graph: Graph) -> list[Node]:
+def original_leaves(graph: Graph) -> list[Node]:
     """The leaves that the graph was built with, without those left over by a pass."""
     edges = graph.edge_store
     return [node for node in graph.op_nodes() if node.name not in edges.detached and not edges.has_successors(node)]
@@ -64,19 +59,8 @@ def wanted_leaves(graph: Graph) -> list[Node]:
 
 def _consumers_last(nodes: list[Node]) -> list[Node]:
     """The nodes in topological order, producers first."""
-    left = set(nodes)
-    order: list[Node] = []
-    for start in nodes:
-        pending: list[tuple[Node, bool]] = [(start, False)]
-        while pending:
-            node, leaving = pending.pop()
-            if leaving:
-                order.append(node)
-            elif node in left:
-                left.discard(node)
-                pending.append((node, True))
-                pending.extend((producer, False) for producer in producers_of(node))
-    return order
+    among = set(nodes)
+    return post_order(reversed(nodes), lambda node: [producer for producer in producers_of(node) if producer in among])
 
 
 @declares(PassDeclaration(name="remove_identity_nodes", removes=frozenset({IDENTITY}), rewires=True, keeps_leaves=False))

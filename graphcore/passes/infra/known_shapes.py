@@ -32,7 +32,7 @@ def same_shape(a: Tensor, b: Tensor) -> bool:
 def broadcast_axes(a: ShapeHandle, b: ShapeHandle) -> tuple[list[int], list[int]] | None:
     """The axes over which the gradients of `a` and `b` are summed after broadcasting; None if unknown.
 
-    Summing an axis of size 1 changes nothing, so such doubt does not count.
+    An unknown axis that matters only at size 1 does not make them unknown: summing such an axis changes nothing.
     """
     first, second = a.dims, b.dims
     if first is None or second is None:

@@ -11,12 +11,10 @@ import msgspec
 from graphcore.attrs import AttrValue
 from graphcore.definitions import NodeDef
 from graphcore.graph import Graph, Node, Tensor
-from graphcore.graph.editing.transaction import transaction
-from graphcore.graph.importing.from_nodes import producers_of
-from graphcore.graph.model.gc_pause import paused_collector
-from graphcore.graph.model.node import NO_CONTROLS, input_text
+from graphcore.graph.model.node import NO_CONTROLS, input_text, producers_of
 from graphcore.graph.shapes.propagation import infer_downstream
 from graphcore.support.critical_section import critical_contextmanager, critical_section
+from graphcore.support.gc_pause import paused_collector
 
 
 class Rewriting:
@@ -34,7 +32,7 @@ class Rewriting:
 
     @critical_contextmanager
     def _whole(self) -> Iterator[None]:
-        with paused_collector(), transaction(self.graph):
+        with paused_collector(), self.graph.transaction():
             yield
             self._finish()
 
@@ -55,10 +53,10 @@ class Rewriting:
         graph = self.graph
         moved = [node for node in self._moved if node in graph]
         for node in moved:
-            graph.note(node)
+            graph.editor.note(node)
             texts = [input_text(tensor) for tensor in node.inputs] + [f"^{control.name}" for control in node.control_inputs]
             node.node_def = msgspec.structs.replace(node.node_def, input=tuple(texts))
-            graph.publish("inputs", node)
+            graph.editor.publish("inputs", node)
         if moved:
             infer_downstream(graph, *moved, include_start=True)
 
@@ -109,7 +107,7 @@ class Rewriting:
         store = self.graph.edge_store
         for edge in store.out_edges(node):
             consumer = edge.dst
-            self.graph.note(consumer)
+            self.graph.editor.note(consumer)
             self._moved[consumer] = None
             if edge.is_control_edge:
                 kept = [other for other in consumer.control_inputs if other is not node]
@@ -133,7 +131,7 @@ class Rewriting:
             if edge.is_control_edge or edge.src_output != old.index:
                 continue
             consumer, slot = edge.dst, edge.dst_input
-            self.graph.note(consumer)
+            self.graph.editor.note(consumer)
             self._moved[consumer] = None
             store.remove(old, consumer, slot)
             consumer.inputs = [*consumer.inputs[:slot], new, *consumer.inputs[slot + 1 :]]
@@ -145,7 +143,7 @@ class Rewriting:
     def feed(self, node: Node, slot: int, tensor: Tensor) -> None:
         """Connect input `slot` of `node` to `tensor`."""
         store = self.graph.edge_store
-        self.graph.note(node)
+        self.graph.editor.note(node)
         store.remove(node.inputs[slot], node, slot)
         node.inputs = [*node.inputs[:slot], tensor, *node.inputs[slot + 1 :]]
         self._connect(tensor.node, node)
@@ -156,14 +154,14 @@ class Rewriting:
         """Add a control edge from `src` to `dst`."""
         if src in dst.control_inputs:
             return
-        self.graph.note(dst)
+        self.graph.editor.note(dst)
         dst.control_inputs = [*dst.control_inputs, src]
         self._connect(src, dst)
         self.graph.edge_store.add_control(src, dst)
         self._moved[dst] = None
 
     def _connect(self, producer: Node, consumer: Node) -> None:
-        """Record an edge against the ranks."""
+        """Record an edge that contradicts the ranks, which are then computed again."""
         if producer.rank >= consumer.rank:
             self.graph.ranks_are_stale = True
 

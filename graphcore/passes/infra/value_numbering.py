@@ -29,7 +29,7 @@ class ValueNumbering(Generic[T]):
         Args:
             node: a node without state.
             inputs: an identity of each input: equal for the same value, and ordered.
-            item: stands for the outputs of `node` if it is the first.
+            item: the representative of the outputs of `node`, if it is the first such computation.
             controls: the identities of its control inputs.
         """
         order = tuple(sorted(inputs)) if node.op_def.is_commutative else tuple(inputs)
@@ -37,7 +37,7 @@ class ValueNumbering(Generic[T]):
         first = self._by_inputs.setdefault(key, (node, item))
         if first[0] is node:
             return item
-        # Attrs take long to hash: most nodes share their inputs with no other node of their op.
+        # Hashing attrs is slow, and rarely needed: most nodes have inputs that no other node of their op has.
         self._by_attrs.setdefault((key, _hash_of_attrs(first[0])), [first])
         alike = self._by_attrs.setdefault((key, _hash_of_attrs(node)), [])
         for other, found in alike:

@@ -8,7 +8,7 @@ from graphcore.graph import Tensor
 
 
 def is_zeros(gradient: Tensor) -> bool:
-    """True iff a gradient is built as zeros: ZerosLike, or a constant of zeros of a backward pass."""
+    """True iff a gradient is built of zeros: by ZerosLike, or by a zero constant of a backward pass."""
     node = gradient.node
     if node.op == "ZerosLike":
         return gradient.dtype.base is not dtypes.variant

@@ -28,7 +28,7 @@ class _LoopLowering:
         self.node = lowering.node
         self.cond, self.body = lowering.func("cond"), lowering.func("body")
         self.goes_round = [dtype.base is not dtypes.resource for dtype in self.node.input_types]
-        """A handle is the same in every round: it enters the loop and stays there."""
+        """For each loop variable, True unless it is a handle, which is loop-invariant."""
         self.colocation = colocation_of(self.node)
 
     def build(self) -> None:

@@ -21,7 +21,7 @@ from graphcore.plumbing import BRANCH, WHILE
 
 LOWER_ATTR: Final = "_lower_using_switch_merge"
 _COMPILED: Final = frozenset({"_tpu_replicate", "_xla_compile_id"})
-"""Attrs of nodes that a compiler will take as they are."""
+"""The attrs of nodes marked for a compiler, which are not lowered."""
 _LOWERED: Final = {
     **dict.fromkeys(BRANCH, lower_branches),
     **dict.fromkeys(WHILE, lower_loop),

@@ -17,7 +17,8 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError, ResourceExhaustedError
 from graphcore.graph import Graph, Node, Tensor
-from graphcore.graph.importing.from_nodes import producers_of
+from graphcore.graph.model.node import producers_of
+from graphcore.graph.model.search import post_order
 from graphcore.graph.model.topological_order import renew_stale_ranks
 from graphcore.graph.shapes.constant_costs import is_cheap
 from graphcore.graph.shapes.evaluation import const_array, evaluate_node, may_be_evaluated, values_from_shapes
@@ -86,7 +87,7 @@ def fold_constants(graph: Graph, options: ConstantFoldingOptions = DEFAULT_OPTIO
     if not wanted:
         return False
     values = _evaluated(wanted, found.shapes, ignore_failures=options.ignore_failures)
-    count = sum(len(values) for values in found.shapes.values())  # each takes a number, as in the reference
+    count = sum(len(values) for values in found.shapes.values())  # each constant uses up a number, as in the reference
     changed = False
     with Rewriting(graph) as rewriting:
         for tensor in wanted:
@@ -104,7 +105,7 @@ class _Foldable:
     """The nodes that depend on constants and static shapes only.
 
     Attributes:
-        waits_for: for each such node, the other nodes that it or its inputs have control inputs from.
+        waits_for: for each such node, the nodes that it and its folded inputs wait for by control edges.
         shapes: the values determined by static shapes.
     """
 
@@ -160,7 +161,7 @@ class _Foldable:
         for tensor in node.outputs:
             shape = self.options.shape_of(tensor)
             if not shape.is_fully_defined and given is not None and node.op not in _ANY_SHAPE:
-                return False  # an unknown shape in the map means that the value may be of any size
+                return False  # the map lacks a shape: the value may be of any size
             if shape.num_elements * _item_size(tensor) > self.options.max_constant_size_in_bytes:
                 return False
         return True
@@ -197,7 +198,7 @@ def _evaluated(wanted: Sequence[Tensor], known: Mapping[Node, Sequence[Array]], 
     Raises:
         GraphError: a node refuses its inputs; `node` names it.
     """
-    order = _needed(wanted, known)
+    order = post_order([tensor.node for tensor in reversed(wanted)], lambda node: [] if node in known else [x.node for x in node.inputs])
     left = Counter([tensor for node in order if node not in known for tensor in node.inputs])
     left.update(wanted)
     values: dict[Tensor, Array] = {}
@@ -219,23 +220,6 @@ def _size_in_bytes(value: Array) -> int:
     return value.nbytes + sum(len(item) for item in value.reshape(-1).tolist() if isinstance(item, bytes))
 
 
-def _needed(wanted: Sequence[Tensor], known: Mapping[Node, Sequence[Array]]) -> list[Node]:
-    """The nodes to compute, producers first."""
-    order: list[Node] = []
-    seen: set[Node] = set()
-    pending = [(tensor.node, False) for tensor in reversed(wanted)]
-    while pending:
-        node, leaving = pending.pop()
-        if leaving:
-            order.append(node)
-        elif node not in seen:
-            seen.add(node)
-            pending.append((node, True))
-            if node not in known:
-                pending += [(tensor.node, False) for tensor in node.inputs]
-    return order
-
-
 def _computed(node: Node, values: Mapping[Tensor, Array], known: Sequence[Array] | None, *, ignore_failures: bool) -> dict[Tensor, Array]:
     if known is not None:
         return dict(zip(node.outputs, known, strict=True))
@@ -246,7 +230,7 @@ def _computed(node: Node, values: Mapping[Tensor, Array], known: Sequence[Array]
         return {} if array is None else {node.outputs[0]: array}
     try:
         results = evaluate_node(node, [values[tensor] for tensor in node.inputs])
-    except Exception as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
+    except Exception as error:  # noqa: BLE001 - any error of a kernel is reported with its node
         if ignore_failures:
             return {}
         explained = _explained(error, node)

@@ -10,7 +10,7 @@ import msgspec
 from graphcore.graph import Graph, Node
 from graphcore.passes.functions.expand import ExpandInlineFunctionsOptions, FunctionBodies, expand_inline_functions
 from graphcore.passes.functions.recursion import InlinableFunctions
-from graphcore.passes.gradients.instantiation import InstantiatedFunctions
+from graphcore.passes.gradients.functions.instantiation import InstantiatedFunctions
 from graphcore.passes.infra.alias_removal import remove_dead_nodes, remove_identity_nodes, remove_list_array_converter
 from graphcore.passes.infra.declarations import ANY, PassDeclaration, declares
 from graphcore.passes.infra.rewriting_graphs import rewrites

@@ -1,4 +1,4 @@
-"""Redundant function calls: nodes whose results another node computes too."""
+"""Redundant function calls: nodes whose results another node computes as well."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from graphcore.attrs import AttrValue, Func
 from graphcore.graph import Graph
 from graphcore.graph.model.node import Node
-from graphcore.passes.gradients.functions import FORWARD_OF
-from graphcore.passes.gradients.of_functions import is_call
+from graphcore.passes.gradients.functions.calls import is_call
+from graphcore.passes.gradients.functions.differentiation import FORWARD_OF
 from graphcore.passes.infra.rewriting import Rewriting
 
 
 def find_redundant_calls(nodes: Sequence[Node]) -> dict[Node, Node]:
-    """The nodes made redundant by another of `nodes` whose first outputs equal theirs, with that other.
+    """The redundant nodes, each with the node of `nodes` that returns its outputs as its first ones.
 
-    The other must have been made for the node, and the node must still run the same functions on the same values.
+    That node must have been made for the redundant one, which must still run the same functions on the same values.
     """
     found: dict[Node, Node] = {}
     for replacement in nodes:
@@ -28,9 +28,9 @@ def find_redundant_calls(nodes: Sequence[Node]) -> dict[Node, Node]:
             continue
         first = found.setdefault(node, replacement)
         if first is not replacement and first.op == replacement.op and first.attr == replacement.attr:
-            found[replacement] = first  # each of two gradients of the node has made one
+            found[replacement] = first  # two gradients of the node have made one each
     among = set(nodes)
-    # A replacement may be replaced itself: the last one computes it all.
+    # A replacement may itself be replaced: only the last one is left.
     return {node: last for node, replacement in found.items() if node in among and (last := _last(replacement, found)) in among}
 
 

@@ -108,7 +108,7 @@ class CancellationManager:
             for callback in waiting:
                 try:
                     callback()
-                except BaseException as error:  # noqa: BLE001 - the others must be told all the same; it is raised below
+                except BaseException as error:  # noqa: BLE001 - the others must still be notified; the error is raised below
                     failures.append(error)
             with self._lock:
                 self._callbacks.clear()

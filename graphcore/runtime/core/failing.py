@@ -40,4 +40,6 @@ def _may_fail_on(fails_on: FailsOn, node: Node, constants: Sequence[Array | None
     others = [tensor for slot, tensor in enumerate(node.inputs) if slot not in checked]
     if fails_on.integers and any(tensor.dtype.base.is_integer for tensor in others):
         return True
+    if fails_on.vectors and any(len(tensor.shape) < 2 for tensor in others):
+        return True
     return fails_on.empty and any(tensor.shape.num_elements == 0 for tensor in (*others, *node.outputs))

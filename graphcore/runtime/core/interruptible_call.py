@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from graphcore.support.critical_section import critical_section
 
-_AGAIN: Final = 1.0
+_RETRY_SECONDS: Final = 1.0
 """Seconds after which a call that has not ended is told once more."""
 
 
-class LeftError(BaseException):
+class AbandonedCallError(BaseException):
     """Raised within an abandoned call."""
 
 
@@ -40,7 +40,7 @@ class InterruptibleCall:
         self._error: BaseException | None = None
         call = copy_context().run
         self._thread = threading.Thread(
-            target=self._work, args=(call, function, *arguments), kwargs=named, name="graphcore-aside", daemon=True
+            target=self._work, args=(call, function, *arguments), kwargs=named, name="graphcore-call", daemon=True
         )
         try:
             critical_section.start(self._thread)
@@ -49,16 +49,16 @@ class InterruptibleCall:
             raise
 
     def _give_up(self) -> None:
-        """Cancel the call; if it is running, stop it as `leave` does."""
+        """Cancel the call; if it is running, stop it as `abandon` does."""
         with self._lock:
             if not self._has_begun:
                 self._is_over = True
-        self.leave()
+        self.abandon()
 
     def _work(self, *arguments: Any, **named: Any) -> None:
         try:
             self._call(*arguments, **named)
-        except LeftError:  # it came after the call had ended
+        except AbandonedCallError:  # it came after the call had ended
             self._is_over = True
         self._done.set()
 
@@ -87,28 +87,28 @@ class InterruptibleCall:
         try:
             critical_section.wait(self._done)
         except BaseException:
-            self.leave()
+            self.abandon()
             raise
         self._thread.join()
         if self._error is not None:
             raise self._error
         return self._result
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """Stop the call at its next line of Python."""
         if self._raise_within():
-            critical_section.start(threading.Thread(target=self._insist, name="graphcore-aside-end", daemon=True))
+            critical_section.start(threading.Thread(target=self._insist, name="graphcore-call-end", daemon=True))
 
     def _insist(self) -> None:
         """Raise the error again if it was lost in a finaliser, which Python does not propagate."""
-        while not self._done.wait(_AGAIN) and self._raise_within():
+        while not self._done.wait(_RETRY_SECONDS) and self._raise_within():
             pass
 
     def _raise_within(self) -> bool:
         """Raise LeftError in the call if it is still running."""
         with self._lock:
             if not self._is_over:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(LeftError))
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(AbandonedCallError))
             return not self._is_over
 
 

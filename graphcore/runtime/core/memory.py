@@ -55,14 +55,14 @@ class LiveArrays:
 
     Args:
         step: the run.
-        given: the feeds.
+        feeds: the feeds.
     """
 
-    __slots__ = ("__weakref__", "_given", "_sizes", "_step")
+    __slots__ = ("__weakref__", "_feeds", "_sizes", "_step")
 
-    def __init__(self, step: Step, given: Iterable[Any] = ()) -> None:
+    def __init__(self, step: Step, feeds: Iterable[Any] = ()) -> None:
         self._step = step
-        self._given = {id(_owner(value)) for value in given}
+        self._feeds = {id(_owner(value)) for value in feeds}
         self._sizes: dict[int, tuple[Any, int]] = {}
 
     def add(self, values: Iterable[Any]) -> None:
@@ -71,7 +71,7 @@ class LiveArrays:
             if type(value) is not np.ndarray or not value.ndim:
                 continue
             owner = value if value.base is None else _owner(value)
-            if id(owner) not in self._sizes and owner.flags.writeable and id(owner) not in self._given:
+            if id(owner) not in self._sizes and owner.flags.writeable and id(owner) not in self._feeds:
                 self._add(owner)
 
     def settle(self) -> None:
@@ -98,7 +98,7 @@ class LiveArrays:
         step.hold(array.nbytes)
 
 
-def gives_to_variables(node: Node) -> bool:
+def may_assign_inputs(node: Node) -> bool:
     """True iff an input array of `node` may become the value of a variable."""
     return node.op_def.is_stateful or any(dtype.is_ref or dtype is resource for dtype in node.input_types)
 

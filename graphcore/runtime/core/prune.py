@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.model.frames import NodeFrame, control_flow_info
+from graphcore.graph.control_flow.frames import NodeFrame, control_flow_info
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.plumbing import ARG, EXIT, FRAME_OPS, NEXT_ITERATION, PLACEHOLDER, is_back_edge
 

@@ -119,7 +119,7 @@ class Rendezvous:
         name, waiter = str(key), _Receive(args or _NO_ARGS, done)
         with critical_section:
             if self._take_or_wait(name, waiter):
-                _tell(waiter)
+                _complete_receive(waiter)
 
     def recv(self, key: str | RendezvousKey, args: RendezvousArgs | None = None, timeout: float | None = None) -> Received:
         """Wait for the next value of `key`.
@@ -176,8 +176,8 @@ class Rendezvous:
                 self._queues = {}
             for waiter in waiting:
                 try:
-                    _tell(waiter)
-                except Exception as error:  # noqa: BLE001 - the others must be told all the same; it is raised below
+                    _complete_receive(waiter)
+                except Exception as error:  # noqa: BLE001 - the others must still be notified; the error is raised below
                     failures.append(error)
         if failures:
             raise failures[0]
@@ -199,7 +199,7 @@ class Rendezvous:
                 waiter = queue[0]
                 waiter.outcome = sent
                 self._take_out(name, waiter)
-            _tell(waiter)
+            _complete_receive(waiter)
 
     def _take_or_wait(self, name: str, waiter: _Receive) -> bool:
         """True iff the outcome of `waiter` is certain at once; otherwise it is queued."""
@@ -224,10 +224,10 @@ class Rendezvous:
         if manager is None:
             return True
         waiter.token = manager.get_cancellation_token()
-        here = weakref.ref(self)  # the manager may live longer, and must not keep the rendezvous alive
+        reference = weakref.ref(self)  # the manager may live longer, and must not keep the rendezvous alive
 
         def cancel() -> None:
-            rendezvous = here()
+            rendezvous = reference()
             if rendezvous is not None:
                 rendezvous._end(name, waiter, CancelledError(_CANCELLED))
 
@@ -241,7 +241,7 @@ class Rendezvous:
                     return
                 waiter.outcome = status
                 self._take_out(name, waiter)
-            _tell(waiter)
+            _complete_receive(waiter)
 
     def _withdraw(self, name: str, waiter: _Receive) -> bool:
         """Remove `waiter` silently. False if its outcome is certain."""
@@ -282,7 +282,7 @@ def _again(status: GraphError) -> GraphError:
     return type(status)(status.message, op=status.op, node=status.node, attr=status.attr, input=status.input, source=status.source)
 
 
-def _tell(waiter: _Receive) -> None:
+def _complete_receive(waiter: _Receive) -> None:
     """Call the callbacks of completed receives, without the lock."""
     _deregister(waiter)
     outcome = waiter.outcome

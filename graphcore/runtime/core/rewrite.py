@@ -12,8 +12,7 @@ from graphcore.definitions import NodeDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph, constant_value
-from graphcore.graph.editing.node_edits import absent_tensor
-from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, input_text
+from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, absent_tensor, input_text
 from graphcore.graph.model.tensor_id import parse_tensor_name
 from graphcore.plumbing import is_back_edge
 from graphcore.registry import op_registry
@@ -107,7 +106,7 @@ def rewrite_graph_for_execution(
     with graph.lock:
         fed = [_feed_node(fed_tensor(graph, endpoint), endpoint, number, convention) for number, endpoint in enumerate(feeds)]
         fetched = [_fetch_node(fetched_tensor(graph, endpoint), endpoint, number, convention) for number, endpoint in enumerate(fetches)]
-        _tell_apart(fetched)
+        _make_names_unique(fetched)
         copy = _Rewriter(graph, fed, client.name if convention else "").copy([*fetched, *_target_nodes(graph, fed, fetched, targets)])
     return RewrittenGraph(copy, tuple(item.tensor.dtype.base for item in fed), tuple(item.tensor.dtype.base for item in fetched))
 
@@ -218,7 +217,7 @@ def _fetch_node(tensor: Tensor, endpoint: str, number: int, client: DeviceAttrib
     return _Client(f"_send_{place}", "_Send", tensor, {"T": dtype, **_ends(endpoint, client)})
 
 
-def _tell_apart(clients: list[_Client]) -> None:
+def _make_names_unique(clients: list[_Client]) -> None:
     """Distinguish the ends of a tensor that is fetched as `x` and as `x:0`."""
     names: dict[str, int] = {}
     for client in clients:

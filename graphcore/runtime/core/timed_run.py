@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from graphcore.errors import CancelledError, DeadlineExceededError
 from graphcore.graph.model.node import Node
 from graphcore.runtime.core.cancellation import CancellationManager
-from graphcore.runtime.core.interruptible_call import InterruptibleCall, LeftError
+from graphcore.runtime.core.interruptible_call import AbandonedCallError, InterruptibleCall
 from graphcore.runtime.core.program import Step, current
 from graphcore.support.critical_section import critical_contextmanager
 from graphcore.support.deadline import time_limit
@@ -37,7 +37,7 @@ def run_watched(program: Runs, values: Sequence[Any], step: Step, timeout_in_ms:
     Args:
         begun: the start of the time limit on the clock of `time.monotonic`; now by default.
 
-    At the deadline, or on Ctrl-C, the run ends before its next node. A running kernel without state is told to stop, and abandoned. One
+    At the deadline, or on Ctrl-C, the run ends before its next node. A running kernel without state is interrupted and abandoned. One
     that may change a variable is completed, so that the variable is consistent.
 
     Raises:
@@ -56,17 +56,17 @@ def run_watched(program: Runs, values: Sequence[Any], step: Step, timeout_in_ms:
             error.add_note(f"stopped while running '{step.node.name}' (op {step.node.op})")
         raise
     if not in_time and not _stop(call, step):
-        raise _left(timeout_in_ms, step.node)
+        raise _abandoned(timeout_in_ms, step.node)
     try:
         result: list[Any] = call.result()
     except CancelledError as error:
         if in_time and not step.is_late():
             raise
-        told = error if error.node or step.node is None else CancelledError.at(step.node, error.message)
-        text = f"{_too_long(timeout_in_ms)}; stopped at node '{told.node}'"
-        raise DeadlineExceededError(text, op=told.op, node=told.node, source=told.source) from error
-    except LeftError:
-        raise _left(timeout_in_ms, step.node) from None
+        stopped = error if error.node or step.node is None else CancelledError.at(step.node, error.message)
+        text = f"{_too_long(timeout_in_ms)}; stopped at node '{stopped.node}'"
+        raise DeadlineExceededError(text, op=stopped.op, node=stopped.node, source=stopped.source) from error
+    except AbandonedCallError:
+        raise _abandoned(timeout_in_ms, step.node) from None
     return result
 
 
@@ -85,8 +85,8 @@ def _stop(call: InterruptibleCall, step: Step) -> bool:
     assert step.cancellation is not None
     step.cancellation.start_cancel()
     while not call.wait(PATIENCE):
-        if step.node is not None and _may_be_left(step.node):
-            call.leave()
+        if step.node is not None and _may_be_abandoned(step.node):
+            call.abandon()
             return call.wait(PATIENCE)
     return True
 
@@ -95,13 +95,13 @@ def _too_long(timeout_in_ms: int) -> str:
     return f"Required to be done within {timeout_in_ms} ms, which have passed"
 
 
-def _left(timeout_in_ms: int, node: Node | None) -> DeadlineExceededError:
+def _abandoned(timeout_in_ms: int, node: Node | None) -> DeadlineExceededError:
     assert node is not None
     text = f"{_too_long(timeout_in_ms)}; stopped while running '{node.name}' (op {node.op})"
     return DeadlineExceededError.at(node, text)
 
 
-def _may_be_left(node: Node) -> bool:
+def _may_be_abandoned(node: Node) -> bool:
     """True iff abandoning the kernel of `node` has no lasting effects."""
     if node.registration.is_function or (node.op_def.is_stateful and not node.registration.traits.draws):
         return False

@@ -74,7 +74,7 @@ class DataflowRun:
         try:
             if self.cancellation is not None:
                 self._watch()
-            self._turn()
+            self._run_ready()
         except BaseException:
             if self.own is not None:
                 self.own.start_cancel()  # nothing waits for this run any more
@@ -115,7 +115,7 @@ class DataflowRun:
         self.stopped = True
         self.arrivals.put(None)
 
-    def _turn(self) -> None:
+    def _run_ready(self) -> None:
         ready, complete, do = self.move.ready, self.move.complete, self._do
         item: Item | None = None
         try:
@@ -153,9 +153,9 @@ class DataflowRun:
         self._check_may_run(item)
         try:
             return self._execute(item, at) if self.tracer is None else self._execute_recorded(item, at)
-        except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
-            told = explain_at(item.node, error, at.inputs[item.base : item.base + item.count])
-            raise told from (None if told is error else error)
+        except BaseException as error:  # noqa: BLE001 - any error of a kernel is reported with its node
+            explained = explain_at(item.node, error, at.inputs[item.base : item.base + item.count])
+            raise explained from (None if explained is error else error)
 
     def _check_may_run(self, item: Item) -> None:
         """Raise before `item` if the run is cancelled or late."""
@@ -292,8 +292,8 @@ class DataflowRun:
         item, at, status, value, is_dead = arrival
         del self.waiting[item, at]
         if status is not None:
-            told = explain_at(item.node, status)
-            raise told from (None if told is status else status)
+            explained = explain_at(item.node, status)
+            raise explained from (None if explained is status else status)
         if item.kind == AWAITING:
             outputs: Outputs = checked_outputs(item, value)
         else:

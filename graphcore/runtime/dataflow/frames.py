@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from graphcore.runtime.core.events import Around, Kind, Recorder
-from graphcore.runtime.core.memory import LiveArrays, gives_to_variables
+from graphcore.runtime.core.memory import LiveArrays, may_assign_inputs
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.dataflow.table import FrameTable, Item
 
@@ -149,7 +149,7 @@ class StepTracer:
             size += getattr(value, "nbytes", 0)
         if outputs and kind == "end":
             self._live_arrays.add(outputs)
-        if kind == "end" and gives_to_variables(item.node):
+        if kind == "end" and may_assign_inputs(item.node):
             self._live_arrays.settle()
         self._recorder.record(
             kind,

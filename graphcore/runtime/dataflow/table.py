@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from graphcore.attrs import Array
-from graphcore.graph.model.frames import NodeFrame, frame_name
+from graphcore.graph.control_flow.frames import NodeFrame, frame_name
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.constant_values import constant_outputs
 from graphcore.graph.shapes.evaluation import kernel_context
@@ -190,7 +190,7 @@ class _Builder:
         info = checked_frames(nodes, fetches, self.feeds)
         replacements = find_redundant_calls(nodes)
         nodes = [node for node in nodes if node not in replacements]
-        self.table.nodes = [node for node in nodes if not self._is_given(node)]
+        self.table.nodes = [node for node in nodes if not self._is_fed(node)]
         self.table.fetches = list(fetches)
         self.table.fed = list(self.feeds)
         self.has_large = has_large(nodes, self.feeds)
@@ -208,7 +208,7 @@ class _Builder:
         self.table.roots = [item for item in self.table.items if item not in fed and not item.frame.pending[item.index]]
         return self.table
 
-    def _is_given(self, node: Node) -> bool:
+    def _is_fed(self, node: Node) -> bool:
         return is_replaced(node, self.feeds)
 
     def _frame(self, name: str) -> FrameTable:
@@ -222,7 +222,7 @@ class _Builder:
         calls_beside = calls_what_waits(node)
         kind = AWAITING if calls_beside or node.registration.waits else _KINDS.get(node.op, PLAIN)
         frame = self._frame(inside.frame_name)
-        if self._is_given(node):
+        if self._is_fed(node):
             return Item(node, node.name, PLAIN, frame)
         if kind != ENTERING:
             item = Item(node, node.name, kind, frame)
@@ -260,7 +260,7 @@ class _Builder:
             self.known[node.outputs[0]] = found[0]
 
     def _connect(self, node: Node, item: Item) -> None:
-        if self._is_given(node):
+        if self._is_fed(node):
             return
         pending = item.frame.pending
         if item.kind == MERGING:

@@ -21,7 +21,7 @@ def reuse_buffers(schedule: Schedule) -> None:
 
     Only buffers with a single reference are overwritten: never feeds, constants, variables, fetched values, or bases of views.
     """
-    trusted = all(value.tensor.node.op in _FED or _is_known(value) for value in schedule.feeds)
+    trusted = all(value.tensor.node.op in _FED or _has_known_shape(value) for value in schedule.feeds)
     operations = schedule.operations
     shared = _shared(operations)
     for number, operation in enumerate(operations):
@@ -45,7 +45,7 @@ def _dead_input(operations: Sequence[Operation], operation: Operation, number: i
             continue
         if value.tensor.dtype is not result.tensor.dtype or not _makes_new(_caller(operations, value.producer)):
             continue
-        if _same_shape(value, result) and (trusted or _is_known(value)):
+        if _same_shape(value, result) and (trusted or _has_known_shape(value)):
             return slot
     return None
 
@@ -84,7 +84,7 @@ def _has_axes(value: Value) -> bool:
     return value.tensor.index < len(handles) and handles[value.tensor.index].rank > 0
 
 
-def _is_known(value: Value) -> bool:
+def _has_known_shape(value: Value) -> bool:
     handles = value.tensor.node.output_handles
     return value.tensor.index < len(handles) and is_fully_defined(handles[value.tensor.index])
 

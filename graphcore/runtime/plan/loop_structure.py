@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from graphcore.errors import UnimplementedError
-from graphcore.graph.model.control_flow import NO_BRANCH, Branch, ControlFlow, Guard, LoopVariable
-from graphcore.graph.model.frames import NodeFrame
+from graphcore.graph.control_flow.analysis import NO_BRANCH, Branch, ControlFlow, Guard, LoopVariable
+from graphcore.graph.control_flow.frames import NodeFrame
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls
 from graphcore.plumbing import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE, NEXT_ITERATION, RECV, SEND
@@ -156,7 +156,7 @@ class _Finder:
         test = self.flow.test(loop.name)
         for unit in order:
             self._judge(loop, unit, needs[unit], test)
-        self._check_turns(loop, units, test)
+        self._check_iterations(loop, units, test)
         for number, phase in enumerate(loop.phases):
             phase += clustered([unit for unit in order if unit.phase == number], needs)
 
@@ -265,7 +265,7 @@ class _Finder:
         if self.deciders.setdefault(pred, sides) != sides:
             raise _unfit(switch, "what decides here decides elsewhere between another number of ways")
 
-    def _check_turns(self, loop: PlannedLoop, units: Collection[Node], test: Tensor | None) -> None:
+    def _check_iterations(self, loop: PlannedLoop, units: Collection[Node], test: Tensor | None) -> None:
         """Check that every value continues if the test is true, and leaves if it is false."""
         if test is None:
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from graphcore.graph.model.frames import NodeFrame
+from graphcore.graph.control_flow.frames import NodeFrame
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.events import Around
 from graphcore.runtime.core.program import Step

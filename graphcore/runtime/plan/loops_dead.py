@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from graphcore.graph.model.control_flow import ControlFlow
+from graphcore.graph.control_flow.analysis import ControlFlow
 from graphcore.graph.model.node import Node
 from graphcore.plumbing import CONTROL_TRIGGER, MERGE
 from graphcore.runtime.core.events import UNNEEDED

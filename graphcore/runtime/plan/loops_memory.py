@@ -15,7 +15,7 @@ from graphcore.runtime.plan.schedule import Value
 def peak_of_loops(schedule: LoopSchedule, sizes: Sizes) -> PeakMemory:
     """The bound."""
     operations = schedule.operations
-    segments: list[int] = []  # units that run equally often: between the same turns and tests
+    segments: list[int] = []  # units that run equally often: between the same ends of iterations and tests
     around, depths = [0], []
     for number, operation in enumerate(operations):
         if isinstance(operation, End):

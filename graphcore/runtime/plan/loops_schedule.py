@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from graphcore.graph.model.control_flow import NO_BRANCH, Branch, ControlFlow, Guard
+from graphcore.graph.control_flow.analysis import NO_BRANCH, Branch, ControlFlow, Guard
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.passes.infra.value_numbering import ValueNumbering
 from graphcore.plumbing import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE, NO_OP
@@ -155,14 +155,14 @@ def schedule_loops(
     results = [scheduler.values[tensor] for tensor in fetches]
     awaited = {structure.replacements.get(node, node) for node in (*targets, *[node for other in nodes for node in other.control_inputs])}
     schedule = LoopSchedule(
-        _wanted(scheduler.operations, results, awaited, scheduler.guards),
+        _without_unread(scheduler.operations, results, awaited, scheduler.guards),
         [scheduler.values[tensor] for tensor in feeds],
         results,
         scheduler,
         fetches,
     )
     number(schedule.operations, results)
-    _keep_through_loops(schedule.operations)
+    _extend_lifetimes(schedule.operations)
     for operation in schedule.operations:
         if not isinstance(operation, Mark) and operation.node.op not in _PASSING:
             bind(operation, make_kernel, scheduler.variables)
@@ -233,7 +233,7 @@ class _LoopScheduler(Scheduler):
         if is_replaced(node, self.values):
             return
         if node in self.structure.replacements:
-            self.stand_in(node, self.structure.replacements[node])
+            self.substitute(node, self.structure.replacements[node])
         elif node.op in _NOTHING:
             self.skip(node, PASSED)
         elif node.op in MERGE:
@@ -351,7 +351,7 @@ def _entering(flow: ControlFlow, enter: Node) -> Guard:
     return flow.loops[flow.frames[enter]].entering[enter]
 
 
-def _wanted(
+def _without_unread(
     operations: list[Operation], results: list[Value], awaited: Collection[Node], guards: dict[Operation, Guard]
 ) -> list[Operation]:
     """Remove operations without readers."""
@@ -376,7 +376,7 @@ def _wanted(
     return kept
 
 
-def _keep_through_loops(operations: list[Operation]) -> None:
+def _extend_lifetimes(operations: list[Operation]) -> None:
     """Extend lifetimes over loops: outer values are read in every iteration; loop variables are renewed."""
     begun: list[int] = []
     for place, operation in enumerate(operations):

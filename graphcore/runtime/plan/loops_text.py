@@ -9,7 +9,7 @@ import numpy as np
 
 from graphcore.attrs import Array
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.model.control_flow import NO_BRANCH, Guard
+from graphcore.graph.control_flow.analysis import NO_BRANCH, Guard
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.kernel_checks import dead_fetch
 from graphcore.runtime.plan.loop_structure import AFTER, INSIDE
@@ -69,7 +69,7 @@ class _LoopWriter(Writer):
     def write(self) -> PlanText:
         """Write the whole text."""
         for number, operation in enumerate(self.operations):
-            self._tell_skipped(operation)
+            self._write_skipped(operation)
             if isinstance(operation, End):
                 self._end(number, operation)
             elif isinstance(operation, Leave):
@@ -81,7 +81,7 @@ class _LoopWriter(Writer):
                 self._go_to(self.guards[operation])
                 self._write(self._line(number, operation).strip(), operation.node)
                 self._may_die(operation)
-        self._tell_skipped(None)
+        self._write_skipped(None)
         self._go_to(NO_BRANCH)
         results = [self._result(i, value, guard) for i, (value, guard) in enumerate(zip(self.results, self.result_guards, strict=True))]
         self._write(f"return [{', '.join(results)}]")
@@ -97,23 +97,23 @@ class _LoopWriter(Writer):
         if guard == self.guard:
             return
         left, self.guard = self.guard, NO_BRANCH
-        self._tell_dead(left)
+        self._write_dead(left)
         if guard:
             self._write(f"if {self._condition(guard)}:")
         self.guard = guard
 
-    def _tell_skipped(self, operation: Operation | None) -> None:
+    def _write_skipped(self, operation: Operation | None) -> None:
         for guard, group in groupby(self.skipped.get(operation, ()) if self.watched else (), self.guards.__getitem__):
             skipped = list(group)
             self._go_to(guard)
-            self._write(self._told([Note(one.node.name, one.how) for one in skipped]))
+            self._write(self._note_call([Note(one.node.name, one.how) for one in skipped]))
             for one in skipped:
                 self._may_die(one)
 
     def _noted(self, operation: Operation | None) -> str:  # noqa: ARG002 - what is overridden takes it
         return ""  # skipped nodes may be on other branches: they have their own lines
 
-    def _told(self, notes: list[Note]) -> str:
+    def _note_call(self, notes: list[Note]) -> str:
         first = len(self.notes)
         self.notes += notes
         return f"note({first}, {len(self.notes) - 1})"
@@ -130,11 +130,11 @@ class _LoopWriter(Writer):
         if self.watched and self.guard != self.bases[-1]:
             self.deaths.setdefault(self.bases[-1], []).extend(notes)
 
-    def _tell_dead(self, left: Guard) -> None:
+    def _write_dead(self, left: Guard) -> None:
         """Record the dead nodes if the branches just closed are not taken."""
         for base, notes in self.deaths.items():
             begun = f"{self._condition(base)} and " if base else ""
-            self._write(f"if {begun}not ({self._condition(left)}): {self._told(notes)}")
+            self._write(f"if {begun}not ({self._condition(left)}): {self._note_call(notes)}")
         self.deaths = {}
 
     def _condition(self, guard: Guard) -> str:
@@ -164,7 +164,7 @@ class _LoopWriter(Writer):
             pred = inputs[0]
             assert mark.loop is not None
             dead = dead_phase(self.flow, mark.loop, INSIDE) if self.watched else []
-            ending = f"{self._told(dead)}; break" if dead else "break"
+            ending = f"{self._note_call(dead)}; break" if dead else "break"
             self._write(f"if not (truth({pred}) if {pred}.shape else {pred}): {ending}", node)
         elif isinstance(mark, Turn):
             turned = [(header.name, value) for header, value in zip(mark.headers, inputs, strict=True) if header not in self.unread]
@@ -173,7 +173,7 @@ class _LoopWriter(Writer):
             assert mark.loop is not None
             dead = dead_phase(self.flow, mark.loop, AFTER) if self.watched else []
             if dead:
-                self._write(self._told(dead))
+                self._write(self._note_call(dead))
         elif isinstance(mark, Decide):
             self.scope["truth"], self.scope["side"] = _truth, _side
             self._write(f"{outputs[0]} = " + (f"truth({inputs[0]})" if mark.sides == 2 else f"side({inputs[0]}, {mark.sides})"), node)

@@ -24,7 +24,7 @@ LONG_FROM: Final = 2.0e5
 """Microseconds of a kernel that people would not wait for to end when they press Ctrl-C."""
 _LARGE: Final = 5_000
 """Kernels whose tensors all have fewer elements neither pay in another thread nor take long."""
-_FLOPS_PER_MICROSECOND: Final = 2.0e4
+FLOPS_PER_MICROSECOND: Final = 2.0e4
 _SLOW_PER_MICROSECOND: Final = 300.0
 _FAST_PER_MICROSECOND: Final = 1500.0
 _TRANSFORMED_PER_MICROSECOND: Final = 500.0
@@ -44,20 +44,27 @@ def cost(node: Node) -> float:
         left = node.inputs[0].shape.as_list()
         transposed = node.attr.get("transpose_a") or node.attr.get("adj_x")
         depth = (left[-2] if transposed else left[-1]) or 0
-        return 2.0 * depth * node.outputs[0].shape.num_elements / _FLOPS_PER_MICROSECOND
+        return 2.0 * depth * node.outputs[0].shape.num_elements / FLOPS_PER_MICROSECOND
     if kind == "convolution":
-        filters = next((tensor.shape for tensor in (*node.inputs, *node.outputs) if tensor.shape.rank == 4), None)
-        window = 1 if filters is None else math.prod([size or 1 for size in filters.as_list()[:3]])
-        return 2.0 * min(window, 10_000) * max(sizes) / _FLOPS_PER_MICROSECOND
+        return 2.0 * _multiplications(node) / FLOPS_PER_MICROSECOND
     if kind == "contraction":  # of two matrices: the root of (ij)(jk)(ik) is the cost of a product
-        return 2.0 * math.sqrt(math.prod(sizes)) / _FLOPS_PER_MICROSECOND
+        return 2.0 * math.sqrt(math.prod(sizes)) / FLOPS_PER_MICROSECOND
     return max(sizes) / (_SLOW_PER_MICROSECOND if kind == "transcendental" else _FAST_PER_MICROSECOND)
+
+
+def _multiplications(node: Node) -> float:
+    """The multiplications of a convolution or its gradients: result elements times a channel's filter."""
+    filters = node.inputs[1] if len(node.inputs[1].shape) > 1 else node.outputs[0]
+    result = node.inputs[2] if len(node.inputs) == 3 else node.outputs[0]
+    sizes = result.shape.as_list()
+    channels = sizes[1] if node.attr.get("data_format") in {b"NCHW", b"NCDHW"} else sizes[-1]
+    return filters.shape.num_elements * result.shape.num_elements / (channels or 1)
 
 
 def _cost_by_first_input(kind: Cost, shape: tuple[int, ...]) -> float:
     size = math.prod(shape)
     if kind == "cubic":
-        return 10.0 * max(shape[-2:], default=1) * size / _FLOPS_PER_MICROSECOND
+        return 10.0 * max(shape[-2:], default=1) * size / FLOPS_PER_MICROSECOND
     return size * math.log2(size + 2) / (_TRANSFORMED_PER_MICROSECOND if kind == "transform" else _SORTED_PER_MICROSECOND)
 
 

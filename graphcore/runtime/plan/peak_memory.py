@@ -59,7 +59,7 @@ def calls_functions(node: Node) -> bool:
     return node.registration.is_function or any(isinstance(value, Func) for value in values)
 
 
-def check_keeps_nothing(node: Node) -> None:
+def check_stores_nothing(node: Node) -> None:
     """Check that a node neither stores arrays nor takes stored ones.
 
     Raises:
@@ -80,7 +80,7 @@ def nothing_within(node: Node) -> PeakMemory:
     Raises:
         UnimplementedError: the node runs functions, or stores values.
     """
-    check_keeps_nothing(node)
+    check_stores_nothing(node)
     if calls_functions(node):
         raise UnimplementedError(f"'{node.name}' (op {node.op}) runs functions, and its shapes do not tell what they hold")
     return PeakMemory(0)
@@ -104,7 +104,7 @@ class Sizes:
         Raises:
             UnimplementedError: its shape is known only at run time.
         """
-        return taken_by(self._known(tensor.node).outputs[tensor.index])
+        return taken_by(self._with_shapes(tensor.node).outputs[tensor.index])
 
     def within(self, node: Node) -> PeakMemory:
         """The bytes held by the functions of `node` while it runs.
@@ -112,9 +112,9 @@ class Sizes:
         Raises:
             UnimplementedError: unknown.
         """
-        return self._within(self._known(node))
+        return self._within(self._with_shapes(node))
 
-    def _known(self, node: Node) -> Node:
+    def _with_shapes(self, node: Node) -> Node:
         return (None if self._graph is None else self._graph.find(node.name)) or node
 
 
@@ -180,7 +180,7 @@ class Owners:
         memory = node.registration.traits.memory
         if memory in _STRIDED or first in self._strided:
             self._strided.add(output)
-        if node.registration.traits.gives_view and not (memory == "reshaped view" and first in self._strided):
+        if node.registration.traits.returns_view and not (memory == "reshaped view" and first in self._strided):
             self._owner[output] = self.of(first)
 
 

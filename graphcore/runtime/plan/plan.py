@@ -178,7 +178,7 @@ def _compiled(text: PlanText, source: str) -> tuple[str, Callable[..., list[Any]
         if node is not None:
             check_time(node.name, node.op)
         piece = "\n" * first + "\n".join(lines[first:end])
-        exec(compile(piece, filename, "exec"), text.scope)  # noqa: S102 - the text holds nothing but names made here
+        exec(compile(piece, filename, "exec"), text.scope)  # noqa: S102 - the text contains only names made here
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     run: Callable[..., list[Any]] = text.scope["run"]
     return filename, run

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from graphcore.errors import CancelledError
 from graphcore.plumbing import SEND
 from graphcore.runtime.core.events import Around, Recorder
-from graphcore.runtime.core.memory import LiveArrays, gives_to_variables
+from graphcore.runtime.core.memory import LiveArrays, may_assign_inputs
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.plan.schedule import Schedule
 from graphcore.support.thread_pool import Task, kernel_pool
@@ -50,7 +50,7 @@ class Watcher:
             return
         self.before, self.after = self._start, self._end
         self._names = [operation.node.name for operation in schedule.operations]
-        self._giving = {number for number, operation in enumerate(schedule.operations) if gives_to_variables(operation.node)}
+        self._giving = {number for number, operation in enumerate(schedule.operations) if may_assign_inputs(operation.node)}
         self._sends = {number for number, operation in enumerate(schedule.operations) if operation.node.op in SEND}
 
     def note(self, first: int, last: int) -> None:

@@ -206,8 +206,8 @@ class Writer:
             return f"{outputs[0]} = submit({', '.join([kernel, *arguments])})"
         call = f"{kernel}({', '.join(arguments)})"
         if operation.is_long:
-            self.scope["aside"] = call_interruptibly
-            call = f"aside({', '.join([kernel, *arguments])})"
+            self.scope["interruptible"] = call_interruptibly
+            call = f"interruptible({', '.join([kernel, *arguments])})"
         if not outputs:
             return call
         return f"{', '.join(outputs)} = {call}{self._check(number, operation)}"

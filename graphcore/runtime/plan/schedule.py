@@ -144,7 +144,7 @@ def schedule_nodes(
         if is_limited:
             check_time(node.name, node.op)
         if node in replacements:
-            scheduler.stand_in(node, replacements[node])
+            scheduler.substitute(node, replacements[node])
         else:
             scheduler.add(node)
     results = [scheduler.values[tensor] for tensor in fetches]
@@ -198,7 +198,7 @@ class Scheduler:
         self.skips += 1
         self.operations.append(Skipped(node, how))
 
-    def stand_in(self, node: Node, replacement: Node) -> None:
+    def substitute(self, node: Node, replacement: Node) -> None:
         """Use the values of `replacement`, which was added, for `node`."""
         for mine, theirs in zip(node.outputs, replacement.outputs, strict=False):
             self.values.setdefault(mine, self.values[theirs])
@@ -221,7 +221,7 @@ class Scheduler:
 
     def _alias(self, node: Node, inputs: list[Value]) -> bool:
         """Replace a node that returns its input by that value. Reads of variables are operations."""
-        if not inputs or inputs[0].is_reference or not (node.registration.is_alias or _keeps_all(node, inputs)):
+        if not inputs or inputs[0].is_reference or not (node.registration.is_alias or _is_neutral(node, inputs)):
             return False
         self.values.setdefault(node.outputs[0], inputs[0])
         return True
@@ -266,7 +266,7 @@ def no_reference(node: Node, slot: int, fed: Tensor) -> InvalidArgumentError:
     )
 
 
-def _keeps_all(node: Node, inputs: list[Value]) -> bool:
+def _is_neutral(node: Node, inputs: list[Value]) -> bool:
     """True iff the node returns its first input unchanged: same shape, or reduced over no axes."""
     traits = node.registration.traits
     if not traits.neutral:
@@ -284,9 +284,9 @@ def _keeps_all(node: Node, inputs: list[Value]) -> bool:
 
 def _without_dead(operations: list[Operation], results: list[Value], nodes: list[Node], targets: Collection[Node]) -> list[Operation]:
     """Remove operations without readers, such as those whose shape alone was needed."""
-    wanted = set(targets)
+    needed = set(targets)
     for node in nodes:
-        wanted.update(node.control_inputs)
+        needed.update(node.control_inputs)
     used = set(results)
     kept: list[Operation] = []
     for operation in reversed(operations):
@@ -294,8 +294,8 @@ def _without_dead(operations: list[Operation], results: list[Value], nodes: list
         if type(operation) is Skipped:
             kept.append(operation)
             continue
-        is_wanted = not used.isdisjoint(operation.outputs) or node in wanted or _acts(node)
-        if node.op == NO_OP or not (is_wanted or operation.may_fail()):
+        is_needed = not used.isdisjoint(operation.outputs) or node in needed or _acts(node)
+        if node.op == NO_OP or not (is_needed or operation.may_fail()):
             kept.append(Skipped(node, PASSED if node.op == NO_OP else UNNEEDED))
             continue
         used.update(operation.inputs)

@@ -60,7 +60,7 @@ def refuse_known(node: Node) -> None:
     Raises:
         ResourceExhaustedError: one exceeds it.
     """
-    if not node.registration.traits.gives_view:
+    if not node.registration.traits.returns_view:
         for tensor in node.outputs:
             refuse_fetched(tensor)
 
@@ -84,12 +84,12 @@ def guarded(node: Node, kernel: Kernel, constants: Sequence[Array | None]) -> Ke
     """
     if not _is_of_unknown_size(node):
         return kernel
-    asked = _asked_slots(node, constants)
-    if not asked and not _may_outgrow(node):
+    requested = _requested_slots(node, constants)
+    if not requested and not _may_outgrow(node):
         return kernel
-    guard = _Guard(node, constants, asked)
-    is_of_both = not asked and node.registration.shape_fn is broadcast_binary_op_shape_fn
-    call = _guarding_both(guard, kernel) if is_of_both else _guarding(guard, kernel, bool(asked))
+    guard = _Guard(node, constants, requested)
+    is_of_both = not requested and node.registration.shape_fn is broadcast_binary_op_shape_fn
+    call = _guarding_both(guard, kernel) if is_of_both else _guarding(guard, kernel, bool(requested))
     call.__module__ = getattr(kernel, "__module__", None) or "numpy"  # buffer reuse depends on the origin of a kernel
     return call
 
@@ -106,14 +106,14 @@ def _guarding_both(guard: _Guard, kernel: Kernel) -> Kernel:
     return call
 
 
-def _guarding(guard: _Guard, kernel: Kernel, asks: bool) -> Kernel:
+def _guarding(guard: _Guard, kernel: Kernel, reads_values: bool) -> Kernel:
     power, most = guard.power, guard.most
 
     def call(*values: Any) -> Any:
         total = 0
         for value in values:
             total += value.size or _EMPTY
-        if total**power > most or (asks and guard.may_be_large(total, values)):
+        if total**power > most or (reads_values and guard.may_be_large(total, values)):
             guard.check(values)
         return kernel(*values)
 
@@ -128,26 +128,26 @@ class _Guard:
         power: no output has more elements than all inputs together to this power, for any shapes.
     """
 
-    __slots__ = ("_asked", "_constants", "_node", "_seen", "most", "power")
+    __slots__ = ("_constants", "_last_shapes", "_node", "_requested", "most", "power")
 
-    def __init__(self, node: Node, constants: Sequence[Array | None], asked: Sequence[int]) -> None:
+    def __init__(self, node: Node, constants: Sequence[Array | None], requested: Sequence[int]) -> None:
         self._node = node
         self._constants = constants
-        self._asked = asked
+        self._requested = requested
         largest = max([_itemsize(dtype) for dtype in node.output_types], default=1)
         numbers = [number for value in node.attr.values() if isinstance(value, tuple) for number in value if isinstance(number, int)]
         self.most = memory_limit() // largest // math.prod([abs(number) + 1 for number in numbers])
         self.power = max(2, len(node.inputs)) if node.registration.traits.cost == "contraction" else 2
-        self._seen: tuple[Any, ...] | None = None
+        self._last_shapes: tuple[Any, ...] | None = None
 
     def may_be_large(self, total: int, values: Sequence[Any]) -> bool:
         """True iff the input values may give a size beyond the limit."""
-        for slot in self._asked:
+        for slot in self._requested:
             value = values[slot]
             if value.dtype.kind not in "iu" or value.size > _LONGEST_VALUE:
                 return True
             for number in value.reshape(-1).tolist():
-                total *= (abs(number) + 1) ** 2  # a diagonal says the size of two dimensions
+                total *= (abs(number) + 1) ** 2  # the length of a diagonal determines two dimensions
         return total > self.most
 
     def check(self, values: Sequence[Any]) -> None:
@@ -157,10 +157,10 @@ class _Guard:
             ResourceExhaustedError: one exceeds it.
         """
         shapes = tuple([value.shape for value in values])
-        if not self._asked and shapes == self._seen:
+        if not self._requested and shapes == self._last_shapes:
             return
         node = self._node
-        known = dict(enumerate(self._constants)) | {slot: values[slot] for slot in self._asked}
+        known = dict(enumerate(self._constants)) | {slot: values[slot] for slot in self._requested}
         context = InferenceContext(
             node.name,
             node.op_def,
@@ -180,7 +180,7 @@ class _Guard:
             size = shape.num_elements * _itemsize(dtype)
             if size > memory_limit():
                 raise _too_large(node, shape, dtype, size)
-        self._seen = shapes
+        self._last_shapes = shapes
 
 
 def _is_of_unknown_size(node: Node) -> bool:
@@ -188,28 +188,28 @@ def _is_of_unknown_size(node: Node) -> bool:
     registration = node.registration
     if registration.shape_fn is None or registration.is_function or not node.inputs:
         return False
-    if registration.traits.gives_view and registration.traits.memory != "broadcast view":
+    if registration.traits.returns_view and registration.traits.memory != "broadcast view":
         return False
     if all(is_fully_defined(shape) for shape in node.output_handles):
         return False
     return not any(dtype.is_ref or dtype.as_numpy is None for dtype in (*node.input_types, *node.output_types))
 
 
-def _asked_slots(node: Node, constants: Sequence[Array | None]) -> list[int]:
+def _requested_slots(node: Node, constants: Sequence[Array | None]) -> list[int]:
     """The inputs whose values the shape function reads, except constants."""
     shape_fn = node.registration.shape_fn
-    if not node.asked_values or shape_fn is None:
+    if not node.requested_values or shape_fn is None:
         return []
     inputs = [_handle(tensor) for tensor in node.inputs]
-    may_say_sizes = [slot for slot, shape in enumerate(inputs) if constants[slot] is None and shape.rank <= _HIGHEST_RANK_OF_SIZES]
-    if not may_say_sizes:
+    may_be_sizes = [slot for slot, shape in enumerate(inputs) if constants[slot] is None and shape.rank <= _HIGHEST_RANK_OF_SIZES]
+    if not may_be_sizes:
         return []
     context = InferenceContext(node.name, node.op_def, node.attr, inputs, num_outputs=len(node.outputs))
     with suppress(GraphError):
         context.run(shape_fn)
-        asked = context.requested_input_tensors | context.requested_input_tensors_as_partial_shapes
-        return [slot for slot in may_say_sizes if slot in asked]
-    return may_say_sizes
+        requested = context.requested_input_tensors | context.requested_input_tensors_as_partial_shapes
+        return [slot for slot in may_be_sizes if slot in requested]
+    return may_be_sizes
 
 
 def _may_outgrow(node: Node) -> bool:
@@ -243,14 +243,14 @@ def _covers(source: ShapeHandle, source_itemsize: int, shape: ShapeHandle, items
         return False
     if source.dims is shape.dims:
         return itemsize <= source_itemsize
-    there, size = _parts(source.dims)
+    source_dims, size = _parts(source.dims)
     wanted, wanted_size = _parts(shape.dims)
     if wanted_size * itemsize > size * source_itemsize:
         return False
     for dim in wanted:
-        if dim not in there:
+        if dim not in source_dims:
             return False
-        there.remove(dim)
+        source_dims.remove(dim)
     return True
 
 

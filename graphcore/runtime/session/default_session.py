@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from graphcore.graph import Graph, default_graph
-from graphcore.graph.model.default_session import default_session
+from graphcore.graph.default_session import default_session
 from graphcore.support.critical_section import critical_contextmanager, critical_section
 
 if TYPE_CHECKING:

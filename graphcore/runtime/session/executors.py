@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
 
-from graphcore.errors import AlreadyExistsError, NotFoundError
+from graphcore.errors import AlreadyExistsError, FailedPreconditionError, NotFoundError
 from graphcore.functions.canonicalize import DEFAULT_EXECUTORS
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.plumbing import CONTROL_FLOW, SWITCH
 from graphcore.runtime.core.program import Executor
 from graphcore.runtime.plan.plan import build_plan
 from graphcore.runtime.plan.schedule import MakeKernel
@@ -41,6 +43,18 @@ def _default(params: ExecutorParams) -> Executor:
 
 
 def _single_threaded(params: ExecutorParams) -> Executor:
+    """Makes a plan that runs one node at a time.
+
+    Raises:
+        FailedPreconditionError: the function contains control-flow ops. Functional branches and loops are no such ops.
+    """
+    graphs = {item.node.graph for item in params.fetches} | {node.graph for node in params.targets}
+    for node in itertools.chain.from_iterable(graph.op_nodes() for graph in graphs):
+        if node.op in CONTROL_FLOW:
+            found = "switch op, but saw" if node.op in SWITCH else "low level control flow, but saw control flow"
+            raise FailedPreconditionError.at(
+                node, f"Single-threaded executor does not support {found} node {node.name}; use gc.cond or gc.while_loop in the function"
+            )
     return build_plan(params.fetches, params.targets, params.feeds, params.create_kernel, threads=1)
 
 

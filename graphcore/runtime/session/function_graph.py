@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphcore.graph import Graph, Node, copy_sharing_library
-from graphcore.graph.model.frames import build_control_flow_info
+from graphcore.graph.control_flow.frames import build_control_flow_info
 from graphcore.passes import FunctionBody, InstantiatedFunctions, OptimizerOptions, optimize_graph
 from graphcore.passes.infra.alias_removal import is_kept, prune
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls, merge_redundant_calls
@@ -38,9 +38,9 @@ def runnable_body(functions: InstantiatedFunctions, body: FunctionBody) -> Runna
     rets = [copies[node] for node in body.ret_nodes]
     awaited = [copies[node] for node in body.control_ret_nodes]
     prune_function_graph(graph, awaited)
-    standing_in = find_redundant_calls(graph.nodes)
-    awaited = [standing_in.get(node, node) for node in awaited]
-    merge_redundant_calls(graph, standing_in)
+    replacements = find_redundant_calls(graph.nodes)
+    awaited = [replacements.get(node, node) for node in awaited]
+    merge_redundant_calls(graph, replacements)
     options = OptimizerOptions(keep=frozenset([node.name for node in awaited]))
     if optimize_graph(functions, graph, options):
         # A call with control outputs is replaced by another node of its name.

@@ -14,7 +14,7 @@ from graphcore.passes.functions.expand import names_executor
 from graphcore.plumbing import BRANCH, CALL, WHILE
 from graphcore.runtime.core.program import Program
 from graphcore.runtime.core.rewrite import copy_with_shapes
-from graphcore.runtime.plan.peak_memory import PeakMemory, Sizes, calls_functions, check_keeps_nothing, taken_by
+from graphcore.runtime.plan.peak_memory import PeakMemory, Sizes, calls_functions, check_stores_nothing, taken_by
 from graphcore.runtime.session.engines import build_program
 from graphcore.shapes import Shape
 
@@ -30,7 +30,7 @@ def peak_within(runtime: FunctionLibraryRuntime, node: Node) -> PeakMemory:
     Raises:
         UnimplementedError: a recursive function, a loop of functions, a custom executor, or a shape that depends on values.
     """
-    check_keeps_nothing(node)
+    check_stores_nothing(node)
     if not calls_functions(node):
         return PeakMemory(0)
     if (node.op in CALL or node.registration.is_function) and names_executor(node.node_def):

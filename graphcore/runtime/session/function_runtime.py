@@ -19,7 +19,6 @@ from graphcore.functions import FunctionCallFrame, FunctionLibraryDefinition, In
 from graphcore.functions.canonicalize import DEFAULT_EXECUTORS, EXECUTOR_ATTR
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import Graph, Node, Tensor, debug_string
-from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.passes import FunctionBody, InstantiatedFunctions, function_def_to_body
 from graphcore.registry import Kernel
@@ -31,6 +30,7 @@ from graphcore.runtime.session.function_graph import runnable_body
 from graphcore.runtime.session.function_handles import FunctionHandles
 from graphcore.runtime.session.function_item import FunctionItem, Types
 from graphcore.runtime.session.specialise import Specialised
+from graphcore.support.gc_pause import paused_collector
 
 KernelCreator = Callable[[Node, KernelContext], "Kernel | None"]
 """Makes the kernel of a node in a function's body; None leaves it to the op."""
@@ -128,7 +128,7 @@ class FunctionLibraryRuntime:
         return self._current_item(handle).body
 
     def create_item(self, handle: int) -> FunctionItem:
-        """Prepare an instantiation anew: its optimised graph, and its executor.
+        """Prepare an instantiation again: its optimised graph, and its executor.
 
         Raises:
             NotFoundError: there is none, or it was released; or the function calls one that does not exist.
@@ -381,7 +381,7 @@ def _run(item: FunctionItem, executor: Executor, args: Sequence[Any]) -> list[An
             return executor.run_step(step, args)
     except RecursionError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
+    except Exception as error:  # noqa: BLE001 - any error of a kernel is reported with its node
         explained = executor.explain(error)
         raise explained from (None if explained is error else error)
 

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from graphcore.errors import FailedPreconditionError, UnimplementedError
 from graphcore.graph import Graph
-from graphcore.graph.model.changes import Change
-from graphcore.graph.model.gc_pause import paused_collector
+from graphcore.graph.editing.changes import Change
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.connections import connect, resolve_connections
 from graphcore.runtime.core.devices import check_devices, local_devices
@@ -30,6 +29,7 @@ from graphcore.runtime.session.runner import Runner
 from graphcore.runtime.session.specialise import Specialised
 from graphcore.shapes import Shape
 from graphcore.support.critical_section import critical_section
+from graphcore.support.gc_pause import paused_collector
 
 _MAX_PLANS: Final = 256
 

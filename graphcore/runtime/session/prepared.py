@@ -14,7 +14,7 @@ from graphcore.runtime.core.fetches import FetchStructure
 from graphcore.runtime.core.program import Program
 from graphcore.runtime.session.specialise import Specialised
 
-_MEETING_OPS: Final = SEND | RECV
+_RENDEZVOUS_OPS: Final = SEND | RECV
 
 
 class Prepared:
@@ -55,7 +55,7 @@ class Prepared:
                 elif value.base is not None or not value.flags.writeable:
                     results[i] = value.copy()
         if len(results) > 1 and len(set(map(id, results))) < len(results):
-            _tell_apart(results)
+            _copy_repeated(results)
         return self.structure.pack(results)
 
     def program_for(self, values: Sequence[Any]) -> Program:
@@ -71,10 +71,10 @@ class Prepared:
 
 def uses_rendezvous(nodes: Iterable[Node]) -> bool:
     """True iff any of `nodes` sends or receives."""
-    return any(node.op in _MEETING_OPS for node in nodes)
+    return any(node.op in _RENDEZVOUS_OPS for node in nodes)
 
 
-def _tell_apart(results: list[Any]) -> None:
+def _copy_repeated(results: list[Any]) -> None:
     """Copy arrays that were fetched twice, so that they can be changed separately."""
     seen: set[int] = set()
     for i, value in enumerate(results):

@@ -121,3 +121,11 @@ def test_the_input_of_an_op_with_one_input_may_stand_by_itself(value: Any) -> No
     assert checked.node.op == "CheckNumerics"
     assert isinstance(added, gc.Tensor)
     assert len(added.node.inputs) == 1
+
+
+def test_a_converted_value_is_a_constant_of_the_given_name() -> None:
+    with gc.Graph().as_default(), gc.name_scope("layer"):
+        names = [gc.convert_to_tensor(1.0, name="rate").node.name for _ in range(2)]
+        tensor = gc.convert_to_tensor(2.0)
+        assert gc.convert_to_tensor(tensor, name="other") is tensor
+    assert [*names, tensor.node.name] == ["layer/rate", "layer/rate_1", "layer/Const"]

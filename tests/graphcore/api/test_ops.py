@@ -50,6 +50,14 @@ def test_the_doc_tells_what_attrs_and_types_may_be() -> None:
     assert "one of" not in (inspect.getdoc(gc.ops.identity) or "")
 
 
+def test_the_doc_tells_the_traits_of_the_op_if_it_has_any() -> None:
+    assert "\nTraits: element by element; slower than arithmetic; may reuse its input's memory; cannot fail.\n" in (
+        inspect.getdoc(gc.ops.tanh) or ""
+    )
+    assert "Traits: gives a view of its input; can fail only on wrong values of begin or size.\n" in (inspect.getdoc(gc.ops.slice) or "")
+    assert "Traits:" not in (inspect.getdoc(gc.ops.placeholder) or "")
+
+
 def test_the_signature_is_that_of_the_op_def() -> None:
     assert str(inspect.signature(gc.ops.mat_mul)) == "(a, b, transpose_a=False, transpose_b=False, grad_a=False, grad_b=False, name=None)"
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'b'"):

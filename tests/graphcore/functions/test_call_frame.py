@@ -12,6 +12,8 @@ import graphcore.dtypes as dt
 from graphcore.attrs import TensorValue
 from graphcore.errors import GraphError, InternalError, InvalidArgumentError
 from graphcore.functions import FunctionCallFrame
+from graphcore.kernel_context import RefVariable
+from graphcore.shapes import Shape
 
 ONE = np.float32(1)
 LONG = np.int64(1)
@@ -90,6 +92,8 @@ def test_consumed_values_are_no_longer_held() -> None:
         (dt.float32, TensorValue(ONE), True),
         (dt.int32, TensorValue(ONE), False),
         (dt.resource, object(), True),
+        (dt.resource, RefVariable("v", dt.float32, Shape([])), True),
+        (dt.resource, TensorValue(ONE), False),
         (dt.resource, ONE, False),
         (dt.resource, 3, False),
         (dt.float32, object(), False),

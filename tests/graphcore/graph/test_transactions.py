@@ -390,10 +390,10 @@ def test_a_transaction_in_a_graph_that_nobody_has_looked_at_brings_back_what_was
             if fail:
                 raise RuntimeError
 
-    graph, twin = made(), made()
+    graph, other = made(), made()
     with pytest.raises(RuntimeError):
         change_all(graph, fail=True)
-    assert seen(graph) == seen(twin)
-    for each in (graph, twin):
+    assert seen(graph) == seen(other)
+    for each in (graph, other):
         change_all(each, fail=False)
-    assert seen(graph) == seen(twin)
+    assert seen(graph) == seen(other)

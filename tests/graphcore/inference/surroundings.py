@@ -46,7 +46,7 @@ def add(op: str, *inputs: Any, **attrs: Any) -> Node:
 
 
 def build(case: Case, know: Knowledge) -> Built:
-    """Build the op of a case in the default graph, which knows what `know` reveals."""
+    """Build the op of a case in the default graph, with the knowledge of its inputs that `know` leaves."""
     make_old_enough(case.op_def)
     for text in case.functions:
         gc.get_default_graph().library.add_function_def(gc.define_function(text))

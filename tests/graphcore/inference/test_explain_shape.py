@@ -12,7 +12,7 @@ import pytest
 import graphcore as gc
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
 from graphcore.functions import define_function
-from graphcore.graph.model.origins import Origin
+from graphcore.graph.provenance.origins import Origin
 from tests.support.cells import run_cells
 
 ops: Any = gc.ops

@@ -94,4 +94,6 @@ def test_the_inspector_and_the_docs_show_it(new_op: str, graph: gc.Graph) -> Non
     assert shown is not None
     assert shown.doc == "The longest side of a right triangle, with broadcasting."
     assert shown.signature.startswith(f"{new_op}[T:{{float, double}}](x:T, y:T) -> (z:T)")
+    assert shown.traits == "element by element; may reuse its input's memory; cannot fail"
+    assert f"Traits: {shown.traits}." in (gc.ops.hypot_of_a_new_file.__doc__ or "")
     assert "The longest side of a right triangle" in (gc.ops.hypot_of_a_new_file.__doc__ or "")

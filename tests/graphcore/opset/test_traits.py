@@ -19,6 +19,7 @@ from graphcore.graph import Node
 from graphcore.graph.shapes.evaluation import kernel_context
 from graphcore.inference.partial_types import PartialValue, ValueView
 from graphcore.registry import Kernel, OpRegistration
+from graphcore.runtime.plan.buffers import is_elementwise
 from graphcore.traits import FailsOn
 from tests.graphcore.opset.backend_cases import assert_same
 from tests.graphcore.opset.hostile_inputs import argument_names, changed, other_sizes, other_types
@@ -83,6 +84,8 @@ def fails_on(entry: OpRegistration, node: Node, arrays: Sequence[Array]) -> bool
     given = [array for array, name in zip(arrays, argument_names_of(node), strict=True) if name not in can_fail.values]
     if can_fail.integers and any(array.dtype.kind in "iu" for array in given):
         return True
+    if can_fail.vectors and any(array.ndim < 2 for array in given):
+        return True
     return can_fail.empty and any(not size for size in [array.size for array in given] + [t.shape.num_elements for t in node.outputs])
 
 
@@ -145,6 +148,17 @@ def test_an_op_that_gives_views_gives_one_of_its_first_input(entry: OpRegistrati
         assert found is not None
         shared.append(np.may_share_memory(called(found[1], case.arrays)[0], case.arrays[0]))
     assert any(shared)
+
+
+@pytest.mark.parametrize("entry", list(dict.fromkeys(case.entry for case in PLAIN)), ids=lambda entry: entry.op_def.name)
+def test_a_plan_may_write_results_into_inputs_of_just_the_ops_that_say_so(entry: OpRegistration) -> None:
+    known = checked_inputs(entry)
+    kernels = [
+        kernel_for(case, changed(case, {}, types, [3], known), {**case.attrs, **types}, known)
+        for case in cases_of(entry)
+        for types in other_types(case)
+    ]
+    assert any(found is not None and is_elementwise(found[1]) for found in kernels) == entry.traits.reuses_input
 
 
 def broadcast(arrays: Sequence[Array]) -> list[Array] | None:

@@ -18,7 +18,7 @@ from graphcore.errors import DeadlineExceededError, InvalidArgumentError
 from graphcore.kernel_context import KernelContext
 from graphcore.opset.numerics import philox
 from graphcore.registry import OpRegistration, op_registry
-from graphcore.runtime.core.interruptible_call import InterruptibleCall, LeftError, call_interruptibly
+from graphcore.runtime.core.interruptible_call import AbandonedCallError, InterruptibleCall, call_interruptibly
 from graphcore.runtime.plan import parallel
 from tests.graphcore.runtime.loop_graphs import op, while_loop
 from tests.support.threads import LiveThreads
@@ -308,13 +308,13 @@ def test_a_timeout_does_not_wait_for_numbers_to_be_drawn(engine: str, monkeypatc
     assert (second.run(x) == session.run(x)).all()
 
 
-def test_kernels_that_take_long_are_called_aside_and_others_are_not() -> None:
+def test_kernels_that_take_long_are_called_interruptibly_and_others_are_not() -> None:
     large = gc.placeholder(gc.float32, [4_000, 4_000], name="large")
     small = gc.placeholder(gc.float32, [100, 100], name="small")
     session = gc.Session()
-    assert "aside(dot, feed0, feed0)" in session.plan(large @ large, {large: None}).source
-    assert "aside" not in session.plan(small @ small, {small: None}).source
-    assert "aside" not in session.plan(large + 1.0, {large: None}).source
+    assert "interruptible(dot, feed0, feed0)" in session.plan(large @ large, {large: None}).source
+    assert "interruptible" not in session.plan(small @ small, {small: None}).source
+    assert "interruptible" not in session.plan(large + 1.0, {large: None}).source
 
 
 def test_what_a_long_kernel_raises_is_told_with_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,7 +332,7 @@ def test_what_a_long_kernel_raises_is_told_with_its_node(monkeypatch: pytest.Mon
         held.check_afterwards()
 
 
-def test_a_call_aside_gives_what_it_gives_and_raises_what_it_raises() -> None:
+def test_an_interruptible_call_returns_and_raises_what_its_function_does() -> None:
     assert call_interruptibly(divmod, 7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
         call_interruptibly(divmod, 7, 0)
@@ -344,14 +344,14 @@ def test_leaving_a_call_that_is_over_or_about_to_end_harms_nobody() -> None:
     before = LiveThreads()
     for _ in range(200):
         call = InterruptibleCall(sum, range(50))
-        call.leave()
+        call.abandon()
         try:
             assert call.result() == 1225
-        except LeftError:
+        except AbandonedCallError:
             continue
     over = InterruptibleCall(sum, [1, 2])
     assert over.wait(30)
-    over.leave()
+    over.abandon()
     assert over.result() == 3
     before.check_none_is_left()
 
@@ -363,7 +363,7 @@ def test_ctrl_c_while_the_thread_of_a_run_begins_ends_the_run_too(has_begun: boo
     start, begun = threading.Thread.start, threading.Event()
 
     def interrupted(thread: threading.Thread) -> None:
-        if thread.name != "graphcore-aside" or begun.is_set():
+        if thread.name != "graphcore-call" or begun.is_set():
             start(thread)
             return
         begun.set()
@@ -386,18 +386,18 @@ def test_ctrl_c_while_the_thread_of_a_run_begins_ends_the_run_too(has_begun: boo
 
 @ENGINES
 @pytest.mark.parametrize("op", ["MatrixInverse", "FFT", "TopKV2", "Unique"])
-def test_kernels_of_which_only_the_arrays_tell_that_they_take_long_are_called_aside(
+def test_kernels_of_which_only_the_arrays_tell_that_they_take_long_are_called_interruptibly(
     op: str, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = gc.placeholder(gc.complex64 if op == "FFT" else gc.float32, [None, None] if op == "MatrixInverse" else [None], name="x")
     y = gc.get_default_graph().apply_op(op, [x, 1] if op == "TopKV2" else [x]).outputs[0]
     called: list[Any] = []
 
-    def aside(kernel: Callable[..., Any], *arguments: Any) -> Any:
+    def recorded(kernel: Callable[..., Any], *arguments: Any) -> Any:
         called.append(arguments[0].shape)
         return kernel(*arguments)
 
-    monkeypatch.setattr(parallel, "call_interruptibly", aside)
+    monkeypatch.setattr(parallel, "call_interruptibly", recorded)
     session = gc.Session(engine=engine)
     small, large = (np.eye(size) if op == "MatrixInverse" else np.arange(float(size)) for size in (3, 40))
     monkeypatch.setattr(parallel, "LONG_FROM", parallel._cost_by_first_input(gc.op_registry.look_up(op).traits.cost, large.shape))
@@ -408,9 +408,9 @@ def test_kernels_of_which_only_the_arrays_tell_that_they_take_long_are_called_as
     np.testing.assert_array_equal(session.run(y, {x: small}), expected)
 
 
-def test_a_kernel_of_known_shape_that_sorts_or_transforms_is_called_aside_when_it_takes_long() -> None:
+def test_a_kernel_of_known_shape_that_sorts_or_transforms_is_called_interruptibly_when_it_takes_long() -> None:
     session = gc.Session()
-    for size, is_aside in ((100, False), (50_000_000, True)):
+    for size, is_interruptible in ((100, False), (50_000_000, True)):
         x = gc.placeholder(gc.float32, [size])
         for y in (gc.get_default_graph().apply_op("TopKV2", [x, 1]), gc.get_default_graph().apply_op("Unique", [x])):
-            assert ("aside(" in session.plan(y.outputs[0], {x: None}).source) is is_aside
+            assert ("interruptible(" in session.plan(y.outputs[0], {x: None}).source) is is_interruptible

@@ -1,4 +1,4 @@
-"""Ctrl-C at the end of a turn of a loop passes no `with` that holds a lock, and no clean-up.
+"""Ctrl-C at the end of an iteration skips no `with` that holds a lock, and no clean-up.
 
 Since 3.12, CPython leaves some jumps back to the head of a loop out of the exception table: those after an `if` or a `while` condition at the
 loop's end. KeyboardInterrupt is raised at such a jump as anywhere, but passes the `with` and `try` blocks of the same function that the loop

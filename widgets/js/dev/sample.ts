@@ -92,6 +92,7 @@ export function inspection(id: string, fields: Partial<Inspection> = {}): Inspec
     node_def: "",
     summary: "",
     doc: "",
+    traits: "",
     signature: "",
     device: "",
     attrs: [],
@@ -307,6 +308,7 @@ export const INSPECTIONS: Readonly<Record<string, Inspection>> = {
         op: item.op,
         kind: item.kind,
         doc: "Multiplies the matrix a by the matrix b.",
+        traits: "costs as much as a matrix product; cannot fail",
         signature: "MatMul[T:{float, double}, transpose_a:bool = false](a:T, b:T) -> (product:T)",
         device: "/device:CPU:0",
         attrs: [

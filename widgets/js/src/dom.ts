@@ -13,7 +13,7 @@ function fill(element: Element, attributes: Attributes, children: readonly Child
   }
 }
 
-/** Sets attributes; a function becomes the listener of that event, `null`, `undefined` and `false` take the attribute away. */
+/** Sets attributes. A function becomes an event listener; `null`, `undefined` and `false` remove the attribute. */
 export function setAttributes(element: Element, attributes: Attributes): void {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, value as unknown as EventListener);
@@ -54,8 +54,8 @@ export function iconButton(icon: string, label: string, press: () => void, class
 }
 
 /**
- * Keys belong to the viewer while the focus is in `root`: JupyterLab's shortcuts (`d d` deletes a cell) match the focused
- * element itself, so the mark that keeps them off must stand on that very element.
+ * Keeps JupyterLab's shortcuts (`d d` deletes a cell) from keys that are pressed in `root`.
+ * Shortcuts match the focused element itself, so the attribute that excludes them is set on that element.
  */
 export function ownKeys(root: HTMLElement): void {
   root.addEventListener("focusin", ({ target }) => {
@@ -63,12 +63,12 @@ export function ownKeys(root: HTMLElement): void {
   });
 }
 
-/** Whether the user asked the system for less motion. */
+/** True if the user asked the system for reduced motion. */
 export function reducedMotion(): boolean {
   return globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
 }
 
-/** Runs once the browser has painted; a page that does not paint now is not waited for. */
+/** Runs `work` after the browser has painted, or after 400 ms if it does not paint. */
 export function afterPaint(work: () => void): void {
   let done = false;
   const once = (): void => {
@@ -80,7 +80,7 @@ export function afterPaint(work: () => void): void {
   setTimeout(once, 400);
 }
 
-/** What went wrong, in words. */
+/** The message of an error. */
 export function reason(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

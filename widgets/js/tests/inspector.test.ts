@@ -33,6 +33,14 @@ test("an error names the shapes that clash and the cell and line of each", () =>
   expect(rows[1]).toContain("train/mul_1:0[12]In [6], line 2");
 });
 
+test("what is known of the op stands in one line, and nowhere if nothing is", () => {
+  const { pane } = inspector();
+  pane.show(inspection("y", { traits: "element by element; cannot fail" }));
+  expect(pane.element.querySelector(".gl-traits")?.textContent).toBe("element by element; cannot fail");
+  pane.show(inspection("y"));
+  expect(pane.element.querySelector(".gl-traits")).toBeNull();
+});
+
 test("inputs and outputs show type, shape and a way to the other end", () => {
   const { pane, goTo } = inspector();
   const row = { name: "a", tensor: "x:0", dtype: "float", shape: "[?,64]", node: "x", error: "", note: "fed" };
@@ -53,6 +61,7 @@ test("hostile texts stay texts", () => {
         name: text,
         op: text,
         doc: text,
+        traits: text,
         error: text,
         node_def: text,
         attrs: [[text, text]],

@@ -9,7 +9,7 @@ from widgets.scene.visible import Visible
 
 if TYPE_CHECKING:
     from graphcore.graph import Node
-    from graphcore.graph.model.origins import Origin
+    from graphcore.graph.provenance.origins import Origin
 
 MAX_ERRORS: Final = 3
 """Nodes whose clashes are drawn; more would be a picture of nothing but red."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from widgets.scene.calls import CallBody, given_to, is_choice, is_loop, lasting
+from widgets.scene.calls import CallBody, callee_arguments, is_choice, is_loop, is_loop_invariant
 from widgets.scene.types import Dim
 from widgets.scene.visible import Visible
 
@@ -31,7 +31,7 @@ class Dimensions:
         for call in visible.calls.values():
             for body in call.bodies():
                 self._take_in(body.graph, body.path)
-                for index, (arg, given) in enumerate(zip(body.args, given_to(call.node) or (), strict=False)):
+                for index, (arg, given) in enumerate(zip(body.args, callee_arguments(call.node) or (), strict=False)):
                     self._join(given, arg.outputs[0], call.node if is_loop(call.node) else None, index)
                 self._join_results(call.node, body)
         self._names = self._names_outside(visible)
@@ -75,7 +75,7 @@ class Dimensions:
     def _join(self, outside: Tensor, inside: Tensor, loop: Node | None = None, index: int = 0) -> None:
         """Identify the dimensions of two shapes, with the outer one's keys. In a loop, only loop invariants."""
         for position, (a, b) in enumerate(zip(self._keys(outside), self._keys(inside), strict=False)):
-            if loop is None or lasting(loop, index, position):
+            if loop is None or is_loop_invariant(loop, index, position):
                 self._parents[self._root(b)] = self._root(a)
 
     def _join_results(self, node: Node, body: CallBody) -> None:

@@ -14,7 +14,7 @@ from widgets.scene.visible import Visible
 
 if TYPE_CHECKING:
     from graphcore.graph import Node
-    from graphcore.graph.model.origins import Origin
+    from graphcore.graph.provenance.origins import Origin
 
 MAX_OUTPUTS: Final = 4
 MAX_STEPS: Final = 24
@@ -32,17 +32,17 @@ def why_of(node: Node, visible: Visible, dimensions: Dimensions) -> list[Why]:
     found: list[Why] = []
     for tensor in node.outputs[:MAX_OUTPUTS]:
         try:
-            told = explain_shape(tensor)
+            explanation = explain_shape(tensor)
         except GraphError:
             continue
         keys = [dim.key for dim in dimensions.of(tensor)]
         name = f" of {tensor.name}" if len(node.outputs) > 1 else ""
-        for place, origin in enumerate(told.dimensions):
+        for place, origin in enumerate(explanation.dimensions):
             key = keys[place] if place < len(keys) else ""
             found.append(_why(f"dimension {place}{name}", origin, visible, key))
-        found.extend(_why(f"dimension {place} of what it stands for", origin, visible) for place, origin in enumerate(told.held))
-        if tensor.shape.dims is None and not told.held:
-            found.append(_why(f"rank{name}", told.rank, visible))
+        found.extend(_why(f"dimension {place} of what it stands for", origin, visible) for place, origin in enumerate(explanation.held))
+        if tensor.shape.dims is None and not explanation.held:
+            found.append(_why(f"rank{name}", explanation.rank, visible))
     return found
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.passes.gradients import template as gradient_template
+from graphcore.passes.gradients.bodies import template as gradient_template
 
 Make = Callable[[], tuple[gc.Tensor, list[gc.Tensor]]]
 

@@ -66,11 +66,11 @@ def test_a_node_in_a_loop_does_not_run_beside_its_twin(graph: gc.Graph) -> None:
 
     y = v1_while("loop", 3, body, [x])[0]
     (gradient,) = gc.gradients(y, x)
-    (twin,) = [node.name for node in graph.nodes if "_forward_of" in node.node_def.attr]
+    (augmented,) = [node.name for node in graph.nodes if "_forward_of" in node.node_def.attr]
     metadata = gc.RunMetadata()
     with gc.Session(engine="plan") as session:
         session.run([y, gradient], {x: np.ones(3)}, options=gc.RunOptions(trace=True), run_metadata=metadata)
     assert metadata.trace is not None
     ran = [event.node for event in metadata.trace.events if event.kind == "start"]
-    assert any(name == twin or name.startswith(f"{twin}/") for name in ran)
+    assert any(name == augmented or name.startswith(f"{augmented}/") for name in ran)
     assert not any(name == "chosen" or name.startswith("chosen/") for name in ran)

@@ -10,7 +10,7 @@ from graphcore.attrs import AttrValue
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.inference.shape_fns.common_shape_fns import scalar_shape
 from graphcore.passes import InstantiatedFunctions, expand_inline_functions, remove_dead_nodes
-from graphcore.passes.gradients.symbolic_gradient import symbolic_gradient
+from graphcore.passes.gradients.functions.symbolic_gradient import symbolic_gradient
 from graphcore.runtime import needed_nodes
 from graphcore.text import debug_string
 from tests.graphcore.passes.function_examples import TWO, X_TIMES_TWO, library, lines, times_library

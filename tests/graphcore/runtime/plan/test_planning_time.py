@@ -14,7 +14,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import DeadlineExceededError
-from graphcore.runtime.core.interruptible_call import InterruptibleCall, LeftError
+from graphcore.runtime.core.interruptible_call import AbandonedCallError, InterruptibleCall
 from graphcore.runtime.plan import plan as plan_module
 from graphcore.runtime.plan.plan import Plan
 from graphcore.runtime.plan.plan_text import PART
@@ -128,13 +128,13 @@ def test_a_call_that_loses_word_that_nobody_waits_for_it_is_told_again() -> None
             try:
                 while True:
                     time.sleep(0.005)
-            except LeftError:
+            except AbandonedCallError:
                 if lost:
                     raise
                 lost.append(1)
 
     call = InterruptibleCall(work)
-    call.leave()
+    call.abandon()
     assert call.wait(60)
     assert lost
 

@@ -10,7 +10,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.attrs import AttrValue
-from graphcore.errors import AlreadyExistsError, GraphError, InternalError, InvalidArgumentError, NotFoundError
+from graphcore.errors import AlreadyExistsError, FailedPreconditionError, GraphError, InternalError, InvalidArgumentError, NotFoundError
 from graphcore.functions import InstantiateOptions
 from graphcore.kernel_context import KernelContext
 from tests.graphcore.passes.function_examples import library, times_library
@@ -28,6 +28,16 @@ ADD_BOTH = """AddBoth(x:float, n:int32) -> (y:float, m:int32) {
   m = Add[T=int32](n, n)
   return y = y:z:0
   return m = m:z:0
+}"""
+SWITCHED = """Switched(x:float, p:bool) -> (y:float) {
+  s = Switch[T=float](x, p)
+  m = Merge[T=float, N=2](s:output_false:0, s:output_true:0)
+  return y = m:output:0
+}"""
+FRAMED = """Framed(x:float, p:bool) -> (y:float) {
+  e = Enter[T=float, frame_name="frame"](x)
+  z = Exit[T=float](e:output:0)
+  return y = z:output:0
 }"""
 made: list[tuple[str, list[str]]] = []
 """The type of each executor that the factories here have made, with the ops that it runs."""
@@ -130,6 +140,36 @@ def test_a_function_that_is_replaced_is_run_by_the_executor_that_was_named() -> 
     definitions.replace_function("XTimesTwo", gc.parse_function(text))
     assert runtime.run(handle, [X])[0].tolist() == [-1, -2, -3, -4]
     assert made[-1] == ("A", ["Neg"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (SWITCHED, "does not support switch op, but saw node s"),
+        (FRAMED, "does not support low level control flow, but saw control flow node"),
+    ],
+    ids=["Switch", "Enter"],
+)
+def test_the_single_threaded_executor_refuses_control_flow_ops(text: str, message: str) -> None:
+    runtime = functions(text)
+    name = gc.parse_function(text).signature.name
+    args = [np.float32(3.0), np.bool_(True)]
+    assert runtime.run(runtime.instantiate(name), args) == [3.0]
+    handle = runtime.instantiate(name, {}, InstantiateOptions(executor_type="SINGLE_THREADED_EXECUTOR"))
+    with pytest.raises(FailedPreconditionError, match=f"Single-threaded executor {message}"):
+        runtime.run(handle, args)
+
+
+def test_the_single_threaded_executor_runs_functional_branches_and_loops() -> None:
+    def doubled_below_ten(x: gc.Tensor) -> Any:
+        doubled = gc.while_loop(lambda value: value < 10.0, lambda value: value * 2.0, x)
+        return gc.cond(x > 0.0, lambda: doubled, lambda: x)
+
+    with gc.Graph().as_default() as graph:
+        gc.function(doubled_below_ten, name="DoubledBelowTen")(gc.constant(1.0))
+        runtime = gc.FunctionLibraryRuntime(graph.library)
+        handle = runtime.instantiate("DoubledBelowTen", {}, InstantiateOptions(executor_type="SINGLE_THREADED_EXECUTOR"))
+        assert runtime.run(handle, [np.float32(3.0)]) == [12.0]
 
 
 def test_a_type_has_one_factory() -> None:

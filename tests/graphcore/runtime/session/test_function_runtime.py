@@ -169,6 +169,18 @@ def test_a_symbolic_gradient_is_instantiated_and_runs() -> None:
     assert functions.run(handle, [X, np.ones_like(X)])[0].tolist() == [16] * 4
 
 
+def test_a_function_reads_the_variable_whose_handle_is_its_argument() -> None:
+    read = "Read(v:resource) -> (v_out:resource, y:float) {\n  r = ReadVariableOp[dtype=float](v)\n  return v_out = v\n  return y = r:value:0\n}"
+    runtime = gc.FunctionLibraryRuntime(library(read))
+    with gc.Graph().as_default(), gc.Session() as session:
+        w = gc.Variable(3.0, use_resource=True)
+        session.run(w.initializer)
+        handle = session.run(w.handle)
+    passed_on, value = runtime.run(runtime.instantiate("Read"), [handle])
+    assert passed_on is handle
+    assert value == 3.0
+
+
 def test_recursion_without_an_end_is_told_as_such() -> None:
     functions = gc.FunctionLibraryRuntime(_recursive())
     handle = functions.instantiate("Forever")

@@ -7,9 +7,9 @@ const MIN_SCALE = 0.05;
 const MAX_SCALE = 4;
 const MARGIN = 24;
 const LARGEST_FIT = 1.15;
-/** A picture that would have to be smaller than this to fit is followed piece by piece. */
+/** The smallest scale at which a whole picture is legible; a picture that needs a smaller one is shown in part. */
 const SMALLEST_WHOLE = 0.33;
-/** A piece is shown in this range: large enough to be read, small enough to see what is around it. */
+/** The range of scales for a part of a picture: legible, with some of its surroundings. */
 const SMALLEST_PIECE = 0.42;
 const LARGEST_PIECE = 0.8;
 const GLIDE_MS = 220;
@@ -21,19 +21,19 @@ export interface View {
 }
 
 export class Camera {
-  /** True until the user pans or zooms: then a new picture no longer moves the window. */
+  /** True until the user pans or zooms. While true, new pictures move the window. */
   following = true;
-  /** Where, from left to right, a picture begins that is too large to be shown whole; null for its middle. */
+  /** The x at which to begin a picture that is too large to show whole; null for its middle. */
   beginning: number | null = null;
-  /** Height at the bottom of the window that something else covers. */
+  /** The height in pixels that something else covers at the bottom of the window. */
   covered = 0;
   #view: View = { x: 0, y: 0, scale: 1 };
-  /** Where a glide ends; the view itself while nothing glides. */
+  /** The end of the running animation; the current view if there is none. */
   #goal: View = this.#view;
   #gliding = 0;
-  /** The user asked for all of the picture, however small. */
+  /** True after the user asked for the whole picture, at any scale. */
   #whole = false;
-  /** What is shown is a part of a picture that is too large to be shown whole. */
+  /** True while only a part of the picture is shown, because it is too large to show whole. */
   #piece = false;
   #world: SVGGElement;
   readonly #window: () => { width: number; height: number };
@@ -45,13 +45,13 @@ export class Camera {
     this.#changed = changed;
   }
 
-  /** Moves another drawing from now on. */
+  /** Replaces the drawing that the camera moves. */
   attach(world: SVGGElement): void {
     this.#world = world;
     this.#apply(this.#view);
   }
 
-  /** The point of the picture that is in the middle of the window. */
+  /** The point of the picture in the middle of the window. */
   middle(): Point {
     const { width, height } = this.#window();
     const { x, y, scale } = this.#view;
@@ -100,7 +100,7 @@ export class Camera {
     this.#set({ ...this.#view, x: this.#view.x + dx, y: this.#view.y + dy });
   }
 
-  /** Zooms by a factor about a point of the window; its middle when none is given. */
+  /** Zooms by a factor about a point of the window, by default its middle. */
   zoom(factor: number, about?: Point): void {
     this.#leave();
     const { width, height } = this.#window();
@@ -110,7 +110,7 @@ export class Camera {
     this.#set({ x: x - (x - this.#view.x) * ratio, y: y - (y - this.#view.y) * ratio, scale });
   }
 
-  /** Shows all of a rectangle, almost never larger than life, and follows growth from now on. */
+  /** Shows a whole rectangle at scale 1 or little more, and keeps doing so as the picture grows. */
   fit(rect: Rect | null, glide = true): void {
     const { width, height } = this.#window();
     if (!rect || width < 10 || height < 10) return;
@@ -120,12 +120,12 @@ export class Camera {
     this.#centre(rect, this.#fittingScale(rect), glide);
   }
 
-  /** Whether following shows all of a rectangle: the user asked for that, or it can be made out. */
+  /** True if a whole rectangle is shown: because the user asked for it, or because it is legible. */
   showsAll(rect: Rect | null): boolean {
     return rect !== null && (this.#whole || this.#fittingScale(rect) >= SMALLEST_WHOLE);
   }
 
-  /** Shows a new picture: all of it while it can be made out, else where its news are, else its upper end. */
+  /** Shows a new picture: whole if it is legible, else its changed part, else its upper end. */
   follow(rect: Rect | null, news: Rect | null, glide: boolean): void {
     if (!rect) return;
     const whole = this.#whole;
@@ -146,19 +146,19 @@ export class Camera {
     );
   }
 
-  /** As much of a picture's width as the window holds, about where it begins. */
+  /** The upper part of a picture, as wide as the window, centred on its beginning. */
   #upperEnd(rect: Rect, scale: number): Rect {
     const width = Math.min((this.#window().width - 2 * MARGIN) / scale, rect.width);
     const left = (this.beginning ?? rect.x + rect.width / 2) - width / 2;
     return { ...rect, x: Math.min(Math.max(left, rect.x), rect.x + rect.width - width), width };
   }
 
-  /** The window has another size, or something covers it: a picture that is followed fits it again, a piece stays where it is. */
+  /** Adapts to a window of another size or cover: a followed picture fits it again, a part stays in place. */
   resettle(rect: Rect | null, glide: boolean): void {
     if (this.following && (!this.#piece || this.showsAll(rect))) this.follow(rect, null, glide);
   }
 
-  /** Fits a rectangle into a window that has shrunk, unless it would become much smaller for that: false then. */
+  /** Fits a rectangle into a smaller window. Returns false if it would become much smaller. */
   refit(rect: Rect | null): boolean {
     if (!rect || !this.showsAll(rect) || this.#fittingScale(rect) < 0.75 * this.#view.scale) return false;
     this.follow(rect, null, true);
@@ -167,31 +167,31 @@ export class Camera {
 
   #fittingScale(rect: Rect): number {
     const { width, height } = this.#window();
-    const room = height - this.covered - 2 * MARGIN;
-    return Math.max(Math.min((width - 2 * MARGIN) / rect.width, room / rect.height, LARGEST_FIT), MIN_SCALE);
+    const visible = height - this.covered - 2 * MARGIN;
+    return Math.max(Math.min((width - 2 * MARGIN) / rect.width, visible / rect.height, LARGEST_FIT), MIN_SCALE);
   }
 
-  /** Brings a rectangle to the middle, near enough to be read. */
+  /** Centres a rectangle at a legible scale. */
   focus(rect: Rect): void {
     this.#leave();
     this.#centre(rect, Math.min(Math.max(this.#view.scale, 0.8), 1.5), true);
   }
 
-  /** Moves as little as needed for the rectangle to be inside the window; of one that is larger its beginning is. */
+  /** Moves a rectangle, or the beginning of a larger one, into the window by the shortest way. */
   ensureVisible(rect: Rect): void {
     const { width, height: all } = this.#window();
     const height = all - this.covered;
     const { x, y, scale } = this.#goal;
-    const push = (start: number, end: number, room: number): number => {
+    const push = (start: number, end: number, length: number): number => {
       if (start < MARGIN) return MARGIN - start;
-      return end > room - MARGIN ? Math.max(room - MARGIN - end, MARGIN - start) : 0;
+      return end > length - MARGIN ? Math.max(length - MARGIN - end, MARGIN - start) : 0;
     };
     const dx = push(x + rect.x * scale, x + (rect.x + rect.width) * scale, width);
     const dy = push(y + rect.y * scale, y + (rect.y + rect.height) * scale, height);
     if (dx || dy) this.#glide({ x: x + dx, y: y + dy, scale });
   }
 
-  /** Keeps a point of the picture where it was on the screen although its place in the picture changed. */
+  /** Keeps a point that moved in the picture at its place on the screen. */
   hold(before: Point, after: Point): void {
     const { x, y, scale } = this.#goal;
     const moved = { x: x + (before.x - after.x) * scale, y: y + (before.y - after.y) * scale, scale };

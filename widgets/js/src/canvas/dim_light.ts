@@ -2,13 +2,13 @@
 
 const LIT = "gl-lit";
 
-/** Whether a size is a number; `?` and names are known only when the graph runs. */
+/** True if a size is a number; `?` and names are sizes that are known only when the graph runs. */
 export function isKnown(size: string): boolean {
   return /^\d+$/.test(size);
 }
 
-/** Listens in `root` until `signal` fires. `told` hears how many lines carry what is lit, null when nothing is. */
-export function lightDimensions(root: HTMLElement, told: (lines: number | null) => void, signal: AbortSignal): void {
+/** Listens in `root` until `signal` fires. Calls `report` with the number of highlighted lines, null for no highlight. */
+export function lightDimensions(root: HTMLElement, report: (lines: number | null) => void, signal: AbortSignal): void {
   let shown = "";
 
   const light = (key: string): void => {
@@ -22,7 +22,7 @@ export function lightDimensions(root: HTMLElement, told: (lines: number | null) 
       if (lit && line) lines.add(line);
     }
     for (const line of root.querySelectorAll(".gl-edge")) line.classList.toggle(LIT, lines.has(line));
-    told(key === "" ? null : lines.size);
+    report(key === "" ? null : lines.size);
   };
   const look = ({ target }: Event): void => {
     const place = target instanceof Element ? target.closest<SVGElement | HTMLElement>("[data-dim]") : null;

@@ -13,7 +13,7 @@ const NOTHING: Words = new Set();
 /** Marks that outlast another scene. */
 const LASTING = ["gl-selected", "gl-pulse", "gl-off", "gl-touched"];
 
-/** What a screen reader says of a box. */
+/** The text of a box for screen readers. */
 export function nodeLabel(node: SceneNode): string {
   const parts = [
     node.role === "gradient" ? "gradient" : "",
@@ -27,7 +27,7 @@ export function nodeLabel(node: SceneNode): string {
   return oneLine(parts.filter(Boolean).join(", "));
 }
 
-/** Gives an element the classes of the viewer; what is not the viewer's stays. */
+/** Replaces the viewer's classes of an element; others are kept. */
 function dress(element: Element, ...classes: string[]): void {
   const kept = [...element.classList].filter((name) => !name.startsWith("gl-") || LASTING.includes(name));
   setAttributes(element, { class: [...kept, ...classes.filter(Boolean)].join(" ") });
@@ -58,7 +58,7 @@ export function markFrame(element: SVGGraphicsElement, { id, kind, role }: Scene
   });
 }
 
-/** Of the ways of the numbers that clash the first is a plain line, the others are dashed. */
+/** Marks a line. Of the paths of clashing sizes, the first is solid and the others are dashed. */
 export function markLine(element: SVGGraphicsElement, edge: SceneEdge): void {
   const { kind, role, error, clash } = edge;
   dress(
@@ -79,24 +79,24 @@ export function markLine(element: SVGGraphicsElement, edge: SceneEdge): void {
   });
 }
 
-/** The words on the lines that leave each box. */
+/** The labels of the lines that leave each box. */
 function outgoingLabels(scene: Scene): ReadonlyMap<string, Words> {
   const outgoing = new Map<string, Set<string>>();
   for (const { source, label } of scene.edges) outgoing.set(source, (outgoing.get(source) ?? new Set()).add(label));
   return outgoing;
 }
 
-/** Whether the words of a lens are not on the picture yet. */
-function tells(mark: LensMark, node: SceneNode, outgoing: Words): boolean {
+/** True if the text of a lens is not in the picture yet. */
+function hasNewText(mark: LensMark, node: SceneNode, outgoing: Words): boolean {
   return (mark.tone & 7) !== 0 && node.kind !== "stub" && mark.text !== node.detail && !outgoing.has(mark.text);
 }
 
-/** A small tag over the upper edge of a box that says in words what the lens sees. */
+/** A small tag over the upper edge of a box, with the lens's text for it. */
 export function lensTag(mark: LensMark, boxWidth: number): SVGElement[] {
-  const room = Math.max(boxWidth - 30, 34);
-  // Of the name of a device its end tells it from others.
+  const limit = Math.max(boxWidth - 30, 34);
+  // Devices differ in the last part of their names.
   const short = mark.text.replace(/^\/\S*device:(?=\S+$)/, "");
-  const text = ellipsize(textWidth(mark.text, "label") > room ? short : mark.text, "label", room);
+  const text = ellipsize(textWidth(mark.text, "label") > limit ? short : mark.text, "label", limit);
   if (!text) return [];
   const width = textWidth(text, "label") + 10;
   return [s("rect", { x: 6, y: -9, width, height: 13, rx: 6.5 }), s("text", { x: 6 + width / 2, y: 1 }, text)];
@@ -104,7 +104,7 @@ export function lensTag(mark: LensMark, boxWidth: number): SVGElement[] {
 
 export abstract class Drawing {
   abstract readonly world: SVGGElement;
-  /** The prefix of the pattern definitions that lenses fill boxes with. */
+  /** The prefix of the ids of the pattern definitions with which lenses fill boxes. */
   patterns = "";
   #scene: Scene | null = null;
   #lens = "";
@@ -113,13 +113,13 @@ export abstract class Drawing {
   abstract nodeElement(id: string): SVGGraphicsElement | null;
   protected abstract frameElement(id: string): SVGGraphicsElement | null;
   protected abstract lineElement(id: string): SVGGraphicsElement | null;
-  /** Fills a box; with "" as it is without a lens. */
+  /** Fills a box; "" restores its fill without a lens. */
   protected abstract fill(box: SVGGraphicsElement, paint: string): void;
-  /** Puts the words of a lens over a box; null takes them away. */
+  /** Shows a lens's tag over a box; null removes it. */
   protected abstract tag(box: SVGGraphicsElement, node: SceneNode, mark: LensMark | null): void;
   protected abstract empty(): void;
 
-  /** The elements of `scene` stand where they belong. */
+  /** Called by subclasses once the elements of `scene` are at their places. */
   protected drawn(scene: Scene): void {
     this.#scene = scene;
     this.#applyLens();
@@ -130,7 +130,7 @@ export abstract class Drawing {
     this.empty();
   }
 
-  /** Looks through another lens; nothing moves. */
+  /** Changes the lens; nothing moves. */
   setLens(lens: string): void {
     this.#lens = lens;
     this.#applyLens();
@@ -169,7 +169,7 @@ export abstract class Drawing {
     element?.classList.add("gl-pulse");
   }
 
-  /** Tone 0 is nothing special: such boxes stay plain, and their words are in the tooltip only. */
+  /** Boxes of tone 0 are unmarked and have their text in the tooltip only. */
   #applyLens(): void {
     const scene = this.#scene;
     if (!scene) return;
@@ -182,7 +182,7 @@ export abstract class Drawing {
       const tone = (mark?.tone ?? 0) & 7;
       setAttributes(element, { "data-tone": tone || null, "data-lens-text": mark?.text || null });
       this.fill(element, tone ? `url(#${this.patterns}-${tone})` : "");
-      this.tag(element, node, mark && tells(mark, node, outgoing.get(node.id) ?? NOTHING) ? mark : null);
+      this.tag(element, node, mark && hasNewText(mark, node, outgoing.get(node.id) ?? NOTHING) ? mark : null);
     }
     for (const edge of scene.edges) {
       const element = this.lineElement(edge.id);

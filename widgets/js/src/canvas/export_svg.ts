@@ -3,7 +3,7 @@ import { s } from "../dom";
 import type { Rect } from "../scene/geometry";
 import { FONT_FAMILY } from "../scene/measure";
 
-/** Properties that are written out, with the values that SVG has anyway. */
+/** The properties to write out, with SVG's default values, which are omitted. */
 const SHAPE_DEFAULTS = {
   fill: "",
   "fill-opacity": "1",
@@ -44,7 +44,7 @@ function writeStyle(copy: Element, style: CSSStyleDeclaration): void {
   }
 }
 
-/** A copy of one element with its computed style as attributes; null when it is not to be seen. */
+/** A copy of one element with its computed style as attributes; null if it is invisible. */
 function plainCopy(element: Element): Element | null {
   if (element.matches(PAGE_ONLY) || element.tagName === "style") return null;
   const style = getComputedStyle(element);

@@ -27,7 +27,7 @@ export function fileStem(title: string, lens: string): string {
 }
 
 export interface ExporterActions {
-  /** The picture as an SVG file, null when there is none. */
+  /** The picture as an SVG file; null if there is no picture. */
   svgText(): string | null;
   /** What is shown, and through which lens. */
   shown(): { readonly scene: Scene; readonly lens: string } | null;

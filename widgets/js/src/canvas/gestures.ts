@@ -84,7 +84,7 @@ export function listenToGestures(
     if (pointers.size === 0) canvas.classList.remove("gl-dragging");
   };
 
-  // Inside a notebook the wheel scrolls the page until the diagram has been touched.
+  // In a notebook the wheel scrolls the page until the user has clicked the diagram.
   const mayZoom = (event: WheelEvent): boolean =>
     event.ctrlKey ||
     event.metaKey ||

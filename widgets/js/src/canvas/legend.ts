@@ -4,7 +4,7 @@ import type { Lens, Scene, SceneNode } from "../scene/generated";
 import { detailPath, outlinePath } from "../scene/shapes";
 import { badge } from "./badge";
 
-/** One pattern for each tone, so that tones differ without colour: lines in four directions, grids, dots, none. */
+/** One pattern for each tone, so that tones differ even without colour. */
 const PATTERNS = [
   "",
   "M-1,1l2,-2M0,6l6,-6M5,7l2,-2",
@@ -29,7 +29,7 @@ export function patternDefs(prefix: string): SVGDefsElement {
   return s("defs", {}, ...patterns);
 }
 
-/** The lens that marks nothing: kinds and roles have shapes and colours of their own. */
+/** The lens without marks: kinds and roles are shown by shape and colour. */
 export const PLAIN_LENS = "structure";
 
 const KINDS: readonly (readonly [SceneNode["kind"], string])[] = [
@@ -60,7 +60,7 @@ function lineSwatch(kind: string): SVGSVGElement {
   return swatch(s("g", { class: `gl-${kind}` }, line, core));
 }
 
-/** What the shapes and lines of this scene mean, the ones that occur. */
+/** The meanings of the shapes and lines that occur in this scene. */
 function plainRows({ nodes, edges }: Scene): HTMLElement[] {
   const row = (sign: SVGSVGElement, text: string): HTMLElement => h("li", {}, sign, h("span", {}, text));
   const kinds = new Set(nodes.map((node) => node.kind));
@@ -96,7 +96,7 @@ function lensRows(lens: Lens, prefix: string): HTMLElement[] {
   });
 }
 
-/** The legend of a scene seen through a lens, folded or not; `folded` hears when the user folds it. */
+/** The legend of a scene under a lens. Calls `folded` when the user folds or unfolds it. */
 export function legendElement(
   scene: Scene,
   lens: Lens | undefined,

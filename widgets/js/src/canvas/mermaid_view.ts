@@ -9,13 +9,13 @@ interface MermaidEngine {
   render(text: string): Promise<string>;
 }
 
-/** The scene's index in an element id such as `graphloupe-mermaid-1-flowchart-n12-7`. */
+/** The index in the scene that an element id contains, such as 12 in `graphloupe-mermaid-1-flowchart-n12-7`. */
 function indexIn(id: string, letter: "n" | "g"): number {
   const match = new RegExp(`(?:^|-)${letter}(\\d+)(?:-\\d+)?$`).exec(id);
   return match ? Number(match[1]) : -1;
 }
 
-/** The edges between each two boxes, in the order of the scene, under the id that Mermaid gives them without its number. */
+/** The edges of each pair of boxes, in scene order, by Mermaid's id for them without its final number. */
 function edgesByEnds({ nodes, edges }: Scene): Map<string, SceneEdge[]> {
   const index = new Map(nodes.map((node, number) => [node.id, number]));
   const byEnds = new Map<string, SceneEdge[]>();
@@ -26,7 +26,7 @@ function edgesByEnds({ nodes, edges }: Scene): Map<string, SceneEdge[]> {
   return byEnds;
 }
 
-/** What Mermaid draws a box of. */
+/** The elements that form a box in Mermaid's drawing. */
 const SHAPES = ".label-container, .label-container path, .outer-path path";
 
 export class MermaidView extends Drawing {
@@ -78,7 +78,7 @@ export class MermaidView extends Drawing {
     return sanitizeSvg(await engine.render(text));
   }
 
-  /** Puts a drawing into the world, marks its boxes with the ids of the scene, and tells where they are. */
+  /** Shows a drawing and gives its boxes the ids of the scene. Returns their places. */
   show(svg: SVGSVGElement, scene: Scene): Geometry {
     const [, , width = 100, height = 100] = (svg.getAttribute("viewBox") ?? "").split(/[\s,]+/).map(Number);
     setAttributes(svg, { width, height, style: null });
@@ -116,7 +116,7 @@ export class MermaidView extends Drawing {
     }
   }
 
-  /** Where an element is, in the coordinates of the drawing with its upper left corner at 0,0. */
+  /** The place of an element, in coordinates of the drawing with its upper left corner at 0,0. */
   #place(element: SVGGraphicsElement, svg: SVGSVGElement): Rect {
     const outer = svg.getBoundingClientRect();
     const inner = element.getBoundingClientRect();

@@ -13,7 +13,7 @@ import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
 const ANIMATED_BOXES = 500;
 const MOVE_MS = 260;
 
-/** One keyed element with the drawing it shows now. */
+/** An element with its current content. */
 interface Kept {
   readonly element: SVGGElement;
   signature: string;
@@ -104,7 +104,7 @@ function drawEdge(edge: SceneEdge, route: Route): (SVGElement | null)[] {
   ];
 }
 
-/** The words of a line, each dimension by itself; those that are known only when the graph runs stand out. */
+/** The label of a line, split into dimensions; those known only at run time are emphasised. */
 function labelParts({ dims }: SceneEdge, text: string): (SVGElement | string)[] {
   const open = text.lastIndexOf("[");
   if (dims.length === 0 || open < 0 || !text.endsWith("]")) {
@@ -117,7 +117,7 @@ function labelParts({ dims }: SceneEdge, text: string): (SVGElement | string)[] 
   return [text.slice(0, open + 1), ...parts, "]"];
 }
 
-/** Reuses the elements of `kept` for the ids of now, makes the missing, and drops the others. */
+/** Keeps the elements of `ids`, adds missing ones, and removes the others. Returns the ids of the added ones. */
 function keep(layer: SVGGElement, kept: Map<string, Kept>, ids: readonly string[]): Set<string> {
   const wanted = new Set(ids);
   for (const [id, { element }] of kept) {
@@ -154,7 +154,7 @@ export class Picture extends Drawing {
   constructor(offline: boolean) {
     super();
     this.#offline = offline;
-    // Frames lie over the lines, so that no line crosses out a frame's name; they let the mouse through to the lines.
+    // Frames lie over the lines, so that no line crosses a frame's name. The mouse reaches the lines through them.
     this.world = s("g", { class: "gl-world" }, this.#layers.edges, this.#layers.groups, this.#layers.nodes);
   }
 
@@ -182,7 +182,7 @@ export class Picture extends Drawing {
     for (const kept of [this.#nodes, this.#groups, this.#edges]) keep(this.world, kept, []);
   }
 
-  /** Draws a scene at the places given, and moves what stays from where it was. */
+  /** Draws a scene at the given places. Elements that stay move there from their former places. */
   draw(scene: Scene, geometry: Geometry): void {
     const animated = scene.nodes.length <= ANIMATED_BOXES && this.#nodes.size > 0 && !reducedMotion();
     this.#drawGroups(scene, geometry, animated);
@@ -198,7 +198,7 @@ export class Picture extends Drawing {
       this.#groups,
       drawn.map((group) => group.id),
     );
-    // The biggest frames first, so that inner ones lie on top.
+    // The largest frames first, so that inner frames lie on top.
     const area = (group: SceneGroup): number => {
       const rect = geometry.groups.get(group.id);
       return rect ? rect.width * rect.height : 0;
@@ -259,7 +259,7 @@ function appear(element: SVGElement, delay = 0): void {
   });
 }
 
-/** Puts an element at its place; with animation it starts from where it was (FLIP), or fades in when it is new. */
+/** Moves an element to its place. Animated, it starts from its former place (FLIP), or fades in if it is new. */
 function move(kept: Kept, to: Rect, isNew: boolean, animated: boolean): void {
   const from = kept.place;
   kept.place = to;

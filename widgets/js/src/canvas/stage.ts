@@ -42,7 +42,7 @@ export class Stage {
   #drawing: Renderer = "graphviz";
   #scene: Scene | null = null;
   #geometry: Geometry | null = null;
-  /** Whether the user wants the legend open; null as long as the user has not said. */
+  /** True if the user opened the legend, false if they closed it, null before that. */
   #legendOpen: boolean | null = null;
 
   constructor({ offline, mermaid, press, surround, moved, signal }: StageOptions) {
@@ -80,7 +80,7 @@ export class Stage {
     return this.#geometry;
   }
 
-  /** Draws a scene. `place` puts it into the page and gives its geometry; `chosen` is what the user looks at. */
+  /** Draws a scene. `place` adds it to the page and returns its geometry; `chosen` is the id of the selected box. */
   show(scene: Scene, renderer: Renderer, place: () => Geometry, chosen: string): void {
     const before = this.#geometry;
     const news = this.#news(scene);
@@ -101,7 +101,7 @@ export class Stage {
     if (hadFocus && !this.#svg.contains(document.activeElement)) this.focus();
   }
 
-  /** Looks through a lens of the scene: its marks, its legend. Gives the name of the lens that is on. */
+  /** Applies a lens of the scene with its legend. Returns the name of the lens in effect. */
   look(name: string): string {
     const scene = this.#scene;
     if (!scene) return "";
@@ -138,7 +138,7 @@ export class Stage {
     (this.#view.nodeElement(id) ?? this.canvas).focus({ preventScroll: true });
   }
 
-  /** Where a box or frame is, in the picture. */
+  /** The place of a box or frame in the picture. */
   rectOf(id: string): Rect | null {
     return this.#geometry?.nodes.get(id) ?? this.#geometry?.groups.get(id) ?? null;
   }
@@ -152,7 +152,7 @@ export class Stage {
     this.camera.fit(this.bounds());
   }
 
-  /** The picture as an SVG file, null when there is none. */
+  /** The picture as an SVG file; null if there is no picture. */
   svgText(): string | null {
     const bounds = this.bounds();
     if (!bounds) return null;
@@ -193,7 +193,7 @@ export class Stage {
     );
   }
 
-  /** The boxes that became new, changed or wrong with this scene; none when that is all of them. */
+  /** The boxes that are new, changed or erroneous in this scene; none if all of them are. */
   #news({ nodes }: Scene): readonly string[] {
     const before = new Map(this.#scene?.nodes.map(({ id, state }) => [id, state]));
     const news = nodes.filter(({ id, state }) => state !== "normal" && before.get(id) !== state);
@@ -205,7 +205,7 @@ export class Stage {
     this.camera.follow(this.bounds(), union(news.flatMap((id) => this.rectOf(id) ?? [])), true);
   }
 
-  /** What the user looks at stays where it is: the box they opened or chose, or the one in the middle. False when none of that is left. */
+  /** Keeps the opened or selected box, or the one in the middle, at its place on the screen. False if none of them is left. */
   #holdView(before: Geometry | null, after: Geometry, chosen: string): boolean {
     if (!before) return false;
     const [opened = "", another] = [...before.nodes.keys()].filter((id) => after.groups.has(id));

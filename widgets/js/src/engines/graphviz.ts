@@ -1,13 +1,13 @@
 // The Graphviz engine: one script for a Web Worker, a page without workers, and V8 inside Python.
 import { type Format, Graphviz } from "@hpcc-js/wasm-graphviz";
 
-/** Asks the worker for one layout; `id` comes back with the answer. */
+/** A request for one layout; the answer has the same `id`. */
 export interface LayoutRequest {
   readonly id: number;
   readonly dot: string;
 }
 
-/** `text` is the DOT with places, or `error` says why there is none; `ready` announces a worker that has compiled its engine. */
+/** The DOT with positions in `text`, or the reason for its absence in `error`. `ready`: the worker has compiled its engine. */
 export interface LayoutAnswer {
   readonly id: number;
   readonly text?: string;
@@ -26,7 +26,7 @@ interface Scope {
 
 const scope = globalThis as unknown as Scope;
 
-// Plain V8 has neither; Graphviz asks for a hash salt and, at most, a clock: nothing here guards a secret.
+// Plain V8 has neither. Graphviz uses them for a hash salt and a clock, so they need not be secure.
 scope.crypto ??= { getRandomValues: (bytes: Uint8Array) => bytes.fill(Math.floor(Math.random() * 256)) };
 scope.performance ??= { now: () => Date.now() };
 

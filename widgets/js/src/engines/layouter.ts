@@ -1,7 +1,7 @@
 // Runs layouts in Web Workers. A newer layout ends the worker of an older one; a spare stands ready to take over.
 import type { LayoutAnswer, LayoutRequest } from "./graphviz";
 
-/** Why a layout gave nothing: a newer one took its place. */
+/** The error of a layout that was cancelled by a newer one. */
 export class Superseded extends Error {}
 
 interface EngineGlobal {
@@ -37,14 +37,14 @@ export class Layouter {
     this.#engine = engine;
   }
 
-  /** Ends what is running; its promise is rejected with `Superseded`. */
+  /** Cancels the running layout; its promise is rejected with `Superseded`. */
   cancel(): void {
     this.#serial += 1;
     this.#current?.cancel();
     this.#current = null;
   }
 
-  /** Lays out DOT and gives it back with places; rejects with `Superseded`, or an Error after `limit` ms or a failure. */
+  /** Lays out DOT and returns it with positions. Rejects with `Superseded`, or with an Error after a failure or `limit` ms. */
   async layout(dot: string, limit: number): Promise<string> {
     this.cancel();
     const serial = this.#serial;
@@ -60,7 +60,7 @@ export class Layouter {
     }
   }
 
-  /** Starts a worker for later, so that its engine is compiled when it is needed. */
+  /** Starts a spare worker, so that its engine is compiled before it is needed. */
   async warmUp(): Promise<void> {
     const url = await this.#engine();
     if (!this.#workersWork || idle.length > 0) return;

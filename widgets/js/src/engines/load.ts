@@ -45,7 +45,7 @@ function ask(engine: Engine, host: Host): Promise<DataView> {
   });
 }
 
-/** The URL of an engine's script. A failed attempt is forgotten, so that the next one asks again. */
+/** The URL of an engine's script. After a failure, the next call requests it again. */
 export function engineUrl(engine: Engine, host: Host): Promise<string> {
   const { urls } = pageCache();
   const key = `${engine}@${ENGINE_VERSIONS[engine]}`;

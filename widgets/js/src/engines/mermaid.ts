@@ -2,7 +2,7 @@
 import mermaid from "mermaid";
 import { FONT_FAMILY } from "../scene/measure";
 
-/** The font size in pixels that labels are measured with; the style sheet of the viewer sets the same. */
+/** The font size with which labels are measured; the viewer's style sheet has the same. */
 const FONT_SIZE = "13px";
 
 mermaid.initialize({
@@ -30,7 +30,7 @@ mermaid.initialize({
 
 let drawn = 0;
 
-/** Gives the SVG markup of a flowchart. The caller must sanitise it before it touches the page. */
+/** The SVG markup of a flowchart. The caller must sanitise it before adding it to the page. */
 export async function render(text: string): Promise<string> {
   drawn += 1;
   const { svg } = await mermaid.render(`graphloupe-mermaid-${drawn}`, text);

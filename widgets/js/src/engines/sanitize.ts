@@ -12,7 +12,7 @@ const ATTRIBUTES = new Set(
   ).split(","),
 );
 
-/** Only references inside the same document, and nothing that could fetch or run. */
+/** True if a value refers to nothing outside its document and cannot load or run anything. */
 function harmlessValue(value: string): boolean {
   const plain = value.replace(/url\(\s*["']?#[\w:.-]+["']?\s*\)/g, "");
   return !/url\s*\(|javascript:|data:|\\/i.test(plain);
@@ -34,7 +34,7 @@ function copy(source: Element): Element | null {
   return clean;
 }
 
-/** Reads SVG markup and gives a clean copy as an element of this page. Throws an Error when it is no SVG. */
+/** Parses SVG markup into a sanitised element of this page. Throws an Error if it is no SVG. */
 export function sanitizeSvg(markup: string): SVGSVGElement {
   const parsed = new DOMParser().parseFromString(markup, "image/svg+xml").documentElement;
   const clean = parsed.localName === "svg" ? copy(parsed) : null;

@@ -28,7 +28,7 @@ export class AttrForm {
     this.#set = set;
   }
 
-  /** Shows the fields as the kernel has them; where the user is typing, the user's text stays. */
+  /** Shows the fields of the kernel. A field in which the user is typing keeps the user's text. */
   show(fields: readonly AttrField[]): void {
     const key = JSON.stringify(fields.map(({ name, kind, choices }) => [name, kind, choices]));
     if (key !== this.#key) this.#build(fields);

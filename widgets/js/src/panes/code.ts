@@ -2,7 +2,7 @@
 import { h, iconButton } from "../dom";
 import { ICONS } from "../style/icons";
 
-/** Lines of code; one that is too long goes on further in than it began. */
+/** Lines of code. A long line is wrapped with a hanging indent. */
 function codeLines(text: string): HTMLElement[] {
   const lines = text.replace(/\n+$/, "").split("\n");
   return lines.map((line, index) => {

@@ -11,10 +11,10 @@ import { AttrForm } from "./attr_form";
 import { codeFigure } from "./code";
 import { Status } from "./status";
 
-/** Whose messages go through the pane's own host, unwrapped. */
+/** The messages of the pane itself, which are sent unwrapped. */
 type Own = Exclude<FromViewer, PictureRequest>;
 
-/** One side: a heading, what may stand above the text, the text, the picture. */
+/** One side of the pane: heading, optional controls, text and picture. */
 class Side {
   readonly element: HTMLElement;
   readonly viewer: Viewer;
@@ -44,7 +44,7 @@ class Side {
   }
 }
 
-/** The host of one of the two pictures: what it says is marked with its name, and it hears what is for it. */
+/** The host of one of the two pictures. It adds the picture's name to messages, and receives those with that name. */
 function paneHost(host: Host, pane: Pane): Host {
   return {
     send: (message) => {
@@ -73,7 +73,7 @@ function isOwn(message: FromViewer): message is Own {
 }
 
 export interface PaneOptions extends MountOptions {
-  /** It lies over the picture of a graph, and this is the first function to show. */
+  /** The first function to show, if the pane lies over the picture of a graph. */
   readonly over?: FunctionMessage;
 }
 
@@ -192,13 +192,13 @@ export class FunctionPane {
     const rows = crumbs.map(({ label, detail }, index) => {
       const here = index === crumbs.length - 1;
       const name = h("span", { class: "gl-crumb-name" }, label);
-      const told = detail ? h("span", { class: "gl-crumb-detail" }, detail) : null;
+      const detailText = detail ? h("span", { class: "gl-crumb-detail" }, detail) : null;
       const go = (): void => this.#send({ type: "back", crumb: index });
       return h(
         "li",
         {},
         here
-          ? h("span", { class: "gl-crumb", tabindex: "-1", "aria-current": "page" }, name, told)
+          ? h("span", { class: "gl-crumb", tabindex: "-1", "aria-current": "page" }, name, detailText)
           : h(
               "button",
               { type: "button", class: "gl-crumb", "data-crumb": index, title: detail || null, click: go },
@@ -223,7 +223,7 @@ export class FunctionPane {
     this.#crumbs.querySelector<HTMLElement>("[aria-current]")?.focus({ preventScroll: true });
   }
 
-  /** Backspace and Alt+left lead back, where nobody is typing. */
+  /** Goes back on Backspace and Alt+Left, except in text fields. */
   #key(event: KeyboardEvent): void {
     const typing = event.target instanceof Element && event.target.matches("input, select, textarea");
     const asks = event.key === "Backspace" || (event.key === "ArrowLeft" && event.altKey);

@@ -19,9 +19,9 @@ import { ICONS } from "../style/icons";
 import { codeFigure } from "./code";
 
 export interface InspectorActions {
-  /** Goes to another box of the diagram. */
+  /** Moves to another box of the diagram. */
   goTo(id: string): void;
-  /** Shows a function that a box calls by itself. */
+  /** Shows a function called by a box, in a picture of its own. */
   openFunction(id: string, place: number): void;
   close(): void;
   /** Shows what lies upstream or downstream of the selection, or no longer. */
@@ -37,7 +37,7 @@ function section(title: string, ...children: Child[]): HTMLElement | null {
   return kept.length > 0 ? h("section", {}, h("h3", {}, title), ...kept) : null;
 }
 
-/** Plain text in which `code` stands between backquotes. */
+/** Plain text with `code` between backquotes. */
 function prose(text: string): Child[] {
   return text.split(/`([^`\n]+)`/).map((part, index) => (index % 2 ? h("code", {}, part) : part));
 }
@@ -62,13 +62,13 @@ export class Inspector {
   /** The dimensions that the user wants explained, by what they are called. */
   readonly #opened = new Set<string>();
 
-  /** `offline`: nobody is there to show a function by itself. */
+  /** `offline`: there is no kernel, so functions have no pictures of their own. */
   constructor(actions: InspectorActions, offline = false) {
     this.#offline = offline;
     this.#actions = actions;
   }
 
-  /** The id of the box it tells about; "" when closed. */
+  /** The id of the inspected box; "" if the pane is closed. */
   get shown(): string {
     return this.#shown;
   }
@@ -88,6 +88,7 @@ export class Inspector {
       this.#error(node),
       gradient && section("Gradient", ...gradient),
       node.doc ? h("p", { class: "gl-doc" }, ...prose(node.doc)) : null,
+      node.traits ? h("p", { class: "gl-doc gl-traits" }, node.traits) : null,
       ...node.functions.map((called) => this.#called(node.id, called)),
       section("Made by", source(node.source)),
       section("Inputs", this.#tensors(node.inputs)),
@@ -187,7 +188,7 @@ export class Inspector {
     );
   }
 
-  /** The way of one of the numbers that clash, back to where it was written. */
+  /** The path of one of two clashing sizes, back to its origin in the code. */
   #chain(chain: Why): HTMLElement {
     const title = h("p", { class: "gl-why-head" }, h("code", {}, chain.size), ` is ${chain.what}`.replaceAll("`", ""));
     return h("div", { class: "gl-chain-text" }, title, this.#steps(chain.steps));
@@ -238,7 +239,7 @@ export class Inspector {
     return h("table", { class: "gl-clashes" }, h("thead", {}, head), h("tbody", {}, ...rows));
   }
 
-  /** A function that this call calls: what it is called, how it is defined, and its body with the types of this call. */
+  /** A called function: its name, its definition, and its body with the types of this call. */
   #called(id: string, called: FunctionInfo): HTMLElement | null {
     const kind = called.label ? `Function · ${called.label}` : "Function";
     return section(

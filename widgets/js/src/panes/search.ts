@@ -67,7 +67,7 @@ export class Search {
     this.#input.select();
   }
 
-  /** Shows the answer, unless the user has typed on. */
+  /** Shows the answer, unless the query has changed in the meantime. */
   show({ query, hits, total }: SearchMessage): void {
     if (query !== this.#query() || document.activeElement !== this.#input) return;
     this.#hits = hits;
@@ -81,7 +81,7 @@ export class Search {
           role: "option",
           id: `${this.#list.id}-${index}`,
           "data-name": hit.name,
-          // Not `click`: the field must not lose its focus first.
+          // Not `click`, before which the field would lose its focus.
           mousedown: (event: MouseEvent) => {
             event.preventDefault();
             this.#take(hit);

@@ -4,22 +4,22 @@ import { h, setAttributes } from "../dom";
 const STEP = 24;
 const SMALLEST = 180;
 
-/** A separator that resizes the pane after it, by its width beside the picture and by its height below it. */
+/** A separator that resizes the pane after it: the width of a pane beside the picture, the height of one below it. */
 export function splitter(pane: HTMLElement): HTMLElement {
   const stacked = (): boolean =>
     bar.parentElement !== null && getComputedStyle(bar.parentElement).flexDirection === "column";
   const resize = (size: number): void => {
-    const room = stacked() ? bar.parentElement?.clientHeight : bar.parentElement?.clientWidth;
-    const kept = Math.max(Math.min(size, (room ?? 600) - SMALLEST), 120);
+    const available = stacked() ? bar.parentElement?.clientHeight : bar.parentElement?.clientWidth;
+    const kept = Math.max(Math.min(size, (available ?? 600) - SMALLEST), 120);
     pane.style.setProperty(stacked() ? "--gl-pane-height" : "--gl-pane-width", `${Math.round(kept)}px`);
-    tell();
+    announce();
   };
-  /** Says where it stands, in percent of the room that the pane takes. */
-  const tell = (): void => {
-    const room = stacked() ? bar.parentElement?.clientHeight : bar.parentElement?.clientWidth;
+  /** Sets the separator's value: the size of the pane in percent. */
+  const announce = (): void => {
+    const available = stacked() ? bar.parentElement?.clientHeight : bar.parentElement?.clientWidth;
     const orientation = stacked() ? "horizontal" : "vertical";
     setAttributes(bar, {
-      "aria-valuenow": Math.round((100 * size()) / (room || 600)),
+      "aria-valuenow": Math.round((100 * size()) / (available || 600)),
       "aria-orientation": orientation,
     });
   };
@@ -37,7 +37,7 @@ export function splitter(pane: HTMLElement): HTMLElement {
     "aria-valuemin": 0,
     "aria-valuemax": 100,
     "aria-valuenow": 50,
-    focus: () => tell(),
+    focus: () => announce(),
     pointerdown: (event: PointerEvent) => bar.setPointerCapture(event.pointerId),
     pointermove: drag,
     keydown: (event: KeyboardEvent) => {

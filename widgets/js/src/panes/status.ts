@@ -18,15 +18,15 @@ export class Status {
     this.element = h("div", { class: "gl-status" }, this.#text, this.#facts, this.#live);
   }
 
-  /** Something to know for the moment. */
+  /** Shows a temporary message. */
   say(text: string): void {
     this.#text.textContent = text;
     this.#text.title = text;
     this.element.classList.remove("gl-failed");
   }
 
-  /** What the picture shows; whole in the tooltip, should the line be too short for it. */
-  tell({ title, summary }: Scene): void {
+  /** Shows the content of the picture; the tooltip has the full text. */
+  describe({ title, summary }: Scene): void {
     this.say([title, summary].filter(Boolean).join(" · "));
   }
 

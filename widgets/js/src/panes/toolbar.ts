@@ -103,7 +103,7 @@ export class Toolbar {
     );
   }
 
-  /** Shows which lenses there are and what is chosen. */
+  /** Shows the available lenses, and the chosen lens and renderer. */
   update(lenses: readonly Lens[], lens: string, renderer: Renderer): void {
     const key = JSON.stringify(lenses.map(({ name, title }) => [name, title]));
     if (key !== this.#lensKey) {

@@ -6,7 +6,7 @@ import { STACK } from "./shapes";
 export interface Line {
   readonly text: string;
   readonly font: FontName;
-  /** Baseline, in pixels below the top of the box. */
+  /** The baseline, in pixels below the top of the box. */
   readonly y: number;
 }
 
@@ -14,7 +14,7 @@ export interface Look {
   readonly width: number;
   readonly height: number;
   readonly lines: readonly Line[];
-  /** Where the lines are centred, in pixels from the left of the box. */
+  /** The centre of the lines, in pixels from the left of the box. */
   readonly middle: number;
 }
 
@@ -25,9 +25,9 @@ export interface Size {
 
 const TEXT_LIMIT = 168;
 const LINE_HEIGHT: Readonly<Record<string, number>> = { title: 15, name: 13.5, detail: 12.5, note: 12.5 };
-/** Room for the + of a box that opens. */
+/** The width in pixels of the + of a box that opens. */
 export const HANDLE_WIDTH = 22;
-/** Room that a shape takes from its text: [left and right, top, bottom]. */
+/** The padding of each shape in pixels: [left and right, top, bottom]. */
 const INSETS: Readonly<Record<SceneNode["kind"], readonly [number, number, number]>> = {
   op: [12, 6, 6],
   constant: [12, 6, 6],
@@ -40,7 +40,7 @@ const INSETS: Readonly<Record<SceneNode["kind"], readonly [number, number, numbe
   stub: [12, 4, 4],
 };
 
-/** The full name a user knows the box by. */
+/** The full name of a box, as shown to users. */
 export function fullName(node: SceneNode): string {
   return (node.stands_for || node.id).replace(/\/$/, "");
 }
@@ -49,7 +49,7 @@ function counted(word: string, count: number): string {
   return `${word} · ${count.toLocaleString("en")} ${count === 1 ? "node" : "nodes"}`;
 }
 
-/** The lines of a box: what it is, its name, and one detail. The words tell the kind even without shape and colour. */
+/** The lines of a box: its kind or op, its name, and one detail. The kind is legible without shape and colour. */
 export function boxTexts(node: SceneNode): readonly (readonly [string, FontName])[] {
   if (node.kind === "stub") return [[`↗ ${node.label || fullName(node)}`, "name"]];
   return node.clash ? [...ownTexts(node), [`✕ ${node.clash}`, "note"]] : ownTexts(node);
@@ -89,12 +89,12 @@ export function boxLook(node: SceneNode): Look {
   return { width, height: Math.ceil(y + bottom), lines, middle: (width - handle) / 2 };
 }
 
-/** The font of a line's words: those that are red, and names of unknown sizes, are bold. */
+/** The font of a line's label: bold for errors and for names of unknown sizes. */
 export function edgeFont({ error, dims }: SceneEdge): FontName {
   return error || dims.some(({ text }) => text.length > 1 && !/^\d+$/.test(text)) ? "note" : "label";
 }
 
-/** The words on a line between boxes. */
+/** The label of a line between boxes. */
 export function edgeText(edge: SceneEdge): string {
   const count = edge.count > 1 ? `${edge.count} × ` : "";
   const label = edge.label ? `${count}${edge.label}` : edge.count > 1 ? `${edge.count} tensors` : "";
@@ -111,7 +111,7 @@ export function groupText(group: SceneGroup): string {
   return ellipsize(mark + (group.label || group.id), "group", 220, true);
 }
 
-/** The header of a frame: its name and the − that closes it. */
+/** The size of a frame's header: its name, and the − that closes it. */
 export function groupLabelSize(group: SceneGroup): Size {
   return { width: Math.ceil(textWidth(groupText(group), "group")) + 34, height: 16 };
 }

@@ -5,9 +5,9 @@ import type { Scene } from "./generated";
 import type { Geometry, Rect, Route } from "./geometry";
 import { frameParents } from "./layout_dot";
 
-/** Pixels between a frame and a label in it, and between a frame and what is not in it. */
+/** The pixels between a frame and its labels, and between a frame and elements outside. */
 const GAP = 4;
-/** Pixels between a frame and a frame in it that has become wider. */
+/** The pixels between a frame and a widened frame in it. */
 const INNER_GAP = 8;
 
 type Span = readonly [start: number, end: number];
@@ -51,7 +51,7 @@ function labelledLines(
 
 const right = ({ x, width }: Rect): number => x + width;
 
-/** What a frame takes of the frame around it: more than before only on the sides where it has grown. */
+/** The horizontal extent that a frame needs in the frame around it: with a margin on the sides where it has grown. */
 function wider(now: Rect, before: Rect): Span {
   const [left, end] = [now.x < before.x ? INNER_GAP : 0, right(now) > right(before) ? INNER_GAP : 0];
   return [now.x - left, right(now) + end];
@@ -68,15 +68,14 @@ function stretched(rect: Rect, spans: readonly Span[], others: readonly Rect[], 
 
 function movedIn(route: Route, width: number, frame: Rect): Route {
   if (!route.label) return route;
-  const room = Math.max(0, (frame.width - width) / 2 - 1);
+  const slack = Math.max(0, (frame.width - width) / 2 - 1);
   const middle = frame.x + frame.width / 2;
-  return { ...route, label: { ...route.label, x: Math.min(Math.max(route.label.x, middle - room), middle + room) } };
+  return { ...route, label: { ...route.label, x: Math.min(Math.max(route.label.x, middle - slack), middle + slack) } };
 }
 
 /**
- * Makes frames wider, as far as nothing is in the way, for the labels of lines that begin and end in them. A label for
- * which there is no room beside the frame moves into it. Up and down there is nothing to do: a label lies between the
- * rows of its line's ends.
+ * Widens frames for the labels of lines that begin and end in them, up to the next element. A label that still does not
+ * fit moves into the frame. Heights need no change: a label lies between the rows of its line's ends.
  */
 export function holdLabels(
   scene: Scene,

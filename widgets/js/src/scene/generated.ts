@@ -75,7 +75,7 @@ export interface SceneNode {
 /**
  * One edge between two boxes for `count` tensors; `label` is their type and shape.
  *
- * `reversed` tells the layout to rank the target before the source (the arrow still points at the target). `dims` are the dimensions in
+ * With `reversed`, the layout ranks the target before the source (the arrow still points at the target). `dims` are the dimensions in
  * the label. `clash` is the number of the chain of a shape error on this edge, 0 if there is none.
  */
 export interface SceneEdge {
@@ -220,6 +220,7 @@ export interface Inspection {
   readonly node_def: string;
   readonly summary: string;
   readonly doc: string;
+  readonly traits: string;
   readonly signature: string;
   readonly device: string;
   readonly attrs: readonly (readonly [string, string])[];
@@ -327,7 +328,7 @@ export interface ExportMessage {
 /**
  * A gzipped script follows as this message's one binary buffer: `widgets/static/<engine>.js.gz`.
  *
- * "core" is the viewer itself: the widget's own module only asks for it, so that a saved notebook stays small.
+ * "core" is the viewer itself: the widget's own module only requests it, so that saved notebooks stay small.
  */
 export interface EngineMessage {
   readonly type: "engine";

@@ -19,7 +19,7 @@ export interface Route {
   /** The arrowhead: its tip, and the point it comes from. */
   readonly tip: Point;
   readonly base: Point;
-  /** Middle of the label, or null when it has none. */
+  /** The middle of the label; null without one. */
   readonly label: Point | null;
 }
 
@@ -31,7 +31,7 @@ export interface Geometry {
   readonly edges: ReadonlyMap<string, Route>;
 }
 
-/** Attributes of one thing in the engine's answer. */
+/** The attributes of one element in the engine's answer. */
 type Attributes = ReadonlyMap<string, string>;
 
 const numbers = (text: string): number[] => text.split(",").map(Number);
@@ -77,7 +77,7 @@ function attributes(text: string): Attributes {
   return new Map([...text.matchAll(ATTRIBUTE)].map(([, name = "", quoted, bare]) => [name, quoted ?? bare ?? ""]));
 }
 
-/** Reads the engine's answer to `layoutDot(scene)`, DOT with places. Throws an Error when it is not a layout. */
+/** Parses the engine's answer to `layoutDot(scene)`: DOT with positions. Throws an Error if it is no layout. */
 export function parseGeometry(answer: string, scene: Scene): Geometry {
   const nodes = new Map<string, Rect>();
   const groups = new Map<string, Rect>();
@@ -85,7 +85,7 @@ export function parseGeometry(answer: string, scene: Scene): Geometry {
   let cluster = -1;
   let box: string | undefined;
   let [width, height] = [0, 0];
-  // Long values go on after a backslash at the end of the line.
+  // A backslash at the end of a line continues a long value.
   for (const [, opened, frame, line, index, node] of answer.replace(/\\\r?\n/g, "").matchAll(STATEMENT)) {
     if (opened !== undefined) cluster = Number(opened);
     if (frame !== undefined) {
@@ -114,7 +114,7 @@ function parseBox(found: Attributes, top: number): Rect {
   return { x: round(x - width / 2), y: round(y - height / 2), width, height };
 }
 
-/** The smallest rectangle around some rectangles, or null around none. */
+/** The smallest rectangle around others; null for none. */
 export function union(rects: Iterable<Rect>): Rect | null {
   let left = Infinity;
   let top = Infinity;
@@ -129,7 +129,7 @@ export function union(rects: Iterable<Rect>): Rect | null {
   return left < right ? { x: left, y: top, width: right - left, height: bottom - top } : null;
 }
 
-/** Where, from left to right, a picture begins: the middle one of its uppermost boxes; null without boxes. */
+/** The x at which a picture begins: the middle of its uppermost boxes; null without boxes. */
 export function beginning({ nodes }: Geometry): number | null {
   const top = Math.min(...[...nodes.values()].map(({ y, height }) => y + height));
   const row = [...nodes.values()].filter(({ y }) => y < top).map(({ x, width }) => x + width / 2);

@@ -4,7 +4,7 @@ import type { Scene, SceneGroup } from "./generated";
 
 const inches = (pixels: number): string => String(Math.round((pixels / 72) * 1000) / 1000);
 
-/** A label of fixed size with nothing in it. */
+/** An empty label of fixed size. */
 function emptyLabel({ width, height }: Size): string {
   const size = `FIXEDSIZE="TRUE" WIDTH="${Math.round(width)}" HEIGHT="${Math.round(height)}"`;
   return `<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0" ${size}><TR><TD></TD></TR></TABLE>>`;
@@ -45,7 +45,7 @@ export function frameParents(groups: readonly SceneGroup[]): Map<string, string>
 
 /**
  * DOT with nodes `n<index>`, clusters `cluster_<index>` and edges with id `e<index>`, by place in the scene's lists.
- * With `fast` the engine takes shortcuts (no edge labels, straight lines): for graphs that would take too long.
+ * With `fast`, lines are straight and without labels, for graphs that would take too long.
  */
 export function layoutDot(scene: Scene, fast = false): string {
   const index = new Map(scene.nodes.map((node, number) => [node.id, number]));
@@ -63,7 +63,7 @@ export function layoutDot(scene: Scene, fast = false): string {
     const inner = members.get(group.id)?.join("\n") ?? "";
     return `subgraph cluster_${number}{graph[margin=12,labeljust=l,label=${emptyLabel(groupLabelSize(group))}]\n${inner}}`;
   };
-  // Inner frames first, so that each is complete when its parent takes it in.
+  // Inner frames first, so that each is complete before its parent.
   const depth = (id: string): number => (parents.get(id) ? 1 + depth(parents.get(id) ?? "") : 0);
   const inward = scene.groups.map((group, number) => ({ group, number, depth: depth(group.id) }));
   inward.sort((a, b) => b.depth - a.depth);

@@ -12,16 +12,16 @@ const EMPTY: Geometry = { width: 0, height: 0, nodes: new Map(), groups: new Map
 export class Layouts {
   readonly #layouter: Layouter;
   readonly #hard: () => void;
-  /** The layout of the last scene: a scene that differs only in what is written needs no new one. */
+  /** The layout of the last scene. A scene that differs in texts only is not laid out again. */
   #last: { dot: string; placed: string } | null = null;
 
-  /** `engine` gives the URL of the engine's script; `hard` hears that a graph is hard to lay out. */
+  /** `engine` returns the URL of the engine's script; `hard` is called if a layout takes too long. */
   constructor(engine: () => Promise<string>, hard: () => void) {
     this.#layouter = new Layouter(engine);
     this.#hard = hard;
   }
 
-  /** Places for a scene. Rejects with `Superseded` when a newer scene takes its place. */
+  /** The geometry of a scene. Rejects with `Superseded` if a newer scene replaces it. */
   async place(scene: Scene): Promise<Geometry> {
     if (scene.nodes.length === 0) {
       this.cancel();
@@ -45,7 +45,7 @@ export class Layouts {
     this.#layouter.cancel();
   }
 
-  /** Has a worker ready for the next layout. */
+  /** Prepares a worker for the next layout. */
   warmUp(): Promise<void> {
     return this.#layouter.warmUp();
   }

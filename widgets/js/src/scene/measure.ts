@@ -36,13 +36,13 @@ export function textWidth(text: string, font: FontName): number {
   return width;
 }
 
-/** One line: white space and control characters become single spaces. */
+/** A text as one line: runs of white space and control characters become single spaces. */
 export function oneLine(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
   return text.replace(/[\s\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ").trim();
 }
 
-/** The longest start (or start and end, with `middle`) of the text that fits, with "…" where something is missing. */
+/** Shortens a text to `limit` pixels. "…" replaces its end, or with `middle` its middle. */
 export function ellipsize(text: string, font: FontName, limit: number, middle = false): string {
   const line = oneLine(text.length > 2000 ? text.slice(0, 2000) : text);
   if (textWidth(line, font) <= limit) return line;

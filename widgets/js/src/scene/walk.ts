@@ -5,14 +5,14 @@ import type { Geometry, Rect } from "./geometry";
 export type Direction = "up" | "down" | "left" | "right";
 
 const PAN_STEP = 60;
-/** Which way an arrow key leads. */
+/** The direction of each arrow key. */
 export const ARROWS: Readonly<Record<string, Direction>> = {
   ArrowUp: "up",
   ArrowDown: "down",
   ArrowLeft: "left",
   ArrowRight: "right",
 };
-/** How far the picture moves with it when it is the picture that moves. */
+/** The movement of the picture for each direction, when an arrow key pans. */
 export const PANS: Readonly<Record<Direction, readonly [number, number]>> = {
   up: [0, PAN_STEP],
   down: [0, -PAN_STEP],
@@ -34,7 +34,7 @@ function nearest(ids: Iterable<string>, cost: (id: string) => number): string | 
   return best;
 }
 
-/** The first box of a picture: the uppermost, then the leftmost. */
+/** The first box of a picture: the leftmost of the uppermost ones. */
 export function firstBox(geometry: Geometry): string | null {
   return nearest(geometry.nodes.keys(), (id) => {
     const rect = geometry.nodes.get(id);
@@ -81,7 +81,7 @@ export function walk(direction: Direction, from: string, scene: Scene, geometry:
   });
 }
 
-/** The box to tell about when a line is chosen: the one it ends at; of a line on the way of a clash, the box with the clash. */
+/** The box to inspect when a line is chosen: its end, or for a line on the path of a clash the box with the clash. */
 export function endOfLine(id: string, scene: Scene): string | null {
   const line = scene.edges.find((edge) => edge.id === id);
   if (!line) return null;

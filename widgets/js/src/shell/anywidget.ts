@@ -19,9 +19,9 @@ interface Model {
   readonly widget_manager?: { get_model(id: string): Promise<unknown> };
 }
 
-/** A view between cells takes this much of the page. */
+/** The heights of views between cells. */
 const HEIGHTS = { graph: "480px", function: "640px" } as const;
-/** A panel that is dragged to another place is out of the page for a moment. */
+/** The milliseconds for which a dragged panel may be out of the page. */
 const LEAVE_MS = 300;
 
 function hostOf(model: Model): Host {
@@ -36,7 +36,7 @@ function hostOf(model: Model): Host {
   };
 }
 
-/** The panel around `el`, in its place among the others; null where there is none, or JupyterLab gives no way to it. */
+/** The panel around `el`, moved beside the other panels; null if there is none or JupyterLab gives no access to it. */
 async function takePlace(model: Model, el: HTMLElement): Promise<SidePanel | null> {
   const manager = model.widget_manager;
   if (!manager || !model.get("panel")) return null;
@@ -45,13 +45,13 @@ async function takePlace(model: Model, el: HTMLElement): Promise<SidePanel | nul
     panel?.join();
     return panel;
   } catch (error) {
-    // The view is as good in the place where the panel has opened.
+    // The view works just as well where the panel has opened.
     console.debug("Graphloupe's panel stays where it is:", error);
     return null;
   }
 }
 
-/** Puts the viewer into `el`; gives the function that takes it out again. */
+/** Mounts the viewer in `el`. Returns the function that unmounts it. */
 async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
   const waiting = document.createElement("p");
   waiting.textContent = "Waiting for the kernel…";
@@ -62,12 +62,12 @@ async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
   const panel = around && (await takePlace(model, el));
   try {
     const core = (await import(await engineUrl("core", host))) as { mount: typeof mount };
-    // A panel of its own gives the view all its height; between cells it takes a fixed part of the page.
+    // A view takes the full height of its panel, and a fixed height between cells.
     const kind = model.get("kind");
     if (around) el.style.height = "100%";
     const { dispose } = core.mount(el, host, { height: around ? "fill" : HEIGHTS[kind], kind });
     const ignore = host.onMessage((message) => {
-      // A cell has ended, of the notebook that the user works with now.
+      // The scene comes from a cell that has just ended, so its notebook is the one in use.
       const news = message.type === "scene" && message.sent_at > 0;
       if (message.type === "to_front" || (news && panel?.isBehindAnotherNotebook)) panel?.comeForward();
     });
@@ -85,8 +85,8 @@ async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
 }
 
 /**
- * Shows one view of a widget while it is in the page; gives the function that ends it.
- * JupyterLab keeps the views of a closed panel alive out of sight: they must neither work nor count as seen.
+ * Shows one view of a widget while it is in the page. Returns the function that ends it.
+ * JupyterLab keeps the views of a closed panel detached: they neither work nor count as visible.
  */
 function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   let mounted: Promise<() => void> | null = null;
@@ -110,7 +110,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   };
 }
 
-/** Nothing to prepare: the kernel is never waited for here. */
+/** Does nothing: no step of the viewer waits for the kernel. */
 function initialize(): void {}
 
 export default { initialize, render };

@@ -11,13 +11,13 @@ export function download(name: string, file: Blob): void {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** Puts a text on the clipboard, also where the page may not use the clipboard's own interface. */
+/** Copies a text to the clipboard, even in pages without access to the Clipboard API. */
 export async function copyText(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
     return;
   } catch {
-    // Pages without a secure origin and frames without permission have only the old way, below.
+    // Insecure origins and frames without permission need the older method below.
   }
   const field = h("textarea", { style: "position:fixed;opacity:0" });
   field.value = text;

@@ -3,20 +3,20 @@ import type { FromKernel, FromViewer } from "../scene/generated";
 /** The other end of a viewer: a kernel behind a comm, or the data inside a standalone page. */
 export interface Host {
   send(message: FromViewer, buffers?: readonly ArrayBuffer[]): void;
-  /** Calls back for every message that comes in; returns a function that ends this. */
+  /** Calls `callback` for each message. Returns a function that stops this. */
   onMessage(callback: (message: FromKernel, buffers: readonly DataView[]) => void): () => void;
 }
 
 export interface MountOptions {
-  /** No kernel behind the host: what only a kernel can do (expand, collapse) is not offered. */
+  /** True without a kernel: actions that need one (expand, collapse) are not offered. */
   readonly offline?: boolean;
-  /** Renderers that the host has an engine for; both when left out. */
+  /** The renderers for which the host has an engine; by default both. */
   readonly renderers?: readonly ("graphviz" | "mermaid")[];
-  /** Without the row of controls: for a picture beside another one. */
+  /** True to omit the row of controls, for a picture beside another one. */
   readonly bare?: boolean;
-  /** What is shown: a graph, or a function with definition and body. */
+  /** The kind of content: a graph, or a function with definition and body. */
   readonly kind?: "graph" | "function";
-  /** Height of the viewer as CSS; "fill" takes the height of the parent element. */
+  /** The height of the viewer in CSS; "fill" for that of the parent element. */
   readonly height?: string;
 }
 
@@ -25,7 +25,7 @@ export interface Handle {
   dispose(): void;
 }
 
-/** What shows a function over the picture of a graph. */
+/** A view of a function that lies over the picture of a graph. */
 export interface Overlay {
   readonly root: HTMLElement;
   start(): void;

@@ -2,7 +2,7 @@
 import type { FromKernel, FromViewer } from "../scene/generated";
 import type { Host } from "./host";
 
-/** What a view hears, as an event of its root, when another kernel has taken the place of the one that fed it. */
+/** The event on a view's root element that announces that another kernel has replaced its own. */
 export const ENDED_EVENT = "graphloupe-ended";
 
 const ENDED = "The kernel of this picture has ended: run its cell again";
@@ -13,13 +13,13 @@ export class Link {
   readonly #host: Host;
   readonly #ended: (text: string) => void;
 
-  /** `ended` hears it when something is asked for and there is nobody to ask. */
+  /** `ended` is called with a text for the user when the kernel is gone. */
   constructor(host: Host, ended: (text: string) => void) {
     this.#host = host;
     this.#ended = ended;
   }
 
-  /** Calls back for every message that comes in, and hears at `root` that none will come any more, until `signal` fires. */
+  /** Calls `receive` for each message until `signal` fires, and listens on `root` for the end of the kernel. */
   listen(receive: (message: FromKernel) => void, root: HTMLElement, signal: AbortSignal): void {
     signal.addEventListener("abort", this.#host.onMessage(receive));
     root.addEventListener(ENDED_EVENT, () => this.#ended(ENDED), { signal });
@@ -29,7 +29,7 @@ export class Link {
     try {
       this.#host.send(message);
     } catch {
-      // A notebook does not tell its widgets that the kernel has been restarted: their lines are cut, and say no more than that.
+      // Notebooks do not announce a restart of the kernel to widgets; sending just fails.
       if (!REPORTS.has(message.type)) this.#ended(ENDED);
     }
   }

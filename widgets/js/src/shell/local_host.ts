@@ -15,7 +15,7 @@ import type {
 import { matches, type Searched } from "../scene/query";
 import type { Host } from "./host";
 
-/** What a standalone page carries. Engines are gzipped scripts in base64. */
+/** The data of a standalone page. Engines are gzipped scripts in base64. */
 export interface StandaloneData {
   readonly message: SceneMessage;
   readonly inspections: Readonly<Record<string, Inspection>>;
@@ -82,7 +82,7 @@ export function localHost(data: StandaloneData): Host {
   let renderer: Renderer = data.message.renderer;
   let revision = data.message.scene.revision;
 
-  // Answers come later, as from a kernel.
+  // Answers are asynchronous, like those of a kernel.
   const answer = (message: FromKernel, buffers: readonly DataView[] = []): void => {
     queueMicrotask(() => {
       for (const listener of [...listeners]) listener(message, buffers);

@@ -4,7 +4,7 @@ import { installStyle } from "../style/style";
 import type { Handle, Host, MountOptions } from "./host";
 import { Viewer } from "./viewer";
 
-/** Puts a viewer into an element. */
+/** Mounts a viewer in an element. */
 export function mount(element: HTMLElement, host: Host, options: MountOptions = {}): Handle {
   installStyle(element);
   const viewer =

@@ -4,7 +4,7 @@ import { ENDED_EVENT } from "./link";
 
 const PANEL = ".jp-LinkedOutputView, .jupyterlab-sidecar";
 
-/** The part of a Lumino widget that is used here; JupyterLab is made of them. */
+/** The part of a Lumino widget that is used here; all of JupyterLab's widgets are such. */
 export interface Widget {
   readonly node: HTMLElement;
   readonly title: { label: string; caption: string };
@@ -24,11 +24,11 @@ export interface Dock {
   tabBars(): Iterable<TabBar>;
   addWidget(widget: Widget, options: { readonly mode: "tab-after"; readonly ref: Widget }): void;
   selectWidget(widget: Widget): void;
-  /** What lies between the columns and rows, to be dragged. */
+  /** The draggable bars between columns and rows. */
   readonly layout: { handles(): Iterable<HTMLElement>; moveHandle(handle: HTMLElement, x: number, y: number): void };
 }
 
-/** The part of the widget that sidecar opens a panel with. */
+/** The part of sidecar's widget that is used here. */
 interface SidecarModel {
   readonly views?: Readonly<Record<string, Promise<{ readonly _outputView?: Widget }>>>;
 }
@@ -36,19 +36,19 @@ interface SidecarModel {
 /** Finds the model of a widget on this page by its id. */
 export type FindModel = (id: string) => Promise<unknown>;
 
-/** What a view belongs to: its notebook's path, the kernel process that feeds it, and its title. */
+/** The identity of a view: the path of its notebook, its kernel process, and its title. */
 export interface Home {
   readonly notebook: string;
   readonly kernel: string;
   readonly title: string;
 }
 
-/** The side panel that `element` lies in; null between cells. */
+/** The side panel around `element`; null between cells. */
 export function panelOf(element: Element): HTMLElement | null {
   return element.closest<HTMLElement>(PANEL);
 }
 
-/** Writes on a panel, or on a view between cells, what it belongs to. The views of an earlier kernel hear that nobody feeds them any more. */
+/** Records the identity of a panel, or of a view between cells. Views of an earlier kernel are notified of its end. */
 export function settle(place: HTMLElement, { notebook, kernel, title }: Home): void {
   Object.assign(place.dataset, { graphloupeNotebook: notebook, graphloupeKernel: kernel, graphloupeTitle: title });
   if (!notebook) return;
@@ -58,7 +58,7 @@ export function settle(place: HTMLElement, { notebook, kernel, title }: Home): v
   }
 }
 
-/** Whether `other` is of the same notebook as `place`, and of another kernel. */
+/** True if `other` is of the same notebook as `place`, and of another kernel. */
 function isForerunner({ dataset: other }: HTMLElement, { dataset: place }: HTMLElement): boolean {
   const same = other.graphloupeNotebook === place.graphloupeNotebook;
   return same && Boolean(place.graphloupeNotebook) && other.graphloupeKernel !== place.graphloupeKernel;
@@ -75,13 +75,13 @@ function leftOf(element: HTMLElement): number {
 }
 
 /**
- * Where the bars between columns were before the column number `column` took half of the room of the one at its left:
- * all columns have become narrower by one more bar. Places are the left edges of the bars, from the left edge of the
- * first column that is one of `room` pixels; a bar is `gap` wide.
+ * The places of the bars between columns before column `column` was added in half of the column at its left.
+ * All columns became narrower then, by one more bar of `gap` pixels. A place is the left edge of a bar, in pixels from the
+ * left edge of the first column; `width` is the width of all columns together.
  */
-export function placesBefore(places: readonly number[], column: number, room: number, gap: number): number[] {
+export function placesBefore(places: readonly number[], column: number, width: number, gap: number): number[] {
   const bars = places.length;
-  const scale = (room - (bars - 1) * gap) / (room - bars * gap);
+  const scale = (width - (bars - 1) * gap) / (width - bars * gap);
   const columnsBefore = (bar: number): number => ((places[bar] ?? 0) - bar * gap) * scale;
   return places.slice(1).map((_, bar) => columnsBefore(bar < column - 1 ? bar : bar + 1) + bar * gap);
 }
@@ -96,7 +96,7 @@ export class SidePanel {
     this.#dock = dock;
   }
 
-  /** The panel that `element` lies in, opened by the widget called `sidecar`; null where JupyterLab gives no way to it. */
+  /** The panel around `element`, opened by the widget `sidecar`; null if JupyterLab gives no access to it. */
   static async find(element: HTMLElement, sidecar: string, findModel: FindModel): Promise<SidePanel | null> {
     const { views } = (await findModel(sidecar)) as SidecarModel;
     for (const view of Object.values(views ?? {})) {
@@ -107,8 +107,8 @@ export class SidePanel {
   }
 
   /**
-   * Becomes a tab beside the panels that are there: the one that it takes the place of, else one of its notebook, else
-   * any. Only a panel that has just opened does: later on it lies where the user wants it.
+   * Makes a panel that has just opened a tab beside another one: its forerunner, else one of its notebook, else any.
+   * Later the user decides about its place.
    */
   join(): void {
     const { node } = this.#widget;
@@ -129,25 +129,25 @@ export class SidePanel {
     this.nameTabs();
   }
 
-  /** Closes the panels of the same graph that an earlier kernel of the notebook has left behind. */
+  /** Closes the panels of the same graph left over from earlier kernels of the notebook. */
   closeForerunners(): void {
     for (const other of this.#panels()) {
       if (this.#isSame(other) && isForerunner(other.node, this.#widget.node)) other.close();
     }
   }
 
-  /** Comes before those that cover it, without taking the focus from the cells. */
+  /** Brings the panel to the front; the focus stays in the cells. */
   comeForward(): void {
     this.#dock.selectWidget(this.#widget);
   }
 
-  /** Whether what is to be seen in its place is a panel of another notebook. */
+  /** True if a panel of another notebook covers this one. */
   get isBehindAnotherNotebook(): boolean {
     const seen = this.#barOf(this.#widget)?.currentTitle?.owner.node.dataset.graphloupeNotebook;
     return seen !== undefined && seen !== this.#widget.node.dataset.graphloupeNotebook;
   }
 
-  /** Tabs say the name of their notebook where there are panels of several. */
+  /** Adds the names of notebooks to the tabs if there are panels of several notebooks. */
   nameTabs(): void {
     const panels = this.#panels();
     const several = new Set(panels.map(({ node }) => node.dataset.graphloupeNotebook)).size > 1;
@@ -160,8 +160,8 @@ export class SidePanel {
   }
 
   /**
-   * Gives what is called when the panel's own column has gone: puts the others back to where they were before it came.
-   * JupyterLab gives its room to all of them, and the notebook would be narrower with each restart.
+   * Returns a function that restores the widths of the other columns after the panel's own column is gone.
+   * JupyterLab would distribute its width among all, and make the notebook narrower with each restart.
    */
   #widthsWithout(): () => void {
     const { layout } = this.#dock;
@@ -171,13 +171,13 @@ export class SidePanel {
         .sort((a, b) => leftOf(a) - leftOf(b));
     const bars = [...this.#dock.tabBars()].map(({ node }) => node.getBoundingClientRect());
     const start = Math.min(...bars.map(({ left }) => left));
-    const room = Math.max(...bars.map(({ right }) => right)) - start;
+    const width = Math.max(...bars.map(({ right }) => right)) - start;
     const handles = seen();
     const column = handles.filter((handle) => leftOf(handle) < leftOf(this.#widget.node)).length;
     const places = placesBefore(
       handles.map((handle) => leftOf(handle) - start),
       column,
-      room,
+      width,
       handles[0]?.offsetWidth ?? 0,
     );
     return () => {

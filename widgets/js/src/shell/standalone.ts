@@ -9,7 +9,7 @@ function start(): void {
   const data = JSON.parse(text) as StandaloneData;
   const renderers = data.mermaid_engine_gzip_base64 ? (["graphviz", "mermaid"] as const) : (["graphviz"] as const);
   mount(place, localHost(data), { offline: true, height: "fill", renderers });
-  // The page has nothing but the viewer: keys belong to it even before it is clicked.
+  // The page contains only the viewer, so it gets all keys even before a click.
   document.addEventListener("keydown", (event) => {
     if (event.target !== document.body) return;
     event.preventDefault();

@@ -1,6 +1,6 @@
 // Light or dark theme: that of JupyterLab, VS Code or the system, observed while the viewer lives.
 
-/** Whether the page around the element is dark. */
+/** True if the page around the element is dark. */
 export function isDark(): boolean {
   const { body, documentElement } = document;
   const jupyter = body.dataset.jpThemeLight ?? documentElement.dataset.jpThemeLight;
@@ -10,7 +10,7 @@ export function isDark(): boolean {
   return globalThis.matchMedia?.("(prefers-color-scheme: dark)").matches ?? false;
 }
 
-/** Keeps `data-theme` of the element right. */
+/** Keeps the element's `data-theme` up to date until `signal` fires. */
 export function followTheme(element: HTMLElement, signal: AbortSignal): void {
   const look = (): void => {
     element.dataset.theme = isDark() ? "dark" : "light";

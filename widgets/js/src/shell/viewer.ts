@@ -45,7 +45,7 @@ export class Viewer {
   readonly #openFunction: (message: FunctionMessage) => Overlay | null;
   /** The function that lies over the picture. */
   #overlay: Overlay | null = null;
-  /** The newest scene that came, and the one that is on the screen. */
+  /** The newest scene, and the one on the screen. */
   #latest: SceneMessage | null = null;
   #shown: SceneMessage | null = null;
   #lens = "";
@@ -54,7 +54,7 @@ export class Viewer {
   readonly #choice: Choice;
   readonly #keyboard: Keyboard;
 
-  /** `openFunction` makes what shows a function; it listens to the host by itself. */
+  /** `openFunction` creates the view of a function, which listens to the host itself. */
   constructor(
     host: Host,
     { offline = false, renderers = ["graphviz", "mermaid"], height, bare = false }: MountOptions,
@@ -147,7 +147,7 @@ export class Viewer {
   start(): void {
     this.#link.listen((message) => this.#guard(() => this.#receive(message)), this.root, this.#end.signal);
     this.#send({ type: "ready" });
-    // A page that goes away takes its views along without disposing of them.
+    // A page that is closed does not dispose of its views.
     window.addEventListener("pagehide", () => this.#send({ type: "closed" }), { signal: this.#end.signal });
     this.#warmUp();
   }
@@ -161,7 +161,7 @@ export class Viewer {
     this.root.remove();
   }
 
-  /** Whatever goes wrong in the viewer ends up in its status line, never in the page. */
+  /** Runs `work`; errors are shown in the status line. */
   #guard(work: () => void): void {
     try {
       work();
@@ -174,7 +174,7 @@ export class Viewer {
     this.#guard(() => this.#link.send(message));
   }
 
-  /** Nobody answers any more: the picture stays, and says why it does no more than that. */
+  /** Handles the end of the kernel: the picture stays, and the status line says why it no longer changes. */
   #lose(text: string): void {
     this.root.classList.add("gl-lost");
     this.#status.fail(text);
@@ -212,7 +212,7 @@ export class Viewer {
     switch (message.type) {
       case "scene":
         if (this.#latest && message.scene.revision < this.#latest.scene.revision) return;
-        // A lens that the kernel sent before it heard of the user's choice must not undo that choice.
+        // A lens that was sent before the kernel knew of the user's choice must not undo that choice.
         if (message.lens !== this.#latest?.lens) this.#lens = message.lens;
         this.#latest = message;
         void this.#present(message);
@@ -291,14 +291,14 @@ export class Viewer {
     this.#stage.show(scene, renderer, place, this.#choice.selected);
     this.#applyLens();
     this.#outline.update(scene);
-    this.#status.tell(scene);
+    this.#status.describe(scene);
     this.#choice.drawn(message);
     if (this.#expandsAll) this.#status.expanded(scene);
     this.#expandsAll = false;
     afterPaint(() => this.#report(message, layoutMs));
   }
 
-  /** Tells how long the picture took, once the browser has painted it. */
+  /** Reports the duration of the picture after the browser has painted it. */
   #report(message: SceneMessage, layoutMs: number): void {
     if (this.#end.signal.aborted || message !== this.#shown) return;
     const { renderer, sent_at: sentAt } = message;
@@ -326,7 +326,7 @@ export class Viewer {
       if (size === known || canvas.clientWidth < 10) return;
       const appeared = known === "";
       known = size;
-      // With the inspector open the picture first stays put: it must not slide away under a double click.
+      // When the inspector opens, the picture stays for now: it must not move during a double click.
       if (appeared && camera.following) camera.follow(this.#stage.bounds(), null, false);
       else if (!this.#inspector.shown) camera.resettle(this.#stage.bounds(), false);
       const chosen = this.#stage.rectOf(this.#choice.selected);
@@ -357,6 +357,6 @@ export class Viewer {
   #tellLit(lines: number | null): void {
     const scene = this.#shown?.scene;
     if (lines !== null) this.#status.say(`The same number on ${lines} ${lines === 1 ? "line" : "lines"}`);
-    else if (scene) this.#status.tell(scene);
+    else if (scene) this.#status.describe(scene);
   }
 }

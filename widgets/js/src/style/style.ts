@@ -10,7 +10,7 @@ const css = [theme, controls, picture, mermaid, panes, functions].join("\n");
 
 const MARK = "data-graphloupe-style";
 
-/** Adds the viewer's style sheet beside the element, unless the same one is there already. */
+/** Adds the viewer's style sheet to the element's root, once. */
 export function installStyle(element: HTMLElement): void {
   const root = element.getRootNode();
   const place = root instanceof ShadowRoot ? root : document.head;

@@ -1,0 +1,99 @@
+"""Ownership of nodes by cells, and replacement by cells that run again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphcore.graph.model.node import Node
+from graphcore.source import CellRun
+
+
+class CellOwnership:
+    """Nodes by the cell that made them.
+
+    Attributes:
+        failed: cells whose last run failed; their nodes are incomplete.
+    """
+
+    __slots__ = ("_first_runs", "_owned", "_stale", "failed", "running")
+
+    def __init__(self) -> None:
+        self._first_runs: dict[str, int] = {}
+        self._owned: dict[str, dict[str, Node]] = {}
+        self._stale: dict[str, Node] = {}
+        self.failed: set[str] = set()
+        self.running: CellRun | None = None
+
+    def state(self) -> tuple[Any, ...]:
+        """A snapshot for `restore`."""
+        return {cell: dict(nodes) for cell, nodes in self._owned.items()}, dict(self._stale), set(self.failed), self.running
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Return to the snapshot `state`."""
+        self._owned, self._stale, self.failed, self.running = state
+
+    def begin(self, run: CellRun) -> list[str]:
+        """Start a run. Returns the names of the nodes that it may replace."""
+        self.running = run
+        self._first_runs.setdefault(run.cell, len(self._first_runs))
+        self._stale = dict(self._owned.get(run.cell, {}))
+        return list(self._stale)
+
+    def end(self, run: CellRun, *, failed: bool) -> list[Node]:
+        """End a run. Returns the nodes of earlier runs that it did not make again."""
+        left = list(self._stale.values())
+        self._stale = {}
+        self.running = None
+        self.failed = self.failed | {run.cell} if failed else self.failed - {run.cell}
+        return left
+
+    def begin_again(self, nodes: dict[str, Node]) -> dict[str, Node]:
+        """Allow a rebuilt derivation to replace `nodes`. Returns a token for `end_again`."""
+        before, self._stale = self._stale, nodes
+        return before
+
+    def end_again(self, before: dict[str, Node]) -> list[Node]:
+        """End the rebuild of a derivation. Returns the nodes that it did not make again."""
+        left, self._stale = list(self._stale.values()), before
+        return left
+
+    def comes_before(self, node: Node, run: CellRun | None) -> bool:
+        """True iff the cell of `node` first ran before the cell of `run`, and so is above it."""
+        made_in = None if node.source is None else node.source.run
+        if made_in is None or run is None or made_in.cell == run.cell:
+            return False
+        first = self._first_runs
+        return first.get(made_in.cell, len(first)) < first.get(run.cell, len(first))
+
+    @property
+    def unmade(self) -> list[Node]:
+        """The nodes of an earlier run of the running cell that were not made again yet."""
+        return list(self._stale.values())
+
+    def may_replace(self, node: Node) -> bool:
+        """True iff an earlier run of the running cell made `node`, and this run has not yet."""
+        return self._stale.get(node.name) is node
+
+    def own(self, node: Node) -> None:
+        """Make `node` the property of the cell in its source."""
+        self._stale.pop(node.name, None)
+        if node.source is not None and node.source.run is not None:
+            self._owned.setdefault(node.source.run.cell, {})[node.name] = node
+
+    def disown(self, node: Node) -> None:
+        """Remove the owner of `node`, which is removed or gets another one."""
+        source = node.source
+        if source is None or source.run is None:
+            return
+        owned = self._owned.get(source.run.cell, {})
+        owned.pop(node.name, None)
+        if not owned:
+            self._owned.pop(source.run.cell, None)
+
+    def nodes_of(self, cell: str) -> list[Node]:
+        """The nodes of a cell, in order."""
+        return list(self._owned.get(cell, {}).values())
+
+    def is_partial(self, node: Node) -> bool:
+        """True iff the last run of the cell that made `node` failed."""
+        return node.source is not None and node.source.run is not None and node.source.run.cell in self.failed

@@ -1,0 +1,71 @@
+"""Searches of graphs that are given by a function from a node to its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from heapq import heapify, heappop, heappush
+from typing import Any, TypeVar
+
+_T = TypeVar("_T", bound=Hashable)
+
+
+def reachable(starts: Iterable[_T], following: Callable[[_T], Iterable[_T]]) -> set[_T]:
+    """`starts` and all that can be reached from these."""
+    found = set(starts)
+    pending = list(found)
+    while pending:
+        for other in following(pending.pop()):
+            if other not in found:
+                found.add(other)
+                pending.append(other)
+    return found
+
+
+def post_order(starts: Iterable[_T], following: Callable[[_T], Iterable[_T]]) -> list[_T]:
+    """`starts` and all that can be reached from these, each after what it leads to.
+
+    Of several starts or neighbours, the last is visited first.
+    """
+    order: list[_T] = []
+    seen: set[_T] = set()
+    pending = [(start, False) for start in starts]
+    while pending:
+        item, is_left = pending.pop()
+        if is_left:
+            order.append(item)
+        elif item not in seen:
+            seen.add(item)
+            pending.append((item, True))
+            pending += [(other, False) for other in following(item)]
+    return order
+
+
+def topological_sort(items: Iterable[_T], producers: Callable[[_T], Iterable[_T]], key: Callable[[_T], Any]) -> tuple[list[_T], list[_T]]:
+    """Sort items so that each comes after its producers.
+
+    Where several could come next, the one with the smallest `key` does. Producers that are not among the items are ignored.
+
+    Returns:
+        The items in order, and those in or behind a cycle.
+    """
+    all_items = list(items)
+    among = set(all_items)
+    waiting: dict[_T, int] = {}
+    consumers: dict[_T, list[_T]] = {}
+    for item in all_items:
+        awaited = among.intersection(producers(item))
+        waiting[item] = len(awaited)
+        for producer in awaited:
+            consumers.setdefault(producer, []).append(item)
+    ready = [(key(item), number) for number, item in enumerate(all_items) if not waiting[item]]
+    numbers = {item: number for number, item in enumerate(all_items)}
+    heapify(ready)
+    order: list[_T] = []
+    while ready:
+        item = all_items[heappop(ready)[1]]
+        order.append(item)
+        for consumer in consumers.get(item, ()):
+            waiting[consumer] -= 1
+            if not waiting[consumer]:
+                heappush(ready, (key(consumer), numbers[consumer]))
+    return order, [item for item, count in waiting.items() if count]

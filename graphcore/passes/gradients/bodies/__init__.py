@@ -1,0 +1,1 @@
+"""Gradients of single ops: templates, and their inlining into a graph."""

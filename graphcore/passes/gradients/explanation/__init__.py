@@ -1,0 +1,1 @@
+"""Analysis of the flow of gradients, for explanations."""

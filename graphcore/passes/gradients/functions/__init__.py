@@ -1,0 +1,1 @@
+"""Gradients of ops with functions: calls, branches, loops and maps."""

@@ -1,0 +1,121 @@
+"""The traits of ops on state hold of their kernels: draws, reads_variable, role."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.attrs import TensorValue
+from graphcore.graph import Node
+from graphcore.registry import OpRegistration
+from tests.graphcore.opset.op_cases import Case, all_cases, constants, with_variables
+from tests.graphcore.opset.test_traits import same
+from widgets.scene.words import node_kind
+
+pytestmark = pytest.mark.sweep
+
+RUN = [case for case in all_cases() if case.runs and not case.functions and not case.is_of_lists]
+STATEFUL = [case for case in RUN if case.op_def.is_stateful and case.op_def.output_arg and not case.takes_variable]
+READING = [case for case in RUN if case.takes_handle and case.op_def.output_arg and all(value is not None for value in case.inputs)]
+
+
+def entries_of(cases: list[Case]) -> list[OpRegistration]:
+    return list(dict.fromkeys(case.entry for case in cases))
+
+
+def name_of(entry: OpRegistration) -> str:
+    return entry.op_def.name
+
+
+@pytest.mark.parametrize("entry", [entry for entry in entries_of(STATEFUL) if entry.op_def.find_attr("seed")], ids=name_of)
+def test_an_op_with_a_seed_draws_other_numbers_in_the_next_run_and_the_same_from_the_start(entry: OpRegistration) -> None:
+    differs = []
+    for case in STATEFUL:
+        if case.entry is not entry:
+            continue
+        runs = []
+        for _ in range(2):
+            with gc.Graph().as_default(), gc.Session() as session:
+                node = case.build(
+                    constants(
+                        [
+                            np.repeat(array, 20, 0) if array.ndim == 1 and name_of(entry) == "RandomShuffle" else array
+                            for array in case.arrays
+                        ]
+                    )
+                )
+                node = node.graph.apply_op(node.op, list(node.inputs), {**case.attrs, "seed": 3, "seed2": 5})
+                runs.append([session.run(node.outputs[0]) for _ in range(8)])
+        differs.append(any(not np.array_equal(runs[0][0], other) for other in runs[0]))
+        for one, other in zip(*runs, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert any(differs)
+    assert entry.traits.draws
+
+
+@pytest.mark.parametrize("entry", entries_of(READING), ids=name_of)
+def test_only_an_op_that_reads_a_variable_gives_another_value_after_it_changed(entry: OpRegistration) -> None:
+    """Ops that write their variable give no value of it."""
+    changed = []
+    for case in READING:
+        if case.entry is not entry:
+            continue
+        with gc.Graph().as_default(), gc.Session() as session:
+            node, start = with_variables(case)
+            session.run(start)
+            before = [np.asarray(value).copy() for value in session.run(list(node.outputs))]
+            double = gc.apply_op("AssignAddVariableOp", [node.inputs[0], gc.constant(np.ones_like(case.arrays[0]))])
+            session.run(double)
+            after = session.run(list(node.outputs))
+            changed.append(not all(same(one, np.asarray(other)) for one, other in zip(before, after, strict=True)))
+            if entry.traits.reads_variable == "whole":
+                np.testing.assert_array_equal(before[0], case.arrays[0])
+            if entry.traits.reads_variable == "rows":
+                np.testing.assert_array_equal(before[0], case.arrays[0][case.arrays[1]])
+    assert any(changed) == bool(entry.traits.reads_variable)
+
+
+ROLES = [case for case in all_cases() if not case.inputs and not case.functions and not case.op_def.name.startswith("_")]
+
+
+@pytest.mark.parametrize("case", ROLES, ids=lambda case: case.id)
+def test_the_picture_shows_an_op_without_inputs_by_what_it_does(case: Case) -> None:
+    """A placeholder must be fed, a constant has a tensor as attr, a variable gives itself.
+
+    Control ops give nothing.
+    """
+    with gc.Graph().as_default(), gc.Session() as session:
+        node = case.build_plain([])
+        assert node_kind(node) == role_of(node, session)
+
+
+def role_of(node: Node, session: gc.Session) -> str:
+    if not node.outputs:
+        return "op" if node.op == "Abort" else "control"
+    if any(isinstance(value, TensorValue) for value in node.attr.values()):
+        return "constant"
+    if "dtype" in node.attr and (node.outputs[0].dtype.is_ref or node.outputs[0].dtype is gc.resource):
+        return "variable"
+    try:
+        session.run(node.outputs[0])
+    except gc.errors.InvalidArgumentError as error:
+        return "placeholder" if "feed" in str(error) else "op"
+    return "op"
+
+
+@pytest.mark.parametrize("op", ["TensorArrayConcatV3", "TensorArraySizeV3"])
+def test_an_op_that_reads_once_fails_where_it_is_run_a_second_time(op: str) -> None:
+    attrs = {"dtype": gc.float32} if op == "TensorArrayConcatV3" else {}
+    with gc.Graph().as_default() as graph, gc.Session() as session:
+        handle, flow = graph.apply_op("TensorArrayV3", [gc.constant(1)], {"dtype": gc.float32, "clear_after_read": True}).outputs
+        written = graph.apply_op("TensorArrayWriteV3", [handle, gc.constant(0), gc.constant([1.0, 2.0]), flow]).outputs[0]
+        first = graph.apply_op(op, [handle, written], attrs)
+        with gc.control_dependencies([first]):
+            second = graph.apply_op(op, [handle, written], attrs)
+        session.run(first.outputs[0])
+        if first.registration.traits.reads_once:
+            with pytest.raises(gc.errors.GraphError, match="read"):
+                session.run(second.outputs[0])
+        else:
+            session.run(second.outputs[0])
