@@ -30,8 +30,8 @@ class RederivedRun(CellRun, frozen=True, kw_only=True):
     location: SourceLocation
 
 
-cell_labels: Final[dict[str, str]] = {}
-"""What a reader calls the code that Python knows under a file name: the kernel extension enters each cell it sees run."""
+cell_runs: Final[dict[str, CellRun]] = {}
+"""The cells by the file names under which Python knows their code: the kernel extension enters each cell it sees run."""
 
 
 class SourceLocation(msgspec.Struct, frozen=True, gc=False):
@@ -47,15 +47,21 @@ class SourceLocation(msgspec.Struct, frozen=True, gc=False):
         return linecache.getline(self.file, self.line).strip()
 
     @property
-    def cell(self) -> str:
-        """The label of the cell that holds the line.
+    def holder(self) -> CellRun | None:
+        """The run of the cell that holds the line; None for a line of a file.
 
         This is not the running cell if that called a function of an earlier cell or a module.
         """
         run = self.run
         if run is not None and run.file in ("", self.file):
-            return run.label
-        return cell_labels.get(self.file, "")
+            return run
+        return cell_runs.get(self.file)
+
+    @property
+    def cell(self) -> str:
+        """The label of the cell that holds the line; "" for a line of a file."""
+        holder = self.holder
+        return "" if holder is None else holder.label
 
     @property
     def where(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 
-from graphcore.source import CellRun, cell_labels, current_run
+from graphcore.source import CellRun, cell_runs, current_run
 from kernelext.front_end import request_metadata, requested_cell
 from kernelext.guard import Guard
 
@@ -66,7 +66,7 @@ class CellTracker:
         self._guard = guard
         self._thread = threading.get_ident()
         self._open: list[_Open] = []
-        self._labelled: set[str] = set()
+        self._entered: set[str] = set()
         self._nameless = 0
         self.run: CellRun | None = None
 
@@ -91,8 +91,8 @@ class CellTracker:
             self._end_in_graphs(self.run, failed=True)
         self.run = None
         current_run.set(None)
-        for file in self._labelled:
-            cell_labels.pop(file, None)
+        for file in self._entered:
+            cell_runs.pop(file, None)
 
     # ---- events -----------------------------------------------------------------------------------------------------
 
@@ -142,8 +142,8 @@ class CellTracker:
         self.run = run
         current_run.set(run)
         if run.file:
-            cell_labels[run.file] = run.label
-            self._labelled.add(run.file)
+            cell_runs[run.file] = run
+            self._entered.add(run.file)
         with self._guard("noting how the graphs are"):
             self._begins()
         deleted = self._deleted_cells()

@@ -13,7 +13,7 @@ from typing import Any, Final
 from IPython.core.interactiveshell import InteractiveShell
 
 from graphcore.errors import GraphError
-from graphcore.source import SourceLocation, cell_labels, current_run
+from graphcore.source import SourceLocation, cell_runs, current_run
 from kernelext.guard import Guard
 
 _BOLD: Final = "\x1b[1m"
@@ -117,7 +117,7 @@ def user_lines(trace: TracebackType | None) -> list[SourceLocation]:
     run = current_run.get()
     files = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace) if line]
     # A cell that is known by its file needs no "called in": the lines before name the caller.
-    found = [SourceLocation(file, line, None if file in cell_labels else run) for file, line in files if _is_users(file)]
+    found = [SourceLocation(file, line, None if file in cell_runs else run) for file, line in files if _is_users(file)]
     return found[-_MOST_LINES:]
 
 

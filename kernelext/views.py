@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from comm import get_comm_manager
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import DisplayHandle, display
@@ -70,6 +71,12 @@ class OpenView:
     def has_panel(self) -> bool:
         """True iff its side panel is open, or about to open. The page's user may close it."""
         return self.panel is not None and not (self.answered and self.on_pages == 0)
+
+    @property
+    def is_lost(self) -> bool:
+        """True iff the kernel has lost the connection of its view to the pages."""
+        comm = self.view.comm
+        return comm is None or comm.comm_id not in get_comm_manager().comms
 
     def dock(self, neighbour: OpenView | None) -> None:
         """Show it in the side panel: its own if open, else a new tab beside the panel of `neighbour`."""
@@ -144,7 +151,7 @@ class Views:
         if graph is None:
             raise UsageError(f"%graph: '{line.name}' is no graph and belongs to none{hint(line.name)}. {self._graph_names()}")
         opened = self._open.get(line.name)
-        if opened is None:
+        if opened is None or opened.is_lost:
             opened = self._open[line.name] = OpenView(line.name, find, graph)
         opened.view.choose(renderer=line.renderer, lens=line.lens)
         self._show(opened, line.place)

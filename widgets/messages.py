@@ -36,12 +36,16 @@ class TensorRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The line of user code that made a node: cell label such as `In [3]`, 1-based line, and its text."""
+    """The line of user code that made a node: cell label such as `In [3]`, 1-based line, and its text.
+
+    `cell_id` is the lasting id of the cell that holds the line, "" for a line of a file.
+    """
 
     cell: str
     line: int
     text: str
     file: str = ""
+    cell_id: str = ""
 
 
 class GradientInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -296,6 +300,10 @@ class ToFrontMessage(Message, frozen=True, kw_only=True, tag="to_front"):
     """Bring the view's panel to the front."""
 
 
+class GoodbyeMessage(Message, frozen=True, kw_only=True, tag="goodbye"):
+    """The view is being closed on purpose: its picture goes with it, while one whose connection breaks off stays."""
+
+
 class FunctionClosedMessage(Message, frozen=True, kw_only=True, tag="function_closed"):
     """Return to the graph."""
 
@@ -320,6 +328,7 @@ FromKernel = (
     | FunctionMessage
     | FunctionClosedMessage
     | ToFrontMessage
+    | GoodbyeMessage
     | PaneMessage
 )
 

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from graphcore.source import CellRun, SourceLocation, caller_location, cell_labels, current_run
+from graphcore.source import CellRun, SourceLocation, caller_location, cell_runs, current_run
 
 RUN = CellRun(cell="abc", execution=5, label="In [5]", file="cell-five")
 
 
 @pytest.fixture
-def labels() -> Iterator[dict[str, str]]:
-    cell_labels.update({"cell-two": "In [2]", "cell-five": "In [5]"})
-    yield cell_labels
+def runs() -> Iterator[dict[str, CellRun]]:
+    cell_runs.update({"cell-two": CellRun(cell="def", execution=2, label="In [2]", file="cell-two"), "cell-five": RUN})
+    yield cell_runs
     for file in ("cell-two", "cell-five"):
-        del cell_labels[file]
+        del cell_runs[file]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def labels() -> Iterator[dict[str, str]]:
     ],
     ids=["own-cell", "function-of-an-earlier-cell", "module", "script", "after-the-cell", "file-not-known"],
 )
-def test_a_line_is_found_in_the_cell_or_file_that_holds_it(labels: dict[str, str], location: SourceLocation, where: str) -> None:
+def test_a_line_is_found_in_the_cell_or_file_that_holds_it(runs: dict[str, CellRun], location: SourceLocation, where: str) -> None:
     assert location.where == where
 
 

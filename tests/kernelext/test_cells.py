@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from graphcore.source import CellRun, SourceLocation, cell_labels, current_run
+from graphcore.source import CellRun, SourceLocation, cell_runs, current_run
 from kernelext.cells import CellTracker
 from kernelext.guard import Guard
 from tests.kernelext.conftest import NotebookShell
@@ -152,14 +152,14 @@ def test_the_cell_that_starts_the_tracker_counts_from_there_on(shell: NotebookSh
 
 def test_after_stop_nothing_is_left(shell: NotebookShell) -> None:
     before = {name: list(callbacks) for name, callbacks in shell.events.callbacks.items()}
-    labels = dict(cell_labels)
+    runs = dict(cell_runs)
     tracked = Tracked(shell)
     tracked.tracker.start()
     shell.run("note()", "a")
     tracked.tracker.stop()
     shell.run("note()", "b")
     assert shell.events.callbacks == before
-    assert cell_labels == labels
+    assert cell_runs == runs
     assert tracked.graph.told == ["begin a", "end a"]
     assert current_run.get() is None
 

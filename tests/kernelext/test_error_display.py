@@ -10,7 +10,7 @@ import pytest
 
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
 from graphcore.graph import reset_default_graph
-from graphcore.source import CellRun, SourceLocation, cell_labels
+from graphcore.source import CellRun, SourceLocation, cell_runs
 from kernelext.error_display import ErrorDisplay
 from kernelext.guard import Guard
 from tests.kernelext.conftest import NotebookShell
@@ -169,7 +169,7 @@ def test_an_error_that_cannot_be_described_is_shown_in_full(
 
 def test_a_line_of_a_module_is_named_by_its_file(shell: NotebookShell, display: ErrorDisplay, capsys: pytest.CaptureFixture[str]) -> None:
     source = SourceLocation("/home/me/model.py", 12)
-    cell_labels.pop(source.file, None)
+    cell_runs.pop(source.file, None)
     shell.user_ns["made"] = source
     shell.run("raise InvalidArgumentError('wrong', source=made)", "a")
     assert " made in  model.py, line 12" in printed(capsys)

@@ -6,7 +6,7 @@ import linecache
 from typing import Any
 
 import graphcore as gc
-from graphcore.source import CellRun, cell_labels, current_run
+from graphcore.source import CellRun, cell_runs, current_run
 
 
 def run_cells(*cells: str, graph: gc.Graph | None = None) -> gc.Graph:
@@ -27,8 +27,8 @@ def run_cell(code: str, number: int, names: dict[str, Any]) -> None:
     """Run one cell in the default graph."""
     file = f"<cell {number}>"
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
-    cell_labels[file] = f"In [{number}]"
-    token = current_run.set(CellRun(cell=f"cell-{number}", execution=number, label=f"In [{number}]", file=file))
+    run = cell_runs[file] = CellRun(cell=f"cell-{number}", execution=number, label=f"In [{number}]", file=file)
+    token = current_run.set(run)
     try:
         exec(compile(code, file, "exec"), names)
     finally:

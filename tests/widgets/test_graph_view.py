@@ -323,8 +323,10 @@ def test_even_a_dead_connection_spares_the_cell(page: Page, log: pytest.LogCaptu
     assert "connection lost" in log.text
 
 
-def test_a_closed_view_sends_nothing(page: Page) -> None:
+def test_a_closed_view_sends_nothing_after_its_goodbye(page: Page) -> None:
     page.view.close()
+    assert [message["type"] for message, _ in page.sent] == ["goodbye"]
+    page.sent.clear()
     page.view.refresh()
     page.view.fail("hello")
     assert page.sent == []

@@ -13,8 +13,9 @@ import msgspec
 import traitlets
 from traitlets.log import get_logger
 
+from graphcore.source import current_run
 from widgets import messages
-from widgets.messages import EngineMessage, EngineRequest, FailureMessage, FromViewer, Message, ToFrontMessage
+from widgets.messages import EngineMessage, EngineRequest, FailureMessage, FromViewer, GoodbyeMessage, Message, ToFrontMessage
 
 STATIC: Final = Path(__file__).resolve().parent.parent / "static"
 _KERNEL: Final = uuid.uuid4().hex
@@ -27,7 +28,8 @@ class LiveView(anywidget.AnyWidget):
         title: the title of the picture.
 
     Attributes:
-        home: the notebook and the kernel process of the view, by which a page distinguishes it from views of former kernels.
+        home: the notebook and the kernel process of the view, by which a page distinguishes it from views of former kernels; the id of its
+            model, by which it finds the notebook around it; and the cell that made it, which a page runs again after the kernel's end.
         kind: the kind of content, a graph or a function.
         panel: the model id of the widget that opened the view's panel; "" between cells.
     """
@@ -39,16 +41,20 @@ class LiveView(anywidget.AnyWidget):
     panel = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, title: str, kind: str) -> None:
-        super().__init__(title=title, kind=kind, home={"notebook": os.environ.get("JPY_SESSION_NAME", ""), "kernel": _KERNEL})
+        super().__init__(title=title, kind=kind)
+        run = current_run.get()
+        self.home = {
+            "notebook": os.environ.get("JPY_SESSION_NAME", ""),
+            "kernel": _KERNEL,
+            "model": self.model_id,
+            "cell": "" if run is None else run.cell,
+        }
         self._is_closed = False
         self.on_msg(self._on_request)
 
     def fail(self, text: str, *, request: str = "") -> None:
         """Show a failure in the viewer's status line, with the type of the request that failed."""
-        try:
-            self._send_message(FailureMessage(request=request, text=text))
-        except Exception as error:  # noqa: BLE001 - where even this fails only the log is left
-            get_logger().warning("Graphloupe cannot reach its view: %s", error)
+        self._try_to_send(FailureMessage(request=request, text=text))
 
     def come_forward(self) -> None:
         """Bring the view's panel to the front. Without a panel nothing happens."""
@@ -56,6 +62,8 @@ class LiveView(anywidget.AnyWidget):
 
     def close(self) -> None:
         """Remove the view from all pages."""
+        if self.comm is not None:
+            self._try_to_send(GoodbyeMessage())
         self._is_closed = True
         super().close()
 
@@ -66,6 +74,12 @@ class LiveView(anywidget.AnyWidget):
     def _send_message(self, message: Message, buffers: list[bytes] | None = None) -> None:
         if not self._is_closed:
             self.send(msgspec.to_builtins(message), buffers)
+
+    def _try_to_send(self, message: Message) -> None:
+        try:
+            self._send_message(message)
+        except Exception as error:  # noqa: BLE001 - where even this fails only the log is left
+            get_logger().warning("Graphloupe cannot reach its view: %s", error)
 
     def _failed(self, request: str, error: Exception) -> None:
         # The application's logger writes to the server's log; a warning on stderr would appear in the user's cell.

@@ -338,7 +338,13 @@ export const INSPECTIONS: Readonly<Record<string, Inspection>> = {
             error: "",
             note: "",
           })),
-        source: { cell: item.cell || "In [3]", line: 4, text: "y = softmax(gc.matmul(x, W) + b)", file: "" },
+        source: {
+          cell: item.cell || "In [3]",
+          line: 4,
+          text: "y = softmax(gc.matmul(x, W) + b)",
+          file: "",
+          cell_id: "third",
+        },
         node_def: `name: "${item.id}"\nop: "${item.op}"\ninput: "x"\nattr { key: "T" value { type: DT_FLOAT } }`,
       }),
     ]),
@@ -350,7 +356,13 @@ export const INSPECTIONS: Readonly<Record<string, Inspection>> = {
       {
         tensor: "b:0",
         shape: "[10]",
-        source: { cell: "In [3]", line: 4, text: 'b = gc.Variable(gc.zeros([10]), name="b")', file: "" },
+        source: {
+          cell: "In [3]",
+          line: 4,
+          text: 'b = gc.Variable(gc.zeros([10]), name="b")',
+          file: "",
+          cell_id: "third",
+        },
       },
       {
         tensor: "train/mul_1:0",
@@ -360,6 +372,7 @@ export const INSPECTIONS: Readonly<Record<string, Inspection>> = {
           line: 2,
           text: "train = gc.group(W.assign_sub(0.5 * gw), b.assign_sub(0.5 * gb))",
           file: "",
+          cell_id: "third",
         },
       },
     ],
@@ -368,6 +381,7 @@ export const INSPECTIONS: Readonly<Record<string, Inspection>> = {
       line: 2,
       text: "train = gc.group(W.assign_sub(0.5 * gw), b.assign_sub(0.5 * gb))",
       file: "",
+      cell_id: "third",
     },
   }),
   "gradients/model/Softmax_grad/SoftmaxGrad": inspection("gradients/model/Softmax_grad/SoftmaxGrad", {

@@ -69,7 +69,7 @@ const why: Why = {
       node: "W",
       name: "W",
       depth: 0,
-      source: { cell: "In [2]", line: 3, text: "W = ...", file: "" },
+      source: { cell: "In [2]", line: 3, text: "W = ...", file: "", cell_id: "third" },
     },
   ],
 };

@@ -37,8 +37,14 @@ class FakeDock implements Dock {
     return this.columns.map(titled);
   }
 
-  addWidget(widget: FakeWidget, { ref }: { mode: "tab-after"; ref: Widget }): void {
+  addWidget(widget: FakeWidget, { mode, ref }: { mode: "split-right" | "tab-after"; ref: Widget }): void {
     this.remove(widget);
+    for (const column of this.columns)
+      column.seen = column.tabs.includes(column.seen) ? column.seen : (column.tabs[0] ?? widget);
+    if (mode === "split-right") {
+      this.columns.push({ tabs: [widget], seen: widget });
+      return;
+    }
     const column = this.columns.find(({ tabs }) => tabs.includes(ref as FakeWidget));
     column?.tabs.splice(column.tabs.indexOf(ref as FakeWidget) + 1, 0, widget);
   }
@@ -59,6 +65,7 @@ class FakeWidget implements Widget {
   readonly node: HTMLElement = document.createElement("div");
   readonly title: { label: string; caption: string };
   readonly parent: FakeDock;
+  context?: object;
 
   constructor(dock: FakeDock, label: string) {
     this.parent = dock;
@@ -135,6 +142,43 @@ test("a panel comes before one of another notebook, not before one of its own", 
   expect([first.isBehindAnotherNotebook, second.isBehindAnotherNotebook]).toEqual([false, true]);
 });
 
+test("a panel never covers its own notebook: it moves out of the notebook's column of tabs", () => {
+  const [shownDocument, notebook] = [{}, dock.open("a.ipynb")];
+  notebook.context = shownDocument;
+  const widget = new FakeWidget(dock, "Graph");
+  dock.addWidget(widget, { mode: "tab-after", ref: notebook });
+  dock.selectWidget(widget);
+  settle(widget.node, home("a.ipynb", "1"));
+  const panel = new SidePanel(widget, dock, shownDocument);
+  panel.join();
+  expect(dock.labels).toEqual([["a.ipynb"], ["Graph"]]);
+  expect(dock.seen).toEqual(["a.ipynb", "Graph"]);
+  dock.addWidget(widget, { mode: "tab-after", ref: notebook });
+  panel.comeForward();
+  expect(dock.seen).toEqual(["a.ipynb", "Graph"]);
+});
+
+test("a panel does not join another one that is a tab beside its notebook", () => {
+  const [shownDocument, notebook] = [{}, dock.open("a.ipynb")];
+  notebook.context = shownDocument;
+  const first = new FakeWidget(dock, "Graph");
+  dock.addWidget(first, { mode: "tab-after", ref: notebook });
+  settle(first.node, home("a.ipynb", "1"));
+  const second = dock.open("Graph g");
+  settle(second.node, home("a.ipynb", "1", "g"));
+  new SidePanel(second, dock, shownDocument).join();
+  expect(dock.labels).toEqual([["a.ipynb", "Graph"], ["Graph g"]]);
+});
+
+test("a panel takes the place of one of the same graph that has lost its kernel", () => {
+  show(home("a.ipynb", "1"));
+  const lost = document.createElement("div");
+  lost.className = "graphloupe gl-lost";
+  (dock.widgets()[0] as FakeWidget).node.append(lost);
+  show(home("a.ipynb", "1"));
+  expect(dock.labels).toEqual([["Graph"]]);
+});
+
 test("panels of kernels that know no notebook are left open", () => {
   show(home("", "1"));
   show(home("", "2"));
@@ -169,10 +213,11 @@ test("a view finds its panel through the widget that opened it; between cells it
   widget.node.append(view);
   expect(panelOf(view)).toBe(widget.node);
   const find = vi.fn(async () => ({ views: { one: Promise.resolve({ _outputView: widget }) } }));
-  expect(await SidePanel.find(view, "sidecar-1", find)).toBeInstanceOf(SidePanel);
+  const manager = { get_model: find };
+  expect(await SidePanel.find(view, "sidecar-1", manager)).toBeInstanceOf(SidePanel);
   expect(find).toHaveBeenCalledWith("sidecar-1");
-  expect(await SidePanel.find(document.createElement("div"), "sidecar-1", find)).toBeNull();
-  expect(await SidePanel.find(view, "sidecar-2", async () => ({}))).toBeNull();
+  expect(await SidePanel.find(document.createElement("div"), "sidecar-1", manager)).toBeNull();
+  expect(await SidePanel.find(view, "sidecar-2", { get_model: async () => ({}) })).toBeNull();
 });
 
 test("columns have their widths again when a new one has gone that took half of its neighbour", () => {

@@ -4,6 +4,7 @@ import { sceneMessage } from "../dev/sample";
 import type { FromKernel, FromViewer, Scene, SceneMessage } from "../src/scene/generated";
 import type { MountOptions } from "../src/shell/host";
 import { mount } from "../src/shell/mount";
+import type { Notebook } from "../src/shell/notebook";
 
 export { edge, group, inspection, node, SAMPLE, scene, sceneMessage } from "../dev/sample";
 
@@ -27,15 +28,20 @@ export class Page {
   cut = false;
   readonly #listeners = new Set<(message: FromKernel, buffers: readonly DataView[]) => void>();
 
-  constructor(options: MountOptions = {}) {
+  /** The requests that the kernel has not handled yet. */
+  readonly #unhandled: (() => void)[] = [];
+
+  constructor(options: MountOptions = {}, notebook?: Notebook) {
     const place = document.createElement("div");
     document.body.append(place);
     const handle = mount(
       place,
       {
-        send: (message) => {
+        notebook,
+        send: (message, handled) => {
           if (this.cut) throw new Error("Cannot send");
           this.sent.push(message);
+          if (handled) this.#unhandled.push(handled);
         },
         onMessage: (callback) => {
           this.#listeners.add(callback);
@@ -55,6 +61,11 @@ export class Page {
 
   get listening(): number {
     return this.#listeners.size;
+  }
+
+  /** The kernel has handled everything that was sent. */
+  handle(): void {
+    for (const handled of this.#unhandled.splice(0)) handled();
   }
 
   /** The kernel says something. */

@@ -36,8 +36,15 @@ def source_row(source: SourceLocation | None) -> SourceRow | None:
     """
     if source is None or source.file.startswith("<frozen "):
         return None
-    label = source.cell or (source.run.label if source.run is not None else "")
-    return SourceRow(cell=label, line=source.line, text=source.text, file=source.file)
+    holder = source.holder
+    run = holder or source.run
+    return SourceRow(
+        cell="" if run is None else run.label,
+        line=source.line,
+        text=source.text,
+        file=source.file,
+        cell_id="" if holder is None else holder.cell,
+    )
 
 
 def _row(tensor: Tensor, text: str) -> Clash:

@@ -47,9 +47,10 @@ class Side {
 /** The host of one of the two pictures. It adds the picture's name to messages, and receives those with that name. */
 function paneHost(host: Host, pane: Pane): Host {
   return {
-    send: (message) => {
-      if (isOwn(message)) host.send(message);
-      else host.send({ type: "to_pane", pane, message });
+    notebook: host.notebook,
+    send: (message, handled) => {
+      if (isOwn(message)) host.send(message, handled);
+      else host.send({ type: "to_pane", pane, message }, handled);
     },
     onMessage: (callback) =>
       host.onMessage((message, buffers) => {
@@ -93,7 +94,7 @@ export class FunctionPane {
   #shown: FunctionMessage | null = null;
 
   constructor(host: Host, options: PaneOptions) {
-    this.#link = new Link(host, (text) => this.#status.fail(text));
+    this.#link = new Link(host, (text) => this.#status.lose(text, host.notebook));
     this.#over = options.over;
     this.#form = new AttrForm((name, value) => this.#send({ type: "set_attr", name, value }));
     this.#uses = h("select", {

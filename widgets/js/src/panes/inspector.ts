@@ -27,6 +27,8 @@ export interface InspectorActions {
   /** Shows what lies upstream or downstream of the selection, or no longer. */
   trace(way: Way): void;
   copy(text: string): void;
+  /** Shows a line of a cell in the notebook; undefined where there is no access to one. */
+  readonly showLine?: ((cell: string, line: number) => void) | undefined;
 }
 
 /** Of more selected boxes only the first are listed. */
@@ -40,17 +42,6 @@ function section(title: string, ...children: Child[]): HTMLElement | null {
 /** Plain text with `code` between backquotes. */
 function prose(text: string): Child[] {
   return text.split(/`([^`\n]+)`/).map((part, index) => (index % 2 ? h("code", {}, part) : part));
-}
-
-function source(row: SourceRow | null): HTMLElement | null {
-  if (!row) return null;
-  const place = `${row.cell || row.file || "unknown place"}${row.line ? `, line ${row.line}` : ""}`;
-  return h(
-    "div",
-    { class: "gl-source" },
-    h("span", { class: "gl-place" }, place),
-    row.text ? h("code", {}, row.text.trim()) : null,
-  );
 }
 
 export class Inspector {
@@ -90,7 +81,7 @@ export class Inspector {
       node.doc ? h("p", { class: "gl-doc" }, ...prose(node.doc)) : null,
       node.traits ? h("p", { class: "gl-doc gl-traits" }, node.traits) : null,
       ...node.functions.map((called) => this.#called(node.id, called)),
-      section("Made by", source(node.source)),
+      section("Made by", this.#source(node.source)),
       section("Inputs", this.#tensors(node.inputs)),
       section("Outputs", this.#tensors(node.outputs)),
       section("Why this shape", ...node.why.map((why) => this.#why(why))),
@@ -219,7 +210,7 @@ export class Inspector {
         step.name && step.name !== this.#shown
           ? h("span", { class: "gl-at" }, " at ", this.#link(step.name, step.node))
           : null,
-        source(step.source),
+        this.#source(step.source),
       ),
     );
     return h("ol", { class: "gl-steps" }, ...rows);
@@ -233,7 +224,7 @@ export class Inspector {
         {},
         h("td", {}, h("code", {}, clash.tensor)),
         h("td", {}, h("code", {}, clash.shape)),
-        h("td", {}, source(clash.source)),
+        h("td", {}, this.#source(clash.source)),
       ),
     );
     return h("table", { class: "gl-clashes" }, h("thead", {}, head), h("tbody", {}, ...rows));
@@ -311,6 +302,22 @@ export class Inspector {
       "ul",
       { class: "gl-contents" },
       ...contents.map(([op, count]) => h("li", {}, h("code", {}, op), ` × ${count}`)),
+    );
+  }
+
+  /** The line that made something: a link to its cell where there is access to the notebook. */
+  #source(row: SourceRow | null): HTMLElement | null {
+    if (!row) return null;
+    const place = `${row.cell || row.file || "unknown place"}${row.line ? `, line ${row.line}` : ""}`;
+    const { showLine } = this.#actions;
+    const press = (): void => showLine?.(row.cell_id, row.line);
+    return h(
+      "div",
+      { class: "gl-source" },
+      showLine && row.cell_id
+        ? h("button", { type: "button", class: "gl-link gl-place", title: "Show this line", click: press }, place)
+        : h("span", { class: "gl-place" }, place),
+      row.text ? h("code", {}, row.text.trim()) : null,
     );
   }
 

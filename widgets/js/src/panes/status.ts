@@ -1,6 +1,7 @@
 // The status line: content, activity and failures. Screen readers announce changes.
 import { h } from "../dom";
 import type { Scene, SceneMessage } from "../scene/generated";
+import type { Notebook } from "../shell/notebook";
 
 const plural = (count: number, word: string): string =>
   `${count.toLocaleString("en")} ${word}${count === 1 ? "" : word.endsWith("x") ? "es" : "s"}`;
@@ -8,14 +9,17 @@ const plural = (count: number, word: string): string =>
 export class Status {
   readonly element: HTMLElement;
   readonly #text = h("span", { class: "gl-status-text" });
+  readonly #reconnect = h("button", { type: "button", class: "gl-text-button", hidden: true }, "Reconnect");
   readonly #facts = h("span", { class: "gl-status-facts" });
   readonly #live = h("span", { class: "gl-hidden", role: "status", "aria-live": "polite" });
   #shown: ReadonlySet<string> | null = null;
+  /** The reason why the picture no longer changes; "" while it does. */
+  #end = "";
   /** What was open in the last picture. */
   #folding: string | null = null;
 
   constructor() {
-    this.element = h("div", { class: "gl-status" }, this.#text, this.#facts, this.#live);
+    this.element = h("div", { class: "gl-status" }, this.#text, this.#reconnect, this.#facts, this.#live);
   }
 
   /** Shows a temporary message. */
@@ -27,7 +31,24 @@ export class Status {
 
   /** Shows the content of the picture; the tooltip has the full text. */
   describe({ title, summary }: Scene): void {
-    this.say([title, summary].filter(Boolean).join(" · "));
+    if (this.#end) this.fail(this.#end);
+    else this.say([title, summary].filter(Boolean).join(" · "));
+  }
+
+  /** The kernel is gone: says so for as long as the picture is there, and offers to run its cell again. */
+  lose(text: string, notebook: Notebook | undefined): void {
+    this.#end = text;
+    this.fail(text);
+    if (!notebook?.isKnown || !this.#reconnect.hidden) return;
+    this.#reconnect.hidden = false;
+    this.#reconnect.title = "Run the cell that made this picture again";
+    this.#reconnect.addEventListener("click", () => void this.#run(notebook));
+  }
+
+  async #run(notebook: Notebook): Promise<void> {
+    this.say("Running its cell again…");
+    const done = await notebook.runCell().catch(() => false);
+    this.fail(done ? this.#end : "Its cell cannot be run on its own: run the cells above it first");
   }
 
   /** What "expand all" has done: whether everything is open now, and if not, why. */

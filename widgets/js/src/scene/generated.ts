@@ -141,12 +141,17 @@ export interface TensorRow {
   readonly note: string;
 }
 
-/** The line of user code that made a node: cell label such as `In [3]`, 1-based line, and its text. */
+/**
+ * The line of user code that made a node: cell label such as `In [3]`, 1-based line, and its text.
+ *
+ * `cell_id` is the lasting id of the cell that holds the line, "" for a line of a file.
+ */
 export interface SourceRow {
   readonly cell: string;
   readonly line: number;
   readonly text: string;
   readonly file: string;
+  readonly cell_id: string;
 }
 
 /**
@@ -395,6 +400,11 @@ export interface ToFrontMessage {
   readonly type: "to_front";
 }
 
+/** The view is being closed on purpose: its picture goes with it, while one whose connection breaks off stays. */
+export interface GoodbyeMessage {
+  readonly type: "goodbye";
+}
+
 /** Return to the graph. */
 export interface FunctionClosedMessage {
   readonly type: "function_closed";
@@ -548,6 +558,7 @@ export type FromKernel =
   | FunctionMessage
   | FunctionClosedMessage
   | ToFrontMessage
+  | GoodbyeMessage
   | PaneMessage;
 
 export type PictureRequest =

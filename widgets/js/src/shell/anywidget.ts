@@ -5,18 +5,21 @@ import { reason } from "../dom";
 import { engineUrl } from "../engines/load";
 import type { FromKernel } from "../scene/generated";
 import type { Host } from "./host";
+import { LOST_EVENT } from "./link";
 import type { mount } from "./mount";
+import { type Manager, Notebook } from "./notebook";
 import { panelOf, SidePanel, settle } from "./side_panel";
 
 /** The part of anywidget's model that is used here. */
 interface Model {
-  send(content: unknown, callbacks?: unknown, buffers?: readonly ArrayBuffer[]): void;
+  send(content: unknown, callbacks?: unknown): void;
+  on(event: "comm:close", callback: () => void): void;
   on(event: "msg:custom", callback: (content: unknown, buffers: readonly DataView[]) => void): void;
   off(event: "msg:custom", callback: (content: unknown, buffers: readonly DataView[]) => void): void;
-  get(name: "home"): { notebook: string; kernel: string };
+  get(name: "home"): { notebook: string; kernel: string; model?: string; cell?: string };
   get(name: "title" | "panel"): string;
   get(name: "kind"): "graph" | "function";
-  readonly widget_manager?: { get_model(id: string): Promise<unknown> };
+  readonly widget_manager?: Manager;
 }
 
 /** The heights of views between cells. */
@@ -25,8 +28,16 @@ const HEIGHTS = { graph: "480px", function: "640px" } as const;
 const LEAVE_MS = 300;
 
 function hostOf(model: Model): Host {
+  const manager = model.widget_manager;
+  const home = model.get("home");
   return {
-    send: (message, buffers) => model.send(message, undefined, buffers),
+    notebook: manager && new Notebook(manager, home.model ?? "", home.cell ?? ""),
+    send: (message, handled) => {
+      const status = ({ content }: { content: { execution_state: string } }): void => {
+        if (content.execution_state === "idle") handled?.();
+      };
+      model.send(message, { iopub: { status } });
+    },
     onMessage: (callback) => {
       const listen = (content: unknown, buffers: readonly DataView[]): void =>
         callback(content as FromKernel, buffers ?? []);
@@ -41,7 +52,7 @@ async function takePlace(model: Model, el: HTMLElement): Promise<SidePanel | nul
   const manager = model.widget_manager;
   if (!manager || !model.get("panel")) return null;
   try {
-    const panel = await SidePanel.find(el, model.get("panel"), (id) => manager.get_model(id));
+    const panel = await SidePanel.find(el, model.get("panel"), manager);
     panel?.join();
     return panel;
   } catch (error) {
@@ -89,6 +100,21 @@ async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
  * JupyterLab keeps the views of a closed panel detached: they neither work nor count as visible.
  */
 function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
+  let kept = false;
+  let onPurpose = false;
+  const listen = (content: unknown): void => {
+    onPurpose ||= (content as FromKernel).type === "goodbye";
+  };
+  // The notebook removes the views of a model whose comm closes, and hides what was around them.
+  const keep = (): void => {
+    const place = el.parentElement?.parentElement;
+    if (onPurpose || !place) return;
+    kept = true;
+    for (const view of el.querySelectorAll(".graphloupe")) view.dispatchEvent(new Event(LOST_EVENT));
+    setTimeout(() => place.append(el));
+  };
+  model.on("msg:custom", listen);
+  model.on("comm:close", keep);
   let mounted: Promise<() => void> | null = null;
   let leaving: ReturnType<typeof setTimeout> | undefined;
   const leave = (): void => {
@@ -104,6 +130,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   observer.observe(el);
   look();
   return () => {
+    if (kept) return;
     observer.disconnect();
     clearTimeout(leaving);
     leave();

@@ -1,8 +1,12 @@
 import type { FromKernel, FromViewer } from "../scene/generated";
+import type { Notebook } from "./notebook";
 
 /** The other end of a viewer: a kernel behind a comm, or the data inside a standalone page. */
 export interface Host {
-  send(message: FromViewer, buffers?: readonly ArrayBuffer[]): void;
+  /** The notebook around the viewer; undefined in a standalone page. */
+  readonly notebook?: Notebook | undefined;
+  /** Sends a message. `handled` is called when the kernel has processed it, where a host knows that. */
+  send(message: FromViewer, handled?: () => void): void;
   /** Calls `callback` for each message. Returns a function that stops this. */
   onMessage(callback: (message: FromKernel, buffers: readonly DataView[]) => void): () => void;
 }

@@ -9,6 +9,8 @@ export interface Widget {
   readonly node: HTMLElement;
   readonly title: { label: string; caption: string };
   readonly parent: object | null;
+  /** The document, of a widget that shows one. */
+  readonly context?: object;
   close(): void;
 }
 
@@ -22,7 +24,7 @@ interface TabBar {
 export interface Dock {
   widgets(): Iterable<Widget>;
   tabBars(): Iterable<TabBar>;
-  addWidget(widget: Widget, options: { readonly mode: "tab-after"; readonly ref: Widget }): void;
+  addWidget(widget: Widget, options: { readonly mode: "split-right" | "tab-after"; readonly ref: Widget }): void;
   selectWidget(widget: Widget): void;
   /** The draggable bars between columns and rows. */
   readonly layout: { handles(): Iterable<HTMLElement>; moveHandle(handle: HTMLElement, x: number, y: number): void };
@@ -33,8 +35,11 @@ interface SidecarModel {
   readonly views?: Readonly<Record<string, Promise<{ readonly _outputView?: Widget }>>>;
 }
 
-/** Finds the model of a widget on this page by its id. */
-export type FindModel = (id: string) => Promise<unknown>;
+/** The part of a widget manager that is used here: finds the model of a widget on this page by its id. */
+export interface PanelManager {
+  get_model(id: string): Promise<unknown>;
+  readonly context?: object;
+}
 
 /** The identity of a view: the path of its notebook, its kernel process, and its title. */
 export interface Home {
@@ -90,18 +95,22 @@ export function placesBefore(places: readonly number[], column: number, width: n
 export class SidePanel {
   readonly #widget: Widget;
   readonly #dock: Dock;
+  readonly #document: object | undefined;
 
-  constructor(widget: Widget, dock: Dock) {
+  /** `document` is that of the panel's notebook, undefined if unknown. */
+  constructor(widget: Widget, dock: Dock, document?: object) {
     this.#widget = widget;
     this.#dock = dock;
+    this.#document = document;
   }
 
   /** The panel around `element`, opened by the widget `sidecar`; null if JupyterLab gives no access to it. */
-  static async find(element: HTMLElement, sidecar: string, findModel: FindModel): Promise<SidePanel | null> {
-    const { views } = (await findModel(sidecar)) as SidecarModel;
+  static async find(element: HTMLElement, sidecar: string, manager: PanelManager): Promise<SidePanel | null> {
+    const { views } = (await manager.get_model(sidecar)) as SidecarModel;
     for (const view of Object.values(views ?? {})) {
       const widget = (await view)._outputView;
-      if (widget?.node.contains(element) && isDock(widget.parent)) return new SidePanel(widget, widget.parent);
+      if (widget?.node.contains(element) && isDock(widget.parent))
+        return new SidePanel(widget, widget.parent, manager.context);
     }
     return null;
   }
@@ -120,25 +129,45 @@ export class SidePanel {
       (other) => other.node.dataset.graphloupeNotebook === node.dataset.graphloupeNotebook,
     );
     const neighbour = others.find((other) => this.#isSame(other)) ?? ofNotebook.at(-1) ?? others.at(-1);
-    if (neighbour && !others.some((other) => this.#together(other))) {
+    const joins =
+      neighbour && !this.#notebookBeside(neighbour) && !others.some((other) => this.#together(other, this.#widget));
+    if (joins) {
       const restoreWidths = this.#widthsWithout();
       this.#dock.addWidget(this.#widget, { mode: "tab-after", ref: neighbour });
       this.#dock.selectWidget(this.#widget);
       afterPaint(restoreWidths);
     }
+    this.#uncover();
     this.nameTabs();
   }
 
-  /** Closes the panels of the same graph left over from earlier kernels of the notebook. */
+  /** Closes the panels of the same graph left over from earlier kernels of the notebook, or without a kernel's end. */
   closeForerunners(): void {
     for (const other of this.#panels()) {
-      if (this.#isSame(other) && isForerunner(other.node, this.#widget.node)) other.close();
+      if (other === this.#widget || !this.#isSame(other)) continue;
+      if (isForerunner(other.node, this.#widget.node) || other.node.querySelector(".gl-lost")) other.close();
     }
   }
 
-  /** Brings the panel to the front; the focus stays in the cells. */
+  /** Brings the panel to the front, beside its notebook; the focus stays in the cells. */
   comeForward(): void {
+    this.#uncover();
     this.#dock.selectWidget(this.#widget);
+  }
+
+  /** Moves the panel out of the column of tabs that its notebook is in, where it would cover the notebook. */
+  #uncover(): void {
+    const notebook = this.#notebookBeside(this.#widget);
+    if (!notebook) return;
+    this.#dock.addWidget(this.#widget, { mode: "split-right", ref: notebook });
+    this.#dock.selectWidget(notebook);
+  }
+
+  /** The notebook if `panel` is a tab beside it, else undefined. */
+  #notebookBeside(panel: Widget): Widget | undefined {
+    if (!this.#document) return undefined;
+    const notebook = [...this.#dock.widgets()].find(({ context }) => context === this.#document);
+    return notebook && this.#together(notebook, panel) ? notebook : undefined;
   }
 
   /** True if a panel of another notebook covers this one. */
@@ -205,7 +234,7 @@ export class SidePanel {
     return [...this.#dock.tabBars()].find(({ titles }) => titles.includes(widget.title));
   }
 
-  #together(other: Widget): boolean {
-    return this.#barOf(other) === this.#barOf(this.#widget);
+  #together(one: Widget, other: Widget): boolean {
+    return this.#barOf(one)?.titles.includes(other.title) ?? false;
   }
 }

@@ -60,7 +60,11 @@ export class Viewer {
     { offline = false, renderers = ["graphviz", "mermaid"], height, bare = false }: MountOptions,
     openFunction: (message: FunctionMessage) => Overlay | null = () => null,
   ) {
-    this.#link = new Link(host, (text) => this.#lose(text));
+    this.#link = new Link(host, (text) => {
+      // The picture stays, and the status line says why it no longer changes.
+      this.root.classList.add("gl-lost");
+      this.#status.lose(text, host.notebook);
+    });
     this.#openFunction = openFunction;
     this.#mermaid = new MermaidView(() => engineUrl("mermaid", host));
     this.#layouts = new Layouts(
@@ -86,6 +90,7 @@ export class Viewer {
       close: () => this.#choice.closeInspector(),
       trace: (way: Way) => this.#choice.trace(way),
       copy: (text: string) => this.#exporter.copy(text),
+      showLine: host.notebook?.isKnown ? (id: string, line: number) => void this.#showLine(host, id, line) : undefined,
     };
     this.#inspector = new Inspector(inspector, offline);
     this.#exporter = new Exporter({
@@ -174,10 +179,9 @@ export class Viewer {
     this.#guard(() => this.#link.send(message));
   }
 
-  /** Handles the end of the kernel: the picture stays, and the status line says why it no longer changes. */
-  #lose(text: string): void {
-    this.root.classList.add("gl-lost");
-    this.#status.fail(text);
+  async #showLine({ notebook }: Host, cell: string, line: number): Promise<void> {
+    const shown = await notebook?.showLine(cell, line).catch(() => false);
+    if (!shown) this.#status.say("This cell is no longer in the notebook");
   }
 
   #warmUp(): void {
