@@ -23,6 +23,8 @@ CONTROL_FLOW: Final = ANY_SWITCH | MERGE | FRAME_OPS | {LOOP_COND, CONTROL_TRIGG
 
 ARG: Final = frozenset({"_Arg", "_DeviceArg"})
 """The arguments of a function's body."""
+USER_NAME: Final = "_user_specified_name"
+"""The attr of an argument with the name that the user's code has for it."""
 RETVAL: Final = frozenset({"_Retval", "_DeviceRetval"})
 """The results of a function's body."""
 PLACEHOLDER: Final = frozenset({"Placeholder", "PlaceholderV2"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Final
@@ -28,17 +29,17 @@ def curve_svg(series: Mapping[str, Points], steps: int) -> str:
 
     Values that are not finite leave a gap.
     """
-    low, high = _range(series)
+    ticks = _ticks(*_range(series))
+    low, high = ticks[0], ticks[-1]
     size = f'width="{WIDTH}" height="{HEIGHT}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" {size} font-family="system-ui, sans-serif" font-size="11">',
         f'<rect {size} rx="4" fill="#ffffff"/>',
     ]
-    for tick in range(_TICKS + 1):
-        value = low + (high - low) * tick / _TICKS
+    for value in ticks:
         y = _y(value, low, high)
         parts.append(f'<path d="M{_LEFT} {y:.1f}H{WIDTH - _RIGHT}" stroke="#e2e2e2"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end" fill="#444444">{_number(value)}</text>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end" fill="#444444">{_number(value, ticks[1] - low)}</text>')
     for step, anchor in ((0, "start"), (steps, "end")):
         parts.append(
             f'<text x="{_x(step, steps):.1f}" y="{HEIGHT - 9}" text-anchor="{anchor}" fill="#444444">{"step " if step else ""}{step}</text>'
@@ -101,6 +102,18 @@ def _range(series: Mapping[str, Points]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers at equal distances, 1, 2 or 5 times a power of ten, that enclose `low` and `high`."""
+    rough = (high - low) / _TICKS
+    if not sys.float_info.min <= rough < math.inf:
+        return [low, high]
+    power = 10.0 ** math.floor(math.log10(rough))
+    distance = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.999)
+    first, last = math.floor(low / distance + 1e-9), math.ceil(high / distance - 1e-9)
+    ticks = [number * distance for number in range(first, last + 1)]
+    return ticks if len(set(ticks)) == len(ticks) > 1 and math.isfinite(ticks[0]) and math.isfinite(ticks[-1]) else [low, high]
+
+
 def _x(step: int, steps: int) -> float:
     return _LEFT + (WIDTH - _LEFT - _RIGHT) * min(step / max(steps, 1), 1.0)
 
@@ -109,5 +122,9 @@ def _y(value: float, low: float, high: float) -> float:
     return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * (value - low) / (high - low)
 
 
-def _number(value: float) -> str:
-    return f"{value:.3g}"
+def _number(value: float, distance: float) -> str:
+    """A tick's number, with the digits that distinguish it from others at this distance."""
+    if not 0 < distance < math.inf or abs(value) < distance / 2:
+        return f"{value:.3g}"
+    digits = math.floor(math.log10(abs(value))) - math.floor(math.log10(distance) + 1e-9) + 1
+    return f"{value:.{min(max(digits, 4), 17)}g}"

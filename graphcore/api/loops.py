@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -91,7 +92,7 @@ class _WhileBuilder:
     def build(self, cond: Callable[..., Any], body: Callable[..., Any], parallel_iterations: int) -> Any:
         cond_graph = FunctionGraph.within(self.graph, function_label(self.graph, self.name, "cond"))
         body_graph = FunctionGraph.within(self.graph, function_label(self.graph, self.name, "body"))
-        cond_args, body_args = self._arguments(cond_graph), self._arguments(body_graph)
+        cond_args, body_args = self._arguments(cond_graph, cond), self._arguments(body_graph, body)
         condition = self._trace_condition(cond_graph, cond, cond_args)
         results = self._trace_body(body_graph, body, body_args)
         captured = unite_arguments([cond_graph, body_graph], [cond_args, body_args])
@@ -122,10 +123,12 @@ class _WhileBuilder:
             self._zero = convert_to_tensor(self.graph, 0, dtypes.int32, "the loop's counter")
         return [self._zero]
 
-    def _arguments(self, graph: FunctionGraph) -> list[Tensor]:
+    def _arguments(self, graph: FunctionGraph, function: Callable[..., Any]) -> list[Tensor]:
         counter = [] if self.limit is None else [graph.argument("loop_counter", dtypes.int32, Shape([]))]
+        labels = _parameter_names(function, self.structure, len(self.starts))
         return counter + [
-            graph.argument(_variable_name(tensor), tensor.dtype, shape) for tensor, shape in zip(self.starts, self.shapes, strict=True)
+            graph.argument(_variable_name(tensor), tensor.dtype, shape, label=label)
+            for tensor, shape, label in zip(self.starts, self.shapes, labels, strict=True)
         ]
 
     def _trace_condition(self, graph: FunctionGraph, cond: Callable[..., Any], arguments: list[Tensor]) -> Tensor:
@@ -196,6 +199,28 @@ def _covers(wide: Shape, narrow: Shape) -> bool:
     if narrow.rank != wide.rank:
         return False
     return all(a is None or a == b for a, b in zip(wide.as_list(), narrow.as_list(), strict=True))
+
+
+def _parameter_names(function: Callable[..., Any], structure: Any, count: int) -> list[str]:
+    """The name of each loop variable in `function`: of its parameter, and of the leaf's number within it if it has several.
+
+    "" where Python does not know the parameters.
+    """
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return [""] * count
+    found = [""] * count
+    for place, value in enumerate(structure if isinstance(structure, list | tuple) else [structure]):
+        numbers = flatten(value)[1]
+        parameter = parameters[min(place, len(parameters) - 1)] if parameters else None
+        if parameter is None:
+            continue
+        several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+        for offset, number in enumerate(numbers):
+            index = place - len(parameters) + 1 if several else offset
+            found[number] = f"{parameter.name}[{index}]" if several or len(numbers) > 1 else parameter.name
+    return found
 
 
 def _variable_name(tensor: Tensor) -> str:

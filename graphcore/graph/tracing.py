@@ -13,6 +13,7 @@ from graphcore.graph.graph import Graph
 from graphcore.graph.model.default_stack import surrounding
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.inference import HandleData, handle_to_shape
+from graphcore.plumbing import USER_NAME
 from graphcore.registry import OpRegistry
 from graphcore.shapes import Shape
 
@@ -41,15 +42,20 @@ class FunctionGraph(Graph):
         made.label = label
         return made
 
-    def argument(self, name: str, dtype: DType, shape: Shape, index: int | None = None, handle: HandleData | None = None) -> Tensor:
+    def argument(
+        self, name: str, dtype: DType, shape: Shape, index: int | None = None, handle: HandleData | None = None, label: str = ""
+    ) -> Tensor:
         """Add an argument; by default its `index` counts from 0 in order of creation.
 
         Args:
             handle: the known handle data of a handle.
+            label: the name that the user's code has for it, "" if there is none.
         """
         if index is None:
             index = sum(node.op == "_Arg" for node in self.op_nodes())
         attrs: dict[str, AttrValue] = {"T": dtype.base, "index": index, "_output_shapes": (shape,)}
+        if label:
+            attrs[USER_NAME] = label.encode("utf-8", "replace")
         if handle and all(item.dtype is not None for item in handle):
             attrs["_handle_dtypes"] = tuple([item.dtype for item in handle if item.dtype is not None])
             attrs["_handle_shapes"] = tuple([handle_to_shape(item.shape) for item in handle])

@@ -130,3 +130,26 @@ def test_many_points_are_thinned_and_the_last_one_stays() -> None:
     assert len(few) <= 402
     assert few[0] == points[0]
     assert few[-1] == points[-1]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.0, 2.3, ["0", "1", "2", "3"]),
+        (0.0, 1.73, ["0", "0.5", "1", "1.5", "2"]),
+        (0.0, 1.0, ["0", "0.5", "1"]),
+        (98.2, 99.1, ["98", "98.5", "99", "99.5"]),
+        (1.0, 1.0001, ["1", "1.00005", "1.0001"]),
+        (-3.0, 40.0, ["-20", "0", "20", "40"]),
+        (0.0, 0.0007, ["0", "0.0002", "0.0004", "0.0006", "0.0008"]),
+    ],
+)
+def test_the_ticks_of_a_curve_are_round_numbers(low: float, high: float, ticks: list[str]) -> None:
+    texts = ET.fromstring(curve_svg({"value": [(0, low), (1, high)]}, 1)).iter("{http://www.w3.org/2000/svg}text")
+    assert [text.text for text in texts if text.get("x") == "50"] == ticks
+
+
+@pytest.mark.parametrize(("low", "high"), [(5e-324, 1e-323), (-1.7e308, 1.7e308), (1.0, 1.0000000000000002), (1e300, 1.5e300)])
+def test_a_curve_of_extreme_values_is_drawn(low: float, high: float) -> None:
+    drawn = ET.fromstring(curve_svg({"value": [(0, low), (1, high)]}, 1))
+    assert all(text.text not in ("nan", "inf") for text in drawn.iter("{http://www.w3.org/2000/svg}text"))

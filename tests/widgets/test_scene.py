@@ -47,7 +47,7 @@ def test_kinds_tell_placeholders_constants_and_control_nodes_apart(softmax_regre
     assert {edge.kind for edge in scene.edges if edge.target == "train"} == {"control"}
 
 
-def test_a_constant_for_one_op_shows_its_value_alone(graph: gc.Graph) -> None:
+def test_all_constants_look_alike_with_their_value_and_a_name_if_one_was_chosen(graph: gc.Graph) -> None:
     x = gc.placeholder(gc.float32, [None], name="x")
     gc.multiply(x, 0.5, name="half")
     gc.multiply(x, gc.constant(3.0, name="rate"), name="scaled")
@@ -57,7 +57,7 @@ def test_a_constant_for_one_op_shows_its_value_alone(graph: gc.Graph) -> None:
     unnamed = next(node for node in scene.nodes if node.kind == "constant" and node.label == "0.5")
     assert (unnamed.op, unnamed.detail) == ("", "")
     assert (node_of(scene, "rate").label, node_of(scene, "rate").detail) == ("rate", "3")
-    assert (node_of(scene, "shared").op, node_of(scene, "shared").detail) == ("Const", "7")
+    assert (node_of(scene, "shared").op, node_of(scene, "shared").label, node_of(scene, "shared").detail) == ("", "shared", "7")
 
 
 def test_an_attr_has_a_line_only_where_it_is_not_what_it_always_is(graph: gc.Graph) -> None:

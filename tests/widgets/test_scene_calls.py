@@ -339,3 +339,23 @@ def test_a_body_that_is_a_loop_opens_too(graph: gc.Graph) -> None:
     scene = opened(graph, "call")
     assert {edge.source for edge in scene.edges if edge.target == "call:/m"} == {"call:/e", "call:/n"}
     assert not [node for node in scene.nodes if node.error]
+
+
+def test_arguments_of_loops_and_branches_have_the_names_that_the_code_has_for_them(graph: gc.Graph) -> None:
+    with gc.name_scope("layer"):
+        weight = gc.constant([1.0, 2.0], name="weight")
+    start = (gc.constant(0), {"a": gc.constant([0.0, 0.0]), "b": gc.constant([1.0, 1.0])})
+    gc.while_loop(lambda i, state: i < 3, lambda i, state: (i + 1, {"a": state["a"] + weight, "b": state["b"]}), start)
+    gc.cond(gc.placeholder(gc.bool_, [], name="p"), lambda: weight * 2.0, lambda: weight)
+    state = SceneState()
+    state.expand("*")
+    arguments: dict[str, list[str]] = {}
+    for node in build_scene(graph, state).nodes:
+        if node.op == "argument":
+            arguments.setdefault(node.id.rpartition("/")[0], []).append(node.label)
+    assert arguments["while:body"] == ["i", "state[0]", "state[1]", "layer/weight"]
+    assert arguments["cond:then"] == ["layer/weight"]
+    body = graph.library.find("while_body")
+    assert body is not None
+    assert body.arg_attr[0] == {"_user_specified_name": b"i"}
+    assert [arg.name for arg in body.signature.input_arg][0] == "const"

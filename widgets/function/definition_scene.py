@@ -22,7 +22,7 @@ from widgets.scene.find import hits
 from widgets.scene.query import Facts
 from widgets.scene.stubs import cut_long_edges
 from widgets.scene.types import Lens, NodeKind, Scene, SceneEdge, SceneNode
-from widgets.scene.words import attr_text, counted, kind_of_op
+from widgets.scene.words import attr_text, counted, kind_of_op, user_name
 
 MAX_NODES: Final = 400
 """Definitions with more nodes are not drawn; their text is there."""
@@ -55,8 +55,14 @@ class Definition:
             return Scene(title=title, nodes=[], edges=[], revision=revision, summary=f"{count:,} nodes, too many to draw: read the text")
         nodes = [
             *[
-                SceneNode(id=arg.name, label=arg.name, kind="placeholder", op="argument", detail=_type_text(arg, {}))
-                for arg in self._args.values()
+                SceneNode(
+                    id=arg.name,
+                    label=user_name(self.fdef.arg_attr.get(index, {})) or arg.name,
+                    kind="placeholder",
+                    op="argument",
+                    detail=_type_text(arg, {}),
+                )
+                for index, arg in enumerate(self._args.values())
             ],
             *[self._box(node) for node in self._nodes.values()],
             *[_return_box(arg) for arg in self.fdef.signature.output_arg],

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from widgets.scene.calls import callees
+from graphcore.plumbing import ARG
+from widgets.scene.calls import callees, has_hub, is_choice
 from widgets.scene.edges import LostInput, bundle_edges, scene_edge
 from widgets.scene.lenses import LensView, all_lenses, cell_label
 from widgets.scene.roles import Roles
@@ -17,7 +19,7 @@ from widgets.scene.stubs import cut_long_edges
 from widgets.scene.tree import Call, Group, Scope, Thing
 from widgets.scene.types import NodeKind, Role, Scene, SceneEdge, SceneGroup, SceneNode, State
 from widgets.scene.visible import Box, Foldable, Visible, visible_boxes
-from widgets.scene.words import counted, is_short, last_part, node_detail, node_kind, tensor_label
+from widgets.scene.words import counted, is_short, last_part, node_detail, node_kind, tensor_label, user_name
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
@@ -45,6 +47,7 @@ def build_scene(
     box_roles: dict[str, Role] = {box.id: _role(box, roles) for box in visible.boxes}
     mirrors = _mirrors(visible, box_roles)
     clashes = ClashLines(visible)
+    captures = _captures(visible)
     nodes = [
         _scene_node(
             box,
@@ -54,6 +57,7 @@ def build_scene(
             mirrors=mirrors.get(box.id, ""),
             clash=clashes.notes.get(box.id, ""),
             lenses=lenses,
+            captures=captures,
         )
         for box in visible.boxes
     ]
@@ -94,7 +98,17 @@ def _mirrors(visible: Visible, box_roles: dict[str, Role]) -> dict[str, str]:
     return {box.id: visible.roles.mirrored(box.nodes, box_ids) for box in visible.boxes if box_roles[box.id] == "gradient"}
 
 
-def _scene_node(box: Box, visible: Visible, *, role: Role, state: State, mirrors: str, clash: str, lenses: list[LensView]) -> SceneNode:
+def _scene_node(
+    box: Box,
+    visible: Visible,
+    *,
+    role: Role,
+    state: State,
+    mirrors: str,
+    clash: str,
+    lenses: list[LensView],
+    captures: Mapping[str, str],
+) -> SceneNode:
     error = _box_error(box)
     main = box.main
     kind: NodeKind
@@ -104,6 +118,8 @@ def _scene_node(box: Box, visible: Visible, *, role: Role, state: State, mirrors
         detail = box.part.differences if isinstance(box.part, Group) else ""
     else:
         kind, op, label, detail = _node_texts(box, main, visible)
+        if main.op in ARG:
+            label = user_name(main.node_def.attr) or captures.get(main.name, label)
     return SceneNode(
         id=box.id,
         label=label,
@@ -135,7 +151,7 @@ def _part_label(box: Box) -> str:
 
 
 def _node_texts(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, str, str]:
-    """Kind, op, label and detail. A constant with one consumer shows its value, with its name if the user chose one."""
+    """Kind, op, label and detail. A constant shows its value, with its name if the user chose one."""
     kind = node_kind(node)
     label = _label(node, box.group)
     detail = node_detail(node)
@@ -143,7 +159,7 @@ def _node_texts(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, 
         return kind, _ENDS[node.op], label, detail
     if isinstance(box.part, Call) and box.part.refusal and not box.part.failure:
         detail = box.part.refusal
-    if kind != "constant" or not detail or len(box.nodes) > 1 or len(node.consumers()) != 1:
+    if kind != "constant" or not detail or len(box.nodes) > 1:
         return kind, node.op, label, detail
     unnamed = _DEFAULT_NAME.fullmatch(last_part(node.name)) or node.name in visible.roles
     return (kind, "", detail, "") if unnamed and is_short(node) else (kind, "", label, detail)
@@ -155,6 +171,17 @@ def _label(node: Node, group: str) -> str:
         return last_part(node.name)
     name = node.name.removeprefix(group.partition("#")[0])
     return name.rpartition(":/")[2] if name == node.name and ":/" in name else name
+
+
+def _captures(visible: Visible) -> dict[str, str]:
+    """The names of the tensors that open loops and branches use, by the names of the arguments for them."""
+    names = {}
+    for call in [frame.part for frame in visible.frames if isinstance(frame.part, Call) and has_hub(frame.part.node)]:
+        inputs = call.node.inputs[1 if is_choice(call.node) else 0 :]
+        for body in call.bodies():
+            for argument, tensor in zip(body.args, inputs, strict=False):
+                names[argument.name] = tensor.node.name.rpartition(":/")[2]
+    return names
 
 
 def _cells(box: Box) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from graphcore.attrs import AttrValue, Func, Placeholder, TensorValue
 from graphcore.dtypes import DType
+from graphcore.plumbing import USER_NAME
 from graphcore.registry import op_registry
 from graphcore.shapes import Shape
 from widgets.scene.calls import callees, calls_functions
@@ -30,6 +32,12 @@ def node_kind(node: Node) -> NodeKind:
     """The kind of box of an op node."""
     role = node.registration.traits.role
     return role if role != "op" or not calls_functions(node) else "function"
+
+
+def user_name(attrs: Mapping[str, AttrValue]) -> str:
+    """The name that the user's code has for an argument with these attrs, "" if there is none."""
+    given = attrs.get(USER_NAME)
+    return given.decode("utf-8", "replace") if isinstance(given, bytes) else ""
 
 
 def called_functions(node: Node) -> list[str]:

@@ -11,7 +11,7 @@ import msgspec
 from graphcore.definitions import ArgDef, FunctionDef, NodeDef, OpDef, name_ranges_for_node
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, topological_order
-from graphcore.plumbing import ARG, RETVAL
+from graphcore.plumbing import ARG, RETVAL, USER_NAME
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_]")
 
@@ -49,6 +49,9 @@ def graph_to_function_def(graph: Graph, name: str, control_rets: Sequence[Node] 
         node_def=tuple([_body_node(node, names) for node in body]),
         ret={label: _source(node.inputs[0], names) for label, node in zip(ret_names, rets, strict=True)},
         control_ret={names[node]: names[node] for node in control_rets},
+        arg_attr={
+            index: {USER_NAME: node.node_def.attr[USER_NAME]} for index, node in enumerate(args) if USER_NAME in node.node_def.attr
+        },
     )
 
 
