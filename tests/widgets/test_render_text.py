@@ -186,3 +186,12 @@ def test_a_state_says_what_is_folded_in_a_saved_picture(small: gc.Graph) -> None
     state.collapse("*")
     assert "layer/matmul" not in widgets.to_outline(small, state)
     assert "layer/matmul" in widgets.to_outline(small)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_page_of_hostile_names_can_be_written_and_holds_them_as_data(text: str) -> None:
+    page = widgets.to_html(hostile_scene(text))
+    assert page.encode("utf-8")
+    data = re.search(r'<script type="application/json" id="graphloupe-data">(.*?)</script>', page, re.DOTALL)
+    assert data is not None
+    assert json.loads(data[1])["message"]["scene"]["nodes"][0]["label"] == text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from functools import lru_cache
@@ -41,7 +42,7 @@ class LiveView(anywidget.AnyWidget):
     panel = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, title: str, kind: str) -> None:
-        super().__init__(title=title, kind=kind)
+        super().__init__(title=title.encode("utf-8", "replace").decode(), kind=kind)
         run = current_run.get()
         self.home = {
             "notebook": os.environ.get("JPY_SESSION_NAME", ""),
@@ -73,7 +74,7 @@ class LiveView(anywidget.AnyWidget):
 
     def _send_message(self, message: Message, buffers: list[bytes] | None = None) -> None:
         if not self._is_closed:
-            self.send(msgspec.to_builtins(message), buffers)
+            self.send(_sendable(message), buffers)
 
     def _try_to_send(self, message: Message) -> None:
         try:
@@ -96,6 +97,16 @@ class LiveView(anywidget.AnyWidget):
                 self._answer(request)
         except Exception as error:  # noqa: BLE001 - no request of a page may break the kernel
             self._failed(kind[:40], error)
+
+
+def _sendable(message: Message) -> Any:
+    """The message as plain data; lone surrogates, which no connection can carry, become question marks."""
+    data = msgspec.to_builtins(message)
+    try:
+        msgspec.json.encode(message)
+    except UnicodeEncodeError:
+        return json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+    return data
 
 
 @lru_cache

@@ -49,9 +49,7 @@ def graph_to_function_def(graph: Graph, name: str, control_rets: Sequence[Node] 
         node_def=tuple([_body_node(node, names) for node in body]),
         ret={label: _source(node.inputs[0], names) for label, node in zip(ret_names, rets, strict=True)},
         control_ret={names[node]: names[node] for node in control_rets},
-        arg_attr={
-            index: {USER_NAME: node.node_def.attr[USER_NAME]} for index, node in enumerate(args) if USER_NAME in node.node_def.attr
-        },
+        arg_attr={index: {USER_NAME: node.node_def.attr[USER_NAME]} for index, node in enumerate(args) if USER_NAME in node.node_def.attr},
     )
 
 
