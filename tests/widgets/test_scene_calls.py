@@ -345,7 +345,7 @@ def test_arguments_of_loops_and_branches_have_the_names_that_the_code_has_for_th
     with gc.name_scope("layer"):
         weight = gc.constant([1.0, 2.0], name="weight")
     start = (gc.constant(0), {"a": gc.constant([0.0, 0.0]), "b": gc.constant([1.0, 1.0])})
-    gc.while_loop(lambda i, state: i < 3, lambda i, state: (i + 1, {"a": state["a"] + weight, "b": state["b"]}), start)
+    gc.while_loop(lambda i, _state: i < 3, lambda i, state: (i + 1, {"a": state["a"] + weight, "b": state["b"]}), start)
     gc.cond(gc.placeholder(gc.bool_, [], name="p"), lambda: weight * 2.0, lambda: weight)
     state = SceneState()
     state.expand("*")
@@ -358,4 +358,4 @@ def test_arguments_of_loops_and_branches_have_the_names_that_the_code_has_for_th
     body = graph.library.find("while_body")
     assert body is not None
     assert body.arg_attr[0] == {"_user_specified_name": b"i"}
-    assert [arg.name for arg in body.signature.input_arg][0] == "const"
+    assert body.signature.input_arg[0].name == "const"

@@ -21,6 +21,7 @@ sys.path.insert(0, str(REPOSITORY))
 # imported by name, because this needs the path above
 messages = importlib.import_module("widgets.messages")
 scene_types = importlib.import_module("widgets.scene.types")
+MAX_BOXES = importlib.import_module("widgets.scene.state").MAX_BOXES
 
 ALIASES = {
     frozenset(getattr(module, name).__args__): name
@@ -100,7 +101,7 @@ def _union(name: str, union: Any) -> str:
 
 def generate() -> str:
     """The whole text of `generated.ts`."""
-    parts = [HEADER]
+    parts = [HEADER, f"/** The most boxes that are opened without being asked for one by one. */\nexport const MAX_BOXES = {MAX_BOXES};"]
     for values, name in ALIASES.items():
         literals = " | ".join(f'"{value}"' for value in sorted(values))
         parts.append(f"export type {name} = {literals};")

@@ -98,7 +98,7 @@ def box_look(node: SceneNode) -> Look:
     widest = 0.0
     for raw, font in box_texts(node):
         bold = font in BOLD
-        text = ellipsize(raw, FONT_SIZES[font], _TEXT_LIMIT, bold=bold, middle=font == "name")
+        text = ellipsize(raw, FONT_SIZES[font], _TEXT_LIMIT, bold=bold, middle=font in {"name", "title"})
         lines.append(Line(text, font, y + _LINE_HEIGHT[font] * 0.76))
         widest = max(widest, font_width(text, font))
         y += _LINE_HEIGHT[font]

@@ -125,6 +125,17 @@ test("the tag of a device that is too long for its box keeps the end, which tell
   expect(words("In [1] × 12, In [2] × 10, In [3] × 9", 60)).toMatch(/^In \[.*…$/);
 });
 
+test("the tag of a lens is whole over a narrow box, and leaves the corner with the badge free", () => {
+  const [rect, text] = lensTag({ text: "forward", tone: 1 }, 48);
+  expect(text?.textContent).toBe("forward");
+  expect(Number(rect?.getAttribute("x")) + Number(rect?.getAttribute("width"))).toBeLessThanOrEqual(48 - 12);
+});
+
+test("the legend says what the stack of a repeat means", async () => {
+  await page.show(scene({ nodes: [node("block", { kind: "scope", repeat: 6, expandable: true, count: 60 })] }));
+  expect(page.text(".gl-legend")).toContain("a structure that occurs n times");
+});
+
 test("clicking a stub asks about what it stands for", async () => {
   await page.show(
     scene({ nodes: [node("s1", { kind: "stub", label: "x", stands_for: "x" }), node("y")], edges: [edge("s1", "y")] }),
@@ -439,5 +450,7 @@ test("expand all says how much is shown when something stays closed, and why", a
   page.one<HTMLButtonElement>('[aria-label="Expand all"]').click();
   const nodes = [node("x"), node("s/", { kind: "scope", count: 1040, expandable: true })];
   await page.show(scene({ revision: 2, nodes, total_nodes: 1041 }));
-  expect(page.text(".gl-status-text")).toMatch(/^1 of 1,041 nodes are shown. Closed, .*: 1 box$/);
+  expect(page.text(".gl-status-text")).toBe(
+    "1 of 1,041 nodes are shown: Expand all stops at 300 boxes, 1 box is still closed",
+  );
 });

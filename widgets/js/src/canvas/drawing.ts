@@ -91,15 +91,20 @@ function hasNewText(mark: LensMark, node: SceneNode, outgoing: Words): boolean {
   return (mark.tone & 7) !== 0 && node.kind !== "stub" && mark.text !== node.detail && !outgoing.has(mark.text);
 }
 
+/** The width in pixels that the text of a tag may always have, even over a narrow box. */
+const TAG_LIMIT = 50;
+
 /** A small tag over the upper edge of a box, with the lens's text for it. */
 export function lensTag(mark: LensMark, boxWidth: number): SVGElement[] {
-  const limit = Math.max(boxWidth - 30, 34);
+  const limit = Math.max(boxWidth - 30, TAG_LIMIT);
   // Devices differ in the last part of their names.
   const short = mark.text.replace(/^\/\S*device:(?=\S+$)/, "");
   const text = ellipsize(textWidth(mark.text, "label") > limit ? short : mark.text, "label", limit);
   if (!text) return [];
   const width = textWidth(text, "label") + 10;
-  return [s("rect", { x: 6, y: -9, width, height: 13, rx: 6.5 }), s("text", { x: 6 + width / 2, y: 1 }, text)];
+  // The tag of a narrow box stands out at its left: the badge is at the right.
+  const x = Math.min(6, boxWidth - 14 - width);
+  return [s("rect", { x, y: -9, width, height: 13, rx: 6.5 }), s("text", { x: x + width / 2, y: 1 }, text)];
 }
 
 export abstract class Drawing {

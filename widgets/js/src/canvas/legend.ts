@@ -54,6 +54,12 @@ function boxSwatch(kind: SceneNode["kind"], role: string): SVGSVGElement {
   return swatch(s("g", { class: `gl-node gl-${kind} gl-role-${role}` }, shape, detail));
 }
 
+function repeatSwatch(): SVGSVGElement {
+  const shape = s("path", { class: "gl-shape", d: outlinePath("scope", 24, 14, true) });
+  const detail = s("path", { class: "gl-shape-detail", d: detailPath("scope", 24, 14, true) });
+  return swatch(s("g", { class: "gl-node gl-scope gl-role-forward" }, shape, detail));
+}
+
 function lineSwatch(kind: string): SVGSVGElement {
   const line = s("path", { class: "gl-line", d: "M0,7H24" });
   const core = s("path", { class: kind === "reference" ? "gl-line-core" : "", d: "M0,7H24", fill: "none" });
@@ -65,6 +71,7 @@ function plainRows({ nodes, edges }: Scene): HTMLElement[] {
   const row = (sign: SVGSVGElement, text: string): HTMLElement => h("li", {}, sign, h("span", {}, text));
   const kinds = new Set(nodes.map((node) => node.kind));
   const rows = KINDS.filter(([kind]) => kinds.has(kind)).map(([kind, text]) => row(boxSwatch(kind, "forward"), text));
+  if (nodes.some((node) => node.repeat)) rows.push(row(repeatSwatch(), "×n: a structure that occurs n times"));
   if (nodes.some((node) => node.role === "gradient")) rows.push(row(boxSwatch("op", "gradient"), "∇ gradient"));
   if (edges.some((edge) => edge.kind === "control")) rows.push(row(lineSwatch("control"), "runs before"));
   if (edges.some((edge) => edge.kind === "reference"))

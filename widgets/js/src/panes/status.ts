@@ -1,6 +1,6 @@
 // The status line: content, activity and failures. Screen readers announce changes.
 import { h } from "../dom";
-import type { Scene, SceneMessage } from "../scene/generated";
+import { MAX_BOXES, type Scene, type SceneMessage } from "../scene/generated";
 import type { Notebook } from "../shell/notebook";
 
 const plural = (count: number, word: string): string =>
@@ -57,9 +57,8 @@ export class Status {
     if (closed.length === 0) return;
     const inside = closed.reduce((sum, { count }) => sum + count, 0);
     const [shown, all] = [Math.max(total - inside, 0), total].map((count) => count.toLocaleString("en"));
-    this.say(
-      `${shown} of ${all} nodes are shown. Closed, to keep the picture readable: ${plural(closed.length, "box")}`,
-    );
+    const rest = `${plural(closed.length, "box")} ${closed.length === 1 ? "is" : "are"} still closed`;
+    this.say(`${shown} of ${all} nodes are shown: Expand all stops at ${MAX_BOXES} boxes, ${rest}`);
   }
 
   /** Something went wrong. */

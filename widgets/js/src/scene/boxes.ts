@@ -78,7 +78,7 @@ export function boxLook(node: SceneNode): Look {
   let y = top + (node.repeat ? STACK : 0);
   let widest = 0;
   for (const [raw, font] of boxTexts(node)) {
-    const text = ellipsize(raw, font, TEXT_LIMIT, font === "name");
+    const text = ellipsize(raw, font, TEXT_LIMIT, font === "name" || font === "title");
     const height = LINE_HEIGHT[font] ?? 13;
     lines.push({ text, font, y: y + height * 0.76 });
     widest = Math.max(widest, textWidth(text, font));

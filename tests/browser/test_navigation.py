@@ -1,0 +1,94 @@
+"""Finding one's way in a picture at the size of a laptop: the rubber band, the minimap, and what lies over the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import FloatRect, Locator
+
+from tests.browser.conftest import VIEWPORT, Lab
+from tests.browser.graph_panel import GraphPanel
+from tests.browser.notebook_page import NotebookPage
+
+START = "%load_ext kernelext\nimport graphcore as gc\n%graph"
+BUILD = """x = gc.placeholder(gc.float32, [None, 8], name="x")
+h = x
+for layer in range(3):
+    with gc.name_scope(f"layer{layer}"):
+        w = gc.constant([[0.1] * 8] * 8, name="weight")
+        h = gc.tanh(h @ w, name="out")
+loss = gc.reduce_sum(h, name="loss")"""
+
+
+def box_of(place: Locator) -> FloatRect:
+    found = place.bounding_box()
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def notebook(lab: Lab) -> Iterator[NotebookPage]:
+    opened = lab.open_cells([START, BUILD])
+    opened.page.set_viewport_size({"width": 1366, "height": 768})
+    opened.run_all()
+    GraphPanel(opened.page).box("loss").wait_for()
+    yield opened
+    opened.dark_theme(False)
+    opened.page.set_viewport_size(VIEWPORT)
+
+
+def test_a_drag_with_shift_selects_the_boxes_it_goes_around(notebook: NotebookPage) -> None:
+    panel, mouse = GraphPanel(notebook.page), notebook.page.mouse
+    panel.wait_drawn()
+    first, last = box_of(panel.box("x")), box_of(panel.box("loss"))
+    left = min(first["x"], last["x"]) - 60
+    notebook.page.keyboard.down("Shift")
+    mouse.move(left, first["y"] - 6)
+    mouse.down()
+    mouse.move(left + 30, first["y"] + 30)
+    mouse.move(max(first["x"] + first["width"], last["x"] + last["width"]) + 60, last["y"] + last["height"] + 6)
+    assert box_of(panel.root.locator(".gl-band"))["height"] > last["y"] - first["y"]
+    notebook.screenshot("band")
+    mouse.up()
+    notebook.page.keyboard.up("Shift")
+    panel.inspector("boxes")
+    assert "loss" in panel.inspector()
+    assert panel.root.locator(".gl-band").count() == 0
+    notebook.screenshot("selection")
+
+
+def test_the_minimap_shows_what_the_window_shows_and_moves_it(notebook: NotebookPage) -> None:
+    panel, mouse = GraphPanel(notebook.page), notebook.page.mouse
+    minimap = panel.root.locator(".gl-minimap")
+    assert not minimap.is_visible()
+    for _ in range(6):
+        panel.press("Zoom in (+)")
+    minimap.wait_for(state="visible")
+    frame, before = panel.root.locator(".gl-minimap-frame"), panel.camera()
+    notebook.screenshot("minimap")
+    there = box_of(minimap)
+    mouse.click(there["x"] + there["width"] / 2, there["y"] + there["height"] - 4)
+    notebook.wait_until(lambda: bool(panel.camera() != before))
+    assert box_of(frame)["y"] + box_of(frame)["height"] > there["y"] + there["height"] - 8
+    assert box_of(panel.box("loss"))["y"] < 768
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_selected_box_its_trace_and_the_list_of_keys_fit_on_a_laptop(notebook: NotebookPage, dark: bool) -> None:
+    notebook.dark_theme(dark)
+    panel, theme = GraphPanel(notebook.page), "dark" if dark else "light"
+    panel.find("layer2/out")
+    notebook.page.keyboard.press("Enter")
+    panel.inspector("Made by")
+    panel.press("Upstream")
+    panel.root.get_by_role("navigation").get_by_text("layer2").wait_for()
+    notebook.screenshot(f"traced-{theme}")
+    panel.root.locator(".gl-canvas").press("?")
+    dialog = panel.root.get_by_role("dialog")
+    dialog.wait_for()
+    shown = box_of(dialog)
+    assert shown["x"] >= 0
+    assert shown["x"] + shown["width"] <= 1366
+    assert shown["y"] + shown["height"] <= 768
+    notebook.screenshot(f"keys-{theme}")
