@@ -125,6 +125,16 @@ test("the tag of a device that is too long for its box keeps the end, which tell
   expect(words("In [1] × 12, In [2] × 10, In [3] × 9", 60)).toMatch(/^In \[.*…$/);
 });
 
+test("boxes whose names differ never show the same shortened name", async () => {
+  const names = [1, 2].map((block) => `resnet50/conv3_block${block}_with_a_very_long_name_indeed/ReadVariableOp`);
+  await page.show(scene({ nodes: names.map((name) => node(name, { op: "ReadVariableOp", label: name })) }));
+  const shown = names.map((name) => page.box(name).querySelector(".gl-name")?.textContent ?? "");
+  expect(shown[0]).not.toBe(shown[1]);
+  const long = "layer/".repeat(40);
+  await page.show(scene({ revision: 2, nodes: [node(long, { op: "Neg", label: long }), node("b")] }));
+  expect(page.box(long).querySelector(".gl-name")?.textContent).toContain("…");
+});
+
 test("the tag of a lens is whole over a narrow box, and leaves the corner with the badge free", () => {
   const [rect, text] = lensTag({ text: "forward", tone: 1 }, 48);
   expect(text?.textContent).toBe("forward");

@@ -1,7 +1,7 @@
 // Draws a laid-out scene as SVG. Elements are keyed by id and keep their identity from one scene to the next.
 
 import { reducedMotion, s } from "../dom";
-import { boxLook, edgeFont, edgeText, fullName, groupText, HANDLE_WIDTH, type Look } from "../scene/boxes";
+import { boxLook, edgeFont, edgeText, fullName, groupText, HANDLE_WIDTH, type Look, textLimit } from "../scene/boxes";
 import type { LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
 import type { Geometry, Rect, Route } from "../scene/geometry";
 import { textWidth } from "../scene/measure";
@@ -243,7 +243,9 @@ export class Picture extends Drawing {
       const kept = this.#nodes.get(node.id);
       const rect = geometry.nodes.get(node.id);
       if (!kept || !rect) continue;
-      redraw(kept, JSON.stringify({ ...node, lenses: node.lenses.shapes, group: "" }), () => drawBox(node));
+      redraw(kept, JSON.stringify([{ ...node, lenses: node.lenses.shapes, group: "" }, textLimit(node)]), () =>
+        drawBox(node),
+      );
       markBox(kept.element, node);
       move(kept, rect, made.has(node.id), animated);
     }

@@ -71,6 +71,34 @@ function ownTexts(node: SceneNode): readonly (readonly [string, FontName])[] {
   return texts;
 }
 
+/** The limits of boxes whose texts would otherwise look like those of other boxes. */
+const limits = new WeakMap<SceneNode, number>();
+
+/** The width in pixels to which the texts of a box are shortened. */
+export function textLimit(node: SceneNode): number {
+  return limits.get(node) ?? TEXT_LIMIT;
+}
+
+/** Widens the boxes of a picture whose shortened texts are alike though their texts differ. */
+export function distinguish(nodes: readonly SceneNode[]): void {
+  const long = nodes.filter((node) => boxTexts(node).some(([text, font]) => textWidth(text, font) > TEXT_LIMIT));
+  for (const times of [2, 4, 8]) {
+    const whole = new Map<string, string>();
+    const alike = new Set<string>();
+    const looks = long.map((node) => {
+      const shown = boxLook(node)
+        .lines.map(({ text }) => text)
+        .join("\n");
+      const full = boxTexts(node).join("\n");
+      if ((whole.get(shown) ?? full) !== full) alike.add(shown);
+      whole.set(shown, full);
+      return { node, shown };
+    });
+    if (alike.size === 0) return;
+    for (const { node, shown } of looks) if (alike.has(shown)) limits.set(node, times * TEXT_LIMIT);
+  }
+}
+
 /** Text and size of one box. */
 export function boxLook(node: SceneNode): Look {
   const [side, top, bottom] = INSETS[node.kind];
@@ -78,7 +106,7 @@ export function boxLook(node: SceneNode): Look {
   let y = top + (node.repeat ? STACK : 0);
   let widest = 0;
   for (const [raw, font] of boxTexts(node)) {
-    const text = ellipsize(raw, font, TEXT_LIMIT, font === "name" || font === "title");
+    const text = ellipsize(raw, font, textLimit(node), font === "name" || font === "title");
     const height = LINE_HEIGHT[font] ?? 13;
     lines.push({ text, font, y: y + height * 0.76 });
     widest = Math.max(widest, textWidth(text, font));

@@ -13,6 +13,7 @@ import { Search } from "../panes/search";
 import { splitter } from "../panes/splitter";
 import { Status } from "../panes/status";
 import { Toolbar } from "../panes/toolbar";
+import { distinguish } from "../scene/boxes";
 import type { FailureMessage, FromKernel, FromViewer, FunctionMessage, SceneMessage } from "../scene/generated";
 import type { Geometry } from "../scene/geometry";
 import { Layouts } from "../scene/layouts";
@@ -219,6 +220,7 @@ export class Viewer {
         // A lens that was sent before the kernel knew of the user's choice must not undo that choice.
         if (message.lens !== this.#latest?.lens) this.#lens = message.lens;
         this.#latest = message;
+        distinguish(message.scene.nodes);
         void this.#present(message);
         return;
       case "inspection":
