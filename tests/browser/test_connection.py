@@ -144,6 +144,8 @@ def test_a_reloaded_page_has_its_view_back_and_follows(lab: Lab) -> None:
     notebook.run_cell(1)
     panel = GraphPanel(notebook.page)
     panel.box("y").wait_for()
+    # The still picture changes the notebook, too.
+    notebook.cell(0).get_by_text("Outline of graph: 2 nodes").wait_for()
     notebook.save()
     notebook.reload()
     panel.box("y").wait_for()
