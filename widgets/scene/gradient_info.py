@@ -58,15 +58,28 @@ def registered_gradient(node: Node) -> GradientInfo | None:
 def _from_record(graph: Graph, node: Node, record: GradientRecord, visible: Visible, body_node: str) -> GradientInfo:
     forward = graph.find(record.forward)
     box = visible.box_of.get(record.forward)
-    function = None if record.function is None else _named(record.function, "" if forward is None else forward.op)
+    return msgspec.structs.replace(
+        recorded_gradient(record, "" if forward is None else forward.op),
+        differentiates_id="" if box is None else box.id,
+        body_node=body_node,
+        built="" if record.function is None else _built(graph, node),
+    )
+
+
+def recorded_gradient(record: GradientRecord, op: str) -> GradientInfo:
+    """The texts of a gradient node's function.
+
+    Args:
+        record: the origin of the gradient node.
+        op: the op of the node that it differentiates.
+    """
+    function = None if record.function is None else _named(record.function, op)
     return GradientInfo(
         differentiates=record.forward,
-        differentiates_id="" if box is None else box.id,
+        differentiates_id="",
         function="" if function is None else function.name,
         definition="" if function is None else debug_string(function).strip("\n"),
         instantiated="" if record.function is None else _instantiated(record.function, record.attrs),
-        body_node=body_node,
-        built="" if record.function is None else _built(graph, node),
     )
 
 

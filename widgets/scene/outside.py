@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from graphcore.api import explain_shape
 from graphcore.errors import GraphError
-from widgets.scene.visible import Visible
-
 if TYPE_CHECKING:
+    from graphcore.graph import Tensor
     from graphcore.graph.provenance.origins import Origin
 
 
-def from_outside(root: Origin, visible: Visible) -> Origin | None:
-    """Extend the explanation of an argument of an open call `root` to the caller; None elsewhere."""
-    tensor = visible.given.get(root.node)
+def from_outside(root: Origin, given: Mapping[str, Tensor]) -> Origin | None:
+    """Extend the explanation of an argument of an open call `root` to the caller; None elsewhere.
+
+    Args:
+        given: the tensors given to arguments, by the name of the argument node.
+    """
+    tensor = given.get(root.node)
     if tensor is None or root.because:
         return None
     try:

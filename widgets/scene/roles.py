@@ -37,6 +37,10 @@ class Roles:
         """The forward node of the inlined gradient function in a scope, "" if it is none."""
         return self._bodies.get(path, "")
 
+    def is_mostly_gradient(self, path: str) -> bool:
+        """True iff most nodes of the scope with this path are gradient nodes."""
+        return self._mostly_gradient(self._tree.find(path))
+
     def __contains__(self, name: str) -> bool:
         """True iff `name` is a recorded gradient node."""
         return name in self._records

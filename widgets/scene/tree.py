@@ -94,6 +94,17 @@ class Call:
             self._roots = [body_scope(body, self._opener.inner(body)) for body in self._bodies]
         return self._bodies
 
+    @property
+    def roots(self) -> list[Scope]:
+        """The scope of each of its bodies."""
+        self.bodies()
+        return self._roots
+
+    @property
+    def around(self) -> tuple[str, ...]:
+        """The keys of the functions around it, outermost first."""
+        return self._opener.around
+
     def parts(self) -> list[Part]:
         """The parts shown when it is open: body, or own box and a scope for each body; then helpers."""
         bodies = self.bodies()

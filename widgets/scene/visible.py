@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from widgets.scene.calls import CallBody, callee_arguments, has_hub, is_choice
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 HARD_LIMIT: Final = 500
 """However much the user opens: beyond this the oldest openings give way."""
+
+_node_id: Final = attrgetter("id")
 
 Foldable: TypeAlias = Scope | Group | Thing | Call
 
@@ -216,6 +219,11 @@ def _place(parts: list[Part], group: str, opened: set[str], visible: Visible) ->
                 visible.open_call(part)
             _place(part.parts(), frame, opened, visible)
         elif isinstance(part, Thing | Call):
-            visible.boxes.append(Box(part.node.name, group, part, part.node, part.all_nodes()))
+            visible.boxes.append(Box(part.node.name, group, part, part.node, _in_order(part)))
         else:
-            visible.boxes.append(Box(part.key + "/", group, part, None, part.all_nodes()))
+            visible.boxes.append(Box(part.key + "/", group, part, None, _in_order(part)))
+
+
+def _in_order(part: Foldable) -> list[Node]:
+    """The nodes of a part by id: their order does not depend on how the part was formed."""
+    return sorted(part.all_nodes(), key=_node_id)

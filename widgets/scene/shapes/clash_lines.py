@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from widgets.scene.outside import from_outside
 from widgets.scene.visible import Visible
 
 if TYPE_CHECKING:
-    from graphcore.graph import Node
+    from graphcore.graph import Node, Tensor
     from graphcore.graph.provenance.origins import Origin
 
 MAX_ERRORS: Final = 3
@@ -36,30 +37,41 @@ class ClashLines:
     def _draw(self, node: Node) -> None:
         chains = () if node.error is None else node.error.chains
         for number, chain in enumerate(chains, 1):
-            steps: list[tuple[Origin, str]] = [(chain, node.name)]
-            for _ in range(MAX_STEPS):
-                if not steps:
-                    break
-                origin, consumer = steps.pop()
-                producer = origin.fact.tensor.rpartition(":")[0]
+            for producer, consumer, note in chain_steps(chain, node.name, self._visible.given):
                 self._mark(producer, consumer, number)
-                outside = from_outside(origin, self._visible)
-                if outside is not None:
-                    steps.append((outside, producer))
-                    continue
-                steps.extend((earlier, producer) for earlier in origin.because)
-                if not origin.because and origin.how != "required":
-                    self._note(origin)
+                box = None if note is None else self._box_of.get(note[0])
+                if note is not None and box is not None:
+                    self.notes.setdefault(box, note[1])
 
     def _mark(self, producer: str, consumer: str, number: int) -> None:
         source, target = self._box_of.get(producer), self._box_of.get(consumer)
         if source is not None and target is not None and source != target:
             self.lines.setdefault((source, target), number)
 
-    def _note(self, root: Origin) -> None:
-        box = self._box_of.get(root.node)
-        if box is not None:
-            self.notes.setdefault(box, f"{root.number} from {place_text(root)}" if root.source is not None else f"{root.number} from here")
+
+def chain_steps(chain: Origin, name: str, given: Mapping[str, Tensor]) -> Iterator[tuple[str, str, tuple[str, str] | None]]:
+    """The steps from the node called `name` to where its clashing number was written: producer, consumer, and a note with its node.
+
+    Args:
+        given: the tensors given to the arguments of open bodies, by the name of the argument node.
+    """
+    steps: list[tuple[Origin, str]] = [(chain, name)]
+    for _ in range(MAX_STEPS):
+        if not steps:
+            return
+        origin, consumer = steps.pop()
+        producer = origin.fact.tensor.rpartition(":")[0]
+        outside = from_outside(origin, given)
+        written = outside is None and not origin.because and origin.how != "required"
+        yield producer, consumer, (origin.node, _note(origin)) if written else None
+        if outside is not None:
+            steps.append((outside, producer))
+        else:
+            steps.extend((earlier, producer) for earlier in origin.because)
+
+
+def _note(root: Origin) -> str:
+    return f"{root.number} from {place_text(root)}" if root.source is not None else f"{root.number} from here"
 
 
 def place_text(origin: Origin) -> str:

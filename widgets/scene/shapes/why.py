@@ -57,7 +57,7 @@ def _why(what: str, origin: Origin, visible: Visible, key: str = "") -> Why:
     pending: list[tuple[Origin, int]] = [(origin, 0)]
     while pending:
         current, depth = pending.pop()
-        outside = from_outside(current, visible)
+        outside = from_outside(current, visible.given)
         if outside is not None:
             steps.append(
                 WhyStep(text=f"is {outside.fact}, given by the call", node=_place(current.node, visible), name=current.node, depth=depth)

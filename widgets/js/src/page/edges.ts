@@ -1,0 +1,219 @@
+// Edges between boxes, as `widgets/scene/edges.py` bundles them: one for each pair of boxes and kind.
+import type { EdgeKind, LensMark, Role, SceneEdge } from "../scene/generated";
+import type { ClashLines } from "./clash_lines";
+import type { Dimensions } from "./dimensions";
+import { getOrMake } from "./order";
+import type { Instance, Part } from "./parts";
+import { at } from "./space";
+import { type Box, inputsOf, outputOf, type Tensor, tensorLabel, tensorName, type Visible } from "./visible";
+
+/** More control edges than this into one box are thinned out. */
+const CROWD = 3;
+const MARKS: Readonly<Record<EdgeKind, string>> = { data: "", control: "^", reference: "&" };
+
+/** All tensors (or control edges) between two boxes. */
+export interface Bundle {
+  readonly source: Box;
+  readonly target: Box;
+  readonly kind: EdgeKind;
+  readonly tensors: Map<string, Tensor>;
+  readonly errors: string[];
+  isBackEdge: boolean;
+}
+
+/** An input whose producer was removed from the graph. */
+export interface LostInput {
+  readonly tensor: Tensor;
+  readonly target: Box;
+  readonly error: string;
+}
+
+class Bundles {
+  readonly tables: Readonly<Record<EdgeKind, Map<string, Bundle>>> = {
+    data: new Map(),
+    reference: new Map(),
+    control: new Map(),
+  };
+
+  of(source: Box, target: Box, kind: EdgeKind): Bundle {
+    return getOrMake(this.tables[kind], `${source.index} ${target.index}`, () => ({
+      source,
+      target,
+      kind,
+      tensors: new Map<string, Tensor>(),
+      errors: [],
+      isBackEdge: false,
+    }));
+  }
+
+  add(source: Box, target: Box, tensor: Tensor): Bundle | null {
+    if (source === target) return null;
+    const bundle = this.of(source, target, tensor.info.reference ? "reference" : "data");
+    bundle.tensors.set(tensorName(tensor), tensor);
+    return bundle;
+  }
+}
+
+/** The bundles between boxes, in the order of their target nodes, and the inputs without a producer. */
+export function bundleEdges(visible: Visible): [Bundle[], LostInput[]] {
+  const bundles = new Bundles();
+  const lost: LostInput[] = [];
+  for (const box of visible.boxes) {
+    const { instance } = box.part;
+    const boxOf = visible.boxOf.get(instance) as Int32Array;
+    for (const node of box.nodes) {
+      if (reachesOut(instance, node, boxOf, box.index)) bundleInputs(visible, box, node, bundles, lost);
+      for (const producer of instance.space.awaited(node))
+        for (const source of visible.awaited(instance, producer))
+          if (source !== box) bundles.of(source, box, "control");
+    }
+  }
+  for (const call of visible.calls.keys()) joinBodies(visible, call, bundles);
+  const { data, reference, control } = bundles.tables;
+  return [withoutImplied([...data.values(), ...reference.values(), ...control.values()]), lost];
+}
+
+/** Whether an input of a node comes from elsewhere: most edges of a large graph are within a box. */
+function reachesOut({ space }: Instance, node: number, boxOf: Int32Array, box: number): boolean {
+  for (let i = at(space.inputsAt, node); i < at(space.inputsAt, node + 1); i++) {
+    const step = space.producers[i] as number;
+    if (step === 0 || boxOf[node - step] !== box) return true;
+  }
+  return false;
+}
+
+function bundleInputs(visible: Visible, box: Box, node: number, bundles: Bundles, lost: LostInput[]): void {
+  const { instance } = box.part;
+  const errors = instance.space.head.errors[node]?.inputs;
+  for (const [slot, tensor] of inputsOf(instance, node).entries()) {
+    if (visible.box(instance, tensor.node) === box) continue;
+    const sources = visible.sources(tensor);
+    const error = errors?.[slot];
+    if (sources.length === 0) lost.push({ tensor, target: box, error: error ?? "" });
+    for (const [source, given] of sources) {
+      const bundle = bundles.add(source, box, given);
+      if (bundle && error !== undefined) bundle.errors.push(`${tensorName(tensor)} into ${instance.name(node)}: ${error}`);
+    }
+  }
+}
+
+/** Leaves out control edges that a path of tensors and another control edge imply. */
+function withoutImplied(bundles: Bundle[]): Bundle[] {
+  const waits = new Map<Box, Set<Box>>();
+  const after = new Map<Box, Box[]>();
+  for (const { kind, source, target } of bundles) {
+    if (kind === "control") getOrMake(waits, target, () => new Set<Box>()).add(source);
+    else if (kind === "data") getOrMake(after, source, (): Box[] => []).push(target);
+  }
+  const isImplied = ({ kind, source, target }: Bundle): boolean => {
+    const sources = waits.get(target);
+    if (kind !== "control" || !sources || sources.size <= CROWD || source.nodes.length <= 1) return false;
+    return reaches(source, sources, after);
+  };
+  return bundles.filter((bundle) => !isImplied(bundle));
+}
+
+/** Whether tensors lead from one box to another one of `ends`, and not back. */
+function reaches(start: Box, ends: ReadonlySet<Box>, after: ReadonlyMap<Box, readonly Box[]>): boolean {
+  const seen = new Set([start]);
+  const stack = [start];
+  let found = false;
+  for (let box = stack.pop(); box; box = stack.pop()) {
+    for (const target of after.get(box) ?? []) {
+      if (target === start) return false;
+      found ||= ends.has(target);
+      if (seen.has(target)) continue;
+      seen.add(target);
+      stack.push(target);
+    }
+  }
+  return found;
+}
+
+/** Adds the edges into the bodies of an open call, and for a loop those back into its own box. */
+function joinBodies(visible: Visible, call: Part, bundles: Bundles): void {
+  const { hub: hasHub, choice } = call.call;
+  const hub = hasHub ? visible.box(call.instance, call.node) : undefined;
+  const inputs = inputsOf(call.instance, call.node);
+  for (const body of call.bodies()) {
+    const { arguments: args, returns } = body.space.head;
+    for (const [i, arg] of args.entries()) {
+      const target = visible.box(body, arg) as Box;
+      const input = inputs[i];
+      if (hub) bundles.add(hub, target, outputOf(body, arg, 0));
+      else if (input) for (const [source, tensor] of visible.sources(input)) bundles.add(source, target, tensor);
+    }
+    if (!hub) {
+      joinControls(visible, call, body, bundles);
+      continue;
+    }
+    for (const ret of choice ? [] : returns) {
+      const back = bundles.add(visible.box(body, ret) as Box, hub, inputsOf(body, ret)[0] as Tensor);
+      if (back) back.isBackEdge = true;
+    }
+  }
+}
+
+/** Passes the control inputs of an open call on to its body. */
+function joinControls(visible: Visible, call: Part, body: Instance, bundles: Bundles): void {
+  for (const producer of call.instance.space.awaited(call.node))
+    for (const source of visible.awaited(call.instance, producer))
+      for (const target of visible.beginnings(body)) if (source !== target) bundles.of(source, target, "control");
+}
+
+export function sceneEdge(
+  { source, target, kind, tensors, errors, isBackEdge }: Bundle,
+  roles: readonly Role[],
+  dimensions: Dimensions,
+  clashes: ClashLines,
+): SceneEdge {
+  const all = [...tensors.values()];
+  const labels = new Set(all.map(tensorLabel));
+  let label = labels.size === 1 ? ([...labels][0] as string) : "";
+  const dims = label ? dimensions.common(all) : [];
+  if (dims.length > 0) label = `${label.split(" [")[0]} [${dims.map(({ text }) => text).join(",")}]`;
+  const [toGradient, fromGradient] = [roles[target.index] === "gradient", roles[source.index] === "gradient"];
+  return {
+    id: `${source.id}->${MARKS[kind]}${target.id}`,
+    source: source.id,
+    target: target.id,
+    kind,
+    label,
+    count: tensors.size || 1,
+    dims,
+    error: errors.join("\n"),
+    clash: kind === "control" ? 0 : clashes.line(source, target),
+    reversed: isBackEdge || (toGradient && fromGradient),
+    role: toGradient || fromGradient ? "gradient" : "forward",
+    lenses: all.length > 0 ? { shapes: shapeMark(all) } : {},
+  };
+}
+
+export const SHAPE_TONES: Readonly<Record<string, number>> = {
+  scalar: 1,
+  vector: 2,
+  matrix: 3,
+  "rank 3 and more": 4,
+  "sizes partly known": 5,
+  "several shapes": 6,
+  "rank unknown": 7,
+};
+const RANKS = ["scalar", "vector", "matrix", "rank 3 and more"] as const;
+
+/** The row of the shapes lens's legend for these tensors. */
+export function shapeClass(tensors: readonly Tensor[]): string {
+  const classes = new Set(
+    tensors.map(({ info: { sizes } }) => {
+      if (sizes === null) return "rank unknown";
+      return sizes.every((size) => /^\d+$/.test(size)) ? (RANKS[Math.min(sizes.length, 3)] as string) : "sizes partly known";
+    }),
+  );
+  return classes.size === 1 ? ([...classes][0] as string) : "several shapes";
+}
+
+function shapeMark(tensors: readonly Tensor[]): LensMark {
+  const found = shapeClass(tensors);
+  const text = tensors.length === 1 ? tensorLabel(tensors[0] as Tensor) : `${tensors.length} tensors, ${found}`;
+  return { text, tone: SHAPE_TONES[found] ?? 0 };
+}
+

@@ -1,0 +1,247 @@
+// One picture of a page's data: what is open in it, and answers to requests of the viewer. It knows nothing of the page around.
+import { matches, type Searched } from "../scene/query";
+import type { FromViewer, Mode, Openings, PictureMessage, Renderer, SearchMessage } from "../scene/generated";
+import type { PageData } from "./data";
+import { Inspector } from "./inspect";
+import { compareTexts } from "./order";
+import { Instance, type Part, ROOT } from "./parts";
+import { type Built, buildScene } from "./scene";
+import { CALL, Space } from "./space";
+
+/** What a picture begins with. */
+export interface Beginning {
+  readonly title: string;
+  readonly lens: string;
+  readonly renderer: Renderer;
+  readonly openings: Openings;
+  readonly revision: number;
+}
+
+/** A node in the graph or in a body. */
+interface Place {
+  readonly instance: Instance;
+  readonly node: number;
+}
+
+export class GraphPage {
+  readonly #data: PageData;
+  readonly #root: Part;
+  readonly #title: string;
+  #opened = new Set<string>();
+  #closed = new Set<string>();
+  #mode: Mode = "auto";
+  #lens: string;
+  #renderer: Renderer;
+  #revision: number;
+  #built: Built | null = null;
+  #searched: Searched[] | null = null;
+
+  constructor(data: PageData, { title, lens, renderer, openings, revision }: Beginning) {
+    this.#data = data;
+    this.#root = new Instance(Space.first(data), "").part(ROOT);
+    this.#title = title;
+    this.#lens = lens;
+    this.#renderer = renderer;
+    this.#revision = revision;
+    this.#restore(openings);
+  }
+
+  /** The answer to a request; null for those that have none. */
+  answer(request: FromViewer): PictureMessage | null {
+    switch (request.type) {
+      case "ready":
+        return this.#scene();
+      case "expand":
+        this.#expand(request.id);
+        return this.#scene();
+      case "collapse":
+        this.#collapse(request.id);
+        return this.#scene();
+      case "restore":
+        this.#restore(request.openings);
+        return this.#scene();
+      case "renderer":
+        this.#renderer = request.renderer;
+        return this.#scene();
+      case "reveal":
+        return this.#reveal(request.name);
+      case "inspect": {
+        const inspection = new Inspector(this.#now().visible, this.#root.instance).inspect(request.id);
+        const text = `'${request.id}' is not in the graph`;
+        return inspection ? { type: "inspection", inspection } : { type: "failure", request: "inspect", text };
+      }
+      case "find":
+        return this.#find(request.query, request.limit);
+      case "lens":
+        this.#lens = request.lens;
+        return null;
+      default:
+        return null;
+    }
+  }
+
+  /** What is shown. */
+  #now(): Built {
+    this.#built ??= buildScene(
+      this.#root,
+      {
+        opened: this.#opened,
+        closed: this.#closed,
+        mode: this.#mode,
+        maxBoxes: this.#data.head.max_boxes,
+        autoBoxes: this.#data.head.auto_boxes,
+      },
+      this.#title,
+      this.#revision,
+    );
+    return this.#built;
+  }
+
+  #scene(focus = ""): PictureMessage {
+    this.#built = null;
+    this.#revision += 1;
+    const { scene } = this.#now();
+    const openings: Openings = {
+      opened: [...this.#opened],
+      closed: [...this.#closed].sort(compareTexts),
+      mode: this.#mode,
+    };
+    const [lens, renderer] = [this.#lens, this.#renderer];
+    return { type: "scene", scene, mermaid: "", focus, sent_at: 0, lens, renderer, openings, look: null };
+  }
+
+  #restore({ opened, closed, mode }: Openings): void {
+    this.#mode = mode;
+    this.#opened = new Set(opened);
+    this.#closed = new Set(closed);
+  }
+
+  #startOver(mode: Mode): void {
+    this.#restore({ opened: [], closed: [], mode });
+  }
+
+  #expand(id: string): void {
+    if (id === "*") return this.#startOver("all");
+    const { boxes, frames } = this.#now().visible;
+    const part = boxes.find((box) => box.id === id)?.part ?? frames.find((frame) => frame.id === id)?.part;
+    const key = id.endsWith("/") ? id.slice(0, -1) : id;
+    this.#open(part?.folds ? [...keysAround(part), key] : [key]);
+  }
+
+  /** Opens what has these keys; the last is the latest, and the one to be reopened. */
+  #open(keys: readonly string[]): void {
+    this.#closed.delete(keys.at(-1) ?? "");
+    for (const key of keys) {
+      this.#opened.delete(key);
+      this.#opened.add(key);
+    }
+  }
+
+  #collapse(id: string): void {
+    if (id === "*") return this.#startOver("none");
+    const key = id.endsWith("/") ? id.slice(0, -1) : id;
+    this.#opened.delete(key);
+    this.#closed.add(key);
+  }
+
+  #reveal(name: string): PictureMessage {
+    const place = this.#locate(name);
+    if (!place) return { type: "failure", request: "reveal", text: `'${name}' is not in the graph` };
+    const part = place.instance.part(place.instance.space.partOf[place.node] as number);
+    const keys = keysAround(part);
+    for (const [i] of keys.entries()) this.#open(keys.slice(0, i + 1));
+    return this.#scene(name);
+  }
+
+  /** The node of this name: names in bodies follow that of the call and a colon. */
+  #locate(name: string): Place | null {
+    let { instance } = this.#root;
+    let rest = name;
+    for (;;) {
+      const colon = rest.indexOf(":");
+      const node = instance.space.find(colon < 0 ? rest : rest.slice(0, colon));
+      if (node === undefined) return null;
+      if (colon < 0) return { instance, node };
+      const call = instance.part(instance.space.partOf[node] as number);
+      const bodies = call.kind === CALL ? call.bodies() : [];
+      const body = bodies.find(({ record }) => rest.startsWith(`${record?.label}/`, colon + 1));
+      if (!body) return null;
+      rest = rest.slice(colon + 2 + (body.record?.label.length ?? 0));
+      instance = body;
+    }
+  }
+
+  // ---- search ------------------------------------------------------------------------------------------------------
+
+  #find(query: string, limit: number): SearchMessage {
+    this.#searched ??= searchedIn(this.#root.instance);
+    const inner = [...this.#now().visible.calls.values()].flat().flatMap(searchedIn);
+    const found = matches([...this.#searched, ...inner], query);
+    const hits = found.slice(0, limit).map(({ name, op }) => ({ node: name, name, op }));
+    return { type: "search", query, hits, total: found.length };
+  }
+}
+
+/** The keys of everything around a part, outermost first. */
+function keysAround(part: Part): string[] {
+  const keys: string[] = [];
+  for (let inner: Part | null = part; inner; inner = around(inner)) if (inner !== part) keys.unshift(inner.key);
+  return keys;
+}
+
+/** The part around another one, null at the top. */
+function around({ instance, index }: Part): Part | null {
+  if (index !== ROOT) {
+    const parent = instance.space.parents[index] as number;
+    if (parent !== ROOT) return instance.part(parent);
+    if (instance.several) return instance.part(ROOT);
+  }
+  return instance.call;
+}
+
+/** The nodes of a space for the search, whose facts are read when a query asks for them. */
+function searchedIn(instance: Instance): Searched[] {
+  return Array.from({ length: instance.space.size }, (_, node) => new NodeFacts(instance, node));
+}
+
+class NodeFacts implements Searched {
+  readonly #instance: Instance;
+  readonly #node: number;
+  #name: string | null = null;
+
+  constructor(instance: Instance, node: number) {
+    this.#instance = instance;
+    this.#node = node;
+  }
+
+  get name(): string {
+    this.#name ??= this.#instance.name(this.#node);
+    return this.#name;
+  }
+
+  get box(): string {
+    return this.name;
+  }
+
+  get op(): string {
+    return this.#instance.space.text("ops", this.#node);
+  }
+
+  get cell(): string {
+    return this.#instance.space.text("cells", this.#node);
+  }
+
+  get dtypes(): readonly string[] {
+    return this.#instance.space.outputs(this.#node).map(({ dtype }) => dtype);
+  }
+
+  get shapes(): readonly string[] {
+    const { space } = this.#instance;
+    return space.outputs(this.#node).map(({ sizes }) => (sizes === null ? "?" : `[${sizes.join(",")}]`));
+  }
+
+  get attrs(): readonly (readonly [string, string])[] {
+    const lines = this.#instance.space.text("definitions", this.#node).split("\n").filter(Boolean);
+    return lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)] as const);
+  }
+}

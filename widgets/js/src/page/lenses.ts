@@ -1,0 +1,141 @@
+// Lenses: a further property of each box, as `widgets/scene/lenses.py` marks them.
+import type { LegendEntry, Lens, LensMark } from "../scene/generated";
+import { SHAPE_TONES, shapeClass } from "./edges";
+import { Counter, grouped } from "./order";
+import type { Instance } from "./parts";
+import { DIFFERENTIATED, GRADIENT } from "./space";
+import { type Box, outputOf, tensorLabel } from "./visible";
+
+const LAST_TONE = 7;
+const GRADIENT_TONES: ReadonlyMap<string, number> = new Map([
+  ["not differentiated", 0],
+  ["forward, differentiated", 1],
+  ["gradient", 2],
+  ["gradient seed or sum", 3],
+]);
+
+type Classify = (instance: Instance, node: number) => string;
+
+export interface LensView {
+  readonly lens: Lens;
+  readonly marks: ReadonlyMap<Box, LensMark>;
+}
+
+interface ByClass {
+  readonly rest?: string;
+  readonly tones?: ReadonlyMap<string, number>;
+  readonly words?: Classify;
+  readonly empty: string;
+}
+
+/** All lenses for these boxes, including empty ones. */
+export function allLenses(boxes: readonly Box[]): LensView[] {
+  const text =
+    (column: "devices" | "functions" | "cells"): Classify =>
+    ({ space }, node) =>
+      space.text(column, node);
+  return [
+    lensView("structure", "Structure", new Map(), [], ""),
+    shapes(boxes),
+    byClass("devices", "Devices", boxes, text("devices"), {
+      rest: "no device requested",
+      empty: "No node asks for a device",
+    }),
+    byClass("gradients", "Gradients", boxes, gradientClass, {
+      tones: GRADIENT_TONES,
+      words: gradientWords,
+      empty: "Nothing here was differentiated",
+    }),
+    byClass("functions", "Functions", boxes, text("functions"), {
+      rest: "no function call",
+      empty: "No node calls a function",
+    }),
+    byClass("cells", "Cells", boxes, text("cells"), { rest: "made outside a cell", empty: "No node was made by a cell" }),
+  ];
+}
+
+function gradientClass({ space }: Instance, node: number): string {
+  if (!space.has(node, GRADIENT)) return space.has(node, DIFFERENTIATED) ? "forward, differentiated" : "not differentiated";
+  return typeof space.gradients.get(node)?.function === "string" ? "gradient" : "gradient seed or sum";
+}
+
+function gradientWords(instance: Instance, node: number): string {
+  const record = instance.space.gradients.get(node);
+  const known = typeof record?.function === "string";
+  return known ? `gradient of ${record.forward} (${record.function})` : gradientClass(instance, node);
+}
+
+function lensView(
+  name: string,
+  title: string,
+  marks: ReadonlyMap<Box, LensMark>,
+  legend: readonly LegendEntry[],
+  empty: string,
+): LensView {
+  const marked = [...marks.values()].some(({ tone }) => tone > 0);
+  return { lens: { name, title, legend, note: marked ? "" : empty }, marks };
+}
+
+function legendOf(used: ReadonlyMap<number, string>): LegendEntry[] {
+  return [...used].sort(([a], [b]) => a - b).map(([tone, text]) => ({ tone, text }));
+}
+
+/** A lens by classes; "" is the class of unmarked nodes. */
+function byClass(
+  name: string,
+  title: string,
+  boxes: readonly Box[],
+  classify: Classify,
+  { rest = "", tones: given, words, empty }: ByClass,
+): LensView {
+  const counters = boxes.map(({ part, nodes }) => {
+    const counter = new Counter();
+    for (const node of nodes) counter.add(classify(part.instance, node));
+    return counter;
+  });
+  const tones = given ?? tonesOf(counters);
+  const marks = new Map<Box, LensMark>();
+  const used = new Map<number, string>();
+  for (const [i, box] of boxes.entries()) {
+    const counter = counters[i] as Counter;
+    if (![...counter.counts.keys()].some((item) => item !== "")) continue;
+    const [[main]] = counter.mostCommon(1) as [[string, number]];
+    const tone = tones.get(main) ?? 0;
+    if (!used.has(tone)) used.set(tone, main || rest);
+    const several = words === undefined || box.nodes.length > 1;
+    marks.set(box, { text: several ? counterText(counter, rest) : words(box.part.instance, box.nodes[0] as number), tone });
+  }
+  if ([...tones.values()].filter((tone) => tone === LAST_TONE).length > 1) used.set(LAST_TONE, "others");
+  return lensView(name, title, marks, legendOf(used), empty);
+}
+
+/** Tones 1, 2, ... for classes in order, and the last tone for all others. */
+function tonesOf(counters: readonly Counter[]): ReadonlyMap<string, number> {
+  const named = new Set(counters.flatMap(({ counts }) => [...counts.keys()]).filter((item) => item !== ""));
+  return new Map([["", 0], ...[...named].map((item, i) => [item, Math.min(i + 1, LAST_TONE)] as const)]);
+}
+
+function counterText(counter: Counter, rest: string): string {
+  const { size } = counter.counts;
+  if (size === 1) return [...counter.counts.keys()][0] || rest;
+  const parts = counter.mostCommon(3).map(([item, count]) => `${item || rest} × ${grouped(count)}`);
+  return parts.join(", ") + (size > 3 ? ", …" : "");
+}
+
+/** The shapes lens marks the outputs of nodes; edges have their own marks. */
+function shapes(boxes: readonly Box[]): LensView {
+  const marks = new Map<Box, LensMark>();
+  const used = new Map<number, string>();
+  for (const box of boxes) {
+    const { instance } = box.part;
+    const infos = box.main < 0 ? [] : instance.space.outputs(box.main);
+    if (infos.length === 0) continue;
+    const outputs = infos.map((_, slot) => outputOf(instance, box.main, slot));
+    const found = shapeClass(outputs);
+    const tone = SHAPE_TONES[found] ?? 0;
+    used.set(tone, found);
+    const text = outputs.slice(0, 4).map(tensorLabel).join(", ") + (outputs.length > 4 ? ", …" : "");
+    marks.set(box, { text, tone });
+  }
+  return lensView("shapes", "Shapes", marks, legendOf(used), "");
+}

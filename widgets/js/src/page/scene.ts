@@ -1,0 +1,245 @@
+// Builds scenes from a page's data: the same as `widgets/scene/build.py` builds from the graph.
+import type { NodeKind, Role, Scene, SceneEdge, SceneGroup, SceneNode, State } from "../scene/generated";
+import { ClashLines } from "./clash_lines";
+import { Dimensions } from "./dimensions";
+import { bundleEdges, type LostInput, sceneEdge } from "./edges";
+import { allLenses, type LensView } from "./lenses";
+import { Counter, counted, grouped } from "./order";
+import type { Instance, Part } from "./parts";
+import { CALL, GRADIENT, GROUP, NODE, PARTIAL, SCOPE, SHORT, SINGLE, THING } from "./space";
+import { cutLongEdges, PLAIN } from "./stubs";
+import { type Box, type Folding, type Frame, isGradientBody, tensorLabel, type Visible, visibleBoxes } from "./visible";
+
+const MAX_NAMED_ERRORS = 3;
+const ENDS: Readonly<Record<string, string>> = {
+  _Arg: "argument",
+  _DeviceArg: "argument",
+  _Retval: "return",
+  _DeviceRetval: "return",
+};
+const DEFAULT_NAME = /^(Const|zeros|ones)(_\d+)?$/;
+
+const lastPart = (name: string): string => name.slice(name.lastIndexOf("/") + 1);
+
+/** A scene, and what is visible in it. */
+export interface Built {
+  readonly scene: Scene;
+  readonly visible: Visible;
+}
+
+export function buildScene(root: Part, folding: Folding, title: string, revision: number): Built {
+  const visible = visibleBoxes(root, folding);
+  const { boxes } = visible;
+  const roles = boxes.map((box) => boxRole(box));
+  const lenses = allLenses(boxes);
+  const clashes = new ClashLines(visible);
+  const shown = boxes.map((box) => sceneNode(box, { root: root.instance, visible, roles, clashes, lenses }));
+  const [bundles, lost] = bundleEdges(visible);
+  const dimensions = new Dimensions(visible);
+  const lines = bundles.map((bundle) => sceneEdge(bundle, roles, dimensions, clashes));
+  const [goneNodes, goneEdges] = lostInputs(lost);
+  const [nodes, edges] = cutLongEdges([...shown, ...goneNodes], [...lines, ...goneEdges]);
+  const scene: Scene = {
+    title,
+    nodes,
+    edges,
+    groups: visible.frames.map((frame) => sceneGroup(frame, root.instance, visible)),
+    lenses: lenses.map(({ lens }) => lens),
+    revision,
+    total_nodes: visible.total,
+    hidden_nodes: visible.total - boxes.filter((box) => box.nodes.length === 1).length,
+    summary: summary(root.instance, visible, nodes, edges),
+  };
+  return { scene, visible };
+}
+
+/** The role of most of these nodes. */
+function roleOf({ space }: Instance, nodes: Int32Array): Role {
+  let gradient = 0;
+  for (const node of nodes) if (space.has(node, GRADIENT)) gradient += 1;
+  return 2 * gradient > nodes.length ? "gradient" : "forward";
+}
+
+function boxRole({ part, main, nodes }: Box): Role {
+  return roleOf(part.instance, main < 0 ? nodes : Int32Array.of(main));
+}
+
+interface Around {
+  readonly root: Instance;
+  readonly visible: Visible;
+  readonly roles: readonly Role[];
+  readonly clashes: ClashLines;
+  readonly lenses: readonly LensView[];
+}
+
+function sceneNode(box: Box, { root, visible, roles, clashes, lenses }: Around): SceneNode {
+  const { part, main, nodes } = box;
+  const error = boxError(box);
+  const role = roles[box.index] as Role;
+  const marks = lenses.flatMap(({ lens, marks }) => {
+    const mark = marks.get(box);
+    return mark ? [[lens.name, mark] as const] : [];
+  });
+  return {
+    ...PLAIN,
+    id: box.id,
+    ...(main < 0 ? partTexts(box, root) : nodeTexts(box)),
+    group: box.group,
+    role,
+    state: error ? "error" : boxState(box),
+    error,
+    clash: clashes.note(box),
+    count: nodes.length,
+    repeat: part.kind === GROUP ? part.group.instances : 0,
+    expandable: part.kind === CALL ? !part.refusal || part.call.has_scope : part.kind !== NODE,
+    mirrors: role === "gradient" ? mirrored(box, root, visible) : "",
+    cell: cells(box),
+    lenses: Object.fromEntries(marks),
+  };
+}
+
+type Texts = Pick<SceneNode, "kind" | "op" | "label" | "detail">;
+
+function partTexts({ part }: Box, root: Instance): Texts {
+  const body = part.kind === SCOPE && (part.isBody || isGradientBody(root, part.key));
+  const detail = part.kind === GROUP ? part.group.differences : "";
+  return { kind: body ? "function" : "scope", op: "", label: part.label, detail };
+}
+
+/** A constant with one consumer shows its value, with its name if the user chose one. */
+function nodeTexts({ part, main, group, nodes }: Box): Texts {
+  const { instance } = part;
+  const { space } = instance;
+  const kind = space.text("kinds", main) as NodeKind;
+  const op = space.text("ops", main);
+  const name = instance.name(main);
+  const label = labelOf(name, group);
+  let detail = space.text("details", main);
+  const end = ENDS[op];
+  if ((kind === "placeholder" || kind === "return") && end) return { kind, op: end, label, detail };
+  if (part.kind === CALL && part.refusal && !part.failure) detail = part.refusal;
+  if (kind !== "constant" || !detail || nodes.length > 1 || !space.has(main, SINGLE)) return { kind, op, label, detail };
+  const unnamed = DEFAULT_NAME.test(lastPart(name)) || space.gradients.has(main);
+  return unnamed && space.has(main, SHORT)
+    ? { kind, op: "", label: detail, detail: "" }
+    : { kind, op: "", label, detail };
+}
+
+/** The name within the surrounding frame; in the body of a call, without the call's name. */
+function labelOf(name: string, group: string): string {
+  if (group === `${name}/`) return lastPart(name);
+  const before = group.split("#", 1)[0] as string;
+  if (before && name.startsWith(before)) return name.slice(before.length);
+  return name.includes(":/") ? name.slice(name.lastIndexOf(":/") + 2) : name;
+}
+
+function cells({ part, main, nodes }: Box): string {
+  const { space } = part.instance;
+  if (main >= 0) return space.text("cells", main);
+  const labels = new Set<string>();
+  for (const node of nodes) labels.add(space.text("cells", node));
+  const first = [...labels].slice(0, 4).filter(Boolean);
+  return first.join(", ") + (labels.size > 4 ? ", …" : "");
+}
+
+function boxError({ part, nodes }: Box): string {
+  const failure = part.kind === CALL && part.failure ? `does not open: ${part.failure}` : "";
+  return [nodesError(part.instance, nodes), failure].filter(Boolean).join("\n");
+}
+
+function nodesError(instance: Instance, nodes: Int32Array): string {
+  const { errors } = instance.space.head;
+  if (Object.keys(errors).length === 0) return "";
+  const wrong = [...nodes].filter((node) => errors[node] !== undefined);
+  if (nodes.length === 1) return wrong.map((node) => errors[node]?.text ?? "").join("");
+  const lines = wrong.slice(0, MAX_NAMED_ERRORS).map((node) => `${instance.name(node)}: ${errors[node]?.text}`);
+  if (wrong.length > MAX_NAMED_ERRORS) lines.push(`and ${wrong.length - MAX_NAMED_ERRORS} more`);
+  return lines.join("\n");
+}
+
+function boxState({ part, nodes }: Box): State {
+  const { space } = part.instance;
+  return nodes.some((node) => space.has(node, PARTIAL)) ? "stale" : "normal";
+}
+
+/** The id of the forward box that most of these gradient nodes differentiate, "" if there is none. */
+function mirrored({ part, nodes, id }: Box, root: Instance, visible: Visible): string {
+  const forward = new Counter();
+  let total = 0;
+  for (const node of nodes) {
+    const record = part.instance.space.gradients.get(node);
+    const target = record && visible.box(root, root.space.find(record.forward) ?? -1)?.id;
+    if (target === undefined || target === id) continue;
+    forward.add(target);
+    total += 1;
+  }
+  const [best] = forward.mostCommon(1);
+  return best && 2 * best[1] > total ? best[0] : "";
+}
+
+function lostInputs(lost: readonly LostInput[]): [SceneNode[], SceneEdge[]] {
+  const nodes = new Map<string, SceneNode>();
+  const edges = new Map<string, SceneEdge>();
+  for (const { tensor, target, error: known } of lost) {
+    const error = known || `${tensor.name} is no longer in the graph`;
+    const id = `gone:${tensor.name}:${target.id}`;
+    const label = `${tensor.name} is gone`;
+    nodes.set(id, { ...PLAIN, id, label, kind: "stub", group: target.group, state: "error", error, count: 0 });
+    const edge = `${id}->${target.id}`;
+    edges.set(edge, {
+      id: edge,
+      source: id,
+      target: target.id,
+      kind: "data",
+      label: tensorLabel(tensor),
+      count: 1,
+      dims: [],
+      error,
+      clash: 0,
+      reversed: false,
+      role: "forward",
+      lenses: {},
+    });
+  }
+  return [[...nodes.values()], [...edges.values()]];
+}
+
+function sceneGroup({ id, parent, part }: Frame, root: Instance, visible: Visible): SceneGroup {
+  const isFunction = part.kind === CALL || part.isBody || isGradientBody(root, part.key);
+  return {
+    id,
+    label: frameLabel(part),
+    parent,
+    count: part.kind === CALL ? part.bodies().reduce((sum, body) => sum + body.space.size, 0) : part.total,
+    role: frameRole(part, visible),
+    kind: isFunction ? "function" : "scope",
+  };
+}
+
+function frameRole(part: Part, visible: Visible): Role {
+  if (part.kind !== SCOPE) return roleOf(part.instance, part.nodes());
+  if (part.instance.space.head.gradient_scopes.includes(part.scope)) return "gradient";
+  return visible.inner ? roleOf(part.instance, part.nodes()) : "forward";
+}
+
+function frameLabel(part: Part): string {
+  if (part.kind === GROUP) return part.group.instances > 0 ? `${part.label} ×${part.group.instances}` : part.label;
+  if (part.kind === SCOPE) return part.label;
+  const name = lastPart(part.key);
+  if (part.kind === THING) return name;
+  const { called } = part.call;
+  return called === name ? name : `${name} · ${called}`;
+}
+
+function summary(root: Instance, visible: Visible, nodes: readonly SceneNode[], edges: readonly SceneEdge[]): string {
+  const { total, boxes } = visible;
+  const parts = [counted(total, "node") + (boxes.length === total ? "" : ` in ${grouped(boxes.length)} boxes`)];
+  const wrong = nodes.filter(({ error, kind }) => error && kind !== "stub").length;
+  if (wrong) parts.push(`${grouped(wrong)} with errors`); // first, because the end of a long line is cut off
+  parts.push(counted(edges.length, "edge"));
+  const gradient = root.space.head.gradient_count;
+  if (gradient) parts.push(counted(gradient, "gradient node"));
+  const left = nodes.filter(({ state }) => state === "stale").length;
+  if (left) parts.push(`${grouped(left)} from failed cells`);
+  return parts.join(", ");
+}

@@ -1,0 +1,215 @@
+// A graph, or the body of a function, as the page's data has it: its nodes by number, and its tree of parts.
+import type { GradientRow, SpaceColumns, SpaceHead, TensorInfo } from "../scene/generated";
+import type { PageData } from "./data";
+
+export const SHORT = 1;
+export const SINGLE = 2;
+export const GRADIENT = 4;
+export const PARTIAL = 8;
+export const DIFFERENTIATED = 16;
+
+export const NODE = 0;
+export const THING = 1;
+export const CALL = 2;
+export const GROUP = 3;
+export const SCOPE = 4;
+
+/** A number that is there: places in the data are never beyond its ends. */
+export const at = (column: ArrayLike<number>, place: number): number => column[place] as number;
+
+/** A column whose one value stands for all. */
+function full(column: readonly number[], size: number): ArrayLike<number> {
+  return column.length === size ? column : new Int32Array(size).fill(column[0] ?? 0);
+}
+
+/** Where the entries of each node begin in a flat column. */
+function starts(sizes: ArrayLike<number>, count: number): Int32Array {
+  const found = new Int32Array(count + 1);
+  for (let i = 0; i < count; i++) found[i + 1] = at(found, i) + at(sizes, i);
+  return found;
+}
+
+export class Space {
+  readonly data: PageData;
+  readonly head: SpaceHead;
+  readonly columns: SpaceColumns;
+  readonly size: number;
+  readonly flags: ArrayLike<number>;
+  readonly inputsAt: Int32Array;
+  readonly producers: readonly number[];
+  readonly slots: ArrayLike<number>;
+  readonly waitsAt: Int32Array;
+  readonly gradients: ReadonlyMap<number, GradientRow>;
+  /** The parts of the tree, each before its contents: kind, node or number of its scope or record, end of its contents. */
+  readonly kinds: Uint8Array;
+  readonly refs: Int32Array;
+  readonly ends: Int32Array;
+  readonly parents: Int32Array;
+  /** The nodes in the order of the tree, and where those of each part begin and end. */
+  readonly order: Int32Array;
+  readonly from: Int32Array;
+  readonly to: Int32Array;
+  /** The number of parts, and the record of each call by its part. */
+  parts = 0;
+  readonly callAt = new Map<number, number>();
+  /** The part that is a node, or has it as its main one. */
+  readonly partOf: Int32Array;
+  readonly #foreignAt = new Map<number, number>();
+  #dimsAt: Int32Array | null = null;
+  #dimKeys: Int32Array | null = null;
+  #byName: Map<string, number> | null = null;
+
+  /** All spaces by number, so that each is decoded once. */
+  readonly #all: (Space | undefined)[];
+
+  private constructor(data: PageData, place: number, all: (Space | undefined)[]) {
+    this.#all = all;
+    all[place] = this;
+    this.data = data;
+    this.head = data.head.spaces[place] as SpaceHead;
+    this.columns = data.spaces[place] as SpaceColumns;
+    const { names, tree } = this.columns;
+    this.size = names.length;
+    this.flags = full(this.columns.flags, this.size);
+    this.inputsAt = starts(full(this.columns.arities, this.size), this.size);
+    this.producers = this.columns.producers;
+    this.slots = full(this.columns.slots, this.producers.length);
+    this.waitsAt = starts(full(this.columns.waits, this.size), this.size);
+    this.gradients = new Map(this.head.gradients.map((row) => [row.node, row]));
+    this.kinds = new Uint8Array(tree.length);
+    this.refs = new Int32Array(tree.length);
+    this.ends = new Int32Array(tree.length);
+    this.parents = new Int32Array(tree.length);
+    this.order = new Int32Array(this.size);
+    this.from = new Int32Array(tree.length);
+    this.to = new Int32Array(tree.length);
+    this.partOf = new Int32Array(this.size).fill(-1);
+    this.#readTree();
+    this.#readForeign();
+  }
+
+  /** The space of the graph. */
+  static first(data: PageData): Space {
+    return new Space(data, 0, []);
+  }
+
+  /** The space with this number. */
+  other(place: number): Space {
+    return this.#all[place] ?? new Space(this.data, place, this.#all);
+  }
+
+  #readTree(): void {
+    const { tree } = this.columns;
+    const { kinds, refs, ends, parents, order, from, to, partOf } = this;
+    const open: number[] = [];
+    const left: number[] = [];
+    let [last, parts, placed, groups, calls] = [0, 0, 0, 0, 0];
+    for (let i = 0; i < tree.length; ) {
+      const code = at(tree, i++);
+      const [kind, rest] = [code & 7, code >> 3];
+      const part = parts++;
+      kinds[part] = kind;
+      from[part] = placed;
+      parents[part] = open.at(-1) ?? -1;
+      if (kind <= CALL) {
+        last += rest & 1 ? -((rest + 1) >> 1) : rest >> 1;
+        if (at(partOf, last) < 0) partOf[last] = part;
+      }
+      if (kind === NODE || kind === CALL) order[placed++] = last;
+      refs[part] = kind === SCOPE ? rest : kind === GROUP ? groups++ : last;
+      if (kind === CALL) this.callAt.set(part, calls++);
+      if (open.length > 0) left[left.length - 1] = at(left, left.length - 1) - 1;
+      if (kind === NODE) {
+        ends[part] = parts;
+        to[part] = placed;
+      } else {
+        open.push(part);
+        left.push(at(tree, i++));
+      }
+      while (open.length > 0 && left.at(-1) === 0) {
+        const closed = open.pop() as number;
+        left.pop();
+        ends[closed] = parts;
+        to[closed] = placed;
+      }
+    }
+    this.parts = parts;
+  }
+
+  #readForeign(): void {
+    let found = 0;
+    for (let i = 0; i < this.producers.length; i++) if (this.producers[i] === 0) this.#foreignAt.set(i, found++);
+  }
+
+  text(column: "ops" | "kinds" | "details" | "cells" | "devices" | "functions" | "definitions", node: number): string {
+    const values = this.columns[column];
+    return this.data.texts[values.length === 1 ? at(values, 0) : at(values, node)] ?? "";
+  }
+
+  has(node: number, flag: number): boolean {
+    return (at(this.flags, node) & flag) !== 0;
+  }
+
+  /** The name within the space. */
+  name(node: number): string {
+    const path = this.head.paths[at(this.columns.scopes, node)];
+    const name = this.columns.names[node] as string;
+    return path ? `${path}/${name}` : name;
+  }
+
+  find(name: string): number | undefined {
+    if (!this.#byName) {
+      this.#byName = new Map();
+      for (let i = 0; i < this.size; i++) this.#byName.set(this.name(i), i);
+    }
+    return this.#byName.get(name);
+  }
+
+  /** The nodes that a node waits for. */
+  awaited(node: number): number[] {
+    const { awaited } = this.columns;
+    const found: number[] = [];
+    for (let i = at(this.waitsAt, node); i < at(this.waitsAt, node + 1); i++) found.push(node - at(awaited, i));
+    return found;
+  }
+
+  /** The record of an input from elsewhere, by the place of the input in its column. */
+  foreign(input: number): SpaceHead["foreign"][number] {
+    return this.head.foreign[this.#foreignAt.get(input) as number] as SpaceHead["foreign"][number];
+  }
+
+  /** The types and shapes of the outputs of a node. */
+  outputs(node: number): TensorInfo[] {
+    const { signatures } = this.columns;
+    const infos = this.data.head.signatures[signatures.length === 1 ? at(signatures, 0) : at(signatures, node)] ?? [];
+    return infos.map((info) => this.data.head.infos[info] as TensorInfo);
+  }
+
+  /** Numbers for the dimensions of an output; equal numbers are one dimension. */
+  dims(node: number, slot: number): number[] {
+    const [starts, keys] = this.#dims();
+    const outputs = this.outputs(node);
+    let from = at(starts, node);
+    for (let i = 0; i < slot; i++) from += outputs[i]?.sizes?.length ?? 0;
+    return Array.from({ length: outputs[slot]?.sizes?.length ?? 0 }, (_, i) => at(keys, from + i));
+  }
+
+  #dims(): [Int32Array, Int32Array] {
+    if (this.#dimsAt && this.#dimKeys) return [this.#dimsAt, this.#dimKeys];
+    const { signatures, dims } = this.columns;
+    const sizes = this.data.head.signatures.map((infos) =>
+      infos.reduce((sum, info) => sum + (this.data.head.infos[info]?.sizes?.length ?? 0), 0),
+    );
+    const each = full(signatures, this.size);
+    this.#dimsAt = starts(
+      Int32Array.from({ length: this.size }, (_, node) => sizes[at(each, node)] ?? 0),
+      this.size,
+    );
+    const count = at(this.#dimsAt, this.size);
+    const steps = full(dims, count);
+    this.#dimKeys = new Int32Array(count);
+    let newest = 0;
+    for (let i = 0; i < count; i++) this.#dimKeys[i] = at(steps, i) === 0 ? newest++ : newest - at(steps, i);
+    return [this.#dimsAt, this.#dimKeys];
+  }
+}

@@ -1,0 +1,147 @@
+// Stubs for far-away producers, as `widgets/scene/stubs.py` cuts long edges.
+import type { SceneEdge, SceneNode } from "../scene/generated";
+import { getOrMake } from "./order";
+import { estimateRanks } from "./ranks";
+
+/** Layers that a line from the forward into the backward pass may span. */
+const FAR = 7;
+/** Layers that all lines together may span before the longest are cut. */
+const LONG_TOTAL = 300;
+/** Shorter lines are never cut for the sake of the total. */
+const VERY_FAR = 5;
+/** More far producers than this of one box share one stub. */
+const MANY = 6;
+
+export const PLAIN: Omit<SceneNode, "id" | "label" | "kind"> = {
+  op: "",
+  detail: "",
+  group: "",
+  role: "forward",
+  state: "normal",
+  error: "",
+  clash: "",
+  count: 1,
+  repeat: 0,
+  expandable: false,
+  mirrors: "",
+  stands_for: "",
+  cell: "",
+  lenses: {},
+};
+
+/** Replaces long edges by stubs. Returns the nodes with stubs, and the edges re-attached. */
+export function cutLongEdges(nodes: SceneNode[], edges: SceneEdge[]): [SceneNode[], SceneEdge[]] {
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const arrows = edges
+    .filter(({ kind }) => kind !== "control")
+    .map(({ source, target, reversed }) => (reversed ? ([target, source] as const) : ([source, target] as const)));
+  const loose = edges
+    .filter(({ kind, reversed }) => kind === "control" && !reversed)
+    .map(({ source, target }) => [source, target] as const);
+  const ranks = estimateRanks(
+    nodes.map(({ id }) => id),
+    arrows,
+    loose,
+  );
+  const cut = chosen(edges, byId, ranks);
+  if (cut.size === 0) return [nodes, edges];
+  const perTarget = new Map<string, SceneEdge[]>();
+  for (const edge of edges)
+    if (cut.has(edge.id)) getOrMake(perTarget, `${edge.kind} ${edge.target}`, (): SceneEdge[] => []).push(edge);
+  const stubs = new Map<string, SceneNode>();
+  const result = edges.filter(({ id }) => !cut.has(id));
+  for (const far of perTarget.values()) {
+    const target = byId.get(far[0]?.target ?? "") as SceneNode;
+    if (far.length > MANY) {
+      const stub = crowd(far, target);
+      stubs.set(stub.id, stub);
+      result.push(bundled(far, stub));
+      continue;
+    }
+    for (const edge of far) {
+      const stub = stubFor(byId.get(edge.source) as SceneNode, target);
+      stubs.set(stub.id, stub);
+      result.push({ ...edge, source: stub.id, reversed: false });
+    }
+  }
+  return [[...nodes, ...stubs.values()], result];
+}
+
+function chosen(
+  edges: readonly SceneEdge[],
+  byId: ReadonlyMap<string, SceneNode>,
+  ranks: ReadonlyMap<string, number>,
+): ReadonlySet<string> {
+  const spans = new Map(
+    edges.map(({ id, source, target }) => [id, Math.abs((ranks.get(target) ?? 0) - (ranks.get(source) ?? 0))]),
+  );
+  const cut = new Set(
+    edges
+      .filter(({ id }) => (spans.get(id) ?? 0) > FAR)
+      .filter(({ source, target }) => byId.get(target)?.role === "gradient" && byId.get(source)?.role === "forward")
+      .map(({ id }) => id),
+  );
+  let total = [...spans].reduce((sum, [id, span]) => (cut.has(id) ? sum : sum + span), 0);
+  for (const [id, span] of [...spans].sort((a, b) => b[1] - a[1])) {
+    if (total <= LONG_TOTAL || span <= VERY_FAR) break;
+    if (cut.has(id)) continue;
+    cut.add(id);
+    total -= span;
+  }
+  return cut;
+}
+
+/** One stub for many far producers; a row of stubs would be wider than the picture. */
+function crowd(far: readonly SceneEdge[], target: SceneNode): SceneNode {
+  const sources = far.map(({ source }) => source);
+  return {
+    ...PLAIN,
+    id: `stub:*${far[0]?.kind}:${target.id}`,
+    label: `${new Set(sources).size} boxes far above`,
+    kind: "stub",
+    detail: sources.join(", "),
+    group: target.group,
+    count: 0,
+  };
+}
+
+function bundled(far: readonly SceneEdge[], stub: SceneNode): SceneEdge {
+  const [{ kind, target, role }] = far as [SceneEdge];
+  const labels = new Set(far.map(({ label }) => label));
+  return {
+    id: `${stub.id}->${target}`,
+    source: stub.id,
+    target,
+    kind,
+    label: labels.size === 1 ? ([...labels][0] as string) : "",
+    count: kind === "control" ? 1 : far.reduce((sum, { count }) => sum + count, 0),
+    dims: [],
+    error: far
+      .map(({ error }) => error)
+      .filter(Boolean)
+      .join("\n"),
+    clash: 0,
+    reversed: false,
+    role,
+    lenses: {},
+  };
+}
+
+function stubFor(source: SceneNode, target: SceneNode): SceneNode {
+  const { label, op, detail, role, cell, lenses } = source;
+  return {
+    ...PLAIN,
+    id: `stub:${source.id}:${target.id}`,
+    label,
+    kind: "stub",
+    op,
+    detail,
+    group: target.group,
+    role,
+    state: source.state === "error" ? "error" : "normal",
+    count: 0,
+    stands_for: source.id,
+    cell,
+    lenses,
+  };
+}

@@ -1,0 +1,308 @@
+// The visible boxes and frames, and the nodes of each box, as `widgets/scene/visible.py` chooses them.
+import type { Mode, TensorInfo } from "../scene/generated";
+import { compareTexts, getOrMake } from "./order";
+import type { Instance, Part } from "./parts";
+import { at, CALL, GRADIENT, NODE, SCOPE, THING } from "./space";
+
+/** However much the user opens: beyond this the oldest openings give way. */
+const HARD_LIMIT = 500;
+/** Of larger graphs only major scopes open by themselves. */
+const FEW_NODES = 150;
+
+/** What the user has opened and closed. */
+export interface Folding {
+  readonly opened: ReadonlySet<string>;
+  readonly closed: ReadonlySet<string>;
+  readonly mode: Mode;
+  readonly maxBoxes: number;
+  readonly autoBoxes: number;
+}
+
+export interface Box {
+  readonly index: number;
+  readonly id: string;
+  readonly group: string;
+  readonly part: Part;
+  /** The node that it shows, -1 for scopes and groups. */
+  readonly main: number;
+  readonly nodes: Int32Array;
+}
+
+export interface Frame {
+  readonly id: string;
+  readonly parent: string;
+  readonly part: Part;
+}
+
+/** A tensor as an input of a node. `node` is -1 if no node of the space produces it. */
+export interface Tensor {
+  readonly instance: Instance;
+  readonly node: number;
+  readonly name: string;
+  readonly slot: number;
+  readonly info: TensorInfo;
+  /** Numbers of its dimensions in the space, if they are not those of `node`. */
+  readonly dims: readonly number[] | null;
+}
+
+export const tensorName = ({ name, slot }: Tensor): string => `${name}:${slot}`;
+
+/** Type and shape: `float [?,10]`. */
+export const tensorLabel = ({ info }: Tensor): string =>
+  `${info.dtype} ${info.sizes === null ? "?" : `[${info.sizes.join(",")}]`}`;
+
+/** The output of a node. */
+export function outputOf(instance: Instance, node: number, slot: number): Tensor {
+  const info = instance.space.outputs(node)[slot] as TensorInfo;
+  return { instance, node, name: instance.name(node), slot, info, dims: null };
+}
+
+/** The inputs of a node. */
+export function inputsOf(instance: Instance, node: number): Tensor[] {
+  const { space } = instance;
+  const found: Tensor[] = [];
+  for (let i = at(space.inputsAt, node); i < at(space.inputsAt, node + 1); i++) {
+    const step = space.producers[i] as number;
+    if (step !== 0) {
+      found.push(outputOf(instance, node - step, at(space.slots, i)));
+      continue;
+    }
+    const { name, slot, info, dims } = space.foreign(i);
+    found.push({ instance, node: space.find(name) ?? -1, name: instance.prefix + name, slot, info, dims });
+  }
+  return found;
+}
+
+export class Visible {
+  readonly boxes: Box[] = [];
+  readonly frames: Frame[] = [];
+  /** The number of the box of each node, by instance; -1 for a call that is open. */
+  readonly boxOf = new Map<Instance, Int32Array>();
+  readonly calls = new Map<Part, readonly Instance[]>();
+  /** The open call of a node, by instance and node. */
+  readonly #callOf = new Map<Instance, Map<number, Part>>();
+  /** What comes into the arguments of open bodies from outside, by instance and argument node. */
+  readonly given = new Map<Instance, Map<number, Tensor>>();
+  /** Gradient nodes in the bodies of open calls exist. */
+  inner = false;
+  total = 0;
+
+  constructor(root: Instance) {
+    this.#enter(root);
+  }
+
+  #enter(instance: Instance): void {
+    this.boxOf.set(instance, new Int32Array(instance.space.size).fill(-1));
+  }
+
+  openCall(part: Part): void {
+    const bodies = part.bodies();
+    this.calls.set(part, bodies);
+    getOrMake(this.#callOf, part.instance, () => new Map<number, Part>()).set(part.node, part);
+    const given = part.call.hub ? null : (calleeArguments(part) ?? []);
+    for (const body of bodies) {
+      this.#enter(body);
+      this.inner ||= Array.prototype.some.call(body.space.flags, (flag: number) => (flag & GRADIENT) !== 0);
+      if (!given) continue;
+      const inside = new Map<number, Tensor>();
+      for (const [i, node] of body.space.head.arguments.entries()) {
+        const tensor = given[i];
+        if (tensor) inside.set(node, tensor);
+      }
+      this.given.set(body, inside);
+    }
+  }
+
+  place(box: Omit<Box, "index">): void {
+    const placed = { ...box, index: this.boxes.length };
+    this.boxes.push(placed);
+    const boxOf = this.boxOf.get(box.part.instance) as Int32Array;
+    for (const node of box.nodes) boxOf[node] = placed.index;
+    this.total += box.nodes.length;
+  }
+
+  box(instance: Instance, node: number): Box | undefined {
+    return node < 0 ? undefined : this.boxes[this.boxOf.get(instance)?.[node] ?? -1];
+  }
+
+  callOf(instance: Instance, node: number): Part | undefined {
+    return this.#callOf.get(instance)?.get(node);
+  }
+
+  /** The boxes that produce a tensor, with its name there: for an open call the returns of its bodies. */
+  sources(tensor: Tensor): [Box, Tensor][] {
+    const call = this.callOf(tensor.instance, tensor.node);
+    if (!call || (call.call.hub && !call.call.choice)) {
+      const box = this.box(tensor.instance, tensor.node);
+      return box ? [[box, tensor]] : [];
+    }
+    const found: [Box, Tensor][] = [];
+    for (const body of call.bodies()) {
+      const ret = body.space.head.returns[tensor.slot];
+      if (ret === undefined) continue;
+      const returned = inputsOf(body, ret)[0] as Tensor;
+      found.push([this.box(body, ret) as Box, returned.info.sizes !== null ? returned : tensor]);
+    }
+    return found;
+  }
+
+  /** The boxes that a control dependency on a node waits for. */
+  awaited(instance: Instance, node: number): Box[] {
+    const call = this.callOf(instance, node);
+    if (!call || call.call.hub) {
+      const box = this.box(instance, node);
+      return box ? [box] : [];
+    }
+    return call.bodies().flatMap((body) => {
+      const { control_returns: controls, returns } = body.space.head;
+      return (controls.length > 0 ? controls : returns).map((last) => this.box(body, last) as Box);
+    });
+  }
+
+  /** The first boxes of a body. */
+  beginnings(body: Instance): Box[] {
+    const { space } = body;
+    let first: readonly number[] = space.head.arguments;
+    if (first.length === 0) {
+      const nodes = Array.from({ length: space.size }, (_, node) => node);
+      first = nodes.filter(
+        (node) =>
+          at(space.inputsAt, node) === at(space.inputsAt, node + 1) && at(space.waitsAt, node) === at(space.waitsAt, node + 1),
+      );
+    }
+    return first.map((node) => this.box(body, node) as Box);
+  }
+
+  /** The id of a node's box, or of the frame of an open call; "" if it is not visible. */
+  placeOf(instance: Instance, node: number): string {
+    return this.box(instance, node)?.id ?? (this.callOf(instance, node) ? `${instance.name(node)}/` : "");
+  }
+}
+
+/** The tensors given to the arguments of a node's callees, by index; null if unknown. For a loop only loop invariants. */
+export function calleeArguments(part: Part): Tensor[] | null {
+  const { instance, node, call } = part;
+  const inputs = inputsOf(instance, node);
+  if (call.loop) {
+    const outputs = instance.space.outputs(node);
+    return outputs.length === inputs.length ? outputs.map((_, slot) => outputOf(instance, node, slot)) : null;
+  }
+  if (call.choice) return inputs.slice(1);
+  return call.hub ? null : inputs;
+}
+
+export function visibleBoxes(root: Part, folding: Folding): Visible {
+  const visible = new Visible(root.instance);
+  place(root.parts(), "", chooseOpen(root, folding), visible);
+  return visible;
+}
+
+function place(parts: readonly Part[], group: string, opened: ReadonlySet<string>, visible: Visible): void {
+  for (const part of parts) {
+    if (!part.folds) {
+      visible.place({ id: part.key, group, part, main: part.node, nodes: part.nodes() });
+    } else if (opened.has(part.key)) {
+      const frame = `${part.key}/`;
+      visible.frames.push({ id: frame, parent: group, part });
+      if (part.kind === CALL) visible.openCall(part);
+      place(part.parts(), frame, opened, visible);
+    } else {
+      const isNode = part.kind === THING || part.kind === CALL;
+      const id = isNode ? part.key : `${part.key}/`;
+      visible.place({ id, group, part, main: part.node, nodes: part.nodes() });
+    }
+  }
+}
+
+// ---- choosing what is open -------------------------------------------------------------------------------------------
+
+interface Requested {
+  readonly opened: Set<string>;
+  readonly boxes: number;
+  readonly closed: readonly (readonly [string, Part])[];
+}
+
+function chooseOpen(root: Part, folding: Folding): ReadonlySet<string> {
+  const requested = [...folding.opened];
+  let found: Requested;
+  for (;;) {
+    found = openRequested(root, new Set(requested), folding.closed);
+    if (found.boxes <= HARD_LIMIT || requested.length === 0) break;
+    requested.shift();
+  }
+  if (folding.mode !== "none") openLargest(root, folding, found);
+  return found.opened;
+}
+
+function openRequested(root: Part, requested: ReadonlySet<string>, shut: ReadonlySet<string>): Requested {
+  const opened = new Set<string>();
+  const closed: [string, Part][] = [];
+  let boxes = 0;
+  const stack: [string, Part][] = root.parts().map((part) => ["", part]);
+  for (let next = stack.pop(); next; next = stack.pop()) {
+    const [, part] = next;
+    if (!part.folds) {
+      boxes += 1;
+    } else if (isRequested(part, requested, shut)) {
+      opened.add(part.key);
+      for (const inner of part.parts()) stack.push([part.key, inner]);
+    } else {
+      boxes += 1;
+      closed.push(next);
+    }
+  }
+  return { opened, boxes, closed };
+}
+
+function isRequested(part: Part, requested: ReadonlySet<string>, shut: ReadonlySet<string>): boolean {
+  if (requested.has(part.key)) return part.kind !== CALL || part.opens;
+  // The branches of a call are opened together.
+  return part.isBody && !shut.has(part.key);
+}
+
+interface Family {
+  readonly size: number;
+  readonly key: string;
+  readonly parts: readonly Part[];
+}
+
+/** Opens the largest first. Siblings of similar size open together or not at all, so that equal layers look equal. */
+function openLargest(root: Part, folding: Folding, { opened, boxes, closed }: Requested): void {
+  const limit = folding.mode === "all" ? folding.maxBoxes : Math.min(folding.maxBoxes, folding.autoBoxes);
+  const least = root.total > FEW_NODES ? Math.floor(root.total / 4) : 0;
+  let shown = boxes;
+  const families: Family[] = [];
+  const mayOpen = (part: Part): boolean => {
+    if (folding.closed.has(part.key)) return false;
+    if (part.kind === CALL) return folding.mode === "all" && part.opens;
+    return folding.mode === "all" || (part.kind === SCOPE && part.total >= least && !isGradientBody(root.instance, part.key));
+  };
+  const consider = (siblings: readonly Part[]): void => {
+    let open = siblings.filter(mayOpen).sort((a, b) => b.total - a.total);
+    while (open.length > 0) {
+      const size = (open[0] as Part).total;
+      const family = open.filter((part) => 2 * part.total >= size);
+      families.push({ size, key: (family[0] as Part).key, parts: family });
+      open = open.slice(family.length);
+    }
+  };
+  const siblings = new Map<string, Part[]>();
+  for (const [parent, part] of closed) getOrMake(siblings, parent, (): Part[] => []).push(part);
+  for (const parts of siblings.values()) consider(parts);
+  while (families.length > 0) {
+    families.sort((a, b) => a.size - b.size || compareTexts(b.key, a.key));
+    const { parts } = families.pop() as Family;
+    const more = parts.reduce((sum, part) => sum + part.parts().length - 1, 0);
+    if (shown + more > limit) continue;
+    shown += more;
+    for (const part of parts) {
+      opened.add(part.key);
+      consider(part.parts().filter(({ kind }) => kind !== NODE));
+    }
+  }
+}
+
+/** Whether the scope with this path is one inlined gradient function. Only the graph has such scopes. */
+export function isGradientBody(root: Instance, path: string): boolean {
+  return root.gradientBodies.has(path);
+}

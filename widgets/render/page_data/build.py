@@ -1,0 +1,393 @@
+"""Builds a page's data from a graph."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner
+from widgets.messages import SourceRow
+from widgets.render.page_data.bodies import body_key
+from widgets.render.page_data.explained import Gradients, Outside, chain_record, op_text, slot_names, why_rows
+from widgets.render.page_data.texts import AttrTexts, Numbers
+from widgets.render.page_data.tree import write_tree
+from widgets.render.page_data.types import (
+    BodyRecord,
+    CallRecord,
+    ErrorRecord,
+    ForeignTensor,
+    GradientRow,
+    OpText,
+    PageHead,
+    SpaceColumns,
+    SpaceHead,
+    TensorInfo,
+)
+from widgets.scene.build import node_error
+from widgets.scene.calls import CallBody, callees, calls_functions, has_hub, is_choice, is_loop, is_loop_invariant
+from widgets.scene.function_info import function_infos
+from widgets.scene.lenses import cell_label
+from widgets.scene.roles import Roles
+from widgets.scene.inspect import MAX_EXPLAINED
+from widgets.scene.shapes.clashes import clashes_of, source_row
+from widgets.scene.shapes.dimensions import MAX_NODES
+from widgets.scene.shapes.why import chains_of
+from widgets.scene.state import SceneState
+from widgets.scene.tree import Call, Part
+from widgets.scene.visible import scope_tree
+from widgets.scene.words import called_functions, is_short
+
+if TYPE_CHECKING:
+    from graphcore.graph import Graph, Node, Tensor
+
+MAX_BODY_NODES: Final = 50_000
+"""Bodies with more nodes than this together are not carried in a page."""
+SHORT: Final = 1
+SINGLE: Final = 2
+GRADIENT: Final = 4
+PARTIAL: Final = 8
+DIFFERENTIATED: Final = 16
+_REFERENCES: Final = ("resource",)
+
+
+class PageData(msgspec.Struct, frozen=True):
+    """The whole: tables, texts, source lines, and the columns of each space; the first is the graph."""
+
+    head: PageHead
+    texts: list[str]
+    sources: list[SourceRow]
+    spaces: list[SpaceColumns]
+
+
+def graph_data(graph: Graph, state: SceneState) -> PageData:
+    """The data of a graph in a view."""
+    graph.settle()
+    shared = _Writer(graph, state, share=True)
+    data = shared.run()
+    # An error in a body is explained through its call: then each call has bodies of its own.
+    if any(head.errors for head in data.head.spaces[1:]):
+        return _Writer(graph, state, share=False).run()
+    return data
+
+
+def pack(data: PageData) -> bytes:
+    """The data as gzipped lines of JSON: head, texts, source lines, then each column of each space. The same for the same data."""
+    encode = msgspec.json.encode
+    lines = [encode(data.head), encode(data.texts), encode(data.sources)]
+    lines.extend(encode(getattr(space, name)) for space in data.spaces for name in space.__struct_fields__)
+    return gzip.compress(b"\n".join(lines), 6, mtime=0)
+
+
+class _Writer:
+    """Writes spaces: the graph, then bodies as calls are met."""
+
+    def __init__(self, graph: Graph, state: SceneState, *, share: bool) -> None:
+        self.graph = graph
+        self.state = state
+        self.share = share
+        self.texts = Numbers()
+        self.gradients = Gradients()
+        self.attrs = AttrTexts(self.texts, self.gradients)
+        self.sources = Numbers()
+        self.infos = Numbers()
+        self.signatures = Numbers()
+        self.ops: dict[str, OpText] = {}
+        self.slots: dict[str, tuple[list[str], list[str]]] = {}
+        self.spaces: list[tuple[SpaceHead, SpaceColumns] | None] = []
+        self.known: dict[object, int] = {}
+        self.pending: list[tuple[int, CallBody, list[Part], dict[str, Tensor]]] = []
+        self.body_nodes = 0
+        self.explains = len(graph) <= MAX_EXPLAINED
+
+    def run(self) -> PageData:
+        tree = scope_tree(self.graph, self.state)
+        self.texts.of("")
+        self.spaces.append(None)
+        self.spaces[0] = _Space(self, self.graph, "", tree.root.parts(), Roles(self.graph, tree), None, {}).write()
+        while self.pending:
+            place, body, parts, given = self.pending.pop()
+            self.spaces[place] = _Space(self, body.graph, f"{body.path}/", parts, None, body, given).write()
+        written = [space for space in self.spaces if space is not None]
+        head = PageHead(
+            spaces=[head for head, _ in written],
+            infos=[TensorInfo(dtype=dtype, sizes=sizes, reference=ref) for dtype, sizes, ref in self.infos.values],  # type: ignore[misc,has-type]
+            signatures=[list(infos) for infos in self.signatures.values],  # type: ignore[call-overload]
+            gradients=self.gradients.texts,
+            ops=self.ops,
+            slots=self.slots,
+            max_boxes=self.state.max_boxes,
+            auto_boxes=self.state.auto_boxes,
+        )
+        texts: Any = self.texts.values
+        sources: Any = self.sources.values
+        return PageData(head, texts, sources, [columns for _, columns in written])
+
+    def info(self, tensor: Tensor) -> int:
+        dims = tensor.shape.dims
+        dtype = tensor.node.output_types[tensor.index]
+        sizes = None if dims is None else tuple(tensor.graph.size_texts(tensor))
+        return self.infos.of((tensor.dtype.name, sizes, dtype.is_ref or dtype.name in _REFERENCES))
+
+    def bodies_of(self, call: Call, given: dict[str, Tensor]) -> list[BodyRecord]:
+        key = body_key(call) if self.share else None
+        bodies = call.bodies()
+        if not bodies:
+            return []
+        several = len(bodies) > 1
+        roots = call.roots
+        records = []
+        for body, root in zip(bodies, roots, strict=True):
+            place = None if key is None else self.known.get((key, body.callee.label))
+            if place is None:
+                place = len(self.spaces)
+                self.spaces.append(None)
+                self.body_nodes += len(body.nodes)
+                if key is not None:
+                    self.known[key, body.callee.label] = place
+                inside = given if has_hub(call.node) else {**given, **_arguments(call, body)}
+                self.pending.append((place, body, root.parts(), inside))
+            records.append(BodyRecord(space=place, label=body.callee.label, scope_label=root.label if several else ""))
+        return records
+
+
+def _arguments(call: Call, body: CallBody) -> dict[str, Tensor]:
+    return {arg.name: tensor for arg, tensor in zip(body.args, call.node.inputs, strict=False)}
+
+
+class _Space:
+    """Writes one graph or body.
+
+    Args:
+        prefix: what the names of its nodes begin with: "" for the graph, `call:then/` for a body.
+        roles: the roles of the graph's nodes, None for a body, whose call knows its gradient nodes.
+        given: the tensors given to the arguments of the bodies around, by argument.
+    """
+
+    def __init__(
+        self, writer: _Writer, graph: Graph, prefix: str, parts: list[Part], roles: Roles | None, body: CallBody | None, given: dict[str, Tensor]
+    ) -> None:
+        self.writer = writer
+        self.graph = graph
+        self.prefix = prefix
+        self.parts = parts
+        self.roles = roles
+        self.body = body
+        self.given = given
+        self.nodes = sorted(graph.nodes, key=lambda node: node.id)
+        self.number = {node.name: place for place, node in enumerate(self.nodes)}
+        self.paths: dict[str, int] = {prefix.removesuffix("/"): 0}
+        self.calls: list[CallRecord] = []
+        self.foreign: list[ForeignTensor] = []
+        self.dim_numbers: dict[object, int] = {}
+        self.classes = graph.dimension_classes() if len(graph) <= MAX_NODES else {}
+
+    def write(self) -> tuple[SpaceHead, SpaceColumns]:
+        columns = self._columns()
+        column, groups = write_tree(self.parts, self.number, self._scope, self._call)
+        roles, body = self.roles, self.body
+        records = self.graph.gradient_records if body is None else {}
+        head = SpaceHead(
+            paths=[path[len(self.prefix) :] for path in self.paths],
+            gradient_scopes=[] if roles is None else [place for path, place in self.paths.items() if roles.is_mostly_gradient(path)],
+            body_scopes=[] if roles is None else [place for path, place in self.paths.items() if roles.body_of(path)],
+            groups=groups,
+            calls=self.calls,
+            foreign=self.foreign,
+            errors=self._errors(),
+            gradients=[
+                GradientRow(
+                    node=self.number[name],
+                    forward=record.forward,
+                    function=None if record.function is None else record.function.name,
+                    info=self.writer.gradients.of_record(self.graph, record),
+                    body_node=record.body_node,
+                )
+                for name, record in records.items()
+                if name in self.number
+            ],
+            gradient_count=len(records),
+            why={place: rows for place, node in enumerate(self.nodes) if (rows := why_rows(node, self.given))} if self.writer.explains else {},
+            arguments=[] if body is None else [self.number[node.name] for node in body.args],
+            returns=[] if body is None else [self.number[node.name] for node in body.rets],
+            control_returns=[] if body is None else [self.number[node.name] for node in body.control_rets],
+        )
+        return head, SpaceColumns(tree=column, **columns)
+
+    def _scope(self, path: str) -> int:
+        return self.paths.setdefault(path, len(self.paths))
+
+    def _columns(self) -> dict[str, Any]:
+        writer = self.writer
+        text = writer.texts.of
+        nodes, number, cut = self.nodes, self.number, len(self.prefix)
+        scopes: list[int] = []
+        names: list[str] = []
+        producers: list[int] = []
+        slots: list[int] = []
+        awaited: list[int] = []
+        described = []
+        signatures: list[int] = []
+        dims: list[int] = []
+        runs: dict[object, int] = {}
+        sources: list[int] = []
+        signature_of: dict[object, int] = {}
+        symbolic = isinstance(self.graph.refiner, SymbolicRefiner)
+        for place, node in enumerate(nodes):
+            path, _, name = node.name.rpartition("/")
+            scopes.append(self._scope(path))
+            names.append(name)
+            for tensor in node.inputs:
+                source = tensor.node
+                found = number.get(source.name)
+                if found is None or found == place or nodes[found] is not source:
+                    producers.append(0)
+                    slots.append(tensor.index)
+                    self.foreign.append(self._foreign(tensor))
+                else:
+                    producers.append(place - found)
+                    slots.append(tensor.index)
+            awaited.extend([place - number[other.name] for other in node.control_inputs if other.name in number])
+            described.append(writer.attrs.of(node))
+            handles = node.output_handles
+            if symbolic or len(handles) != len(node.output_types):
+                signatures.append(writer.signatures.of(tuple([writer.info(tensor) for tensor in node.outputs])))
+            else:
+                key = (node.output_types, tuple([None if h.dims is None else tuple([dim.value for dim in h.dims]) for h in handles]))
+                signature = signature_of.get(key)
+                if signature is None:
+                    signature = signature_of[key] = writer.signatures.of(tuple([writer.info(tensor) for tensor in node.outputs]))
+                signatures.append(signature)
+            self._write_dims(node, dims)
+            origin = node.source
+            if origin is None:
+                sources.append(-1)
+            else:
+                run = runs.get(origin)
+                if run is None:
+                    row = source_row(origin)
+                    run = runs[origin] = -1 if row is None else writer.sources.of(row)
+                sources.append(run)
+            if node.op not in writer.ops:
+                writer.ops[node.op] = op_text(node)
+            slot_names(node, writer.slots)
+        graph = self.graph
+        return {
+            "scopes": scopes,
+            "names": names,
+            "ops": _column([text(node.op) for node in nodes]),
+            "kinds": _column([kind for kind, *_ in described]),
+            "details": _column([detail for _, detail, *_ in described]),
+            "cells": _column([text(cell_label(node)) for node in nodes]),
+            "devices": _column([text(node.assigned_device or node.device) for node in nodes]),
+            "functions": _column([text(", ".join(called_functions(node))) if calls_functions(node) else 0 for node in nodes]),
+            "definitions": _column([attrs for _, _, attrs, _ in described]),
+            "registered": _column([gradient for *_, gradient in described]),
+            "sources": _column(sources),
+            "flags": _column(self._flags()),
+            "arities": _column([len(node.inputs) for node in nodes]),
+            "producers": producers,
+            "slots": _column(slots),
+            "waits": _column([len([1 for other in node.control_inputs if other.name in number]) for node in nodes]),
+            "awaited": awaited,
+            "signatures": _column(signatures),
+            "dims": _column(dims),
+        }
+
+    def _write_dims(self, node: Node, dims: list[int]) -> None:
+        """Append the dimensions of the outputs of known rank."""
+        numbers = self.dim_numbers
+        for index, handle in enumerate(node.output_handles):
+            if handle.dims is None:
+                continue
+            keys = self.classes.get(f"{node.name}:{index}") if self.classes else None
+            for key in handle.dims if keys is None else keys:
+                newest = len(numbers)
+                known = numbers.setdefault(key if keys is not None else id(key), newest)
+                dims.append(newest - known)
+
+    def _foreign(self, tensor: Tensor) -> ForeignTensor:
+        handles = tensor.node.output_handles
+        handle = handles[tensor.index] if tensor.index < len(handles) else None
+        keys = None
+        if handle is not None and handle.dims is not None:
+            keys = [self.dim_numbers.setdefault(id(dim), len(self.dim_numbers)) for dim in handle.dims]
+        dtype, sizes, reference = self.writer.infos.values[self.writer.info(tensor)]  # type: ignore[misc]
+        return ForeignTensor(name=tensor.node.name.removeprefix(self.prefix), slot=tensor.index, info=TensorInfo(dtype=dtype, sizes=sizes, reference=reference), dims=keys)
+
+    def _flags(self) -> list[int]:
+        graph, roles, body = self.graph, self.roles, self.body
+        records = graph.gradient_records if body is None else {}
+        differentiated = {record.forward for record in records.values()}
+        failed = bool(graph.cells.failed)
+        gradients = frozenset() if body is None else body.gradients
+        inputs: dict[str, int] = {}
+        for node in self.nodes:
+            for tensor in node.inputs:
+                inputs[tensor.node.name] = inputs.get(tensor.node.name, 0) + 1
+            for other in node.control_inputs:
+                inputs[other.name] = inputs.get(other.name, 0) + 1
+        flags = []
+        for node in self.nodes:
+            flag = SHORT if node.registration.traits.role == "constant" and is_short(node) else 0
+            if inputs.get(node.name) == 1:
+                flag |= SINGLE
+            if node.name in gradients if roles is None else records and roles.is_gradient(node):
+                flag |= GRADIENT
+            if failed and graph.cells.is_partial(node):
+                flag |= PARTIAL
+            if node.name in differentiated:
+                flag |= DIFFERENTIATED
+            flags.append(flag)
+        return flags
+
+    def _errors(self) -> dict[int, ErrorRecord]:
+        return {
+            place: ErrorRecord(
+                text=node_error(node),
+                inputs={str(slot): said for slot, said in node.input_errors.items()},
+                has_error=node.error is not None,
+                chains=chain_record(node, self.given),
+                clashes=clashes_of(node),
+                explained=chains_of(node, Outside(self.given)),
+            )
+            for place, node in enumerate(self.nodes)
+            if node.error is not None or node.input_errors
+        }
+
+    def _call(self, call: Call) -> None:
+        node, writer = call.node, self.writer
+        refusal = "" if call.failure else call.refusal
+        bodies: list[BodyRecord] = []
+        if not refusal and writer.body_nodes > MAX_BODY_NODES:
+            refusal = "the functions are too large for one page: open them in a notebook"
+        elif not refusal:
+            bodies = writer.bodies_of(call, self.given)
+        titles = ", ".join(callee.title for callee in callees(node))
+        loop = is_loop(node)
+        self.calls.append(
+            CallRecord(
+                refusal=refusal,
+                failure=call.failure,
+                has_scope=call.scope is not None,
+                hub=has_hub(node),
+                loop=loop,
+                choice=is_choice(node),
+                called=titles,
+                bodies=bodies,
+                invariant=[_invariant(node, index) for index in range(len(node.outputs))] if loop and bodies else [],
+                functions=function_infos(call),
+            )
+        )
+
+
+def _invariant(node: Node, index: int) -> str:
+    if index >= len(node.inputs):
+        return ""
+    return "".join("1" if is_loop_invariant(node, index, place) else "0" for place in range(len(node.output_handles[index].dims or ())))
+
+
+def _column(values: list[int]) -> list[int]:
+    """A column; one value if all are equal."""
+    return values[:1] if values and values.count(values[0]) == len(values) else values

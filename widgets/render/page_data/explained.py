@@ -1,0 +1,115 @@
+"""Explanations that need the graph: of clashing numbers, dimensions, gradients and ops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphcore.definitions import name_ranges_for_node
+from graphcore.errors import GraphError
+from graphcore.text import debug_string
+from graphcore.text.describe_traits import describe_traits
+from widgets.messages import GradientInfo, Why
+from widgets.render.page_data.types import GradientText, OpText
+from widgets.scene.gradient_info import recorded_gradient, registered_gradient
+from widgets.scene.shapes.clash_lines import chain_steps
+from widgets.scene.shapes.why import why_of
+from widgets.scene.tree import Call
+from widgets.scene.types import Dim
+
+if TYPE_CHECKING:
+    from graphcore.graph import GradientRecord, Graph, Node, Tensor
+    from widgets.scene.visible import Box
+
+
+def chain_record(node: Node, given: dict[str, Tensor]) -> list[tuple[list[tuple[str, str]], list[tuple[str, str]]]]:
+    """The chains of a node's error: pairs of producer and consumer, and notes at nodes."""
+    chains = () if node.error is None else node.error.chains
+    found = []
+    for chain in chains:
+        steps: list[tuple[str, str]] = []
+        notes: list[tuple[str, str]] = []
+        for producer, consumer, note in chain_steps(chain, node.name, given):
+            steps.append((producer, consumer))
+            if note:
+                notes.append(note)
+        found.append((steps, notes))
+    return found
+
+
+class Outside:
+    """What explanations need of a picture in which nothing has a place.
+
+    Attributes:
+        given: the tensors given to the arguments of the bodies around, by argument.
+    """
+
+    def __init__(self, given: dict[str, Tensor]) -> None:
+        self.given = given
+        self.box_of: dict[str, Box] = {}
+        self.calls: dict[str, Call] = {}
+
+
+class _Numbered:
+    """Keys of dimensions as `output:dimension`."""
+
+    def of(self, tensor: Tensor) -> list[Dim]:
+        return [Dim(text="", key=f"{tensor.index}:{place}") for place in range(len(tensor.shape.dims or ()))]
+
+
+def why_rows(node: Node, given: dict[str, Tensor]) -> list[Why]:
+    """The explanations of a node's dimensions, without places; their keys are `output:dimension`."""
+    return why_of(node, Outside(given), _Numbered())
+
+
+class Gradients:
+    """The registered gradients of ops, each text once."""
+
+    def __init__(self) -> None:
+        self.texts: list[GradientText] = []
+        self._numbers: dict[GradientText, int] = {}
+        self._of_use: dict[object, int] = {}
+
+    def of_node(self, node: Node) -> int:
+        """The number of the gradient of a node's op, -1 if there is none."""
+        return -1 if node.is_opaque else self._number(registered_gradient(node))
+
+    def of_record(self, graph: Graph, record: GradientRecord) -> int:
+        """The number of the gradient that a node was made by, -1 for seeds and sums."""
+        if record.function is None:
+            return -1
+        forward = graph.find(record.forward)
+        op = "" if forward is None else forward.op
+        key = (id(record.function), id(record.attrs), op)
+        if key not in self._of_use:
+            self._of_use[key] = self._number(recorded_gradient(record, op))
+        return self._of_use[key]
+
+    def _number(self, info: GradientInfo | None) -> int:
+        if info is None:
+            return -1
+        text = GradientText(function=info.function, definition=info.definition, instantiated=info.instantiated)
+        known = self._numbers.get(text)
+        if known is None:
+            known = self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return known
+
+
+def op_text(node: Node) -> OpText:
+    """The documentation of a node's op."""
+    definition = node.op_def
+    doc = "\n\n".join(filter(None, (definition.summary, definition.description)))
+    return OpText(doc=doc, traits=describe_traits(node.registration), signature=debug_string(definition))
+
+
+def slot_names(node: Node, known: dict[str, tuple[list[str], list[str]]]) -> None:
+    """Note the names of the slots of a node's op, if they are the same for all of its nodes."""
+    if node.op in known:
+        return
+    definition = node.op_def
+    lists = any(arg.number_attr or arg.type_list_attr for arg in (*definition.input_arg, *definition.output_arg))
+    try:
+        ranges = ({}, {}) if lists else name_ranges_for_node(node.node_def, definition)
+    except GraphError:
+        ranges = ({}, {})
+    known[node.op] = (list(ranges[0]), list(ranges[1]))

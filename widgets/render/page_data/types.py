@@ -1,0 +1,210 @@
+"""The definition of a page's data: a graph in columns, from which a page without a kernel builds any scene.
+
+The TypeScript types are generated from these structs. Numbers named *text* are places in `PageData.texts`, numbers of nodes are places in the
+columns of their space, in the order of node ids.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from widgets.messages import Clash, FunctionInfo, Why
+
+
+class TensorInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Type and shape of a tensor: the sizes as texts, None for an unknown rank; `reference` for references and resources."""
+
+    dtype: str
+    sizes: list[str] | None
+    reference: bool
+
+
+class ForeignTensor(msgspec.Struct, frozen=True, kw_only=True):
+    """An input that is no output of a node of its space: its producer was removed or replaced. `name` is that of the producer."""
+
+    name: str
+    slot: int
+    info: TensorInfo
+    dims: list[int] | None
+
+
+class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A group of parts. The key is `path/#depth.` for each entry of `keys`, and then the name of the first part inside.
+
+    `keys` are pairs of a scope and a depth; `first` is a scope if `first_is_scope`, else a node.
+    """
+
+    keys: list[tuple[int, int]]
+    first: int
+    first_is_scope: bool
+    label: str
+    differences: str
+    instances: int
+
+
+class BodyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A body of a call: a space whose names follow `label`, and the label of its scope if it is one of several."""
+
+    space: int
+    label: str
+    scope_label: str
+
+
+class CallRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A call: a box that opens into bodies.
+
+    Attributes:
+        refusal: the reason for which it does not open, "" if it may.
+        failure: the reason for which its bodies could not be made, known once it was opened.
+        has_scope: true if a scope of its name belongs to it.
+        hub: true for branches and loops, which keep their own box when they are open.
+        called: the titles of its functions.
+        invariant: for each output of a loop `1` for each dimension that is loop-invariant, else `0`.
+        functions: the inspector's entries.
+    """
+
+    refusal: str = ""
+    failure: str = ""
+    has_scope: bool = False
+    hub: bool = False
+    loop: bool = False
+    choice: bool = False
+    called: str = ""
+    bodies: list[BodyRecord] = []
+    invariant: list[str] = []
+    functions: list[FunctionInfo] = []
+
+
+class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The errors of a node: all in words, by input slot, and the paths of clashing numbers.
+
+    Each chain has its steps as pairs of producer and consumer, and its notes as pairs of a node and a text. `has_error` is false if only
+    inputs have errors. `clashes` and `explained` are the inspector's, with empty places.
+    """
+
+    text: str
+    inputs: dict[str, str] = {}
+    has_error: bool = True
+    chains: list[tuple[list[tuple[str, str]], list[tuple[str, str]]]] = []
+    clashes: list[Clash] = []
+    explained: list[Why] = []
+
+
+class GradientRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A gradient node: the name of the node it differentiates, and that of the gradient function, None for seeds and sums.
+
+    `info` is the place of the inspector's entry in `PageHead.gradients`, -1 for none, `body_node` the node in the function's body.
+    """
+
+    node: int
+    forward: str
+    function: str | None
+    info: int = -1
+    body_node: str = ""
+
+
+class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
+    """What is rare in a graph or in the body of a function.
+
+    Attributes:
+        paths: the paths of its scopes, the first is the root's.
+        gradient_scopes: the scopes that mostly consist of gradient nodes.
+        body_scopes: the scopes that are one inlined gradient function.
+        groups, calls: in the order of the tree.
+        foreign: inputs from elsewhere, in the order of use.
+        errors: by node.
+        gradient_count: the number of gradient nodes on record.
+        why: the inspector's explanations of dimensions by node, with empty places; their keys are `output:dimension`.
+        arguments, returns, control_returns: nodes of a body, by index.
+    """
+
+    paths: list[str]
+    gradient_scopes: list[int] = []
+    body_scopes: list[int] = []
+    groups: list[GroupRecord] = []
+    calls: list[CallRecord] = []
+    foreign: list[ForeignTensor] = []
+    errors: dict[int, ErrorRecord] = {}
+    gradients: list[GradientRow] = []
+    gradient_count: int = 0
+    why: dict[int, list[Why]] = {}
+    arguments: list[int] = []
+    returns: list[int] = []
+    control_returns: list[int] = []
+
+
+class SpaceColumns(msgspec.Struct, frozen=True, kw_only=True):
+    """The nodes of a graph, or of the body of a function, in columns. A column of one value has only that one.
+
+    Attributes:
+        scopes: the scope whose path begins the name of the node.
+        names: the last part of the name.
+        ops, kinds, details, cells, devices, functions: texts.
+        definitions: texts of attrs, a line `name=value` for each.
+        registered: places of the op's gradient in `PageHead.gradients`, -1 for none.
+        sources: places in `PageData.sources`, -1 for none.
+        flags: bits of `Flag`.
+        arities: the number of inputs.
+        producers: the number of a node less that of each input's producer; 0 takes the next of `foreign`.
+        slots: the output of the producer.
+        waits: the number of control inputs; `awaited` are as `producers`.
+        signatures: places in `PageData.signatures`.
+        dims: the dimensions of outputs of known rank, one by one: 0 for one not seen before, else its distance from the newest, from 1 on.
+        tree: parts, each before its contents; see `widgets.render.page_data.tree`.
+    """
+
+    scopes: list[int]
+    names: list[str]
+    ops: list[int]
+    kinds: list[int]
+    details: list[int]
+    cells: list[int]
+    devices: list[int]
+    functions: list[int]
+    definitions: list[int]
+    registered: list[int]
+    sources: list[int]
+    flags: list[int]
+    arities: list[int]
+    producers: list[int]
+    slots: list[int]
+    waits: list[int]
+    awaited: list[int]
+    signatures: list[int]
+    dims: list[int]
+    tree: list[int]
+
+
+class OpText(msgspec.Struct, frozen=True, kw_only=True):
+    """The documentation of an op, for the inspector."""
+
+    doc: str
+    traits: str
+    signature: str
+
+
+class GradientText(msgspec.Struct, frozen=True, kw_only=True):
+    """A registered gradient function: its name, its definition, and its body with the attrs of one use."""
+
+    function: str
+    definition: str
+    instantiated: str
+
+
+class PageHead(msgspec.Struct, frozen=True, kw_only=True):
+    """The tables of a page's data.
+
+    Attributes:
+        ops: the documentation of ops by name.
+        slots: the names of the inputs and outputs of ops without lists.
+        max_boxes, auto_boxes: the limits of the view.
+    """
+
+    spaces: list[SpaceHead]
+    infos: list[TensorInfo]
+    signatures: list[list[int]]
+    gradients: list[GradientText]
+    ops: dict[str, OpText]
+    slots: dict[str, tuple[list[str], list[str]]]
+    max_boxes: int
+    auto_boxes: int
