@@ -11,12 +11,12 @@ from graphcore.support.replacing import write_file
 from widgets.render.dot import to_dot as scene_to_dot
 from widgets.render.html import to_page
 from widgets.render.mermaid import to_mermaid as scene_to_mermaid
+from widgets.render.messages import scene_message
 from widgets.render.outline import to_outline as scene_to_outline
+from widgets.render.page_data import graph_data, pack
 from widgets.render.svg import to_svg as scene_to_svg
 from widgets.scene.build import build_scene
-from widgets.scene.find import search_index
-from widgets.scene.inspect import inspect_all
-from widgets.scene.state import MAX_BOXES, SceneState
+from widgets.scene.state import SceneState
 from widgets.scene.types import Scene
 
 SUFFIXES: Final = (".svg", ".dot", ".mmd", ".html", ".txt")
@@ -43,21 +43,19 @@ def to_svg(source: Graph | Scene, state: SceneState | None = None) -> str:
 
 
 def to_html(source: Graph | Scene, state: SceneState | None = None, *, title: str = "graph") -> str:
-    """An interactive page of a graph or a scene, for offline use. Only a graph can be inspected in it.
+    """An interactive page of a graph or a scene, for offline use.
 
-    Nothing can be opened in the page, so without a `state` more scopes are open than in a live view; the search knows all nodes.
+    The page of a graph opens every scope and body, finds every node and inspects it, as a live view does. That of a scene is a fixed picture.
 
     Args:
         source: the graph or scene.
         state: the folding of a graph.
         title: the title of a graph.
     """
-    state = state or SceneState(auto_boxes=MAX_BOXES)
-    scene = as_scene(source, state, title)
-    if not isinstance(source, Graph):
-        return to_page(scene, lens=state.lens, renderer=state.renderer, with_mermaid=True)
-    inspections, index = inspect_all(source, state, scene), search_index(source, state)
-    return to_page(scene, inspections=inspections, index=index, lens=state.lens, renderer=state.renderer, with_mermaid=True)
+    own = (state or SceneState()).copy()  # a page opens every call of its tree to carry the bodies, and the live view must not see that
+    scene = as_scene(source, own, title)
+    message = scene_message(scene, own)
+    return to_page(message, data=pack(graph_data(source, own)) if isinstance(source, Graph) else b"", with_mermaid=True)
 
 
 def save(source: Graph | Scene, path: str | Path, state: SceneState | None = None, *, title: str = "graph") -> Path:

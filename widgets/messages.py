@@ -173,22 +173,6 @@ class ViewState(Openings, frozen=True, kw_only=True, forbid_unknown_fields=True)
     selection: list[str] = msgspec.field(default_factory=list)
 
 
-class SearchIndex(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts of all nodes of a graph, in columns, for the search of a standalone page.
-
-    Numbers are places in `texts`. `boxes` are the ids of the boxes that contain the nodes, `outputs` have a line such as `float [?,10]` for each output, `attrs` a line
-    such as `T=float` for each attr.
-    """
-
-    texts: list[str]
-    names: list[str]
-    boxes: list[int]
-    ops: list[int]
-    cells: list[int]
-    outputs: list[int]
-    attrs: list[int]
-
-
 class SceneMessage(Message, frozen=True, kw_only=True, tag="scene"):
     """A new picture. `mermaid` is its Mermaid text when the Mermaid renderer is on (else "").
 

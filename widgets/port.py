@@ -18,6 +18,7 @@ from widgets import messages
 from widgets.messages import FailureMessage, Look, PictureMessage, PictureRequest, SceneMessage, ViewState
 from widgets.render.dot import to_dot
 from widgets.render.mermaid import to_mermaid
+from widgets.render.messages import scene_message
 from widgets.render.svg import to_svg
 from widgets.scene.build import build_scene
 from widgets.scene.find import find
@@ -261,20 +262,6 @@ class Port:
         scene = build_scene(graph, self.state, previous=self._before, title=self.title, revision=self._revision)
         self._key = key
         return scene
-
-
-def scene_message(scene: Scene, state: SceneState, *, focus: str = "", sent_at: float = 0.0, look: Look | None = None) -> SceneMessage:
-    """The message of a scene, with Mermaid's text if Mermaid draws it."""
-    return SceneMessage(
-        scene=scene,
-        mermaid=to_mermaid(scene) if state.renderer == "mermaid" else "",
-        focus=focus,
-        sent_at=sent_at,
-        lens=state.lens,
-        renderer=state.renderer,
-        openings=state.openings(),
-        look=look,
-    )
 
 
 def exported(scene: Scene, kind: messages.ExportFormat) -> messages.ExportMessage:

@@ -14,7 +14,7 @@ from tests.widgets.conftest import RunCell
 from widgets.messages import Inspection
 from widgets.scene import SceneState, build_scene
 from widgets.scene.find import find, hits
-from widgets.scene.inspect import inspect, inspect_all
+from widgets.scene.inspect import inspect
 from widgets.scene.query import Facts
 
 
@@ -155,13 +155,6 @@ def test_a_large_constant_is_told_of_in_a_short_text(graph: gc.Graph, size: int)
     assert len(node.node_def) < 400
     assert len(node.summary) < 400
     assert dict(node.attrs)["value"].startswith(f"float [{size}]")
-
-
-def test_all_boxes_of_a_scene_are_told_of(softmax_regression: gc.Graph) -> None:
-    state = SceneState()
-    scene = build_scene(softmax_regression, state)
-    found = inspect_all(softmax_regression, state, scene)
-    assert {node.id for node in scene.nodes if node.kind != "stub"} | {group.id for group in scene.groups} == found.keys()
 
 
 def test_nodes_are_found_by_name_op_and_cell(run_cell: RunCell, graph: gc.Graph) -> None:

@@ -7,6 +7,7 @@ import gzip
 import re
 import threading
 import xml.etree.ElementTree as ET
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ import pytest
 import graphcore as gc
 import widgets
 from tests.widgets.test_render_text import HOSTILE, hostile_scene
-from widgets.messages import SearchIndex
 from widgets.render import EngineError, LayoutEngine, engine, lay_out, to_page, to_static_html, to_svg
 from widgets.render import layout as layout_module
 from widgets.render.geometry import Rect, group_ancestors, group_parents, layout_dot
@@ -274,9 +274,10 @@ def test_the_standalone_page_carries_everything_and_fetches_nothing(softmax_regr
     page = widgets.to_html(softmax_regression, SceneState(lens="cells"))
     data = msgspec.json.decode(re.findall(r'id="graphloupe-data">(.*?)</script>', page, re.DOTALL)[0])
     assert data["message"]["lens"] == "cells"
-    assert "MatMulGrad" in data["inspections"]["gradients/matmul_grad/dy"]["gradient"]["definition"]
-    assert data["dot"].startswith("digraph")
-    assert data["mermaid"].startswith("flowchart")
+    carried = carried_by(data)
+    assert "MatMulGrad" in [gradient["function"] for gradient in carried.head["gradients"]]
+    assert sorted(carried.names) == sorted(node.name for node in softmax_regression.op_nodes())
+    assert any("transpose_a=false" in text.splitlines() for text in carried.texts)
     assert base64.b64decode(data["engine_gzip_base64"]).startswith(b"\x1f\x8b")
     assert base64.b64decode(data["mermaid_engine_gzip_base64"]).startswith(b"\x1f\x8b")
     policy = next(attributes["content"] for tag, attributes in Tags(page).elements if tag == "meta" and attributes.get("http-equiv"))
@@ -285,43 +286,78 @@ def test_the_standalone_page_carries_everything_and_fetches_nothing(softmax_regr
     assert "http" not in policy
 
 
-def test_the_standalone_page_opens_what_nobody_could_open_later_and_offers_no_opening(graph: gc.Graph) -> None:
+def test_a_page_begins_with_the_picture_of_the_live_view_and_carries_what_is_closed_in_it(graph: gc.Graph) -> None:
     with graph.as_default(), gc.name_scope("model"):
         x = gc.placeholder(gc.float32, [2], name="x")
         for layer in range(160):
             with gc.name_scope(f"layer{layer}"):
                 x = gc.tanh(x) * 2.0
     live = build_scene(graph)
-    assert [node.repeat for node in live.nodes if node.expandable] == [160]
-    page = widgets.to_html(graph)
-    data = msgspec.json.decode(re.findall(r'id="graphloupe-data">(.*?)</script>', page, re.DOTALL)[0])
-    nodes = data["message"]["scene"]["nodes"]
-    assert [node["id"] for node in nodes] == [node.id for node in live.nodes]
-    assert not any(node.get("expandable") for node in nodes)
+    data = data_of(widgets.to_html(graph))
+    assert [node["id"] for node in data["message"]["scene"]["nodes"]] == [node.id for node in live.nodes]
+    assert [node["repeat"] for node in data["message"]["scene"]["nodes"] if node.get("expandable")] == [160]
     chosen = SceneState()
     chosen.collapse("*")
-    data = msgspec.json.decode(re.findall(r'id="graphloupe-data">(.*?)</script>', widgets.to_html(graph, chosen), re.DOTALL)[0])
+    data = data_of(widgets.to_html(graph, chosen))
     assert [node["id"] for node in data["message"]["scene"]["nodes"]] == ["model/"]
-    assert "layer159" not in data["dot"]
-    # The search of the page includes closed scopes.
-    index = index_of(data)
-    assert sorted(index.names) == sorted(node.name for node in graph.op_nodes())
-    assert {index.texts[box] for box in index.boxes} == {"model/"}
+    assert data["message"]["openings"]["mode"] == "none"
+    assert sorted(carried_by(data).names) == sorted(node.name for node in graph.op_nodes())
 
 
-def test_every_node_of_a_graph_is_in_its_page_once_to_be_found(softmax_regression: gc.Graph) -> None:
-    data = msgspec.json.decode(re.findall(r'id="graphloupe-data">(.*?)</script>', widgets.to_html(softmax_regression), re.DOTALL)[0])
-    boxes = [node["id"] for node in data["message"]["scene"]["nodes"]]
-    frames = [group["id"] for group in data["message"]["scene"]["groups"]]
-    index = index_of(data)
-    assert index.names == [node.name for node in softmax_regression.op_nodes()]
-    assert {index.texts[box] for box in index.boxes} <= {*boxes, *frames}
-    place = index.names.index("matmul")
-    assert index.texts[index.ops[place]] == "MatMul"
-    assert index.texts[index.outputs[place]] == "float [?,10]"
-    assert "transpose_a=false" in index.texts[index.attrs[place]].splitlines()
+def test_the_page_of_a_scene_alone_offers_no_opening() -> None:
+    data = data_of(to_page(Scene(title="one", nodes=[SceneNode(id="a/", label="a", kind="scope", expandable=True)], edges=[])))
+    assert not data["message"]["scene"]["nodes"][0].get("expandable")
+    assert "graph_gzip_base64" not in data
 
 
-def index_of(data: dict[str, Any]) -> SearchIndex:
-    """The index of a standalone page."""
-    return msgspec.json.decode(gzip.decompress(base64.b64decode(data["index_gzip_base64"])), type=SearchIndex)
+def test_equal_graphs_give_equal_pages_and_the_view_they_were_made_from_stays_as_it_is(softmax_regression: gc.Graph) -> None:
+    state = SceneState()
+    before = build_scene(softmax_regression, state)
+    assert widgets.to_html(softmax_regression, state) == widgets.to_html(softmax_regression, state)
+    assert build_scene(softmax_regression, state) == before
+
+
+def test_calls_with_equal_arguments_share_one_body_in_a_page(graph: gc.Graph) -> None:
+    graph.library.add_function_def(gc.parse_function("f(x:float) -> (y:float) {\n  a = Tanh[T=float](x)\n  return y = a:y:0\n}"))
+    x = gc.placeholder(gc.float32, [2], name="x")
+    for number in range(5):
+        graph.apply_op("f", [x], None, f"call{number}")
+    graph.apply_op("f", [gc.placeholder(gc.float32, [3], name="y")], None, "other")
+    head = carried_by(data_of(widgets.to_html(graph))).head
+    assert [call["bodies"][0]["space"] for call in head["spaces"][0]["calls"]] == [1, 1, 1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("nodes", [12_000])
+def test_the_data_of_a_large_graph_is_at_most_twice_its_compressed_graph_def(nodes: int, tmp_path: Path) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [None, 64], name="x")
+        w = gc.placeholder(gc.float32, [64, 64], name="w")
+        while len(graph) < nodes:
+            with gc.name_scope("layer"):
+                x = gc.tanh(gc.matmul(x, w) + x)
+    packed = gzip.compress(gc.save(graph, tmp_path / "graph.pb").read_bytes(), 9)
+    assert len(data_of(widgets.to_html(graph))["graph_gzip_base64"]) <= 2 * len(packed)
+
+
+@dataclass
+class Carried:
+    """The data of a graph in a page."""
+
+    head: dict[str, Any]
+    texts: list[str]
+    names: list[str]
+
+
+def data_of(page: str) -> dict[str, Any]:
+    """The data in a standalone page."""
+    found: dict[str, Any] = msgspec.json.decode(re.findall(r'id="graphloupe-data">(.*?)</script>', page, re.DOTALL)[0])
+    return found
+
+
+def carried_by(data: dict[str, Any]) -> Carried:
+    """The graph in the data of a page."""
+    lines = gzip.decompress(base64.b64decode(data["graph_gzip_base64"])).splitlines()
+    head, texts, _, scopes, names = [msgspec.json.decode(line) for line in lines[:5]]
+    paths = head["spaces"][0]["paths"]
+    return Carried(head, texts, ["/".join(filter(None, (paths[scope], name))) for scope, name in zip(scopes, names, strict=True)])

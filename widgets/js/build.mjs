@@ -96,6 +96,7 @@ const viewer = { format: "esm", plugins: [minifiedCss] };
 const core = await bundle({ ...viewer, entryPoints: ["src/shell/mount.ts"] }, versions);
 versions.core = hash(core);
 const shell = await bundle({ ...viewer, entryPoints: ["src/shell/anywidget.ts"] }, versions);
+const page = await bundle({ entryPoints: ["src/page/worker.ts"], format: "iife" });
 const standalone = await bundle({ ...viewer, entryPoints: ["src/shell/standalone.ts"], format: "iife" }, versions);
 
 if (shell.length > SHELL_LIMIT)
@@ -106,6 +107,7 @@ const files = {
   "standalone.js": standalone,
   "core.js.gz": gzip(core),
   "graphviz.js.gz": gzip(graphviz),
+  "page.js.gz": gzip(page),
   "mermaid.js.gz": gzip(mermaid),
   "THIRD_PARTY.md": await notices(here, bundled),
 };

@@ -1,20 +1,16 @@
-"""The standalone page: viewer, scene, inspections and layout engine in one file for offline use."""
+"""The standalone page: viewer, graph and layout engine in one file for offline use."""
 
 from __future__ import annotations
 
 import base64
-import gzip
 import json
-from collections.abc import Mapping
 from html import escape
 from typing import Final
 
 import msgspec
 
-from widgets.messages import Inspection, Renderer, SceneMessage, SearchIndex
-from widgets.render.dot import to_dot
+from widgets.messages import SceneMessage
 from widgets.render.layout import STATIC
-from widgets.render.mermaid import to_mermaid
 from widgets.render.outline import to_outline
 from widgets.render.text_width import one_line
 from widgets.scene.types import Scene
@@ -44,43 +40,31 @@ _POLICY: Final = (
 )
 
 
-def to_page(
-    scene: Scene,
-    *,
-    inspections: Mapping[str, Inspection] | None = None,
-    index: SearchIndex | None = None,
-    lens: str = "structure",
-    renderer: Renderer = "graphviz",
-    with_mermaid: bool = False,
-) -> str:
-    """An HTML page with the interactive viewer of one scene.
+def to_page(picture: Scene | SceneMessage, *, data: bytes = b"", with_mermaid: bool = False) -> str:
+    """An HTML page with the interactive viewer of one picture.
 
     Args:
-        inspections: the inspector's content, by box id.
-        index: the nodes for the search; without it only the boxes are searched.
-        lens, renderer: the initial choices.
+        picture: the first picture, with its lens and renderer.
+        data: the graph behind it (`widgets.render.page_data`); without it nothing in the page opens.
         with_mermaid: include Mermaid's engine (320 KB).
     """
-    # Opening closed scopes requires a kernel.
-    scene = msgspec.structs.replace(scene, nodes=[msgspec.structs.replace(node, expandable=False) for node in scene.nodes])
-    mermaid = to_mermaid(scene)
-    with_mermaid = with_mermaid or renderer == "mermaid"
-    message = SceneMessage(scene=scene, mermaid=mermaid if renderer == "mermaid" else "", lens=lens, renderer=renderer)
-    data: dict[str, object] = {
-        "message": message,
-        "inspections": dict(inspections or {}),
-        "index_gzip_base64": "" if index is None else _in_base64(gzip.compress(msgspec.json.encode(index), mtime=0)),
-        "dot": to_dot(scene),
-        "mermaid": mermaid,
-        "engine_gzip_base64": _packed("graphviz"),
-    }
-    if with_mermaid:
-        data["mermaid_engine_gzip_base64"] = _packed("mermaid")
+    message = SceneMessage(scene=picture) if isinstance(picture, Scene) else picture
+    scene = message.scene
+    if not data:
+        nodes = [msgspec.structs.replace(node, expandable=False) for node in scene.nodes]
+        scene = msgspec.structs.replace(scene, nodes=nodes)
+        message = msgspec.structs.replace(message, scene=scene)
+    carried: dict[str, object] = {"message": message, "engine_gzip_base64": _packed("graphviz")}
+    if data:
+        carried["graph_gzip_base64"] = _in_base64(data)
+        carried["worker_gzip_base64"] = _packed("page")
+    if with_mermaid or message.renderer == "mermaid":
+        carried["mermaid_engine_gzip_base64"] = _packed("mermaid")
     return _PAGE.format(
         policy=escape(_POLICY, quote=True),
         title=escape(one_line(scene.title), quote=True),
         outline=escape(to_outline(scene), quote=True),
-        data=_inert_json(data),
+        data=_inert_json(carried),
         script=_inert_script((STATIC / "standalone.js").read_text("utf-8")),
     )
 

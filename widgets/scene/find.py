@@ -1,4 +1,4 @@
-"""Search for nodes, and the index by which a page without a kernel searches."""
+"""Search for nodes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from widgets.messages import SearchHit, SearchIndex, SearchMessage
+from widgets.messages import SearchHit, SearchMessage
 from widgets.scene.lenses import cell_label
 from widgets.scene.query import Query, Searched
-from widgets.scene.state import SceneState
-from widgets.scene.visible import visible_boxes
 from widgets.scene.words import attr_text
 
 if TYPE_CHECKING:
@@ -37,27 +35,6 @@ def hits(query: str, searched: Iterable[Searched], *, limit: int = MAX_HITS) -> 
     found.sort(key=lambda item: item[:3])
     best = [SearchHit(node=node.name, name=node.name, op=node.op) for *_, node in found[: max(limit, 0)]]
     return SearchMessage(query=query, hits=best, total=len(found))
-
-
-def search_index(graph: Graph, state: SceneState) -> SearchIndex:
-    """The index of a graph for a page without a kernel, which shows it folded according to `state`."""
-    visible = visible_boxes(graph, state)
-    places: dict[str, int] = {}
-    index = SearchIndex(texts=[], names=[], boxes=[], ops=[], cells=[], outputs=[], attrs=[])
-
-    def number(text: str) -> int:
-        return places.setdefault(text, len(places))
-
-    for node in graph.op_nodes():
-        facts = _NodeFacts(node)
-        index.names.append(node.name)
-        index.boxes.append(number(visible.place_of(node)))
-        index.ops.append(number(node.op))
-        index.cells.append(number(facts.cell))
-        index.outputs.append(number("\n".join(f"{dtype} {shape}" for dtype, shape in zip(facts.dtypes, facts.shapes, strict=True))))
-        index.attrs.append(number("\n".join(f"{name}={text}" for name, text in facts.attrs.items())))
-    index.texts.extend(places)
-    return index
 
 
 class _NodeFacts:

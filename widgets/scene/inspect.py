@@ -22,7 +22,6 @@ from widgets.scene.shapes.dimensions import Dimensions
 from widgets.scene.shapes.why import chains_of, why_of
 from widgets.scene.state import SceneState
 from widgets.scene.tree import Call, Part, Scope
-from widgets.scene.types import Scene
 from widgets.scene.visible import Box, Frame, Visible, visible_boxes
 from widgets.scene.words import attr_text, counted, node_kind, value_text
 
@@ -33,10 +32,6 @@ MAX_CONSUMERS: Final = 24
 MAX_CONTENTS: Final = 40
 MAX_ERRORS: Final = 10
 MAX_VALUES: Final = 64
-MAX_INSPECTED: Final = 400
-"""Boxes whose inspections a standalone page carries."""
-MAX_EXPLAINED: Final = 1000
-"""In a page without a kernel the shapes of larger graphs are not explained: every box would have to be, whether asked for or not."""
 
 
 def inspect(graph: Graph, state: SceneState, box_id: str) -> Inspection | None:
@@ -54,16 +49,7 @@ def inspect(graph: Graph, state: SceneState, box_id: str) -> Inspection | None:
     return None if found is None else msgspec.structs.replace(found, id=box_id)
 
 
-def inspect_all(graph: Graph, state: SceneState, scene: Scene) -> dict[str, Inspection]:
-    """The inspections of a scene's boxes and frames by id, for a page without a kernel."""
-    visible = visible_boxes(graph, state)
-    ids = [node.id for node in scene.nodes if node.kind != "stub"] + [group.id for group in scene.groups]
-    dimensions = Dimensions(graph, visible) if len(graph) <= MAX_EXPLAINED else None
-    found = {box_id: _inspect(graph, visible, box_id, dimensions) for box_id in ids[:MAX_INSPECTED]}
-    return {box_id: inspection for box_id, inspection in found.items() if inspection is not None}
-
-
-def _inspect(graph: Graph, visible: Visible, box_id: str, dimensions: Dimensions | None) -> Inspection | None:
+def _inspect(graph: Graph, visible: Visible, box_id: str, dimensions: Dimensions) -> Inspection | None:
     if box_id.startswith("stub:"):
         box_id = _behind_stub(visible, box_id)
     for box in visible.boxes:
@@ -84,7 +70,7 @@ def _behind_stub(visible: Visible, stub_id: str) -> str:
     return max(fitting, key=len, default=stub_id)
 
 
-def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimensions: Dimensions | None) -> Inspection:
+def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimensions: Dimensions) -> Inspection:
     in_names, out_names = _slot_names(node)
     definition = node.op_def
     helpers = [] if box is None else [other for other in box.nodes if other is not node]
@@ -112,7 +98,7 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimension
         error="\n".join(filter(None, (node_error(node), call.failure if call is not None else ""))),
         clashes=clashes_of(node),
         chains=chains_of(node, visible),
-        why=why_of(node, visible, dimensions) if dimensions is not None else [],
+        why=why_of(node, visible, dimensions),
         gradient=gradient_info(graph, node, visible),
         registered_gradient=registered_gradient(node),
         functions=[] if call is None else function_infos(call),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphcore.api import explain_shape
 from graphcore.errors import GraphError
+
 if TYPE_CHECKING:
     from graphcore.graph import Tensor
     from graphcore.graph.provenance.origins import Origin

@@ -76,6 +76,12 @@ class SceneState:
             self.expand(key)
         return True
 
+    def copy(self) -> SceneState:
+        """The same choices for another view."""
+        other = SceneState(max_boxes=self.max_boxes, auto_boxes=self.auto_boxes, lens=self.lens, renderer=self.renderer)
+        other.restore(self.openings())
+        return other
+
     def openings(self) -> Openings:
         """The open and closed scopes, to be restored later."""
         return Openings(opened=list(self.opened), closed=sorted(self.closed), mode=self.mode)

@@ -30,5 +30,7 @@ def _tensor_key(tensor: Tensor, seen: dict[int, int]) -> object:
     dims = handles[tensor.index].dims if tensor.index < len(handles) else None
     places = None if dims is None else tuple([seen.setdefault(id(dim), len(seen)) for dim in dims])
     value = None if tensor.dtype.is_ref else inferred_value(tensor)
-    known = None if value is None else (value.dtype.str, value.shape, value.tobytes() if value.dtype != object else tuple(value.reshape(-1)))
+    known = (
+        None if value is None else (value.dtype.str, value.shape, value.tobytes() if value.dtype != object else tuple(value.reshape(-1)))
+    )
     return tensor.dtype.name, tensor.graph.shape_text(tensor), places, known

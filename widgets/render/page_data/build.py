@@ -30,7 +30,6 @@ from widgets.scene.calls import CallBody, callees, calls_functions, has_hub, is_
 from widgets.scene.function_info import function_infos
 from widgets.scene.lenses import cell_label
 from widgets.scene.roles import Roles
-from widgets.scene.inspect import MAX_EXPLAINED
 from widgets.scene.shapes.clashes import clashes_of, source_row
 from widgets.scene.shapes.dimensions import MAX_NODES
 from widgets.scene.shapes.why import chains_of
@@ -42,6 +41,8 @@ from widgets.scene.words import called_functions, is_short
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node, Tensor
 
+MAX_EXPLAINED: Final = 1000
+"""The shapes of larger graphs are not explained in a page: every node would have to be, whether asked for or not."""
 MAX_BODY_NODES: Final = 50_000
 """Bodies with more nodes than this together are not carried in a page."""
 SHORT: Final = 1
@@ -166,7 +167,14 @@ class _Space:
     """
 
     def __init__(
-        self, writer: _Writer, graph: Graph, prefix: str, parts: list[Part], roles: Roles | None, body: CallBody | None, given: dict[str, Tensor]
+        self,
+        writer: _Writer,
+        graph: Graph,
+        prefix: str,
+        parts: list[Part],
+        roles: Roles | None,
+        body: CallBody | None,
+        given: dict[str, Tensor],
     ) -> None:
         self.writer = writer
         self.graph = graph
@@ -181,6 +189,7 @@ class _Space:
         self.calls: list[CallRecord] = []
         self.foreign: list[ForeignTensor] = []
         self.dim_numbers: dict[object, int] = {}
+        self.foreign_dims: dict[int, int] = {}
         self.classes = graph.dimension_classes() if len(graph) <= MAX_NODES else {}
 
     def write(self) -> tuple[SpaceHead, SpaceColumns]:
@@ -208,7 +217,9 @@ class _Space:
                 if name in self.number
             ],
             gradient_count=len(records),
-            why={place: rows for place, node in enumerate(self.nodes) if (rows := why_rows(node, self.given))} if self.writer.explains else {},
+            why={place: rows for place, node in enumerate(self.nodes) if (rows := why_rows(node, self.given))}
+            if self.writer.explains
+            else {},
             arguments=[] if body is None else [self.number[node.name] for node in body.args],
             returns=[] if body is None else [self.number[node.name] for node in body.rets],
             control_returns=[] if body is None else [self.number[node.name] for node in body.control_rets],
@@ -221,7 +232,7 @@ class _Space:
     def _columns(self) -> dict[str, Any]:
         writer = self.writer
         text = writer.texts.of
-        nodes, number, cut = self.nodes, self.number, len(self.prefix)
+        nodes, number = self.nodes, self.number
         scopes: list[int] = []
         names: list[str] = []
         producers: list[int] = []
@@ -272,7 +283,6 @@ class _Space:
             if node.op not in writer.ops:
                 writer.ops[node.op] = op_text(node)
             slot_names(node, writer.slots)
-        graph = self.graph
         return {
             "scopes": scopes,
             "names": names,
@@ -312,9 +322,20 @@ class _Space:
         handle = handles[tensor.index] if tensor.index < len(handles) else None
         keys = None
         if handle is not None and handle.dims is not None:
-            keys = [self.dim_numbers.setdefault(id(dim), len(self.dim_numbers)) for dim in handle.dims]
-        dtype, sizes, reference = self.writer.infos.values[self.writer.info(tensor)]  # type: ignore[misc]
-        return ForeignTensor(name=tensor.node.name.removeprefix(self.prefix), slot=tensor.index, info=TensorInfo(dtype=dtype, sizes=sizes, reference=reference), dims=keys)
+            keys = [self._foreign_dim(id(dim)) for dim in handle.dims]
+        info = self.writer.info(tensor)
+        dtype, sizes, reference = self.writer.infos.values[info]  # type: ignore[misc]
+        return ForeignTensor(
+            name=tensor.node.name.removeprefix(self.prefix),
+            slot=tensor.index,
+            info=TensorInfo(dtype=dtype, sizes=sizes, reference=reference),
+            dims=keys,
+        )
+
+    def _foreign_dim(self, key: int) -> int:
+        """The number of a dimension from elsewhere: negative, unless a node of the space has it too."""
+        known = None if self.classes else self.dim_numbers.get(key)
+        return self.foreign_dims.setdefault(key, -1 - len(self.foreign_dims)) if known is None else known
 
     def _flags(self) -> list[int]:
         graph, roles, body = self.graph, self.roles, self.body

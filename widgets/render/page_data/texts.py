@@ -44,7 +44,7 @@ class AttrTexts:
         """Kind, detail, lines of attrs, and the gradient."""
         attr = node.attr
         # The detail of a placeholder is its shape, which no attr need give; tensors are slow to compare.
-        if node.is_opaque or node.registration.traits.role in _OWN or any([isinstance(value, TensorValue) for value in attr.values()]):
+        if node.is_opaque or node.registration.traits.role in _OWN or any(type(value) is TensorValue for value in attr.values()):
             return self._made(node)
         try:
             key = (node.op, tuple(attr.items()))

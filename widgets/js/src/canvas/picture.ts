@@ -66,7 +66,7 @@ function drawBox(node: SceneNode): (SVGElement | null)[] {
   ];
 }
 
-function drawGroup(group: SceneGroup, rect: Rect, offline: boolean): (SVGElement | null)[] {
+function drawGroup(group: SceneGroup, rect: Rect, fixed: boolean): (SVGElement | null)[] {
   const label = groupText(group);
   const handle = s(
     "g",
@@ -78,8 +78,8 @@ function drawGroup(group: SceneGroup, rect: Rect, offline: boolean): (SVGElement
   return [
     s("title", {}, `${group.id}${group.count ? `\n${group.count} nodes` : ""}`),
     s("rect", { class: "gl-frame", width: rect.width, height: rect.height, rx: 10 }),
-    offline ? null : handle,
-    s("text", { class: "gl-group-label", x: offline ? 12 : 30, y: 19 }, label),
+    fixed ? null : handle,
+    s("text", { class: "gl-group-label", x: fixed ? 12 : 30, y: 19 }, label),
   ];
 }
 
@@ -149,11 +149,11 @@ export class Picture extends Drawing {
   readonly #nodes = new Map<string, Kept>();
   readonly #groups = new Map<string, Kept>();
   readonly #edges = new Map<string, Kept>();
-  readonly #offline: boolean;
+  readonly #fixed: boolean;
 
-  constructor(offline: boolean) {
+  constructor(fixed: boolean) {
     super();
-    this.#offline = offline;
+    this.#fixed = fixed;
     // Frames lie over the lines, so that no line crosses a frame's name. The mouse reaches the lines through them.
     this.world = s("g", { class: "gl-world" }, this.#layers.edges, this.#layers.groups, this.#layers.nodes);
   }
@@ -207,7 +207,7 @@ export class Picture extends Drawing {
       const kept = this.#groups.get(group.id);
       const rect = geometry.groups.get(group.id);
       if (!kept || !rect) continue;
-      redraw(kept, JSON.stringify([group, rect.width, rect.height]), () => drawGroup(group, rect, this.#offline));
+      redraw(kept, JSON.stringify([group, rect.width, rect.height]), () => drawGroup(group, rect, this.#fixed));
       markFrame(kept.element, group);
       this.#layers.groups.append(kept.element);
       move(kept, rect, made.has(group.id), animated);

@@ -17,7 +17,7 @@ import { Picture } from "./picture";
 let serial = 0;
 
 export interface StageOptions {
-  readonly offline: boolean;
+  readonly fixed: boolean;
   readonly mermaid: MermaidView;
   press(press: Press): void;
   /** The user drew a rectangle around these boxes. */
@@ -45,10 +45,10 @@ export class Stage {
   /** True if the user opened the legend, false if they closed it, null before that. */
   #legendOpen: boolean | null = null;
 
-  constructor({ offline, mermaid, press, surround, moved, signal }: StageOptions) {
+  constructor({ fixed, mermaid, press, surround, moved, signal }: StageOptions) {
     serial += 1;
     this.#patterns = `gl-pattern-${serial}`;
-    this.#picture = new Picture(offline);
+    this.#picture = new Picture(fixed);
     this.#mermaid = mermaid;
     for (const drawing of [this.#picture, mermaid]) drawing.patterns = this.#patterns;
     this.#defs = patternDefs(this.#patterns);

@@ -35,7 +35,8 @@ export class Dimensions {
   common(tensors: readonly Tensor[]): Dim[] {
     const [first = [], ...others] = tensors.map((tensor) => this.of(tensor));
     const same = (dims: readonly Dim[]): boolean =>
-      dims.length === first.length && dims.every(({ text, key }, i) => text === first[i]?.text && key === first[i]?.key);
+      dims.length === first.length &&
+      dims.every(({ text, key }, i) => text === first[i]?.text && key === first[i]?.key);
     return others.every(same) ? first : [];
   }
 
@@ -64,7 +65,8 @@ export class Dimensions {
     for (const [i, key] of inner.entries()) {
       const other = outer[i];
       if (other === undefined) return;
-      if (!call.call.loop || call.call.invariant[index]?.[i] === "1") this.#parents.set(this.#root(key), this.#root(other));
+      if (!call.call.loop || call.call.invariant[index]?.[i] === "1")
+        this.#parents.set(this.#root(key), this.#root(other));
     }
   }
 
@@ -94,7 +96,12 @@ export class Dimensions {
 
   #root(key: string): string {
     let root = key;
-    for (let parent = this.#parents.get(root); parent !== undefined && parent !== root; parent = this.#parents.get(root)) root = parent;
+    for (
+      let parent = this.#parents.get(root);
+      parent !== undefined && parent !== root;
+      parent = this.#parents.get(root)
+    )
+      root = parent;
     return root;
   }
 }

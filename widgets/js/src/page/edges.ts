@@ -92,7 +92,8 @@ function bundleInputs(visible: Visible, box: Box, node: number, bundles: Bundles
     if (sources.length === 0) lost.push({ tensor, target: box, error: error ?? "" });
     for (const [source, given] of sources) {
       const bundle = bundles.add(source, box, given);
-      if (bundle && error !== undefined) bundle.errors.push(`${tensorName(tensor)} into ${instance.name(node)}: ${error}`);
+      if (bundle && error !== undefined)
+        bundle.errors.push(`${tensorName(tensor)} into ${instance.name(node)}: ${error}`);
     }
   }
 }
@@ -205,7 +206,9 @@ export function shapeClass(tensors: readonly Tensor[]): string {
   const classes = new Set(
     tensors.map(({ info: { sizes } }) => {
       if (sizes === null) return "rank unknown";
-      return sizes.every((size) => /^\d+$/.test(size)) ? (RANKS[Math.min(sizes.length, 3)] as string) : "sizes partly known";
+      return sizes.every((size) => /^\d+$/.test(size))
+        ? (RANKS[Math.min(sizes.length, 3)] as string)
+        : "sizes partly known";
     }),
   );
   return classes.size === 1 ? ([...classes][0] as string) : "several shapes";
@@ -216,4 +219,3 @@ function shapeMark(tensors: readonly Tensor[]): LensMark {
   const text = tensors.length === 1 ? tensorLabel(tensors[0] as Tensor) : `${tensors.length} tensors, ${found}`;
   return { text, tone: SHAPE_TONES[found] ?? 0 };
 }
-

@@ -1,6 +1,7 @@
 // One picture of a page's data: what is open in it, and answers to requests of the viewer. It knows nothing of the page around.
-import { matches, type Searched } from "../scene/query";
+
 import type { FromViewer, Mode, Openings, PictureMessage, Renderer, SearchMessage } from "../scene/generated";
+import { matches, type Searched } from "../scene/query";
 import type { PageData } from "./data";
 import { Inspector } from "./inspect";
 import { compareTexts } from "./order";
@@ -14,7 +15,6 @@ export interface Beginning {
   readonly lens: string;
   readonly renderer: Renderer;
   readonly openings: Openings;
-  readonly revision: number;
 }
 
 /** A node in the graph or in a body. */
@@ -32,17 +32,15 @@ export class GraphPage {
   #mode: Mode = "auto";
   #lens: string;
   #renderer: Renderer;
-  #revision: number;
   #built: Built | null = null;
   #searched: Searched[] | null = null;
 
-  constructor(data: PageData, { title, lens, renderer, openings, revision }: Beginning) {
+  constructor(data: PageData, { title, lens, renderer, openings }: Beginning) {
     this.#data = data;
     this.#root = new Instance(Space.first(data), "").part(ROOT);
     this.#title = title;
     this.#lens = lens;
     this.#renderer = renderer;
-    this.#revision = revision;
     this.#restore(openings);
   }
 
@@ -62,7 +60,7 @@ export class GraphPage {
         return this.#scene();
       case "renderer":
         this.#renderer = request.renderer;
-        return this.#scene();
+        return null;
       case "reveal":
         return this.#reveal(request.name);
       case "inspect": {
@@ -92,14 +90,12 @@ export class GraphPage {
         autoBoxes: this.#data.head.auto_boxes,
       },
       this.#title,
-      this.#revision,
     );
     return this.#built;
   }
 
   #scene(focus = ""): PictureMessage {
     this.#built = null;
-    this.#revision += 1;
     const { scene } = this.#now();
     const openings: Openings = {
       opened: [...this.#opened],

@@ -32,11 +32,14 @@ export class Inspector {
 
   #find(id: string): Inspection | null {
     const box = this.#visible.boxes.find((other) => other.id === id);
-    if (box) return box.main < 0 ? this.#scope(box.part, box.nodes, box.id) : this.#node(box.part.instance, box.main, box);
+    if (box)
+      return box.main < 0 ? this.#scope(box.part, box.nodes, box.id) : this.#node(box.part.instance, box.main, box);
     const frame = this.#visible.frames.find((other) => other.id === id);
     if (frame) {
       const { part } = frame;
-      return part.kind === CALL ? this.#node(part.instance, part.node, null) : this.#scope(part, part.nodes(), frame.id);
+      return part.kind === CALL
+        ? this.#node(part.instance, part.node, null)
+        : this.#scope(part, part.nodes(), frame.id);
     }
     const node = this.#root.space.find(id);
     return node === undefined ? null : this.#node(this.#root, node, null);
@@ -178,7 +181,9 @@ export class Inspector {
     return space.outputs(node).flatMap((_, slot) => {
       const tensor = outputOf(instance, node, slot);
       const name = names[slot] ?? "";
-      const users = uses.filter(([user, input]) => input >= 0 && at(space.slots, at(space.inputsAt, user) + input) === slot);
+      const users = uses.filter(
+        ([user, input]) => input >= 0 && at(space.slots, at(space.inputsAt, user) + input) === slot,
+      );
       if (users.length === 0) return [this.#row(tensor, { name, tensor: "", note: "not used" })];
       const rows = users.slice(0, MAX_CONSUMERS).map(([user, input]) =>
         this.#row(tensor, {
@@ -300,4 +305,3 @@ function contents(space: Space, nodes: Iterable<number>): [string, number][] {
   for (const node of nodes) counter.add(space.text("ops", node));
   return counter.mostCommon(MAX_CONTENTS);
 }
-

@@ -50,12 +50,16 @@ export function allLenses(boxes: readonly Box[]): LensView[] {
       rest: "no function call",
       empty: "No node calls a function",
     }),
-    byClass("cells", "Cells", boxes, text("cells"), { rest: "made outside a cell", empty: "No node was made by a cell" }),
+    byClass("cells", "Cells", boxes, text("cells"), {
+      rest: "made outside a cell",
+      empty: "No node was made by a cell",
+    }),
   ];
 }
 
 function gradientClass({ space }: Instance, node: number): string {
-  if (!space.has(node, GRADIENT)) return space.has(node, DIFFERENTIATED) ? "forward, differentiated" : "not differentiated";
+  if (!space.has(node, GRADIENT))
+    return space.has(node, DIFFERENTIATED) ? "forward, differentiated" : "not differentiated";
   return typeof space.gradients.get(node)?.function === "string" ? "gradient" : "gradient seed or sum";
 }
 
@@ -103,7 +107,10 @@ function byClass(
     const tone = tones.get(main) ?? 0;
     if (!used.has(tone)) used.set(tone, main || rest);
     const several = words === undefined || box.nodes.length > 1;
-    marks.set(box, { text: several ? counterText(counter, rest) : words(box.part.instance, box.nodes[0] as number), tone });
+    marks.set(box, {
+      text: several ? counterText(counter, rest) : words(box.part.instance, box.nodes[0] as number),
+      tone,
+    });
   }
   if ([...tones.values()].filter((tone) => tone === LAST_TONE).length > 1) used.set(LAST_TONE, "others");
   return lensView(name, title, marks, legendOf(used), empty);

@@ -13,7 +13,13 @@ export class Instance {
   readonly #parts = new Map<number, Part>();
   #gradientBodies: ReadonlySet<string> | null = null;
 
-  constructor(space: Space, prefix: string, call: Part | null = null, record: BodyRecord | null = null, several = false) {
+  constructor(
+    space: Space,
+    prefix: string,
+    call: Part | null = null,
+    record: BodyRecord | null = null,
+    several = false,
+  ) {
     this.space = space;
     this.prefix = prefix;
     this.call = call;
@@ -133,7 +139,9 @@ export class Part {
     if (this.kind === NODE) return Int32Array.of(this.node);
     const { space } = this.instance;
     const { order } = space;
-    return (this.index === ROOT ? order.slice() : order.slice(at(space.from, this.index), at(space.to, this.index))).sort();
+    return (
+      this.index === ROOT ? order.slice() : order.slice(at(space.from, this.index), at(space.to, this.index))
+    ).sort();
   }
 
   /** The parts shown when it is open. */
@@ -148,7 +156,8 @@ export class Part {
     const beside = instance.partsBetween(index + 1, at(instance.space.ends, index));
     if (this.kind !== CALL) return beside;
     const bodies = this.bodies();
-    const inside = bodies.length > 1 ? bodies.map((body) => body.part(ROOT)) : bodies.flatMap((body) => body.part(ROOT).parts());
+    const inside =
+      bodies.length > 1 ? bodies.map((body) => body.part(ROOT)) : bodies.flatMap((body) => body.part(ROOT).parts());
     const hub = this.call.hub ? [new Part(instance, index, NODE)] : [];
     return [...hub, ...inside, ...beside];
   }

@@ -3,7 +3,11 @@
 type Arrow = readonly [string, string];
 
 /** The layer of each box: 0 at the top; every arrow outside of cycles points to a deeper layer. */
-export function estimateRanks(boxes: readonly string[], arrows: readonly Arrow[], loose: readonly Arrow[]): Map<string, number> {
+export function estimateRanks(
+  boxes: readonly string[],
+  arrows: readonly Arrow[],
+  loose: readonly Arrow[],
+): Map<string, number> {
   const after = new Map<string, string[]>(boxes.map((box) => [box, []]));
   for (const [source, target] of arrows) if (source !== target) after.get(source)?.push(target);
   const order = topological(boxes, after);
@@ -24,7 +28,8 @@ export function estimateRanks(boxes: readonly string[], arrows: readonly Arrow[]
     const targets = below.get(box) ?? [];
     if (targets.length > 0 && (pull.get(box) ?? 0) >= 0) ranks.set(box, Math.min(...targets.map(rank)) - 1);
   }
-  for (const [source, target] of loose) if (!bound.has(target)) ranks.set(target, Math.max(rank(target), rank(source) + 1));
+  for (const [source, target] of loose)
+    if (!bound.has(target)) ranks.set(target, Math.max(rank(target), rank(source) + 1));
   return ranks;
 }
 

@@ -27,7 +27,7 @@ export interface Built {
   readonly visible: Visible;
 }
 
-export function buildScene(root: Part, folding: Folding, title: string, revision: number): Built {
+export function buildScene(root: Part, folding: Folding, title: string): Built {
   const visible = visibleBoxes(root, folding);
   const { boxes } = visible;
   const roles = boxes.map((box) => boxRole(box));
@@ -45,7 +45,7 @@ export function buildScene(root: Part, folding: Folding, title: string, revision
     edges,
     groups: visible.frames.map((frame) => sceneGroup(frame, root.instance, visible)),
     lenses: lenses.map(({ lens }) => lens),
-    revision,
+    revision: 0,
     total_nodes: visible.total,
     hidden_nodes: visible.total - boxes.filter((box) => box.nodes.length === 1).length,
     summary: summary(root.instance, visible, nodes, edges),
@@ -118,7 +118,8 @@ function nodeTexts({ part, main, group, nodes }: Box): Texts {
   const end = ENDS[op];
   if ((kind === "placeholder" || kind === "return") && end) return { kind, op: end, label, detail };
   if (part.kind === CALL && part.refusal && !part.failure) detail = part.refusal;
-  if (kind !== "constant" || !detail || nodes.length > 1 || !space.has(main, SINGLE)) return { kind, op, label, detail };
+  if (kind !== "constant" || !detail || nodes.length > 1 || !space.has(main, SINGLE))
+    return { kind, op, label, detail };
   const unnamed = DEFAULT_NAME.test(lastPart(name)) || space.gradients.has(main);
   return unnamed && space.has(main, SHORT)
     ? { kind, op: "", label: detail, detail: "" }

@@ -167,7 +167,8 @@ export class Visible {
       const nodes = Array.from({ length: space.size }, (_, node) => node);
       first = nodes.filter(
         (node) =>
-          at(space.inputsAt, node) === at(space.inputsAt, node + 1) && at(space.waitsAt, node) === at(space.waitsAt, node + 1),
+          at(space.inputsAt, node) === at(space.inputsAt, node + 1) &&
+          at(space.waitsAt, node) === at(space.waitsAt, node + 1),
       );
     }
     return first.map((node) => this.box(body, node) as Box);
@@ -275,7 +276,9 @@ function openLargest(root: Part, folding: Folding, { opened, boxes, closed }: Re
   const mayOpen = (part: Part): boolean => {
     if (folding.closed.has(part.key)) return false;
     if (part.kind === CALL) return folding.mode === "all" && part.opens;
-    return folding.mode === "all" || (part.kind === SCOPE && part.total >= least && !isGradientBody(root.instance, part.key));
+    return (
+      folding.mode === "all" || (part.kind === SCOPE && part.total >= least && !isGradientBody(root.instance, part.key))
+    );
   };
   const consider = (siblings: readonly Part[]): void => {
     let open = siblings.filter(mayOpen).sort((a, b) => b.total - a.total);

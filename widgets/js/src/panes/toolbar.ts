@@ -44,7 +44,7 @@ export class Toolbar {
   readonly #forward: HTMLButtonElement;
   #lensKey = "";
 
-  constructor(search: HTMLElement, actions: ToolbarActions, renderers: readonly Renderer[], offline: boolean) {
+  constructor(search: HTMLElement, actions: ToolbarActions, renderers: readonly Renderer[], fixed: boolean) {
     this.#lenses = h("select", {
       class: "gl-lenses",
       "aria-label": "Lens",
@@ -77,7 +77,7 @@ export class Toolbar {
       if (!(event.relatedTarget instanceof Node && menuBox.contains(event.relatedTarget))) this.#toggleMenu(false);
     });
     menuBox.addEventListener("keydown", (event) => this.#menuKey(event));
-    const folding = offline
+    const folding = fixed
       ? []
       : [
           iconButton(ICONS.expand, "Expand all", () => actions.expandAll()),

@@ -279,22 +279,6 @@ export interface ViewState {
 }
 
 /**
- * The facts of all nodes of a graph, in columns, for the search of a standalone page.
- *
- * Numbers are places in `texts`. `boxes` are the ids of the boxes that contain the nodes, `outputs` have a line such as `float [?,10]` for each output, `attrs` a line
- * such as `T=float` for each attr.
- */
-export interface SearchIndex {
-  readonly texts: readonly string[];
-  readonly names: readonly string[];
-  readonly boxes: readonly number[];
-  readonly ops: readonly number[];
-  readonly cells: readonly number[];
-  readonly outputs: readonly number[];
-  readonly attrs: readonly number[];
-}
-
-/**
  * A new picture. `mermaid` is its Mermaid text when the Mermaid renderer is on (else "").
  *
  * `openings` are the open and closed scopes; `look` is where to look, None to leave that to the viewer.

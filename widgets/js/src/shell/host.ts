@@ -12,8 +12,10 @@ export interface Host {
 }
 
 export interface MountOptions {
-  /** True without a kernel: actions that need one (expand, collapse) are not offered. */
+  /** True without a kernel: functions have no views of their own. */
   readonly offline?: boolean;
+  /** True for a picture in which nothing opens or closes. */
+  readonly fixed?: boolean;
   /** The renderers for which the host has an engine; by default both. */
   readonly renderers?: readonly ("graphviz" | "mermaid")[];
   /** True to omit the row of controls, for a picture beside another one. */

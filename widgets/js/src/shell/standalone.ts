@@ -8,7 +8,7 @@ function start(): void {
   const place = document.getElementById("graphloupe") ?? document.body;
   const data = JSON.parse(text) as StandaloneData;
   const renderers = data.mermaid_engine_gzip_base64 ? (["graphviz", "mermaid"] as const) : (["graphviz"] as const);
-  mount(place, localHost(data), { offline: true, height: "fill", renderers });
+  mount(place, localHost(data), { offline: true, fixed: !data.graph_gzip_base64, height: "fill", renderers });
   // The page contains only the viewer, so it gets all keys even before a click.
   document.addEventListener("keydown", (event) => {
     if (event.target !== document.body) return;

@@ -58,7 +58,7 @@ export class Viewer {
   /** `openFunction` creates the view of a function, which listens to the host itself. */
   constructor(
     host: Host,
-    { offline = false, renderers = ["graphviz", "mermaid"], height, bare = false }: MountOptions,
+    { offline = false, fixed = false, renderers = ["graphviz", "mermaid"], height, bare = false }: MountOptions,
     openFunction: (message: FunctionMessage) => Overlay | null = () => null,
   ) {
     this.#link = new Link(host, (text) => {
@@ -73,7 +73,7 @@ export class Viewer {
       () => this.#status.say("This graph is hard to lay out: taking shortcuts…"),
     );
     this.#stage = new Stage({
-      offline,
+      fixed,
       mermaid: this.#mermaid,
       press: (press) => this.#choice.press(press),
       surround: (ids) => this.#choice.add(ids),
@@ -106,7 +106,7 @@ export class Viewer {
       expand: (id) => this.#send({ type: "expand", id }),
       collapse: (id) => this.#send({ type: "collapse", id }),
     });
-    this.#toolbar = new Toolbar(this.#search.element, this.#actions(), renderers, offline);
+    this.#toolbar = new Toolbar(this.#search.element, this.#actions(), renderers, fixed);
     this.root = h(
       "div",
       { class: "graphloupe", "data-busy": "true", "data-renderer": "graphviz" },

@@ -1,0 +1,208 @@
+"""The scene builder of standalone pages gives the same scenes as the kernel's, field by field."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from playwright.sync_api import Browser, Page
+
+import graphcore as gc
+from tests.browser.page_worker import PageWorker, comparable
+from tests.widgets import conftest as cells
+from tests.widgets import test_call_properties as with_calls
+from tests.widgets import test_scene_properties as with_scopes
+from widgets.scene import SceneState, build_scene
+from widgets.scene.inspect import inspect
+from widgets.scene.visible import scope_tree, visible_boxes
+
+DATA = Path(__file__).parents[1] / "data"
+graph, run_cell = cells.graph, cells.run_cell
+FILES = sorted(path.name for path in DATA.glob("*.pb"))
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context()
+    yield context.new_page()
+    context.close()
+
+
+def compare(page: Page, graph: gc.Graph, seed: int, steps: int = 12, *, max_boxes: int = 300, auto_boxes: int = 40) -> None:
+    """Open, close and reveal what `seed` chooses; compare each scene."""
+    chance = random.Random(seed)
+    state = SceneState(max_boxes=max_boxes, auto_boxes=auto_boxes)
+    worker = PageWorker(page, graph, state)
+    request: dict[str, str] = {"type": "ready"}
+    for _ in range(steps):
+        scene = build_scene(graph, state)
+        found, openings = worker.scene(**request)
+        assert comparable(found) == comparable(scene), request
+        assert openings == state.openings(), request
+        request = _next(chance, graph, state)
+
+
+def _next(chance: random.Random, graph: gc.Graph, state: SceneState) -> dict[str, str]:
+    scene = build_scene(graph, state)
+    closed = [node.id for node in scene.nodes if node.expandable]
+    opened = [group.id for group in scene.groups]
+    names = [node.name for node in (visible_boxes(graph, state).inner_nodes() if chance.random() < 0.5 else []) or graph.nodes]
+    kind = chance.choices(["expand", "collapse", "reveal", "all"], [6, 3, 2, 1])[0]
+    if kind == "expand" and closed:
+        box = chance.choice(closed)
+        state.expand(box)
+        return {"type": "expand", "id": box}
+    if kind == "collapse" and opened:
+        box = chance.choice(opened)
+        state.collapse(box)
+        return {"type": "collapse", "id": box}
+    if kind == "reveal" and names:
+        name = chance.choice(names)
+        assert state.reveal(scope_tree(graph, state), name)
+        return {"type": "reveal", "name": name}
+    kind = chance.choice(["expand", "collapse"])
+    (state.expand if kind == "expand" else state.collapse)("*")
+    return {"type": kind, "id": "*"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_models_from_files_look_the_same_in_a_page_however_they_are_folded(page: Page, name: str) -> None:
+    for seed in range(3):
+        compare(page, gc.load(DATA / name, allow_unknown_ops=True, allow_internal_ops=True), seed, 15)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(with_scopes.graphs(), st.integers(0, 1000), st.sampled_from([5, 60]))
+def test_graphs_of_scopes_and_gradients_look_the_same_in_a_page(page: Page, graph: gc.Graph, seed: int, boxes: int) -> None:
+    compare(page, graph, seed, max_boxes=boxes)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(with_calls.graphs(), st.integers(0, 1000))
+def test_graphs_of_functions_branches_and_loops_look_the_same_in_a_page(page: Page, graph: gc.Graph, seed: int) -> None:
+    compare(page, graph, seed)
+
+
+def gradients_of_a_network() -> None:
+    weights = []
+    x = gc.placeholder(gc.float32, [None, 8], name="x")
+    for layer in range(12):
+        with gc.name_scope(f"layer{layer}"):
+            weights.append(gc.Variable(gc.zeros([8, 8]), name="w"))
+            x = gc.tanh(x @ weights[-1] + 0.5)
+    gc.gradients(x, weights)
+
+
+def a_call_with_its_gradient() -> None:
+    @gc.function
+    def layer(x: gc.Tensor, w: gc.Tensor) -> gc.Tensor:
+        return gc.tanh(x @ w)
+
+    x = gc.placeholder(gc.float32, [None, 3], name="x")
+    w = gc.Variable(gc.zeros([3, 3]), name="W")
+    y = layer(layer(x, w), w)
+    gc.gradients(y, [w])
+
+
+def a_loop_in_a_branch() -> None:
+    x = gc.placeholder(gc.float32, [4], name="x")
+    which = gc.placeholder(gc.bool_, [], name="which")
+
+    def looped() -> gc.Tensor:
+        return gc.while_loop(lambda i, _: i < 3, lambda i, s: (i + 1, s * 2.0 + x), [gc.constant(0), x])[1]
+
+    gc.cond(which, looped, lambda: gc.exp(x))
+
+
+def many_waits() -> None:
+    x = gc.placeholder(gc.float32, [2], name="x")
+    ends = []
+    for number in range(9):
+        with gc.name_scope(f"part{number}"):
+            x = gc.tanh(x)
+            ends.append(gc.exp(x))
+    with gc.control_dependencies(ends):
+        gc.ops.no_op(name="all")
+
+
+@pytest.mark.parametrize("build", [gradients_of_a_network, a_call_with_its_gradient, a_loop_in_a_branch, many_waits])
+def test_what_people_write_looks_the_same_in_a_page(page: Page, build: Callable[[], None]) -> None:
+    for seed in range(4):
+        with gc.Graph().as_default() as graph:
+            build()
+        compare(page, graph, seed)
+
+
+def test_errors_lost_inputs_and_failed_cells_look_the_same_in_a_page(page: Page, run_cell: cells.RunCell, graph: gc.Graph) -> None:
+    run_cell("a", "x = gc.placeholder(gc.float32, [3, 4], name='x')\nw = gc.placeholder(gc.float32, [4, 2], name='w')")
+    run_cell("b", "y = gc.matmul(x, w, name='y')\nz = gc.tanh(y, name='z')")
+    run_cell("a", "x = gc.placeholder(gc.float32, [3, 5], name='x')\nw = gc.placeholder(gc.float32, [4, 2], name='w')")
+    compare(page, graph, 1)
+    assert any(node.error for node in build_scene(graph).nodes)
+    run_cell("a", "w = gc.placeholder(gc.float32, [4, 2], name='w')")
+    compare(page, graph, 2)
+    assert any(node.id.startswith("gone:") for node in build_scene(graph).nodes)
+    run_cell("c", "q = gc.tanh(w, name='q')\nraise ValueError")
+    compare(page, graph, 3)
+    assert any(node.state == "stale" for node in build_scene(graph).nodes)
+
+
+def test_a_body_that_cannot_be_made_says_so_in_a_page_once_it_is_opened(page: Page, graph: gc.Graph) -> None:
+    graph.library.add_function_def(gc.parse_function("f(x:float) -> (y:float) {\n  a = Tanh[T=float](x)\n  return y = a:y:0\n}"))
+    node = gc.NodeDef(
+        "call", "PartitionedCall", ("x", "x"), "", {"Tin": (gc.float32, gc.float32), "Tout": (gc.float32,), "f": gc.Func("f", {})}
+    )
+    gc.placeholder(gc.float32, [2], name="x")
+    graph.add_node(node)
+    state = SceneState()
+    worker = PageWorker(page, graph, state)
+    before, _ = worker.scene(type="ready")
+    assert comparable(before) == comparable(build_scene(graph, state))
+    state.expand("call")
+    after, _ = worker.scene(type="expand", id="call")
+    assert comparable(after) == comparable(build_scene(graph, state))
+    assert any("does not open" in node.error for node in after.nodes)
+
+
+FIELDS = ("id", "name", "op", "kind", "doc", "traits", "signature", "device", "source", "error", "clashes", "functions", "contents")
+
+
+@pytest.mark.parametrize("build", [gradients_of_a_network, a_call_with_its_gradient, a_loop_in_a_branch])
+def test_the_inspector_of_a_page_says_what_the_kernel_says(page: Page, build: Callable[[], None]) -> None:
+    with gc.Graph().as_default() as graph:
+        build()
+    state = SceneState()
+    state.expand("*")
+    scene = build_scene(graph, state)
+    worker = PageWorker(page, graph, state)
+    worker.scene(type="ready")
+    for box in [*(node.id for node in scene.nodes), *(group.id for group in scene.groups)]:
+        told = inspect(graph, state, box)
+        assert told is not None
+        found = worker.ask(type="inspect", id=box)["inspection"]
+        expected = msgspec.to_builtins(told)
+        assert {name: found[name] for name in FIELDS} == {name: expected[name] for name in FIELDS}
+        for rows in ("attrs", "inputs", "outputs", "control_inputs", "control_outputs"):
+            assert found[rows] == expected[rows], (box, rows)
+        for gradient in ("gradient", "registered_gradient"):
+            ours, theirs = found[gradient], expected[gradient]
+            assert ours is theirs or {**ours, "built": ""} == {**theirs, "built": ""}
+        assert [[(step["text"], step["node"]) for step in why["steps"]] for why in found["why"]] == [
+            [(step["text"], step["node"]) for step in why["steps"]] for why in expected["why"]
+        ]
+
+
+def test_every_node_of_a_large_model_is_found_and_revealed_in_a_page(page: Page) -> None:
+    graph = gc.load(DATA / "mobilenetv2.pb", allow_unknown_ops=True)
+    worker = PageWorker(page, graph, SceneState())
+    for node in graph.nodes[::37]:
+        hits = worker.ask(type="find", query=node.name, limit=50)["hits"]
+        assert hits[0]["name"] == node.name
+        scene, _ = worker.scene(type="reveal", name=node.name)
+        assert any(box.id == node.name for box in scene.nodes)
+    assert worker.ask(type="find", query="bn_Conv1_1/batchnorm/mul", limit=50)["total"] >= 1

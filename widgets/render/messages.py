@@ -1,0 +1,22 @@
+"""Messages that carry a picture."""
+
+from __future__ import annotations
+
+from widgets.messages import Look, SceneMessage
+from widgets.render.mermaid import to_mermaid
+from widgets.scene.state import SceneState
+from widgets.scene.types import Scene
+
+
+def scene_message(scene: Scene, state: SceneState, *, focus: str = "", sent_at: float = 0.0, look: Look | None = None) -> SceneMessage:
+    """The message of a scene, with Mermaid's text if Mermaid draws it."""
+    return SceneMessage(
+        scene=scene,
+        mermaid=to_mermaid(scene) if state.renderer == "mermaid" else "",
+        focus=focus,
+        sent_at=sent_at,
+        lens=state.lens,
+        renderer=state.renderer,
+        openings=state.openings(),
+        look=look,
+    )
