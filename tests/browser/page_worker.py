@@ -1,4 +1,4 @@
-"""The worker of a standalone page, in a browser but without the page: it builds scenes from a graph's data."""
+"""The worker of a standalone page without the page: it builds scenes from a graph's data."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class PageWorker:
 
 
 def comparable(scene: Scene) -> dict[str, Any]:
-    """A scene with the keys of its dimensions numbered in their order: only whether two are equal has a meaning."""
+    """A scene with the keys of its dimensions numbered in their order, since only equality has a meaning."""
     numbers: dict[str, str] = {}
     found: dict[str, Any] = msgspec.to_builtins(scene)
     for edge in found["edges"]:

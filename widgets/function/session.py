@@ -17,7 +17,8 @@ from graphcore.registry import get_op_gradient_creator
 from widgets import messages
 from widgets.function.subject import GradientSubject, Subject, Use, first_uses, use_of
 from widgets.messages import Crumb, FailureMessage, FunctionMessage, Message, PaneMessage, PictureMessage
-from widgets.port import Port, exported, scene_message
+from widgets.port import Port, exported
+from widgets.render.messages import scene_message
 from widgets.scene.calls import Callee, callees
 from widgets.scene.state import SceneState
 from widgets.scene.visible import visible_boxes

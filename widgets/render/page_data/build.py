@@ -88,12 +88,12 @@ class _Writer:
         self.graph = graph
         self.state = state
         self.share = share
-        self.texts = Numbers()
+        self.texts: Numbers[str] = Numbers()
         self.gradients = Gradients()
         self.attrs = AttrTexts(self.texts, self.gradients)
-        self.sources = Numbers()
-        self.infos = Numbers()
-        self.signatures = Numbers()
+        self.sources: Numbers[SourceRow] = Numbers()
+        self.infos: Numbers[tuple[str, tuple[str, ...] | None, bool]] = Numbers()
+        self.signatures: Numbers[tuple[int, ...]] = Numbers()
         self.ops: dict[str, OpText] = {}
         self.slots: dict[str, tuple[list[str], list[str]]] = {}
         self.spaces: list[tuple[SpaceHead, SpaceColumns] | None] = []
@@ -113,17 +113,15 @@ class _Writer:
         written = [space for space in self.spaces if space is not None]
         head = PageHead(
             spaces=[head for head, _ in written],
-            infos=[TensorInfo(dtype=dtype, sizes=sizes, reference=ref) for dtype, sizes, ref in self.infos.values],  # type: ignore[misc,has-type]
-            signatures=[list(infos) for infos in self.signatures.values],  # type: ignore[call-overload]
+            infos=[_info(row) for row in self.infos.values],
+            signatures=[list(infos) for infos in self.signatures.values],
             gradients=self.gradients.texts,
             ops=self.ops,
             slots=self.slots,
             max_boxes=self.state.max_boxes,
             auto_boxes=self.state.auto_boxes,
         )
-        texts: Any = self.texts.values
-        sources: Any = self.sources.values
-        return PageData(head, texts, sources, [columns for _, columns in written])
+        return PageData(head, self.texts.values, self.sources.values, [columns for _, columns in written])
 
     def info(self, tensor: Tensor) -> int:
         dims = tensor.shape.dims
@@ -151,6 +149,11 @@ class _Writer:
                 self.pending.append((place, body, root.parts(), inside))
             records.append(BodyRecord(space=place, label=body.callee.label, scope_label=root.label if several else ""))
         return records
+
+
+def _info(row: tuple[str, tuple[str, ...] | None, bool]) -> TensorInfo:
+    dtype, sizes, reference = row
+    return TensorInfo(dtype=dtype, sizes=None if sizes is None else list(sizes), reference=reference)
 
 
 def _arguments(call: Call, body: CallBody) -> dict[str, Tensor]:
@@ -324,11 +327,10 @@ class _Space:
         if handle is not None and handle.dims is not None:
             keys = [self._foreign_dim(id(dim)) for dim in handle.dims]
         info = self.writer.info(tensor)
-        dtype, sizes, reference = self.writer.infos.values[info]  # type: ignore[misc]
         return ForeignTensor(
             name=tensor.node.name.removeprefix(self.prefix),
             slot=tensor.index,
-            info=TensorInfo(dtype=dtype, sizes=sizes, reference=reference),
+            info=_info(self.writer.infos.values[info]),
             dims=keys,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from graphcore.attrs import TensorValue
 from widgets.scene.words import attr_text, node_detail, node_kind
@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 _OWN: Final = {"constant", "placeholder"}
 
 
-class Numbers:
+Value = TypeVar("Value", bound=Hashable)
+
+
+class Numbers(Generic[Value]):
     """Numbers for values in the order in which they come."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
+        self._numbers: dict[Value, int] = {}
 
-    def of(self, value: Hashable) -> int:
+    def of(self, value: Value) -> int:
         """The number of a value."""
         return self._numbers.setdefault(value, len(self._numbers))
 
     @property
-    def values(self) -> list[Hashable]:
+    def values(self) -> list[Value]:
         """The values by number."""
         return list(self._numbers)
 
@@ -35,7 +38,7 @@ class Numbers:
 class AttrTexts:
     """Kind, detail and attrs of nodes as numbers of texts, and the number of the op's gradient."""
 
-    def __init__(self, texts: Numbers, gradients: Gradients) -> None:
+    def __init__(self, texts: Numbers[str], gradients: Gradients) -> None:
         self._texts = texts
         self._gradients = gradients
         self._known: dict[Hashable, tuple[int, int, int, int]] = {}

@@ -1,6 +1,6 @@
-"""The definition of a page's data: a graph in columns, from which a page without a kernel builds any scene.
+"""The definition of a page's data: a graph in columns.
 
-The TypeScript types are generated from these structs. Numbers named *text* are places in `PageData.texts`, numbers of nodes are places in the
+The TypeScript types are generated from these structs. A page without a kernel builds any scene from it. Numbers named *text* are places in `PageData.texts`, numbers of nodes are places in the
 columns of their space, in the order of node ids.
 """
 
@@ -12,7 +12,10 @@ from widgets.messages import Clash, FunctionInfo, Why
 
 
 class TensorInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """Type and shape of a tensor: the sizes as texts, None for an unknown rank; `reference` for references and resources."""
+    """Type and shape of a tensor.
+
+    The sizes are texts, None for an unknown rank; `reference` is true for references and resources.
+    """
 
     dtype: str
     sizes: list[str] | None
@@ -43,7 +46,10 @@ class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BodyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A body of a call: a space whose names follow `label`, and the label of its scope if it is one of several."""
+    """A body of a call: a space whose names follow `label`.
+
+    `scope_label` is the label of its scope if it is one of several bodies.
+    """
 
     space: int
     label: str
@@ -91,9 +97,9 @@ class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GradientRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A gradient node: the name of the node it differentiates, and that of the gradient function, None for seeds and sums.
+    """A gradient node: the names of the node it differentiates and of the gradient function.
 
-    `info` is the place of the inspector's entry in `PageHead.gradients`, -1 for none, `body_node` the node in the function's body.
+    Seeds and sums have no function. `info` is the place of the inspector's entry in `PageHead.gradients`, -1 for none, `body_node` the node in the function's body.
     """
 
     node: int
@@ -104,7 +110,7 @@ class GradientRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
-    """What is rare in a graph or in the body of a function.
+    """The part of a space that is rare in its nodes.
 
     Attributes:
         paths: the paths of its scopes, the first is the root's.

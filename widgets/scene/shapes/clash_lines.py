@@ -50,7 +50,9 @@ class ClashLines:
 
 
 def chain_steps(chain: Origin, name: str, given: Mapping[str, Tensor]) -> Iterator[tuple[str, str, tuple[str, str] | None]]:
-    """The steps from the node called `name` to where its clashing number was written: producer, consumer, and a note with its node.
+    """The steps from the node called `name` to the origin of its clashing number.
+
+    A step is a producer, a consumer, and a note with its node where the number was written.
 
     Args:
         given: the tensors given to the arguments of open bodies, by the name of the argument node.

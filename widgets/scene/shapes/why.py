@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Protocol
 
 from graphcore.api import explain_shape
 from graphcore.errors import GraphError
 from widgets.messages import Why, WhyStep
 from widgets.scene.outside import from_outside
 from widgets.scene.shapes.clashes import source_row
-from widgets.scene.shapes.dimensions import Dimensions
-from widgets.scene.visible import Visible
 
 if TYPE_CHECKING:
-    from graphcore.graph import Node
+    from graphcore.graph import Node, Tensor
     from graphcore.graph.provenance.origins import Origin
+    from widgets.scene.tree import Call
+    from widgets.scene.types import Dim
+    from widgets.scene.visible import Box
 
 MAX_OUTPUTS: Final = 4
 MAX_STEPS: Final = 24
@@ -22,7 +24,30 @@ MAX_STEPS: Final = 24
 MAX_NODES: Final = 20_000
 
 
-def why_of(node: Node, visible: Visible, dimensions: Dimensions) -> list[Why]:
+class Around(Protocol):
+    """The part of a picture that explanations refer to, by the names of nodes."""
+
+    @property
+    def box_of(self) -> Mapping[str, Box]:
+        """The boxes of nodes."""
+
+    @property
+    def calls(self) -> Mapping[str, Call]:
+        """The open calls."""
+
+    @property
+    def given(self) -> Mapping[str, Tensor]:
+        """The tensors given to arguments of open bodies."""
+
+
+class Keys(Protocol):
+    """The keys of dimensions."""
+
+    def of(self, tensor: Tensor) -> list[Dim]:
+        """The dimensions of a tensor."""
+
+
+def why_of(node: Node, visible: Around, dimensions: Keys) -> list[Why]:
     """An entry for each dimension of the first outputs, or one for an unknown rank.
 
     None for graphs that are too large.
@@ -46,13 +71,13 @@ def why_of(node: Node, visible: Visible, dimensions: Dimensions) -> list[Why]:
     return found
 
 
-def chains_of(node: Node, visible: Visible) -> list[Why]:
+def chains_of(node: Node, visible: Around) -> list[Why]:
     """The origins of the numbers that clash at a node."""
     chains = () if node.error is None else node.error.chains
     return [_why(str(chain.fact), chain, visible) for chain in chains]
 
 
-def _why(what: str, origin: Origin, visible: Visible, key: str = "") -> Why:
+def _why(what: str, origin: Origin, visible: Around, key: str = "") -> Why:
     steps: list[WhyStep] = []
     pending: list[tuple[Origin, int]] = [(origin, 0)]
     while pending:
@@ -80,6 +105,6 @@ def _why(what: str, origin: Origin, visible: Visible, key: str = "") -> Why:
     return Why(what=what, size=origin.number, key=key, steps=steps)
 
 
-def _place(name: str, visible: Visible) -> str:
+def _place(name: str, visible: Around) -> str:
     box = visible.box_of.get(name)
     return box.id if box is not None else f"{name}/" if name in visible.calls else ""

@@ -1,4 +1,4 @@
-// Clashes of shapes in the picture: the edges and boxes that lead to shape errors, as `widgets/scene/shapes/clash_lines.py` draws them.
+// The edges and boxes that lead to shape errors, as `widgets/scene/shapes/clash_lines.py` has them.
 import type { ErrorRecord } from "../scene/generated";
 import type { Instance } from "./parts";
 import type { Box, Visible } from "./visible";

@@ -1,4 +1,4 @@
-// Dimensions that are the same number, including those inside open calls, as `widgets/scene/shapes/dimensions.py` joins them.
+// Dimensions that are the same number, as `widgets/scene/shapes/dimensions.py` joins them.
 import type { Dim } from "../scene/generated";
 import type { Instance, Part } from "./parts";
 import { calleeArguments, inputsOf, outputOf, type Tensor, type Visible } from "./visible";

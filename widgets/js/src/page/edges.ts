@@ -73,7 +73,7 @@ export function bundleEdges(visible: Visible): [Bundle[], LostInput[]] {
   return [withoutImplied([...data.values(), ...reference.values(), ...control.values()]), lost];
 }
 
-/** Whether an input of a node comes from elsewhere: most edges of a large graph are within a box. */
+/** True if an input of a node comes from elsewhere: most edges of a large graph are within a box. */
 function reachesOut({ space }: Instance, node: number, boxOf: Int32Array, box: number): boolean {
   for (let i = at(space.inputsAt, node); i < at(space.inputsAt, node + 1); i++) {
     const step = space.producers[i] as number;
@@ -114,7 +114,7 @@ function withoutImplied(bundles: Bundle[]): Bundle[] {
   return bundles.filter((bundle) => !isImplied(bundle));
 }
 
-/** Whether tensors lead from one box to another one of `ends`, and not back. */
+/** True if tensors lead from one box to another one of `ends`, and not back. */
 function reaches(start: Box, ends: ReadonlySet<Box>, after: ReadonlyMap<Box, readonly Box[]>): boolean {
   const seen = new Set([start]);
   const stack = [start];

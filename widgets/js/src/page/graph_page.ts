@@ -9,7 +9,7 @@ import { Instance, type Part, ROOT } from "./parts";
 import { type Built, buildScene } from "./scene";
 import { CALL, Space } from "./space";
 
-/** What a picture begins with. */
+/** The state in which a picture begins. */
 export interface Beginning {
   readonly title: string;
   readonly lens: string;
@@ -78,7 +78,7 @@ export class GraphPage {
     }
   }
 
-  /** What is shown. */
+  /** The scene that is shown, built when it is needed. */
   #now(): Built {
     this.#built ??= buildScene(
       this.#root,

@@ -1,4 +1,4 @@
-// The inspector's content from a page's data, as `widgets/scene/inspect.py` gathers it from the graph.
+// The inspector's content from a page's data, as `widgets/scene/inspect.py` gathers it.
 import type { GradientInfo, GradientText, Inspection, NodeKind, TensorRow, Why } from "../scene/generated";
 import { Dimensions } from "./dimensions";
 import { Counter, counted, getOrMake, grouped } from "./order";

@@ -177,7 +177,7 @@ export class Part {
     return this.bodies().length > 0;
   }
 
-  /** What was found by opening it: the reason for which it has no bodies. */
+  /** The reason for which it has no bodies, known once it was opened. */
   get failure(): string {
     return this.attempted ? this.call.failure : "";
   }

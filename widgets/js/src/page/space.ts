@@ -22,7 +22,7 @@ function full(column: readonly number[], size: number): ArrayLike<number> {
   return column.length === size ? column : new Int32Array(size).fill(column[0] ?? 0);
 }
 
-/** Where the entries of each node begin in a flat column. */
+/** The places where the entries of each node begin in a flat column. */
 function starts(sizes: ArrayLike<number>, count: number): Int32Array {
   const found = new Int32Array(count + 1);
   for (let i = 0; i < count; i++) found[i + 1] = at(found, i) + at(sizes, i);

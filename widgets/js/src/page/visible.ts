@@ -9,7 +9,7 @@ const HARD_LIMIT = 500;
 /** Of larger graphs only major scopes open by themselves. */
 const FEW_NODES = 150;
 
-/** What the user has opened and closed. */
+/** The user's choices of open and closed scopes. */
 export interface Folding {
   readonly opened: ReadonlySet<string>;
   readonly closed: ReadonlySet<string>;
@@ -81,7 +81,7 @@ export class Visible {
   readonly calls = new Map<Part, readonly Instance[]>();
   /** The open call of a node, by instance and node. */
   readonly #callOf = new Map<Instance, Map<number, Part>>();
-  /** What comes into the arguments of open bodies from outside, by instance and argument node. */
+  /** The tensors that come into the arguments of open bodies from outside, by instance and argument node. */
   readonly given = new Map<Instance, Map<number, Tensor>>();
   /** Gradient nodes in the bodies of open calls exist. */
   inner = false;
@@ -305,7 +305,7 @@ function openLargest(root: Part, folding: Folding, { opened, boxes, closed }: Re
   }
 }
 
-/** Whether the scope with this path is one inlined gradient function. Only the graph has such scopes. */
+/** True if the scope with this path is one inlined gradient function. Only the graph has such scopes. */
 export function isGradientBody(root: Instance, path: string): boolean {
   return root.gradientBodies.has(path);
 }

@@ -1,4 +1,4 @@
-// The worker of a page without a kernel: builds scenes from the page's data beside the page, which stays responsive.
+// The worker of a page without a kernel, which builds scenes while the page stays responsive.
 import { reason } from "../dom";
 import type { FromViewer, PictureMessage } from "../scene/generated";
 import { unpackData } from "./data";

@@ -528,7 +528,11 @@ export interface BackRequest {
   readonly crumb: number;
 }
 
-/** Type and shape of a tensor: the sizes as texts, None for an unknown rank; `reference` for references and resources. */
+/**
+ * Type and shape of a tensor.
+ *
+ * The sizes are texts, None for an unknown rank; `reference` is true for references and resources.
+ */
 export interface TensorInfo {
   readonly dtype: string;
   readonly sizes: readonly string[] | null;
@@ -557,7 +561,11 @@ export interface GroupRecord {
   readonly instances: number;
 }
 
-/** A body of a call: a space whose names follow `label`, and the label of its scope if it is one of several. */
+/**
+ * A body of a call: a space whose names follow `label`.
+ *
+ * `scope_label` is the label of its scope if it is one of several bodies.
+ */
 export interface BodyRecord {
   readonly space: number;
   readonly label: string;
@@ -605,9 +613,9 @@ export interface ErrorRecord {
 }
 
 /**
- * A gradient node: the name of the node it differentiates, and that of the gradient function, None for seeds and sums.
+ * A gradient node: the names of the node it differentiates and of the gradient function.
  *
- * `info` is the place of the inspector's entry in `PageHead.gradients`, -1 for none, `body_node` the node in the function's body.
+ * Seeds and sums have no function. `info` is the place of the inspector's entry in `PageHead.gradients`, -1 for none, `body_node` the node in the function's body.
  */
 export interface GradientRow {
   readonly node: number;
@@ -618,7 +626,7 @@ export interface GradientRow {
 }
 
 /**
- * What is rare in a graph or in the body of a function.
+ * The part of a space that is rare in its nodes.
  *
  * Attributes:
  * paths: the paths of its scopes, the first is the root's.
