@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Page
+from playwright.sync_api import Browser, Dialog, Page, expect
 
 import graphcore as gc
 import widgets
@@ -102,9 +102,10 @@ def test_the_search_of_a_saved_page_finds_what_a_closed_box_holds(opened: Opened
     assert opened.page.locator('[data-node-id="model/needle"]').count() == 0
     opened.page.locator(".gl-search-field").fill("needle")
     hit = opened.page.locator('.gl-hits [data-name="model/needle"]')
-    hit.get_by_text("Tanh inside model/").wait_for()
+    hit.get_by_text("Tanh").wait_for()
     opened.page.keyboard.press("Enter")
-    opened.page.locator(".gl-inspector").get_by_text("model").first.wait_for()
+    opened.page.locator('[data-node-id="model/needle"]').wait_for()
+    opened.page.locator(".gl-inspector").get_by_text("model/needle").first.wait_for()
     opened.page.locator(".gl-search-field").fill("nowhere")
     opened.page.get_by_text("Nothing is called “nowhere”").wait_for()
     opened.page.screenshot(path=tmp_path / "search.png")
@@ -127,6 +128,103 @@ def test_the_search_of_a_saved_page_takes_terms_and_shows_as_many_hits_as_are_as
     field.fill("transpose_a=true dtype:float")
     opened.page.locator('.gl-hits [data-name="model/product"]').wait_for()
     assert opened.page.locator(".gl-hits [role=option]").count() == 1
+
+
+def test_every_scope_of_a_saved_page_opens_by_its_handle_a_double_click_and_keys(opened: Opened, tmp_path: Path) -> None:
+    with gc.Graph().as_default() as graph:
+        x = gc.placeholder(gc.float32, [2], name="x")
+        for scope in ("alpha", "beta", "gamma"):
+            with gc.name_scope(scope), gc.name_scope("inner"):
+                for _ in range(12):
+                    x = gc.exp(gc.tanh(x))
+    state = SceneState()
+    state.collapse("*")
+    opened.show(widgets.save(graph, tmp_path / "graph.html", state))
+    page = opened.page
+    page.locator('[data-node-id="alpha/"] [data-action="expand"]').click(force=True)
+    page.locator('[data-node-id="alpha/inner/"]').wait_for()
+    opened.wait_drawn("graphviz")
+    page.locator('[data-group-id="alpha/"] [data-action="collapse"]').click(force=True)
+    page.locator('[data-node-id="alpha/"]').wait_for()
+    page.locator('[data-node-id="alpha/"]').dblclick(force=True)
+    page.locator('[data-node-id="alpha/inner/"]').dblclick(force=True)
+    page.locator('[data-node-id="alpha/inner/Tanh"]').wait_for()
+    page.get_by_role("button", name="Collapse all").click()
+    page.locator('[data-node-id="alpha/"]').wait_for()
+    opened.wait_drawn("graphviz")
+    page.get_by_role("button", name="Fit").click()
+    expect(page.locator('[data-node-id="beta/"]')).to_be_in_viewport(ratio=1)
+    page.locator('[data-node-id="beta/"]').click(force=True)
+    page.locator(".gl-inspector").get_by_text("beta").first.wait_for()
+    page.keyboard.press("Enter")
+    page.locator('[data-node-id="beta/inner/"]').wait_for()
+    page.get_by_role("button", name="Expand all").click()
+    page.locator('[data-node-id="gamma/inner/Exp_11"]').wait_for()
+    opened.page.screenshot(path=tmp_path / "opened.png")
+
+
+def test_bodies_of_functions_and_loops_open_in_a_saved_page(opened: Opened, tmp_path: Path) -> None:
+    @gc.function
+    def layer(x: gc.Tensor) -> gc.Tensor:
+        return gc.tanh(x) * 2.0
+
+    with gc.Graph().as_default() as graph:
+        x = gc.placeholder(gc.float32, [None, 3], name="x")
+        y = layer(x)
+        gc.while_loop(lambda i, _: i < 3, lambda i, s: (i + 1, gc.exp(s)), [gc.constant(0), y], name="loop")
+    calls = [node.name for node in graph.nodes if node.op in {"layer", "While", "StatelessWhile", "PartitionedCall"} or "layer" in node.op]
+    opened.show(widgets.save(graph, tmp_path / "graph.html"))
+    page = opened.page
+    for call in calls:
+        page.locator(f'[data-node-id="{call}"] [data-action="expand"]').click(force=True)
+        page.locator(f'[data-group-id="{call}/"]').wait_for()
+    texts = page.locator(".gl-world text").all_text_contents()
+    assert {"Tanh", "Exp"} <= set(texts)
+    page.locator("[data-node-id]", has_text="Exp").first.click(force=True)
+    page.locator(".gl-inspector").get_by_text("float [?,3]").first.wait_for()
+    page.screenshot(path=tmp_path / "bodies.png")
+
+
+def test_a_hidden_node_of_a_saved_model_is_found_and_exports_follow_what_is_open(opened: Opened, tmp_path: Path) -> None:
+    graph = gc.load(Path(__file__).parents[1] / "data" / "mobilenetv2.pb", allow_unknown_ops=True)
+    opened.show(widgets.save(graph, tmp_path / "graph.html", title="mobilenetv2.pb"))
+    page = opened.page
+    name = "mobilenetv2_0.35_96_1/bn_Conv1_1/batchnorm/mul"
+    page.locator(".gl-search-field").fill("bn_Conv1_1/batchnorm/mul")
+    page.locator(f'.gl-hits [data-name="{name}"]').click()
+    page.locator(f'[data-node-id="{name}"]').wait_for()
+    opened.wait_drawn("graphviz")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export the picture").click()
+        page.locator('[data-export="dot"]').click()
+    dot = Path(download.value.path()).read_text("utf-8")
+    assert "bn_Conv1_1/batchnorm/mul" in dot
+    page.locator('[data-renderer-choice="mermaid"]').click()
+    opened.wait_drawn("mermaid")
+    assert page.locator(f'[data-node-id="{name}"]').count() == 1
+
+
+def test_a_page_of_100_000_nodes_opens_finds_and_shows_any_of_them(opened: Opened, tmp_path: Path) -> None:
+    with gc.Graph().as_default() as graph:
+        x = gc.placeholder(gc.float32, [None, 64], name="x")
+        w = gc.placeholder(gc.float32, [64, 64], name="w")
+        for block in range(157):
+            with gc.name_scope(f"block{block}"):
+                for layer in range(20):
+                    with gc.name_scope(f"layer{layer}"):
+                        for _ in range(8):
+                            x = gc.tanh(gc.matmul(x, w)) * 0.5
+    assert len(graph) > 100_000
+    file = widgets.save(graph, tmp_path / "large.html")
+    assert file.stat().st_size < 5_000_000
+    opened.show(file)
+    page = opened.page
+    middle = "block78/layer7/Tanh_3"
+    page.locator(".gl-search-field").fill(middle)
+    page.locator(f'.gl-hits [data-name="{middle}"]').click()
+    page.locator(f'[data-node-id="{middle}"]').wait_for()
+    page.locator(".gl-inspector").get_by_text("float [?,64]").first.wait_for()
+    page.screenshot(path=tmp_path / "large.png")
 
 
 def test_png_and_pdf_are_made_in_the_page_and_named_after_the_model_with_hostile_names_as_text(opened: Opened, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from widgets.scene.shapes.dimensions import Dimensions
 from widgets.scene.shapes.why import chains_of, why_of
 from widgets.scene.state import SceneState
 from widgets.scene.tree import Call, Part, Scope
-from widgets.scene.visible import Box, Frame, Visible, visible_boxes
+from widgets.scene.visible import Box, Frame, Visible, in_order, visible_boxes
 from widgets.scene.words import attr_text, counted, node_kind, value_text
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _behind_stub(visible: Visible, stub_id: str) -> str:
 
 
 def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimensions: Dimensions) -> Inspection:
-    in_names, out_names = _slot_names(node)
+    in_names, out_names = names_of_slots(node)
     definition = node.op_def
     helpers = [] if box is None else [other for other in box.nodes if other is not node]
     call = box.part if box is not None and isinstance(box.part, Call) else visible.calls.get(node.name)
@@ -107,7 +107,7 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimension
 
 
 def _scope(graph: Graph, visible: Visible, place: Box | Frame) -> Inspection:
-    nodes = place.nodes if isinstance(place, Box) else place.part.all_nodes()
+    nodes = place.nodes if isinstance(place, Box) else in_order(place.part)
     path = place.part.key if isinstance(place, Frame) else place.id.removesuffix("/")
     info = body_info(graph, path, nodes, visible)
     called = _called(visible, place.part)
@@ -163,7 +163,7 @@ def _device(node: Node) -> str:
     return f"requested {node.device}" if node.device else ""
 
 
-def _slot_names(node: Node) -> tuple[list[str], list[str]]:
+def names_of_slots(node: Node) -> tuple[list[str], list[str]]:
     """The argument's name for each input and output slot; `x[2]` within a list."""
     try:
         ranges = name_ranges_for_node(node.node_def, node.op_def)

@@ -219,11 +219,11 @@ def _place(parts: list[Part], group: str, opened: set[str], visible: Visible) ->
                 visible.open_call(part)
             _place(part.parts(), frame, opened, visible)
         elif isinstance(part, Thing | Call):
-            visible.boxes.append(Box(part.node.name, group, part, part.node, _in_order(part)))
+            visible.boxes.append(Box(part.node.name, group, part, part.node, in_order(part)))
         else:
-            visible.boxes.append(Box(part.key + "/", group, part, None, _in_order(part)))
+            visible.boxes.append(Box(part.key + "/", group, part, None, in_order(part)))
 
 
-def _in_order(part: Foldable) -> list[Node]:
+def in_order(part: Foldable) -> list[Node]:
     """The nodes of a part by id: their order does not depend on how the part was formed."""
     return sorted(part.all_nodes(), key=_node_id)

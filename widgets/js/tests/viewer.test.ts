@@ -403,11 +403,11 @@ test("a viewer that is disposed leaves nothing behind", async () => {
   expect(document.querySelector(".graphloupe")).toBeNull();
 });
 
-test("without a kernel opening and closing is not offered", async () => {
-  const offline = new Page({ offline: true });
-  await offline.show(scene({ nodes: [node("m/y", { group: "m/" })], groups: [group("m/")] }));
-  expect(offline.root.querySelector('[aria-label="Expand all"], [data-action="collapse"]')).toBeNull();
-  offline.dispose();
+test("opening and closing is not offered in a fixed picture", async () => {
+  const fixed = new Page({ offline: true, fixed: true });
+  await fixed.show(scene({ nodes: [node("m/y", { group: "m/" })], groups: [group("m/")] }));
+  expect(fixed.root.querySelector('[aria-label="Expand all"], [data-action="collapse"]')).toBeNull();
+  fixed.dispose();
 });
 
 test("when the kernel has been restarted the picture stays, and whoever asks for more is told", async () => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner
 from widgets.messages import SourceRow
 from widgets.render.page_data.bodies import body_key
-from widgets.render.page_data.explained import Gradients, Outside, chain_record, op_text, slot_names, why_rows
+from widgets.render.page_data.explained import Gradients, Outside, SlotNames, chain_record, op_text, why_rows
 from widgets.render.page_data.texts import AttrTexts, Numbers
 from widgets.render.page_data.tree import write_tree
 from widgets.render.page_data.types import (
@@ -75,10 +76,16 @@ def graph_data(graph: Graph, state: SceneState) -> PageData:
 
 def pack(data: PageData) -> bytes:
     """The data as gzipped lines of JSON: head, texts, source lines, then each column of each space. The same for the same data."""
-    encode = msgspec.json.encode
-    lines = [encode(data.head), encode(data.texts), encode(data.sources)]
-    lines.extend(encode(getattr(space, name)) for space in data.spaces for name in space.__struct_fields__)
+    lines = [_line(data.head), _line(data.texts), _line(data.sources)]
+    lines.extend(_line(getattr(space, name)) for space in data.spaces for name in space.__struct_fields__)
     return gzip.compress(b"\n".join(lines), 6, mtime=0)
+
+
+def _line(value: object) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # a lone surrogate, which json writes as an escape
+        return json.dumps(msgspec.to_builtins(value)).encode()
 
 
 class _Writer:
@@ -95,7 +102,7 @@ class _Writer:
         self.infos: Numbers[tuple[str, tuple[str, ...] | None, bool]] = Numbers()
         self.signatures: Numbers[tuple[int, ...]] = Numbers()
         self.ops: dict[str, OpText] = {}
-        self.slots: dict[str, tuple[list[str], list[str]]] = {}
+        self.slots = SlotNames()
         self.spaces: list[tuple[SpaceHead, SpaceColumns] | None] = []
         self.known: dict[object, int] = {}
         self.pending: list[tuple[int, CallBody, list[Part], dict[str, Tensor]]] = []
@@ -117,7 +124,7 @@ class _Writer:
             signatures=[list(infos) for infos in self.signatures.values],
             gradients=self.gradients.texts,
             ops=self.ops,
-            slots=self.slots,
+            slots=self.slots.lists,
             max_boxes=self.state.max_boxes,
             auto_boxes=self.state.auto_boxes,
         )
@@ -285,7 +292,6 @@ class _Space:
                 sources.append(run)
             if node.op not in writer.ops:
                 writer.ops[node.op] = op_text(node)
-            slot_names(node, writer.slots)
         return {
             "scopes": scopes,
             "names": names,
@@ -296,6 +302,7 @@ class _Space:
             "devices": _column([text(node.assigned_device or node.device) for node in nodes]),
             "functions": _column([text(", ".join(called_functions(node))) if calls_functions(node) else 0 for node in nodes]),
             "definitions": _column([attrs for _, _, attrs, _ in described]),
+            "slot_names": _column([writer.slots.of(node) for node in nodes]),
             "registered": _column([gradient for *_, gradient in described]),
             "sources": _column(sources),
             "flags": _column(self._flags()),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphcore.definitions import name_ranges_for_node
-from graphcore.errors import GraphError
 from graphcore.text import debug_string
 from graphcore.text.describe_traits import describe_traits
 from widgets.messages import GradientInfo, Why
 from widgets.render.page_data.types import GradientText, OpText
 from widgets.scene.gradient_info import recorded_gradient, registered_gradient
+from widgets.scene.inspect import names_of_slots
 from widgets.scene.shapes.clash_lines import chain_steps
 from widgets.scene.shapes.why import why_of
 from widgets.scene.tree import Call
@@ -37,7 +36,7 @@ def chain_record(node: Node, given: dict[str, Tensor]) -> list[tuple[list[tuple[
 
 
 class Outside:
-    """What explanations need of a picture in which nothing has a place.
+    """The surroundings of explanations for a picture in which nothing has a place.
 
     Attributes:
         given: the tensors given to the arguments of the bodies around, by argument.
@@ -102,14 +101,25 @@ def op_text(node: Node) -> OpText:
     return OpText(doc=doc, traits=describe_traits(node.registration), signature=debug_string(definition))
 
 
-def slot_names(node: Node, known: dict[str, tuple[list[str], list[str]]]) -> None:
-    """Note the names of the slots of a node's op, if they are the same for all of its nodes."""
-    if node.op in known:
-        return
-    definition = node.op_def
-    lists = any(arg.number_attr or arg.type_list_attr for arg in (*definition.input_arg, *definition.output_arg))
-    try:
-        ranges = ({}, {}) if lists else name_ranges_for_node(node.node_def, definition)
-    except GraphError:
-        ranges = ({}, {})
-    known[node.op] = (list(ranges[0]), list(ranges[1]))
+class SlotNames:
+    """The names of the inputs and outputs of nodes, each list once."""
+
+    def __init__(self) -> None:
+        self.lists: list[tuple[list[str], list[str]]] = []
+        self._of_op: dict[str, int] = {}
+        self._numbers: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
+
+    def of(self, node: Node) -> int:
+        """The number of a node's names."""
+        known = self._of_op.get(node.op)
+        if known is not None:
+            return known
+        inputs, outputs = names_of_slots(node)
+        key = tuple(inputs), tuple(outputs)
+        number = self._numbers.setdefault(key, len(self.lists))
+        if number == len(self.lists):
+            self.lists.append((inputs, outputs))
+        definition = node.op_def
+        if not any(arg.number_attr or arg.type_list_attr for arg in (*definition.input_arg, *definition.output_arg)):
+            self._of_op[node.op] = number
+        return number

@@ -147,6 +147,7 @@ class SpaceColumns(msgspec.Struct, frozen=True, kw_only=True):
         names: the last part of the name.
         ops, kinds, details, cells, devices, functions: texts.
         definitions: texts of attrs, a line `name=value` for each.
+        slot_names: places in `PageHead.slots`.
         registered: places of the op's gradient in `PageHead.gradients`, -1 for none.
         sources: places in `PageData.sources`, -1 for none.
         flags: bits of `Flag`.
@@ -168,6 +169,7 @@ class SpaceColumns(msgspec.Struct, frozen=True, kw_only=True):
     devices: list[int]
     functions: list[int]
     definitions: list[int]
+    slot_names: list[int]
     registered: list[int]
     sources: list[int]
     flags: list[int]
@@ -202,7 +204,7 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         ops: the documentation of ops by name.
-        slots: the names of the inputs and outputs of ops without lists.
+        slots: names of inputs and outputs.
         max_boxes, auto_boxes: the limits of the view.
     """
 
@@ -211,6 +213,6 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
     signatures: list[list[int]]
     gradients: list[GradientText]
     ops: dict[str, OpText]
-    slots: dict[str, tuple[list[str], list[str]]]
+    slots: list[tuple[list[str], list[str]]]
     max_boxes: int
     auto_boxes: int

@@ -13,6 +13,7 @@ const COLUMNS = [
   "devices",
   "functions",
   "definitions",
+  "slot_names",
   "registered",
   "sources",
   "flags",

@@ -76,7 +76,7 @@ export class Inspector {
     const error = space.head.errors[node];
     const uses = usesOf(space);
     const inputs = inputsOf(instance, node);
-    const [inNames, outNames] = space.data.head.slots[op] ?? [[], []];
+    const [inNames, outNames] = space.data.head.slots[at1(space.columns.slot_names, node)] ?? [[], []];
     const helpers = box === null ? [] : [...box.nodes].filter((other) => other !== node);
     const device = space.text("devices", node);
     const source = at1(space.columns.sources, node);

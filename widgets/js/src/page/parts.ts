@@ -1,4 +1,4 @@
-// The parts of a picture's tree, as `widgets/scene/tree.py` forms them: nodes, things, calls, groups and scopes.
+// The parts of a picture's tree, as `widgets/scene/tree.py` forms them.
 import type { BodyRecord, CallRecord, GroupRecord } from "../scene/generated";
 import { at, CALL, GROUP, NODE, SCOPE, type Space } from "./space";
 

@@ -1,4 +1,4 @@
-// A graph, or the body of a function, as the page's data has it: its nodes by number, and its tree of parts.
+// A graph, or the body of a function: its nodes by number, and its tree of parts.
 import type { GradientRow, SpaceColumns, SpaceHead, TensorInfo } from "../scene/generated";
 import type { PageData } from "./data";
 

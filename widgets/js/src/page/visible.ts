@@ -1,4 +1,4 @@
-// The visible boxes and frames, and the nodes of each box, as `widgets/scene/visible.py` chooses them.
+// The visible boxes and frames, as `widgets/scene/visible.py` chooses them.
 import type { Mode, TensorInfo } from "../scene/generated";
 import { compareTexts, getOrMake } from "./order";
 import type { Instance, Part } from "./parts";

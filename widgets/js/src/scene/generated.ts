@@ -663,6 +663,7 @@ export interface SpaceHead {
  * names: the last part of the name.
  * ops, kinds, details, cells, devices, functions: texts.
  * definitions: texts of attrs, a line `name=value` for each.
+ * slot_names: places in `PageHead.slots`.
  * registered: places of the op's gradient in `PageHead.gradients`, -1 for none.
  * sources: places in `PageData.sources`, -1 for none.
  * flags: bits of `Flag`.
@@ -684,6 +685,7 @@ export interface SpaceColumns {
   readonly devices: readonly number[];
   readonly functions: readonly number[];
   readonly definitions: readonly number[];
+  readonly slot_names: readonly number[];
   readonly registered: readonly number[];
   readonly sources: readonly number[];
   readonly flags: readonly number[];
@@ -716,7 +718,7 @@ export interface GradientText {
  *
  * Attributes:
  * ops: the documentation of ops by name.
- * slots: the names of the inputs and outputs of ops without lists.
+ * slots: names of inputs and outputs.
  * max_boxes, auto_boxes: the limits of the view.
  */
 export interface PageHead {
@@ -725,7 +727,7 @@ export interface PageHead {
   readonly signatures: readonly (readonly number[])[];
   readonly gradients: readonly GradientText[];
   readonly ops: Readonly<Record<string, OpText>>;
-  readonly slots: Readonly<Record<string, readonly [readonly string[], readonly string[]]>>;
+  readonly slots: readonly (readonly [readonly string[], readonly string[]])[];
   readonly max_boxes: number;
   readonly auto_boxes: number;
 }
