@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner
+from graphcore.plumbing import ARG
 from widgets.messages import SourceRow
 from widgets.render.page_data.bodies import body_key
 from widgets.render.page_data.explained import Gradients, Outside, SlotNames, chain_record, op_text, why_rows
@@ -37,7 +38,7 @@ from widgets.scene.shapes.why import chains_of
 from widgets.scene.state import SceneState
 from widgets.scene.tree import Call, Part
 from widgets.scene.visible import scope_tree
-from widgets.scene.words import called_functions, is_short
+from widgets.scene.words import called_functions, is_short, user_name
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node, Tensor
@@ -47,10 +48,9 @@ MAX_EXPLAINED: Final = 1000
 MAX_BODY_NODES: Final = 50_000
 """Bodies with more nodes than this together are not carried in a page."""
 SHORT: Final = 1
-SINGLE: Final = 2
-GRADIENT: Final = 4
-PARTIAL: Final = 8
-DIFFERENTIATED: Final = 16
+GRADIENT: Final = 2
+PARTIAL: Final = 4
+DIFFERENTIATED: Final = 8
 _REFERENCES: Final = ("resource",)
 
 
@@ -230,6 +230,7 @@ class _Space:
             why={place: rows for place, node in enumerate(self.nodes) if (rows := why_rows(node, self.given))}
             if self.writer.explains
             else {},
+            user_names={place: name for place, node in enumerate(self.nodes) if node.op in ARG and (name := user_name(node.attr))},
             arguments=[] if body is None else [self.number[node.name] for node in body.args],
             returns=[] if body is None else [self.number[node.name] for node in body.rets],
             control_returns=[] if body is None else [self.number[node.name] for node in body.control_rets],
@@ -352,17 +353,9 @@ class _Space:
         differentiated = {record.forward for record in records.values()}
         failed = bool(graph.cells.failed)
         gradients = frozenset() if body is None else body.gradients
-        inputs: dict[str, int] = {}
-        for node in self.nodes:
-            for tensor in node.inputs:
-                inputs[tensor.node.name] = inputs.get(tensor.node.name, 0) + 1
-            for other in node.control_inputs:
-                inputs[other.name] = inputs.get(other.name, 0) + 1
         flags = []
         for node in self.nodes:
             flag = SHORT if node.registration.traits.role == "constant" and is_short(node) else 0
-            if inputs.get(node.name) == 1:
-                flag |= SINGLE
             if node.name in gradients if roles is None else records and roles.is_gradient(node):
                 flag |= GRADIENT
             if failed and graph.cells.is_partial(node):

@@ -121,6 +121,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
         errors: by node.
         gradient_count: the number of gradient nodes on record.
         why: the inspector's explanations of dimensions by node, with empty places; their keys are `output:dimension`.
+        user_names: the names that the user's code has for arguments, by node.
         arguments, returns, control_returns: nodes of a body, by index.
     """
 
@@ -134,6 +135,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
     gradients: list[GradientRow] = []
     gradient_count: int = 0
     why: dict[int, list[Why]] = {}
+    user_names: dict[int, str] = {}
     arguments: list[int] = []
     returns: list[int] = []
     control_returns: list[int] = []

@@ -6,9 +6,18 @@ import { bundleEdges, type LostInput, sceneEdge } from "./edges";
 import { allLenses, type LensView } from "./lenses";
 import { Counter, counted, grouped } from "./order";
 import type { Instance, Part } from "./parts";
-import { CALL, GRADIENT, GROUP, NODE, PARTIAL, SCOPE, SHORT, SINGLE, THING } from "./space";
+import { CALL, GRADIENT, GROUP, NODE, PARTIAL, SCOPE, SHORT, THING } from "./space";
 import { cutLongEdges, PLAIN } from "./stubs";
-import { type Box, type Folding, type Frame, isGradientBody, tensorLabel, type Visible, visibleBoxes } from "./visible";
+import {
+  type Box,
+  type Folding,
+  type Frame,
+  inputsOf,
+  isGradientBody,
+  tensorLabel,
+  type Visible,
+  visibleBoxes,
+} from "./visible";
 
 const MAX_NAMED_ERRORS = 3;
 const ENDS: Readonly<Record<string, string>> = {
@@ -17,6 +26,7 @@ const ENDS: Readonly<Record<string, string>> = {
   _Retval: "return",
   _DeviceRetval: "return",
 };
+const ARGUMENTS: ReadonlySet<string> = new Set(["_Arg", "_DeviceArg"]);
 const DEFAULT_NAME = /^(Const|zeros|ones)(_\d+)?$/;
 
 const lastPart = (name: string): string => name.slice(name.lastIndexOf("/") + 1);
@@ -33,7 +43,8 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
   const roles = boxes.map((box) => boxRole(box));
   const lenses = allLenses(boxes);
   const clashes = new ClashLines(visible);
-  const shown = boxes.map((box) => sceneNode(box, { root: root.instance, visible, roles, clashes, lenses }));
+  const captures = capturesOf(visible);
+  const shown = boxes.map((box) => sceneNode(box, { root: root.instance, visible, roles, clashes, lenses, captures }));
   const [bundles, lost] = bundleEdges(visible);
   const dimensions = new Dimensions(visible);
   const lines = bundles.map((bundle) => sceneEdge(bundle, roles, dimensions, clashes));
@@ -70,9 +81,10 @@ interface Around {
   readonly roles: readonly Role[];
   readonly clashes: ClashLines;
   readonly lenses: readonly LensView[];
+  readonly captures: Captures;
 }
 
-function sceneNode(box: Box, { root, visible, roles, clashes, lenses }: Around): SceneNode {
+function sceneNode(box: Box, { root, visible, roles, clashes, lenses, captures }: Around): SceneNode {
   const { part, main, nodes } = box;
   const error = boxError(box);
   const role = roles[box.index] as Role;
@@ -83,7 +95,7 @@ function sceneNode(box: Box, { root, visible, roles, clashes, lenses }: Around):
   return {
     ...PLAIN,
     id: box.id,
-    ...(main < 0 ? partTexts(box, root) : nodeTexts(box)),
+    ...(main < 0 ? partTexts(box, root) : nodeTexts(box, captures)),
     group: box.group,
     role,
     state: error ? "error" : boxState(box),
@@ -106,24 +118,41 @@ function partTexts({ part }: Box, root: Instance): Texts {
   return { kind: body ? "function" : "scope", op: "", label: part.label, detail };
 }
 
-/** A constant with one consumer shows its value, with its name if the user chose one. */
-function nodeTexts({ part, main, group, nodes }: Box): Texts {
+/** A constant shows its value, with its name if the user chose one. */
+function nodeTexts({ part, main, group, nodes }: Box, captures: Captures): Texts {
   const { instance } = part;
   const { space } = instance;
   const kind = space.text("kinds", main) as NodeKind;
   const op = space.text("ops", main);
   const name = instance.name(main);
-  const label = labelOf(name, group);
+  const given = ARGUMENTS.has(op) ? space.head.user_names[main] || captures.get(instance)?.get(main) : undefined;
+  const label = given ?? labelOf(name, group);
   let detail = space.text("details", main);
   const end = ENDS[op];
   if ((kind === "placeholder" || kind === "return") && end) return { kind, op: end, label, detail };
   if (part.kind === CALL && part.refusal && !part.failure) detail = part.refusal;
-  if (kind !== "constant" || !detail || nodes.length > 1 || !space.has(main, SINGLE))
-    return { kind, op, label, detail };
+  if (kind !== "constant" || !detail || nodes.length > 1) return { kind, op, label, detail };
   const unnamed = DEFAULT_NAME.test(lastPart(name)) || space.gradients.has(main);
   return unnamed && space.has(main, SHORT)
     ? { kind, op: "", label: detail, detail: "" }
     : { kind, op: "", label, detail };
+}
+
+/** The names of the tensors that open loops and branches use, by the arguments for them. */
+type Captures = ReadonlyMap<Instance, ReadonlyMap<number, string>>;
+
+function capturesOf(visible: Visible): Captures {
+  const found = new Map<Instance, Map<number, string>>();
+  for (const [call, bodies] of visible.calls) {
+    if (!call.call.hub) continue;
+    const inputs = inputsOf(call.instance, call.node).slice(call.call.choice ? 1 : 0);
+    const names = inputs.map(({ name }) => (name.includes(":/") ? name.slice(name.lastIndexOf(":/") + 2) : name));
+    for (const body of bodies) {
+      const args = body.space.head.arguments.slice(0, names.length);
+      found.set(body, new Map(args.map((arg, i) => [arg, names[i] as string])));
+    }
+  }
+  return found;
 }
 
 /** The name within the surrounding frame; in the body of a call, without the call's name. */

@@ -3,10 +3,9 @@ import type { GradientRow, SpaceColumns, SpaceHead, TensorInfo } from "../scene/
 import type { PageData } from "./data";
 
 export const SHORT = 1;
-export const SINGLE = 2;
-export const GRADIENT = 4;
-export const PARTIAL = 8;
-export const DIFFERENTIATED = 16;
+export const GRADIENT = 2;
+export const PARTIAL = 4;
+export const DIFFERENTIATED = 8;
 
 export const NODE = 0;
 export const THING = 1;

@@ -637,6 +637,7 @@ export interface GradientRow {
  * errors: by node.
  * gradient_count: the number of gradient nodes on record.
  * why: the inspector's explanations of dimensions by node, with empty places; their keys are `output:dimension`.
+ * user_names: the names that the user's code has for arguments, by node.
  * arguments, returns, control_returns: nodes of a body, by index.
  */
 export interface SpaceHead {
@@ -650,6 +651,7 @@ export interface SpaceHead {
   readonly gradients: readonly GradientRow[];
   readonly gradient_count: number;
   readonly why: Readonly<Record<number, readonly Why[]>>;
+  readonly user_names: Readonly<Record<number, string>>;
   readonly arguments: readonly number[];
   readonly returns: readonly number[];
   readonly control_returns: readonly number[];
