@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from graphcore.api import load
@@ -32,8 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command.add_argument("-o", "--output", type=Path, required=True, help="the file to write: .html, .svg, .dot, .mmd or .txt")
     options = parser.parse_args(arguments)
     try:
-        graph = _load(options.file, options.tags)
-        text = summarize_graph(graph) if options.command == "inspect" else _view(graph, options.output, options.file.resolve().name)
+        with _collection_paused():
+            graph = _load(options.file, options.tags)
+            text = summarize_graph(graph) if options.command == "inspect" else _view(graph, options.output, options.file.resolve().name)
     except (GraphError, OSError) as error:
         sys.stderr.write(f"error: {error.message if isinstance(error, GraphError) else error}\n")
         return 1
@@ -41,6 +44,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"{options.file}  {_bytes_in(options.file):,} bytes\n")
     sys.stdout.write(text)
     return 0
+
+
+@contextmanager
+def _collection_paused() -> Iterator[None]:
+    """Pause the cyclic garbage collector, which otherwise visits every node of a growing graph again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _load(path: Path, tags: str | None) -> Graph:

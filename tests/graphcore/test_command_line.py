@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc as collector
 import subprocess
 import sys
 from pathlib import Path
@@ -126,6 +127,13 @@ def test_what_goes_wrong_is_told_in_one_line(arguments: list[str], text: str, ca
     told = capsys.readouterr().err
     assert told.startswith(text)
     assert len(told.splitlines()) == 1
+
+
+def test_a_command_leaves_the_garbage_collector_on_whether_it_succeeds_or_not(tmp_path: Path) -> None:
+    assert main(["inspect", str(DATA / "mlp_train_v1.pb")]) == 0
+    assert collector.isenabled()
+    assert main(["inspect", str(tmp_path / "nothing.pb")]) == 1
+    assert collector.isenabled()
 
 
 def test_inspect_loads_no_views() -> None:
