@@ -7,16 +7,15 @@ import gzip
 import re
 import threading
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
 import graphcore as gc
 import widgets
+from tests.support.pages import carried_by, data_of
 from tests.widgets.test_render_text import HOSTILE, hostile_scene
 from widgets.render import EngineError, LayoutEngine, engine, lay_out, to_page, to_static_html, to_svg
 from widgets.render import layout as layout_module
@@ -338,26 +337,3 @@ def test_the_data_of_a_large_graph_is_at_most_twice_its_compressed_graph_def(nod
                 x = gc.tanh(gc.matmul(x, w) + x)
     packed = gzip.compress(gc.save(graph, tmp_path / "graph.pb").read_bytes(), 9)
     assert len(data_of(widgets.to_html(graph))["graph_gzip_base64"]) <= 2 * len(packed)
-
-
-@dataclass
-class Carried:
-    """The data of a graph in a page."""
-
-    head: dict[str, Any]
-    texts: list[str]
-    names: list[str]
-
-
-def data_of(page: str) -> dict[str, Any]:
-    """The data in a standalone page."""
-    found: dict[str, Any] = msgspec.json.decode(re.findall(r'id="graphloupe-data">(.*?)</script>', page, re.DOTALL)[0])
-    return found
-
-
-def carried_by(data: dict[str, Any]) -> Carried:
-    """The graph in the data of a page."""
-    lines = gzip.decompress(base64.b64decode(data["graph_gzip_base64"])).splitlines()
-    head, texts, _, scopes, names = [msgspec.json.decode(line) for line in lines[:5]]
-    paths = head["spaces"][0]["paths"]
-    return Carried(head, texts, ["/".join(filter(None, (paths[scope], name))) for scope, name in zip(scopes, names, strict=True)])

@@ -18,9 +18,6 @@ const sample = await import(`data:text/javascript;base64,${Buffer.from(outputFil
 const engine = async (name) => (await readFile(join(built, `${name}.js.gz`))).toString("base64");
 const data = {
   message: sample.sceneMessage(sample.SAMPLE),
-  inspections: sample.INSPECTIONS,
-  dot: "digraph {}",
-  mermaid: sample.mermaidText(sample.SAMPLE),
   engine_gzip_base64: await engine("graphviz"),
   mermaid_engine_gzip_base64: await engine("mermaid"),
 };
