@@ -410,6 +410,12 @@ class OpenFunctionRequest(Message, frozen=True, kw_only=True, tag="open_function
     place: int = 0
 
 
+class CrowdedRequest(Message, frozen=True, kw_only=True, tag="crowded"):
+    """The picture is too large to be legible as a whole: open fewer scopes automatically, up to this many boxes; 0 for the usual number."""
+
+    boxes: int
+
+
 PictureRequest = (
     ReadyRequest
     | ClosedReport
@@ -424,6 +430,7 @@ PictureRequest = (
     | RestoreRequest
     | LookReport
     | DrawnReport
+    | CrowdedRequest
     | OpenFunctionRequest
 )
 

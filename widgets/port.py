@@ -195,6 +195,9 @@ class Port:
                 self._look, self._look_is_due = look, False
             case messages.DrawnReport():
                 self.drawn = request
+            case messages.CrowdedRequest(boxes=boxes):
+                if self.state.limit(boxes):
+                    self._send_scene()
             case _:
                 get_logger().debug("Graphloupe's view has no answer to %r", request)
 

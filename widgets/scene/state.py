@@ -42,6 +42,7 @@ class SceneState:
         self.mode: Mode = "auto"
         self.max_boxes = max_boxes
         self.auto_boxes = auto_boxes
+        self._usual_boxes = auto_boxes
         self.lens = lens
         self.renderer: Literal["graphviz", "mermaid"] = renderer
         self.tree: ScopeTree | None = None
@@ -81,6 +82,17 @@ class SceneState:
         other = SceneState(max_boxes=self.max_boxes, auto_boxes=self.auto_boxes, lens=self.lens, renderer=self.renderer)
         other.restore(self.openings())
         return other
+
+    def limit(self, boxes: int) -> bool:
+        """Let at most this many boxes open automatically, 0 for the initial number. True if this changes the limit.
+
+        What the user opened is never closed: then the limit stays.
+        """
+        wanted = min(boxes, self._usual_boxes) or self._usual_boxes
+        if wanted == self.auto_boxes or self.opened or self.mode != "auto":
+            return False
+        self.auto_boxes = wanted
+        return True
 
     def openings(self) -> Openings:
         """The open and closed scopes, to be restored later."""

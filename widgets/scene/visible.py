@@ -163,7 +163,7 @@ def _is_requested(part: Foldable, requested: set[str], shut: set[str]) -> bool:
 
 
 class _Opener:
-    """Opens the largest first. Siblings of similar size open together or not at all, so that equal layers look equal."""
+    """Opens the largest first, gradients last. Siblings of similar size open together or not at all, so that equal layers look equal."""
 
     def __init__(self, root: Scope, state: SceneState, roles: Roles, opened: set[str], boxes: int) -> None:
         self.state = state
@@ -172,7 +172,7 @@ class _Opener:
         self.boxes = boxes
         self.limit = state.max_boxes if state.mode == "all" else min(state.max_boxes, state.auto_boxes)
         self.least = root.total // 4 if root.total > FEW_NODES else 0
-        self.families: list[tuple[int, str, list[Foldable]]] = []
+        self.families: list[tuple[bool, int, str, list[Foldable]]] = []
 
     def run(self, closed: list[tuple[str, Foldable]]) -> None:
         """Continue with the closed parts, given with their parents' keys."""
@@ -182,7 +182,7 @@ class _Opener:
         for parts in siblings.values():
             self._consider(parts)
         while self.families:
-            _, _, family = heapq.heappop(self.families)
+            _, _, _, family = heapq.heappop(self.families)
             more = sum(len(part.parts()) - 1 for part in family)
             if self.boxes + more > self.limit:
                 continue
@@ -196,7 +196,7 @@ class _Opener:
         while may_open:
             largest = may_open[0].total
             family = [part for part in may_open if 2 * part.total >= largest]
-            heapq.heappush(self.families, (-largest, family[0].key, family))
+            heapq.heappush(self.families, (self.roles.of_nodes(family[0].all_nodes()) == "gradient", -largest, family[0].key, family))
             may_open = may_open[len(family) :]
 
     def _may_open(self, part: Foldable) -> bool:

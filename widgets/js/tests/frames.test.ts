@@ -23,7 +23,7 @@ test.each(cases.map((item, index) => [index, item] as const))(
       edges: new Map(
         item.edges.map((row) => {
           const label = { x: Number(row[3]), y: Number(row[4]) };
-          return [id(row), { path: "", tip: { x: 0, y: 0 }, base: { x: 0, y: 0 }, label }];
+          return [id(row), { points: [], tip: { x: 0, y: 0 }, label }];
         }),
       ),
     };

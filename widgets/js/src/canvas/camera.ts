@@ -1,17 +1,15 @@
 // Pan and zoom: the transform between the picture and the window it is seen through.
 import { reducedMotion } from "../dom";
 import type { Look } from "../scene/generated";
-import type { Point, Rect } from "../scene/geometry";
+import { LEGIBLE } from "../scene/measure";
+import type { Point, Rect, Size } from "../scene/places";
 
 const MIN_SCALE = 0.05;
 const MAX_SCALE = 4;
-const MARGIN = 24;
+const MARGIN = 16;
 const LARGEST_FIT = 1.15;
-/** The smallest scale at which a whole picture is legible; a picture that needs a smaller one is shown in part. */
-const SMALLEST_WHOLE = 0.33;
-/** The range of scales for a part of a picture: legible, with some of its surroundings. */
-const SMALLEST_PIECE = 0.42;
-const LARGEST_PIECE = 0.8;
+/** The largest scale for a part of a picture, so that it is shown with some of its surroundings. */
+const LARGEST_PIECE = 1;
 const GLIDE_MS = 220;
 
 export interface View {
@@ -122,7 +120,7 @@ export class Camera {
 
   /** True if a whole rectangle is shown: because the user asked for it, or because it is legible. */
   showsAll(rect: Rect | null): boolean {
-    return rect !== null && (this.#whole || this.#fittingScale(rect) >= SMALLEST_WHOLE);
+    return rect !== null && (this.#whole || this.#fittingScale(rect) >= LEGIBLE);
   }
 
   /** Shows a new picture: whole if it is legible, else its changed part, else its upper end. */
@@ -137,7 +135,7 @@ export class Camera {
     this.following = true;
     this.#piece = true;
     const wanted = news ? Math.min(this.#fittingScale(news), LARGEST_PIECE) : 0;
-    const scale = Math.max(wanted, SMALLEST_PIECE);
+    const scale = Math.max(wanted, LEGIBLE);
     const height = (this.#window().height - this.covered - 2 * MARGIN) / scale;
     this.#centre(
       news && news.height < height ? news : { ...(news ?? this.#upperEnd(rect, scale)), height },
@@ -165,10 +163,16 @@ export class Camera {
     return true;
   }
 
-  #fittingScale(rect: Rect): number {
+  /** The size of the window that a picture can fill at scale 1; null where there is no window. */
+  get panel(): Size | null {
     const { width, height } = this.#window();
-    const visible = height - this.covered - 2 * MARGIN;
-    return Math.max(Math.min((width - 2 * MARGIN) / rect.width, visible / rect.height, LARGEST_FIT), MIN_SCALE);
+    const panel = { width: width - 2 * MARGIN, height: height - this.covered - 2 * MARGIN };
+    return panel.width > 0 && panel.height > 0 ? panel : null;
+  }
+
+  #fittingScale(rect: Rect): number {
+    const { width, height } = this.panel ?? { width: 0, height: 0 };
+    return Math.max(Math.min(width / rect.width, height / rect.height, LARGEST_FIT), MIN_SCALE);
   }
 
   /** Centres a rectangle at a legible scale. */

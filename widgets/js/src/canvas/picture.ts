@@ -3,7 +3,7 @@
 import { reducedMotion, s } from "../dom";
 import { boxLook, edgeFont, edgeText, fullName, groupText, HANDLE_WIDTH, type Look, textLimit } from "../scene/boxes";
 import type { LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
-import type { Geometry, Rect, Route } from "../scene/geometry";
+import { type Geometry, type Rect, type Route, routeBase, routePath } from "../scene/geometry";
 import { textWidth } from "../scene/measure";
 import { arrowPath, detailPath, outlinePath } from "../scene/shapes";
 import { badge } from "./badge";
@@ -87,14 +87,15 @@ function drawEdge(edge: SceneEdge, route: Route): (SVGElement | null)[] {
   const text = edgeText(edge);
   const { label } = route;
   const width = textWidth(text, edgeFont(edge)) + 6;
-  const line = `${route.path}L${route.tip.x},${route.tip.y}`;
+  const path = routePath(route);
+  const line = `${path}L${route.tip.x},${route.tip.y}`;
   const title = `${edge.source} → ${edge.target}\n${edge.label}${edge.error ? `\nError: ${edge.error}` : ""}`;
   return [
     s("title", {}, title),
     s("path", { class: "gl-reach", d: line }),
     s("path", { class: "gl-line", d: line }),
-    edge.kind === "reference" ? s("path", { class: "gl-line-core", d: route.path }) : null,
-    s("path", { class: "gl-arrow", d: arrowPath(route.base, route.tip) }),
+    edge.kind === "reference" ? s("path", { class: "gl-line-core", d: path }) : null,
+    s("path", { class: "gl-arrow", d: arrowPath(routeBase(route), route.tip) }),
     label && text
       ? s("rect", { class: "gl-label-back", x: label.x - width / 2, y: label.y - 7, width, height: 14, rx: 3 })
       : null,

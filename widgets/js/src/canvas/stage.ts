@@ -14,6 +14,9 @@ import type { MermaidView } from "./mermaid_view";
 import { Minimap } from "./minimap";
 import { Picture } from "./picture";
 
+/** Below this scale text has less than 5 pixels on the screen and is hidden, which makes moving a large picture fast. */
+const ILLEGIBLE = 0.45;
+
 let serial = 0;
 
 export interface StageOptions {
@@ -59,7 +62,7 @@ export class Stage {
       this.#picture.world,
       () => ({ width: this.canvas.clientWidth, height: this.canvas.clientHeight }),
       (view) => {
-        this.canvas.classList.toggle("gl-far", view.scale < 0.4);
+        this.canvas.classList.toggle("gl-far", view.scale < ILLEGIBLE);
         this.#showSeen(view);
         moved();
       },

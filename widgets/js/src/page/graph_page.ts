@@ -30,6 +30,7 @@ export class GraphPage {
   #opened = new Set<string>();
   #closed = new Set<string>();
   #mode: Mode = "auto";
+  #autoBoxes: number;
   #lens: string;
   #renderer: Renderer;
   #built: Built | null = null;
@@ -37,6 +38,7 @@ export class GraphPage {
 
   constructor(data: PageData, { title, lens, renderer, openings }: Beginning) {
     this.#data = data;
+    this.#autoBoxes = data.head.auto_boxes;
     this.#root = new Instance(Space.first(data), "").part(ROOT);
     this.#title = title;
     this.#lens = lens;
@@ -55,6 +57,8 @@ export class GraphPage {
       case "collapse":
         this.#collapse(request.id);
         return this.#scene();
+      case "crowded":
+        return this.#limit(request.boxes) ? this.#scene() : null;
       case "restore":
         this.#restore(request.openings);
         return this.#scene();
@@ -87,7 +91,7 @@ export class GraphPage {
         closed: this.#closed,
         mode: this.#mode,
         maxBoxes: this.#data.head.max_boxes,
-        autoBoxes: this.#data.head.auto_boxes,
+        autoBoxes: this.#autoBoxes,
       },
       this.#title,
     );
@@ -110,6 +114,15 @@ export class GraphPage {
     this.#mode = mode;
     this.#opened = new Set(opened);
     this.#closed = new Set(closed);
+  }
+
+  /** Lets at most this many boxes open automatically, 0 for the initial number, unless the user chose. True if this changes the limit. */
+  #limit(boxes: number): boolean {
+    const usual = this.#data.head.auto_boxes;
+    const wanted = Math.min(boxes, usual) || usual;
+    if (wanted === this.#autoBoxes || this.#opened.size > 0 || this.#mode !== "auto") return false;
+    this.#autoBoxes = wanted;
+    return true;
   }
 
   #startOver(mode: Mode): void {

@@ -6,7 +6,7 @@ import { bundleEdges, type LostInput, sceneEdge } from "./edges";
 import { allLenses, type LensView } from "./lenses";
 import { Counter, counted, grouped } from "./order";
 import type { Instance, Part } from "./parts";
-import { CALL, GRADIENT, GROUP, NODE, PARTIAL, SCOPE, SHORT, THING } from "./space";
+import { CALL, GROUP, NODE, PARTIAL, SCOPE, SHORT, THING } from "./space";
 import { cutLongEdges, PLAIN } from "./stubs";
 import {
   type Box,
@@ -14,6 +14,7 @@ import {
   type Frame,
   inputsOf,
   isGradientBody,
+  roleOf,
   tensorLabel,
   type Visible,
   visibleBoxes,
@@ -62,13 +63,6 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
     summary: summary(root.instance, visible, nodes, edges),
   };
   return { scene, visible };
-}
-
-/** The role of most of these nodes. */
-function roleOf({ space }: Instance, nodes: Int32Array): Role {
-  let gradient = 0;
-  for (const node of nodes) if (space.has(node, GRADIENT)) gradient += 1;
-  return 2 * gradient > nodes.length ? "gradient" : "forward";
 }
 
 function boxRole({ part, main, nodes }: Box): Role {

@@ -1,5 +1,5 @@
 // The visible boxes and frames, as `widgets/scene/visible.py` chooses them.
-import type { Mode, TensorInfo } from "../scene/generated";
+import type { Mode, Role, TensorInfo } from "../scene/generated";
 import { compareTexts, getOrMake } from "./order";
 import type { Instance, Part } from "./parts";
 import { at, CALL, GRADIENT, NODE, SCOPE, THING } from "./space";
@@ -261,13 +261,21 @@ function isRequested(part: Part, requested: ReadonlySet<string>, shut: ReadonlyS
   return part.isBody && !shut.has(part.key);
 }
 
+/** The role of most of these nodes. */
+export function roleOf({ space }: Instance, nodes: Int32Array): Role {
+  let gradient = 0;
+  for (const node of nodes) if (space.has(node, GRADIENT)) gradient += 1;
+  return 2 * gradient > nodes.length ? "gradient" : "forward";
+}
+
 interface Family {
+  readonly role: Role;
   readonly size: number;
   readonly key: string;
   readonly parts: readonly Part[];
 }
 
-/** Opens the largest first. Siblings of similar size open together or not at all, so that equal layers look equal. */
+/** Opens the largest first, gradients last. Siblings of similar size open together or not at all, so that equal layers look equal. */
 function openLargest(root: Part, folding: Folding, { opened, boxes, closed }: Requested): void {
   const limit = folding.mode === "all" ? folding.maxBoxes : Math.min(folding.maxBoxes, folding.autoBoxes);
   const least = root.total > FEW_NODES ? Math.floor(root.total / 4) : 0;
@@ -285,7 +293,8 @@ function openLargest(root: Part, folding: Folding, { opened, boxes, closed }: Re
     while (open.length > 0) {
       const size = (open[0] as Part).total;
       const family = open.filter((part) => 2 * part.total >= size);
-      families.push({ size, key: (family[0] as Part).key, parts: family });
+      const [first] = family as [Part];
+      families.push({ role: roleOf(first.instance, first.nodes()), size, key: first.key, parts: family });
       open = open.slice(family.length);
     }
   };
@@ -293,7 +302,7 @@ function openLargest(root: Part, folding: Folding, { opened, boxes, closed }: Re
   for (const [parent, part] of closed) getOrMake(siblings, parent, (): Part[] => []).push(part);
   for (const parts of siblings.values()) consider(parts);
   while (families.length > 0) {
-    families.sort((a, b) => a.size - b.size || compareTexts(b.key, a.key));
+    families.sort((a, b) => compareTexts(b.role, a.role) || a.size - b.size || compareTexts(b.key, a.key));
     const { parts } = families.pop() as Family;
     const more = parts.reduce((sum, part) => sum + part.parts().length - 1, 0);
     if (shown + more > limit) continue;

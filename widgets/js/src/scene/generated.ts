@@ -497,11 +497,17 @@ export interface OpenFunctionRequest {
   readonly place: number;
 }
 
+/** The picture is too large to be legible as a whole: open fewer scopes automatically, up to this many boxes; 0 for the usual number. */
+export interface CrowdedRequest {
+  readonly type: "crowded";
+  readonly boxes: number;
+}
+
 /** A request of one of the two pictures of a function. */
 export interface PaneRequest {
   readonly type: "to_pane";
   readonly pane: Pane;
-  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | RevealRequest | SearchRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | OpenFunctionRequest;
+  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | RevealRequest | SearchRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
 }
 
 /** Enter text into the field of an attr. */
@@ -768,6 +774,7 @@ export type PictureRequest =
   | RestoreRequest
   | LookReport
   | DrawnReport
+  | CrowdedRequest
   | OpenFunctionRequest;
 
 export type FromViewer =
@@ -784,6 +791,7 @@ export type FromViewer =
   | RestoreRequest
   | LookReport
   | DrawnReport
+  | CrowdedRequest
   | OpenFunctionRequest
   | EngineRequest
   | PaneRequest

@@ -1,35 +1,9 @@
 // Geometry: positions by the scene's ids, read from the layout engine's answer. Pixels, y downwards.
 import { holdLabels } from "./frames";
 import type { Scene } from "./generated";
+import type { Geometry, Point, Rect, Route } from "./places";
 
-export interface Point {
-  readonly x: number;
-  readonly y: number;
-}
-
-/** A rectangle by its upper left corner. */
-export interface Rect extends Point {
-  readonly width: number;
-  readonly height: number;
-}
-
-export interface Route {
-  /** SVG path data from the source to the base of the arrowhead. */
-  readonly path: string;
-  /** The arrowhead: its tip, and the point it comes from. */
-  readonly tip: Point;
-  readonly base: Point;
-  /** The middle of the label; null without one. */
-  readonly label: Point | null;
-}
-
-export interface Geometry {
-  readonly width: number;
-  readonly height: number;
-  readonly nodes: ReadonlyMap<string, Rect>;
-  readonly groups: ReadonlyMap<string, Rect>;
-  readonly edges: ReadonlyMap<string, Route>;
-}
+export type { Geometry, Point, Rect, Route } from "./places";
 
 /** The attributes of one element in the engine's answer. */
 type Attributes = ReadonlyMap<string, string>;
@@ -53,14 +27,25 @@ function parseRoute(edge: Attributes, top: number, backwards: boolean): Route | 
     else spline.push(parsePoint(part, top));
   }
   if (backwards) spline.reverse();
-  const first = spline[0];
   const last = spline[spline.length - 1];
-  if (!first || !last) return null;
-  const curves: string[] = [`M${first.x},${first.y}`];
-  for (let i = 1; i + 2 < spline.length; i += 3) {
-    curves.push(`C${[spline[i], spline[i + 1], spline[i + 2]].map((p) => `${p?.x},${p?.y}`).join(" ")}`);
+  if (!last) return null;
+  // Graphviz sometimes leaves the last curve unfinished; the missing part becomes a straight line to the tip.
+  const points = spline.slice(0, 1 + 3 * Math.floor((spline.length - 1) / 3));
+  return { points, tip: tip ?? last, label: label ? parsePoint(label, top) : null };
+}
+
+/** SVG path data from the source to the base of the arrowhead. */
+export function routePath({ points }: Route): string {
+  const curves = [`M${points[0]?.x},${points[0]?.y}`];
+  for (let i = 1; i + 2 < points.length; i += 3) {
+    curves.push(`C${[points[i], points[i + 1], points[i + 2]].map((p) => `${p?.x},${p?.y}`).join(" ")}`);
   }
-  return { path: curves.join(""), tip: tip ?? last, base: last, label: label ? parsePoint(label, top) : null };
+  return curves.join("");
+}
+
+/** The point from which the arrowhead comes. */
+export function routeBase({ points, tip }: Route): Point {
+  return points[points.length - 1] ?? tip;
 }
 
 function parseRect(bb: string, top: number): Rect {

@@ -1,19 +1,35 @@
 // From a scene to geometry: the layout engine with its cache, time limit and fast mode.
 
 import { Layouter, Superseded } from "../engines/layouter";
+import { fittingScale, fold } from "./fold";
 import type { Scene } from "./generated";
-import { type Geometry, parseGeometry } from "./geometry";
+import { parseGeometry } from "./geometry";
 import { layoutDot } from "./layout_dot";
+import { LEGIBLE } from "./measure";
+import type { Geometry, Size } from "./places";
 
 const LIMIT_MS = 6_000;
 const FAST_LIMIT_MS = 20_000;
 const EMPTY: Geometry = { width: 0, height: 0, nodes: new Map(), groups: new Map(), edges: new Map() };
 
+/** Laid-out pictures with more boxes are not tried in the other direction: it would take too long. */
+const FEW_BOXES = 150;
+/** The number of times by which the other direction must enlarge a picture. */
+const TURN_GAIN = 1.15;
+
+/** One layout of a scene: the request to the engine, and the engine's answer. */
+interface Layout {
+  readonly dot: string;
+  readonly placed: string;
+}
+
 export class Layouts {
   readonly #layouter: Layouter;
   readonly #hard: () => void;
-  /** The layout of the last scene. A scene that differs in texts only is not laid out again. */
-  #last: { dot: string; placed: string } | null = null;
+  /** The last layouts, with data flowing down and across. A scene that differs in texts only is not laid out again. */
+  readonly #last = new Map<boolean, Layout>();
+  /** True if the last picture flows across. */
+  #across = false;
 
   /** `engine` returns the URL of the engine's script; `hard` is called if a layout takes too long. */
   constructor(engine: () => Promise<string>, hard: () => void) {
@@ -21,24 +37,24 @@ export class Layouts {
     this.#hard = hard;
   }
 
-  /** The geometry of a scene. Rejects with `Superseded` if a newer scene replaces it. */
-  async place(scene: Scene): Promise<Geometry> {
+  /**
+   * The geometry of a scene, in the direction and folded so that it is large in the panel. Without a panel data flows down.
+   * Rejects with `Superseded` if a newer scene replaces it.
+   */
+  async place(scene: Scene, panel: Size | null): Promise<Geometry> {
     if (scene.nodes.length === 0) {
       this.cancel();
       return EMPTY;
     }
-    const dot = layoutDot(scene);
-    if (this.#last?.dot === dot) {
-      this.cancel();
-      return parseGeometry(this.#last.placed, scene);
-    }
-    const placed = await this.#layouter.layout(dot, LIMIT_MS).catch((error: unknown) => {
-      if (error instanceof Superseded) throw error;
-      this.#hard();
-      return this.#layouter.layout(layoutDot(scene, true), FAST_LIMIT_MS);
-    });
-    this.#last = { dot, placed };
-    return parseGeometry(placed, scene);
+    if (!panel) return this.#placed(scene, false);
+    const folded = async (across: boolean): Promise<Geometry> => fold(await this.#placed(scene, across), panel, across);
+    const first = await folded(this.#across);
+    const scale = fittingScale(first, panel);
+    if (scale >= LEGIBLE || scene.nodes.length > FEW_BOXES) return first;
+    const other = await folded(!this.#across);
+    if (fittingScale(other, panel) < TURN_GAIN * scale) return first;
+    this.#across = !this.#across;
+    return other;
   }
 
   cancel(): void {
@@ -48,5 +64,21 @@ export class Layouts {
   /** Prepares a worker for the next layout. */
   warmUp(): Promise<void> {
     return this.#layouter.warmUp();
+  }
+
+  async #placed(scene: Scene, across: boolean): Promise<Geometry> {
+    const dot = layoutDot(scene, { across });
+    const last = this.#last.get(across);
+    if (last?.dot === dot) {
+      this.cancel();
+      return parseGeometry(last.placed, scene);
+    }
+    const placed = await this.#layouter.layout(dot, LIMIT_MS).catch((error: unknown) => {
+      if (error instanceof Superseded) throw error;
+      this.#hard();
+      return this.#layouter.layout(layoutDot(scene, { fast: true, across }), FAST_LIMIT_MS);
+    });
+    this.#last.set(across, { dot, placed });
+    return parseGeometry(placed, scene);
   }
 }

@@ -12,6 +12,9 @@ export const FONTS = {
   group: `600 11px ${FONT_FAMILY}`,
 } as const;
 
+/** The scale at which the smallest font, of 10 pixels, has 9 pixels on the screen: the smallest legible size. */
+export const LEGIBLE = 9 / 10;
+
 export type FontName = keyof typeof FONTS;
 
 const widths = new Map<string, number>();

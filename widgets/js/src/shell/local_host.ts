@@ -133,6 +133,8 @@ export function localHost(data: StandaloneData): Host {
       case "renderer":
         ask(message, () => {});
         return again({ renderer: message.renderer });
+      case "crowded":
+        return ask(message, () => {});
       case "lens":
         latest = { ...latest, lens: message.lens };
         return ask(message, () => {});

@@ -17,12 +17,16 @@ import { distinguish } from "../scene/boxes";
 import type { FailureMessage, FromKernel, FromViewer, FunctionMessage, SceneMessage } from "../scene/generated";
 import type { Geometry } from "../scene/geometry";
 import { Layouts } from "../scene/layouts";
+import type { Size } from "../scene/places";
 import type { Way } from "../scene/trace";
 import { Choice } from "./choice";
 import type { Host, MountOptions, Overlay } from "./host";
 import { Keyboard } from "./keyboard";
 import { Link } from "./link";
 import { followTheme } from "./theme";
+
+/** The least change of a panel, in pixels, after which the picture is laid out for its new shape. */
+const RESHAPE = 24;
 
 /** A picture ready to be put on the screen. */
 interface Prepared {
@@ -50,6 +54,8 @@ export class Viewer {
   #latest: SceneMessage | null = null;
   #shown: SceneMessage | null = null;
   #lens = "";
+  /** The panel for which the last picture was laid out. */
+  #panel: Size | null = null;
   /** The picture that was asked for is that of everything opened. */
   #expandsAll = false;
   readonly #choice: Choice;
@@ -287,7 +293,8 @@ export class Viewer {
       const svg = await this.#mermaid.render(mermaid);
       return { place: () => this.#mermaid.show(svg, scene), layoutMs: performance.now() - start };
     }
-    const geometry = await this.#layouts.place(scene);
+    this.#panel = this.#stage.camera.panel;
+    const geometry = await this.#layouts.place(scene, this.#panel);
     return { place: () => geometry, layoutMs: performance.now() - start };
   }
 
@@ -301,7 +308,32 @@ export class Viewer {
     this.#choice.drawn(message);
     if (this.#expandsAll) this.#status.expanded(scene);
     this.#expandsAll = false;
+    if (renderer === "graphviz") this.#unfoldLess(message);
     afterPaint(() => this.#report(message, layoutMs));
+  }
+
+  /** Asks for fewer boxes if a picture that opened on its own is too large to be legible as a whole. */
+  #unfoldLess({ scene }: SceneMessage): void {
+    const { camera } = this.#stage;
+    const [bounds, panel] = [this.#stage.bounds(), camera.panel];
+    if (!bounds || !panel || !camera.following || camera.showsAll(bounds)) return;
+    const share = (panel.width * panel.height) / (bounds.width * bounds.height);
+    const boxes = Math.floor(scene.nodes.length * Math.min(0.85, Math.max(0.4, share)));
+    if (boxes > 0) this.#send({ type: "crowded", boxes });
+  }
+
+  /** Lays the picture out again for a panel of another shape. */
+  #reshape(): void {
+    const shown = this.#shown;
+    const { panel, following } = this.#stage.camera;
+    if (!shown || !panel || shown !== this.#latest || shown.renderer !== "graphviz") return;
+    if (!following || this.#inspector.shown) return;
+    const before = this.#panel ?? { width: 0, height: 0 };
+    if (Math.abs(panel.width - before.width) + Math.abs(panel.height - before.height) < RESHAPE) return;
+    if (before.width > 0 && panel.width * panel.height > 1.3 * before.width * before.height) {
+      this.#send({ type: "crowded", boxes: 0 });
+    }
+    void this.#present(shown);
   }
 
   /** Reports the duration of the picture after the browser has painted it. */
@@ -335,6 +367,7 @@ export class Viewer {
       // When the inspector opens, the picture stays for now: it must not move during a double click.
       if (appeared && camera.following) camera.follow(this.#stage.bounds(), null, false);
       else if (!this.#inspector.shown) camera.resettle(this.#stage.bounds(), false);
+      this.#reshape();
       const chosen = this.#stage.rectOf(this.#choice.selected);
       if (chosen && !camera.following) camera.ensureVisible(chosen);
     });
@@ -348,6 +381,7 @@ export class Viewer {
   #chooseLens(name: string): void {
     this.#lens = name;
     this.#applyLens();
+    this.#reshape();
     this.#send({ type: "lens", lens: name });
   }
 
