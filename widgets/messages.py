@@ -411,7 +411,10 @@ class OpenFunctionRequest(Message, frozen=True, kw_only=True, tag="open_function
 
 
 class CrowdedRequest(Message, frozen=True, kw_only=True, tag="crowded"):
-    """The picture is too large to be legible as a whole: open fewer scopes automatically, up to this many boxes; 0 for the usual number."""
+    """The picture is too large to be legible as a whole: open scopes automatically up to this many boxes; 0 for the usual number.
+
+    The answer is a scene with the number of the one that it replaces.
+    """
 
     boxes: int
 

@@ -196,8 +196,10 @@ class Port:
             case messages.DrawnReport():
                 self.drawn = request
             case messages.CrowdedRequest(boxes=boxes):
-                if self.state.limit(boxes):
-                    self._send_scene()
+                self.state.limit(boxes)
+                # The same picture in another form: it has the number of the one that it replaces.
+                self._last = msgspec.structs.replace(self._last or self._compose(), scene=self._scene_now())
+                self._send(self._last)
             case _:
                 get_logger().debug("Graphloupe's view has no answer to %r", request)
 

@@ -98,6 +98,12 @@ class GraphPanel:
         self.root.locator(".gl-inspector").get_by_text(re.compile(re.escape(says))).first.wait_for()
         return self.inspector()
 
+    def open(self, box_id: str) -> Drawn:
+        """Open a closed scope by its +."""
+        before = self.drawn().revision
+        self.root.locator(f'[data-node-id="{box_id}"] [data-action="expand"]').click()
+        return self.wait_drawn(before)
+
     def press(self, label: str) -> None:
         """Press the button with this label."""
         self.root.get_by_role("button", name=label, exact=True).click()

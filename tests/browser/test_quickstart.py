@@ -87,6 +87,8 @@ def test_the_graph_grows_learns_and_is_still_there_tomorrow(lab: Lab, record_pro
     gradients = panel.names("gradient")
     assert gradients
     assert set(FORWARD) <= set(panel.names("forward"))
+    notebook.screenshot("gradients-folded")
+    reader.drawn = panel.open("gradients/")
     look_at_a_gradient(panel)
     notebook.screenshot("gradients")
 

@@ -83,16 +83,9 @@ class SceneState:
         other.restore(self.openings())
         return other
 
-    def limit(self, boxes: int) -> bool:
-        """Let at most this many boxes open automatically, 0 for the initial number. True if this changes the limit.
-
-        What the user opened is never closed: then the limit stays.
-        """
-        wanted = min(boxes, self._usual_boxes) or self._usual_boxes
-        if wanted == self.auto_boxes or self.opened or self.mode != "auto":
-            return False
-        self.auto_boxes = wanted
-        return True
+    def limit(self, boxes: int) -> None:
+        """Let at most this many boxes open automatically, 0 for the initial number."""
+        self.auto_boxes = min(boxes, self._usual_boxes) or self._usual_boxes
 
     def openings(self) -> Openings:
         """The open and closed scopes, to be restored later."""

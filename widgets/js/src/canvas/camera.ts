@@ -137,11 +137,20 @@ export class Camera {
     const wanted = news ? Math.min(this.#fittingScale(news), LARGEST_PIECE) : 0;
     const scale = Math.max(wanted, LEGIBLE);
     const height = (this.#window().height - this.covered - 2 * MARGIN) / scale;
-    this.#centre(
-      news && news.height < height ? news : { ...(news ?? this.#upperEnd(rect, scale)), height },
-      scale,
-      glide,
-    );
+    const part = news && news.height < height ? news : { ...(news ?? this.#upperEnd(rect, scale)), height };
+    this.#centre(this.#within(rect, part, scale), scale, glide);
+  }
+
+  /** Moves a part of a picture so that the window around it shows nothing beyond the picture's edges. */
+  #within(rect: Rect, part: Rect, scale: number): Rect {
+    const panel = this.panel ?? { width: 0, height: 0 };
+    const move = (start: number, length: number, first: number, all: number, seen: number): number => {
+      const [low, high] = [first + seen / 2, first + all - seen / 2];
+      const middle = low < high ? Math.min(Math.max(start + length / 2, low), high) : first + all / 2;
+      return middle - length / 2;
+    };
+    const x = move(part.x, part.width, rect.x, rect.width, panel.width / scale);
+    return { ...part, x, y: move(part.y, part.height, rect.y, rect.height, panel.height / scale) };
   }
 
   /** The upper part of a picture, as wide as the window, centred on its beginning. */

@@ -58,7 +58,8 @@ export class GraphPage {
         this.#collapse(request.id);
         return this.#scene();
       case "crowded":
-        return this.#limit(request.boxes) ? this.#scene() : null;
+        this.#autoBoxes = Math.min(request.boxes, this.#data.head.auto_boxes) || this.#data.head.auto_boxes;
+        return this.#scene();
       case "restore":
         this.#restore(request.openings);
         return this.#scene();
@@ -114,15 +115,6 @@ export class GraphPage {
     this.#mode = mode;
     this.#opened = new Set(opened);
     this.#closed = new Set(closed);
-  }
-
-  /** Lets at most this many boxes open automatically, 0 for the initial number, unless the user chose. True if this changes the limit. */
-  #limit(boxes: number): boolean {
-    const usual = this.#data.head.auto_boxes;
-    const wanted = Math.min(boxes, usual) || usual;
-    if (wanted === this.#autoBoxes || this.#opened.size > 0 || this.#mode !== "auto") return false;
-    this.#autoBoxes = wanted;
-    return true;
   }
 
   #startOver(mode: Mode): void {

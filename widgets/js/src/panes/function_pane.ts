@@ -116,7 +116,7 @@ export class FunctionPane {
       );
     };
     const viewer = (pane: Pane): Viewer =>
-      new Viewer(paneHost(host, pane), { ...options, height: "fill", bare: pane === "definition" });
+      new Viewer(paneHost(host, pane), { ...options, height: "fill", complete: true, bare: pane === "definition" });
     this.#sides = {
       definition: new Side("Definition", viewer("definition"), copy),
       instance: new Side("Instantiation", viewer("instance"), copy, this.#form.element, this.#problem),

@@ -497,7 +497,11 @@ export interface OpenFunctionRequest {
   readonly place: number;
 }
 
-/** The picture is too large to be legible as a whole: open fewer scopes automatically, up to this many boxes; 0 for the usual number. */
+/**
+ * The picture is too large to be legible as a whole: open scopes automatically up to this many boxes; 0 for the usual number.
+ *
+ * The answer is a scene with the number of the one that it replaces.
+ */
 export interface CrowdedRequest {
   readonly type: "crowded";
   readonly boxes: number;

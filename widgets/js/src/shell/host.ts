@@ -20,6 +20,8 @@ export interface MountOptions {
   readonly renderers?: readonly ("graphviz" | "mermaid")[];
   /** True to omit the row of controls, for a picture beside another one. */
   readonly bare?: boolean;
+  /** Show a picture that is too large in part, instead of asking for one of fewer boxes. */
+  readonly complete?: boolean;
   /** The kind of content: a graph, or a function with definition and body. */
   readonly kind?: "graph" | "function";
   /** The height of the viewer in CSS; "fill" for that of the parent element. */

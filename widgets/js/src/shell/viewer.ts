@@ -14,9 +14,11 @@ import { splitter } from "../panes/splitter";
 import { Status } from "../panes/status";
 import { Toolbar } from "../panes/toolbar";
 import { distinguish } from "../scene/boxes";
+import { fittingScale } from "../scene/fold";
 import type { FailureMessage, FromKernel, FromViewer, FunctionMessage, SceneMessage } from "../scene/generated";
 import type { Geometry } from "../scene/geometry";
 import { Layouts } from "../scene/layouts";
+import { LEGIBLE } from "../scene/measure";
 import type { Size } from "../scene/places";
 import type { Way } from "../scene/trace";
 import { Choice } from "./choice";
@@ -28,9 +30,14 @@ import { followTheme } from "./theme";
 /** The least change of a panel, in pixels, after which the picture is laid out for its new shape. */
 const RESHAPE = 24;
 
+/** How long a picture that is too large waits for one of fewer boxes, in milliseconds. */
+const ANSWER_MS = 400;
+
 /** A picture ready to be put on the screen. */
 interface Prepared {
   readonly place: () => Geometry;
+  /** Its places, where they are known before it is on the screen. */
+  readonly geometry?: Geometry;
   readonly layoutMs: number;
 }
 
@@ -56,6 +63,8 @@ export class Viewer {
   #lens = "";
   /** The panel for which the last picture was laid out. */
   #panel: Size | null = null;
+  /** The most boxes that were asked for so that the picture is legible. */
+  #limit: number;
   /** The picture that was asked for is that of everything opened. */
   #expandsAll = false;
   readonly #choice: Choice;
@@ -64,7 +73,14 @@ export class Viewer {
   /** `openFunction` creates the view of a function, which listens to the host itself. */
   constructor(
     host: Host,
-    { offline = false, fixed = false, renderers = ["graphviz", "mermaid"], height, bare = false }: MountOptions,
+    {
+      offline = false,
+      fixed = false,
+      renderers = ["graphviz", "mermaid"],
+      height,
+      bare = false,
+      complete = false,
+    }: MountOptions,
     openFunction: (message: FunctionMessage) => Overlay | null = () => null,
   ) {
     this.#link = new Link(host, (text) => {
@@ -73,6 +89,7 @@ export class Viewer {
       this.#status.lose(text, host.notebook);
     });
     this.#openFunction = openFunction;
+    this.#limit = complete ? 0 : Infinity;
     this.#mermaid = new MermaidView(() => engineUrl("mermaid", host));
     this.#layouts = new Layouts(
       () => engineUrl("graphviz", host),
@@ -278,6 +295,10 @@ export class Viewer {
     try {
       const prepared = await this.#prepare(message);
       if (message !== this.#latest || this.#end.signal.aborted) return;
+      if (prepared.geometry && this.#asksForLess(message, prepared.geometry)) {
+        await new Promise((resolve) => setTimeout(resolve, ANSWER_MS));
+        if (message !== this.#latest || this.#end.signal.aborted) return;
+      }
       this.#draw(message, prepared);
     } catch (error) {
       if (error instanceof Superseded || message !== this.#latest) return;
@@ -295,7 +316,7 @@ export class Viewer {
     }
     this.#panel = this.#stage.camera.panel;
     const geometry = await this.#layouts.place(scene, this.#panel);
-    return { place: () => geometry, layoutMs: performance.now() - start };
+    return { place: () => geometry, geometry, layoutMs: performance.now() - start };
   }
 
   #draw(message: SceneMessage, { place, layoutMs }: Prepared): void {
@@ -308,18 +329,24 @@ export class Viewer {
     this.#choice.drawn(message);
     if (this.#expandsAll) this.#status.expanded(scene);
     this.#expandsAll = false;
-    if (renderer === "graphviz") this.#unfoldLess(message);
     afterPaint(() => this.#report(message, layoutMs));
   }
 
-  /** Asks for fewer boxes if a picture that opened on its own is too large to be legible as a whole. */
-  #unfoldLess({ scene }: SceneMessage): void {
+  /**
+   * Asks for fewer boxes if a picture that opened on its own is too large to be legible as a whole. True if the answer is
+   * to be awaited: the picture is then drawn once, as it stays.
+   */
+  #asksForLess({ scene, openings, renderer }: SceneMessage, { width, height }: Geometry): boolean {
     const { camera } = this.#stage;
-    const [bounds, panel] = [this.#stage.bounds(), camera.panel];
-    if (!bounds || !panel || !camera.following || camera.showsAll(bounds)) return;
-    const share = (panel.width * panel.height) / (bounds.width * bounds.height);
-    const boxes = Math.floor(scene.nodes.length * Math.min(0.85, Math.max(0.4, share)));
-    if (boxes > 0) this.#send({ type: "crowded", boxes });
+    const [panel, boxes] = [this.#panel, scene.nodes.length];
+    if (!panel || !camera.following || openings.mode !== "auto" || openings.opened.length > 0) return false;
+    if (renderer !== "graphviz" || fittingScale({ width, height }, panel) >= LEGIBLE) return false;
+    const share = (panel.width * panel.height) / (width * height);
+    const wanted = Math.max(1, Math.floor(boxes * Math.min(0.85, Math.max(0.4, share))));
+    if (wanted >= this.#limit) return false;
+    this.#limit = wanted;
+    this.#send({ type: "crowded", boxes: wanted });
+    return true;
   }
 
   /** Lays the picture out again for a panel of another shape. */
@@ -331,6 +358,7 @@ export class Viewer {
     const before = this.#panel ?? { width: 0, height: 0 };
     if (Math.abs(panel.width - before.width) + Math.abs(panel.height - before.height) < RESHAPE) return;
     if (before.width > 0 && panel.width * panel.height > 1.3 * before.width * before.height) {
+      if (this.#limit > 0) this.#limit = Infinity;
       this.#send({ type: "crowded", boxes: 0 });
     }
     void this.#present(shown);
