@@ -135,7 +135,10 @@ def larger(case: Case) -> list[tuple[Sequence[Array], Kernel]]:
 
 
 def combined(entry: OpRegistration) -> float:
-    """How many results each element of an input changes, with as many inputs as results, in the examples and in larger inputs."""
+    """The number of results that an element of an input changes, in the examples and in larger inputs.
+
+    It is scaled as if there were as many results as elements.
+    """
     most = 0.0
     for case, _, kernel in numeric_cases(entry):
         for arrays, each in [(case.arrays, kernel), *larger(case)]:
