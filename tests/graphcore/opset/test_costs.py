@@ -77,7 +77,7 @@ ALGEBRAIC: Final = frozenset({"Inv", "Reciprocal", "Rsqrt", "Softsign", "Sqrt", 
 
 
 def dependence(kernel: Kernel, arrays: Sequence[Array], slot: int, every: int = 1) -> npt.NDArray[np.bool_]:
-    """The elements of the outputs (columns) that change with each element of an input (rows), or with some of them."""
+    """The elements of the outputs (columns) that change with each, or every so many, of an input (rows)."""
     before = flat(called(kernel, arrays))
     places = range(0, arrays[slot].size, every)
     found = np.zeros((len(places), before.size), bool)
@@ -203,7 +203,7 @@ def test_sorting_only_compares(entry: OpRegistration) -> None:
 
 
 def curve(entry: OpRegistration, places: npt.NDArray[np.float64]) -> Array | None:
-    """The results of an elementwise op where its first input has these values, None if it takes no doubles."""
+    """The results of an elementwise op at these values of its first input, None if it takes no doubles."""
     inputs = [np.stack([places, np.full(8, 1.5)], axis=1), *[np.full((8, 2), 1.5)] * (len(entry.op_def.input_arg) - 1)]
     case = cases_of(entry)[0]
     made = kernel_for(case, inputs, {**case.attrs, "T": gc.float64}, ())
