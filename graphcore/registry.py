@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from graphcore.attrs import Attrs
 from graphcore.definitions.op_def_validation import validate_op_def
@@ -21,6 +21,8 @@ KernelFactory = Callable[[Any], Kernel]
 """Takes a KernelContext (attrs, dtypes, array module) once a plan, gives the kernel."""
 GradientCreator = Callable[[Attrs], FunctionDef]
 """Takes the attrs of a node, gives the FunctionDef of its gradient: inputs and output gradients in, input gradients out."""
+GradientKind = Literal["function", "stop", "none"]
+"""An op is differentiated by a function, stops gradients because it is not differentiable by choice, or has no registered gradient."""
 Watcher = Callable[[OpDef, Exception | None], None]
 
 
@@ -71,6 +73,18 @@ class OpRegistration:
         self.no_gradient_through: Mapping[str, str] = {}
         self.examples: tuple[Any, ...] = ()
         self.failures: tuple[Any, ...] = ()
+
+    @property
+    def gradient_kind(self) -> GradientKind:
+        """The kind of the declared gradient; "none" makes differentiation fail."""
+        if not self.has_gradient:
+            return "none"
+        return "stop" if self.gradient is None else "function"
+
+    @property
+    def colocated_inputs(self) -> list[str]:
+        """The input arguments that are references or resources: the op must be on their device."""
+        return [arg.name for arg in self.op_def.input_arg if arg.is_handle]
 
     @property
     def is_alias(self) -> bool:
@@ -263,7 +277,7 @@ def get_op_gradient_creator(op: str) -> GradientCreator | None:
     Raises:
         NotFoundError: nothing is registered.
     """
-    if op not in op_registry or not op_registry.look_up(op).has_gradient:
+    if op not in op_registry or op_registry.look_up(op).gradient_kind == "none":
         raise NotFoundError(f"No gradient defined for op: {op}", op=op)
     return op_registry.look_up(op).gradient
 

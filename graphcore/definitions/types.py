@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import msgspec
 
 from graphcore.attrs import AttrValue
-from graphcore.dtypes import DType
+from graphcore.dtypes import DType, resource
 
 PRODUCER_VERSION: Final = 2474
 """The GraphDef version that graphs made here carry (and the newest that is understood)."""
@@ -31,6 +31,11 @@ class ArgDef(msgspec.Struct, frozen=True, kw_only=True):
     type_list_attr: str = ""
     is_ref: bool = False
     other_fields: bytes = b""
+
+    @property
+    def is_handle(self) -> bool:
+        """True for a reference to a variable and for the handle of a resource."""
+        return self.is_ref or self.type is resource
 
 
 class AttrDef(msgspec.Struct, frozen=True, kw_only=True):

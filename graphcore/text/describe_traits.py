@@ -24,11 +24,14 @@ _COST: Final = {
     "transform": "costs as much as a Fourier transform",
     "sort": "costs as much as sorting",
 }
+_GRADIENT: Final = {"stop": "stops gradients", "none": "has no gradient"}
 _READS: Final = {"whole": "reads a variable", "rows": "reads rows of a variable"}
 
 
 def describe_traits(registration: OpRegistration) -> str:
     """The traits of an op, such as "element by element; cannot fail"; "" if nothing is known."""
+    if registration.is_function or registration.is_opaque:
+        return ""
     traits = registration.traits
     parts = [
         "element by element" if traits.elementwise else "",
@@ -40,6 +43,7 @@ def describe_traits(registration: OpRegistration) -> str:
         "draws random numbers" if traits.draws else "",
         "keeps or takes values kept by other ops" if traits.stores else "",
         "reads only once" if traits.reads_once else "",
+        _GRADIENT.get(registration.gradient_kind, "") if registration.op_def.input_arg else "",
         _memory(registration),
         _failure(traits.can_fail),
     ]

@@ -47,7 +47,9 @@ def test_a_node_shows_what_is_known_of_its_op_and_nothing_where_that_says_nothin
         gc.placeholder(gc.float32, [2], name="x")
         gc.apply_op("Reshape", [gc.constant([1.0, 2.0]), [2, 1]], name="reshaped")
         gc.apply_op("FloorMod", [gc.constant([3]), gc.constant([2])], name="rest")
+        gc.stop_gradient(gc.constant([1.0]), name="stopped")
     assert told(graph, "x").traits == ""
+    assert told(graph, "stopped").traits == "stops gradients; passes its inputs on without a copy; cannot fail"
     assert told(graph, "reshaped").traits.endswith("can fail only on wrong values of shape")
     assert told(graph, "rest").traits == "element by element; may reuse its input's memory; can fail only on integers"
 

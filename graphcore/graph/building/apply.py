@@ -246,7 +246,7 @@ def _as_tensors(
 def _convert_all(
     graph: Graph, plan: _Plan, op_def: OpDef, inputs: Sequence[Any], given: dict[str, AttrValue], name: str | None
 ) -> list[Any]:
-    references = [is_ref or fixed is dtypes.resource for _, fixed, _, _, is_ref in plan.args]
+    references = [arg.is_handle for arg in op_def.input_arg]
     held = [as_held_tensor(graph, item, reference=i < len(references) and references[i]) for i, item in enumerate(inputs)]
     known = {key: value for key, value in given.items() if isinstance(value, DType)}
     for item, (_, _, type_attr, is_list, _) in zip(held, plan.args, strict=False):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from graphcore.errors import GraphError
+from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.control_flow.frames import OUTERMOST, NodeFrame, control_flow_info
 from graphcore.graph.model.node import Node, Tensor, producers_of
 from graphcore.plumbing import (
@@ -177,8 +177,16 @@ class ControlFlow:
         return found
 
     def loop_left_by(self, exit_node: Node) -> Loop:
-        """The loop that an Exit leaves."""
-        return self.loops[self.frames[exit_node.inputs[0].node]]
+        """The loop that an Exit leaves.
+
+        Raises:
+            InvalidArgumentError: its input is in no loop.
+        """
+        loop = self.loops.get(self.frames[exit_node.inputs[0].node])
+        if loop is None:
+            given = exit_node.inputs[0].name
+            raise InvalidArgumentError.at(exit_node, f"Exit requires an input from within a loop, but '{given}' is in none")
+        return loop
 
     def add_exit(self, exit_node: Node, loop: Loop) -> None:
         """Add an Exit node made after the analysis."""

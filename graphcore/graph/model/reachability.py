@@ -16,5 +16,5 @@ def names_downstream(graph: Graph, names: Iterable[str]) -> set[str]:
     with graph.lock:
         graph.edge_store.sync()
         found = set(names)
-        nodes = [node for name in found if (node := graph.find(name)) is not None]
+        nodes = filter(None, map(graph.find, found))
         return found.union([node.name for node in reachable(nodes, graph.edge_store.data_successors())])

@@ -71,6 +71,7 @@ class Placeholder:
     role = "placeholder"
     gradient = no_registered_gradient("a placeholder has no inputs")
     examples = (Example([], {"dtype": "float", "shape": Shape([None, 3])}),)
+    failures = examples
 
     def kernel(k: KernelContext) -> Kernel:
         dtype, shape = k.output_types[0].name, as_shape(k.attr("shape"))
@@ -99,6 +100,7 @@ class PlaceholderV2:
     kernel = Placeholder.kernel
     gradient = Placeholder.gradient
     examples = Placeholder.examples
+    failures = examples
 
 
 def _merged_with_attr(c: InferenceContext) -> None:

@@ -6,6 +6,7 @@ kernel, a value that enters a loop is the value itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from graphcore.inference.alternatives import common_shape
 from graphcore.inference.shape_fns.common_shape_fns import no_outputs, unchanged_shape, unchanged_shape_with_rank
 from graphcore.kernel_context import DEAD
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, define_op, no_registered_gradient, op
+from graphcore.opset.framework.gradient_text import scalar, vector
 from graphcore.opset.framework.kernels import invalid, pass_through
 from graphcore.registry import KernelFactory, ShapeFn
 
@@ -23,6 +25,11 @@ _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
 _NO_GRADIENT: Final = no_registered_gradient("a branch or a loop is differentiated as a whole, which takes the graph around this node")
 _NO_NUMBERS: Final = no_registered_gradient("it gives no number")
 _FRAME: Final = {"frame_name": "loop"}
+_NO_SCALARS: Final = f"""
+    numbers = {vector("int32", 0, 1)}
+    index = PlaceholderWithDefault[dtype=int32, shape=<unknown>](numbers)
+    condition = Cast[SrcT=int32, DstT=bool](index)
+"""
 
 
 def _on_values_and_variables(
@@ -33,6 +40,7 @@ def _on_values_and_variables(
     kernel: KernelFactory = pass_through,
     variable_shape: ShapeFn | None = None,
     allows_uninitialized_input: bool = False,
+    failures: Sequence[str] = (),
 ) -> None:
     """Register a control-flow op on values, and its `Ref` variant on variables.
 
@@ -44,6 +52,7 @@ def _on_values_and_variables(
         kernel: the kernel.
         variable_shape: the shape function on variables, if it is another one.
         allows_uninitialized_input: the variable may be uninitialised.
+        failures: uses that fail, with `{prefix}` for the op's.
     """
     for prefix, value, one, several in (("", "`data`", "T", "N*T"), ("Ref", "the variable", "Ref(T)", "Ref(N*T)")):
         whole = prefix + signature.replace("{T}", one).replace("{N*T}", several)
@@ -56,6 +65,7 @@ def _on_values_and_variables(
             kernel=kernel,
             gradient=_NO_GRADIENT,
             examples=examples,
+            failures=[use.replace("{prefix}", prefix) for use in failures],
             allows_uninitialized_input=bool(prefix) and allows_uninitialized_input,
         )
 
@@ -92,6 +102,13 @@ _on_values_and_variables(
     shape=_switch_shape,
     kernel=_switch,
     allows_uninitialized_input=True,
+    failures=[
+        f"""{_NO_SCALARS}
+        data = VariableV2[dtype=int32, shape=[2]]()
+        assign = Assign[T=int32](data, numbers)
+        switch = {{prefix}}Switch[T=int32](assign, condition)
+    """
+    ],
 )
 
 
@@ -108,6 +125,11 @@ class _SwitchN:
     shape = _switch_shape
     gradient = _NO_GRADIENT
     examples = (Example([_X, 1], {"num_outs": 3}), Example([_X, 7], {"num_outs": 3}))
+    failures = (
+        f"""{_NO_SCALARS}
+        switch = _SwitchN[T=int32, num_outs=2](index, index)
+        """,
+    )
 
     def kernel(k: KernelContext) -> Kernel:
         count = len(k.output_types)
@@ -229,6 +251,7 @@ class Abort:
     shape = no_outputs
     gradient = _NO_NUMBERS
     examples = (Example([], {"error_msg": "no way"}),)
+    failures = examples
 
     def kernel(k: KernelContext) -> Kernel:
         message = k.attr("error_msg")
@@ -252,6 +275,14 @@ class RefSelect:
     signature = "RefSelect[T:type, N:int >= 1](index:int32, inputs:Ref(N*T)) -> (output:Ref(T))"
     gradient = no_registered_gradient("it gives a variable; differentiate its value instead")
     examples = (Example([0, [_X]]),)
+    failures = (
+        f"""{_NO_SCALARS}
+        variable = VariableV2[dtype=int32, shape=[2]]()
+        assign = Assign[T=int32](variable, numbers)
+        one = {scalar("int32", 1)}
+        select = RefSelect[N=1, T=int32](one, assign)
+        """,
+    )
 
     def shape(c: InferenceContext) -> None:
         c.with_rank(c.input(0), 0)

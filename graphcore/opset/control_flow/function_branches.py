@@ -15,7 +15,16 @@ from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.alternatives import common_shape
 from graphcore.inference.shape_fns.common_shape_fns import explicit_shape, scalar_shape
-from graphcore.opset.control_flow.function_calls import declared_shapes, fitting, func_attr, truth_of, types_attr, with_stateless_variant
+from graphcore.opset.control_flow.function_calls import (
+    INVERSE,
+    NO_INVERSE,
+    declared_shapes,
+    fitting,
+    func_attr,
+    truth_of,
+    types_attr,
+    with_stateless_variant,
+)
 from graphcore.opset.framework.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.numerics.tensor_list_values import TensorList
 from graphcore.shapes import Shape
@@ -164,6 +173,13 @@ with_stateless_variant(
     shape=_if_shapes,
     kernel=_if_kernel,
     examples=_IF_EXAMPLES,
+    failures=(
+        Example(
+            [True, [NO_INVERSE]],
+            {"Tout": ["float"], "then_branch": Func("Inverse"), "else_branch": Func("Inverse")},
+            functions=(INVERSE,),
+        ),
+    ),
 )
 with_stateless_variant(
     "Case",
@@ -182,6 +198,7 @@ with_stateless_variant(
     shape=_case_shapes,
     kernel=_case_kernel,
     examples=_CASE_EXAMPLES,
+    failures=(Example([0, [NO_INVERSE]], {"Tout": ["float"], "branches": [Func("Inverse")]}, functions=(INVERSE,)),),
 )
 
 

@@ -20,6 +20,9 @@ from graphcore.shapes import Shape
 _AS_NUMBERS: Final = frozenset(
     {dtypes.float32, dtypes.float64, dtypes.int32, dtypes.uint8, dtypes.int16, dtypes.int8, dtypes.int64, dtypes.bool_}
 )
+INVERSE: Final = "Inverse(x:float) -> (y:float) {\n  y = MatrixInverse[T=float](x)\n}"
+"""A function that fails on `NO_INVERSE`."""
+NO_INVERSE: Final = [[0.0, 0.0], [0.0, 0.0]]
 Truth = Callable[[Any], bool]
 
 

@@ -8,7 +8,16 @@ from graphcore.attrs import Attrs, Func
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference import ShapeHandle
 from graphcore.inference.alternatives import relaxed_shape
-from graphcore.opset.control_flow.function_calls import declared_shapes, fitting, func_attr, truth_of, types_attr, with_stateless_variant
+from graphcore.opset.control_flow.function_calls import (
+    INVERSE,
+    NO_INVERSE,
+    declared_shapes,
+    fitting,
+    func_attr,
+    truth_of,
+    types_attr,
+    with_stateless_variant,
+)
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.framework.gradient_text import scalar
 
@@ -133,6 +142,7 @@ with_stateless_variant(
         Example([[3.0]], {"cond": Func("BelowTen"), "body": Func("Doubled")}, outputs=[12.0], functions=(_BELOW_TEN, _DOUBLED)),
         Example([[30.0]], {"cond": Func("BelowTen"), "body": Func("Doubled")}, outputs=[30.0], functions=(_BELOW_TEN, _DOUBLED)),
     ),
+    failures=(Example([[NO_INVERSE]], {"cond": Func("BelowTen"), "body": Func("Inverse")}, functions=(_BELOW_TEN, INVERSE)),),
 )
 
 
@@ -161,4 +171,7 @@ class _WhileGradient:
     gradient = no_registered_gradient("gc.gradients builds the gradient of a loop as a loop, which can be differentiated again")
     examples = (
         Example([[3.0], [1.0]], {"cond": Func("BelowTen"), "body": Func("Doubled")}, outputs=[4.0], functions=(_BELOW_TEN, _DOUBLED)),
+    )
+    failures = (
+        Example([[NO_INVERSE], [NO_INVERSE]], {"cond": Func("BelowTen"), "body": Func("Inverse")}, functions=(_BELOW_TEN, INVERSE)),
     )

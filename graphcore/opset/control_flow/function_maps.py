@@ -8,13 +8,15 @@ from graphcore.attrs import Attrs, Func
 from graphcore.definitions.types import FunctionDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
-from graphcore.opset.control_flow.function_calls import fitting, func_attr
+from graphcore.opset.control_flow.function_calls import NO_INVERSE, fitting, func_attr
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.framework.gradient_text import required_int
 from graphcore.text import parse_function
 from graphcore.text.values import attr_value_text
 
 _WEIGHTED: Final = "Weighted(w:float, x:float, u:float) -> (y:float) {\n  wx = Mul[T=float](w, x)\n  y = Add[T=float](wx, u)\n}"
+_INVERTED: Final = "Inverted(w:float, x:float, u:float) -> (y:float) {\n  y = MatrixInverse[T=float](w)\n}"
+_XS: Final = [[1.0, 2.0]]
 _ARGS: Final = [[2.0], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [0.5, 1.0]]
 _YS: Final = [[2.5, 5.0], [8.5, 13.0], [18.5, 25.0]]
 
@@ -78,6 +80,7 @@ class MapAccumulate:
     kernel = _kernel
     gradient = _gradient
     examples = (Example(_ARGS, {"f": Func("Weighted"), "K": 1}, outputs=[_YS], functions=(_WEIGHTED,)),)
+    failures = (Example([[NO_INVERSE], _XS, NO_INVERSE], {"f": Func("Inverted"), "K": 1}, functions=(_INVERTED,)),)
 
 
 def _gradient_shape(c: InferenceContext) -> None:
@@ -128,5 +131,12 @@ class MapAccumulateGrad:
             {"g": Func("SymbolicGradient", {"f": Func("Weighted")}), "K": 1},
             outputs=[18.0, [[4.0, 4.0], [2.0, 2.0], [2.0, 0.0]], [2.0, 2.0]],
             functions=(_WEIGHTED,),
+        ),
+    )
+    failures = (
+        Example(
+            [[NO_INVERSE], _XS, NO_INVERSE, [NO_INVERSE], [NO_INVERSE]],
+            {"g": Func("SymbolicGradient", {"f": Func("Inverted")}), "K": 1},
+            functions=(_INVERTED,),
         ),
     )

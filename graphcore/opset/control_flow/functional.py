@@ -10,7 +10,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.functions.canonicalize import CALL_EXECUTOR_ATTR, EXECUTOR_ATTR
 from graphcore.inference import ShapeAndType
 from graphcore.inference.shape_fns.common_shape_fns import called_function_shape, no_outputs
-from graphcore.opset.control_flow.function_calls import called, func_attr, types_attr
+from graphcore.opset.control_flow.function_calls import INVERSE, NO_INVERSE, called, func_attr, types_attr
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.shapes import Shape, as_shape
 
@@ -46,6 +46,7 @@ class _Arg:
     role = "placeholder"
     gradient = no_registered_gradient("an argument has no inputs")
     examples = (Example([], {"T": "float", "index": 0}),)
+    failures = examples
 
     def kernel(k: KernelContext) -> Kernel:
         def raise_unfed() -> Any:
@@ -95,6 +96,7 @@ class _DeviceArg:
     kernel = _Arg.kernel
     gradient = _Arg.gradient
     examples = _Arg.examples
+    failures = examples
 
 
 @op
@@ -131,6 +133,8 @@ _CALL_EXAMPLE: Final = Example(
     [[_X]], {"Tout": ["float"], "f": Func("Squared")}, outputs=[[[1.0, 4.0], [9.0, 0.25]]], functions=(_SQUARED,)
 )
 
+_FAILING_CALL: Final = Example([[NO_INVERSE]], {"Tout": ["float"], "f": Func("Inverse")}, functions=(INVERSE,))
+
 
 def _call(k: KernelContext) -> Kernel:
     func = func_attr(k.attrs, "f")
@@ -153,6 +157,7 @@ class PartitionedCall:
     kernel = _call
     gradient = _call_gradient
     examples = (_CALL_EXAMPLE,)
+    failures = (_FAILING_CALL,)
 
 
 @op
@@ -171,6 +176,7 @@ class StatefulPartitionedCall:
     kernel = _call
     gradient = _call_gradient
     examples = (_CALL_EXAMPLE,)
+    failures = (_FAILING_CALL,)
 
 
 def _gradient_shape(c: InferenceContext) -> None:
@@ -194,6 +200,7 @@ class SymbolicGradient:
     shape = _gradient_shape
     gradient = no_registered_gradient("it is inlined before it is differentiated")
     examples = (Example([[_X, _DY]], {"Tout": ["float"], "f": Func("Square", {"T": float32})}, outputs=[[[2.0, -4.0], [12.0, 4.0]]]),)
+    failures = (Example([[NO_INVERSE, _DY]], {"Tout": ["float"], "f": Func("MatrixInverse", {"T": float32})}),)
 
     def kernel(k: KernelContext) -> Kernel:
         return called(k, k.op, {"f": func_attr(k.attrs, "f")})

@@ -19,7 +19,8 @@ maps outputs without a gradient to the reason, so that a gradient that reaches o
 
 Traits (`graphcore.traits`) are attributes as well, such as `can_fail = False`; most come from a base class or from the kernel.
 
-`failures` shows uses that are errors, though the shape function accepts the shapes: one for each op that can fail.
+`failures` shows uses that are errors, though the shape function accepts the shapes: one for each op that can fail. One is an Example, or the
+text of several nodes, of which only the last one fails.
 
 `waits = True` declares that the kernel returns a `Pending` instead of its outputs.
 """

@@ -64,6 +64,7 @@ unary(
     """,
     Example([[0.0, 0.5, -1.5, 3.0, 9.0]]),
     family=Elementwise,
+    cost="transcendental",
 )
 
 unary(
@@ -80,6 +81,7 @@ unary(
     """,
     Example([[0.0, 0.5, -0.9]]),
     family=Elementwise,
+    cost="transcendental",
 )
 
 unary(
@@ -98,6 +100,7 @@ unary(
     """,
     Example([[0.5, 0.1, 0.975]]),
     family=Elementwise,
+    cost="transcendental",
 )
 
 unary(
@@ -110,6 +113,7 @@ unary(
     """,
     Example([[0.5, 1.0, 4.5, -1.5, 20.0]]),
     family=Elementwise,
+    cost="transcendental",
 )
 
 unary(
@@ -124,6 +128,7 @@ unary(
     Example([[0.5, 1.0, 4.5, 20.0]]),
     Example([[-1.5]], differentiable=False),
     family=Elementwise,
+    cost="transcendental",
 )
 
 

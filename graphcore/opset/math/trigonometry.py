@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from graphcore.functions import binary_grad
 from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn
@@ -19,18 +19,17 @@ _ONE_MINUS_SQUARE: Final = ("x2 = Square(x)", ONE, "a = Sub(one, x2)")
 _ARCSINE: Final = (*_ONE_MINUS_SQUARE, "b = Sqrt(a)", "inv = Reciprocal(b)")
 
 
-def _function(name: str, ufunc_name: str, doc: str, gradient: Sequence[str], values: Sequence[float] = _ANY, **traits: Any) -> None:
+def _function(name: str, ufunc_name: str, doc: str, gradient: Sequence[str], values: Sequence[float] = _ANY) -> None:
     """Register a function of real and complex numbers; `gradient` has the lines of its body."""
-    unary(name, doc, ufunc(ufunc_name), "\n".join(gradient), Example([[*values]]), types=FLOATING_OR_COMPLEX, **traits)
+    unary(name, doc, ufunc(ufunc_name), "\n".join(gradient), Example([[*values]]), types=FLOATING_OR_COMPLEX, cost="transcendental")
 
 
-_function("Sin", "sin", "The sine of each element, in radians.", ["cos = Cos(x) @ dy", "dx = Mul(dy, cos)"], cost="transcendental")
+_function("Sin", "sin", "The sine of each element, in radians.", ["cos = Cos(x) @ dy", "dx = Mul(dy, cos)"])
 _function(
     "Cos",
     "cos",
     "The cosine of each element, in radians.",
     ["sin = Sin(x) @ dy", "neg = Neg(sin)", "dx = Mul(dy, neg)"],
-    cost="transcendental",
 )
 _function(
     "Tan",
@@ -38,7 +37,6 @@ _function(
     "The tangent of each element, in radians.",
     ["cosx = Cos(x)", "secx = Reciprocal(cosx)", "secx2 = Square(secx)", "dx = Mul(dy, secx2)"],
     (0.0, 0.5, -1.2),
-    cost="transcendental",
 )
 _function("Asin", "arcsin", "The arcsine in [-pi/2, pi/2]; NaN outside [-1, 1].", [*_ARCSINE, "dx = Mul(dy, inv)"], _INSIDE)
 _function("Acos", "arccos", "The arccosine in [0, pi]; NaN outside [-1, 1].", [*_ARCSINE, "neg = Neg(inv)", "dx = Mul(dy, neg)"], _INSIDE)
@@ -56,7 +54,6 @@ _function(
     "tanh",
     "The hyperbolic tangent of each element, in (-1, 1).",
     ["y = Tanh(x)", "y2 = Square(y) @ dy", ONE, "a = Sub(one, y2)", "dx = Mul(dy, a)"],
-    cost="transcendental",
 )
 _function("Asinh", "arcsinh", "The inverse hyperbolic sine of each element.", ["y = Asinh(x)", "cosh = Cosh(y)", "dx = Div(dy, cosh)"])
 _function(
@@ -79,6 +76,7 @@ _function(
 class Atan2:
     """The angle of the point (x, y) from the origin, in [-pi, pi]."""
 
+    cost = "transcendental"
     signature = f"Atan2[T:{FLOATING}](y:T, x:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     kernel = ufunc("arctan2")

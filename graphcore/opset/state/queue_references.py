@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import unknown_shape
 from graphcore.opset.framework.block import NO_GRADIENT, define_op
 from graphcore.opset.state.queue_uses import (
+    NO_QUEUE,
     QueueCloseV2,
     QueueDequeueManyV2,
     QueueDequeueUpToV2,
@@ -19,6 +20,8 @@ from graphcore.opset.state.queue_uses import (
 )
 from graphcore.opset.state.queues import FIFOQueueV2, PaddingFIFOQueueV2, RandomShuffleQueueV2, reference_kernel
 
+_NO_QUEUE: Final = NO_QUEUE.replace("VarHandleOp", "Variable")
+
 
 def _older(newer: Any, summary: str, **parts: Any) -> None:
     """Register the older form of an op, with the parts of the newer one unless others are given.
@@ -29,8 +32,14 @@ def _older(newer: Any, summary: str, **parts: Any) -> None:
         parts: the parts that differ.
     """
     name = newer.__name__.removesuffix("V2")
+    failures = [use.replace(NO_QUEUE, _NO_QUEUE).replace("V2", "") if isinstance(use, str) else use for use in newer.failures]
     signature = newer.signature.replace("V2", "", 1).replace("handle:resource", "handle:Ref(string)")
-    define_op(name, f"{summary} ({name}V2 is the newer form).", newer, **{"signature": signature, "stateful": False, **parts})
+    define_op(
+        name,
+        f"{summary} ({name}V2 is the newer form).",
+        newer,
+        **{"signature": signature, "failures": failures, "stateful": False, **parts},
+    )
 
 
 def _reference_shape(c: InferenceContext) -> None:

@@ -14,6 +14,7 @@ from graphcore.inference.shape_fns.common_shape_fns import no_outputs, scalar_sh
 from graphcore.kernel_context import Pending, owned
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Storing
+from graphcore.opset.framework.gradient_text import scalar, vector
 from graphcore.opset.framework.kernels import invalid, one_int
 from graphcore.opset.numerics.queue_values import Close, Dequeue, Element, Enqueue, Queue, QueueSpec, Sizes, agrees, shown_sizes, type_names
 from graphcore.opset.state.queues import NO_GRADIENT_OF_QUEUES, QueueReference, refused_by, types_attr
@@ -21,6 +22,14 @@ from graphcore.registry import KernelFactory
 
 ROWS: Final = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 _ROW: Final = [7.0, 8.0]
+_QUEUE: Final = f"""
+    three = {vector("float", 1, 2, 3)}
+    n = {scalar("int32", 2)}
+    queue = FIFOQueueV2[component_types={{float}}, shapes=[[2]]]()
+"""
+_CLOSED: Final = f"{_QUEUE}closed = QueueCloseV2(queue)\n"
+NO_QUEUE: Final = "variable = VarHandleOp[dtype=string, shape=[2]]()\n"
+"""The handle of a variable, for uses that fail."""
 
 
 def _queue(k: KernelContext, handle: Any) -> Queue:
@@ -198,6 +207,7 @@ class QueueEnqueueV2(Storing):
     kernel = _enqueue(many=False)
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS, [_ROW]]),)
+    failures = (_QUEUE + "enqueue = QueueEnqueueV2[Tcomponents={float}](queue, three)",)
 
 
 @op
@@ -216,6 +226,7 @@ class QueueEnqueueManyV2(Storing):
     kernel = _enqueue(many=True)
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS, [[_ROW, _ROW]]]),)
+    failures = (_QUEUE + "enqueue = QueueEnqueueManyV2[Tcomponents={float}](queue, three)",)
 
 
 @op
@@ -234,6 +245,7 @@ class QueueDequeueV2(Storing):
     kernel = _dequeue
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS], {"component_types": ["float"]}),)
+    failures = (_CLOSED + "dequeue = QueueDequeueV2[component_types={float}](queue) @ closed",)
 
 
 @op
@@ -255,6 +267,7 @@ class QueueDequeueManyV2(Storing):
     kernel = _dequeue_many(up_to=False)
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS, 2], {"component_types": ["float"]}),)
+    failures = (_CLOSED + "dequeue = QueueDequeueManyV2[component_types={float}](queue, n) @ closed",)
 
 
 @op
@@ -276,6 +289,7 @@ class QueueDequeueUpToV2(Storing):
     kernel = _dequeue_many(up_to=True)
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS, 2], {"component_types": ["float"]}),)
+    failures = (_CLOSED + "dequeue = QueueDequeueUpToV2[component_types={float}](queue, n) @ closed",)
 
 
 @op
@@ -292,6 +306,7 @@ class QueueCloseV2(Storing):
     shape = no_outputs
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS]),)
+    failures = (_CLOSED + "again = QueueCloseV2(queue) @ closed",)
 
     def kernel(k: KernelContext) -> Kernel:
         at_once = bool(k.attr("cancel_pending_enqueues"))
@@ -310,6 +325,7 @@ class QueueIsClosedV2(Storing):
     shape = scalar_shape
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS], outputs=[False]),)
+    failures = (NO_QUEUE + "is_closed = QueueIsClosedV2(variable)",)
 
     def kernel(k: KernelContext) -> Kernel:
         return lambda handle: np.bool_(_queue(k, handle).closed)
@@ -327,6 +343,7 @@ class QueueSizeV2(Storing):
     shape = scalar_shape
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS], outputs=[3]),)
+    failures = (NO_QUEUE + "size = QueueSizeV2(variable)",)
 
     def kernel(k: KernelContext) -> Kernel:
         return lambda handle: np.int32(_queue(k, handle).size)

@@ -147,6 +147,7 @@ class FIFOQueueV2:
     kernel = queue_kernel
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([], _OF_FLOATS),)
+    failures = (Example([], {"component_types": ["float"], "shapes": [Shape([None])]}),)
 
 
 @op
@@ -167,6 +168,7 @@ class PaddingFIFOQueueV2:
     kernel = queue_kernel
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([], {"component_types": ["float"], "shapes": [Shape([None, 2])]}),)
+    failures = (Example([], {"component_types": ["float"]}),)
 
 
 @op
@@ -191,3 +193,4 @@ class RandomShuffleQueueV2:
     kernel = queue_kernel
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([], {**_OF_FLOATS, "seed": 3, "seed2": 5}),)
+    failures = (Example([], {**_OF_FLOATS, "min_after_dequeue": -1}),)

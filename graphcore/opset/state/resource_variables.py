@@ -16,6 +16,7 @@ from graphcore.inference.shape_fns.elementwise import shape_attr
 from graphcore.kernel_context import RefVariable
 from graphcore.opset.arrays.gathering import checked_indices
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, define_op, no_registered_gradient, op
+from graphcore.opset.framework.gradient_text import vector
 from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.framework.type_sets import INDEX
 from graphcore.opset.state.state import accepts_shape, shape_now
@@ -92,6 +93,7 @@ class VarHandleOp:
         "allowed_devices:list(string) = []]() -> (resource:resource)"
     )
     role = "variable"
+    can_fail = False
     gradient = _NO_GRADIENT
     examples = (Example([], {"dtype": "float", "shape": Shape([2, 3])}),)
 
@@ -209,6 +211,14 @@ class AssignVariableOp:
     writes_input = True
     gradient = _NO_GRADIENT
     examples = (Example([_X, _Y]),)
+    failures = (
+        f"""
+        variable = VarHandleOp[dtype=float, shape=[2]]()
+        three = {vector("float", 1, 2, 3)}
+        hidden = PlaceholderWithDefault[dtype=float, shape=<unknown>](three)
+        assign = AssignVariableOp[dtype=float, validate_shape=true](variable, hidden)
+        """,
+    )
 
     def kernel(k: KernelContext) -> Kernel:
         validate, dtype = k.attr("validate_shape"), k.attr("dtype")

@@ -10,9 +10,11 @@ from graphcore.inference.shape_fns.common_shape_fns import no_outputs, unknown_s
 from graphcore.kernel_context import KernelContext
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, no_registered_gradient, op
 from graphcore.opset.framework.families import Storing
+from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.kernels import invalid
 
 _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
+_NO_SPACE: Final = f"zero = {scalar('int32', 0)}\nstack = StackV2[elem_type=int32](zero)\n"
 _NO_GRADIENT: Final = no_registered_gradient("a stack hands values from a loop to its gradient, and is not differentiated itself")
 
 
@@ -63,6 +65,7 @@ class StackV2(Storing):
     stateful = True
     gradient = _NO_GRADIENT
     examples = (Example([-1], {"elem_type": "float"}),)
+    failures = (Example([[1, 2]], {"elem_type": "float"}),)
 
     def shape(c: InferenceContext) -> None:
         c.set_output(0, c.vector(2))
@@ -96,6 +99,7 @@ class StackPushV2(Storing):
     shape = _pushed_shape
     gradient = _NO_GRADIENT
     examples = (Example([_X, _X], outputs=[_X], differentiable=False),)
+    failures = (_NO_SPACE + "push = StackPushV2[T=int32](stack, zero)",)
 
     def kernel(k: KernelContext) -> Kernel:
         def push(handle: Any, elem: Any) -> Any:
@@ -117,6 +121,7 @@ class StackPopV2(Storing):
     shape = unknown_shape
     gradient = _NO_GRADIENT
     examples = (Example([_X], {"elem_type": "float"}, differentiable=False),)
+    failures = (_NO_SPACE + "pop = StackPopV2[elem_type=int32](stack)",)
 
     def kernel(k: KernelContext) -> Kernel:
         def pop(handle: Any) -> Any:
@@ -137,6 +142,7 @@ class StackCloseV2(Storing):
     shape = no_outputs
     gradient = _NO_GRADIENT
     examples = (Example([_X]),)
+    failures = (_NO_SPACE + "closed = StackCloseV2(stack)\nagain = StackCloseV2(stack) @ closed",)
 
     def kernel(k: KernelContext) -> Kernel:
         def close(handle: Any) -> None:

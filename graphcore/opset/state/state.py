@@ -13,6 +13,7 @@ from graphcore.errors import InternalError
 from graphcore.inference.shape_fns.common_shape_fns import merge_both_inputs
 from graphcore.kernel_context import RefVariable
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, define_op, no_registered_gradient, op
+from graphcore.opset.framework.gradient_text import vector
 from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.framework.type_sets import NUMBER
 from graphcore.registry import ShapeFn
@@ -58,6 +59,12 @@ def _variable(name: str, doc: str, shape: ShapeFn) -> None:
         kernel=kernel,
         gradient=_NO_GRADIENT,
         examples=(Example([], {"shape": Shape([2, 3]), "dtype": "float"}),),
+        failures=(
+            f"""
+            first = {name}[dtype=float, shape=[2], shared_name="shared"]()
+            second = {name}[dtype=int32, shape=[2], shared_name="shared"]() @ first
+            """,
+        ),
     )
 
 
@@ -125,6 +132,14 @@ class Assign:
     writes_input = True
     gradient = _NO_GRADIENT
     examples = (Example([_Y, _X], outputs=[_X]), Example([_X, [1.0, 2.0]], {"validate_shape": False}))
+    failures = (
+        f"""
+        variable = VariableV2[dtype=float, shape=[2]]()
+        three = {vector("float", 1, 2, 3)}
+        hidden = PlaceholderWithDefault[dtype=float, shape=<unknown>](three)
+        assign = Assign[T=float](variable, hidden)
+        """,
+    )
 
     def shape(c: InferenceContext) -> None:
         if c.attr("validate_shape"):

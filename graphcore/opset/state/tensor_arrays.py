@@ -12,13 +12,21 @@ from graphcore.inference.shape_fns.common_shape_fns import no_outputs, scalar_sh
 from graphcore.inference.shape_fns.elementwise import shape_attr
 from graphcore.opset.framework.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.framework.families import Storing
-from graphcore.opset.framework.gradient_text import scalar
+from graphcore.opset.framework.gradient_text import scalar, vector
 from graphcore.opset.framework.kernels import ints, invalid
 from graphcore.opset.numerics.tensor_array_values import TensorArray, as_array, zero_flow
 from graphcore.shapes import Shape, as_shape
 
 _ROWS: Final = [[1.0, 2.0], [3.0, 4.0]]
 _FLOW: Final = 0.0
+ARRAY: Final = f"""
+    two = {scalar("int32", 2)}
+    sizes = {vector("int32", 2)}
+    row = {vector("float", 1, 2)}
+    array = TensorArrayV3[dtype=float](two)
+"""
+"""An array of two elements, for uses that fail."""
+CLOSED_ARRAY: Final = f"{ARRAY}closed = TensorArrayCloseV3(array)\n"
 _GRAD_ARRAY: Final = 'grad_handle, grad_flow = TensorArrayGradV3[source="gradients"]'
 _NO_HANDLE: Final = f"dhandle = {scalar('float', 0)}"
 
@@ -50,6 +58,7 @@ class TensorArrayV3(Storing):
     stateful = True
     gradient = NO_GRADIENT
     examples = (Example([2], {"dtype": "float", "element_shape": Shape([2])}),)
+    failures = (Example([-1], {"dtype": "float"}),)
 
     def shape(c: InferenceContext) -> None:
         c.with_rank(c.input(0), 0)
@@ -90,6 +99,7 @@ class TensorArrayGradV3(Storing):
     stateful = True
     gradient = NO_GRADIENT
     examples = (Example([_ROWS, _FLOW], {"source": "gradients"}),)
+    failures = (CLOSED_ARRAY + 'grad = TensorArrayGradV3[source="gradients"](array, array:1) @ closed',)
 
     def shape(c: InferenceContext) -> None:
         c.set_output(0, c.vector(2))
@@ -117,6 +127,7 @@ class TensorArrayGradWithShape(Storing):
     stateful = True
     gradient = NO_GRADIENT
     examples = (Example([_ROWS, _FLOW, [3]], {"source": "gradients"}),)
+    failures = (CLOSED_ARRAY + 'grad = TensorArrayGradWithShape[source="gradients"](array, array:1, sizes) @ closed',)
 
     def shape(c: InferenceContext) -> None:
         prefix = c.make_shape_from_shape_tensor(2)
@@ -151,6 +162,7 @@ class TensorArrayWriteV3(Storing):
       dindex = ZerosLike[T=int32](index)
     }}"""
     examples = (Example([_ROWS, 2, [5.0, 6.0], _FLOW]),)
+    failures = (ARRAY + "write = TensorArrayWriteV3[T=float](array, two, row, array:1)",)
 
     def shape(c: InferenceContext) -> None:
         c.with_rank(c.input(1), 0)
@@ -182,6 +194,7 @@ class TensorArrayReadV3(Storing):
       dindex = ZerosLike[T=int32](index)
     }}"""
     examples = (Example([_ROWS, 1, _FLOW], {"dtype": "float"}, outputs=[[3.0, 4.0]]),)
+    failures = (ARRAY + "read = TensorArrayReadV3[dtype=float](array, two, array:1)",)
 
     def shape(c: InferenceContext) -> None:
         c.with_rank(c.input(1), 0)
@@ -203,6 +216,7 @@ class TensorArraySizeV3(Storing):
     shape = scalar_shape
     gradient = NO_GRADIENT
     examples = (Example([_ROWS, _FLOW], outputs=[2]),)
+    failures = (CLOSED_ARRAY + "size = TensorArraySizeV3(array, array:1) @ closed",)
 
     def kernel(k: KernelContext) -> Kernel:
         return lambda handle, _flow: np.int32(len(as_array(k, handle).places))
@@ -217,6 +231,7 @@ class TensorArrayCloseV3(Storing):
     shape = no_outputs
     gradient = no_registered_gradient("it only lets values go")
     examples = (Example([_ROWS]),)
+    failures = (CLOSED_ARRAY + "again = TensorArrayCloseV3(array) @ closed",)
 
     def kernel(k: KernelContext) -> Kernel:
         def close(handle: Any) -> None:

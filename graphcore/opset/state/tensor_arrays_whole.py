@@ -11,9 +11,10 @@ from graphcore.inference import ShapeHandle
 from graphcore.inference.shape_fns.elementwise import shape_attr
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Storing
-from graphcore.opset.framework.gradient_text import scalar
+from graphcore.opset.framework.gradient_text import scalar, vector
 from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.numerics.tensor_array_values import TensorArray, as_array
+from graphcore.opset.state.tensor_arrays import ARRAY
 from graphcore.shapes import Shape, as_shape
 
 _ROWS: Final = [[1.0, 2.0], [3.0, 4.0]]
@@ -70,6 +71,7 @@ class TensorArrayGatherV3(Storing):
       dindices = ZerosLike[T=int32](indices)
     }}"""
     examples = (Example([_ROWS, [1, 0], _FLOW], {"dtype": "float"}, outputs=[[[3.0, 4.0], [1.0, 2.0]]]),)
+    failures = (ARRAY + "gather = TensorArrayGatherV3[dtype=float](array, sizes, array:1)",)
 
     def shape(c: InferenceContext) -> None:
         indices = c.with_rank(c.input(1), 1)
@@ -117,6 +119,12 @@ class TensorArrayScatterV3(Storing):
       dindices = ZerosLike[T=int32](indices)
     }}"""
     examples = (Example([_ROWS, [3, 2], [[5.0, 6.0], [7.0, 8.0]], _FLOW]),)
+    failures = (
+        f"""{ARRAY}
+        rows = Const[dtype=float, value=Tensor<type: float shape: [1,2] values: [1 2]>]()
+        scatter = TensorArrayScatterV3[T=float](array, sizes, rows, array:1)
+        """,
+    )
 
     def shape(c: InferenceContext) -> None:
         indices = c.with_rank(c.input(1), 1)
@@ -159,6 +167,7 @@ class TensorArrayConcatV3(Storing):
       {_NO_HANDLE}
     }}"""
     examples = (Example([_ROWS, _FLOW], {"dtype": "float"}, outputs=[[1.0, 2.0, 3.0, 4.0], [2, 2]]),)
+    failures = (ARRAY + "concat = TensorArrayConcatV3[dtype=float](array, array:1)",)
 
     def shape(c: InferenceContext) -> None:
         c.set_output(0, c.unknown_shape())
@@ -205,6 +214,12 @@ class TensorArraySplitV3(Storing):
       dlengths = ZerosLike[T=int64](lengths)
     }}"""
     examples = (Example([np.zeros((0, 2), np.float32), [[5.0, 6.0], [7.0, 8.0], [9.0, 10.0]], np.array([1, 2]), _FLOW]),)
+    failures = (
+        f"""{ARRAY}
+        lengths = {vector("int64", 2, 2)}
+        split = TensorArraySplitV3[T=float](array, row, lengths, array:1)
+        """,
+    )
 
     def shape(c: InferenceContext) -> None:
         c.with_rank(c.input(2), 1)

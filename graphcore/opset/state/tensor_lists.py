@@ -8,7 +8,7 @@ import numpy as np
 
 from graphcore.inference.shape_fns import tensor_lists as shapes
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, no_registered_gradient, op
-from graphcore.opset.framework.gradient_text import scalar
+from graphcore.opset.framework.gradient_text import scalar, vector
 from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.framework.type_sets import INDEX
 from graphcore.opset.numerics.tensor_list_values import (
@@ -27,6 +27,12 @@ from graphcore.opset.numerics.tensor_list_values import (
 _LIST: Final = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 _ELEMENT: Final = [7.0, -8.0]
 _INT32: Final = np.dtype(np.int32)
+_TWO_LISTS: Final = f"""
+    tensor = {vector("float", 1, 2)}
+    scalars = Const[dtype=int32, value=Tensor<type: int32 shape: [0] values: >]()
+    list = TensorListFromTensor[element_dtype=float, shape_type=int32](tensor, scalars)
+    lists = Pack[N=2, T=variant](list, list)
+"""
 _NO_INPUTS: Final = no_registered_gradient("a new list depends on no tensor")
 
 
@@ -45,6 +51,7 @@ class EmptyTensorList:
     shape = shapes.empty_list_shape
     gradient = _NO_INPUTS
     examples = (Example([[2], -1], {"element_dtype": "float"}),)
+    failures = (Example([[-2], -1], {"element_dtype": "float"}),)
 
     def kernel(k: KernelContext) -> Kernel:
         dtype = element_type(k)
@@ -66,6 +73,7 @@ class TensorListReserve:
     shape = shapes.empty_list_shape
     gradient = _NO_INPUTS
     examples = (Example([[2], 3], {"element_dtype": "float"}),)
+    failures = (Example([[2], -1], {"element_dtype": "float"}),)
 
     def kernel(k: KernelContext) -> Kernel:
         dtype = element_type(k)
@@ -89,6 +97,15 @@ class TensorListPushBack:
       dlist, dtensor = TensorListPopBack[element_dtype=$element_dtype](dresult, element_shape)
     }"""
     examples = (Example([_LIST, _ELEMENT]),)
+    failures = (
+        f"""
+        element_shape = {vector("int32", 2)}
+        zero = {scalar("int32", 0)}
+        element = {vector("float", 1, 2)}
+        full = EmptyTensorList[element_dtype=float, shape_type=int32](element_shape, zero)
+        pushed = TensorListPushBack[element_dtype=float](full, element)
+        """,
+    )
 
     def kernel(k: KernelContext) -> Kernel:
         dtype = element_type(k)
@@ -125,6 +142,7 @@ class TensorListPopBack:
       dshape = ZerosLike[T=int32](element_shape)
     }"""
     examples = (Example([_LIST, [2]], {"element_dtype": "float"}),)
+    failures = (Example([np.zeros((0, 2), np.float32), [2]], {"element_dtype": "float"}),)
 
     def kernel(k: KernelContext) -> Kernel:
         constant = k.constant(1)
@@ -156,6 +174,7 @@ class TensorListLength:
     shape = shapes.length_shape
     gradient = NO_GRADIENT
     examples = (Example([_LIST], outputs=[3]),)
+    failures = (_TWO_LISTS + "length = TensorListLength(lists)",)
 
     def kernel(k: KernelContext) -> Kernel:
         return lambda handle: np.int32(as_list(k, handle).length)
@@ -169,6 +188,7 @@ class TensorListElementShape:
     shape = shapes.element_shape_shape
     gradient = NO_GRADIENT
     examples = (Example([_LIST], {"shape_type": "int32"}, outputs=[[2]]),)
+    failures = (_TWO_LISTS + "shape = TensorListElementShape[shape_type=int32](lists)",)
 
     def kernel(k: KernelContext) -> Kernel:
         dtype, array = k.dtype("shape_type"), k.xp.array
@@ -206,6 +226,7 @@ class TensorListGetItem:
       dshape = ZerosLike[T=$Tshape](element_shape)
     }}"""
     examples = (Example([_LIST, 1, [2]], {"element_dtype": "float"}, outputs=[[3.0, 4.0]]),)
+    failures = (Example([_LIST, 3, [2]], {"element_dtype": "float"}),)
 
     def kernel(k: KernelContext) -> Kernel:
         def get(handle: Any, index: Any, shape: Any) -> Any:
@@ -244,6 +265,7 @@ class TensorListSetItem:
       ditem = TensorListGetItem[element_dtype=$element_dtype](dlist, index, element_shape)
     }}"""
     examples = (Example([_LIST, 1, _ELEMENT]), Example([_LIST, 4, _ELEMENT], {"resize_if_index_out_of_bounds": True}))
+    failures = (Example([_LIST, 3, _ELEMENT]),)
 
     def kernel(k: KernelContext) -> Kernel:
         resize = k.attr("resize_if_index_out_of_bounds")
@@ -276,6 +298,7 @@ class TensorListResize:
       dsize = {scalar("int32", 0)}
     }}"""
     examples = (Example([_LIST, 2]), Example([_LIST, 5]))
+    failures = (Example([_LIST, -1]),)
 
     def kernel(k: KernelContext) -> Kernel:
         def resize(handle: Any, size: Any) -> TensorList:

@@ -28,6 +28,11 @@ from graphcore.support.memory_limits import check_allocation
 
 _LIST: Final = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 _ROWS: Final = [[7.0, -8.0], [9.0, 0.5]]
+_EMPTY: Final = f"""
+    any = {scalar("int32", -1)}
+    lengths = {vector("int64", 1)}
+    list = EmptyTensorList[element_dtype=float, shape_type=int32](any, any)
+"""
 _REST_SHAPE: Final = f"""tensor_shape = Shape[T=$element_dtype](tensor)
       one = {vector("int32", 1)}
       all = {vector("int32", -1)}
@@ -69,6 +74,7 @@ class TensorListStack:
       dshape = ZerosLike[T=int32](element_shape)
     }}"""
     examples = (Example([_LIST, [2]], {"element_dtype": "float"}, outputs=[_LIST]),)
+    failures = (Example([_LIST, [2]], {"element_dtype": "float", "num_elements": 2}),)
 
     def kernel(k: KernelContext) -> Kernel:
         count = k.attr("num_elements")
@@ -104,6 +110,7 @@ class TensorListFromTensor:
       dshape = ZerosLike[T=$shape_type](element_shape)
     }}"""
     examples = (Example([_LIST, [2]]), Example([_LIST, -1]))
+    failures = (Example([_LIST, [3]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         dtype = element_type(k)
@@ -140,6 +147,7 @@ class TensorListGather:
       dshape = ZerosLike[T=int32](element_shape)
     }"""
     examples = (Example([_LIST, [2, 0], [2]], {"element_dtype": "float"}, outputs=[[[5.0, 6.0], [1.0, 2.0]]]),)
+    failures = (Example([_LIST, [3], [2]], {"element_dtype": "float"}),)
 
     def kernel(k: KernelContext) -> Kernel:
         def gather(handle: Any, indices: Any, element_shape: Any) -> Any:
@@ -195,6 +203,7 @@ class TensorListScatter:
       {_SCATTER_GRADIENT}
     }}"""
     examples = (Example([_ROWS, [2, 0], [2]]),)
+    failures = (Example([_ROWS, [-1, 0], [2]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         dtype = element_type(k)
@@ -228,6 +237,7 @@ class TensorListScatterV2:
       dnum = ZerosLike[T=int32](num_elements)
     }}"""
     examples = (Example([_ROWS, [2, 0], [2], 4]), Example([_ROWS, [2, 0], -1, -1]))
+    failures = (Example([_ROWS, [2, 0], [2], 2]),)
 
     def kernel(k: KernelContext) -> Kernel:
         dtype = element_type(k)
@@ -263,6 +273,7 @@ class TensorListScatterIntoExistingList:
       dindices = ZerosLike[T=int32](indices)
     }}"""
     examples = (Example([_LIST, _ROWS, [2, 0]]),)
+    failures = (Example([_LIST, _ROWS, [3, 0]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         return lambda handle, tensor, indices: _scattered(k, list_of(k, handle), tensor, indices)
@@ -317,6 +328,7 @@ class TensorListConcat:
     examples = (
         Example([_LIST], {"element_dtype": "float", "element_shape": Shape([2])}, outputs=[[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 2, 2]]),
     )
+    failures = (_EMPTY + "concat = TensorListConcat[element_dtype=float](list)",)
 
     def kernel(k: KernelContext) -> Kernel:
         declared = as_shape(k.attr("element_shape"))
@@ -350,6 +362,7 @@ class TensorListConcatV2:
     examples = (
         Example([_LIST, [2], np.zeros(0, np.int64)], {"element_dtype": "float"}, outputs=[[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 2, 2]]),
     )
+    failures = (_EMPTY + "concat = TensorListConcatV2[element_dtype=float, shape_type=int32](list, any, lengths)",)
 
     def kernel(k: KernelContext) -> Kernel:
         return lambda handle, shape, leading: _concat(k, list_of(k, handle), partial_shape(k, shape), leading.tolist())
@@ -379,6 +392,7 @@ class TensorListSplit:
       dlengths = ZerosLike[T=int64](lengths)
     }}"""
     examples = (Example([_LIST, [-1, 2], np.array([1, 2])]),)
+    failures = (Example([_LIST, [-1, 2], np.array([1, 1])]),)
 
     def kernel(k: KernelContext) -> Kernel:
         dtype = element_type(k)
@@ -416,6 +430,7 @@ class TensorListPushBackBatch:
     shape = shapes.push_back_batch_shape
     gradient = NO_GRADIENT
     examples = (Example([_LIST, [[7.0, 8.0]]]),)
+    failures = (Example([_LIST, [[7, 8]]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         def push(handles: Any, tensor: Any) -> Any:
@@ -439,6 +454,7 @@ class TensorListConcatLists:
     shape = shapes.concat_lists_shape
     gradient = NO_GRADIENT
     examples = (Example([_LIST, _ROWS], {"element_dtype": "float"}),)
+    failures = (Example([_LIST, _ROWS], {"element_dtype": "int32"}),)
 
     def kernel(k: KernelContext) -> Kernel:
         def joined(first: Any, second: Any) -> TensorList:

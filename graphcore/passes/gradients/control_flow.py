@@ -69,7 +69,7 @@ class ControlFlowGradients:
         pending = list(back.xs)
         while pending:
             for node, _ in consumers.get(pending.pop(), ()):
-                if node in found or (node.registration.has_gradient and node.registration.gradient is None):
+                if node in found or node.registration.gradient_kind == "stop":
                     continue
                 found.add(node)
                 pending += [tensor for tensor in node.outputs if tensor not in back.stop]

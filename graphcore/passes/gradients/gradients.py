@@ -147,10 +147,10 @@ class Backpropagation:
             if depends[node] is not None:
                 continue
             depends[node] = node in x_nodes
-            if node.registration.has_gradient and node.registration.gradient is None:
+            if node.registration.gradient_kind == "stop":
                 if depends[node]:
                     order.append(node)
-                continue  # registered as not differentiable
+                continue
             for tensor in node.inputs:
                 if tensor in x_set or (depends[tensor.node] and tensor not in stop):
                     depends[node] = True

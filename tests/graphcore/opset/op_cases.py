@@ -72,7 +72,7 @@ class Case:
 
     @property
     def takes_variable(self) -> bool:
-        return any(arg.is_ref or arg.type is gc.resource for arg in self.op_def.input_arg)
+        return bool(self.entry.colocated_inputs)
 
     @property
     def takes_handle(self) -> bool:

@@ -1,4 +1,4 @@
-"""The traits of ops on state hold of their kernels: draws, reads_variable, role."""
+"""The traits of ops on state hold of their kernels: draws, reads_variable, role, takes_value."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 import graphcore as gc
 from graphcore.attrs import TensorValue
 from graphcore.graph import Node
+from graphcore.graph.shapes.evaluation import kernel_context
+from graphcore.kernel_context import RefVariable
 from graphcore.registry import OpRegistration
 from tests.graphcore.opset.op_cases import Case, all_cases, constants, with_variables
 from tests.graphcore.opset.test_traits import same
@@ -119,3 +121,26 @@ def test_an_op_that_reads_once_fails_where_it_is_run_a_second_time(op: str) -> N
                 session.run(second.outputs[0])
         else:
             session.run(second.outputs[0])
+
+
+TAKING = [case for case in RUN if len(case.inputs) > 1 and case.takes_variable and not case.entry.traits.stores]
+
+
+@pytest.mark.parametrize("entry", [entry for entry in entries_of(TAKING) if entry.op_def.input_arg[0].is_handle], ids=name_of)
+def test_only_an_op_that_says_so_makes_its_second_input_the_value_of_a_variable(entry: OpRegistration) -> None:
+    taken = []
+    for case in TAKING:
+        if case.entry is not entry or len(entry.colocated_inputs) > 1:
+            continue
+        with gc.Graph().as_default():
+            node, _ = with_variables(case)
+        start, *others = case.inputs
+        given = [np.array(array) for array in others]
+        assert entry.kernel is not None
+        kernel = entry.kernel(kernel_context(node, (None, *given)))
+        variable = RefVariable("v", gc.as_dtype(given[0].dtype if start is None else np.asarray(start).dtype), gc.Shape(None))
+        if start is not None:
+            variable.assign(np.array(start))
+        kernel(variable, *given)
+        taken.append(variable.value is given[0])
+    assert any(taken) == entry.traits.takes_value

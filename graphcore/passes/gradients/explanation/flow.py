@@ -196,7 +196,7 @@ def _op_reason(node: Node) -> tuple[CutKind, Node, str]:
         return "stop_gradient", node, "stops gradients: that is what gc.stop_gradient is for"
     if node.registration.traits.needs_only_shapes:
         return "shape only", node, f"takes only the shape of '{node.inputs[0].name}', which has no derivative"
-    if not node.registration.has_gradient:
+    if node.registration.gradient_kind == "none":
         why = f" ({node.registration.why_no_gradient})" if node.registration.why_no_gradient else ""
         text = (
             f"has op {node.op}, for which no gradient is registered{why}, so gc.gradients fails: gc.register_op_gradient('{node.op}', creator) "

@@ -9,7 +9,6 @@ from graphcore import dtypes
 from graphcore.attrs import AttrValue, Func
 from graphcore.definitions import NodeDef
 from graphcore.dtypes import DType
-from graphcore.errors import NotFoundError
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import Graph, Node, Tensor, copy_sharing_library
 from graphcore.graph.model.node import NO_CONTROLS, input_text
@@ -17,7 +16,7 @@ from graphcore.graph.model.search import reachable
 from graphcore.passes.functions.function_body import FunctionBody
 from graphcore.passes.gradients.bodies.template import gradient_template
 from graphcore.passes.infra.alias_removal import original_leaves
-from graphcore.registry import get_op_gradient_creator
+from graphcore.registry import op_registry
 
 LABEL: Final = "Func"
 FULL: Final = "_full_gradient"
@@ -170,10 +169,7 @@ def _reaching(rets: list[Node]) -> set[Node]:
 
 def _has_no_gradient(op: str) -> bool:
     """True iff the op is registered as not differentiable; an unregistered one may be a function."""
-    try:
-        return get_op_gradient_creator(op) is None
-    except NotFoundError:
-        return False
+    return op in op_registry and op_registry.look_up(op).gradient_kind == "stop"
 
 
 def _gradient_type(dtype: DType) -> DType:

@@ -451,3 +451,11 @@ def test_a_branch_has_a_second_derivative() -> None:
     with gc.Session() as session:
         np.testing.assert_allclose(session.run(second, {x: X, n: 2}), [2.0, 2.0, 2.0])
         np.testing.assert_allclose(session.run(second, {x: X, n: 0}), np.exp(X))
+
+
+def test_an_exit_outside_of_a_loop_is_refused_by_its_name(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float64, [3], name="x")
+    y = graph.apply_op("Exit", [x], name="left").outputs[0]
+    with pytest.raises(InvalidArgumentError, match="'x:0' is in none") as raised:
+        gc.gradients(y, x)
+    assert (raised.value.op, raised.value.node) == ("Exit", "left")
