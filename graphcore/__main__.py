@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _collection_paused() -> Iterator[None]:
-    """Pause the cyclic garbage collector, which otherwise visits every node of a growing graph again and again."""
+    """Pause the cyclic garbage collector, which would visit all nodes of a growing graph repeatedly."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

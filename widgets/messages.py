@@ -150,7 +150,7 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Camera(msgspec.Struct, frozen=True, kw_only=True):
-    """The point of the picture in the middle of the window, in its pixels, and the scale (1 is the natural size)."""
+    """The picture's point in the middle of the window, in its pixels, and the scale (1: natural size)."""
 
     x: float
     y: float
@@ -158,7 +158,7 @@ class Camera(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """The user's view of a picture: the camera, None while it follows the graph, and the ids of the selected boxes."""
+    """The user's view of a picture: its camera (None: it follows the graph) and selected boxes."""
 
     camera: Camera | None = None
     selection: list[str] = []
@@ -285,7 +285,9 @@ class ToFrontMessage(Message, frozen=True, kw_only=True, tag="to_front"):
 
 
 class GoodbyeMessage(Message, frozen=True, kw_only=True, tag="goodbye"):
-    """The view is being closed on purpose: its picture goes with it, while one whose connection breaks off stays."""
+    """The view is being closed on purpose, and its picture with it.
+
+    A view whose connection breaks off keeps its picture."""
 
 
 class FunctionClosedMessage(Message, frozen=True, kw_only=True, tag="function_closed"):
@@ -411,7 +413,7 @@ class OpenFunctionRequest(Message, frozen=True, kw_only=True, tag="open_function
 
 
 class CrowdedRequest(Message, frozen=True, kw_only=True, tag="crowded"):
-    """The picture is too large to be legible as a whole: open scopes automatically up to this many boxes; 0 for the usual number.
+    """Open scopes automatically up to this many boxes (0: the usual number), for a legible picture.
 
     The answer is a scene with the number of the one that it replaces.
     """

@@ -202,7 +202,7 @@ def _covers(wide: Shape, narrow: Shape) -> bool:
 
 
 def _parameter_names(function: Callable[..., Any], structure: Any, count: int) -> list[str]:
-    """The name of each loop variable in `function`: of its parameter, and of the leaf's number within it if it has several.
+    """The name of each loop variable: of its parameter in `function`, with the leaf's number.
 
     "" where Python does not know the parameters.
     """

@@ -95,7 +95,7 @@ view.refresh()
 
 @dataclass(frozen=True)
 class ViewRow:
-    """A row: its runs in `unit`, and the budget of their median: at most, or at least for frames a second."""
+    """A row: its runs in `unit`, and the budget of their median (a minimum for frames a second)."""
 
     title: str
     unit: str
@@ -157,7 +157,7 @@ def growing(bench: Bench, boxes: int, limit: float) -> ViewRow:
 
 
 def pressed(bench: Bench) -> list[ViewRow]:
-    """A lens chosen, a scope opened and closed, a picture dragged and zoomed: 1,000 boxes, but 300 for the scope."""
+    """Choose a lens, open and close a scope (300 boxes), drag and zoom a picture (1,000 boxes)."""
     rows = []
     with bench.notebook([BUILD.format(scopes=40, nodes=25)]) as (opened, _panel):
         choose = "const lens = root.querySelector('.gl-lenses'); lens.selectedIndex = (lens.selectedIndex + 1) % lens.options.length;"

@@ -1,4 +1,4 @@
-"""Finding one's way in a picture at the size of a laptop: the rubber band, the minimap, and what lies over the picture."""
+"""Navigation at the size of a laptop: the rubber band, the minimap, overlays."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import msgspec
 
 @dataclass
 class Carried:
-    """The data of a graph in a page: its tables, its texts, the names of its nodes, and all of it as JSON."""
+    """The data of a graph in a page: its tables, its texts, the names of its nodes, and its JSON."""
 
     head: dict[str, Any]
     texts: list[str]

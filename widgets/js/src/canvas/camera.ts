@@ -62,7 +62,7 @@ export class Camera {
     return { x: (point.x - x) / scale, y: (point.y - y) / scale };
   }
 
-  /** What the user looks at; null while the picture is followed. */
+  /** The part of the picture in the window; null while the camera follows the picture. */
   look(): Look["camera"] {
     if (this.following) return null;
     const { width, height } = this.#window();

@@ -1,4 +1,4 @@
-// Exports: SVG, PNG and PDF from the page itself, DOT and Mermaid from the kernel; to a file or the clipboard.
+// Exports to a file or the clipboard: SVG, PNG and PDF by the page, DOT and Mermaid by the kernel.
 import { reason } from "../dom";
 import type { ExportFormat, ExportMessage, Scene } from "../scene/generated";
 import { copyText, download } from "../shell/files";
@@ -29,7 +29,7 @@ export function fileStem(title: string, lens: string): string {
 export interface ExporterActions {
   /** The picture as an SVG file; null if there is no picture. */
   svgText(): string | null;
-  /** What is shown, and through which lens. */
+  /** The graph and the lens that are shown. */
   shown(): { readonly scene: Scene; readonly lens: string } | null;
   /** Asks the kernel for the text of a format. */
   ask(format: ExportFormat): void;
@@ -39,7 +39,7 @@ export interface ExporterActions {
 
 export class Exporter {
   readonly #actions: ExporterActions;
-  /** What the user waits for; answers to another view of the same widget are none of our business. */
+  /** The format that this view asked for; answers to other views of the same widget are ignored. */
   #wanted: { format: FileFormat; copy: boolean } | null = null;
 
   constructor(actions: ExporterActions) {

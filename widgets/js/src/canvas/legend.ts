@@ -86,7 +86,7 @@ const STATES: readonly (readonly [SceneNode["state"], string])[] = [
   ["stale", "left by a cell that failed"],
 ];
 
-/** What the badges of this scene mean, those that occur. */
+/** The meanings of the badges that occur in this scene. */
 function badgeRows({ nodes }: Scene): HTMLElement[] {
   const states = new Set(nodes.map(({ state }) => state));
   return STATES.filter(([state]) => states.has(state)).map(([state, text]) => {

@@ -52,7 +52,7 @@ export class Minimap {
     for (const { x, y, width: w, height: h } of nodes.values()) context.fillRect(x, y, w, h);
   }
 
-  /** What of the picture the window shows now. */
+  /** The part of the picture that the window shows now. */
   show(seen: Rect, { width, height }: { readonly width: number; readonly height: number }): void {
     const all = seen.x <= 1 && seen.y <= 1 && seen.x + seen.width >= width - 1 && seen.y + seen.height >= height - 1;
     this.element.hidden = all || this.#scale === 0;

@@ -96,7 +96,7 @@ export class Search {
     this.#mark();
   }
 
-  /** What stands below the hits: how many there are, and the way to more of them. */
+  /** The line below the hits: their number, and a button for more. */
   #notes(query: string, shown: number, total: number): HTMLElement[] {
     const note = (...children: Child[]): HTMLElement =>
       h("li", { class: "gl-hit-note", role: "presentation" }, ...children);

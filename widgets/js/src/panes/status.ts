@@ -15,7 +15,7 @@ export class Status {
   #shown: ReadonlySet<string> | null = null;
   /** The reason why the picture no longer changes; "" while it does. */
   #end = "";
-  /** What was open in the last picture. */
+  /** The scopes that were open in the last picture. */
   #folding: string | null = null;
 
   constructor() {
@@ -51,7 +51,7 @@ export class Status {
     this.fail(done ? this.#end : "Its cell cannot be run on its own: run the cells above it first");
   }
 
-  /** What "expand all" has done: whether everything is open now, and if not, why. */
+  /** The result of "expand all": everything is open, or the reason why not. */
   expanded({ nodes, total_nodes: total }: Scene): void {
     const closed = nodes.filter(({ expandable }) => expandable);
     if (closed.length === 0) return;

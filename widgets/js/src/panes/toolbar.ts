@@ -115,7 +115,7 @@ export class Toolbar {
     for (const [name, button] of this.#renderers) button.setAttribute("aria-pressed", String(name === renderer));
   }
 
-  /** Whether there is a place to go back to, and one to go forward to. */
+  /** True for each direction in the history that has a place to go to. */
   canGo(back: boolean, forward: boolean): void {
     this.#back.disabled = !back;
     this.#forward.disabled = !forward;

@@ -1,4 +1,4 @@
-// Folding of long pictures: a tall one is cut between its rows into columns side by side, as text is set in columns.
+// Folding of long pictures: a tall one is cut between rows into columns, as text is.
 import type { Geometry, Point, Rect, Route, Size } from "./places";
 
 /** The most columns of a picture. */

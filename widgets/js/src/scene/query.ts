@@ -1,4 +1,4 @@
-// The query language of the search, as in `widgets/scene/query.py`: words, and terms such as `op:MatMul`, `strides=2`.
+// The query language of the search, as in `widgets/scene/query.py`: words, and terms (`op:MatMul`).
 
 /** The facts of one node that a query can ask for, and the box that it is in. */
 export interface Searched {
@@ -26,7 +26,7 @@ function attrTest(name: string, value: string): Test {
   return ({ attrs }) => unless(attrs.some(fits));
 }
 
-/** Whether a shape has the dimension, or contains the part of a shape, that is asked for. */
+/** True if a shape has the dimension, or contains the part of a shape, of a query. */
 function fits(shape: string, wanted: string): boolean {
   return /[[\],]/.test(wanted) ? shape.includes(wanted) : shape.split(/[[\],]/).includes(wanted);
 }

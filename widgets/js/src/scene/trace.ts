@@ -1,4 +1,4 @@
-// What lies upstream or downstream of boxes.
+// The boxes upstream or downstream of others.
 import type { Scene } from "./generated";
 
 export type Way = "upstream" | "downstream";

@@ -1,4 +1,4 @@
-// What the user has chosen: the selected boxes, what the inspector tells of them, what is highlighted, and the way back.
+// The user's choices: selected boxes, inspected and highlighted ones, and the history.
 import type { Press } from "../canvas/gestures";
 import type { Stage } from "../canvas/stage";
 import type { Breadcrumbs } from "../panes/breadcrumbs";
@@ -35,10 +35,10 @@ export class Choice {
   #selected = "";
   #selection: ReadonlySet<string> = new Set();
   #traced: Way | null = null;
-  /** Where to look in the picture that was asked for. */
+  /** The place to look at in the requested picture. */
   #due: Look | null = null;
   #toldLook = JSON.stringify({ camera: null, selection: [] });
-  /** What the kernel was last asked to tell about. */
+  /** The node of the last request to the kernel. */
   #inspecting = "";
   #settling: ReturnType<typeof setTimeout> | undefined;
 
@@ -74,7 +74,7 @@ export class Choice {
     else if (this.#view.inspector.shown) this.inspect(this.#view.inspector.shown);
   }
 
-  /** Whether an inspection that failed was of what is shown: what the inspector told about has gone with the last cell. */
+  /** True if the failed inspection was of the shown node, which has gone with the last cell. */
   inspectionFailed(): boolean {
     const gone = this.#view.inspector.shown === this.#inspecting;
     if (gone) this.closeInspector();

@@ -5,14 +5,14 @@ const MOST = 100;
 /** A place counts once the user has stayed there for this long. */
 const STAY_MS = 300;
 
-/** What is open, and where one looks. */
+/** The open scopes and the camera. */
 export interface Place {
   readonly openings: Openings;
   readonly look: Look;
 }
 
 export interface HistoryActions {
-  /** Where the user is now; null before the first picture. */
+  /** The current place; null before the first picture. */
   read(): Place | null;
   go(place: Place, from: Place): void;
   /** The user has come to another place. */

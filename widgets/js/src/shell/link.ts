@@ -10,9 +10,9 @@ const ENDED = "The kernel of this picture has ended: run its cell again";
 const UNKNOWN = "The kernel no longer knows this picture: run its cell again";
 /** The milliseconds for which an answer may be later than the report that its request was handled. */
 const GRACE_MS = 500;
-/** What the viewer says of itself: nobody waits for an answer. */
+/** The viewer's reports, which get no answer. */
 const REPORTS: ReadonlySet<string> = new Set<FromViewer["type"]>(["closed", "drawn", "lens", "look"]);
-/** What the kernel always answers. */
+/** The requests that the kernel always answers. */
 const ANSWERED: ReadonlySet<string> = new Set<FromViewer["type"]>([
   "collapse",
   "expand",

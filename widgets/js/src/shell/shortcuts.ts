@@ -5,7 +5,7 @@ export interface Shortcut {
   readonly keys: readonly string[];
   /** Keys that must be held; Shift is free where the key itself needs it. */
   readonly held?: "Shift" | "Ctrl" | "Alt";
-  /** How the list writes the keys, where that is not as they are. */
+  /** The text of the keys in the list, if it differs from their values. */
   readonly shown?: string;
   readonly says: string;
   /** Only while the focus is on the picture: elsewhere the key has another meaning. */
@@ -35,7 +35,7 @@ const NAMES: Readonly<Record<string, string>> = {
   ArrowDown: "↓",
 };
 
-/** How a reader calls the keys of a shortcut: `Shift + ↑`. */
+/** The keys of a shortcut as text: `Shift + ↑`. */
 export function keyNames({ keys, held, shown }: Shortcut): readonly string[] {
   const names = shown ? [shown] : keys.map((key) => NAMES[key] ?? key);
   return names.map((name) => (held ? `${held} + ${name}` : name));

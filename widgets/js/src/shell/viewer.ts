@@ -30,7 +30,7 @@ import { followTheme } from "./theme";
 /** The least change of a panel, in pixels, after which the picture is laid out for its new shape. */
 const RESHAPE = 24;
 
-/** How long a picture that is too large waits for one of fewer boxes, in milliseconds. */
+/** The milliseconds for which a picture that is too large waits for one of fewer boxes. */
 const ANSWER_MS = 400;
 
 /** A picture ready to be put on the screen. */
