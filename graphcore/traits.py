@@ -19,6 +19,20 @@ Memory = Literal["unknown", "fresh", "held", "view", "strided view", "broadcast 
 Cost = Literal["elementwise", "transcendental", "product", "convolution", "pairs", "contraction", "cubic", "transform", "sort"]
 Neutral = Literal["", "no axes", "own shape", "ones", "in order"]
 Role = Literal["op", "constant", "variable", "placeholder", "control", "return"]
+Layer = Literal[
+    "",
+    "product",
+    "convolution",
+    "depthwise convolution",
+    "pooling",
+    "resizing",
+    "concatenation",
+    "addition",
+    "scaling",
+    "softmax",
+    "sigmoid",
+    "tanh",
+]
 
 _VIEWS: Final = frozenset({"view", "strided view", "broadcast view", "reshaped view", "alias"})
 
@@ -64,6 +78,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
             or a "contraction" of many axes, with a window per element ("convolution"), with "pairs" of elements, or by the first input
             alone: "cubic", a Fourier "transform", a "sort".
         role: the kind of box that stands for a node in a picture.
+        layer: the kind of layer that the op computes in models, from which pictures name groups; "" for ops that tell none.
         partial_rule: how an output follows from inputs that are known in part, None if nothing can be said.
         numbers_from_shapes: gives the outputs as ints or lists of ints, as far as the input shapes tell them; None if the op reads values.
         needs_only_shapes: True if the outputs follow from the shapes and types of the inputs, whatever their elements.
@@ -82,6 +97,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     elementwise: bool = False
     cost: Cost = "elementwise"
     role: Role = "op"
+    layer: Layer = ""
     partial_rule: Rule | None = None
     numbers_from_shapes: Callable[[Sequence[Shape]], list[Any] | None] | None = None
     needs_only_shapes: bool = False

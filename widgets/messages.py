@@ -287,7 +287,8 @@ class ToFrontMessage(Message, frozen=True, kw_only=True, tag="to_front"):
 class GoodbyeMessage(Message, frozen=True, kw_only=True, tag="goodbye"):
     """The view is being closed on purpose, and its picture with it.
 
-    A view whose connection breaks off keeps its picture."""
+    A view whose connection breaks off keeps its picture.
+    """
 
 
 class FunctionClosedMessage(Message, frozen=True, kw_only=True, tag="function_closed"):

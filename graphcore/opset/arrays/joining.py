@@ -74,6 +74,7 @@ class Concat:
     """
 
     signature = "Concat[N:int >= 2, T:type](concat_dim:int32, values:N*T) -> (output:T)"
+    layer = "concatenation"
     shape = concat_shape
     partial_rule = partial_rules.CONCAT_AXIS_FIRST
     can_fail = FailsOn(values=("concat_dim",))
@@ -94,6 +95,7 @@ class ConcatV2:
     """
 
     signature = f"ConcatV2[N:int >= 2, T:type, Tidx:{INDEX} = int32](values:N*T, axis:Tidx) -> (output:T)"
+    layer = "concatenation"
     shape = concat_v2_shape
     partial_rule = partial_rules.CONCAT_AXIS_LAST
     can_fail = FailsOn(values=("axis",))

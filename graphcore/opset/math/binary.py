@@ -36,6 +36,7 @@ class Add:
     """`x + y` with broadcasting; strings are joined."""
 
     signature = "Add[T:{bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}](x:T, y:T) -> (z:T)"
+    layer = "addition"
     shape = broadcast_binary_op_shape_fn
     partial_rule = partial_rules.ADD
     kernel = ufunc("add")
@@ -56,6 +57,7 @@ class AddV2:
     )
     commutative = True
     aggregate = True
+    layer = "addition"
     shape = broadcast_binary_op_shape_fn
     partial_rule = partial_rules.ADD
     kernel = ufunc("add")
@@ -106,6 +108,7 @@ class Mul:
         "(x:T, y:T) -> (z:T)"
     )
     commutative = True
+    layer = "scaling"
     shape = broadcast_binary_op_shape_fn
     partial_rule = partial_rules.MULTIPLY
     kernel = ufunc("multiply")

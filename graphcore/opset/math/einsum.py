@@ -219,6 +219,7 @@ class Einsum:
     """
 
     signature = "Einsum[equation:string, N:int, T:type](inputs:N*T) -> (output:T)"
+    layer = "product"
     shape = einsum_shape
     cost = "contraction"
     can_fail = False

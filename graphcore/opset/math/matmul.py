@@ -101,6 +101,7 @@ class MatMul(Total):
         "T:{bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}, "
         "grad_a:bool = false, grad_b:bool = false](a:T, b:T) -> (product:T)"
     )
+    layer = "product"
     shape = matmul_shape
     cost = "product"
     gradient = _matmul_grad
@@ -180,6 +181,7 @@ class BatchMatMul(Total):
         "BatchMatMul[T:{bfloat16, half, float, double, int32, int64, complex64, complex128}, adj_x:bool = false, adj_y:bool = false, "
         "grad_x:bool = false, grad_y:bool = false](x:T, y:T) -> (output:T)"
     )
+    layer = "product"
     shape = batch_matmul_shape
     cost = "product"
     kernel = batched
@@ -198,6 +200,7 @@ class BatchMatMulV2(Total):
         "BatchMatMulV2[T:{bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}, "
         "adj_x:bool = false, adj_y:bool = false, grad_x:bool = false, grad_y:bool = false](x:T, y:T) -> (output:T)"
     )
+    layer = "product"
     shape = batch_matmul_v2_shape
     cost = "product"
     kernel = batched

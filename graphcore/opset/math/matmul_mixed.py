@@ -31,6 +31,7 @@ class BatchMatMulV3(Total):
         "Tout:{bfloat16, half, float, double, int16, int32, int64, complex64, complex128}, "
         "adj_x:bool = false, adj_y:bool = false, grad_x:bool = false, grad_y:bool = false](x:Ta, y:Tb) -> (output:Tout)"
     )
+    layer = "product"
     shape = batch_matmul_v2_shape
     cost = "product"
     kernel = batched
@@ -67,6 +68,7 @@ class SparseMatMul(Total):
         "SparseMatMul[transpose_a:bool = false, transpose_b:bool = false, a_is_sparse:bool = false, b_is_sparse:bool = false, "
         "Ta:{float, bfloat16} = float, Tb:{float, bfloat16} = float](a:Ta, b:Tb) -> (product:float)"
     )
+    layer = "product"
     shape = matmul_shape
     cost = "product"
     examples = (

@@ -70,6 +70,7 @@ class Mean(Reduction):
     """The mean of the elements along the reduced axes; integer results are truncated."""
 
     signature = f"Mean[keep_dims:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](input:T, reduction_indices:Tidx) -> (output:T)"
+    layer = "pooling"
     shape = reduction_shape
     gradient = axes_reduction_grad("""
         factor = Prod[T=int32](tile_scaling:z:0, zero:output:0)

@@ -19,9 +19,18 @@ _ONE_MINUS_SQUARE: Final = ("x2 = Square(x)", ONE, "a = Sub(one, x2)")
 _ARCSINE: Final = (*_ONE_MINUS_SQUARE, "b = Sqrt(a)", "inv = Reciprocal(b)")
 
 
-def _function(name: str, ufunc_name: str, doc: str, gradient: Sequence[str], values: Sequence[float] = _ANY) -> None:
+def _function(name: str, ufunc_name: str, doc: str, gradient: Sequence[str], values: Sequence[float] = _ANY, family: type = object) -> None:
     """Register a function of real and complex numbers; `gradient` has the lines of its body."""
-    unary(name, doc, ufunc(ufunc_name), "\n".join(gradient), Example([[*values]]), types=FLOATING_OR_COMPLEX, cost="transcendental")
+    unary(
+        name,
+        doc,
+        ufunc(ufunc_name),
+        "\n".join(gradient),
+        Example([[*values]]),
+        types=FLOATING_OR_COMPLEX,
+        cost="transcendental",
+        family=family,
+    )
 
 
 _function("Sin", "sin", "The sine of each element, in radians.", ["cos = Cos(x) @ dy", "dx = Mul(dy, cos)"])
@@ -49,11 +58,18 @@ _function(
 )
 _function("Sinh", "sinh", "The hyperbolic sine of each element.", ["cosh = Cosh(x) @ dy", "dx = Mul(dy, cosh)"])
 _function("Cosh", "cosh", "The hyperbolic cosine of each element.", ["sinh = Sinh(x) @ dy", "dx = Mul(dy, sinh)"])
+
+
+class _HyperbolicTangent:
+    layer = "tanh"
+
+
 _function(
     "Tanh",
     "tanh",
     "The hyperbolic tangent of each element, in (-1, 1).",
     ["y = Tanh(x)", "y2 = Square(y) @ dy", ONE, "a = Sub(one, y2)", "dx = Mul(dy, a)"],
+    family=_HyperbolicTangent,
 )
 _function("Asinh", "arcsinh", "The inverse hyperbolic sine of each element.", ["y = Asinh(x)", "cosh = Cosh(y)", "dx = Div(dy, cosh)"])
 _function(

@@ -117,6 +117,7 @@ class Sigmoid(Elementwise):
     """`1 / (1 + exp(-x))`, element by element."""
 
     signature = f"Sigmoid[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
+    layer = "sigmoid"
     shape = unchanged_shape
     cost = "transcendental"
     gradient = holomorphic(

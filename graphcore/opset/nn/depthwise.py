@@ -69,6 +69,7 @@ class DepthwiseConv2dNative:
     """
 
     signature = f"DepthwiseConv2dNative[T:{_TYPES}, {_ATTRS}](input:T, filter:T) -> (output:T)"
+    layer = "depthwise convolution"
     shape = depthwise_conv2d_native_shape
     cost = "convolution"
     can_fail = FailsOn(empty=True)

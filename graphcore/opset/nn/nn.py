@@ -43,6 +43,7 @@ class Softmax(Total):
     """
 
     signature = "Softmax[T:{half, bfloat16, float, double}](logits:T) -> (softmax:T)"
+    layer = "softmax"
     shape = _unchanged_with_classes
     cost = "transcendental"
     gradient = f"""SoftmaxGrad[T:{{float, double, bfloat16}}](x:T, grad_softmax:T) -> (grad_x:T) {{

@@ -96,6 +96,7 @@ class MaxPool:
     """
 
     signature = f"MaxPool[T:{_MAX_TYPES} = float, {_WINDOW}, {_EXPLICIT}, {_MAX_FORMAT}](input:T) -> (output:T)"
+    layer = "pooling"
     shape = max_pool_shape
     cost = "pairs"
     kernel = max_pool
@@ -117,6 +118,7 @@ class MaxPoolV2:
     """
 
     signature = f"MaxPoolV2[T:{_MAX_TYPES} = float, {_PLAIN}, {_MAX_FORMAT}](input:T, ksize:int32, strides:int32) -> (output:T)"
+    layer = "pooling"
     shape = max_pool_v2_shape
     cost = "pairs"
     gradient = """[T:{float, half}, padding:string, data_format:string](input:T, ksize:int32, strides:int32, grad:T) -> (output:T, dksize:int32, dstrides:int32) {
@@ -224,6 +226,7 @@ class MaxPoolWithArgmax(Total):
         f"MaxPoolWithArgmax[{_WINDOW}, Targmax:{INDEX} = int64, {_PLAIN}, include_batch_in_index:bool = false, T:{REAL}]"
         "(input:T) -> (output:T, argmax:Targmax)"
     )
+    layer = "pooling"
     shape = max_pool_with_argmax_shape
     cost = "pairs"
     gradient = f"""[T:{{float, half}}, Targmax:{{int32, int64}}, {_WINDOW}, padding:string](input:T, grad:T, dargmax:Targmax) -> (output:T) {{
@@ -255,6 +258,7 @@ class AvgPool(Total):
     """
 
     signature = f"AvgPool[{_WINDOW}, {_PLAIN}, {_FORMAT}, T:{_FLOATS}](value:T) -> (output:T)"
+    layer = "pooling"
     shape = avg_pool_shape
     cost = "pairs"
     kernel = avg_pool

@@ -33,6 +33,7 @@ class AvgPool3D(Total):
     """
 
     signature = f"AvgPool3D[{_WINDOW}, T:{{half, bfloat16, float, double}}](input:T) -> (output:T)"
+    layer = "pooling"
     shape = pool3d_shape
     cost = "pairs"
     kernel = avg_pool
@@ -75,6 +76,7 @@ class MaxPool3D(Total):
     """
 
     signature = f"MaxPool3D[{_WINDOW}, T:{{half, bfloat16, float}}](input:T) -> (output:T)"
+    layer = "pooling"
     shape = pool3d_shape
     cost = "pairs"
     kernel = max_pool

@@ -78,6 +78,7 @@ class ResizeNearestNeighbor:
     """
 
     signature = f"ResizeNearestNeighbor[T:{_NEAREST_TYPES}, {_ATTRS}](images:T, size:int32) -> (resized_images:T)"
+    layer = "resizing"
     shape = resized_shape
     can_fail = FailsOn(values=("size",), empty=True)
     gradient = f"""[T:{{half, float, double}}, {_FLAGS}](images:T, size:int32, dy:T) -> (dimages:T, dsize:int32) {{
@@ -153,6 +154,7 @@ class ResizeBilinear:
     """
 
     signature = f"ResizeBilinear[T:{_BILINEAR_TYPES}, {_ATTRS}](images:T, size:int32) -> (resized_images:float)"
+    layer = "resizing"
     shape = resized_shape
     can_fail = FailsOn(values=("size",), empty=True)
     gradient = f"""[T:{{half, float, double}}, {_FLAGS}](images:T, size:int32, dy:float) -> (dimages:T, dsize:int32) {{

@@ -100,6 +100,7 @@ class ResizeBicubic:
     """
 
     signature = f"ResizeBicubic[T:{_TYPES}, {_ATTRS}](images:T, size:int32) -> (resized_images:float)"
+    layer = "resizing"
     shape = resized_shape
     cost = "pairs"
     can_fail = FailsOn(values=("size",), empty=True)
@@ -175,6 +176,7 @@ class ResizeArea:
     """
 
     signature = f"ResizeArea[T:{_TYPES}, align_corners:bool = false](images:T, size:int32) -> (resized_images:float)"
+    layer = "resizing"
     shape = resized_shape
     cost = "pairs"
     can_fail = FailsOn(values=("size",), empty=True)

@@ -9,16 +9,15 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from graphcore.plumbing import NO_OP
 from widgets.scene.structure.decompose import Order, Span
-from widgets.scene.structure.serving import ENDS, PLUMBING
+from widgets.scene.structure.serving import is_end, is_plumbing
 
 if TYPE_CHECKING:
     from graphcore.graph import Node
 
 OTHER: Final = 0.2
 """Near-alike groups differ in at most this share of their ops."""
-QUIET: Final = PLUMBING | ENDS | {"NoOp"}
-"""Ops that do not count in comparisons."""
 _ROUNDS: Final = 2
 
 
@@ -53,7 +52,9 @@ class Symbols:
 
 def main_ops(nodes: Collection[Node], serving: Collection[str]) -> Counter[str]:
     """The ops of nodes by number, without those of parameters, constants and plumbing."""
-    return Counter([node.op for node in nodes if node.name not in serving and node.op not in QUIET])
+    return Counter(
+        [node.op for node in nodes if node.op != NO_OP and node.name not in serving and not is_plumbing(node) and not is_end(node)]
+    )
 
 
 def difference(ours: Counter[str], theirs: Counter[str]) -> float:

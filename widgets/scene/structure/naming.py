@@ -7,17 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from graphcore.registry import op_registry
+from graphcore.traits import Layer
+from widgets.scene.structure.serving import PARAMETRIC
+
 _WORDS: Final = re.compile(r"[_.\-/]+")
-_SHORT: Final = {
-    "FusedBatchNormV3": "BatchNorm",
-    "FusedBatchNorm": "BatchNorm",
-    "DepthwiseConv2dNative": "DepthwiseConv",
-    "BatchMatMulV2": "BatchMatMul",
-    "ConcatV2": "Concat",
-    "AddV2": "Add",
-}
-_PRODUCTS: Final = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum"})
-_CONVOLUTIONS: Final = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "Conv2DBackpropInput"})
+_VERSION: Final = re.compile(r"^Fused|Native$|V\d+$")
+"""The parts of an op's name that say nothing of what it computes."""
 _TAILS: Final = frozenset({"block", "layer", "stage", "unit"})
 
 
@@ -67,24 +63,35 @@ def common_words(names: Sequence[str]) -> list[str]:
     return found
 
 
+def begins_layer(op: str) -> bool:
+    """True for an op that a model's layer begins with, which an activation or a sum then ends."""
+    return layer_of(op) in PARAMETRIC or layer_of(op) in {"pooling", "resizing", "concatenation"}
+
+
+def layer_of(op: str) -> Layer:
+    """The kind of layer that an op computes; "" for others and for functions."""
+    return op_registry.look_up(op).traits.layer if op in op_registry else ""
+
+
 def ops_name(ops: Counter[str]) -> str:
     """A name from ops: a known kind of block, or the most telling ops."""
-    products = sum(ops[op] for op in _PRODUCTS)
-    convolutions = sum(ops[op] for op in _CONVOLUTIONS)
-    adds = ops["AddV2"] + ops["Add"]
-    if ops["Softmax"] and products >= 4:
-        return "transformer layer" if products >= 6 and adds >= 2 else "attention"
-    if ops["DepthwiseConv2dNative"] and convolutions >= 2:
-        return "inverted residual block" if ops["Conv2D"] >= 2 else "separable convolution"
-    if convolutions >= 2 and ops["ConcatV2"]:
+    layers: Counter[Layer] = Counter()
+    for op, count in ops.items():
+        layers[layer_of(op)] += count
+    products = layers["product"]
+    convolutions = layers["convolution"] + layers["depthwise convolution"]
+    if layers["softmax"] and products >= 4:
+        return "transformer layer" if products >= 6 and layers["addition"] >= 2 else "attention"
+    if layers["depthwise convolution"] and convolutions >= 2:
+        return "inverted residual block" if layers["convolution"] >= 2 else "separable convolution"
+    if convolutions >= 2 and layers["concatenation"]:
         return "dense block" if convolutions == 2 else "inception block"
-    if convolutions >= 2 and adds > ops["Mul"]:
+    if convolutions >= 2 and layers["addition"] > layers["scaling"]:
         return "residual block"
-    if ops["Tanh"] >= 1 and ops["Sigmoid"] >= 2:
-        return "LSTM step" if ops["Tanh"] >= 2 else "GRU step"
-    heavy = [op for op in ops if op in _PRODUCTS or op in _CONVOLUTIONS]
-    rest = [op for op, _ in ops.most_common() if op not in heavy]
-    return ", ".join(_SHORT.get(op, op) for op in (heavy + rest)[:3])
+    if layers["tanh"] >= 1 and layers["sigmoid"] >= 2:
+        return "LSTM step" if layers["tanh"] >= 2 else "GRU step"
+    telling = sorted(ops.most_common(), key=lambda each: layer_of(each[0]) not in PARAMETRIC)
+    return ", ".join(_VERSION.sub("", op) for op, _ in telling[:3])
 
 
 def shape_words(shape: Sequence[int | None] | None) -> str:

@@ -14,25 +14,39 @@ CONE: Final = 24
 """A value computed from constants and variables is a parameter up to this many nodes; beyond, it is computation."""
 NEAR: Final = 24
 """A parameter of several items is kept with the first if they are at most so many items apart."""
-SOURCES: Final = frozenset({"Const", "Variable", "VariableV2", "VarHandleOp", "TemporaryVariable"})
-SHAPES: Final = frozenset({"Shape", "ShapeN", "Size", "Rank", "VariableShape"})
-PLUMBING: Final = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient", "CheckNumerics", "EnsureShape"})
-ENDS: Final = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg", "_Retval"})
-HEAVY: Final = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "Conv2D", "Conv3D", "DepthwiseConv2dNative"})
+PARAMETRIC: Final = frozenset({"product", "convolution", "depthwise convolution"})
+"""Layers that have parameters."""
+
+
+def is_heavy(node: Node) -> bool:
+    """True for a product or a convolution, which may have parameters but is none."""
+    return node.registration.traits.layer in PARAMETRIC
+
+
+def is_end(node: Node) -> bool:
+    """True for an input or a result of a graph or function."""
+    return node.registration.traits.role in {"placeholder", "return"}
+
+
+def is_plumbing(node: Node) -> bool:
+    """True for a node that passes its inputs on as they are."""
+    traits = node.registration.traits
+    return traits.memory == "alias" and traits.role == "op"
 
 
 def is_parameter(node: Node) -> bool:
     """True for a source of values that do not depend on what is fed."""
-    return node.op in SOURCES or (node.op in ENDS and bool(node.outputs) and node.outputs[0].dtype.name == "resource")
+    traits = node.registration.traits
+    return traits.role in {"constant", "variable"} or (is_end(node) and bool(node.outputs) and node.outputs[0].dtype.name == "resource")
 
 
 def serving_nodes(nodes: Sequence[Node]) -> set[str]:
     """The names of constants, variables, shapes, and of everything computed from few of these alone."""
     cones: dict[str, int] = {}
     for node in sorted(nodes, key=lambda each: each.id):
-        if is_parameter(node) or node.op in SHAPES:
+        if is_parameter(node) or node.registration.traits.needs_only_shapes:
             cones[node.name] = 1
-        elif node.inputs and node.op not in HEAVY and node.op not in ENDS:
+        elif node.inputs and not is_heavy(node) and not is_end(node):
             size = 1
             for tensor in node.inputs:
                 size += cones.get(tensor.node.name, CONE)
@@ -62,7 +76,7 @@ def hosts(items: Items, order: Sequence[int], serving: Sequence[bool]) -> list[i
             waiting[source].append(item)
     for item in reversed(order):
         served = {host[target] for target in items.outputs[item]}
-        plumbing = len(items.members[item]) == 1 and items.members[item][0].op in PLUMBING and len(items.inputs[item]) == 1
+        plumbing = len(items.members[item]) == 1 and is_plumbing(items.members[item][0]) and len(items.inputs[item]) == 1
         if not served or not (serving[item] or (plumbing and len(served) == 1)):
             continue
         first = min(served, key=place.__getitem__)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from widgets.scene.structure.alike import Symbols, differences, main_ops
 from widgets.scene.structure.decompose import Order, Span, elements, evaluation_order
 from widgets.scene.structure.items import Dims, Items
-from widgets.scene.structure.naming import common_name, ops_name, shape_words, shared_words
+from widgets.scene.structure.naming import begins_layer, common_name, ops_name, shape_words, shared_words
 from widgets.scene.structure.repeats import Element, find_runs
-from widgets.scene.structure.serving import HEAVY
 
 if TYPE_CHECKING:
     from graphcore.graph import Node
@@ -23,7 +22,6 @@ PARTS: Final = 30
 """The most parts of a summary."""
 LAYERS_ABOVE: Final = 16
 """With more parts than this, operations are joined to layers: a convolution with its normalisation and activation."""
-_POOLS: Final = frozenset({"MaxPool", "AvgPool", "Mean", "ResizeNearestNeighbor", "ResizeBilinear", "Conv2DBackpropInput", "ConcatV2"})
 
 
 @dataclass(slots=True)
@@ -175,7 +173,7 @@ def _joined(found: list[_Part], may_join: Callable[[int, Span], bool], order: Or
 
 def _begins_layer(span: Span, ops: list[Counter[str]]) -> bool:
     inside = sum((ops[place] for place in range(*span)), Counter())
-    return inside.total() != 1 or any(op in HEAVY or op in _POOLS or not op[0].isalpha() or op.startswith("Placeholder") for op in inside)
+    return inside.total() != 1 or any(begins_layer(op) or not op[0].isalpha() for op in inside)
 
 
 def _last(nodes: Sequence[Node]) -> Node:
