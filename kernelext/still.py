@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from IPython.display import DisplayHandle
 
@@ -12,7 +12,7 @@ from kernelext.guard import Guard
 
 FINISH_SECONDS: Final = 5.0
 
-Draw = Callable[[], dict[str, str]]
+Draw = Callable[[], dict[str, Any]]
 
 
 class Still:
@@ -20,14 +20,14 @@ class Still:
 
     def __init__(self) -> None:
         self._handle = DisplayHandle()
-        self._shown: dict[str, str] = {}
+        self._shown: dict[str, Any] = {}
 
-    def open(self, bundle: dict[str, str]) -> None:
+    def open(self, bundle: dict[str, Any]) -> None:
         """Reserve a place in the running cell."""
         self._shown = bundle
         self._handle.display(bundle, raw=True)
 
-    def update(self, bundle: dict[str, str]) -> None:
+    def update(self, bundle: dict[str, Any]) -> None:
         """Replace the picture."""
         if bundle == self._shown:
             return

@@ -20,14 +20,18 @@ from kernelext.graph_line import GraphLine, Place, hint
 from kernelext.graph_names import graph_of
 from kernelext.guard import Guard
 from kernelext.side_panel import open_side_panel, stand_alone
-from kernelext.still import Still, StillPainter
+from kernelext.still import Draw, Still, StillPainter
 from widgets.live.function_view import FunctionView
 from widgets.live.graph_view import GraphView
-from widgets.render.static_display import to_static_bundle, to_static_html
+from widgets.render.saved_picture import to_saved_bundle
+from widgets.render.static_display import to_static_html
 from widgets.scene import build_scene
 
 ANSWER_SECONDS: Final = 2.0
 """How long an idle kernel waits for a page to show the view before it concludes that there is no side panel."""
+
+QUIET_SECONDS: Final = 1.0
+"""How long a kernel is idle before it saves the graphs behind the pictures."""
 
 SIDE_NOTE: Final = {
     "text/html": "<small>The live view opens in a panel beside the notebook.</small>",
@@ -253,9 +257,21 @@ class Views:
         opened.view.refresh()
         if not hasattr(self._shell, "kernel"):
             return  # a terminal cannot change printed text
-        # The scene is taken now: when its picture is drawn, the next cell may be changing the graph.
-        draw = partial(to_static_bundle, opened.view.scene)
-        paint = self._painter.paint if front_end(self._shell) != "none" else self._painter.paint_now
+        has_page = front_end(self._shell) != "none"
+        self._paint(opened, self._painter.paint if has_page else self._painter.paint_now, with_graph=not has_page)
+        if has_page:
+            call_later(QUIET_SECONDS, lambda: self._save_graph(opened))
+
+    def _save_graph(self, opened: OpenView) -> None:
+        """Save the graph with its picture, so that the picture opens without a kernel. Too slow for the end of each cell."""
+        with self._guard("saving a picture"):
+            quiet = time.monotonic() - self._cell_ended
+            if self._open.get(opened.name) is opened and not self._busy() and quiet >= QUIET_SECONDS:
+                self._paint(opened, self._painter.paint, with_graph=True)
+
+    def _paint(self, opened: OpenView, paint: Callable[[Still, Draw], None], *, with_graph: bool) -> None:
+        # The picture is taken now: when it is drawn, the next cell may be changing the graph.
+        draw = partial(to_saved_bundle, opened.view.take_still(with_graph=with_graph))
         for still in opened.stills.values():
             paint(still, draw)
 

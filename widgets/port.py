@@ -19,6 +19,7 @@ from widgets.messages import FailureMessage, Look, PictureMessage, PictureReques
 from widgets.render.dot import to_dot
 from widgets.render.mermaid import to_mermaid
 from widgets.render.messages import scene_message
+from widgets.render.saved_picture import SavedPicture, packed_graph
 from widgets.render.svg import to_svg
 from widgets.scene.build import build_scene
 from widgets.scene.find import find
@@ -91,6 +92,18 @@ class Port:
             if self._waiting is not None:
                 return build_scene(self._graph, self.state, previous=self._before, title=self.title, revision=self._revision)
             return (self._last or self._compose()).scene
+
+    def saved_picture(self, model: str, *, with_graph: bool) -> SavedPicture:
+        """The current picture for an output.
+
+        Args:
+            model: the id of the live view's model.
+            with_graph: save what opens the picture, too; this takes tens of milliseconds.
+        """
+        with self.lock:
+            message = scene_message(self.scene, self.state)
+            graph = packed_graph(self._graph, self.state) if with_graph else ""
+            return SavedPicture(message=message, model=model, graph_gzip_base64=graph)
 
     @property
     def view_state(self) -> ViewState:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
@@ -40,6 +42,16 @@ def stop_process(process: subprocess.Popen[bytes]) -> None:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             continue
+
+
+def install_shared_data(home: Path) -> None:
+    """Copy the files that the wheel installs for JupyterLab to the data folder of `home`."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    shared: dict[str, str] = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
+    for source, target in shared.items():
+        path = home / "data" / Path(target).relative_to("share/jupyter")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / source, path)
 
 
 @dataclass
@@ -86,6 +98,7 @@ class LabServer:
         }
         for folder in folders.values():
             (self.home / folder).mkdir(parents=True, exist_ok=True)
+        install_shared_data(self.home)
         return {
             **os.environ,
             **{name: str(self.home / folder) for name, folder in folders.items()},

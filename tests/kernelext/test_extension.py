@@ -301,7 +301,7 @@ def test_a_broken_view_never_reaches_the_cell(
     shell.run("%graph", "a")
     page.says("ready")
     if broken == "picture":
-        monkeypatch.setattr(views_module, "to_static_bundle", fail)
+        monkeypatch.setattr(views_module, "to_saved_bundle", fail)
     else:
         monkeypatch.setattr(GraphView, broken, fail)
     capfd.readouterr()

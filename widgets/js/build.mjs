@@ -4,7 +4,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gunzipSync, gzipSync } from "node:zlib";
-import { build, transform } from "esbuild";
+import { build as esbuild, transform } from "esbuild";
 import { notices } from "./notices.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -69,9 +69,9 @@ const flowchartOnly = {
 /** All files that went into a bundle. */
 const bundled = [];
 
-async function bundle(options, versions = {}) {
-  const define = { ENGINE_VERSIONS: JSON.stringify(versions) };
-  const result = await build({ ...common, ...options, define, metafile: true });
+async function bundle(options, versions = {}, more = {}) {
+  const define = { ENGINE_VERSIONS: JSON.stringify(versions), ...more };
+  const result = await esbuild({ ...common, ...options, define, metafile: true });
   // A file that minifying has emptied is not in the bundle.
   const [{ inputs }] = Object.values(result.metafile.outputs);
   bundled.push(...Object.keys(inputs).filter((file) => inputs[file].bytesInOutput > 0));
@@ -98,6 +98,12 @@ versions.core = hash(core);
 const shell = await bundle({ ...viewer, entryPoints: ["src/shell/anywidget.ts"] }, versions);
 const page = await bundle({ entryPoints: ["src/page/worker.ts"], format: "iife" });
 const standalone = await bundle({ ...viewer, entryPoints: ["src/shell/standalone.ts"], format: "iife" }, versions);
+const scripts = { SCRIPTS_VERSION: JSON.stringify(hash(`${Object.values(versions).join("")}${hash(page)}`)) };
+const labextension = await bundle({ entryPoints: ["src/shell/labextension.ts"], format: "iife" }, versions, scripts);
+// JupyterLab keeps a script under its address for ten years: another build has another address.
+const { version, license, description } = JSON.parse(await readFile(join(here, "package.json"), "utf8"));
+const build = { load: `static/remoteEntry.js?v=${hash(labextension)}`, mimeExtension: "./mimeExtension" };
+const extensionFile = { name: "graphloupe", version, description, license, jupyterlab: { _build: build } };
 
 if (shell.length > SHELL_LIMIT)
   throw new Error(`viewer.js has ${shell.length} bytes, at most ${SHELL_LIMIT} are allowed`);
@@ -109,6 +115,8 @@ const files = {
   "graphviz.js.gz": gzip(graphviz),
   "page.js.gz": gzip(page),
   "mermaid.js.gz": gzip(mermaid),
+  "labextension.js": labextension,
+  "labextension.json": Buffer.from(`${JSON.stringify(extensionFile, null, 2)}\n`),
   "THIRD_PARTY.md": await notices(here, bundled),
 };
 // `--check` writes nothing and says which committed files differ. Packed files are compared by what is in them:

@@ -14,7 +14,8 @@ from widgets.function import FunctionSession, opened_from
 from widgets.live.live_view import LiveView
 from widgets.messages import FunctionClosedMessage
 from widgets.port import Port
-from widgets.render.static_display import to_static_bundle, to_static_html
+from widgets.render.saved_picture import SavedPicture, to_saved_bundle
+from widgets.render.static_display import to_static_html
 from widgets.scene.state import SceneState
 from widgets.scene.types import Scene
 
@@ -96,9 +97,17 @@ class GraphView(LiveView):
         except Exception as error:  # noqa: BLE001 - a view must never break the user's cell
             self._failed("refresh", error)
 
-    def still_bundle(self) -> dict[str, str]:
-        """The static picture, as MIME data."""
-        return to_static_bundle(self.scene)
+    def take_still(self, *, with_graph: bool) -> SavedPicture:
+        """Take the current picture for an output; `to_saved_bundle` draws it, on any thread.
+
+        Args:
+            with_graph: save what opens the picture without a kernel, too; this takes tens of milliseconds.
+        """
+        return self._port.saved_picture(self.model_id, with_graph=with_graph)
+
+    def still_bundle(self) -> dict[str, Any]:
+        """The picture for an output, as MIME data."""
+        return to_saved_bundle(self.take_still(with_graph=True))
 
     def static_html(self) -> str:
         """The static picture, as HTML without script."""

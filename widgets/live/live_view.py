@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import uuid
 from functools import lru_cache
@@ -17,6 +16,7 @@ from traitlets.log import get_logger
 from graphcore.source import current_run
 from widgets import messages
 from widgets.messages import EngineMessage, EngineRequest, FailureMessage, FromViewer, GoodbyeMessage, Message, ToFrontMessage
+from widgets.render.messages import plain
 
 STATIC: Final = Path(__file__).resolve().parent.parent / "static"
 _KERNEL: Final = uuid.uuid4().hex
@@ -74,7 +74,7 @@ class LiveView(anywidget.AnyWidget):
 
     def _send_message(self, message: Message, buffers: list[bytes] | None = None) -> None:
         if not self._is_closed:
-            self.send(_sendable(message), buffers)
+            self.send(plain(message), buffers)
 
     def _try_to_send(self, message: Message) -> None:
         try:
@@ -97,16 +97,6 @@ class LiveView(anywidget.AnyWidget):
                 self._answer(request)
         except Exception as error:  # noqa: BLE001 - no request of a page may break the kernel
             self._failed(kind[:40], error)
-
-
-def _sendable(message: Message) -> Any:
-    """The message as plain data; lone surrogates, which no connection can carry, become question marks."""
-    data = msgspec.to_builtins(message)
-    try:
-        msgspec.json.encode(message)
-    except UnicodeEncodeError:
-        return json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
-    return data
 
 
 @lru_cache

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import msgspec
+
 from widgets.messages import Look, SceneMessage
 from widgets.render.mermaid import to_mermaid
 from widgets.scene.state import SceneState
@@ -20,3 +25,13 @@ def scene_message(scene: Scene, state: SceneState, *, focus: str = "", sent_at: 
         openings=state.openings(),
         look=look,
     )
+
+
+def plain(message: msgspec.Struct) -> Any:
+    """The message as plain data; lone surrogates, which no connection can carry, become question marks."""
+    data = msgspec.to_builtins(message)
+    try:
+        msgspec.json.encode(message)
+    except UnicodeEncodeError:
+        return json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+    return data

@@ -3,6 +3,7 @@ import CASES from "../../../tests/data/search_cases.json";
 import type { FromKernel, FromViewer } from "../src/scene/generated";
 import { matches } from "../src/scene/query";
 import { localHost, searchBoxes } from "../src/shell/local_host";
+import { scriptsOf } from "../src/shell/page_scripts";
 import { SAMPLE, sceneMessage } from "./support";
 
 const data = {
@@ -11,7 +12,7 @@ const data = {
 };
 
 async function answer(message: FromViewer): Promise<{ message: FromKernel; buffers: readonly DataView[] }> {
-  const host = localHost(data);
+  const host = localHost(data, scriptsOf(data));
   const coming = new Promise<{ message: FromKernel; buffers: readonly DataView[] }>((resolve) => {
     host.onMessage((answered, buffers) => resolve({ message: answered, buffers }));
   });
@@ -42,7 +43,7 @@ test.each([
 });
 
 test("each scene it gives is newer than the one before", async () => {
-  const host = localHost(data);
+  const host = localHost(data, scriptsOf(data));
   const revisions: number[] = [];
   host.onMessage((message) => message.type === "scene" && revisions.push(message.scene.revision));
   host.send({ type: "ready" });

@@ -1,4 +1,4 @@
-// A host without a kernel, which answers from the data of a standalone page.
+// A host without a kernel, which answers from the data of a standalone page or a saved notebook.
 import { reason } from "../dom";
 import { unpack } from "../engines/load";
 import { toDot } from "../page/dot_text";
@@ -9,25 +9,24 @@ import type { Engine, ExportFormat, FromKernel, FromViewer, SceneMessage, Search
 import { matches, type Searched } from "../scene/query";
 import type { Host } from "./host";
 
-/** The data of a standalone page. Packed data is gzipped, in base64. */
-export interface StandaloneData {
+/** A picture that needs no kernel. */
+export interface PictureData {
   /** The first picture. */
   readonly message: SceneMessage;
-  readonly engine_gzip_base64: string;
-  readonly mermaid_engine_gzip_base64?: string;
-  /** The graph behind the picture, and the script of the worker that opens it; without them the picture stays as it is. */
+  /** The graph behind the picture, gzipped, in base64; without it the picture stays as it is. */
   readonly graph_gzip_base64?: string;
-  readonly worker_gzip_base64?: string;
 }
 
-function bytes(base64: string): DataView {
-  const data = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-  return new DataView(data.buffer);
-}
+/** The gzipped script of an engine, or of the worker that opens graphs; undefined if the page lacks it. */
+export type FindScript = (name: Engine | "page") => Promise<DataView> | undefined;
 
 /** Starts the worker that answers for the graph. */
-async function startWorker(script: string, start: StartWorker, listen: (message: FromKernel) => void): Promise<Worker> {
-  const source = await unpack(bytes(script)).blob();
+async function startWorker(
+  script: Promise<DataView>,
+  start: StartWorker,
+  listen: (message: FromKernel) => void,
+): Promise<Worker> {
+  const source = await unpack(await script).blob();
   const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   const worker = new Worker(url);
   URL.revokeObjectURL(url);
@@ -57,8 +56,8 @@ export function searchBoxes({ scene }: SceneMessage, query: string, limit: numbe
   return { type: "search", query, hits, total: found.length };
 }
 
-/** The host of a standalone page. */
-export function localHost(data: StandaloneData): Host {
+/** The host of a picture without a kernel. */
+export function localHost(data: PictureData, findScript: FindScript): Host {
   const listeners = new Set<(message: FromKernel, buffers: readonly DataView[]) => void>();
   let latest = data.message;
   let worker: Promise<Worker> | undefined;
@@ -81,9 +80,12 @@ export function localHost(data: StandaloneData): Host {
     show(next);
   };
   const engine = (name: Engine): void => {
-    const packed = { core: "", graphviz: data.engine_gzip_base64, mermaid: data.mermaid_engine_gzip_base64 }[name];
-    if (packed) answer({ type: "engine", engine: name }, [bytes(packed)]);
-    else fail("need_engine", `This page has no ${name} engine`);
+    const packed = findScript(name);
+    if (!packed) return fail("need_engine", `This page has no ${name} engine`);
+    packed.then(
+      (script) => tell({ type: "engine", engine: name }, [script]),
+      (error: unknown) => fail("need_engine", reason(error)),
+    );
   };
   const exported = (format: ExportFormat): void => {
     if (format === "svg") return fail("want_export", "This page has no svg text");
@@ -91,11 +93,12 @@ export function localHost(data: StandaloneData): Host {
   };
 
   const start = (): Promise<Worker> | undefined => {
-    const { graph_gzip_base64: graph, worker_gzip_base64: script, message } = data;
-    if (!graph || !script) return undefined;
+    const { graph_gzip_base64: graph, message } = data;
+    const script = graph && !worker ? findScript("page") : undefined;
+    if (!graph || !script) return worker;
     const { scene, lens, renderer, openings } = message;
     const beginning: Beginning = { title: scene.title, lens, renderer, openings };
-    worker ??= startWorker(script, { data: graph, beginning }, (told) => {
+    worker = startWorker(script, { data: graph, beginning }, (told) => {
       // The revisions are the page's: a change of the renderer makes one without the worker.
       if (told.type === "scene") show({ ...told, scene: { ...told.scene, revision: latest.scene.revision + 1 } });
       else tell(told);

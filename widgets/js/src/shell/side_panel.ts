@@ -41,12 +41,16 @@ export interface PanelManager {
   readonly context?: object;
 }
 
-/** The identity of a view: the path of its notebook, its kernel process, and its title. */
+/** The identity of a view: the path of its notebook, its kernel process, its model, and its title. */
 export interface Home {
   readonly notebook: string;
   readonly kernel: string;
+  readonly model?: string;
   readonly title: string;
 }
+
+/** The event on the document that announces a live view. */
+export const SETTLED_EVENT = "graphloupe-settled";
 
 /** The side panel around `element`; null between cells. */
 export function panelOf(element: Element): HTMLElement | null {
@@ -54,13 +58,25 @@ export function panelOf(element: Element): HTMLElement | null {
 }
 
 /** Records the identity of a panel, or of a view between cells. Views of an earlier kernel are notified of its end. */
-export function settle(place: HTMLElement, { notebook, kernel, title }: Home): void {
-  Object.assign(place.dataset, { graphloupeNotebook: notebook, graphloupeKernel: kernel, graphloupeTitle: title });
+export function settle(place: HTMLElement, { notebook, kernel, model = "", title }: Home): void {
+  Object.assign(place.dataset, {
+    graphloupeNotebook: notebook,
+    graphloupeKernel: kernel,
+    graphloupeModel: model,
+    graphloupeTitle: title,
+  });
+  document.dispatchEvent(new Event(SETTLED_EVENT));
   if (!notebook) return;
   for (const other of document.querySelectorAll<HTMLElement>("[data-graphloupe-notebook]")) {
     if (!isForerunner(other, place)) continue;
     for (const view of other.querySelectorAll(".graphloupe")) view.dispatchEvent(new Event(ENDED_EVENT));
   }
+}
+
+/** True if the page has a live view with this model. */
+export function isLive(model: string): boolean {
+  const places = document.querySelectorAll<HTMLElement>("[data-graphloupe-model]");
+  return model !== "" && [...places].some(({ dataset }) => dataset.graphloupeModel === model);
 }
 
 /** True if `other` is of the same notebook as `place`, and of another kernel. */

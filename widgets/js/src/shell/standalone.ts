@@ -1,6 +1,7 @@
 // The viewer as a standalone page: scene and answers are in the page as JSON, nothing is fetched.
-import { localHost, type StandaloneData } from "./local_host";
+import { localHost } from "./local_host";
 import { mount } from "./mount";
+import { type StandaloneData, scriptsOf } from "./page_scripts";
 
 /** Mounts the viewer in `#graphloupe` (or the body) with the data of `<script id="graphloupe-data">`. */
 function start(): void {
@@ -8,7 +9,12 @@ function start(): void {
   const place = document.getElementById("graphloupe") ?? document.body;
   const data = JSON.parse(text) as StandaloneData;
   const renderers = data.mermaid_engine_gzip_base64 ? (["graphviz", "mermaid"] as const) : (["graphviz"] as const);
-  mount(place, localHost(data), { offline: true, fixed: !data.graph_gzip_base64, height: "fill", renderers });
+  mount(place, localHost(data, scriptsOf(data)), {
+    offline: true,
+    fixed: !data.graph_gzip_base64,
+    height: "fill",
+    renderers,
+  });
   // The page contains only the viewer, so it gets all keys even before a click.
   document.addEventListener("keydown", (event) => {
     if (event.target !== document.body) return;

@@ -1,0 +1,93 @@
+"""A saved notebook shows an interactive picture without a kernel, trusted or not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Lab
+from tests.browser.graph_panel import GraphPanel
+from tests.browser.notebook_page import NotebookPage
+from widgets.render.saved_picture import SCENE_MIME_TYPE
+
+START = "%load_ext kernelext\nimport graphcore as gc\n%graph"
+BUILD = """x = gc.placeholder(gc.float32, [None, 4], name="x")
+with gc.name_scope("layer"):
+    for step in range(30):
+        x = gc.tanh(x, name=f"step{step}")
+y = gc.exp(x, name="y")
+"""
+SAVED = f"""panel.content.model.cells.get(0).outputs.toJSON().some(
+  output => output.data && output.data['{SCENE_MIME_TYPE}'] && output.data['{SCENE_MIME_TYPE}'].graph_gzip_base64)"""
+WITHOUT_KERNELSPEC = "for (const key of ['kernelspec', 'language_info']) panel.content.model.deleteMetadata(key)"
+
+
+def saved(lab: Lab, cells: list[str]) -> NotebookPage:
+    """A notebook that was run and saved, and whose kernel and page are gone."""
+    notebook = lab.open_cells(cells)
+    notebook.run_all()
+    notebook.wait_until(lambda: bool(notebook._in_panel(f"return {SAVED}")))
+    notebook._in_panel(WITHOUT_KERNELSPEC)
+    notebook.save()
+    lab.close()
+    return notebook
+
+
+def open_without_kernel(lab: Lab, before: NotebookPage) -> NotebookPage:
+    """Open the notebook and choose no kernel."""
+    notebook = NotebookPage(lab.window.page(), before.path, lab.traffic, before.test_name)
+    notebook.command("docmanager:open", {"path": notebook.path, "factory": "Notebook"})
+    dialog = notebook.page.locator(".jp-Dialog")
+    dialog.locator("select").select_option("null")
+    dialog.locator("button.jp-mod-accept").click()
+    dialog.wait_for(state="detached")
+    return notebook
+
+
+def distrust(lab: Lab, notebook: NotebookPage) -> None:
+    """Change the file outside of Jupyter, so that it is not trusted; and give its outputs a script."""
+    file = lab.server.work / notebook.path
+    content = json.loads(file.read_text(encoding="utf-8"))
+    for cell in content["cells"]:
+        for output in cell["outputs"]:
+            html = output.get("data", {}).get("text/html")
+            if html:
+                output["data"]["text/html"] = ["<script>window.scriptRan = true</script>", *html]
+    file.write_text(json.dumps(content), encoding="utf-8")
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_saved_notebook_without_a_kernel_shows_an_interactive_picture(lab: Lab, trusted: bool) -> None:
+    before = saved(lab, [START, BUILD])
+    if not trusted:
+        distrust(lab, before)
+    notebook = open_without_kernel(lab, before)
+    panel = GraphPanel(notebook.page)
+    panel.box("y").wait_for()
+    assert notebook._in_panel("return panel.content.model.cells.get(0).trusted") is trusted
+    assert notebook._in_panel("return panel.sessionContext.session") is None
+    assert notebook.page.evaluate("() => window.scriptRan") is None
+
+    assert "exp" in panel.inspect("y", "Made by").lower()
+    camera = panel.camera()
+    panel.root.get_by_role("button", name="Zoom in").click()
+    notebook.wait_until(lambda: panel.camera() != camera)
+    panel.open("layer/")
+    panel.box("layer/step7").wait_for(state="attached")
+    assert panel.find("step29") == ["layer/step29"]
+    panel.choose_renderer("mermaid")
+    panel.choose_renderer("graphviz")
+    notebook.screenshot("light")
+
+
+def test_a_live_view_leaves_the_saved_picture_still(lab: Lab) -> None:
+    notebook = lab.open_cells([START, BUILD])
+    notebook.run_all()
+    panel = GraphPanel(notebook.page)
+    panel.box("y").wait_for()
+    notebook.wait_until(lambda: bool(notebook._in_panel(f"return {SAVED}")))
+    notebook.page.wait_for_timeout(1500)
+    expect(notebook.page.locator(".graphloupe")).to_have_count(1)
+    assert notebook.cell(0).locator("img[src^='data:image/svg']").is_visible()

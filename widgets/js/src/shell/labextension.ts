@@ -1,0 +1,93 @@
+// The MIME renderer of JupyterLab and Notebook 7.
+// A container of module federation that needs no webpack.
+import type { FindScript } from "./local_host";
+import { type SavedPicture, SavedPictureView } from "./saved_picture";
+
+declare const SCRIPTS_VERSION: string;
+
+const NAME = "graphloupe";
+const MIME_TYPE = "application/vnd.graphloupe.scene+json";
+/** Below the rank of HTML, so that the picture is preferred to the still one of the same output. */
+const RANK = 40;
+
+/** The part of Lumino's widget that is used here. */
+interface LuminoWidget {
+  readonly node: HTMLElement;
+  dispose(): void;
+}
+
+type LuminoModule = { readonly Widget: new () => LuminoWidget };
+
+/** The shared modules of the page, by name and version. */
+type ShareScope = Readonly<Record<string, Readonly<Record<string, { get(): Promise<() => unknown> }>>>>;
+
+interface MimeModel {
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+interface RendererOptions {
+  readonly sanitizer: { sanitize(html: string): string };
+}
+
+const address = (document.currentScript as HTMLScriptElement).src;
+let shared: ShareScope = {};
+
+const findScript: FindScript = async (name) => {
+  const url = new URL(`${name}.js.gz?v=${SCRIPTS_VERSION}`, address);
+  const answer = await fetch(url);
+  if (!answer.ok) throw new Error(`${url.pathname} is missing`);
+  return new DataView(await answer.arrayBuffer());
+};
+
+/** The extension, with JupyterLab's own class of widgets. */
+async function mimeExtension(): Promise<object> {
+  const [lumino] = Object.values(shared["@lumino/widgets"] ?? {});
+  if (!lumino) throw new Error("JupyterLab shares no @lumino/widgets");
+  const { Widget } = (await lumino.get())() as LuminoModule;
+
+  class Renderer extends Widget {
+    readonly #sanitizer: RendererOptions["sanitizer"];
+    #view: SavedPictureView | null = null;
+
+    constructor({ sanitizer }: RendererOptions) {
+      super();
+      this.#sanitizer = sanitizer;
+    }
+
+    renderModel({ data }: MimeModel): Promise<void> {
+      this.#view?.dispose();
+      const still = document.createElement("div");
+      still.className = "jp-RenderedHTMLCommon";
+      still.innerHTML = this.#sanitizer.sanitize(String(data["text/html"] ?? ""));
+      this.node.replaceChildren(still);
+      this.#view = new SavedPictureView(this.node, still, data[MIME_TYPE] as SavedPicture, findScript);
+      return Promise.resolve();
+    }
+
+    override dispose(): void {
+      this.#view?.dispose();
+      super.dispose();
+    }
+  }
+
+  const rendererFactory = {
+    // Text from the picture reaches the page as text only, so that it is shown in notebooks that are not trusted, too.
+    safe: true,
+    mimeTypes: [MIME_TYPE],
+    createRenderer: (options: RendererOptions) => new Renderer(options),
+  };
+  return { id: `${NAME}:picture`, rendererFactory, rank: RANK, dataType: "json" };
+}
+
+const container = {
+  init: (scope: ShareScope): void => {
+    shared = scope;
+  },
+  get: async (): Promise<() => object> => {
+    const extension = await mimeExtension();
+    return () => extension;
+  },
+};
+const page = globalThis as { _JUPYTERLAB?: Record<string, typeof container> };
+page._JUPYTERLAB ??= {};
+page._JUPYTERLAB[NAME] = container;
