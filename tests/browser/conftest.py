@@ -103,12 +103,16 @@ class Lab:
 
     def open_cells(self, sources: list[str], page_of_its_own: bool = False, name: str = "notebook.ipynb") -> NotebookPage:
         """Open a new notebook with these code cells."""
+        return self.open(self.write_cells(sources, name), page_of_its_own)
+
+    def write_cells(self, sources: list[str], name: str = "notebook.ipynb") -> str:
+        """Write a new notebook with these code cells; returns its path in the server's folder."""
         notebook = nbformat.v4.new_notebook()
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
         path = self._new_path(name)
         nbformat.write(notebook, self.server.work / path)
-        return self.open(path, page_of_its_own)
+        return path
 
     def open_copy(self, notebook: Path, page_of_its_own: bool = False) -> NotebookPage:
         """Open a copy of a notebook file; the original stays as it is."""
@@ -122,14 +126,24 @@ class Lab:
             notebook = NotebookPage(self.window.page(), path, self.traffic, self.test_name)
             notebook.open()
             return notebook
+        notebook = self.new_page(path)
+        notebook.load(f"{self.server.url}/lab/workspaces/{secrets.token_hex(4)}/tree/{path}?token={self.server.token}")
+        return notebook
+
+    def open_in_notebook7(self, path: str) -> NotebookPage:
+        """Open a notebook of the server's folder in Notebook 7."""
+        notebook = self.new_page(path)
+        notebook.load(f"{self.server.url}/notebooks/{path}?token={self.server.token}")
+        return notebook
+
+    def new_page(self, path: str) -> NotebookPage:
+        """An empty page for a notebook."""
         if self.own is None:
             self.own = new_context(self.browser, self.traffic)
         page = self.own.new_page()
         self.traffic.listen(page)
         prepare(page)
-        notebook = NotebookPage(page, path, self.traffic, self.test_name)
-        notebook.load(f"{self.server.url}/lab/workspaces/{secrets.token_hex(4)}/tree/{path}?token={self.server.token}")
-        return notebook
+        return NotebookPage(page, path, self.traffic, self.test_name)
 
     def close(self) -> None:
         """Close everything that was opened, and end the kernels."""

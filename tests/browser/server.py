@@ -120,6 +120,7 @@ class LabServer:
             f"--IdentityProvider.token={self.token}",
             f"--ServerApp.root_dir={self.work}",
             "--LabApp.expose_app_in_browser=True",
+            "--JupyterNotebookApp.expose_app_in_browser=True",
             "--ServerApp.terminals_enabled=False",
         ]
         with self.log.open("wb") as log:

@@ -39,11 +39,30 @@ def open_without_kernel(lab: Lab, before: NotebookPage) -> NotebookPage:
     """Open the notebook and choose no kernel."""
     notebook = NotebookPage(lab.window.page(), before.path, lab.traffic, before.test_name)
     notebook.command("docmanager:open", {"path": notebook.path, "factory": "Notebook"})
+    choose_no_kernel(notebook)
+    return notebook
+
+
+def choose_no_kernel(notebook: NotebookPage) -> None:
     dialog = notebook.page.locator(".jp-Dialog")
     dialog.locator("select").select_option("null")
     dialog.locator("button.jp-mod-accept").click()
     dialog.wait_for(state="detached")
-    return notebook
+
+
+def explore(notebook: NotebookPage) -> None:
+    """Zoom, inspect, open a scope, search, and draw by Mermaid."""
+    panel = GraphPanel(notebook.page)
+    panel.box("y").wait_for()
+    assert "exp" in panel.inspect("y", "Made by").lower()
+    camera = panel.camera()
+    panel.root.get_by_role("button", name="Zoom in").click()
+    notebook.wait_until(lambda: panel.camera() != camera)
+    panel.open("layer/")
+    panel.box("layer/step7").wait_for(state="attached")
+    assert panel.find("step29") == ["layer/step29"]
+    panel.choose_renderer("mermaid")
+    panel.choose_renderer("graphviz")
 
 
 def distrust(lab: Lab, notebook: NotebookPage) -> None:
@@ -64,22 +83,26 @@ def test_a_saved_notebook_without_a_kernel_shows_an_interactive_picture(lab: Lab
     if not trusted:
         distrust(lab, before)
     notebook = open_without_kernel(lab, before)
-    panel = GraphPanel(notebook.page)
-    panel.box("y").wait_for()
+    notebook.page.locator(".graphloupe").wait_for()
     assert notebook._in_panel("return panel.content.model.cells.get(0).trusted") is trusted
     assert notebook._in_panel("return panel.sessionContext.session") is None
     assert notebook.page.evaluate("() => window.scriptRan") is None
-
-    assert "exp" in panel.inspect("y", "Made by").lower()
-    camera = panel.camera()
-    panel.root.get_by_role("button", name="Zoom in").click()
-    notebook.wait_until(lambda: panel.camera() != camera)
-    panel.open("layer/")
-    panel.box("layer/step7").wait_for(state="attached")
-    assert panel.find("step29") == ["layer/step29"]
-    panel.choose_renderer("mermaid")
-    panel.choose_renderer("graphviz")
+    explore(notebook)
     notebook.screenshot("light")
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_saved_notebook_is_interactive_in_notebook_7_without_a_kernel(lab: Lab, trusted: bool) -> None:
+    before = saved(lab, [START, BUILD])
+    if not trusted:
+        distrust(lab, before)
+    notebook = lab.new_page(before.path)
+    notebook.page.goto(f"{lab.server.url}/notebooks/{before.path}?token={lab.server.token}")
+    choose_no_kernel(notebook)
+    notebook.page.locator(".graphloupe").wait_for()
+    assert notebook.page.evaluate("() => window.scriptRan") is None
+    explore(notebook)
+    notebook.screenshot("notebook7")
 
 
 def test_a_live_view_leaves_the_saved_picture_still(lab: Lab) -> None:

@@ -11,8 +11,12 @@ LOCAL = "127.0.0.1"
 # A pattern and not a function, so that local requests never wait for the test's thread.
 OUTSIDE = re.compile(rf"^(?:https?|wss?)://(?!{re.escape(LOCAL)}[:/])", re.IGNORECASE)
 
-# JupyterLab's own complaint when a kernel restart overtakes a request of its debugger.
-JUPYTERLABS_OWN = ("Could not restore the debugger state: Canceled future for debug_request",)
+JUPYTERS_OWN = (
+    # JupyterLab, when a kernel restart overtakes a request of its debugger.
+    "Could not restore the debugger state: Canceled future for debug_request",
+    # Notebook 7, with every notebook.
+    "Cannot read properties of undefined (reading 'schema')",
+)
 
 
 @dataclass
@@ -21,13 +25,13 @@ class Traffic:
 
     outside: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    tolerated: list[str] = field(default_factory=lambda: list(JUPYTERLABS_OWN))
+    tolerated: list[str] = field(default_factory=lambda: list(JUPYTERS_OWN))
 
     def begin(self) -> None:
         """Reset for the next test."""
         self.outside.clear()
         self.errors.clear()
-        self.tolerated[:] = JUPYTERLABS_OWN
+        self.tolerated[:] = JUPYTERS_OWN
 
     def guard(self, context: BrowserContext) -> None:
         """Restrict `context` to 127.0.0.1, and record other requests."""

@@ -102,7 +102,8 @@ const scripts = { SCRIPTS_VERSION: JSON.stringify(hash(`${Object.values(versions
 const labextension = await bundle({ entryPoints: ["src/shell/labextension.ts"], format: "iife" }, versions, scripts);
 // JupyterLab keeps a script under its address for ten years: another build has another address.
 const { version, license, description } = JSON.parse(await readFile(join(here, "package.json"), "utf8"));
-const build = { load: `static/remoteEntry.js?v=${hash(labextension)}`, mimeExtension: "./mimeExtension" };
+const load = `static/remoteEntry.js?v=${hash(labextension)}`;
+const build = { load, extension: "./extension", mimeExtension: "./mimeExtension" };
 const extensionFile = { name: "graphloupe", version, description, license, jupyterlab: { _build: build } };
 
 if (shell.length > SHELL_LIMIT)

@@ -1,6 +1,7 @@
-// The MIME renderer of JupyterLab and Notebook 7.
+// The extension of JupyterLab and Notebook 7: a MIME renderer, and a plugin for side panels.
 // A container of module federation that needs no webpack.
 import type { FindScript } from "./local_host";
+import { SIDE_PANEL_PLUGIN } from "./notebook7";
 import { type SavedPicture, SavedPictureView } from "./saved_picture";
 
 declare const SCRIPTS_VERSION: string;
@@ -83,9 +84,9 @@ const container = {
   init: (scope: ShareScope): void => {
     shared = scope;
   },
-  get: async (): Promise<() => object> => {
-    const extension = await mimeExtension();
-    return () => extension;
+  get: async (module: string): Promise<() => object> => {
+    const found = module === "./extension" ? SIDE_PANEL_PLUGIN : await mimeExtension();
+    return () => found;
   },
 };
 const page = globalThis as { _JUPYTERLAB?: Record<string, typeof container> };

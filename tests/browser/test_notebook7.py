@@ -1,0 +1,70 @@
+"""Views in Notebook 7: in a side panel that stays, or in a cell. Nothing reaches the console."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Lab
+from tests.browser.graph_panel import GraphPanel
+from tests.browser.notebook_page import NotebookPage
+
+START = "%load_ext kernelext\nimport graphcore as gc\n%graph"
+BUILD = 'x = gc.placeholder(gc.float32, [None, 4], name="x")\ny = gc.tanh(x, name="y")'
+LATER = "z = gc.exp(y, name='z')"
+FILLER = "\n".join(f"# line {line}" for line in range(20))
+
+
+def opened(lab: Lab, *cells: str) -> NotebookPage:
+    return lab.open_in_notebook7(lab.write_cells(list(cells)))
+
+
+def test_the_view_stays_beside_the_cells_as_they_scroll(lab: Lab) -> None:
+    notebook = opened(lab, START, BUILD, *[FILLER] * 20, LATER)
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    panel = GraphPanel(notebook.page)
+    panel.box("y").wait_for()
+    notebook.run_cell(22)
+    panel.box("z").wait_for()
+    expect(panel.root).to_be_in_viewport(ratio=0.9)
+    box = panel.root.bounding_box()
+    assert box is not None
+    assert box["width"] > 500
+    assert "Made by" in panel.inspect("z", "Made by")
+    expect(notebook.page.locator(".graphloupe")).to_have_count(1)
+    notebook.screenshot("side")
+
+
+def test_a_view_in_a_cell_follows_and_opens_scopes(lab: Lab) -> None:
+    scope = 'with gc.name_scope("layer"):\n    for step in range(50):\n        gc.tanh(y, name=f"step{step}")'
+    notebook = opened(lab, START + " inline", BUILD, scope)
+    notebook.run_all()
+    panel = GraphPanel(notebook.page)
+    panel.open("layer/")
+    panel.box("layer/step7").wait_for(state="attached")
+    notebook.screenshot("inline")
+
+
+def test_a_click_on_the_place_that_made_a_node_selects_the_line(lab: Lab) -> None:
+    notebook = opened(lab, START, BUILD, *[FILLER] * 20)
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    notebook.cell(21)
+    panel = GraphPanel(notebook.page)
+    panel.inspect("y", "Made by")
+    panel.root.locator("button.gl-place").first.click()
+    notebook.wait_until(lambda: notebook.page.evaluate("() => document.getSelection().toString()") == 'y = gc.tanh(x, name="y")')
+
+
+def test_a_restart_leaves_the_picture_and_one_click_reconnects(lab: Lab) -> None:
+    notebook = opened(lab, START, BUILD)
+    notebook.run_all()
+    panel = GraphPanel(notebook.page)
+    panel.box("y").wait_for()
+    notebook.restart_kernel()
+    lost = notebook.page.locator(".graphloupe.gl-lost .gl-status")
+    lost.get_by_role("button", name="Reconnect").click()
+    notebook.page.locator(".graphloupe:not(.gl-lost)").wait_for()
+    notebook.wait_idle()
+    notebook.run_cell(1)
+    notebook.page.locator(".graphloupe:not(.gl-lost) [data-name='y']").wait_for()
