@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, get_args
 
 import msgspec
@@ -12,12 +12,12 @@ from IPython.core.error import UsageError
 
 from kernelext.graph_names import can_be_shown
 from widgets.messages import Renderer
-from widgets.scene import LENS_NAMES
+from widgets.scene import lens_names
 
 Place = Literal["auto", "side", "inline", "off"]
 PLACES: Final = ("side", "inline", "off")
 RENDERERS: Final[tuple[str, ...]] = get_args(Renderer)
-OPTIONS: Final[dict[str, tuple[str, ...]]] = {"--renderer": RENDERERS, "--lens": tuple(LENS_NAMES)}
+OPTIONS: Final[dict[str, Callable[[], tuple[str, ...]]]] = {"--renderer": lambda: RENDERERS, "--lens": lens_names}
 
 HELP: Final = f"""Show the graph, live, beside the cells.
 
@@ -29,7 +29,7 @@ HELP: Final = f"""Show the graph, live, beside the cells.
                                  or a function (of gc.function, or a FunctionDef) in this cell
 
     --renderer {"|".join(RENDERERS):18s}who draws
-    --lens NAME                  what is marked: {", ".join(LENS_NAMES)}
+    --lens NAME                  what is marked: {", ".join(lens_names())}, or one of your own
 
 The view follows every cell. Below this cell a still picture is kept: the notebook shows it without a kernel too."""
 
@@ -71,7 +71,7 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str]:
         return "place", word
     option, _, value = word.partition("=")
     if option in OPTIONS:
-        allowed = OPTIONS[option]
+        allowed = OPTIONS[option]()
         value = value or next(iter(following), "")
         if value not in allowed:
             raise UsageError(f"%graph: {option} needs one of {', '.join(allowed)}, got '{value}'.")
@@ -91,7 +91,7 @@ def next_words(before: str, variables: dict[str, Any]) -> list[str]:
     """The possible next words of a `%graph` line after the text `before`."""
     words = before.split()
     if words and words[-1] in OPTIONS:
-        return list(OPTIONS[words[-1]])
+        return list(OPTIONS[words[-1]]())
     graphs = [name for name, value in variables.items() if not name.startswith("_") and can_be_shown(value)]
     typed = set(words)
     places = [] if typed & set(PLACES) else PLACES

@@ -24,7 +24,7 @@ from widgets.render.svg import to_svg
 from widgets.scene.build import build_scene
 from widgets.scene.find import find
 from widgets.scene.inspect import inspect
-from widgets.scene.lenses import LENS_NAMES
+from widgets.scene.lenses import lens_names, own_lenses
 from widgets.scene.snapshot import Snapshot, take_snapshot
 from widgets.scene.state import SceneState
 from widgets.scene.types import Scene
@@ -126,8 +126,8 @@ class Port:
         Raises:
             InvalidArgumentError: there is no such lens.
         """
-        if stored.lens not in LENS_NAMES:
-            raise InvalidArgumentError(f"There is no lens '{stored.lens}': required one of {', '.join(LENS_NAMES)}")
+        if stored.lens not in lens_names():
+            raise InvalidArgumentError(f"There is no lens '{stored.lens}': required one of {', '.join(lens_names())}")
         with self.lock:
             self.state.restore(stored)
             self.choose(renderer=stored.renderer, lens=stored.lens)
@@ -147,7 +147,7 @@ class Port:
     def choose(self, *, renderer: str = "", lens: str = "") -> None:
         """Choose a renderer or lens for the next `refresh`; "" keeps it."""
         self.state.renderer = _RENDERERS.get(renderer, self.state.renderer)
-        if lens in LENS_NAMES:
+        if lens in lens_names():
             self.state.lens = lens
 
     def refresh(self, failed: Callable[[str, Exception], None], *, sent_at: float | None = None) -> None:
@@ -274,7 +274,7 @@ class Port:
     def _scene_now(self) -> Scene:
         """The scene. If nothing it shows can have changed (by a training cell, say), the last one is reused."""
         graph = self._graph
-        key = (id(graph), graph.version, frozenset(graph.cells.failed), id(self._before), self.title, *self.state.choices())
+        key = (id(graph), graph.version, frozenset(graph.cells.failed), id(self._before), self.title, own_lenses(), *self.state.choices())
         if self._last is not None and key == self._key:
             return msgspec.structs.replace(self._last.scene, revision=self._revision)
         scene = build_scene(graph, self.state, previous=self._before, title=self.title, revision=self._revision)

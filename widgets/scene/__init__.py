@@ -1,13 +1,12 @@
 """Scenes: the visible part of a graph as pure data."""
 
 from widgets.scene.build import boxes_of, build_scene, node_error
-from widgets.scene.lenses import LENS_NAMES
+from widgets.scene.lenses import lens, lens_names, remove_lens
 from widgets.scene.snapshot import Snapshot, take_snapshot
 from widgets.scene.state import SceneState
 from widgets.scene.types import LegendEntry, Lens, LensMark, Scene, SceneEdge, SceneGroup, SceneNode
 
 __all__ = [
-    "LENS_NAMES",
     "LegendEntry",
     "Lens",
     "LensMark",
@@ -19,6 +18,9 @@ __all__ = [
     "Snapshot",
     "boxes_of",
     "build_scene",
+    "lens",
+    "lens_names",
     "node_error",
+    "remove_lens",
     "take_snapshot",
 ]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
+import msgspec
+
+from graphcore.errors import AlreadyExistsError, NotFoundError
 from widgets.scene.edges import SHAPE_TONES, shape_class
 from widgets.scene.roles import Roles
 from widgets.scene.types import LegendEntry, Lens, LensMark
@@ -15,9 +19,77 @@ from widgets.scene.words import called_functions, tensor_label
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
 
-LENS_NAMES: Final = ("structure", "shapes", "devices", "gradients", "functions", "cells")
+BUILT_IN: Final = ("structure", "shapes", "devices", "gradients", "functions", "cells")
+Classify = TypeVar("Classify", bound=Callable[..., Any])
 _LAST_TONE: Final = 7
 _GRADIENT_TONES: Final = {"not differentiated": 0, "forward, differentiated": 1, "gradient": 2, "gradient seed or sum": 3}
+
+
+class OwnLens(msgspec.Struct, frozen=True, kw_only=True):
+    """A lens of a user: the function that classifies nodes, and the title in the list of lenses."""
+
+    classify: Callable[[Any], object]
+    title: str
+
+
+_own: dict[str, OwnLens] = {}
+
+
+@overload
+def lens(classify: Classify) -> Classify: ...
+@overload
+def lens(*, title: str) -> Callable[[Classify], Classify]: ...
+def lens(classify: Classify | None = None, *, title: str = "") -> Classify | Callable[[Classify], Classify]:
+    """Add a lens to all views: a function that returns the class of a node in words.
+
+    A node of class "" or None stays unmarked. Boxes of one class get the same colour and pattern, and a row in the legend; a scope shows how many nodes of each class are in it. A
+    function of the same name replaces the lens. Views show it with their next picture:
+
+        from widgets import lens
+
+        @lens
+        def inputs(node):
+            return f"{len(node.inputs)} inputs"
+
+    Args:
+        classify: takes a `graphcore.Node`. Its name is that of the lens, for `%graph --lens NAME`. If it fails, nothing is marked, and the
+            legend shows the error.
+        title: the title in the list of lenses; the function's name with spaces by default.
+
+    Raises:
+        AlreadyExistsError: a built-in lens has the name.
+    """
+    if classify is None:
+        return partial(_add, title=title)
+    return _add(classify, title=title)
+
+
+def _add(classify: Classify, *, title: str) -> Classify:
+    name = classify.__name__
+    if name in BUILT_IN:
+        raise AlreadyExistsError(f"Lens '{name}' is built in: required a name other than {', '.join(BUILT_IN)}")
+    _own[name] = OwnLens(classify=classify, title=title or name.replace("_", " ").capitalize())
+    return classify
+
+
+def remove_lens(name: str) -> None:
+    """Remove a lens that was added by `lens`.
+
+    Raises:
+        NotFoundError: there is none of this name.
+    """
+    if _own.pop(name, None) is None:
+        raise NotFoundError(f"There is no lens '{name}' to remove: required one of {', '.join(_own) or 'none'}")
+
+
+def lens_names() -> tuple[str, ...]:
+    """The names of all lenses."""
+    return (*BUILT_IN, *_own)
+
+
+def own_lenses() -> tuple[tuple[str, OwnLens], ...]:
+    """The lenses that were added by `lens`, by name."""
+    return tuple(_own.items())
 
 
 class LensView:
@@ -59,7 +131,19 @@ def all_lenses(graph: Graph, boxes: list[Box], roles: Roles) -> list[LensView]:
         ),
         _view("functions", "Functions", boxes, _function, rest="no function call", empty="No node calls a function"),
         _view("cells", "Cells", boxes, _cell, rest="made outside a cell", empty="No node was made by a cell"),
+        *(_own_view(name, own, boxes) for name, own in _own.items()),
     ]
+
+
+def _own_view(name: str, own: OwnLens, boxes: list[Box]) -> LensView:
+    def classify(node: Node) -> str:
+        found = own.classify(node)
+        return "" if found is None else str(found)
+
+    try:
+        return _view(name, own.title, boxes, classify, rest="unmarked", empty="No node here is marked")
+    except Exception as error:  # noqa: BLE001 - a user's function must not cost the user the picture
+        return LensView(name, own.title, {}, [], empty=f"The lens failed: {type(error).__name__}: {error}")
 
 
 def cell_label(node: Node) -> str:

@@ -1,0 +1,52 @@
+"""Lenses and the legend in JupyterLab."""
+
+from __future__ import annotations
+
+from tests.browser.conftest import Lab
+from tests.browser.graph_panel import GraphPanel
+
+START = "%load_ext kernelext\nimport graphcore as gc\n%graph"
+BUILD = 'x = gc.placeholder(gc.float32, [None, 4], name="x")\ny = gc.tanh(x, name="y")'
+OWN = """from widgets import lens
+
+@lens(title="<b>Fan-in</b>")
+def fan_in(node):
+    return f"{len(node.inputs)} <i>inputs</i>" if node.inputs else None
+"""
+
+
+def legend(panel: GraphPanel) -> list[str]:
+    if panel.root.locator(".gl-legend:not([open])").count():
+        panel.root.locator(".gl-legend summary").click()
+    return panel.root.locator(".gl-legend li > span, .gl-legend-note").all_inner_texts()
+
+
+def test_a_lens_of_ones_own_is_listed_and_marks_the_picture_with_a_legend(lab: Lab) -> None:
+    notebook = lab.open_cells([START, BUILD, OWN])
+    notebook.run_all()
+    panel = GraphPanel(notebook.page)
+    choice = panel.root.locator(".gl-lenses")
+    notebook.wait_until(lambda: "<b>Fan-in</b>" in choice.locator("option").all_inner_texts())
+    choice.select_option("fan_in")
+    assert panel.box("y").get_attribute("data-lens-text") == "1 <i>inputs</i>"
+    assert panel.box("x").get_attribute("data-lens-text") is None
+    assert "1 <i>inputs</i>" in legend(panel)
+    assert (panel.box("y").locator(".gl-mark").text_content() or "").startswith("1 <i>")
+    notebook.screenshot("own")
+
+
+def test_the_legend_explains_the_shapes_lines_and_badges_in_the_picture(lab: Lab) -> None:
+    wrong = "W = gc.Variable([[1.0]] * 3, name='W')\nwith gc.control_dependencies([y]):\n    z = gc.identity(y, name='z')"
+    notebook = lab.open_cells([START, BUILD, wrong])
+    notebook.run_all()
+    panel = GraphPanel(notebook.page)
+    panel.box("z").wait_for()
+    rows = legend(panel)
+    for row in ("computation", "input", "variable", "runs before", "new with the last cell"):
+        assert row in rows
+    assert "changed by the last cell" not in rows
+    panel.root.locator(".gl-lenses").select_option("cells")
+    assert {"In [2]", "In [3]"} <= set(legend(panel))
+    panel.root.locator(".gl-lenses").select_option("devices")
+    assert "No node asks for a device" in legend(panel)
+    notebook.screenshot("legend")
