@@ -51,7 +51,7 @@ class OpenView:
     def __init__(self, name: str, find: Callable[[], Graph | None], graph: Graph) -> None:
         self.name = name
         self.find = find
-        self.title = f"Graph {name}".strip()
+        self.title = name or "Graph"  # a tab of several is too narrow for more
         self.view = GraphView(graph, title=name or "graph")
         self.view.on_msg(self._on_message)
         self.panel: Any = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.browser.conftest import Lab
+from tests.browser.conftest import VIEWPORT, Lab
 from tests.browser.graph_panel import GraphPanel
 from tests.browser.notebook_page import NotebookPage
 
@@ -17,7 +17,7 @@ def live_views(notebook: NotebookPage) -> int:
 
 def side_tabs(notebook: NotebookPage) -> list[str]:
     tabs: list[str] = notebook.page.locator("#jp-main-dock-panel .lm-TabBar-tabLabel").all_inner_texts()
-    return [tab for tab in tabs if tab.startswith("Graph")]
+    return [tab for tab in tabs if not tab.endswith(".ipynb") and tab != "Launcher"]
 
 
 def columns(notebook: NotebookPage) -> list[list[str]]:
@@ -104,13 +104,27 @@ def test_each_graph_has_a_tab_of_its_own_and_the_cells_keep_their_room(lab: Lab)
     room = notebook.page.locator(".jp-Notebook").bounding_box()
     notebook.run_cell(2)
     notebook.page.locator('[data-name="apart"]').wait_for()
-    assert sorted(side_tabs(notebook)) == ["Graph", "Graph g"]
+    assert sorted(side_tabs(notebook)) == ["Graph", "g"]
     assert notebook.page.locator(".jp-Notebook").bounding_box() == room
     assert not notebook.page.locator('[data-name="y"]').is_visible()
     notebook.run_cell(3)
     notebook.page.locator('[data-name="y"]').wait_for()
     assert not notebook.page.locator('[data-name="apart"]').is_visible()
     notebook.screenshot("tabs")
+
+
+def test_the_tabs_of_several_graphs_tell_them_apart_in_a_narrow_window(lab: Lab) -> None:
+    graphs = "\n".join(f"{name} = gc.Graph()" for name in ("encoder", "decoder", "teacher"))
+    notebook = lab.open_cells([START, graphs, "%graph encoder", "%graph decoder", "%graph teacher"])
+    notebook.page.set_viewport_size({"width": 1366, "height": 768})
+    notebook.run_all()
+    notebook.wait_until(lambda: len(side_tabs(notebook)) == 4)
+    shown = notebook.page.locator("#jp-main-dock-panel .lm-TabBar-tabLabel").evaluate_all(
+        "labels => labels.filter(label => label.scrollWidth <= label.clientWidth).map(label => label.textContent)"
+    )
+    assert {"Graph", "encoder", "decoder", "teacher"} <= set(shown)
+    notebook.screenshot("narrow")
+    notebook.page.set_viewport_size(VIEWPORT)
 
 
 def test_a_restarted_kernel_starts_over_in_one_panel(lab: Lab) -> None:
@@ -134,18 +148,18 @@ def test_after_a_restart_the_panels_of_all_graphs_are_one_column_as_before(lab: 
     notebook = lab.open_cells([START, BUILD, OTHER])
     notebook.run_all()
     notebook.page.locator('[data-name="apart"]').wait_for()
-    assert columns(notebook) == [["notebook.ipynb"], ["Graph", "Graph g"]]
+    assert columns(notebook) == [["notebook.ipynb"], ["Graph", "g"]]
     room = width(notebook)
     notebook.restart_kernel()
     notebook.run_cell(0)
     notebook.edit_and_run(1, BUILD.replace('"y"', '"again"'))
     notebook.page.locator('[data-name="again"]').wait_for()
     notebook.wait_until(lambda: len(columns(notebook)) == 2 and abs(width(notebook) - room) < 2)
-    assert sorted(columns(notebook)[1]) == ["Graph", "Graph g"]
+    assert sorted(columns(notebook)[1]) == ["Graph", "g"]
     notebook.page.locator(".graphloupe.gl-lost", has=notebook.page.locator('[data-name="apart"]')).wait_for(state="attached")
     notebook.run_cell(2)
     notebook.page.locator(".graphloupe:not(.gl-lost) [data-name='apart']").wait_for()
-    notebook.wait_until(lambda: [sorted(column) for column in columns(notebook)] == [["notebook.ipynb"], ["Graph", "Graph g"]])
+    notebook.wait_until(lambda: [sorted(column) for column in columns(notebook)] == [["notebook.ipynb"], ["Graph", "g"]])
     notebook.page.wait_for_function("() => !document.querySelector('.graphloupe.gl-lost')")
     notebook.screenshot("restarted-both")
 

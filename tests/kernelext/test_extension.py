@@ -238,7 +238,7 @@ def test_a_view_follows_its_variable(shell: NotebookShell, page: Page) -> None:
     make = "g = gc.Graph()\nwith g.as_default():\n    gc.constant(1.0, name='{}')"
     shell.run(make.format("one"), "a")
     shell.run("%graph g", "b")
-    assert [panel.title for panel in page.panels] == ["Graph g"]
+    assert [panel.title for panel in page.panels] == ["g"]
     assert [node["label"] for node in page.scenes()[-1]["nodes"]] == ["one"]
     shell.run(make.format("two"), "c")
     assert [node["label"] for node in page.scenes()[-1]["nodes"]] == ["two"]

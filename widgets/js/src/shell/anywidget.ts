@@ -36,7 +36,11 @@ function hostOf(model: Model): Host {
       const status = ({ content }: { content: { execution_state: string } }): void => {
         if (content.execution_state === "idle") handled?.();
       };
-      model.send(message, { iopub: { status } });
+      // marimo calls its callbacks, ipywidgets reads theirs.
+      model.send(
+        message,
+        Object.assign(() => undefined, { iopub: { status } }),
+      );
     },
     onMessage: (callback) => {
       const listen = (content: unknown, buffers: readonly DataView[]): void =>
