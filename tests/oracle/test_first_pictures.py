@@ -20,8 +20,9 @@ MODELS: dict[str, tuple[str, tuple[int, ...], list[int]]] = {
     "EfficientNetB0": ("EfficientNetB0", (), [2, 2, 3, 3, 4]),
     "VGG16": ("VGG16", (), [2, 2, 3, 3, 3, 2]),
     "transformer": ("transformer", (6,), [6]),
-    "unet": ("unet", (3,), [2, 2, 2, 2, 2, 2, 2]),
-    "lstm": ("lstm", (20,), [20, 20]),  # the products with the inputs, and the steps
+    "translator": ("translator", (4,), [4, 4]),
+    "unet": ("unet", (4,), 9 * [2]),
+    "lstm": ("lstm", (20,), [20]),
 }
 _loaded: dict[tuple[str, bool], gc.Graph] = {}
 
@@ -43,6 +44,7 @@ def check(scene: Scene, counts: list[int]) -> None:
     assert sum(node.count for node in shown) == scene.total_nodes
     arrows = nx.DiGraph([(edge.source, edge.target) for edge in scene.edges])
     assert [clump for clump in nx.strongly_connected_components(arrows) if len(clump) > 1] == []
+    assert not [node.op for node in shown if node.op in {"Identity", "NoOp", "ReadVariableOp"}]
     labels = [(node.label, node.op) for node in shown if node.repeat]
     assert len(set(labels)) == len(labels)
 
@@ -52,7 +54,7 @@ def test_a_model_reads_as_its_stages(model: str, oracle: Oracle) -> None:
     check(build_scene(load(oracle, model, frozen=True)), MODELS[model][2])
 
 
-@pytest.mark.parametrize("model", ["DenseNet121", "ResNet50", "VGG16", "transformer"])
+@pytest.mark.parametrize("model", ["DenseNet121", "ResNet50", "MobileNetV2", "EfficientNetB0", "VGG16", "transformer", "translator"])
 def test_a_model_with_variables_reads_as_its_stages(model: str, oracle: Oracle) -> None:
     check(build_scene(load(oracle, model, frozen=False)), MODELS[model][2])
 
@@ -60,3 +62,12 @@ def test_a_model_with_variables_reads_as_its_stages(model: str, oracle: Oracle) 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_model_with_random_names_reads_as_its_stages(model: str, oracle: Oracle) -> None:
     check(build_scene(renamed(load(oracle, model, frozen=True), 7)), MODELS[model][2])
+
+
+@pytest.mark.parametrize("model", ["MobileNetV2", "EfficientNetB0"])
+def test_a_stage_of_one_block_reads_as_a_block(model: str, oracle: Oracle) -> None:
+    scene = build_scene(renamed(load(oracle, model, frozen=True), 7))
+    row = [(node.label, node.repeat) for node in scene.nodes]
+    stages = [place for place, (_, repeat) in enumerate(row) if repeat]
+    beside = [row[stages[0] - 1][0], row[stages[-1] + 1][0]]
+    assert all("block" in label or "separable" in label for label in beside), beside

@@ -108,6 +108,62 @@ def test_a_skip_over_the_whole_model_hides_no_stage(graph: gc.Graph) -> None:
     assert is_acyclic(scene)
 
 
+def test_equal_towers_side_by_side_are_a_repeat(graph: gc.Graph) -> None:
+    towers = []
+    for _ in range(6):
+        x = gc.placeholder(gc.float32, [None, 8], name="x")
+        for _ in range(4):
+            x = dense(x, 8)
+        towers.append(x)
+    gc.softmax(gc.concat(towers, axis=1), name="y")
+    assert 6 in repeats(build_scene(graph))
+
+
+def test_layers_that_use_one_tensor_from_before_are_a_repeat(graph: gc.Graph) -> None:
+    memory = dense(gc.placeholder(gc.float32, [None, 8], name="memory"), 8)
+    y = gc.placeholder(gc.float32, [None, 8], name="y")
+    for _ in range(5):
+        with gc.name_scope("attend"):
+            looked = dense(y, 8) * dense(memory, 8)
+        with gc.name_scope("norm"):
+            y = gc.tanh(gc.sigmoid(y + looked))
+        with gc.name_scope("feed"):
+            y = y + dense(dense(y, 8), 8)
+    assert repeats(build_scene(graph)) == [5]
+
+
+def test_constants_without_a_use_are_one_box(graph: gc.Graph) -> None:
+    for number in range(30):
+        gc.constant([float(number), 1.0], name="spare")
+    stages([3, 4])
+    assert [node.label for node in build_scene(renamed(gc.get_default_graph())).nodes if "unused" in node.label] == []
+    for number in range(30):
+        gc.constant([float(number), 1.0], name="spare")
+    box = next(node for node in build_scene(gc.get_default_graph()).nodes if "unused" in node.label)
+    assert (box.label, box.count) == ("30 unused constants", 30)
+
+
+def test_a_node_and_the_scope_of_its_name_are_one_box(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [None, 8], name="x")
+    for step in range(12):
+        x = gc.tanh(x, name=f"loss/step_{step}")
+    gc.square(x, name="loss")
+    state = SceneState(auto_boxes=1)
+    scene = build_scene(graph, state)
+    assert {node.id: node.count for node in scene.nodes} == {"x": 1, "loss/": 13}
+    assert state.tree is not None
+    assert state.reveal(state.tree, "loss")
+    assert boxes_of(graph, state)["loss"] == "loss"
+
+
+def test_a_final_identity_folds_into_what_it_passes_on() -> None:
+    graph = stages([3, 4])
+    gc.identity(tensor(graph, "y"), name="out")
+    scene = build_scene(graph)
+    assert "out" not in {node.id for node in scene.nodes}
+    assert sum(node.count for node in scene.nodes if node.kind != "stub") == len(graph)
+
+
 def test_a_recurrence_with_two_states_is_a_repeat(graph: gc.Graph) -> None:
     c = h = gc.placeholder(gc.float32, [3, 8], name="start")
     for _ in range(20):

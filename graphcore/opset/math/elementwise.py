@@ -94,6 +94,7 @@ unary(
 class Rsqrt(Elementwise):
     """`1 / sqrt(x)`, element by element."""
 
+    layer = "normalization"
     signature = f"Rsqrt[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     gradient = holomorphic(

@@ -31,6 +31,7 @@ class AddN:
     """The sum of N tensors of one shape; of lists of tensors, element by element."""
 
     signature = f"AddN[N:int, T:{NUMBER[:-1]}, variant}}](inputs:N*T) -> (sum:T)"
+    layer = "addition"
     commutative = True
     aggregate = True
     shape = _sum_shape

@@ -329,6 +329,7 @@ class FusedBatchNorm:
     is_training: use the mean and variance of x itself.
     """
 
+    layer = "normalization"
     signature = (
         f"FusedBatchNorm[T:{{float}}, {_EPSILON}, {_FACTOR}, {_FORMAT}](x:T, scale:T, offset:T, mean:T, variance:T) -> "
         "(y:T, batch_mean:T, batch_variance:T, reserve_space_1:T, reserve_space_2:T)"
@@ -348,6 +349,7 @@ class FusedBatchNormV2:
     x: [batch, rows, columns, channels], or in data_format's order
     """
 
+    layer = "normalization"
     signature = (
         f"FusedBatchNormV2[T:{{half, bfloat16, float}}, U:{{float}}, {_EPSILON}, {_FACTOR}, {_FORMAT}](x:T, scale:U, offset:U, mean:U, variance:U) -> "
         "(y:T, batch_mean:U, batch_variance:U, reserve_space_1:U, reserve_space_2:U)"
@@ -368,6 +370,7 @@ class FusedBatchNormV3:
     reserve_space_3: not used
     """
 
+    layer = "normalization"
     signature = (
         f"FusedBatchNormV3[T:{{half, bfloat16, float}}, U:{{bfloat16, float}}, {_EPSILON}, {_FACTOR}, {_FORMAT_3D}]"
         "(x:T, scale:U, offset:U, mean:U, variance:U) -> "

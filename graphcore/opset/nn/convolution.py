@@ -213,7 +213,7 @@ class Conv2DBackpropInput:
     """
 
     signature = f"Conv2DBackpropInput[T:{_TYPES_2D}, {_ATTRS_2D}](input_sizes:int32, filter:T, out_backprop:T) -> (output:T)"
-    layer = "convolution"
+    layer = "transposed convolution"
     shape = conv2d_backprop_input_shape
     cost = "convolution"
     kernel = _by_input(b"NHWC")
@@ -292,7 +292,7 @@ class Conv3DBackpropInputV2:
     """
 
     signature = f"Conv3DBackpropInputV2[T:{_TYPES}, {_ATTRS_3D}, Tshape:{{int32, int64}} = int32](input_sizes:Tshape, filter:T, out_backprop:T) -> (output:T)"
-    layer = "convolution"
+    layer = "transposed convolution"
     shape = _sizes_of_rank_5(0)
     cost = "convolution"
     kernel = _by_input(b"NDHWC")

@@ -262,6 +262,7 @@ class BiasAdd(Total):
     """
 
     signature = f"BiasAdd[T:{NUMBER}, data_format:{{'NHWC', 'NCHW'}} = 'NHWC'](value:T, bias:T) -> (output:T)"
+    layer = "bias"
     reuses_input = True
     shape = bias_add_shape
     gradient = """[T:{half, float, double}, data_format:string](input:T, bias:T, grad:T) -> (grad:T, bias_grad:T) {

@@ -26,6 +26,25 @@ def transformer(count: int) -> Any:
     return keras.Model([tokens, mask], layers.Dense(2)(x[:, 0]))
 
 
+def translator(count: int) -> Any:
+    """An encoder, and a decoder whose every layer looks at what the encoder makes."""
+
+    def normal(*terms: Any) -> Any:
+        return layers.LayerNormalization()(layers.Add()(terms))
+
+    def fed(x: Any) -> Any:
+        return normal(x, layers.Dense(32)(layers.Dense(64, activation="relu")(x)))
+
+    source, target = keras.Input((16,), dtype="int32"), keras.Input((12,), dtype="int32")
+    x, y = layers.Embedding(100, 32)(source), layers.Embedding(100, 32)(target)
+    for _ in range(count):
+        x = fed(normal(x, layers.MultiHeadAttention(4, 8)(x, x)))
+    for _ in range(count):
+        y = normal(y, layers.MultiHeadAttention(4, 8)(y, y, use_causal_mask=True))
+        y = fed(normal(y, layers.MultiHeadAttention(4, 8)(y, x)))
+    return keras.Model([source, target], layers.Dense(100)(y))
+
+
 def unet(depth: int) -> Any:
     """An encoder and a decoder with skips between them."""
 
@@ -55,7 +74,7 @@ def lstm(steps: int) -> Any:
 
 def graph_of(name: str, arguments: list[int], frozen: bool) -> bytes:
     """The GraphDef of a model of this module or of `keras.applications`; frozen, or with its variables."""
-    own = {"transformer": transformer, "unet": unet, "lstm": lstm}
+    own = {"transformer": transformer, "translator": translator, "unet": unet, "lstm": lstm}
     keras.utils.clear_session()
     model = own[name](*arguments) if name in own else getattr(keras.applications, name)(weights=None)
     call = tf.function(lambda *given: model(given[0] if len(given) == 1 else list(given), training=False))

@@ -15,9 +15,7 @@ The parts of one scope are *items*. Recognition goes in steps, each about linear
    `naming` finds names.
 """
 
-from widgets.scene.structure.decompose import evaluation_order
-from widgets.scene.structure.items import Items, cycles, joined, make_items
-from widgets.scene.structure.serving import hosts, serving_nodes
-from widgets.scene.structure.summary import PARTS, Bunch, summarise
+from widgets.scene.structure.arrange import FEW_PARTS, Arrangement, Unit, arrange
+from widgets.scene.structure.summary import Bunch
 
-__all__ = ["PARTS", "Bunch", "Items", "cycles", "evaluation_order", "hosts", "joined", "make_items", "serving_nodes", "summarise"]
+__all__ = ["FEW_PARTS", "Arrangement", "Bunch", "Unit", "arrange"]

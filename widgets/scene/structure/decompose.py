@@ -29,9 +29,11 @@ class Span(NamedTuple):
 def evaluation_order(items: Items) -> list[int]:
     """A topological order in which each item follows its inputs as closely as possible. The items must be acyclic.
 
-    Branches are in the order of the slots; the backward pass and what depends on it come after all else.
+    The longest branch comes first, then the order of the slots counts: an encoder precedes the decoder that uses it in every layer.
+    The backward pass and what depends on it come after all else.
     """
     stages = _stages(items)
+    before = _longest_first(items)
     order: list[int] = []
     seen = [False] * len(items)
     for stage in sorted(set(stages)):
@@ -39,11 +41,24 @@ def evaluation_order(items: Items) -> list[int]:
             item for item in range(len(items)) if stages[item] == stage and all(stages[target] > stage for target in items.outputs[item])
         ]
         for end in sorted(ends, key=lambda item: not items.inputs[item]):  # what only waits comes last
-            _emit(items, end, order, seen)
+            _emit(before, end, order, seen)
         for item in range(len(items)):
             if stages[item] == stage:
-                _emit(items, item, order, seen)
+                _emit(before, item, order, seen)
     return order
+
+
+def _longest_first(items: Items) -> list[list[int]]:
+    """The predecessors of each item, those at the end of the longest way first."""
+    before = [items.before(item) for item in range(len(items))]
+    order: list[int] = []
+    seen = [False] * len(items)
+    for item in range(len(items)):
+        _emit(before, item, order, seen)
+    depths = [0] * len(items)
+    for item in order:
+        depths[item] = 1 + max([depths[source] for source in before[item]], default=0)
+    return [sources if len(sources) < 2 else sorted(sources, key=lambda each: -depths[each]) for sources in before]
 
 
 def _stages(items: Items) -> list[int]:
@@ -53,26 +68,27 @@ def _stages(items: Items) -> list[int]:
         return stages
     order: list[int] = []
     seen = [False] * len(items)
+    before = [items.before(item) for item in range(len(items))]
     for item in range(len(items)):
-        _emit(items, item, order, seen)
+        _emit(before, item, order, seen)
     for item in order:
         stage = max((stages[source] for source in items.before(item)), default=0)
         stages[item] = stage + (stage % 2 == 0) if items.backward[item] else stage + stage % 2
     return stages
 
 
-def _emit(items: Items, start: int, order: list[int], seen: list[bool]) -> None:
+def _emit(before: Sequence[Sequence[int]], start: int, order: list[int], seen: list[bool]) -> None:
     """Append an item and everything before it to the order: depth first, inputs before the item."""
     if seen[start]:
         return
     seen[start] = True
-    stack = [(start, iter(items.before(start)))]
+    stack = [(start, iter(before[start]))]
     while stack:
         item, sources = stack[-1]
         for source in sources:
             if not seen[source]:
                 seen[source] = True
-                stack.append((source, iter(items.before(source))))
+                stack.append((source, iter(before[source])))
                 break
         else:
             order.append(item)
@@ -95,14 +111,17 @@ class Order:
                 self.outputs[source].append(position)
 
 
-def elements(order: Order, span: Span) -> list[Span]:
+def elements(order: Order, span: Span, *, fine: bool = False) -> list[Span]:
     """The elements of an interval in series: single items, and regions with one entry and one exit.
 
     An interval that does not come apart is analysed again without its longest edges, then cut where the fewest tensors cross.
+
+    Args:
+        fine: cut the parts that come apart without long edges again, each by itself.
     """
     found = _cut(order, span, span.size)
     if max(part.size for part in found) <= max(FEW, span.size // 2) or span.size <= FEW:
-        return _apart(order, found, span.size)
+        return _apart(order, found, span.size, fine=fine)
     reach = span.size
     best: list[Span] | None = None
     while reach > FEW // 5:
@@ -110,20 +129,25 @@ def elements(order: Order, span: Span) -> list[Span]:
         shorter = _cut(order, span, reach)
         largest = max(part.size for part in shorter)
         if largest <= FEW // 3:
-            return shorter
+            return [inner for part in shorter for inner in elements_within(order, part)] if fine else shorter
         if best is None and largest <= max(FEW, span.size // 4):
             best = shorter
     if best is not None:
-        return _apart(order, best, span.size)
+        return _apart(order, best, span.size, fine=fine)
     return _narrowest(order, span)
 
 
-def _apart(order: Order, parts: list[Span], whole: int) -> list[Span]:
+def elements_within(order: Order, span: Span) -> list[Span]:
+    """The elements of an interval by itself, without what comes into it from before."""
+    return _cut(order, span, span.size)
+
+
+def _apart(order: Order, parts: list[Span], whole: int, *, fine: bool) -> list[Span]:
     """The parts, those of more than a few items taken apart again if they are much of the whole."""
     result: list[Span] = []
     for part in parts:
         if part.size > FEW and part.size < whole and 5 * part.size > whole:
-            result.extend(elements(order, part))
+            result.extend(elements(order, part, fine=fine))
         else:
             result.append(part)
     return result

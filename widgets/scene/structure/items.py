@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -72,10 +72,15 @@ def cycles(items: Items) -> list[list[int]]:
     return sorted(sorted(clump) for clump in nx.strongly_connected_components(graph) if len(clump) > 1)
 
 
-def joined(items: Items, groups: Sequence[Sequence[int]]) -> tuple[Items, list[list[int]]]:
-    """The items with each group as one item at the place of its first; and the old items in each new one."""
+def joined(items: Items, groups: Sequence[Sequence[int]], keep: Collection[int] | None = None) -> tuple[Items, list[list[int]]]:
+    """The items with each group as one item at the place of its first; and the old items in each new one.
+
+    Args:
+        keep: the items that stay; all by default.
+    """
     group_of = {item: group for group in groups for item in group}
-    contents = [list(group_of.get(item, (item,))) for item in range(len(items)) if item not in group_of or group_of[item][0] == item]
+    left = range(len(items)) if keep is None else sorted(keep)
+    contents = [list(group_of.get(item, (item,))) for item in left if item not in group_of or group_of[item][0] == item]
     members = [[node for item in content for node in items.members[item]] for content in contents]
     return make_items(members, [all(items.backward[item] for item in content) for content in contents]), contents
 

@@ -14,6 +14,7 @@ from widgets.scene.structure.serving import PARAMETRIC
 _WORDS: Final = re.compile(r"[_.\-/]+")
 _VERSION: Final = re.compile(r"^Fused|Native$|V\d+$")
 """The parts of an op's name that say nothing of what it computes."""
+_NORMALISING: Final = frozenset({"addition", "normalization", "pooling", "scaling"})
 _TAILS: Final = frozenset({"block", "layer", "stage", "unit"})
 
 
@@ -24,13 +25,17 @@ def common_name(names: Sequence[str], within: Sequence[str]) -> str:
         within: the words that everything around begins with; they are left out.
     """
     words = common_words(names)
-    if len(words) > len(within) or not words or words[-1] not in _TAILS:
-        words = words[len(within) :] if words[: len(within)] == list(within) else words
-    else:
-        words = words[-1:]
+    around = list(within)
+    while words and around and words[0] == around[0]:
+        words, around = words[1:], around[1:]
     if len(words) > 1 and words[-1] in _TAILS:
         words = words[:-1]
     return "_".join(word for word in words if word) if any(len(word) > 2 for word in words) else ""
+
+
+def is_telling(name: str) -> bool:
+    """True for a name that says more than `block` or `layer`."""
+    return any(word and word not in _TAILS for word in _WORDS.split(name))
 
 
 def shared_words(names: Sequence[str]) -> list[str]:
@@ -47,7 +52,7 @@ def shared_words(names: Sequence[str]) -> list[str]:
             break
         found.append(word)
         split = [words for words in split if len(words) > len(found) and words[len(found) - 1] == word]
-    return found
+    return found[:-1] if found and found[-1] in _TAILS else found
 
 
 def common_words(names: Sequence[str]) -> list[str]:
@@ -73,27 +78,58 @@ def layer_of(op: str) -> Layer:
     return op_registry.look_up(op).traits.layer if op in op_registry else ""
 
 
-def ops_name(ops: Counter[str]) -> str:
-    """A name from ops: a known kind of block, or the most telling ops."""
-    layers: Counter[Layer] = Counter()
-    for op, count in ops.items():
-        layers[layer_of(op)] += count
+def kind_name(ops: Counter[str]) -> str:
+    """The name of a known kind of block with these ops, "" if it is none."""
+    layers = _layers(ops)
     products = layers["product"]
     convolutions = layers["convolution"] + layers["depthwise convolution"]
     if layers["softmax"] and products >= 4:
         return "transformer layer" if products >= 6 and layers["addition"] >= 2 else "attention"
     if layers["depthwise convolution"] and convolutions >= 2:
-        return "inverted residual block" if layers["convolution"] >= 2 else "separable convolution"
-    if convolutions >= 2 and layers["concatenation"]:
+        return "inverted residual block" if layers["depthwise convolution"] == 1 and convolutions >= 3 else "separable convolution"
+    if convolutions >= 2 and layers["concatenation"] and not layers["transposed convolution"]:
         return "dense block" if convolutions == 2 else "inception block"
     if convolutions >= 2 and layers["addition"] > layers["scaling"]:
         return "residual block"
     if layers["tanh"] >= 1 and layers["sigmoid"] >= 2:
         return "LSTM step" if layers["tanh"] >= 2 else "GRU step"
-    telling = sorted(ops.most_common(), key=lambda each: layer_of(each[0]) not in PARAMETRIC)
-    return ", ".join(_VERSION.sub("", op) for op, _ in telling[:3])
+    return ""
+
+
+def ops_name(ops: Counter[str], *, is_normalised: bool) -> str:
+    """The most telling ops in words.
+
+    Args:
+        is_normalised: true if there is a normalisation with known statistics, which is a product and a sum.
+    """
+    heavy = [op for op in ops if layer_of(op) in PARAMETRIC]
+    rest = [op for op, _ in ops.most_common() if op not in heavy]
+    norm = "BatchNorm" if is_normalised else "LayerNorm" if is_layer_norm(ops) else ""
+    if norm:
+        rest = [op for op in rest if layer_of(op) not in _NORMALISING]
+        bias = sum(layer_of(op) == "bias" for op in rest[:1])
+        rest = [*rest[:bias], norm, *rest[bias:]] if heavy or is_normalised else [norm]
+    return ", ".join(_VERSION.sub("", op) for op in (heavy + rest)[:3])
+
+
+def is_layer_norm(ops: Counter[str]) -> bool:
+    """True iff there is a normalisation whose statistics are computed."""
+    return any(layer_of(op) == "normalization" and op_registry.look_up(op).traits.elementwise for op in ops)
+
+
+def is_scaled(ops: Counter[str]) -> bool:
+    """True iff there are a product and a sum, as of a normalisation with known statistics."""
+    layers = _layers(ops)
+    return bool(layers["scaling"] and layers["addition"])
+
+
+def _layers(ops: Counter[str]) -> Counter[Layer]:
+    layers: Counter[Layer] = Counter()
+    for op, count in ops.items():
+        layers[layer_of(op)] += count
+    return layers
 
 
 def shape_words(shape: Sequence[int | None] | None) -> str:
     """A shape without the batch: `56×56×256`; "" for scalars and unknown ranks."""
-    return "×".join("?" if size is None else str(size) for size in shape[1:]) if shape is not None and len(shape) > 1 else ""
+    return "×".join("?" if size is None else str(size) for size in shape[1:]) if shape is not None and any(shape[1:]) else ""

@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from widgets.scene.structure.alike import difference, near
+from widgets.scene.structure.alike import OTHER, difference, near
 from widgets.scene.structure.decompose import Span
 from widgets.scene.structure.items import Dims
+from widgets.scene.structure.naming import layer_of
 
 LONGEST: Final = 256
 """The longest pattern, in elements."""
@@ -24,18 +25,38 @@ SEED: Final = 3
 """An element of this many ops may be near-alike to its neighbours by itself."""
 
 
+class Kernel(NamedTuple):
+    """A product or convolution. `is_pointwise` is None if the size of its filter is unknown."""
+
+    op: str
+    is_pointwise: bool | None = None
+    strides: tuple[int, ...] = ()
+
+
 class Element(NamedTuple):
-    """One element of a sequence: its structure's number, its ops, and the shape that it passes on."""
+    """One element of a sequence.
+
+    Attributes:
+        symbol: the number of its structure.
+        ops: its ops.
+        shape: the shape that it passes on.
+        kernels: its products and convolutions.
+    """
 
     symbol: int
     ops: Counter[str]
     shape: Dims
+    kernels: tuple[Kernel, ...] = ()
 
 
 class Run(NamedTuple):
-    """Instances in a row, each an interval of the sequence."""
+    """Instances in a row, each an interval of the sequence. A single one is much like the instances of a run beside it.
+
+    The first may as well begin at any place of `spare`, or at its end.
+    """
 
     instances: list[Span]
+    spare: Span = Span(0, 0)
 
     @property
     def span(self) -> Span:
@@ -44,21 +65,63 @@ class Run(NamedTuple):
 
 
 def find_runs(sequence: Sequence[Element]) -> list[Run]:
-    """The repeats in a sequence, in order, without overlap. A run has at least two instances."""
+    """The repeats in a sequence, in order, without overlap, and single ones much like those beside them."""
     taken = [False] * len(sequence)
     clear, weak = _candidates(sequence)
     exact = _chosen(sequence, clear, taken)
     found: list[Run] = []
-    for run in sorted([*exact, *_seeds(sequence, taken)], key=lambda each: (len(each.instances) == 1, -each.span.size)):
-        if not any(_overlap(run.span, other.span) for other in found):
-            longer = _extended(sequence, run, [other.span for other in (*found, *exact) if other is not run])
+    for place, run in enumerate(exact):
+        exact[place] = _best_shift(sequence, run, [other.span for other in exact if other is not run])
+    for most in (OTHER / 4, OTHER):  # what is most alike first
+        for place, run in enumerate(exact):
+            exact[place] = _extended(sequence, run, [other.span for other in exact if other is not run], most)
+    found = exact[:]
+    for run in exact:
+        taken[run.span.start : run.span.stop] = [True] * run.span.size
+    for run in _seeds(sequence, taken):
+        others = [other.span for other in found]
+        if not any(_overlap(run.span, other) for other in others):
+            longer = _extended(sequence, run, others, OTHER)
             if len(longer.instances) > 1:
                 found.append(longer)
+    found = _worthwhile(sequence, found)
+    for run in found[:]:
+        for step in (-1, 1):
+            model, edge = run.instances[-1], run.span.stop if step > 0 else run.span.start
+            while (single := _single(sequence, model, edge, [each.span for each in found], step)) is not None:
+                found.append(Run([single]))
+                edge = single.stop if step > 0 else single.start
     for run in found:
         taken[run.span.start : run.span.stop] = [True] * run.span.size
-    found.extend(_chosen(sequence, weak, taken))
-    found.sort(key=lambda run: run.span)
-    return [run for run in found if sum(sequence[place].ops.total() for place in range(*run.span)) >= LEAST]
+    return sorted([*found, *_worthwhile(sequence, _chosen(sequence, weak, taken))], key=lambda run: run.span)
+
+
+def _worthwhile(sequence: Sequence[Element], runs: Sequence[Run]) -> list[Run]:
+    return [run for run in runs if sum(sequence[place].ops.total() for place in range(*run.span)) >= LEAST]
+
+
+def _best_shift(sequence: Sequence[Element], run: Run, others: Sequence[Span]) -> Run:
+    """The same pattern from the element on with which it has most instances, near-alike ones included."""
+    choices = [each for each in _shifted(run) if each is run or not any(_overlap(each.span, other) for other in others)]
+    return max(choices, key=lambda each: _quality(sequence, _extended(sequence, each, others, OTHER))) if len(choices) > 1 else run
+
+
+def _quality(sequence: Sequence[Element], run: Run) -> tuple[int, bool, float, bool]:
+    """A rank: instances, true for separable convolutions, likeness, true for a telling first element."""
+    layers = [layer_of(kernel.op) for kernel in _kernels(sequence, run.instances[0])]
+    first = sequence[run.instances[0].start]
+    model = ops_of(sequence, run.instances[len(run.instances) // 2])
+    likeness = -sum(difference(model, ops_of(sequence, each)) for each in run.instances)
+    begins = bool(first.kernels) or first.ops.total() >= SEED
+    return len(run.instances), layers == ["depthwise convolution", "convolution"], round(likeness, 3), begins
+
+
+def _shifted(run: Run) -> list[Run]:
+    """The run, and the same pattern from other elements of its stretch on; the first is preferred."""
+    period = run.instances[0].size
+    shifts = [run.spare.start - run.span.start + step for step in range(run.spare.size + 1)] if 0 < run.spare.size < LONGEST else []
+    moved = [Run([Span(each.start + shift, each.stop + shift) for each in run.instances], run.spare) for shift in shifts if shift]
+    return [run, *moved] if period > 1 else [run]
 
 
 def passed_on(sequence: Sequence[Element], span: Span) -> Dims:
@@ -105,8 +168,8 @@ def _candidates(sequence: Sequence[Element]) -> tuple[list[_Candidate], list[_Ca
                     rank = period if most else -count * period
                     if count > 2 or large[first + period] > large[first]:
                         clear.append((bool(most), rank, period, first, many + period))
-                    elif not most:
-                        weak.append((False, rank, period, first, many + period))
+                    elif not most or any(_is_unknown(shape) for shape in shapes[first : first + period]):
+                        weak.append((bool(most), rank, period, first, many + period))
     return sorted(clear), sorted(weak)
 
 
@@ -118,7 +181,8 @@ def _chosen(sequence: Sequence[Element], candidates: Sequence[_Candidate], taken
         if any(taken[start:stop]):
             continue
         first = _phase(sequence, start, period, length % period)
-        run = Run([Span(place, place + period) for place in range(first, stop - period + 1, period)])
+        spare = Span(start, start + length % period)
+        run = Run([Span(place, place + period) for place in range(first, first + length - length % period, period)], spare)
         taken[run.span.start : run.span.stop] = [True] * run.span.size
         runs.append(run)
     return runs
@@ -144,14 +208,19 @@ def _same_shapes(shapes: Sequence[Dims], start: int, length: int, period: int, m
 
 
 def _similar(ours: Dims, theirs: Dims, most: int) -> bool:
-    if ours is None or theirs is None:
+    if ours is None or theirs is None or _is_unknown(ours) != _is_unknown(theirs):
         return True
-    return len(ours) == len(theirs) and sum(a != b for a, b in zip(ours, theirs, strict=True)) <= most
+    return len(ours) == len(theirs) and sum(None not in (a, b) and a != b for a, b in zip(ours, theirs, strict=True)) <= most
+
+
+def _is_unknown(shape: Dims) -> bool:
+    return bool(shape) and any(size is not None and size < 0 for size in shape or ())
 
 
 def _phase(sequence: Sequence[Element], start: int, period: int, spare: int) -> int:
-    """The start of the first instance: of the possible ones that with the largest element."""
-    return max(range(start, start + spare + 1), key=lambda place: (sequence[place].ops.total(), -place)) if period > 1 else start
+    """The start of the first instance: the place with the largest element, or else with a kernel."""
+    places = range(start, start + spare + 1)
+    return max(places, key=lambda place: (sequence[place].ops.total(), len(sequence[place].kernels), -place)) if period > 1 else start
 
 
 def _seeds(sequence: Sequence[Element], taken: Sequence[bool]) -> list[Run]:
@@ -167,21 +236,63 @@ def _seeds(sequence: Sequence[Element], taken: Sequence[bool]) -> list[Run]:
     return seeds
 
 
-def _extended(sequence: Sequence[Element], run: Run, others: Sequence[Span]) -> Run:
-    """The run with near-alike neighbours before and after it, as long as they pass on the same shape."""
+def _extended(sequence: Sequence[Element], run: Run, others: Sequence[Span], most: float) -> Run:
+    """The run with near-alike neighbours before and after it, as long as they pass on the same shape.
+
+    Args:
+        most: the greatest share of other ops.
+    """
     instances = list(run.instances)
     model = ops_of(sequence, instances[0])
     shape = passed_on(sequence, instances[0])
     lower = max((span.stop for span in others if span.stop <= instances[0].start), default=0)
     upper = min((span.start for span in others if span.start >= instances[-1].stop), default=len(sequence))
-    while (window := _best(sequence, model, shape, instances[0].start, lower, -1)) is not None:
+    while (window := _best(sequence, model, shape, instances[0].start, lower, -1, most)) is not None:
         instances.insert(0, window)
-    while (window := _best(sequence, model, shape, instances[-1].stop, upper, 1)) is not None:
+    while (window := _best(sequence, model, shape, instances[-1].stop, upper, 1, most)) is not None:
         instances.append(window)
-    return Run(instances)
+    return Run(instances, run.spare)
 
 
-def _best(sequence: Sequence[Element], model: Counter[str], shape: Dims, edge: int, limit: int, step: int) -> Span | None:
+def _single(sequence: Sequence[Element], model: Span, edge: int, others: Sequence[Span], step: int) -> Span | None:
+    """The window beside `edge` that is a stage of one block like the model; None if there is none.
+
+    It is near-alike, but passes on another shape, or has only the later kernels of the model.
+    """
+    kernels, ops = _kernels(sequence, model), ops_of(sequence, model)
+    found: tuple[int, float, Span] | None = None
+    total: Counter[str] = Counter()
+    place = edge - (step < 0)
+    while 0 <= place < len(sequence) and total.total() <= 1.25 * ops.total():
+        span = Span(place, edge) if step < 0 else Span(edge, place + 1)
+        if any(_overlap(span, other) for other in others):
+            break
+        total += sequence[place].ops
+        rank = -len(_kernels(sequence, span)), difference(ops, total)
+        begins = sequence[span.start].kernels or sequence[span.start].ops.total() > 1
+        if begins and _continues(kernels, ops, _kernels(sequence, span), total) and (found is None or rank < found[:2]):
+            found = *rank, span
+        place += step
+    return None if found is None else found[2]
+
+
+def _continues(kernels: Sequence[Kernel], ops: Counter[str], ours: Sequence[Kernel], total: Counter[str]) -> bool:
+    """True iff these are all kernels with near-alike ops, or at least the later half with few others."""
+    if len(ours) < max(2, len(kernels) / 2) or len(ours) > len(kernels):
+        return False
+    theirs = kernels[len(kernels) - len(ours) :]
+    if any(a[:2] != b[:2] for a, b in zip(ours, theirs, strict=True)):
+        return False
+    if len(ours) == len(kernels):
+        return ours[0].strides == theirs[0].strides and near(ops, total)
+    return (total - ops).total() <= OTHER * total.total()
+
+
+def _kernels(sequence: Sequence[Element], span: Span) -> list[Kernel]:
+    return [kernel for place in range(*span) for kernel in sequence[place].kernels]
+
+
+def _best(sequence: Sequence[Element], model: Counter[str], shape: Dims, edge: int, limit: int, step: int, most: float) -> Span | None:
     """The window beside `edge` that is most like the model; None if none is near-alike."""
     total: Counter[str] = Counter()
     found: tuple[float, Span] | None = None
@@ -190,7 +301,7 @@ def _best(sequence: Sequence[Element], model: Counter[str], shape: Dims, edge: i
         total += sequence[place].ops
         span = Span(place, edge) if step < 0 else Span(edge, place + 1)
         share = difference(model, total)
-        if near(model, total) and passed_on(sequence, span) == shape and (found is None or share < found[0]):
+        if share <= most + 1e-9 and passed_on(sequence, span) == shape and (found is None or share < found[0]):
             found = share, span
         place += step
     return None if found is None else found[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from graphcore.plumbing import NO_OP
 from widgets.scene.structure.items import Items
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ CONE: Final = 24
 """A value computed from constants and variables is a parameter up to this many nodes; beyond, it is computation."""
 NEAR: Final = 24
 """A parameter of several items is kept with the first if they are at most so many items apart."""
-PARAMETRIC: Final = frozenset({"product", "convolution", "depthwise convolution"})
+PARAMETRIC: Final = frozenset({"product", "convolution", "depthwise convolution", "transposed convolution"})
 """Layers that have parameters."""
 
 
@@ -75,8 +76,11 @@ def hosts(items: Items, order: Sequence[int], serving: Sequence[bool]) -> list[i
         for source in sources:
             waiting[source].append(item)
     for item in reversed(order):
-        served = {host[target] for target in items.outputs[item]}
-        plumbing = len(items.members[item]) == 1 and is_plumbing(items.members[item][0]) and len(items.inputs[item]) == 1
+        main = items.members[item][0]
+        single = len(items.members[item]) == 1
+        ends = single and main.op == NO_OP
+        served = {host[target] for target in (waiting[item] if ends else items.outputs[item])}
+        plumbing = ends or (single and is_plumbing(main) and len(items.inputs[item]) == 1)
         if not served or not (serving[item] or (plumbing and len(served) == 1)):
             continue
         first = min(served, key=place.__getitem__)
@@ -92,7 +96,24 @@ def hosts(items: Items, order: Sequence[int], serving: Sequence[bool]) -> list[i
             ends_at = {host[source] for source in items.before(item)} - {item}
             if len(ends_at) == 1:
                 host[item] = ends_at.pop()
+    _fold_ends(items, place, host)
     return [_last(host, item) for item in range(len(items))]
+
+
+def _fold_ends(items: Items, place: Sequence[int], host: list[int]) -> None:
+    """Let plumbing at the end of the graph belong to its input, if nothing that it waits for comes later."""
+    served: dict[int, list[int]] = {}
+    for item, target in enumerate(host):
+        served.setdefault(target, []).append(item)
+    awaited = {source for sources in items.awaited for source in sources}
+    for item in range(len(items)):
+        main = items.members[item][0]
+        if is_plumbing(main) and len(items.inputs[item]) == 1 and not items.outputs[item] and item not in awaited and host[item] == item:
+            inside = served[item]
+            before = {_last(host, source) for each in inside for source in items.before(each)} - {item}
+            source = _last(host, items.inputs[item][0])
+            if before and source == max(before, key=place.__getitem__) and items.backward[source] == items.backward[item]:
+                host[item] = source
 
 
 def _last(host: list[int], item: int) -> int:

@@ -8,13 +8,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from widgets.scene.structure.alike import Symbols, differences, main_ops
-from widgets.scene.structure.decompose import Order, Span, elements, evaluation_order
+from widgets.scene.structure.decompose import Order, Span, elements, elements_within, evaluation_order
 from widgets.scene.structure.items import Dims, Items
-from widgets.scene.structure.naming import begins_layer, common_name, ops_name, shape_words, shared_words
-from widgets.scene.structure.repeats import Element, find_runs
+from widgets.scene.structure.naming import (
+    begins_layer,
+    common_name,
+    is_layer_norm,
+    is_scaled,
+    is_telling,
+    kind_name,
+    layer_of,
+    ops_name,
+    shape_words,
+    shared_words,
+)
+from widgets.scene.structure.repeats import Element, Kernel, find_runs
+from widgets.scene.structure.serving import is_heavy
+from widgets.scene.structure.widths import Widths
 
 if TYPE_CHECKING:
-    from graphcore.graph import Node
+    from graphcore.graph import Node, Tensor
 
 _Part: TypeAlias = "tuple[Span, list[Span]]"
 """An interval with its instances; none if it is not a repeat."""
@@ -22,6 +35,10 @@ PARTS: Final = 30
 """The most parts of a summary."""
 LAYERS_ABOVE: Final = 16
 """With more parts than this, operations are joined to layers: a convolution with its normalisation and activation."""
+TALL: Final = 12
+"""An interval of at least so many items may have repeats in itself."""
+SMALL: Final = 3
+"""So many operations may belong to the layer before them: a normalisation with known statistics."""
 
 
 @dataclass(slots=True)
@@ -33,6 +50,8 @@ class Bunch:
         label: a short name, "" for a single item.
         instances: the bunches of a repeat.
         differences: the ops in which the instances differ, in words.
+        shared: parameters of all instances.
+        is_plain: true if the items have no structure to find.
     """
 
     items: list[int]
@@ -40,6 +59,8 @@ class Bunch:
     shape: Dims = None
     instances: list[Bunch] = field(default_factory=list)
     differences: str = ""
+    shared: list[int] = field(default_factory=list)
+    is_plain: bool = False
 
 
 def summarise(items: Items, serving: Collection[str], *, most: int = PARTS) -> list[Bunch]:
@@ -54,29 +75,80 @@ def summarise(items: Items, serving: Collection[str], *, most: int = PARTS) -> l
     symbols = Symbols()
     ops = [main_ops(items.members[item], serving) for item in sequence]
     marks = [_mark(items, item, serving, symbols) for item in sequence]
-    summary = _Summary(order, ops, weak)
-    spans = [part for stretch in _stretches(order) for part in elements(order, stretch)]
-    row = [
-        Element(symbols.of_span(order, marks, span), sum((ops[place] for place in range(*span)), Counter()), summary.shape(span))
-        for span in spans
-    ]
-    found: list[_Part] = []
-    place = 0
-    for run in find_runs(row):
-        found.extend((span, []) for span in spans[place : run.span.start])
-        instances = [Span(spans[each.start].start, spans[each.stop - 1].stop) for each in run.instances]
-        found.append((Span(instances[0].start, instances[-1].stop), instances))
-        place = run.span.stop
-    found.extend((span, []) for span in spans[place:])
+    kernels = [_kernels(items.members[item]) for item in sequence]
+    widths = Widths(items, serving)
+    summary = _Summary(order, ops, weak, serving)
+
+    def element(span: Span) -> Element:
+        return Element(
+            symbols.of_span(order, marks, span),
+            sum((ops[place] for place in range(*span)), Counter()),
+            widths.known(summary.output(span)),
+            tuple([kernel for place in range(*span) for kernel in kernels[place]]),
+        )
+
+    found = _best_found(order, element)
     if len(found) == 1 and not found[0][1]:  # nothing comes apart
         found = [(Span(position, position + 1), []) for position in range(len(items))]
     return summary.bunches(_shortened(found, order, ops, most))
 
 
+def _best_found(order: Order, element: Callable[[Span], Element]) -> list[_Part]:
+    """The elements and repeats of an order, from the way to cut it that leaves the fewest."""
+    choices: list[list[Span]] = []
+    for fine in (False, True):
+        spans = [part for stretch in _stretches(order) for part in elements(order, stretch, fine=fine)]
+        if spans not in choices:
+            choices.append(spans)
+    found = [_found([inner for part in spans for inner in _repeats_within(order, part, element)], element) for spans in choices]
+    return max(found, key=lambda parts: _repeated(parts, len(order.order)))
+
+
+def _found(spans: list[Span], element: Callable[[Span], Element]) -> list[_Part]:
+    """The elements in their order, with repeats joined."""
+    found: list[_Part] = []
+    place = 0
+    for run in find_runs([element(span) for span in spans]):
+        found.extend((span, []) for span in spans[place : run.span.start])
+        instances = [Span(spans[each.start].start, spans[each.stop - 1].stop) for each in run.instances]
+        found.append((Span(instances[0].start, instances[-1].stop), instances))
+        place = run.span.stop
+    found.extend((span, []) for span in spans[place:])
+    return found
+
+
+def _repeated(found: list[_Part], size: int) -> tuple[bool, int, int]:
+    """True if repeats are most of it; then as few parts as possible, then as much in repeats as possible."""
+    covered = sum(span.size for span, instances in found if len(instances) > 1)
+    return 2 * covered > size, -len(found), covered
+
+
+def _repeats_within(order: Order, span: Span, element: Callable[[Span], Element]) -> list[Span]:
+    """The interval in parts if most of it is a repeat whose instances all use something from before.
+
+    Such as the layers of a decoder, which use what the encoder makes.
+    """
+    parts = elements_within(order, span) if span.size >= TALL else [span]
+    if len(parts) < 4 or 2 * max(part.size for part in parts) > span.size:
+        return [span]
+    for run in find_runs([element(part) for part in parts]):
+        instances = [Span(parts[each.start].start, parts[each.stop - 1].stop) for each in run.instances]
+        covered = instances[-1].stop - instances[0].start
+        if len(instances) > 1 and 2 * covered > span.size and all(_uses_before(order, each, span.start) for each in instances):
+            return parts
+    return [span]
+
+
+def _uses_before(order: Order, span: Span, start: int) -> bool:
+    """True iff an interval uses tensors from before `start`."""
+    return any(source < start for place in range(*span) for source in order.inputs[place])
+
+
 class _Summary:
     """Makes bunches of intervals, with names and shapes."""
 
-    def __init__(self, order: Order, ops: list[Counter[str]], weak: list[bool]) -> None:
+    def __init__(self, order: Order, ops: list[Counter[str]], weak: list[bool], serving: Collection[str]) -> None:
+        self.serving = serving
         self.order = order
         self.ops = ops
         self.weak = weak
@@ -84,13 +156,18 @@ class _Summary:
         self.within = shared_words([name for item, name in enumerate(self.names) if not weak[item]])
 
     def shape(self, span: Span) -> Dims:
-        """The shape of the first output of the last item that is not serving."""
+        """The shape of what an interval passes on."""
+        tensor = self.output(span)
+        return None if tensor is None else tensor.shape.dims
+
+    def output(self, span: Span) -> Tensor | None:
+        """The first output of the last item that is not serving."""
         for position in range(span.stop - 1, span.start - 1, -1):
             item = self.order.order[position]
             if not self.weak[item]:
                 nodes = self.order.items.members[item]
-                main = nodes[0] if len(nodes) == 1 else _last(nodes)
-                return main.outputs[0].shape.dims if main.outputs else None
+                main = nodes[0] if len(nodes) == 1 else _last([node for node in nodes if node.name not in self.serving])
+                return main.outputs[0] if main.outputs else None
         return None
 
     def bunches(self, found: list[_Part]) -> list[Bunch]:
@@ -101,18 +178,32 @@ class _Summary:
 
     def _bunch(self, span: Span, instances: list[Span]) -> Bunch:
         items = self.order.order[span.start : span.stop]
-        inner = [self._bunch(each, []) for each in instances]
+        inner = [self._bunch(each, []) for each in instances] if len(instances) > 1 else []
         if inner:
             for number, bunch in enumerate(inner, 1):
                 bunch.label = bunch.label or f"{number} of {len(inner)}"
             _tell_apart(inner)
         first = instances[-1] if instances else span
-        label = self._name(items) or ops_name(self._ops(first))
-        told = differences([self._ops(each) for each in instances]) if instances else ""
+        label = self._label(items, first)
+        told = differences([self._ops(each) for each in instances]) if inner else ""
         return Bunch(list(items), label if len(items) > 1 else "", self.shape(span), inner, told)
 
     def _name(self, items: Sequence[int]) -> str:
         return common_name([self.names[item] for item in items if not self.weak[item]], self.within)
+
+    def _label(self, items: Sequence[int], usual: Span) -> str:
+        name = self._name(items)
+        if is_telling(name):
+            return name
+        ops = self._ops(usual) or self._all_ops(usual)
+        return kind_name(ops) or name or ops_name(ops, is_normalised=self._is_normalised(usual))
+
+    def _all_ops(self, span: Span) -> Counter[str]:
+        return Counter([node.op for item in self.order.order[span.start : span.stop] for node in self.order.items.members[item]])
+
+    def _is_normalised(self, span: Span) -> bool:
+        ops = self._ops(span)
+        return is_scaled(ops) and not is_layer_norm(ops) and is_layer_norm(self._all_ops(span))
 
     def _ops(self, span: Span) -> Counter[str]:
         return sum((self.ops[place] for place in range(*span)), Counter())
@@ -121,6 +212,19 @@ class _Summary:
 def _mark(items: Items, item: int, serving: Collection[str], symbols: Symbols) -> int:
     nodes = [node for node in items.members[item] if node.name not in serving]
     return symbols.of_nodes(nodes or items.members[item][:1])
+
+
+def _kernels(nodes: Sequence[Node]) -> list[Kernel]:
+    """The products and convolutions among some nodes."""
+    return [_kernel(node) for node in nodes if is_heavy(node)]
+
+
+def _kernel(node: Node) -> Kernel:
+    if layer_of(node.op) == "product" or len(node.inputs) < 2:
+        return Kernel(node.op)
+    dims, strides = node.inputs[1].shape.dims, node.attr.get("strides")
+    pointwise = None if dims is None or None in dims[:-2] else set(dims[:-2]) <= {1}
+    return Kernel(node.op, pointwise, tuple(strides) if isinstance(strides, list | tuple) else ())
 
 
 def _stretches(order: Order) -> list[Span]:
@@ -173,7 +277,7 @@ def _joined(found: list[_Part], may_join: Callable[[int, Span], bool], order: Or
 
 def _begins_layer(span: Span, ops: list[Counter[str]]) -> bool:
     inside = sum((ops[place] for place in range(*span)), Counter())
-    return inside.total() != 1 or any(begins_layer(op) or not op[0].isalpha() for op in inside)
+    return inside.total() > SMALL or any(begins_layer(op) or not op[0].isalpha() for op in inside)
 
 
 def _last(nodes: Sequence[Node]) -> Node:

@@ -1,0 +1,88 @@
+"""The arrangement of one scope: joined cycles, folded helpers, and groups of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from widgets.scene.structure.decompose import evaluation_order
+from widgets.scene.structure.items import Items, cycles, joined, make_items
+from widgets.scene.structure.serving import hosts, serving_nodes
+from widgets.scene.structure.summary import PARTS, Bunch, summarise
+
+if TYPE_CHECKING:
+    from graphcore.graph import Node
+
+FEW_PARTS: Final = 40
+"""A scope with more parts than this is shown as groups of them."""
+
+
+@dataclass(slots=True)
+class Unit:
+    """One part, or the parts of a cycle, with the parts that serve them, such as parameters. Parts are known by position."""
+
+    parts: list[int]
+    helpers: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Arrangement:
+    """Units in the order of the dataflow, and groups of them. A group of one unit is that unit."""
+
+    units: list[Unit]
+    bunches: list[Bunch]
+
+
+def arrange(members: list[list[Node]], backward: list[bool]) -> Arrangement:
+    """Arrange the parts of a scope.
+
+    Args:
+        members: the nodes of each part, the main one first.
+        backward: true for parts of the backward pass.
+    """
+    items = make_items(members, backward)
+    items, contents = joined(items, cycles(items))
+    serving = serving_nodes([node for nodes in items.members for node in nodes])
+    serves = [all(node.name in serving for node in nodes) for nodes in items.members]
+    host = hosts(items, evaluation_order(items), serves)
+    awaited = {source for sources in items.awaited for source in sources}
+    idle = [item for item, serve in enumerate(serves) if serve and not (items.before(item) or items.outputs[item] or item in awaited)]
+    helpers: dict[int, list[int]] = {}
+    for item, target in enumerate(host):
+        if target != item:
+            helpers.setdefault(target, []).append(item)
+    left_out = set(idle) if len(idle) > 1 else set()
+    kept = [[item, *helpers.get(item, ())] for item in range(len(items)) if host[item] == item and item not in left_out]
+    items, groups = joined(items, [group for group in kept if len(group) > 1], keep=[item for group in kept for item in group])
+    units = [Unit(contents[first], [part for item in rest for part in contents[item]]) for first, *rest in groups]
+    few = len(units) <= FEW_PARTS
+    bunches = []
+    for bunch in summarise(items, serving, most=FEW_PARTS if few else PARTS):
+        if bunch.instances and len(bunch.items) == len(units):
+            bunches.extend(bunch.instances)
+        elif len(bunch.items) == 1 or (few and not bunch.instances) or len(bunch.items) == len(units):
+            bunches.extend(Bunch([item]) for item in bunch.items)
+        else:
+            bunches.append(bunch)
+    bunches = _with_shared(bunches, items, serving)
+    if left_out:
+        bunches.append(Bunch(list(range(len(units), len(units) + len(idle))), f"{len(idle)} unused constants", is_plain=True))
+        units.extend(Unit(contents[item]) for item in idle)
+    return Arrangement(units, bunches)
+
+
+def _with_shared(bunches: Sequence[Bunch], items: Items, serving: Collection[str]) -> list[Bunch]:
+    """The bunches, with parameters that serve one repeat alone inside it."""
+    place = {item: bunch for bunch in bunches if bunch.instances for item in bunch.items}
+    kept = []
+    for bunch in bunches:
+        item = bunch.items[0]
+        users = {id(place.get(target)) for target in items.outputs[item]}
+        if len(bunch.items) == 1 and len(users) == 1 and all(node.name in serving for node in items.members[item]):
+            user = place.get(items.outputs[item][0])
+            if user is not None:
+                user.shared.append(item)
+                continue
+        kept.append(bunch)
+    return kept

@@ -1,0 +1,234 @@
+"""Parts that open: nodes with their helpers, and groups that dataflow joins."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from widgets.scene.structure import FEW_PARTS, Bunch, Unit, arrange
+
+if TYPE_CHECKING:
+    from graphcore.graph import Node
+    from widgets.scene.tree.scopes import Part, Scope
+
+FEW_NODES: Final = 150
+"""Parts with more nodes than this together cannot all be open, so repeats among them are shown once."""
+
+
+class Fold(ABC):
+    """A part that opens. `helpers` are parts from around it that serve only its nodes, such as their parameters."""
+
+    __slots__ = ("helpers",)
+
+    def __init__(self, helpers: Iterable[Part] = ()) -> None:
+        self.helpers: list[Part] = list(helpers)
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """The name by which it is opened, unique in its graph."""
+
+    @property
+    @abstractmethod
+    def total(self) -> int:
+        """The number of nodes inside, at any depth, helpers included."""
+
+    @abstractmethod
+    def parts(self) -> list[Part]:
+        """The parts shown when it is open."""
+
+    @abstractmethod
+    def all_nodes(self) -> list[Node]:
+        """Every node inside, at any depth, helpers included."""
+
+    @abstractmethod
+    def leads_to(self, target: str, *, is_node: bool) -> bool:
+        """True iff it is or contains the node, or the part with the key, `target`."""
+
+    def take_in(self, helpers: Sequence[Part]) -> None:
+        """Add parts from around it that serve its nodes."""
+        self.helpers.extend(helpers)
+
+
+class Thing(Fold):
+    """A node with what serves it: a box that opens.
+
+    That is the small scope of its own name (`W` with `W/read`, `W/Assign`), and parameters.
+    """
+
+    __slots__ = ("node", "scope")
+
+    def __init__(self, node: Node, scope: Scope | None, helpers: Sequence[Part] = ()) -> None:
+        super().__init__(helpers)
+        self.node = node
+        self.scope = scope
+
+    @property
+    def key(self) -> str:
+        """The name of the node, which is also the path of the scope."""
+        return self.node.name
+
+    @property
+    def total(self) -> int:
+        """The number of nodes, the main one included."""
+        return 1 + (self.scope.total if self.scope is not None else 0) + total_of(self.helpers)
+
+    def parts(self) -> list[Part]:
+        """The parts shown when it is open."""
+        return [self.node, *(self.scope.parts() if self.scope is not None else []), *self.helpers]
+
+    def all_nodes(self) -> list[Node]:
+        """The main node and its helpers."""
+        return [self.node, *(self.scope.all_nodes() if self.scope is not None else []), *nodes_of(self.helpers)]
+
+    def leads_to(self, target: str, *, is_node: bool) -> bool:
+        """True iff it is or contains the node, or the part with the key, `target`."""
+        return target == self.key or target.startswith(self.key + "/") or any_leads_to(self.helpers, target, is_node=is_node)
+
+
+class Group(Fold):
+    """Parts of a scope that dataflow joins; a repeat if it has `instances`.
+
+    Attributes:
+        key: the scope's path, the depth, and the name of its first part, so that it survives changes elsewhere.
+        items: the parts inside, in the order of the dataflow.
+        helpers: parameters that all instances share.
+        differences: the ops in which the instances differ, in words; "" if they are exactly alike.
+    """
+
+    __slots__ = ("_contents", "_key", "_total", "depth", "differences", "instances", "items", "label", "path")
+
+    def __init__(self, path: str, depth: int, bunch: Bunch, units: Sequence[Part]) -> None:
+        super().__init__([units[unit] for unit in bunch.shared])
+        self.path = path
+        self.depth = depth
+        self.items = [units[unit] for unit in bunch.items]
+        self._key = f"{path}/#{depth}.{_name_at_start(self.items[0])}"
+        self.label = bunch.label
+        self.differences = bunch.differences
+        self.instances: list[Part] = [group_or_part(path, depth + 1, inner, units) for inner in bunch.instances]
+        self._total = total_of(self.items) + total_of(self.helpers)
+        self._contents: list[Part] | None = self.items if bunch.is_plain else None
+
+    @classmethod
+    def of(cls, path: str, depth: int, label: str, items: Sequence[Part], contents: list[Part] | None = None) -> Group:
+        """A group that opens into these parts, by default its items, without further grouping."""
+        group = cls(path, depth, Bunch(list(range(len(items))), label, is_plain=True), items)
+        if contents is not None:
+            group._contents = contents
+        return group
+
+    @property
+    def key(self) -> str:
+        """The name by which it is opened."""
+        return self._key
+
+    @property
+    def total(self) -> int:
+        """The number of nodes inside."""
+        return self._total
+
+    def take_in(self, helpers: Sequence[Part]) -> None:
+        """Add parts from around it that serve its nodes."""
+        super().take_in(helpers)
+        self._total += total_of(helpers)
+
+    def parts(self) -> list[Part]:
+        """The parts shown when it is open."""
+        if self._contents is None:
+            self._contents = in_rows(self.path, self.instances) if self.instances else structured(self.path, self.items, self.depth + 1)
+        return [*self._contents, *self.helpers]
+
+    def all_nodes(self) -> list[Node]:
+        """Every node inside, at any depth."""
+        return nodes_of([*self.items, *self.helpers])
+
+    def leads_to(self, target: str, *, is_node: bool) -> bool:
+        """True iff it is or contains the node, or the part with the key, `target`."""
+        if not is_node and "/#" in target:
+            return target == self.key or any_leads_to(self.parts(), target, is_node=False)
+        return any_leads_to([*self.items, *self.helpers], target, is_node=is_node)
+
+
+def structured(path: str, parts: list[Part], depth: int) -> list[Part]:
+    """The parts of a scope or group as they are shown: grouped and in order if they are many.
+
+    Args:
+        path: the path of the scope.
+        depth: the number of groups around.
+    """
+    if len(parts) < 2 or (len(parts) <= FEW_PARTS and total_of(parts) <= FEW_NODES):
+        return parts
+    members = [nodes_of([part]) for part in parts]
+    arranged = arrange(members, [_is_backward(nodes) for nodes in members])
+    units = [_unit(unit, path, depth, parts) for unit in arranged.units]
+    return [group_or_part(path, depth, bunch, units) for bunch in arranged.bunches]
+
+
+def group_or_part(path: str, depth: int, bunch: Bunch, units: Sequence[Part]) -> Part:
+    """A group of these units, or the only one."""
+    return Group(path, depth, bunch, units) if len(bunch.items) > 1 else units[bunch.items[0]]
+
+
+def in_rows(path: str, instances: list[Part], level: int = 0, number: int = 1) -> list[Part]:
+    """The instances of a repeat, joined in rows of neighbours if they are many."""
+    if len(instances) <= FEW_PARTS:
+        return instances
+    size = FEW_PARTS
+    while size * FEW_PARTS < len(instances):
+        size *= FEW_PARTS
+    rows: list[Part] = []
+    for start in range(0, len(instances), size):
+        row = instances[start : start + size]
+        label = f"{number + start} to {number + start + len(row) - 1}"
+        rows.append(Group.of(path, -1 - level, label, row, in_rows(path, row, level + 1, number + start)))
+    return rows
+
+
+def nodes_of(parts: Iterable[Part]) -> list[Node]:
+    """Every node in some parts."""
+    nodes: list[Node] = []
+    for part in parts:
+        if isinstance(part, Fold):
+            nodes.extend(part.all_nodes())
+        else:
+            nodes.append(part)
+    return nodes
+
+
+def total_of(parts: Iterable[Part]) -> int:
+    """The number of nodes in some parts."""
+    return sum([part.total if isinstance(part, Fold) else 1 for part in parts])
+
+
+def leads_to(part: Part, target: str, *, is_node: bool) -> bool:
+    """True iff a part is or contains the node, or the part with the key, `target`."""
+    return part.leads_to(target, is_node=is_node) if isinstance(part, Fold) else is_node and part.name == target
+
+
+def any_leads_to(parts: Iterable[Part], target: str, *, is_node: bool) -> bool:
+    """True iff one of some parts leads to `target`."""
+    return any(leads_to(part, target, is_node=is_node) for part in parts)
+
+
+def _unit(unit: Unit, path: str, depth: int, parts: Sequence[Part]) -> Part:
+    """One part, or a group of the parts of a cycle, together with what serves it."""
+    inside = [parts[part] for part in unit.parts]
+    helpers = [parts[part] for part in unit.helpers]
+    # A cycle has no order to find.
+    main = inside[0] if len(inside) == 1 else Group.of(path, depth, f"cycle of {len(inside)}", inside)
+    if helpers and not isinstance(main, Fold):
+        return Thing(main, None, helpers)
+    if helpers and isinstance(main, Fold):
+        main.take_in(helpers)
+    return main
+
+
+def _is_backward(nodes: list[Node]) -> bool:
+    records = nodes[0].graph.gradient_records
+    return bool(records) and 2 * sum(1 for node in nodes if node.name in records) > len(nodes)
+
+
+def _name_at_start(first: Part) -> str:
+    return first.key if isinstance(first, Fold) else first.name

@@ -1,0 +1,244 @@
+"""Name scopes and calls: the parts of a graph that names and functions form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from graphcore.errors import GraphError
+from widgets.scene.calls import CallBody, Callee, Opener, calls_functions, has_hub
+from widgets.scene.tree.folds import Fold, Group, Thing, any_leads_to, nodes_of, structured, total_of
+
+if TYPE_CHECKING:
+    from graphcore.graph import Node
+
+SMALL_THING: Final = 8
+"""A node and the helper scope of the same name are one thing up to this many nodes."""
+
+
+class Call(Fold):
+    """A node that calls functions: a box that opens into bodies. A scope of its own name belongs to it."""
+
+    __slots__ = ("_bodies", "_opener", "_roots", "failure", "node", "scope")
+
+    def __init__(self, node: Node, scope: Scope | None, opener: Opener) -> None:
+        super().__init__()
+        self.node = node
+        self.scope = scope
+        self.failure = ""
+        self._opener = opener
+        self._bodies: list[CallBody] | None = None
+        self._roots: list[Scope] = []
+
+    @property
+    def key(self) -> str:
+        """The name of the node."""
+        return self.node.name
+
+    @property
+    def total(self) -> int:
+        """The number of the graph's own nodes: the call and its helpers."""
+        return 1 + (self.scope.total if self.scope is not None else 0) + total_of(self.helpers)
+
+    @property
+    def refusal(self) -> str:
+        """The reason for which it does not open, "" if it may. Known after `bodies` was read."""
+        return self.failure or self._opener.refusal(self.node)
+
+    @property
+    def opens(self) -> bool:
+        """True iff it has bodies; instantiates them."""
+        return bool(self.bodies())
+
+    def bodies(self) -> list[CallBody]:
+        """The instantiated bodies; empty with a `refusal` if they cannot be instantiated."""
+        if self._bodies is None:
+            self._bodies = self._instantiate()
+            self._roots = [body_scope(body, self._opener.inner(body)) for body in self._bodies]
+        return self._bodies
+
+    @property
+    def roots(self) -> list[Scope]:
+        """The scope of each of its bodies."""
+        self.bodies()
+        return self._roots
+
+    @property
+    def around(self) -> tuple[str, ...]:
+        """The keys of the functions around it, outermost first."""
+        return self._opener.around
+
+    def parts(self) -> list[Part]:
+        """The parts shown when it is open: body, or own box and a scope for each body; then helpers."""
+        bodies = self.bodies()
+        hub: list[Part] = [self.node] if has_hub(self.node) else []
+        inside: list[Part] = list(self._roots) if len(bodies) > 1 else [part for root in self._roots for part in root.parts()]
+        return [*hub, *inside, *(self.scope.parts() if self.scope is not None else []), *self.helpers]
+
+    def all_nodes(self) -> list[Node]:
+        """The call and its helpers."""
+        return [self.node, *(self.scope.all_nodes() if self.scope is not None else []), *nodes_of(self.helpers)]
+
+    def leads_to(self, target: str, *, is_node: bool) -> bool:
+        """True iff it is or contains the node, or the part with the key, `target`."""
+        inside = target == self.key or target.startswith((self.key + "/", self.key + ":"))
+        return inside or any_leads_to(self.helpers, target, is_node=is_node)
+
+    def _instantiate(self) -> list[CallBody]:
+        if self.refusal:
+            return []
+        try:
+            return self._opener.bodies(self.node)
+        except GraphError as error:
+            self.failure = error.message
+        return []
+
+
+class Scope(Fold):
+    """A name scope: its own nodes, its inner scopes, and `total`, the nodes at any depth. The root's path is "".
+
+    `callee` is the function of the scope if it is one of several bodies of a call.
+    """
+
+    __slots__ = ("_contents", "_total", "callee", "nodes", "opener", "order", "parent", "path", "scopes")
+
+    def __init__(self, path: str, parent: Scope | None, order: int, opener: Opener) -> None:
+        super().__init__()
+        self.path = path
+        self.callee: Callee | None = None
+        self.opener = opener
+        self.parent = parent
+        self.order = order
+        self.nodes: dict[str, Node] = {}
+        self.scopes: dict[str, Scope] = {}
+        self._total = 0
+        self._contents: list[Part] | None = None
+
+    @property
+    def key(self) -> str:
+        """The path."""
+        return self.path
+
+    @property
+    def total(self) -> int:
+        """The number of nodes inside, at any depth."""
+        return self._total
+
+    @property
+    def label(self) -> str:
+        """The last component of the path; for one of several bodies, its purpose and the function's name."""
+        if self.callee is not None:
+            return f"{self.callee.label} · {self.callee.title}"
+        return self.path.rpartition("/")[2]
+
+    def parts(self) -> list[Part]:
+        """The parts shown when it is open: in creation order, or groups of them if they are many.
+
+        A scope of one node is that node.
+        """
+        if self._contents is None:
+            self._contents = structured(self.path, [*self._plain_parts(), *self.helpers], 0)
+        return self._contents
+
+    def take_in(self, helpers: Sequence[Part]) -> None:
+        """Add parts from around it that serve its nodes."""
+        super().take_in(helpers)
+        self._total += total_of(helpers)
+        self._contents = None
+
+    def leads_to(self, target: str, *, is_node: bool) -> bool:
+        """True iff it contains the node, or is or contains the part with the key, `target`."""
+        inside = (target == self.key and not is_node) or target.startswith(self.key + "/")
+        return inside or any_leads_to(self.helpers, target, is_node=is_node)
+
+    def count(self) -> None:
+        """Count the nodes of this scope and of those inside, which are counted before."""
+        self._total = len(self.nodes) + sum([scope.total for scope in self.scopes.values()])
+
+    def all_nodes(self) -> list[Node]:
+        """Every node inside, at any depth."""
+        nodes = nodes_of(self.helpers)  # those of inner scopes are among these, or come from beside them
+        stack = [self]
+        while stack:
+            scope = stack.pop()
+            nodes.extend(scope.nodes.values())
+            stack.extend(scope.scopes.values())
+        return nodes
+
+    def _plain_parts(self) -> list[Part]:
+        parts: list[Part] = []
+        with_scope = set()
+        for path, scope in self.scopes.items():
+            main = self.nodes.get(path)
+            if main is None:
+                parts.append(scope if scope.total > 1 else single_part(scope.all_nodes()[0], self.opener))
+                continue
+            with_scope.add(path)
+            if calls_functions(main):
+                parts.append(Call(main, scope, self.opener))
+            elif scope.total < SMALL_THING:
+                parts.append(Thing(main, scope))
+            else:
+                parts.append(scope)
+                if main not in scope.helpers:
+                    scope.take_in([main])
+        parts.extend(single_part(node, self.opener) for name, node in self.nodes.items() if name not in with_scope)
+        if self.scopes:
+            parts.sort(key=_part_order)
+        return parts
+
+
+def single_part(node: Node, opener: Opener) -> Part:
+    """A part for a node by itself: a call if it calls functions."""
+    return Call(node, None, opener) if calls_functions(node) else node
+
+
+Part: TypeAlias = "Node | Thing | Call | Group | Scope"
+FOLDS: Final = (Scope, Group, Thing, Call)
+"""The parts that open."""
+
+
+class Scopes:
+    """The scopes in the names of some nodes, by path, below one root."""
+
+    def __init__(self, root: str, nodes: Iterable[Node], opener: Opener) -> None:
+        self.opener = opener
+        self.root = Scope(root, None, 0, opener)
+        self.by_path: dict[str, Scope] = {root: self.root}
+        for node in nodes:
+            prefix = node.name.rpartition("/")[0]
+            scope = self.by_path.get(prefix) or self._make(prefix, node.id)
+            scope.nodes[node.name] = node
+        for scope in _inner_first(self.by_path.values()):
+            scope.count()
+
+    def _make(self, path: str, order: int) -> Scope:
+        missing: list[str] = []  # innermost first; a file may nest scopes deeper than Python's recursion limit
+        while (parent := self.by_path.get(path)) is None:
+            missing.append(path)
+            path = path.rpartition("/")[0]
+        for each in reversed(missing):
+            scope = self.by_path[each] = Scope(each, parent, order, self.opener)
+            parent.scopes[each] = scope
+            parent = scope
+        return parent
+
+
+def body_scope(body: CallBody, opener: Opener) -> Scope:
+    """The scopes of a function body, below its path."""
+    root = Scopes(body.path, body.nodes, opener).root
+    root.callee = body.callee
+    return root
+
+
+def _part_order(part: Part) -> int:
+    if isinstance(part, Thing | Call):
+        return part.node.id
+    if isinstance(part, Scope):
+        return part.order
+    return 0 if isinstance(part, Group) else part.id
+
+
+def _inner_first(scopes: Iterable[Scope]) -> Iterator[Scope]:
+    """Scopes ordered so that each comes before its parent."""
+    return iter(sorted(scopes, key=lambda scope: -scope.path.count("/") if scope.path else 1))

@@ -1,0 +1,72 @@
+"""All scopes of one graph, and the way to each node and part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphcore.passes import InstantiatedFunctions
+from widgets.scene.calls import Opener
+from widgets.scene.tree.folds import leads_to
+from widgets.scene.tree.scopes import FOLDS, Scope, Scopes
+
+if TYPE_CHECKING:
+    from graphcore.graph import Graph
+
+
+class ScopeTree:
+    """All scopes of one graph by path, kept up to date by `sync`."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._functions = InstantiatedFunctions(graph.library)
+        self._scopes = Scopes("", (), Opener(self._functions))
+        self._version = -1
+
+    @property
+    def root(self) -> Scope:
+        """The outermost scope."""
+        return self._scopes.root
+
+    def sync(self) -> None:
+        """Update after changes of the graph."""
+        if self.graph.version == self._version:
+            return
+        if self._functions.library is not self.graph.library:
+            self._functions = InstantiatedFunctions(self.graph.library)
+        self._scopes = Scopes("", self.graph.nodes, Opener(self._functions))
+        self._version = self.graph.version
+
+    def find(self, path: str) -> Scope | None:
+        """The scope with this path."""
+        return self._scopes.by_path.get(path)
+
+    def scope_of(self, name: str) -> Scope | None:
+        """The scope that directly holds the node of this name."""
+        return self._scopes.by_path.get(name.rpartition("/")[0])
+
+    def keys_to_node(self, name: str) -> list[str]:
+        """The keys of everything around a node, outermost first: all must be open for it to show."""
+        return self._walk(name, is_node=True)[0]
+
+    def has_node(self, name: str) -> bool:
+        """True iff there is a node of this name, in the graph or in an open call's body."""
+        return self._walk(name, is_node=True)[1]
+
+    def keys_to_part(self, key: str) -> list[str]:
+        """The keys around a scope, thing or group, outermost first, and its own; missing ones are left out."""
+        return self._walk(key, is_node=False)[0]
+
+    def _walk(self, target: str, *, is_node: bool) -> tuple[list[str], bool]:
+        """The keys on the path, and True if it leads to the target."""
+        keys: list[str] = []
+        parts = self.root.parts()
+        while True:
+            part = next((part for part in parts if leads_to(part, target, is_node=is_node)), None)
+            if part is None or not isinstance(part, FOLDS):
+                return keys, part is not None
+            if is_node and part.key == target and not isinstance(part, Scope):
+                return keys, True
+            keys.append(part.key)
+            if part.key == target:
+                return keys, True
+            parts = part.parts()
