@@ -41,12 +41,9 @@ class Program:
         result = completed(kernel(*given))
         outputs = list(result) if isinstance(result, tuple | list) else [] if result is None else [result]
         gained = sum(output.nbytes for output in outputs if is_array(output)) - taken
-        others = [
-            np.zeros_like(output) if is_array(output) else (node.outputs[slot], output)
-            for slot, output in enumerate(outputs)
-        ]
+        others = [np.zeros_like(output) if is_array(output) else (node.outputs[slot], output) for slot, output in enumerate(outputs)]
         del result, outputs, given
-        kept = held() - before - sum(other.nbytes for other in others if is_array(other))
+        kept = held() - before - sum(np.asarray(other).nbytes for other in others if not is_handle(other))
         self.stored.setdefault(op, []).append(abs(kept) > LARGE.nbytes // 2 or gained > LARGE.nbytes // 2)
         return others
 
