@@ -26,7 +26,7 @@ from widgets.render.static_display import to_static_bundle, to_static_html
 from widgets.scene import build_scene
 
 ANSWER_SECONDS: Final = 2.0
-"""How long an idle kernel waits for a page to show the view before it concludes that there is no side panel."""
+"""The seconds that an idle kernel waits for a page to show the view before it concludes that there is no side panel."""
 
 SIDE_NOTE: Final = {
     "text/html": "<small>The live view opens in a panel beside the notebook.</small>",

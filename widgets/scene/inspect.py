@@ -36,7 +36,7 @@ MAX_VALUES: Final = 64
 MAX_INSPECTED: Final = 400
 """Boxes whose inspections a standalone page carries."""
 MAX_EXPLAINED: Final = 1000
-"""In a page without a kernel the shapes of larger graphs are not explained: every box would have to be, whether asked for or not."""
+"""The largest graph whose shapes a page without a kernel explains, since it needs the explanation of every box."""
 
 
 def inspect(graph: Graph, state: SceneState, box_id: str) -> Inspection | None:

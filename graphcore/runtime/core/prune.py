@@ -12,7 +12,7 @@ from graphcore.graph.model.search import dependency_order
 from graphcore.plumbing import ARG, EXIT, FRAME_OPS, MERGE, NEXT_ITERATION, PLACEHOLDER, is_back_edge
 
 PLACEHOLDERS: Final = PLACEHOLDER | ARG
-"""Ops that stand for a feed: waiting for one that is fed means waiting for the feed, as by itself it cannot run."""
+"""Ops that stand for a feed. To wait for a fed one is to wait for the feed, since it cannot run by itself."""
 
 
 def is_replaced(node: Node, fed: Collection[Tensor]) -> bool:
