@@ -43,9 +43,9 @@ def texts_below_variables(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         for before, statement in pairwise(body) if isinstance(body, list) else ():
-            if isinstance(before, ast.Assign | ast.AnnAssign) and isinstance(statement, ast.Expr):
-                if isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str):
-                    yield statement.lineno, statement.value.value
+            documented = isinstance(before, ast.Assign | ast.AnnAssign) and isinstance(statement, ast.Expr)
+            if documented and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str):
+                yield statement.lineno, statement.value.value
 
 
 def comments(source: str) -> Iterator[tuple[int, str]]:
