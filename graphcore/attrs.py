@@ -204,7 +204,7 @@ def _natural_value(value: object) -> AttrValue:
     if kind is float:
         return c_float(value).value  # type: ignore[arg-type]  # a float, as just seen
     if isinstance(value, str):
-        return value.encode()
+        return _utf8(value)
     if isinstance(value, np.generic) and not isinstance(value, np.bytes_):
         return _natural_value(value.item())
     if isinstance(value, bytes):
@@ -235,5 +235,14 @@ def _as_bytes(values: Array) -> Array:
     for i, item in enumerate(values.reshape(-1).tolist()):
         if not isinstance(item, str | bytes):
             raise InvalidArgumentError(f"A string tensor holds str or bytes, got {brief(item)}")
-        flat[i] = item.encode() if isinstance(item, str) else item
+        flat[i] = _utf8(item) if isinstance(item, str) else item
     return result
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(
+            f"Required text that UTF-8 can encode, or bytes; got {brief(text)} with half a surrogate pair at {error.start}"
+        ) from None

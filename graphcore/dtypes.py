@@ -135,7 +135,7 @@ resource: Final = _by_name["resource"]
 variant: Final = _by_name["variant"]
 
 INVALID: Final = DType("INVALID", 0, None)
-"""What a file means by number 0. It is no type: look-ups by name or number never give it."""
+"""The type number 0 of files. It is no type: look-ups by name or number never give it."""
 # There are no references to references, nor to INVALID.
 INVALID.ref = DType(f"unknown dtype enum ({_REF_OFFSET})", _REF_OFFSET, None)
 _unknown: dict[int, DType] = {0: INVALID, _REF_OFFSET: INVALID.ref}

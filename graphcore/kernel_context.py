@@ -32,7 +32,7 @@ class Dead:
 
 
 DEAD: Final = Dead()
-"""What stands where no value is, because the branch that computes it was not taken."""
+"""The placeholder for a value on a branch that was not taken."""
 
 
 class RefVariable:

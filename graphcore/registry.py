@@ -22,7 +22,7 @@ KernelFactory = Callable[[Any], Kernel]
 GradientCreator = Callable[[Attrs], FunctionDef]
 """Takes the attrs of a node, gives the FunctionDef of its gradient: inputs and output gradients in, input gradients out."""
 GradientKind = Literal["function", "stop", "none"]
-"""An op is differentiated by a function, stops gradients because it is not differentiable by choice, or has no registered gradient."""
+"""The gradient of an op: a function, deliberately none ("stop"), or none registered."""
 Watcher = Callable[[OpDef, Exception | None], None]
 
 

@@ -31,7 +31,7 @@ class RederivedRun(CellRun, frozen=True, kw_only=True):
 
 
 cell_runs: Final[dict[str, CellRun]] = {}
-"""The cells by the file names under which Python knows their code: the kernel extension enters each cell it sees run."""
+"""The cells by Python's file names for their code; the kernel extension enters each cell."""
 
 
 class SourceLocation(msgspec.Struct, frozen=True, gc=False):
@@ -84,11 +84,11 @@ current_run: ContextVar[CellRun | None] = ContextVar("current_run", default=None
 """The cell that is running now; the kernel extension sets it, the core only reads it."""
 
 gradient_calls: Final[Counter[SourceLocation]] = Counter()
-"""How often each line of the running cell has built gradients; the kernel extension begins anew with each cell."""
+"""The number of times that each line of the running cell has built gradients; reset by the kernel extension."""
 
 _ROOT: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _internal: dict[str, bool] = {}
-"""Whether a file is one of this package, by its name: hashing a code object would take longer than all the rest."""
+"""True for a file of this package, by its name: hashing a code object would take longer than all the rest."""
 _last: Final = [SourceLocation("", 0)]
 """The location given last: a line makes several nodes, and one object does for all of them."""
 

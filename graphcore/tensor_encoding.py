@@ -13,7 +13,7 @@ from graphcore.dtypes import DType, is_valid_dtype
 from graphcore.errors import InvalidArgumentError, ResourceExhaustedError
 
 MAX_DECODED_BYTES: Final = 1 << 31
-"""A constant that would take more than this is refused: a few bytes of a file must not claim all memory."""
+"""The most memory of a constant: a few bytes of a file must not claim all memory."""
 _MAX_REPEATED_BYTES: Final = 1 << 40
 """One repeated value takes no memory, but nothing can be done with more than this either."""
 _BIT_FIELDS: Final = {"half": np.uint16, "bfloat16": np.uint16}

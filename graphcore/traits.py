@@ -91,7 +91,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
         reads_variable: what the output is of the variable whose handle is the first input: the "whole" value, or "rows" of it.
         takes_value: True if the second input may become the value of a variable without a copy.
         draws: True if the only state is the position of a random number generator.
-        stores: True if a kernel keeps arrays for others, or takes what others have kept.
+        stores: True if a kernel puts arrays into a stack, queue or tensor array, or takes them out.
         reads_once: True if running the op a second time finds nothing more to read.
     """
 

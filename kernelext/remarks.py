@@ -11,7 +11,8 @@ from graphcore.runtime import Session, live_sessions
 from graphcore.source import SourceLocation, gradient_calls
 
 MOST_GRADIENTS: Final = 50
-"""How often one line may build gradients in one run of its cell: for the layers of a model, but not for the steps of a training."""
+"""The most gradients that one line builds in one run of its cell without a remark: those of the layers of a model, not of training
+steps."""
 _MOST_CHARACTERS: Final = 100
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from graphcore.runtime import RunMetadata, StepStats, Trace
 
 _TIMES: Final = re.compile(r"#\d+(?= >|$)")
-"""What tells one call of a function from another in `NodeExecStats.call`."""
+"""The mark that separates calls of a function in `NodeExecStats.call`."""
 _MOST_ROWS: Final = 12
 _UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"))
 

@@ -28,7 +28,7 @@ from widgets.render.static_display import to_static_html
 from widgets.scene import build_scene
 
 ANSWER_SECONDS: Final = 2.0
-"""How long an idle kernel waits for a page to show the view before it concludes that there is no side panel."""
+"""The seconds that an idle kernel waits for a page to show the view before it concludes that there is no side panel."""
 
 QUIET_SECONDS: Final = 1.0
 """How long a kernel is idle before it saves the graphs behind the pictures."""

@@ -7,6 +7,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,16 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
             text = ast.get_docstring(node)
             if text:
                 yield getattr(node, "lineno", 1), text
+
+
+def texts_below_variables(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The texts that document variables, with their lines."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        for before, statement in pairwise(body) if isinstance(body, list) else ():
+            documented = isinstance(before, ast.Assign | ast.AnnAssign) and isinstance(statement, ast.Expr)
+            if documented and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str):
+                yield statement.lineno, statement.value.value
 
 
 def comments(source: str) -> Iterator[tuple[int, str]]:
@@ -72,6 +83,7 @@ def first_sentence(text: str) -> str:
 def test_docstrings_and_comments_are_plain_statements(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
     wrong = [f"{line}: {fault}" for line, text in docstrings(ast.parse(source)) for fault in faults(text)]
+    wrong += [f"{line}: {fault}" for line, text in texts_below_variables(ast.parse(source)) for fault in faults(text)]
     wrong += [f"{line}: {fault}" for line, text in comments(source) for fault in faults(text)]
     assert not wrong, "\n".join(wrong)
 

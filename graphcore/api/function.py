@@ -321,7 +321,7 @@ class Function:
 
 
 _instantiations: Final[WeakKeyDictionary[FunctionLibraryDefinition, dict[str, list[Instantiation]]]] = WeakKeyDictionary()
-"""The instantiations that became functions of each library, by name: the one that is there, and those that may be put back."""
+"""The instantiations made for each library, by name: the current one, and former ones that may return."""
 
 
 def _instantiation_of(library: FunctionLibraryDefinition, function: FunctionDef) -> Instantiation | None:

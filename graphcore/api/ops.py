@@ -20,7 +20,7 @@ from graphcore.text.describe_traits import describe_traits
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PACKAGE: Final = __name__.partition(".")[0]
 _ALIKE: Final = 0.75
-"""How alike two names must be, from 0 to 1, for one to be a misspelling of the other."""
+"""The least likeness of two names, from 0 to 1, for one to be a misspelling of the other."""
 _cache: dict[str, Callable[..., Any]] = {}
 
 

@@ -63,8 +63,10 @@ class Graph(GraphReader):
     outer: Graph | None = None
     """The graph around a function's body while that is traced."""
     lock: threading.RLock
-    """Held by the thread that changes the graph or looks at more than one thing of it. A body under construction has that of the graph around
-    it, so that nobody can hold the one and wait for the other."""
+    """Held by the thread that changes the graph or reads several parts of it.
+
+    A body under construction shares the lock of the graph around it, so that no thread can hold one and wait for the other.
+    """
 
     def __init__(self, registry: OpRegistry | FunctionLibraryDefinition | None = None, *, infer: str = "") -> None:
         self.library = FunctionLibraryDefinition.over(registry)

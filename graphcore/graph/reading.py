@@ -230,9 +230,9 @@ class GraphReader:
         if node.graph is not self:
             raise InvalidArgumentError.at(node, f"'{obj.name}' (op {node.op}) belongs to another graph than this one")
         if self.node_store.by_id.get(node.id) is not node and self.find_node_id(node.id) is not node:
-            raise InvalidArgumentError.at(
-                node, f"'{obj.name}' (op {node.op}) is no longer in the graph: its cell ran again without making it"
-            )
+            in_cell = node.source is not None and node.source.run is not None
+            reason = "its cell ran again without making it, or it was lowered" if in_cell else "it was removed or lowered"
+            raise InvalidArgumentError.at(node, f"'{obj.name}' (op {node.op}) is no longer in the graph: {reason}")
         return obj
 
     def is_valid_node(self, node: Node | None) -> bool:

@@ -14,7 +14,7 @@ from graphcore.plumbing import is_back_edge
 
 Visit = Callable[[Node], object]
 NodeKey = Callable[[Node], Any]
-"""What nodes are sorted by where several could come next, so that the order does not depend on how the graph was made."""
+"""The sort key of nodes that could come next, so that the order does not depend on the history of the graph."""
 EdgeFilter = Callable[[Edge], bool]
 """False for edges that are not to be followed."""
 

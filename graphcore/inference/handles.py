@@ -60,7 +60,7 @@ class ShapeAndType(msgspec.Struct, frozen=True, eq=False):
 
 
 HandleData = list[ShapeAndType]
-"""What a handle points to: one entry for most resources, one a component for queues."""
+"""The shapes and types behind a handle: one entry for most resources, one a component for queues."""
 
 
 def checked_rank(rank: int) -> int:

@@ -54,7 +54,7 @@ class PartialValue(msgspec.Struct, frozen=True, eq=False):
 
 
 GetPartial = Callable[[Any, int], PartialValue | None]
-"""What is known from elsewhere of the value of output `index` of a node, None if nothing is."""
+"""The partly known value of output `index` of a node, None if nothing is known."""
 
 
 class ValueView:

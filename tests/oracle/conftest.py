@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 VARIABLE = "GRAPHLOUPE_ORACLE"
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "CUDA_VISIBLE_DEVICES": ""}
 COLOCATED_LOOPS = {"TF_FLAG_ENABLE_COLOCATION_KEY_PROPAGATION_IN_WHILE_OP_LOWERING": "true"}
-"""Has the lowering of loops carry colocation, which the conformance notes require and 2.21 does on request."""
+"""The flag by which 2.21 colocates lowered loops, as the conformance notes require."""
 
 
 @dataclass(frozen=True)

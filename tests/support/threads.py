@@ -12,7 +12,7 @@ from typing import Final
 from graphcore.support.thread_pool import Pool, kernel_pool
 
 SETTLING: Final = 30.0
-"""Seconds that threads of a pool have to come to the end of what they compute, which nothing can stop."""
+"""Seconds for threads of a pool to complete their computation, which nothing can stop."""
 _POLL: Final = 0.005
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 MAX_USES: Final = 30
 _ROUNDS: Final = 6
-"""Gradients within gradients that are put in place of what stands for them."""
+"""Gradients within gradients that replace their placeholders."""
 
 
 class Use(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from widgets.render.looks import edge_label_size
 from widgets.scene.types import Scene
 
 GAP: Final = 4.0
-"""Pixels between a frame and a label in it, and between a frame and what is not in it."""
+"""Pixels between a frame and a label in it, and between a frame and boxes outside."""
 INNER_GAP: Final = 8.0
 """Pixels between a frame and a frame in it that has become wider."""
 

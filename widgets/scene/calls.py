@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from graphcore.graph import Node
 
 MAX_DEPTH: Final = 24
-"""Calls within calls that open; beyond this nobody finds their way back."""
+"""The deepest calls within calls that open; deeper ones are too hard to follow."""
 _LABELS: Final = {"f": "f", "cond": "cond", "body": "body", "then_branch": "then", "else_branch": "else", "branches": "branch"}
 """The attrs that name functions, in the order in which their bodies are shown, and what the bodies are called."""
 _KEY: Final = "_may_call_functions"

@@ -58,7 +58,7 @@ class Visible:
         self.box_of: dict[str, Box] = {}
         self.calls: dict[str, Call] = {}
         self.given: dict[str, Tensor] = {}
-        """What comes into the arguments of open bodies from outside, by the name of the argument node."""
+        """The tensors that come into the arguments of open bodies from outside, by the name of the argument node."""
 
     def open_call(self, call: Call) -> None:
         """Record an open call."""

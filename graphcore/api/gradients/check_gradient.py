@@ -21,7 +21,7 @@ _DELTAS: Final[Mapping[int, float]] = {8: 1e-5, 4: 5e-3}
 _TOLERANCES: Final[Mapping[int, float]] = {8: 1e-5, 4: 2e-2}
 _LOW_PRECISION: Final = (5e-2, 2e-1)
 _ROUNDINGS: Final = 16
-"""How many roundings of the result the differences may be off by."""
+"""The roundings of the result by which the differences may be off."""
 
 
 def check_gradient(

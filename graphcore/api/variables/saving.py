@@ -33,7 +33,7 @@ _FLAWS: Final = (
     *(OSError, EOFError, ValueError, TypeError, KeyError, SyntaxError, RuntimeError, OverflowError, MemoryError),
     *(tokenize.TokenError, struct.error, zipfile.BadZipFile, zlib.error),
 )
-"""What reading an archive raises that has a flaw in its directory, the header of an array, or its data."""
+"""The errors of reading an archive with a damaged directory, array header or array."""
 
 
 def report_uninitialized_variables(

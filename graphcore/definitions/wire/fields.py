@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 from google.protobuf.descriptor import FieldDescriptor
 
 MOST_NESTED: Final = 100
-"""How deep messages may be nested in a file. The binary form has the same limit, so what is read can be written."""
+"""The deepest nesting of messages in a file, as in the binary form, so that every read file can be written."""
 
 _KINDS: Final = {
     FieldDescriptor.TYPE_INT32: "int32",

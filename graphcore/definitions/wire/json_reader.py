@@ -14,11 +14,11 @@ from typing import Any, Final
 from graphcore.definitions.wire.fields import MOST_NESTED, RANGES, Field, Fields, Schema
 
 _LARGEST: Final = {"float": float.fromhex("0x1.fffffefffffffp+127"), "double": float.fromhex("0x1.fffffffffffffp+1023")}
-"""What is larger is not rounded to a number of the field's type."""
+"""Larger values are not rounded to a number of the field's type."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _SHOWN: Final = 40
 _WRONG: Final = (ValueError, TypeError, OverflowError)
-"""What conversions raise, and what messages raise for a value beyond the range of its field."""
+"""The errors of conversions, and of messages for a value beyond the range of its field."""
 
 
 class JsonError(ValueError):

@@ -25,7 +25,7 @@ _LONGEST_REPEATED: Final = 1_000
 _NOT_REPEATED: Final = 1 << 62
 _MERGED_AT_ONCE: Final = 1_000
 _LENGTH_DELIMITED: Final = 2
-"""How the wire form marks a message."""
+"""The mark of a message in the wire form."""
 _SCHEMA: Final = Schema(TextField)
 
 
@@ -72,17 +72,17 @@ class _Frame:
         self.fields = None if known is None else known.by_name
         self.full_name = "" if known is None else known.full_name
         self.of: TextField | None = None
-        """The field that it is the value of; none for the whole text, and for what is skipped."""
+        """The field of this value; None for the whole text, and for skipped fields."""
         self.values: Any = None
         """The map that it is an entry of."""
         self.of_messages = False
-        """Whether the values of that map are messages."""
+        """True if the values of that map are messages."""
         self.began = _NOT_REPEATED
-        """Where the name of its field is, if that is repeated."""
+        """The place of the name of its field, if that is repeated."""
         self.closing = ""
         self.opened = 0
         self.listed = False
-        """Whether it is in a list in brackets."""
+        """True if it is in a list in brackets."""
 
     def close(self) -> None:
         """Store the entry in the map."""

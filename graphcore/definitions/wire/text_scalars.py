@@ -149,7 +149,7 @@ class TextField(Field):
         self.word: Callable[[str], Any] | None = None
         """The value of a word, for a field that holds no strings; a ValueError says why it is none."""
         self.words: Callable[[list[str]], list[Any]] = self._strings
-        """The values of words, or of what is between the quotes of strings."""
+        """The values of words and of the texts between quotes."""
         if self.kind == "enum":
             self.word, self.words = self._member, self._members
         elif self.kind in RANGES:

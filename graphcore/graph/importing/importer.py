@@ -38,7 +38,7 @@ from graphcore.source import SourceLocation, caller_location
 from graphcore.support.gc_pause import paused_collector
 
 _MOST_NAMES: Final = 20
-"""What an error text lists of a cycle."""
+"""The most nodes of a cycle in an error text."""
 _Types = tuple[tuple[DType, ...], tuple[DType, ...]]
 
 

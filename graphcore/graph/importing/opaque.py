@@ -14,7 +14,7 @@ from graphcore.inference.shape_fns.common_shape_fns import unknown_shape
 from graphcore.registry import OpRegistration
 
 OutputTypes = Mapping[str, tuple[DType, ...]]
-"""The types of the outputs of opaque nodes, by name; INVALID where nothing tells."""
+"""The types of the outputs of opaque nodes, by name; INVALID for unknown ones."""
 
 
 @lru_cache(maxsize=1024)

@@ -40,6 +40,39 @@ def post_order(starts: Iterable[_T], following: Callable[[_T], Iterable[_T]]) ->
     return order
 
 
+def dependency_order(starts: list[_T], producers: Callable[[_T], Iterable[_T]], cycle: Callable[[_T], Exception]) -> list[_T]:
+    """`starts` and all that they depend on, each after its producers.
+
+    Of several starts or producers, the first is visited first.
+
+    Args:
+        starts: visited one by one. `producers` may append to it, such as the source of a back edge, to be visited at last.
+        producers: the items that an item depends on.
+        cycle: makes the error for an item that depends on itself.
+
+    Raises:
+        Exception: the error that `cycle` makes.
+    """
+    order: list[_T] = []
+    is_left: dict[_T, bool] = {}
+    for start in starts:
+        if start in is_left:
+            continue
+        pending = [(start, False)]
+        while pending:
+            item, leaving = pending.pop()
+            if leaving:
+                is_left[item] = True
+                order.append(item)
+            elif item not in is_left:
+                is_left[item] = False
+                pending.append((item, True))
+                pending += [(other, False) for other in reversed([*producers(item)]) if not is_left.get(other, False)]
+            elif not is_left[item]:
+                raise cycle(item)
+    return order
+
+
 def topological_sort(items: Iterable[_T], producers: Callable[[_T], Iterable[_T]], key: Callable[[_T], Any]) -> tuple[list[_T], list[_T]]:
     """Sort items so that each comes after its producers.
 

@@ -22,19 +22,22 @@ if TYPE_CHECKING:
     from graphcore.graph.reading import GraphReader
 
 _MOST_FACTS: Final = 20_000
-"""What one explanation looks at behind forks: a graph may lead back to everything. The way up to the first fork is followed to its end."""
+"""The most steps of one explanation behind forks, since a graph may lead back to everything.
+
+The way up to the first fork is followed to its end.
+"""
 _DEEPEST: Final = 40
 _MOST_STEPS: Final = 60
 """Of a longer way without forks the middle is left out."""
 _MOST_SHOWN: Final = 16
-"""How many elements of a value a text shows."""
+"""The most elements of a value in a text."""
 _GUESS: Final = 7
 """A size that stands for an unknown one when it is asked whether anything depends on it."""
 
 _NUMBERS: Final = re.compile(r"[-\d?,.\[\]]+")
 
 _Local = tuple[How, str, list[Fact], int | None]
-"""How, in words, what it follows from, the number."""
+"""The reason in words, the origin, the number."""
 
 
 def explain_tensor(tensor: Tensor) -> ShapeExplanation:

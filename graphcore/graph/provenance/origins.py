@@ -12,7 +12,7 @@ from graphcore.source import SourceLocation
 FactKind = Literal["rank", "dimension", "held", "value", "element", "requirement"]
 How = Literal["literal", "passed", "computed", "unknown", "given", "required", "cut"]
 _SHOWN_STEPS = 8
-"""What a text shows of a long way: its beginning and its end."""
+"""The steps of a long way that a text shows: its beginning and its end."""
 
 
 class Fact(msgspec.Struct, frozen=True):

@@ -11,9 +11,9 @@ from graphcore.graph.model.node import Node, Tensor
 from graphcore.shapes import Shape
 
 _MOST_MULTIPLICATIONS: Final = 1 << 26
-"""Of a product of matrices: milliseconds for floats, a tenth of a second for integers, which BLAS does not multiply."""
+"""The most multiplications of a matrix product: milliseconds for floats, a tenth of a second for integers, which BLAS does not multiply."""
 _MOST_PAIRS: Final = 1 << 17
-"""Of elements, for kernels that look at each of one tensor for each of another: a tenth of a second where they do it in Python."""
+"""The most pairs of elements for kernels that compare each of one tensor with each of another: a tenth of a second in Python."""
 _PAIRING: Final = frozenset({"pairs", "convolution", "contraction"})
 
 

@@ -19,13 +19,13 @@ from graphcore.support.deadline import check_time
 Values = dict[int, Array | None]
 """Values of a node's outputs by index."""
 FORGOTTEN: Final[Values] = {}
-"""Stands for values that were found and were too large to keep: what followed from them was kept, and must go when they change."""
+"""The mark of values that were too large to keep. Results computed from them were kept, and must go when they change."""
 
 MAX_CACHED_ELEMENTS: Final = 2048
 MAX_INFERRED_ELEMENTS: Final = 1 << 20
-"""What has more says nothing about a shape, and a small file may claim a great many."""
+"""The most elements of a value that can tell a shape; a small file may claim many more."""
 _REFUSALS: Final = (GraphError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
-"""What a kernel may raise that is given values with which it cannot work."""
+"""The errors of kernels for values that they refuse."""
 
 
 class ValueSource(Protocol):

@@ -17,9 +17,9 @@ from graphcore.inference import ShapeHandle
 from graphcore.plumbing import ARG, RETVAL
 
 MOST_NESTED_NODES: Final = 2_000
-"""So many nodes of functions that functions call are looked at for one call; what lies beyond gives unknown shapes."""
+"""The most nodes of called functions that are inferred for one call; shapes beyond are unknown."""
 MOST_NESTED_CALLS: Final = 32
-"""So deep are calls within functions followed, for each takes several frames of Python's stack; what lies deeper gives unknown shapes."""
+"""The deepest calls within functions that are followed, since each takes several frames of Python's stack; shapes beyond are unknown."""
 
 _MOST_KEPT: Final = 64
 

@@ -56,7 +56,7 @@ class LiveRefiner(ShapeInference):
 
     context_type: type[LiveContext] = LiveContext
     is_direct: ClassVar[bool] = True
-    """Whether nothing is kept of a node but its shapes, so that these may be found without a context."""
+    """True if only the shapes of a node are kept, so that these may be found without a context."""
 
     def __init__(self, graph_def_version: int, explain: Explainer | None = None) -> None:
         super().__init__(graph_def_version)

@@ -36,6 +36,6 @@ class Total:
 
 
 class Storing:
-    """Ops on stacks, queues and arrays of tensors, which keep arrays for others."""
+    """Ops that put arrays into stacks, queues and tensor arrays, or take them out."""
 
     stores = True

@@ -14,7 +14,7 @@ from graphcore.functions import GradientText, reduction_grad
 from graphcore.registry import GradientCreator
 
 INDEX_TYPE: Final = "INDEX"
-"""What `index_typed` replaces by the type of an op's index arguments."""
+"""The part of a text that `index_typed` replaces by the type of an op's index arguments."""
 
 _SIGNATURE: Final = re.compile(r"\s*\[[^\]]*\]\(([^)]*)\) -> \(([^)]*)\) \{(.*)\}\s*$", re.DOTALL)
 _AXES_INPUT: Final = re.compile(r"(?<=[(, ])i(?=[,)])")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from graphcore.attrs import Attrs
 from graphcore.functions import GradientText
 from graphcore.inference.shape_fns.common_shape_fns import merge_both_inputs
-from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op
 from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.gradient_text import holomorphic, is_complex, scalar
 from graphcore.opset.framework.type_sets import FLOATING_OR_COMPLEX
-from graphcore.registry import GradientCreator
+from graphcore.registry import GradientCreator, KernelFactory
 
 _Y: Final = [[0.25, 0.5, 0.9], [0.1, 0.75, 0.3]]
 _DY: Final = [[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]]
-_EXAMPLES: Final = (Example([_Y, _DY]),)
 
 
 def _gradient(body: str) -> GradientCreator:
@@ -41,92 +40,30 @@ def _factor(value: float) -> str:
     return f"const = {scalar('float', value)}\n      factor = Cast[SrcT=float, DstT=$T](const)"
 
 
-@op
-class SigmoidGrad(Elementwise):
-    """The gradient of Sigmoid from its value y: `dy * y * (1 - y)`."""
-
-    signature = f"SigmoidGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
-    shape = merge_both_inputs
-    gradient = _gradient(f"""
-      {_factor(2)}
-      gb = Mul[T=$T](dz, dy)
-      gby = Mul[T=$T](gb, y)
-      gby2 = Mul[T=$T](gby, factor)
-      gy = Sub[T=$T](gb, gby2)
-      gdy = SigmoidGrad[T=$T](y, dz)
-    """)
-    examples = _EXAMPLES
-
-    def kernel(k: KernelContext) -> Kernel:
-        return lambda y, dy: dy * y * (1 - y)
+def _of_value(name: str, doc: str, kernel: KernelFactory, gradient: GradientCreator | Callable[[Attrs], str]) -> None:
+    """Register the derivative of a function as an op on the function's value y and a gradient dy."""
+    define_op(
+        name,
+        doc,
+        Elementwise,
+        signature=f"{name}[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)",
+        shape=merge_both_inputs,
+        kernel=kernel,
+        gradient=gradient,
+        examples=(Example([_Y, _DY]),),
+    )
 
 
-@op
-class TanhGrad(Elementwise):
-    """The gradient of Tanh from its value y: `dy * (1 - y * y)`."""
-
-    signature = f"TanhGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
-    shape = merge_both_inputs
-    gradient = _gradient(f"""
-      {_factor(-2)}
-      gb = Mul[T=$T](dz, dy)
-      gby = Mul[T=$T](gb, y)
-      gy = Mul[T=$T](gby, factor)
-      gdy = TanhGrad[T=$T](y, dz)
-    """)
-    examples = _EXAMPLES
-
-    def kernel(k: KernelContext) -> Kernel:
-        return lambda y, dy: dy * (1 - y * y)
+def _sqrt_grad(k: KernelContext) -> Kernel:
+    half = k.dtype("T").type(0.5)
+    if k.output_types[0].is_complex:
+        return lambda y, dy: dy * half / y.conj()
+    return lambda y, dy: dy * half / y
 
 
-@op
-class SqrtGrad(Elementwise):
-    """The gradient of Sqrt from its value y: `dy / (2 * y)`."""
-
-    signature = f"SqrtGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
-    shape = merge_both_inputs
-    gradient = _conjugate_gradient(f"""
-      {_factor(0.5)}
-      ga = Div[T=$T](dz, y)
-      gac = Div[T=$T](dz_conj, y_conj)
-      z = SqrtGrad[T=$T](y, dy)
-      gaz = Mul[T=$T](gac, z)
-      gy = Neg[T=$T](gaz)
-      gdy = Mul[T=$T](ga, factor)
-    """)
-    examples = _EXAMPLES
-
-    def kernel(k: KernelContext) -> Kernel:
-        half = k.dtype("T").type(0.5)
-        if k.output_types[0].is_complex:
-            return lambda y, dy: dy * half / y.conj()
-        return lambda y, dy: dy * half / y
-
-
-@op
-class RsqrtGrad(Elementwise):
-    """The gradient of Rsqrt from its value y: `dy * -y ** 3 / 2`."""
-
-    signature = f"RsqrtGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
-    shape = merge_both_inputs
-    gradient = _conjugate_gradient(f"""
-      {_factor(-1.5)}
-      y2 = Square[T=$T](y_conj)
-      gb = Mul[T=$T](dz_conj, dy)
-      gby2 = Mul[T=$T](gb, y2)
-      gy = Mul[T=$T](gby2, factor)
-      gdy = RsqrtGrad[T=$T](y_conj, dz)
-    """)
-    examples = _EXAMPLES
-
-    def kernel(k: KernelContext) -> Kernel:
-        minus_half, conj = k.dtype("T").type(-0.5), k.xp.conjugate
-
-        def gradient(y: Any, dy: Any) -> Any:
-            return dy * (minus_half * conj(y * y * y))
-
-        return gradient
+def _rsqrt_grad(k: KernelContext) -> Kernel:
+    minus_half, conj = k.dtype("T").type(-0.5), k.xp.conjugate
+    return lambda y, dy: dy * (minus_half * conj(y * y * y))
 
 
 def _reciprocal_grad(k: KernelContext) -> Kernel:
@@ -135,33 +72,68 @@ def _reciprocal_grad(k: KernelContext) -> Kernel:
     return lambda y, dy: -dy * (y * y)
 
 
-def _reciprocal_grad_grad(name: str) -> Callable[[Attrs], str]:
-    return _conjugate_gradient(f"""
+_of_value(
+    "SigmoidGrad",
+    "The gradient of Sigmoid from its value y: `dy * y * (1 - y)`.",
+    lambda _: lambda y, dy: dy * y * (1 - y),
+    _gradient(f"""
+      {_factor(2)}
+      gb = Mul[T=$T](dz, dy)
+      gby = Mul[T=$T](gb, y)
+      gby2 = Mul[T=$T](gby, factor)
+      gy = Sub[T=$T](gb, gby2)
+      gdy = SigmoidGrad[T=$T](y, dz)
+    """),
+)
+_of_value(
+    "TanhGrad",
+    "The gradient of Tanh from its value y: `dy * (1 - y * y)`.",
+    lambda _: lambda y, dy: dy * (1 - y * y),
+    _gradient(f"""
       {_factor(-2)}
-      gb = Mul[T=$T](dz_conj, dy)
-      gby = Mul[T=$T](gb, y_conj)
+      gb = Mul[T=$T](dz, dy)
+      gby = Mul[T=$T](gb, y)
       gy = Mul[T=$T](gby, factor)
-      gdy = {name}[T=$T](y_conj, dz)
-    """)
-
-
-@op
-class ReciprocalGrad(Elementwise):
-    """The gradient of Reciprocal from its value y: `-dy * y * y`."""
-
-    signature = f"ReciprocalGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
-    shape = merge_both_inputs
-    kernel = _reciprocal_grad
-    gradient = _reciprocal_grad_grad("ReciprocalGrad")
-    examples = _EXAMPLES
-
-
-@op
-class InvGrad(Elementwise):
-    """The gradient of Inv from its value y: `-dy * y * y`."""
-
-    signature = f"InvGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
-    shape = merge_both_inputs
-    kernel = _reciprocal_grad
-    gradient = _reciprocal_grad_grad("InvGrad")
-    examples = _EXAMPLES
+      gdy = TanhGrad[T=$T](y, dz)
+    """),
+)
+_of_value(
+    "SqrtGrad",
+    "The gradient of Sqrt from its value y: `dy / (2 * y)`.",
+    _sqrt_grad,
+    _conjugate_gradient(f"""
+      {_factor(0.5)}
+      ga = Div[T=$T](dz, y)
+      gac = Div[T=$T](dz_conj, y_conj)
+      z = SqrtGrad[T=$T](y, dy)
+      gaz = Mul[T=$T](gac, z)
+      gy = Neg[T=$T](gaz)
+      gdy = Mul[T=$T](ga, factor)
+    """),
+)
+_of_value(
+    "RsqrtGrad",
+    "The gradient of Rsqrt from its value y: `dy * -y ** 3 / 2`.",
+    _rsqrt_grad,
+    _conjugate_gradient(f"""
+      {_factor(-1.5)}
+      y2 = Square[T=$T](y_conj)
+      gb = Mul[T=$T](dz_conj, dy)
+      gby2 = Mul[T=$T](gb, y2)
+      gy = Mul[T=$T](gby2, factor)
+      gdy = RsqrtGrad[T=$T](y_conj, dz)
+    """),
+)
+for _name, _function in (("ReciprocalGrad", "Reciprocal"), ("InvGrad", "Inv")):
+    _of_value(
+        _name,
+        f"The gradient of {_function} from its value y: `-dy * y * y`.",
+        _reciprocal_grad,
+        _conjugate_gradient(f"""
+          {_factor(-2)}
+          gb = Mul[T=$T](dz_conj, dy)
+          gby = Mul[T=$T](gb, y_conj)
+          gy = Mul[T=$T](gby, factor)
+          gdy = {_name}[T=$T](y_conj, dz)
+        """),
+    )

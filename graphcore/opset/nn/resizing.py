@@ -18,8 +18,15 @@ _NEAREST_TYPES: Final = "{int8, uint8, int16, uint16, int32, int64, half, float,
 _BILINEAR_TYPES: Final = "{int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double, bfloat16}"
 _GIVEN: Final = "align_corners=$align_corners, half_pixel_centers=$half_pixel_centers"
 _FLAGS: Final = "align_corners:bool, half_pixel_centers:bool"
-_SPATIAL: Final = f"""one = {vector("int32", 1)}
-      three = {vector("int32", 3)}"""
+
+
+def _rows_and_columns(images: str, dtype: str) -> str:
+    """Text of nodes that compute `spatial`, the size of images."""
+    return f"""shape = Shape[T={dtype}]({images})
+      one = {vector("int32", 1)}
+      three = {vector("int32", 3)}
+      step = {vector("int32", 1)}
+      spatial = StridedSlice[Index=int32, T=int32](shape, one, three, step)"""
 
 
 def resized_shape(c: InferenceContext) -> None:
@@ -67,8 +74,16 @@ def _axes(k: KernelContext, x: Any, size: tuple[int, ...]) -> tuple[_Axis, _Axis
     return _Axis(k, x.shape[1], size[0]), _Axis(k, x.shape[2], size[1])
 
 
+class Resizing:
+    """Ops that make images of the size that their second input gives."""
+
+    shape = resized_shape
+    can_fail = FailsOn(values=("size",), empty=True)
+    failures = (Example([_X, [-1, -1]]),)
+
+
 @op
-class ResizeNearestNeighbor:
+class ResizeNearestNeighbor(Resizing):
     """Images of another size, each pixel a copy of the nearest one.
 
     images: [batch, rows, columns, channels]
@@ -79,13 +94,8 @@ class ResizeNearestNeighbor:
 
     signature = f"ResizeNearestNeighbor[T:{_NEAREST_TYPES}, {_ATTRS}](images:T, size:int32) -> (resized_images:T)"
     layer = "resizing"
-    shape = resized_shape
-    can_fail = FailsOn(values=("size",), empty=True)
     gradient = f"""[T:{{half, float, double}}, {_FLAGS}](images:T, size:int32, dy:T) -> (dimages:T, dsize:int32) {{
-      shape = Shape[T=$T](images)
-      {_SPATIAL}
-      step = {vector("int32", 1)}
-      spatial = StridedSlice[Index=int32, T=int32](shape, one, three, step)
+      {_rows_and_columns("images", "$T")}
       dimages = ResizeNearestNeighborGrad[T=$T, {_GIVEN}](dy, spatial)
       dsize = ZerosLike[T=int32](size)
     }}"""
@@ -94,7 +104,6 @@ class ResizeNearestNeighbor:
         Example([_X, [2, 5]], {"half_pixel_centers": True}),
         Example([_X, [5, 3]], {"align_corners": True}),
     )
-    failures = (Example([_X, [-1, -1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         known = constant_ints(k, 1)
@@ -107,7 +116,7 @@ class ResizeNearestNeighbor:
 
 
 @op
-class ResizeNearestNeighborGrad:
+class ResizeNearestNeighborGrad(Resizing):
     """The gradient of ResizeNearestNeighbor: each pixel's gradient goes to the pixel it was copied from.
 
     grads: [batch, new rows, new columns, channels]
@@ -117,18 +126,12 @@ class ResizeNearestNeighborGrad:
     signature = (
         f"ResizeNearestNeighborGrad[T:{{uint8, int8, int32, half, float, double, bfloat16}}, {_ATTRS}](grads:T, size:int32) -> (output:T)"
     )
-    shape = resized_shape
-    can_fail = FailsOn(values=("size",), empty=True)
     gradient = f"""[T:{{half, float, double}}, {_FLAGS}](grads:T, size:int32, dz:T) -> (dgrads:T, dsize:int32) {{
-      shape = Shape[T=$T](grads)
-      {_SPATIAL}
-      step = {vector("int32", 1)}
-      spatial = StridedSlice[Index=int32, T=int32](shape, one, three, step)
+      {_rows_and_columns("grads", "$T")}
       dgrads = ResizeNearestNeighbor[T=$T, {_GIVEN}](dz, spatial)
       dsize = ZerosLike[T=int32](size)
     }}"""
     examples = (Example([_X, [2, 3]]), Example([_X, [5, 1]], {"half_pixel_centers": True}))
-    failures = (Example([_X, [-1, -1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         xp, known, dtype = k.xp, constant_ints(k, 1), k.dtype("T")
@@ -144,7 +147,7 @@ class ResizeNearestNeighborGrad:
 
 
 @op
-class ResizeBilinear:
+class ResizeBilinear(Resizing):
     """Images of another size, each pixel interpolated between the nearest four.
 
     images: [batch, rows, columns, channels]
@@ -155,8 +158,6 @@ class ResizeBilinear:
 
     signature = f"ResizeBilinear[T:{_BILINEAR_TYPES}, {_ATTRS}](images:T, size:int32) -> (resized_images:float)"
     layer = "resizing"
-    shape = resized_shape
-    can_fail = FailsOn(values=("size",), empty=True)
     gradient = f"""[T:{{half, float, double}}, {_FLAGS}](images:T, size:int32, dy:float) -> (dimages:T, dsize:int32) {{
       dimages = ResizeBilinearGrad[T=$T, {_GIVEN}](dy, images)
       dsize = ZerosLike[T=int32](size)
@@ -166,7 +167,6 @@ class ResizeBilinear:
         Example([_X, [2, 5]], {"half_pixel_centers": True}),
         Example([_X, [5, 3]], {"align_corners": True}),
     )
-    failures = (Example([_X, [-1, -1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         xp, known = k.xp, constant_ints(k, 1)
@@ -197,10 +197,7 @@ class ResizeBilinearGrad:
 
     signature = f"ResizeBilinearGrad[T:{{float, bfloat16, half, double}}, {_ATTRS}](grads:float, original_image:T) -> (output:T)"
     gradient = f"""[T:{{half, float, double}}, {_FLAGS}](grads:float, image:T, dz:T) -> (dgrads:float, dimage:T) {{
-      shape = Shape[T=float](grads)
-      {_SPATIAL}
-      step = {vector("int32", 1)}
-      spatial = StridedSlice[Index=int32, T=int32](shape, one, three, step)
+      {_rows_and_columns("grads", "float")}
       dgrads = ResizeBilinear[T=$T, {_GIVEN}](dz, spatial)
       dimage = ZerosLike[T=$T](image)
     }}"""

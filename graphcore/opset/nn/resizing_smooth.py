@@ -9,7 +9,7 @@ import numpy as np
 from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
-from graphcore.opset.nn.resizing import resized_shape
+from graphcore.opset.nn.resizing import Resizing
 from graphcore.traits import FailsOn
 
 _X: Final = (np.arange(24, dtype=np.float32) ** 2 % 17 / 4).reshape(2, 3, 2, 2)
@@ -90,7 +90,7 @@ def _checked(k: KernelContext, x: Any, size: tuple[int, ...]) -> tuple[int, int]
 
 
 @op
-class ResizeBicubic:
+class ResizeBicubic(Resizing):
     """Images of another size by cubic interpolation.
 
     images: [batch, rows, columns, channels]
@@ -101,9 +101,7 @@ class ResizeBicubic:
 
     signature = f"ResizeBicubic[T:{_TYPES}, {_ATTRS}](images:T, size:int32) -> (resized_images:float)"
     layer = "resizing"
-    shape = resized_shape
     cost = "pairs"
-    can_fail = FailsOn(values=("size",), empty=True)
     gradient = f"""[T:{{float, double}}, {_FLAGS}](images:T, size:int32, dy:float) -> (dimages:T, dsize:int32) {{
       dimages = ResizeBicubicGrad[T=$T, {_GIVEN}](dy, images)
       dsize = ZerosLike[T=int32](size)
@@ -113,7 +111,6 @@ class ResizeBicubic:
         Example([_X, [2, 5]], {"half_pixel_centers": True}),
         Example([_X, [5, 3]], {"align_corners": True}),
     )
-    failures = (Example([_X, [-1, -1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         known = constant_ints(k, 1)
@@ -167,7 +164,7 @@ class ResizeBicubicGrad:
 
 
 @op
-class ResizeArea:
+class ResizeArea(Resizing):
     """Images of another size, each pixel the mean of its area.
 
     images: [batch, rows, columns, channels]
@@ -177,12 +174,9 @@ class ResizeArea:
 
     signature = f"ResizeArea[T:{_TYPES}, align_corners:bool = false](images:T, size:int32) -> (resized_images:float)"
     layer = "resizing"
-    shape = resized_shape
     cost = "pairs"
-    can_fail = FailsOn(values=("size",), empty=True)
     gradient = no_registered_gradient("the reference has none; ResizeBilinear has one")
     examples = (Example([_X, [2, 1]]), Example([_X, [5, 3]]))
-    failures = (Example([_X, [-1, -1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         known = constant_ints(k, 1)

@@ -34,7 +34,7 @@ from graphcore.opset.numerics.windows import (
 _FEWEST_PLACES: Final = 64
 """The fewest windows in a piece; with fewer, reading the filter takes longer than multiplying."""
 _SHORT_RUN: Final = 12
-"""The most consecutive elements of windows that are copied one filter element after the other, as runs along a row are longer."""
+"""The most consecutive elements of windows that are copied by filter element; longer runs are copied along a row."""
 
 
 class Convolution:

@@ -21,7 +21,7 @@ _SCRAMBLING_KEY: Final = 0x3EC8F720 | 0x02461E29 << 32
 _SMALLEST_UNIFORM: Final = 1e-7
 _TRUNCATED_AT: Final = 2.0
 RESERVED_PER_OUTPUT: Final = 256
-"""How many 128-bit blocks a run sets aside for each number it draws, so that rejecting ones never runs into the next run's."""
+"""The 128-bit blocks that a run reserves for each number, so that rejected numbers never overlap with the next run's."""
 
 
 class Generator:

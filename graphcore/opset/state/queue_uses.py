@@ -293,7 +293,7 @@ class QueueDequeueUpToV2(Storing):
 
 
 @op
-class QueueCloseV2(Storing):
+class QueueCloseV2:
     """Closes a queue for further enqueues, after waiting for pending ones.
 
     handle: the queue
@@ -314,7 +314,7 @@ class QueueCloseV2(Storing):
 
 
 @op
-class QueueIsClosedV2(Storing):
+class QueueIsClosedV2:
     """True if the queue is closed.
 
     handle: the queue
@@ -332,7 +332,7 @@ class QueueIsClosedV2(Storing):
 
 
 @op
-class QueueSizeV2(Storing):
+class QueueSizeV2:
     """The number of elements in a queue.
 
     handle: the queue

@@ -53,7 +53,7 @@ def _stack(k: KernelContext, handle: Any) -> Stack:
 
 
 @op
-class StackV2(Storing):
+class StackV2:
     """An empty stack with the lifetime of the run.
 
     max_size: the most values; negative for any number

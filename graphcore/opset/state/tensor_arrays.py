@@ -37,7 +37,7 @@ def _element(c: InferenceContext) -> ShapeHandle:
 
 
 @op
-class TensorArrayV3(Storing):
+class TensorArrayV3:
     """An array of `size` tensors of one type, with the lifetime of the run.
 
     size: the number of elements
@@ -87,7 +87,7 @@ class TensorArrayV3(Storing):
 
 
 @op
-class TensorArrayGradV3(Storing):
+class TensorArrayGradV3:
     """The array that collects the gradients of an array's elements; repeated writes are added up.
 
     flow_in: the flow before
@@ -114,7 +114,7 @@ class TensorArrayGradV3(Storing):
 
 
 @op
-class TensorArrayGradWithShape(Storing):
+class TensorArrayGradWithShape:
     """TensorArrayGradV3 with additional leading dimensions of elements, for several losses.
 
     shape_to_prepend: the sizes of those dimensions
@@ -205,7 +205,7 @@ class TensorArrayReadV3(Storing):
 
 
 @op
-class TensorArraySizeV3(Storing):
+class TensorArraySizeV3:
     """The number of elements of an array.
 
     flow_in: the flow before

@@ -16,8 +16,11 @@ MERGED: Final = "merged"
 PASSED: Final = "passed on"
 UNNEEDED: Final = "unneeded"
 SKIPPED: Final = (CONSTANT, MERGED, PASSED, UNNEEDED)
-"""Why a node's kernel did not run: its outputs were known before; another node computes the same; it only passes a value on; only the
-shape of its output, or nothing of it, was needed."""
+"""The reasons for not running a kernel.
+
+In order: its outputs were known before; another node computes the same; it only passes a value on; only the shape of its output, or
+nothing of it, was needed.
+"""
 
 
 class Event(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from typing import Any, Final
 from graphcore.support.critical_section import critical_section
 
 _RETRY_SECONDS: Final = 1.0
-"""Seconds after which a call that has not ended is told once more."""
+"""Seconds after which a call that has not ended is interrupted once more."""
 
 
 class AbandonedCallError(BaseException):

@@ -121,7 +121,7 @@ class _Current(threading.local):
 
 
 current: Final = _Current()
-"""`current.step` is the watched run that this thread is in, None in a run that nobody watches."""
+"""`current.step` is the watched run of this thread, None in an unwatched run."""
 
 
 class Executor(Protocol):

@@ -8,10 +8,11 @@ from typing import Final
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.control_flow.frames import NodeFrame, control_flow_info
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.plumbing import ARG, EXIT, FRAME_OPS, NEXT_ITERATION, PLACEHOLDER, is_back_edge
+from graphcore.graph.model.search import dependency_order
+from graphcore.plumbing import ARG, EXIT, FRAME_OPS, MERGE, NEXT_ITERATION, PLACEHOLDER, is_back_edge
 
 PLACEHOLDERS: Final = PLACEHOLDER | ARG
-"""Ops that stand for a feed: waiting for one that is fed means waiting for the feed, as by itself it cannot run."""
+"""Ops that stand for a feed. To wait for a fed one is to wait for the feed, since it cannot run by itself."""
 
 
 def is_replaced(node: Node, fed: Collection[Tensor]) -> bool:
@@ -31,38 +32,23 @@ def needed_nodes(fetches: Iterable[Tensor], targets: Iterable[Node], fed: Collec
         InvalidArgumentError: there is a cycle other than a loop.
     """
     fed_set = set(fed)
-    order: list[Node] = []
-    state: dict[Node, bool] = {}
     roots = [tensor.node for tensor in fetches if tensor not in fed_set] + list(targets)
-    for root in roots:
-        if root in state:
-            continue
-        pending: list[tuple[Node, bool]] = [(root, False)]
-        while pending:
-            node, leaving = pending.pop()
-            if leaving:
-                state[node] = True
-                order.append(node)
-                continue
-            if node in state:
-                if not state[node]:
-                    raise InvalidArgumentError.at(node, f"Graph is invalid, contains a cycle through '{node.name}' (op {node.op})")
-                continue
-            state[node] = False
-            pending.append((node, True))
-            for dep in () if is_replaced(node, fed_set) else _dependencies(node, fed_set):
-                if is_back_edge(dep.op, node.op):
-                    roots.append(dep)
-                elif not state.get(dep, False):
-                    pending.append((dep, False))
-    return order
+
+    def producers(node: Node) -> list[Node]:
+        if is_replaced(node, fed_set):
+            return []
+        found = [tensor.node for tensor in node.inputs if tensor not in fed_set]
+        if node.op in MERGE:
+            roots.extend(producer for producer in found if is_back_edge(producer.op, node.op))
+            found = [producer for producer in found if not is_back_edge(producer.op, node.op)]
+        return [*found, *node.control_inputs]
+
+    return dependency_order(roots, producers, cyclic)
 
 
-def _dependencies(node: Node, fed: set[Tensor]) -> list[Node]:
-    producers = [tensor.node for tensor in node.inputs if tensor not in fed]
-    producers.extend(node.control_inputs)
-    producers.reverse()
-    return producers
+def cyclic(node: Node) -> InvalidArgumentError:
+    """The error for a node that depends on itself."""
+    return InvalidArgumentError.at(node, f"Graph is invalid, contains a cycle through '{node.name}' (op {node.op})")
 
 
 def checked_frames(nodes: Sequence[Node], fetches: Sequence[Tensor], feeds: Collection[Tensor]) -> dict[Node, NodeFrame]:

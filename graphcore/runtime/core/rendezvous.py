@@ -45,7 +45,7 @@ class Received(NamedTuple):
 
 
 Done = Callable[[GraphError | None, RendezvousArgs, RendezvousArgs, Any, bool], None]
-"""Takes the status (None if all is well), the sender's and the receiver's args, the value, and whether it is dead."""
+"""Takes the status (None for success), the args of sender and receiver, the value, and True if it is dead."""
 
 
 class _Send:

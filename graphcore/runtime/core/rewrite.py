@@ -13,10 +13,11 @@ from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph, constant_value
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, absent_tensor, input_text
+from graphcore.graph.model.search import dependency_order
 from graphcore.graph.model.tensor_id import parse_tensor_name
 from graphcore.plumbing import is_back_edge
 from graphcore.registry import op_registry
-from graphcore.runtime.core.prune import PLACEHOLDERS, checked_frames, needed_nodes
+from graphcore.runtime.core.prune import PLACEHOLDERS, checked_frames, cyclic, needed_nodes
 from graphcore.shapes import Shape
 
 STANDS_FOR: Final = "_stands_for"
@@ -277,24 +278,13 @@ class _Rewriter:
 
     def _order(self, roots: Sequence[_Vertex]) -> list[_Vertex]:
         """The nodes that `roots` depend on, producers first."""
-        order: list[_Vertex] = []
-        left: dict[_Vertex, bool] = {}
-        pending: list[tuple[_Vertex, bool]] = [(root, False) for root in reversed(roots)]
-        while pending:
-            vertex, leaving = pending.pop()
-            if leaving:
-                left[vertex] = True
-                order.append(vertex)
-                continue
-            if vertex in left:
-                if not left[vertex]:
-                    raise InvalidArgumentError(f"Graph is invalid, contains a cycle through '{vertex.name}' (op {vertex.op})", op=vertex.op)
-                continue
-            left[vertex] = False
-            pending.append((vertex, True))
-            pending.extend((other, False) for other in reversed(self._producers(vertex)) if not left.get(other, False))
-            pending[:0] = [(tensor.node, False) for tensor in self._around(vertex)]
-        return order
+        starts = list(roots)
+
+        def producers(vertex: _Vertex) -> list[_Vertex]:
+            starts.extend(tensor.node for tensor in self._around(vertex))
+            return self._producers(vertex)
+
+        return dependency_order(starts, producers, lambda vertex: cyclic(vertex.tensor.node if isinstance(vertex, _Client) else vertex))
 
     def _producers(self, vertex: _Vertex) -> list[_Vertex]:
         if isinstance(vertex, _Client):

@@ -16,7 +16,7 @@ from graphcore.support.critical_section import critical_contextmanager
 from graphcore.support.deadline import time_limit
 
 PATIENCE: Final = 0.1
-"""Seconds that a kernel is given to end by itself, and as many again to end when it is told to."""
+"""Seconds for a kernel to end by itself, and as many again to end after the interruption."""
 
 
 def planning_within(timeout_in_ms: int) -> AbstractContextManager[None]:

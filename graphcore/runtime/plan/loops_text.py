@@ -30,7 +30,7 @@ _INFIX: Final[dict[Any, str]] = {
     np.equal: "==",
     np.not_equal: "!=",
 }
-"""What Python's operators do just as well, and several times faster where both sides are NumPy scalars."""
+"""NumPy functions that Python's operators replace, several times faster for NumPy scalars."""
 
 
 def loops_text(schedule: Schedule, *, watched: bool = False) -> PlanText:

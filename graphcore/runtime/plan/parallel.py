@@ -17,11 +17,11 @@ from graphcore.support.thread_pool import core_count
 from graphcore.traits import Cost
 
 PAYS_FROM: Final = 300.0
-"""Microseconds that a kernel must take for another thread to be worth while: handing it over and back takes some 50."""
+"""The shortest kernel, in microseconds, that another thread is worth: submitting and joining take some 50."""
 _BY_FIRST_INPUT: Final = frozenset({"cubic", "transform", "sort"})
 """The kernels whose cost follows from the shape of the first input, and that cannot be stopped while they run."""
 LONG_FROM: Final = 2.0e5
-"""Microseconds of a kernel that people would not wait for to end when they press Ctrl-C."""
+"""The longest kernel, in microseconds, that Ctrl-C may wait for."""
 _LARGE: Final = 5_000
 """Kernels whose tensors all have fewer elements neither pay in another thread nor take long."""
 FLOPS_PER_MICROSECOND: Final = 2.0e4

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from graphcore.attrs import Func
-from graphcore.dtypes import variant
+from graphcore.dtypes import resource, variant
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, constant_value
 from graphcore.graph.model.node import Node, Tensor
@@ -38,12 +38,12 @@ class PeakMemory(msgspec.Struct, frozen=True):
 
 
 def taken_by(tensor: Tensor) -> int:
-    """The bytes of an array for `tensor`.
+    """The bytes of an array for `tensor`; handles take none.
 
     Raises:
         UnimplementedError: its shape is known only at run time.
     """
-    if not tensor.shape.rank and tensor.shape.rank is not None:
+    if tensor.dtype is resource or tensor.shape.rank == 0:
         return 0
     size = tensor_bytes(tensor)
     if size is None and (known := constant_value(tensor)) is not None:

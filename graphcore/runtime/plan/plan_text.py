@@ -19,10 +19,10 @@ from graphcore.support.deadline import check_time
 from graphcore.support.thread_pool import kernel_pool
 
 PART: Final = 2000
-"""How many lines one generated function has at most: compiling takes longer than in proportion."""
+"""The most lines of one generated function, since compiling takes longer than in proportion."""
 _UFUNCS: Final = {name: found for name, found in vars(np).items() if type(found) is np.ufunc and found.__name__ == name}
 _NUMPY_NAMES: Final = {id(found): name for name, found in {**_UFUNCS, "dot": np.dot}.items()}
-"""What NumPy calls its functions, by their ids. Their results are of the type that they should be."""
+"""NumPy's names of its functions, by their ids. Their results have the declared type."""
 _BY_KEYWORD: Final = (np.maximum, np.minimum)
 
 

@@ -36,9 +36,9 @@ KernelCreator = Callable[[Node, KernelContext], "Kernel | None"]
 """Makes the kernel of a node in a function's body; None leaves it to the op."""
 LOCAL_DEVICE: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
 MAX_DEPTH: Final = 100
-"""How many calls of functions that call themselves may be under way within each other."""
+"""The most recursive calls under way within each other."""
 _depth: Final = ContextVar("depth", default=0)
-"""How many are: a call that is made in a thread of its own knows it too."""
+"""Their current number, which calls in other threads inherit."""
 
 
 class FunctionLibraryRuntime:

@@ -15,7 +15,7 @@ from graphcore.shapes import Shape
 _RUNS_BEFORE: Final = 2
 """So often must the same shapes have been fed before it is thought worth while."""
 _MOST: Final = 8
-"""For so many shapes; who feeds more of them has no use for it."""
+"""The most shapes that a function is specialised for; with more of them it gains nothing."""
 
 Build = Callable[[Sequence[Tensor], Sequence[Node], list[Tensor]], Plan]
 

@@ -172,6 +172,20 @@ def test_a_tensor_of_another_graph_is_refused_by_name(graph: gc.Graph) -> None:
         gc.negative(foreign)
 
 
+def test_a_tensor_that_was_removed_is_refused_with_the_reason(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [2], name="x")
+    graph.remove_node(x.node)
+    with pytest.raises(InvalidArgumentError, match=r"'x:0' \(op Placeholder\) is no longer in the graph: it was removed or lowered"):
+        gc.Session().run(x, {x: [1.0, 2.0]})
+
+
+def test_a_string_that_utf_8_cannot_encode_is_refused(graph: gc.Graph) -> None:
+    for make in (lambda: gc.constant(["a", "b\ud800"]), lambda: graph.apply_op("Assert", [True, []], {"T": [], "_note": "b\ud800"})):
+        with pytest.raises(InvalidArgumentError, match=r"Required text that UTF-8 can encode, or bytes; got .* at 1"):
+            make()
+    assert len(graph.nodes) == 0
+
+
 def test_look_up_by_name_suggests_what_is_near(graph: gc.Graph) -> None:
     gc.constant(1.0, name="weights")
     assert graph.get_tensor_by_name("weights:0").name == "weights:0"

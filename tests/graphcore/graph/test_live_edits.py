@@ -13,7 +13,7 @@ from graphcore.source import CellRun, current_run
 
 CELLS = 6
 Definition = tuple[str, tuple[int, ...], int]
-"""What a cell makes: an op, the cells it takes inputs from (counted back), a size."""
+"""The content of a cell: an op, the cells it takes inputs from (counted back), a size."""
 
 
 def definitions() -> st.SearchStrategy[Definition]:

@@ -18,7 +18,7 @@ from graphcore.registry import Kernel, OpRegistration, OpRegistry
 from graphcore.text import parse_op_signature
 
 SEEN: dict[str, list[Any]] = {}
-"""What came by the probes of the last run, by their names."""
+"""The values seen by the probes of the last run, by their names."""
 
 
 def _kernel(k: KernelContext) -> Kernel:

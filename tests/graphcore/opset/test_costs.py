@@ -60,10 +60,8 @@ BY_SUMS: Final = {
 MOST_COMBINED: Final = 4.4
 """The number of results that an element may change, for as many inputs as results, if the cost is linear."""
 SEEMS_LINEAR: Final = {
-    **dict.fromkeys(["AvgPool", "AvgPool3D", "AvgPool3DGrad", "AvgPoolGrad"], "the windows of the examples are small"),
-    **dict.fromkeys(["MaxPool", "MaxPoolV2", "MaxPool3D", "MaxPoolWithArgmax"], "an element is the maximum of few windows"),
-    **dict.fromkeys(["MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad"], "an element is the maximum of few windows"),
-    **dict.fromkeys(["MaxPoolGradGrad", "MaxPool3DGradGrad"], "an element is the maximum of few windows"),
+    **dict.fromkeys(["MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad"], "each gradient goes to one element of its window"),
+    **dict.fromkeys(["MaxPoolGradGrad", "MaxPool3DGradGrad"], "each gradient comes from one element of its window"),
     **dict.fromkeys(["Conv3DBackpropFilterV2", "Conv3DBackpropInputV2"], "a size is an input, so that larger ones need another"),
     **dict.fromkeys([f"NonMaxSuppression{version}" for version in ("", "V2", "V3", "V4")], "few boxes are chosen"),
     "EditDistance": "its sequences are sparse",
@@ -134,6 +132,29 @@ def larger(case: Case) -> list[tuple[Sequence[Array], Kernel]]:
     return [] if made is None or outcome(made[1], arrays) is None else [(arrays, made[1])]
 
 
+def larger_windows(case: Case) -> list[tuple[Sequence[Array], Kernel]]:
+    """A pooling case with larger windows, one at each pixel of a larger image; none for other ops."""
+    names, rank = argument_names(case), max((array.ndim for array in case.arrays), default=0)
+    if "ksize" not in case.attrs and "ksize" not in names:
+        return []
+    shape = (1, *[7] * (rank - 2), 1)
+    window, step = [1, *[5] * (rank - 2), 1], [1] * rank
+    arrays = []
+    for name, array in zip(names, case.arrays, strict=True):
+        if array.ndim == rank:
+            array = (np.linspace(0, 0.5, int(np.prod(shape))) + 1).reshape(shape).astype(array.dtype)
+        else:
+            array = np.array({"ksize": window, "strides": step}.get(name, list(shape)), array.dtype)
+        arrays.append(array)
+    attrs = {
+        **case.attrs,
+        **{name: value for name, value in (("ksize", window), ("strides", step)) if name in case.attrs},
+        "padding": b"SAME",
+    }
+    made = kernel_for(case, arrays, attrs, (*SIZES, "orig_input_shape", "ksize", "strides"))
+    return [] if made is None or outcome(made[1], arrays) is None else [(arrays, made[1])]
+
+
 def combined(entry: OpRegistration) -> float:
     """The number of results that an element of an input changes, in the examples and in larger inputs.
 
@@ -141,7 +162,7 @@ def combined(entry: OpRegistration) -> float:
     """
     most = 0.0
     for case, _, kernel in numeric_cases(entry):
-        for arrays, each in [(case.arrays, kernel), *larger(case)]:
+        for arrays, each in [(case.arrays, kernel), *larger(case), *larger_windows(case)]:
             size = max([flat(called(each, arrays)).size, *[array.size for array in arrays]], default=0)
             for slot in numbers(case):
                 found = dependence(each, arrays, slot, max(1, arrays[slot].size // 32))

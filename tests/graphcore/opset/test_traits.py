@@ -115,6 +115,24 @@ def test_an_op_that_cannot_fail_fails_on_no_values_shapes_or_types(entry: OpRegi
     assert ran
 
 
+@pytest.mark.parametrize("entry", SAFE, ids=lambda entry: entry.op_def.name)
+def test_the_known_shape_of_a_result_of_an_op_that_cannot_fail_takes_no_kernel(entry: OpRegistration) -> None:
+    known = checked_inputs(entry)
+    for case in cases_of(entry):
+        if case.op_def.is_stateful or entry.traits.role == "control":
+            continue
+        with gc.Graph().as_default(), gc.Session() as session:
+            places = [
+                gc.constant(array) if name in known else gc.placeholder(gc.as_dtype(array.dtype), array.shape)
+                for name, array in zip(argument_names(case), case.arrays, strict=True)
+            ]
+            node = case.build_plain(places)
+            shapes = [gc.ops.shape(output) for output in node.outputs if output.shape.is_fully_defined]
+            if shapes and not fails_on(entry, node, case.arrays):
+                plan = session.plan(shapes, {place: None for place in places if place.op.op == "Placeholder"})
+                assert node not in plan.nodes
+
+
 MEMORY = [entry for entry in ENTRIES if entry.traits.memory != "unknown" and cases_of(entry)]
 
 

@@ -24,7 +24,7 @@ ADD_TWICE = """AddTwice(x:float, y:float) -> (s:float, t:float) {
 }"""
 FEEDS = {"a": np.array([1.0, 2.0], np.float32), "b": np.array([-3.0, 0.5], np.float32)}
 Line = tuple[str, int, int, int]
-"""What a node is, two numbers that choose its inputs, and one that chooses what it waits for (0 nothing)."""
+"""The kind of a node, two numbers that choose its inputs, and one that chooses its control input (0: none)."""
 
 
 def functions() -> gc.FunctionLibraryDefinition:

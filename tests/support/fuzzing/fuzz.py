@@ -44,16 +44,16 @@ from tests.support.fuzzing.messages import damaged_json, damaged_text
 from tests.support.yardstick import loop_seconds
 
 TURNS = 140_000_000
-"""An input that takes longer than an empty loop of so many turns fails; half is the claim, and the machine may be busy."""
+"""The time limit of an input, in iterations of an empty loop; half is the claim, since the machine may be busy."""
 MEMORY = 3 << 30
 TEXT, QUOTES = 5_000, 20
-"""How long an error text may be: each of many specs may be quoted in its own sentence, as the reference does."""
+"""The longest error text: each of many specs may be quoted in its own sentence, as the reference does."""
 SHOWN = 400
 TOKENWISE = 0.3
-"""How much of the text of files is damaged token by token, which leaves more of it right."""
+"""The share of texts that are damaged token by token, which leaves more of them right."""
 FILES = frozenset({"graph", "ops", "saved model"})
 WHOLE = 0.15
-"""How many inputs are random graphs without further damage, which get past the parsers."""
+"""The share of inputs that are random graphs without further damage, which get past the parsers."""
 
 
 def read_graph(data: bytes) -> None:

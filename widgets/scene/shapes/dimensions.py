@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from graphcore.graph import Graph, Node, Tensor
 
 MAX_NODES: Final = 4000
-"""In larger graphs only dimensions that are handed on as they are count as one: finding what was merged takes a look at every node."""
+"""The largest graph in which merged dimensions are found, which takes a look at every node; larger ones follow passed dimensions only."""
 
 
 class Dimensions:

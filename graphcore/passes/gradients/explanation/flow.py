@@ -36,7 +36,7 @@ CutKind = Literal[
     "inside a function",
 ]
 _MOST_STEPS: Final = 1_000_000
-"""The approximate number of nodes in all paths of cuts together; many cuts behind a long chain would repeat the chain."""
+"""The approximate number of nodes in all paths of cuts together; many cuts behind a long chain would repeat it."""
 
 
 class Cut(msgspec.Struct, frozen=True, eq=False):

@@ -21,7 +21,7 @@ from graphcore.passes.gradients.functions.loops import loop_gradients
 from graphcore.passes.gradients.functions.map_gradients import MAP_GRADIENT
 
 FunctionalGradient = Callable[[Differentiation, Node, Sequence[int], str], dict[int, Tensor]]
-"""From the backward pass, a node, its wanted inputs and a name prefix to the gradients of those inputs that have one."""
+"""Maps the backward pass, a node, its wanted inputs and a name prefix to the gradients of those inputs."""
 _BY_OP: Final[dict[str, FunctionalGradient]] = {
     "If": branch_gradients,
     "StatelessIf": branch_gradients,

@@ -234,7 +234,7 @@ def slowly(*arguments, **named):
 np.lib.format.write_array = slowly
 gc.save_variables(session, sys.argv[1])
 """
-"""Another process that begins to save, and goes on when it is told to."""
+"""Another process that begins to save, and continues on request."""
 
 
 def saving_elsewhere(path: Path) -> subprocess.Popen[str]:

@@ -18,7 +18,7 @@ from graphcore.source import CellRun, current_run
 
 ops: Any = gc.ops
 PLACES = 8
-"""How many nodes the random graphs have; node i takes only nodes before it."""
+"""The number of nodes of the random graphs; node i takes only nodes before it."""
 
 
 def shape_part(x: Any, i: int) -> Any:

@@ -176,8 +176,9 @@ def test_a_peak_that_cannot_be_predicted_has_its_reason() -> None:
     assert filled == gc.PeakMemory(None, False, "the shape of 'filled:0' (op Fill) is known only when it runs")
     x = gc.placeholder(gc.float32, [2], name="x")
     array = gc.get_default_graph().apply_op("TensorArrayV3", [2], {"dtype": gc.float32}, name="array")
-    kept = session.predicted_peak([gc.exp(x), array.outputs[1]], {x: [1.0, 2.0]})
-    assert kept.reason == "'array' (op TensorArrayV3) puts values by, and its shapes do not tell how many and for how long"
+    write = gc.get_default_graph().apply_op("TensorArrayWriteV3", [array.outputs[0], 0, gc.exp(x), array.outputs[1]], name="write")
+    kept = session.predicted_peak(write.outputs[0], {x: [1.0, 2.0]})
+    assert kept.reason == "'write' (op TensorArrayWriteV3) puts values by, and its shapes do not tell how many and for how long"
     dataflow = gc.Session(engine="dataflow").predicted_peak(gc.exp(x), {x: [1.0, 2.0]})
     assert dataflow.bytes is None
     assert "dataflow engine" in dataflow.reason
