@@ -31,7 +31,7 @@ ANSWER_SECONDS: Final = 2.0
 """The seconds that an idle kernel waits for a page to show the view before it concludes that there is no side panel."""
 
 QUIET_SECONDS: Final = 1.0
-"""How long a kernel is idle before it saves the graphs behind the pictures."""
+"""The seconds that a kernel is idle before it saves the graphs behind the pictures."""
 
 SIDE_NOTE: Final = {
     "text/html": "<small>The live view opens in a panel beside the notebook.</small>",
@@ -271,7 +271,7 @@ class Views:
 
     def _paint(self, opened: OpenView, paint: Callable[[Still, Draw], None], *, with_graph: bool) -> None:
         # The picture is taken now: when it is drawn, the next cell may be changing the graph.
-        draw = partial(to_saved_bundle, opened.view.take_still(with_graph=with_graph))
+        draw = partial(to_saved_bundle, opened.view.take_still(with_graph=with_graph), opened.view.summaries)
         for still in opened.stills.values():
             paint(still, draw)
 

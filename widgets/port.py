@@ -32,6 +32,10 @@ from widgets.scene.visible import scope_tree, visible_boxes
 
 MIN_SECONDS_BETWEEN: Final = 0.1
 """Scenes are not sent more often than this; of several the latest is sent."""
+SUMMARY_BOXES: Final = (20, 8)
+"""The numbers of boxes of the scenes for small pictures."""
+SUMMARY_NODES: Final = 5_000
+"""A larger graph has no scenes for small pictures: cells would wait for them."""
 
 _RENDERERS: Final[dict[str, messages.Renderer]] = {name: name for name in get_args(messages.Renderer)}
 
@@ -72,6 +76,7 @@ class Port:
         self._last: SceneMessage | None = None
         self._look = Look()
         self._look_is_due = False
+        self._summaries: list[Scene] = []
         self._key: tuple[object, ...] = ()
         self._before: Snapshot | None = None
         self._now: Snapshot | None = None
@@ -104,6 +109,22 @@ class Port:
             message = scene_message(self.scene, self.state)
             graph = packed_graph(self._graph, self.state) if with_graph else ""
             return SavedPicture(message=message, model=model, graph_gzip_base64=graph)
+
+    @property
+    def summaries(self) -> list[Scene]:
+        """The scene, followed by scenes of fewer boxes, for pictures without a viewer to open them."""
+        with self.lock:
+            scene = self.scene
+            if self._summaries and self._summaries[0] is scene:
+                return self._summaries
+            self._summaries = [scene]
+            for boxes in SUMMARY_BOXES if len(self._graph) <= SUMMARY_NODES else ():
+                state = SceneState(auto_boxes=boxes)
+                state.tree = self.state.tree
+                summary = build_scene(self._graph, state, previous=self._before, title=self.title, revision=self._revision)
+                if len(summary.nodes) < len(self._summaries[-1].nodes):
+                    self._summaries.append(summary)
+            return self._summaries
 
     @property
     def view_state(self) -> ViewState:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 import re
 import threading
 import xml.etree.ElementTree as ET
@@ -19,9 +20,9 @@ from tests.support.pages import carried_by, data_of
 from tests.widgets.test_render_text import HOSTILE, hostile_scene
 from widgets.render import EngineError, LayoutEngine, engine, lay_out, to_page, to_static_html, to_svg
 from widgets.render import layout as layout_module
-from widgets.render.geometry import Rect, group_ancestors, group_parents, layout_dot
+from widgets.render.geometry import Rect, group_ancestors, group_parents, layout_dot, parse_geometry
 from widgets.render.layers import layered_geometry
-from widgets.render.looks import edge_label_size
+from widgets.render.looks import Size, edge_label_size
 from widgets.scene import Scene, SceneEdge, SceneNode, SceneState, build_scene
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -231,6 +232,45 @@ def test_a_hostile_name_stays_text_in_svg(text: str) -> None:
         assert "url(" not in "".join(element.attrib.values())
 
 
+def test_a_line_that_passes_the_left_edge_of_the_picture_still_ends_at_its_target() -> None:
+    scene = Scene(
+        title="edge", nodes=[SceneNode(id=key, label=key, kind="op") for key in "ab"], edges=[SceneEdge(id="e", source="a", target="b")]
+    )
+    pos = "e,50,20 50,90 0,80 0,60 0,50 0,40 30,30 45,22"
+    places = {"bb": "0,0,100,100", "objects": [], "edges": [{"id": "e0", "pos": pos}]}
+    assert parse_geometry(json.dumps(places), scene, engine="test").edges["e"].tip == (50, 80)
+
+
+def chain(count: int) -> Scene:
+    """Boxes in a row, each fed by the one before."""
+    nodes = [SceneNode(id=f"n{at}", label=f"n{at}", kind="op", op="Op") for at in range(count)]
+    edges = [SceneEdge(id=f"e{at}", source=f"n{at}", target=f"n{at + 1}", label="float [2]") for at in range(count - 1)]
+    return Scene(title="chain", nodes=nodes, edges=edges)
+
+
+def test_a_long_chain_is_folded_into_the_panel() -> None:
+    panel = Size(800, 600)
+    long = lay_out(chain(40))
+    folded = lay_out(chain(40), panel=panel)
+    assert long.height > 2 * panel.height
+    assert folded.width <= panel.width / 0.9
+    assert folded.height <= panel.height / 0.9
+    assert folded.nodes.keys() == long.nodes.keys()
+    for edge in chain(40).edges:
+        box, tip = folded.nodes[edge.target], folded.edges[edge.id].tip
+        assert box.x - 8 <= tip.x <= box.x + box.width + 8
+        assert box.y - 8 <= tip.y <= box.y + box.height + 8
+
+
+def test_a_still_picture_keeps_its_natural_size_and_shows_fewer_boxes_where_all_would_be_too_large() -> None:
+    html = to_static_html(chain(300), chain(20), chain(5))
+    image = Tags(html).elements[2][1]
+    svg = ET.fromstring(base64.b64decode((image["src"] or "").partition(",")[2]))
+    assert float(svg.attrib["width"]) <= 900
+    assert len(svg.findall(f".//{SVG}g[@class='op forward']")) == 20
+    assert "max-width:none" in (image["style"] or "")
+
+
 # ---- HTML -----------------------------------------------------------------------------------------------------------
 
 
@@ -238,12 +278,13 @@ def test_a_hostile_name_stays_text_in_svg(text: str) -> None:
 def test_the_static_display_has_an_image_an_outline_and_nothing_else(text: str) -> None:
     html = to_static_html(hostile_scene(text))
     found = Tags(html)
-    assert [tag for tag, _ in found.elements] == ["figure", "img", "figcaption", "details", "summary", "pre"]
-    image = found.elements[1][1]
+    assert [tag for tag, _ in found.elements] == ["figure", "div", "img", "figcaption", "details", "summary", "pre"]
+    image = found.elements[2][1]
     assert image.keys() == {"src", "alt", "style"}
     assert found.elements[0][1] == {"class": "graphloupe-still"}
     assert found.elements[-1][1] == {"style": "font-family:monospace"}
-    assert all(not attributes for tag, attributes in found.elements if tag not in {"img", "figure", "pre"})
+    assert found.elements[1][1] == {"style": "overflow-x:auto"}
+    assert all(not attributes for tag, attributes in found.elements if tag not in {"img", "figure", "pre", "div"})
     address = image["src"] or ""
     assert address.startswith("data:image/svg+xml;base64,")
     assert ET.fromstring(base64.b64decode(address.partition(",")[2])).tag == f"{SVG}svg"
@@ -252,7 +293,7 @@ def test_the_static_display_has_an_image_an_outline_and_nothing_else(text: str) 
 def test_the_static_display_tells_the_graph_in_words(softmax_regression: gc.Graph) -> None:
     scene = build_scene(softmax_regression, title="digits")
     found = Tags(to_static_html(scene))
-    assert found.elements[1][1]["alt"] == f"digits: {scene.summary}"
+    assert found.elements[2][1]["alt"] == f"digits: {scene.summary}"
     assert "MatMul matmul <- x float [?,64]" in found.texts["pre"]
 
 

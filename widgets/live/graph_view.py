@@ -78,6 +78,11 @@ class GraphView(LiveView):
         """The current scene, or the next one to be sent."""
         return self._port.scene
 
+    @property
+    def summaries(self) -> list[Scene]:
+        """The current scene, followed by scenes of fewer boxes, for pictures without a viewer to open them."""
+        return self._port.summaries
+
     def show(self, graph: Graph) -> None:
         """Show another graph from the next `refresh` on; scopes of the same names stay open."""
         self._port.show(graph)
@@ -107,11 +112,11 @@ class GraphView(LiveView):
 
     def still_bundle(self) -> dict[str, Any]:
         """The picture for an output, as MIME data."""
-        return to_saved_bundle(self.take_still(with_graph=True))
+        return to_saved_bundle(self.take_still(with_graph=True), self.summaries)
 
     def static_html(self) -> str:
         """The static picture, as HTML without script."""
-        return to_static_html(self.scene)
+        return to_static_html(*self._port.summaries)
 
     def close(self) -> None:
         """Remove the view from all pages."""

@@ -47,11 +47,22 @@ class Geometry(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-def layout_dot(scene: Scene, *, fast: bool = False) -> str:
+class FoldedPlaces(msgspec.Struct, frozen=True):
+    """The places that folding changes."""
+
+    width: float
+    height: float
+    nodes: dict[str, Rect]
+    groups: dict[str, Rect]
+    edges: dict[str, Route]
+
+
+def layout_dot(scene: Scene, *, fast: bool = False, across: bool = False) -> str:
     """DOT with nodes `n<index>`, clusters `cluster_<index>` and edge ids `e<index>`; without user text.
 
     Args:
         fast: let the engine take shortcuts (no edge labels, straight lines).
+        across: data flows to the right instead of down.
 
     One ranking for the whole picture (`newrank`) keeps lines between frames pointing down and gradients beside their forward boxes; ranked
     frame by frame, Graphviz turns some upwards and sometimes loses one.
@@ -72,7 +83,7 @@ def layout_dot(scene: Scene, *, fast: bool = False) -> str:
     shortcuts = ",splines=line,nslimit=2,nslimit1=2,mclimit=.3" if fast else ""
     return "\n".join(
         [
-            f"digraph{{graph[rankdir=TB,newrank=true,nodesep=.25,ranksep=.3,pad=0,margin=0{shortcuts}]",
+            f"digraph{{graph[rankdir={'LR' if across else 'TB'},newrank=true,nodesep=.25,ranksep=.3,pad=0,margin=0{shortcuts}]",
             'node[shape=box,fixedsize=true,label=""]',
             "edge[arrowsize=.55]",
             *members[""],
@@ -134,7 +145,7 @@ def _route(item: dict[str, Any], top: float, *, backwards: bool) -> Route:
     tip = None
     for part in item["pos"].split():
         x, y = _numbers(part.removeprefix("e,").removeprefix("s,"))
-        if part[1] == ",":
+        if part[0] in "es":
             tip = Point(x, top - y)
         else:
             points.append(Point(x, top - y))

@@ -13,9 +13,12 @@ import threading
 from pathlib import Path
 from typing import IO, Any, Final
 
+import msgspec
+
 from widgets.render.frames import hold_labels
-from widgets.render.geometry import Geometry, layout_dot, parse_geometry
+from widgets.render.geometry import FoldedPlaces, Geometry, layout_dot, parse_geometry
 from widgets.render.layers import layered_geometry
+from widgets.render.looks import Size
 from widgets.scene.types import Scene
 
 STATIC: Final = Path(__file__).resolve().parent.parent / "static"
@@ -27,6 +30,12 @@ LAYOUT_LIMIT: Final = 8.0
 """Seconds for one layout; a second attempt with shortcuts gets as many again."""
 MAX_BOXES: Final = 1500
 """Larger scenes are not given to the engine: it would not end in time."""
+LEGIBLE: Final = 0.9
+"""The scale at which the smallest font, of 10 pixels, has 9 pixels: the smallest legible size."""
+FEW_BOXES: Final = 150
+"""Larger scenes are not tried in the other direction: it would take too long."""
+TURN_GAIN: Final = 1.15
+"""The number of times by which the other direction must enlarge a picture."""
 
 _log = logging.getLogger(__name__)
 
@@ -54,22 +63,33 @@ class LayoutEngine:
         Raises:
             EngineError: there is no engine, it refused the graph, or it timed out (the worker is ended then).
         """
+        return self._call("layout", [dot, "json"], limit)
+
+    def fold(self, request: str, *, limit: float = LAYOUT_LIMIT) -> str:
+        """Fold a picture into a panel, as the viewer does; JSON in and out (`js/src/scene/fold_text.ts`).
+
+        Raises:
+            EngineError: there is no engine, or it timed out.
+        """
+        return self._call("fold", [request], limit)
+
+    def _call(self, method: str, args: list[str], limit: float) -> str:
         with self._lock:
-            answer = self._answer(dot, limit)
+            answer = self._answer(method, args, limit)
             if "text" not in answer:
                 # A failure may leave WebAssembly out of memory for all later graphs, so a new engine tries again.
                 self._end()
-                answer = self._answer(dot, limit)
+                answer = self._answer(method, args, limit)
         if "text" not in answer:
             raise EngineError(str(answer.get("error", "the layout engine gave no answer")))
         return str(answer["text"])
 
-    def _answer(self, dot: str, limit: float) -> dict[str, Any]:
+    def _answer(self, method: str, args: list[str], limit: float) -> dict[str, Any]:
         process = self._running()
         self._serial += 1
         wait = limit if self._warm else limit + START_LIMIT
         try:
-            answer = self._request(process, dot, wait)
+            answer = self._request(process, method, args, wait)
         except (OSError, queue.Empty) as error:
             self._end()
             raise EngineError(f"no layout within {wait:.0f} s" if isinstance(error, queue.Empty) else str(error)) from error
@@ -103,10 +123,10 @@ class LayoutEngine:
         threading.Thread(target=_pump, args=(process.stdout, self._answers), daemon=True).start()
         return process
 
-    def _request(self, process: subprocess.Popen[str], dot: str, wait: float) -> dict[str, Any]:
+    def _request(self, process: subprocess.Popen[str], method: str, args: list[str], wait: float) -> dict[str, Any]:
         if process.stdin is None:
             return {}
-        process.stdin.write(json.dumps({"id": self._serial, "dot": dot}) + "\n")
+        process.stdin.write(json.dumps({"id": self._serial, "method": method, "args": args}) + "\n")
         process.stdin.flush()
         while True:
             line = self._answers.get(timeout=wait)
@@ -143,22 +163,46 @@ engine: Final = LayoutEngine()
 atexit.register(engine.close)
 
 
-def lay_out(scene: Scene, *, limit: float = LAYOUT_LIMIT) -> Geometry:
+def lay_out(scene: Scene, *, panel: Size | None = None, limit: float = LAYOUT_LIMIT) -> Geometry:
     """The layout of a scene. Never fails: without the engine the boxes are in plain layers.
 
     Args:
+        panel: the size, in pixels, for which direction and folding are chosen; None for data that flows down, unfolded.
         limit: seconds for each attempt of the engine.
     """
-    return hold_labels(scene, _placed(scene, limit))
+    down = _folded(scene, panel, limit, across=False)
+    if panel is None or fitting_scale(down, panel) >= LEGIBLE or len(scene.nodes) > FEW_BOXES:
+        return down
+    across = _folded(scene, panel, limit, across=True)
+    return across if fitting_scale(across, panel) >= TURN_GAIN * fitting_scale(down, panel) else down
 
 
-def _placed(scene: Scene, limit: float) -> Geometry:
+def fitting_scale(places: Geometry, panel: Size) -> float:
+    """The largest scale, at most 1, at which a picture fits into a panel."""
+    return min(1.0, panel.width / max(places.width, 1.0), panel.height / max(places.height, 1.0))
+
+
+def _folded(scene: Scene, panel: Size | None, limit: float, *, across: bool) -> Geometry:
+    places = hold_labels(scene, _placed(scene, limit, across=across))
+    if panel is None or places.engine != "graphviz" or fitting_scale(places, panel) == 1:
+        return places
+    request = {"places": places, "panel": {"width": panel.width, "height": panel.height}, "across": across}
+    try:
+        folded = msgspec.json.decode(engine.fold(msgspec.json.encode(request).decode(), limit=limit), type=FoldedPlaces)
+    except (EngineError, msgspec.ValidationError) as error:
+        _log.info("a picture stays unfolded: %s", error)
+        return places
+    return msgspec.structs.replace(places, **msgspec.structs.asdict(folded))
+
+
+def _placed(scene: Scene, limit: float, *, across: bool) -> Geometry:
     if len(scene.nodes) > MAX_BOXES:
         return layered_geometry(scene, note=f"drawn in plain layers: more than {MAX_BOXES:,} boxes")
     reason = ""
     for fast in (False, True):
         try:
-            return parse_geometry(engine.layout(layout_dot(scene, fast=fast), limit=limit), scene, engine="graphviz")
+            placed = engine.layout(layout_dot(scene, fast=fast, across=across), limit=limit)
+            return parse_geometry(placed, scene, engine="graphviz")
         except (EngineError, ValueError, KeyError, IndexError) as error:
             reason = str(error)
             _log.info("layout with%s shortcuts failed: %s", "" if fast else "out", reason)

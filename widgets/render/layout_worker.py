@@ -17,15 +17,16 @@ MAX_HEAP = 512 * 1024 * 1024
 
 
 def serve(engine: Path) -> None:
-    """Answer requests until standard input ends. Each is `{"id": int, "dot": str}`, each answer has `text` or `error`."""
+    """Answer requests until standard input ends. Each is `{"id": int, "method": str, "args": [str]}`, each answer has `text` or `error`."""
     racer = MiniRacer()
     racer.set_hard_memory_limit(MAX_HEAP)
     racer.eval(gzip.decompress(engine.read_bytes()).decode("utf-8"))
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            promise = racer.eval(f"graphloupeGraphviz.layout({json.dumps(request['dot'])}, 'json')")
-            answer = {"id": request["id"], "text": promise.get() if isinstance(promise, JSPromise) else promise}
+            args = ", ".join(json.dumps(arg) for arg in request["args"])
+            result = racer.eval(f"graphloupeGraphviz.{request['method']}({args})")
+            answer = {"id": request["id"], "text": result.get() if isinstance(result, JSPromise) else result}
         except Exception as error:  # noqa: BLE001 - any error of V8 answers this request; the next one may succeed
             answer = {"id": request["id"], "error": str(error)}
         sys.stdout.write(json.dumps(answer) + "\n")

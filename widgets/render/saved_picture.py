@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +14,7 @@ from widgets.render.messages import plain
 from widgets.render.page_data import graph_data, pack
 from widgets.render.static_display import to_static_bundle
 from widgets.scene.state import SceneState
+from widgets.scene.types import Scene
 
 SCENE_MIME_TYPE: Final = "application/vnd.graphloupe.scene+json"
 
@@ -41,6 +43,10 @@ def packed_graph(graph: Graph, state: SceneState) -> str:
     return base64.b64encode(pack(graph_data(graph, state.copy()))).decode("ascii")
 
 
-def to_saved_bundle(picture: SavedPicture) -> dict[str, Any]:
-    """The picture as MIME data: interactive, as HTML without script, and as a text outline."""
-    return {SCENE_MIME_TYPE: plain(picture), **to_static_bundle(picture.message.scene)}
+def to_saved_bundle(picture: SavedPicture, summaries: Sequence[Scene] = ()) -> dict[str, Any]:
+    """The picture as MIME data: interactive, as HTML without script, and as a text outline.
+
+    Args:
+        summaries: the scene of the picture, followed by scenes of fewer boxes for HTML.
+    """
+    return {SCENE_MIME_TYPE: plain(picture), **to_static_bundle(*(summaries or [picture.message.scene]))}

@@ -19,12 +19,12 @@ from widgets.scene.types import Scene, SceneEdge, SceneGroup, SceneNode
 
 MARGIN: Final = 16.0
 _BADGES: Final = {"new": "+", "changed": "~", "error": "!", "stale": "!"}
-# A background of its own, so that it is readable on light and dark pages. The first fonts are those of `text_width`; text in other fonts is
+# Without a background: boxes and labels have one of their own, and everything else is legible on light and on dark pages. The first fonts are those of `text_width`; text in other fonts is
 # stretched or compressed to that width.
 _STYLE: Final = """
 text{font-family:Helvetica,Arial,"Liberation Sans","Helvetica Neue",Inter,"Segoe UI",system-ui,-apple-system,sans-serif;text-anchor:middle;fill:#1b2430}
-.sheet{fill:#f8f9fb;stroke:#dde2e9}.title{font-size:12px;font-weight:600}.name{font-size:11px;fill:#566171}
-.detail,.label{font-size:10px;fill:#566171}.group{font-size:11px;font-weight:600;text-anchor:start;fill:#566171}
+.title{font-size:12px;font-weight:600}.name{font-size:11px;fill:#566171}
+.detail,.label{font-size:10px;fill:#566171}.group{font-size:11px;font-weight:600;text-anchor:start;fill:#757c86}
 .box{fill:#fff;stroke:#aab6c5;stroke-width:1.2}.line{fill:none;stroke:#7f8c9d;stroke-width:1.2}.head{fill:#7f8c9d}
 .mark{fill:none;stroke:#aab6c5}.frame{fill:#6b7f99;fill-opacity:.06;stroke:#c3ccd7}
 .variable .box{fill:#e6f4f0;stroke:#3f9281}.variable .mark{stroke:#3f9281}.variable .title{fill:#0d5044}
@@ -34,10 +34,10 @@ text{font-family:Helvetica,Arial,"Liberation Sans","Helvetica Neue",Inter,"Segoe
 .scope .box{fill:#eef2f7;stroke:#8295ad;stroke-width:1.4}.scope .mark{stroke:#8295ad}
 .function .box{fill:#fdf2e4;stroke:#c98736}.function .mark{stroke:#c98736}.function .title{fill:#6d430c}
 .gradient .box{fill:#f7effd;stroke:#8d44c9;stroke-width:1.4;stroke-dasharray:5 2.5}.gradient .mark{stroke:#8d44c9}
-.gradient .title,.gradient .group{fill:#5f2394}.gradient .frame{fill:#8d44c9;stroke:#8d44c9;stroke-opacity:.45;stroke-dasharray:5 2.5}
-.body .frame{stroke:#c98736}.body .group{fill:#6d430c}.gradient.body .frame{stroke:#8d44c9}.gradient.body .group{fill:#5f2394}
+.gradient .title{fill:#5f2394}.gradient .group{fill:#9c64cf}.gradient .frame{fill:#8d44c9;stroke:#8d44c9;stroke-opacity:.45;stroke-dasharray:5 2.5}
+.body .frame{stroke:#c98736}.body .group{fill:#a8702c}.gradient.body .frame{stroke:#8d44c9}.gradient.body .group{fill:#9c64cf}
 .gradient .line{stroke:#8d44c9}.gradient .head{fill:#8d44c9}
-.stub .box{fill:none;stroke:#7f8c9d;stroke-width:1;stroke-dasharray:2 3}
+.stub .box{fill:#f8f9fb;stroke:#7f8c9d;stroke-width:1;stroke-dasharray:2 3}
 .control .line{stroke-dasharray:2 3}.reference .line{stroke-width:3.6}.core{fill:none;stroke:#f8f9fb;stroke-width:1.4}
 .new .box{stroke:#18794e;stroke-width:2}.changed .box{stroke:#8a5a00;stroke-width:2}.stale .box{stroke:#c32222;stroke-width:1.6}
 .error .box{fill:#fdeeee;stroke:#c32222;stroke-width:2}.error .line{stroke:#c32222;stroke-width:2}.error .head{fill:#c32222}
@@ -45,7 +45,7 @@ text{font-family:Helvetica,Arial,"Liberation Sans","Helvetica Neue",Inter,"Segoe
 .clash1 .line,.clash2 .line{stroke:#c32222;stroke-width:2.4}.clash2 .line{stroke-dasharray:7 3}.clash1 .head,.clash2 .head{fill:#c32222}
 .clash .box{stroke:#c32222}.note{fill:#8d1414;font-weight:600}.unknown{fill:#b4540a;font-weight:700}
 .badge{fill:#18794e;stroke:#f8f9fb;stroke-width:1.5}.changed .badge{fill:#8a5a00}.error .badge,.stale .badge{fill:#c32222}
-.sign{font-size:11px;font-weight:700;fill:#fff}.paper{fill:#f8f9fb;fill-opacity:.85}
+.sign{font-size:11px;font-weight:700;fill:#fff}.paper{fill:#f8f9fb}
 """
 
 
@@ -62,7 +62,6 @@ def to_svg(scene: Scene, geometry: Geometry | None = None) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img">',
         f"<title>{_text(scene.title)}</title><desc>{_text(scene.summary)}</desc><style>{_STYLE}</style>",
-        f'<rect class="sheet" x=".5" y=".5" width="{width - 1:.0f}" height="{height - 1:.0f}" rx="8"/>',
         f'<g transform="translate({MARGIN:g},{MARGIN:g})">',
         *_frames(scene, places),
         *_lines(scene, places),

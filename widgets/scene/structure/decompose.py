@@ -11,7 +11,7 @@ from widgets.scene.structure.items import Items
 FEW: Final = 40
 """A region of at most this many items is left whole."""
 BROADCAST: Final = 4
-"""Where a region does not come apart otherwise, an item with more consumers than this, some of them far, is left out."""
+"""An item with more consumers than this, some of them far, is left out if a region does not come apart otherwise."""
 
 
 class Span(NamedTuple):

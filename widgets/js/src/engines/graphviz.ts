@@ -1,5 +1,6 @@
 // The Graphviz engine: one script for a Web Worker, a page without workers, and V8 inside Python.
 import { type Format, Graphviz } from "@hpcc-js/wasm-graphviz";
+import { foldText } from "../scene/fold_text";
 
 /** A request for one layout; the answer has the same `id`. */
 export interface LayoutRequest {
@@ -16,7 +17,7 @@ export interface LayoutAnswer {
 }
 
 interface Scope {
-  graphloupeGraphviz?: { layout(dot: string, format?: string): Promise<string> };
+  graphloupeGraphviz?: { layout(dot: string, format?: string): Promise<string>; fold(text: string): string };
   crypto?: unknown;
   performance?: unknown;
   WorkerGlobalScope?: unknown;
@@ -36,7 +37,7 @@ async function layout(dot: string, format = "json"): Promise<string> {
   return (await loaded).layout(dot, format as Format, "dot");
 }
 
-scope.graphloupeGraphviz = { layout };
+scope.graphloupeGraphviz = { layout, fold: foldText };
 
 function answer(message: LayoutAnswer): void {
   scope.postMessage?.(message);
