@@ -295,7 +295,14 @@ class FunctionClosedMessage(Message, frozen=True, kw_only=True, tag="function_cl
     """Return to the graph."""
 
 
-PictureMessage = SceneMessage | InspectionMessage | SearchMessage | ExportMessage | FailureMessage
+class HighlightMessage(Message, frozen=True, kw_only=True, tag="highlight"):
+    """Dim all boxes but these, until the user selects nothing. `text` says in the status line what they are."""
+
+    boxes: list[str]
+    text: str
+
+
+PictureMessage = SceneMessage | InspectionMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage
 
 
 class PaneMessage(Message, frozen=True, kw_only=True, tag="pane"):
@@ -310,6 +317,7 @@ FromKernel = (
     | InspectionMessage
     | SearchMessage
     | ExportMessage
+    | HighlightMessage
     | EngineMessage
     | FailureMessage
     | FunctionMessage
@@ -365,6 +373,12 @@ class SearchRequest(Message, frozen=True, kw_only=True, tag="find"):
 
     query: str
     limit: int = 50
+
+
+class FilterRequest(Message, frozen=True, kw_only=True, tag="filter"):
+    """Highlight the boxes with nodes that match the query (`widgets.scene.query`)."""
+
+    query: str
 
 
 class ExportRequest(Message, frozen=True, kw_only=True, tag="want_export"):
@@ -430,6 +444,7 @@ PictureRequest = (
     | InspectRequest
     | RevealRequest
     | SearchRequest
+    | FilterRequest
     | ExportRequest
     | RendererRequest
     | LensRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import Final, get_args
 
@@ -15,20 +15,21 @@ from traitlets.log import get_logger
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
 from widgets import messages
-from widgets.messages import FailureMessage, Look, PictureMessage, PictureRequest, SceneMessage, ViewState
+from widgets.messages import FailureMessage, HighlightMessage, Look, PictureMessage, PictureRequest, SceneMessage, ViewState
 from widgets.render.dot import to_dot
 from widgets.render.mermaid import to_mermaid
 from widgets.render.messages import scene_message
 from widgets.render.saved_picture import SavedPicture, packed_graph
 from widgets.render.svg import to_svg
-from widgets.scene.build import build_scene
-from widgets.scene.find import find
+from widgets.scene.build import boxes_of, build_scene
+from widgets.scene.find import find, matching
 from widgets.scene.inspect import inspect
 from widgets.scene.lenses import lens_names, own_lenses
 from widgets.scene.snapshot import Snapshot, take_snapshot
 from widgets.scene.state import SceneState
 from widgets.scene.types import Scene
 from widgets.scene.visible import scope_tree, visible_boxes
+from widgets.scene.words import counted
 
 MIN_SECONDS_BETWEEN: Final = 0.1
 """Scenes are not sent more often than this; of several the latest is sent."""
@@ -215,6 +216,9 @@ class Port:
             case messages.SearchRequest(query=query, limit=limit):
                 inner = visible_boxes(self._graph, self.state).inner_nodes()
                 self._send(find(self._graph, query, limit=limit, inner=inner))
+            case messages.FilterRequest(query=query):
+                inner = visible_boxes(self._graph, self.state).inner_nodes()
+                self.highlight([node.name for node in matching(query, [*self._graph.nodes, *inner])], f"for {query}")
             case messages.ExportRequest(format=kind):
                 self._send(exported(self.scene, kind))
             case messages.RendererRequest(renderer=renderer):
@@ -236,6 +240,19 @@ class Port:
                 self._send(self._last)
             case _:
                 get_logger().debug("Graphloupe's view has no answer to %r", request)
+
+    def highlight(self, names: Iterable[str], what: str) -> None:
+        """Dim all boxes of the picture but those of these nodes.
+
+        Args:
+            what: what the nodes have in common, after their number: `for op:Relu`.
+        """
+        with self.lock:
+            known = boxes_of(self._graph, self.state)
+            nodes = list(names)
+            boxes = list(dict.fromkeys(known[name] for name in nodes if name in known))
+            text = f"{counted(len(nodes), 'node')} {what}, in {counted(len(boxes), 'box', 'boxes')}"
+            self._send(HighlightMessage(boxes=boxes, text=text))
 
     def _inspect(self, box_id: str) -> None:
         inspection = inspect(self._graph, self.state, box_id)

@@ -20,8 +20,9 @@ from widgets.messages import Crumb, FailureMessage, FunctionMessage, Message, Pa
 from widgets.port import Port, exported
 from widgets.render.messages import scene_message
 from widgets.scene.calls import Callee, callees
-from widgets.scene.state import SceneState
+from widgets.scene.state import MAX_BOXES, SceneState
 from widgets.scene.visible import visible_boxes
+from widgets.scene.words import counted
 
 MAX_STEPS: Final = 40
 
@@ -167,6 +168,10 @@ class _Page:
                 )
             case messages.SearchRequest(query=query, limit=limit):
                 send(definition.find(query, limit=limit))
+            case messages.FilterRequest(query=query):
+                matching = definition.find(query, limit=MAX_BOXES)
+                boxes = [hit.node for hit in matching.hits]
+                send(messages.HighlightMessage(boxes=boxes, text=f"{counted(matching.total, 'node')} for {query}"))
             case messages.ExportRequest(format=kind):
                 send(exported(definition.scene(), kind))
             case messages.RendererRequest(renderer=renderer):

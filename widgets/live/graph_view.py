@@ -16,8 +16,10 @@ from widgets.messages import FunctionClosedMessage
 from widgets.port import Port
 from widgets.render.saved_picture import SavedPicture, to_saved_bundle
 from widgets.render.static_display import to_static_html
+from widgets.scene.neighborhood import filtered, neighborhood, path_between
 from widgets.scene.state import SceneState
 from widgets.scene.types import Scene
+from widgets.scene.words import counted
 
 
 class GraphView(LiveView):
@@ -101,6 +103,48 @@ class GraphView(LiveView):
             self._port.refresh(self._failed, sent_at=sent_at)
         except Exception as error:  # noqa: BLE001 - a view must never break the user's cell
             self._failed("refresh", error)
+
+    def neighborhood(self, node: str, steps: int = 1) -> list[str]:
+        """Highlight what is near a node, and return the names of the nodes.
+
+        Args:
+            node: the name of a node.
+            steps: the most edges from it, in either direction; control edges count, too.
+
+        Raises:
+            InvalidArgumentError: there is no such node, or the number of steps is negative.
+        """
+        names = neighborhood(self.graph, node, steps)
+        self._port.highlight(names, f"within {counted(steps, 'step')} of {node}")
+        return names
+
+    def path(self, source: str, target: str) -> list[str]:
+        """Highlight all ways from one node to another, or back, and return the names of the nodes on them.
+
+        The list is empty if there is no way.
+
+        Raises:
+            InvalidArgumentError: there is no such node.
+        """
+        names = path_between(self.graph, source, target)
+        self._port.highlight(names, f"between {source} and {target}")
+        return names
+
+    def filter(self, *, op: str = "", device: str = "", cell: str = "") -> list[str]:
+        """Highlight the nodes with this op, device and cell, and return their names.
+
+        Args:
+            op: a part of the op's name, whatever the case.
+            device: a part of the device's name.
+            cell: the number of a cell, or a part of its label.
+
+        Raises:
+            InvalidArgumentError: none of them is given.
+        """
+        names = filtered(self.graph, op=op, device=device, cell=cell)
+        given = {"op": op, "device": device, "cell": cell}
+        self._port.highlight(names, "for " + " ".join(f"{field}:{value}" for field, value in given.items() if value))
+        return names
 
     def take_still(self, *, with_graph: bool) -> SavedPicture:
         """Take the current picture for an output; `to_saved_bundle` draws it, on any thread.

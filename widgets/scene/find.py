@@ -28,6 +28,12 @@ def find(graph: Graph, query: str, *, limit: int = MAX_HITS, inner: Iterable[Nod
     return hits(query, (_NodeFacts(node) for node in nodes), limit=limit)
 
 
+def matching(query: str, nodes: Iterable[Node]) -> list[Node]:
+    """The nodes that match a query, in their order."""
+    parsed = Query(query)
+    return [node for node in nodes if parsed.rank(_NodeFacts(node)) is not None]
+
+
 def hits(query: str, searched: Iterable[Searched], *, limit: int = MAX_HITS) -> SearchMessage:
     """The best `limit` of the nodes searched that match, in order of rank, length of name, and place."""
     parsed = Query(query)
@@ -48,6 +54,10 @@ class _NodeFacts:
     @property
     def cell(self) -> str:
         return cell_label(self.node)
+
+    @property
+    def device(self) -> str:
+        return self.node.assigned_device or self.node.device
 
     @property
     def dtypes(self) -> Sequence[str]:

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import msgspec
 
 _PART: Final = re.compile(r'(?:"[^"]*"?|[^\s"])+')
-_FIELD: Final = re.compile(r"(op|attr|shape|dtype|cell):(.+)", re.DOTALL)
+_FIELD: Final = re.compile(r"(op|attr|shape|dtype|cell|device):(.+)", re.DOTALL)
 _ATTR: Final = re.compile(r"([a-z_]\w*)=(.*)", re.DOTALL)
 
 
@@ -30,6 +30,10 @@ class Searched(Protocol):
     @property
     def cell(self) -> str:
         """The label of the cell, "" outside a notebook."""
+
+    @property
+    def device(self) -> str:
+        """The device it is on, "" if none is known."""
 
     @property
     def dtypes(self) -> Sequence[str]:
@@ -50,6 +54,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     op: str = ""
     cell: str = ""
+    device: str = ""
     dtypes: list[str] = []
     shapes: list[str] = []
     attrs: dict[str, str] = {}
@@ -93,6 +98,8 @@ def _field_test(field: str, wanted: str) -> Test:
         return lambda node: _unless(wanted in node.op.lower())
     if field == "dtype":
         return lambda node: _unless(any(dtype.startswith(wanted) for dtype in node.dtypes))
+    if field == "device":
+        return lambda node: _unless(wanted in node.device.lower())
     if field == "cell":
         return lambda node: _unless(f"[{wanted}]" in node.cell if wanted.isdecimal() else wanted in node.cell.lower())
     if field == "shape":

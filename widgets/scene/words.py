@@ -105,9 +105,9 @@ def attr_text(value: AttrValue) -> str:
     return str(value)
 
 
-def counted(count: int, word: str) -> str:
+def counted(count: int, word: str, plural: str = "") -> str:
     """`1 node`, `2 nodes`."""
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {plural or word + 's'}"
 
 
 def last_part(name: str) -> str:

@@ -1,7 +1,15 @@
 // One picture of a page's data: what is open in it, and answers to requests of the viewer. It knows nothing of the page around.
 
-import type { FromViewer, Mode, Openings, PictureMessage, Renderer, SearchMessage } from "../scene/generated";
-import { matches, type Searched } from "../scene/query";
+import type {
+  FromViewer,
+  HighlightMessage,
+  Mode,
+  Openings,
+  PictureMessage,
+  Renderer,
+  SearchMessage,
+} from "../scene/generated";
+import { highlighted, matches, type Searched } from "../scene/query";
 import type { PageData } from "./data";
 import { Inspector } from "./inspect";
 import { compareTexts } from "./order";
@@ -34,7 +42,7 @@ export class GraphPage {
   #lens: string;
   #renderer: Renderer;
   #built: Built | null = null;
-  #searched: Searched[] | null = null;
+  #searched: NodeFacts[] | null = null;
 
   constructor(data: PageData, { title, lens, renderer, openings }: Beginning) {
     this.#data = data;
@@ -75,6 +83,8 @@ export class GraphPage {
       }
       case "find":
         return this.#find(request.query, request.limit);
+      case "filter":
+        return this.#filter(request.query);
       case "lens":
         this.#lens = request.lens;
         return null;
@@ -174,10 +184,21 @@ export class GraphPage {
 
   // ---- search ------------------------------------------------------------------------------------------------------
 
-  #find(query: string, limit: number): SearchMessage {
+  #matching(query: string): readonly NodeFacts[] {
     this.#searched ??= searchedIn(this.#root.instance);
     const inner = [...this.#now().visible.calls.values()].flat().flatMap(searchedIn);
-    const found = matches([...this.#searched, ...inner], query);
+    return matches([...this.#searched, ...inner], query);
+  }
+
+  #filter(query: string): HighlightMessage {
+    const found = this.#matching(query);
+    const { visible } = this.#now();
+    const places = found.map(({ instance, node }) => visible.box(instance, node)?.id ?? "");
+    return highlighted(query, places);
+  }
+
+  #find(query: string, limit: number): SearchMessage {
+    const found = this.#matching(query);
     const hits = found.slice(0, limit).map(({ name, op }) => ({ node: name, name, op }));
     return { type: "search", query, hits, total: found.length };
   }
@@ -201,22 +222,22 @@ function around({ instance, index }: Part): Part | null {
 }
 
 /** The nodes of a space for the search, whose facts are read when a query asks for them. */
-function searchedIn(instance: Instance): Searched[] {
+function searchedIn(instance: Instance): NodeFacts[] {
   return Array.from({ length: instance.space.size }, (_, node) => new NodeFacts(instance, node));
 }
 
 class NodeFacts implements Searched {
-  readonly #instance: Instance;
-  readonly #node: number;
+  readonly instance: Instance;
+  readonly node: number;
   #name: string | null = null;
 
   constructor(instance: Instance, node: number) {
-    this.#instance = instance;
-    this.#node = node;
+    this.instance = instance;
+    this.node = node;
   }
 
   get name(): string {
-    this.#name ??= this.#instance.name(this.#node);
+    this.#name ??= this.instance.name(this.node);
     return this.#name;
   }
 
@@ -225,24 +246,28 @@ class NodeFacts implements Searched {
   }
 
   get op(): string {
-    return this.#instance.space.text("ops", this.#node);
+    return this.instance.space.text("ops", this.node);
   }
 
   get cell(): string {
-    return this.#instance.space.text("cells", this.#node);
+    return this.instance.space.text("cells", this.node);
+  }
+
+  get device(): string {
+    return this.instance.space.text("devices", this.node);
   }
 
   get dtypes(): readonly string[] {
-    return this.#instance.space.outputs(this.#node).map(({ dtype }) => dtype);
+    return this.instance.space.outputs(this.node).map(({ dtype }) => dtype);
   }
 
   get shapes(): readonly string[] {
-    const { space } = this.#instance;
-    return space.outputs(this.#node).map(({ sizes }) => (sizes === null ? "?" : `[${sizes.join(",")}]`));
+    const { space } = this.instance;
+    return space.outputs(this.node).map(({ sizes }) => (sizes === null ? "?" : `[${sizes.join(",")}]`));
   }
 
   get attrs(): readonly (readonly [string, string])[] {
-    const lines = this.#instance.space.text("definitions", this.#node).split("\n").filter(Boolean);
+    const lines = this.instance.space.text("definitions", this.node).split("\n").filter(Boolean);
     return lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)] as const);
   }
 }

@@ -7,7 +7,7 @@ const PAUSE_MS = 120;
 /** So many hits are shown at first, and so many more each time more are asked for. */
 const PAGE = 50;
 const TERMS =
-  "Several words must all match. Terms: op:MatMul, shape:[?,10], shape:64, dtype:float, cell:3, attr:padding, strides=2.";
+  "Several words must all match. Terms: op:MatMul, shape:[?,10], shape:64, dtype:float, cell:3, device:gpu, attr:padding, strides=2.";
 let serial = 0;
 
 export class Search {
@@ -16,6 +16,7 @@ export class Search {
   readonly #list: HTMLUListElement;
   readonly #ask: (query: string, limit: number) => void;
   readonly #choose: (hit: SearchHit) => void;
+  readonly #filter: (query: string) => void;
   readonly #leave: () => void;
   #hits: readonly SearchHit[] = [];
   #active = -1;
@@ -23,9 +24,15 @@ export class Search {
   #total = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(ask: (query: string, limit: number) => void, choose: (hit: SearchHit) => void, leave: () => void) {
+  constructor(
+    ask: (query: string, limit: number) => void,
+    choose: (hit: SearchHit) => void,
+    filter: (query: string) => void,
+    leave: () => void,
+  ) {
     this.#ask = ask;
     this.#choose = choose;
+    this.#filter = filter;
     this.#leave = leave;
     serial += 1;
     const listId = `gl-hits-${serial}`;
@@ -102,21 +109,24 @@ export class Search {
       h("li", { class: "gl-hit-note", role: "presentation" }, ...children);
     if (shown === 0) return [note(`Nothing is called “${query}”`), note(h("small", {}, TERMS))];
     const counted = total === 1 ? "1 hit" : `${total.toLocaleString("en")} hits`;
-    if (shown >= total) return total > PAGE ? [note(counted)] : [];
-    const more = h(
-      "button",
-      {
-        type: "button",
-        class: "gl-text-button",
-        tabindex: "-1",
-        mousedown: (event: MouseEvent) => {
-          event.preventDefault();
-          this.#more();
-        },
-      },
-      "Show more",
-    );
-    return [note(`${shown.toLocaleString("en")} of ${counted}`, more)];
+    const button = (title: string, press: () => void): HTMLElement => {
+      const mousedown = (event: MouseEvent): void => {
+        event.preventDefault();
+        press();
+      };
+      return h("button", { type: "button", class: "gl-text-button", tabindex: "-1", mousedown }, title);
+    };
+    const all = button("Highlight all (Shift+Enter)", () => this.#filterAll());
+    if (shown >= total) return [note(counted, all)];
+    const more = button("Show more", () => this.#more());
+    return [note(`${shown.toLocaleString("en")} of ${counted}`, more, all)];
+  }
+
+  #filterAll(): void {
+    const query = this.#query();
+    this.#close();
+    this.#leave();
+    this.#filter(query);
   }
 
   #more(): void {
@@ -144,6 +154,7 @@ export class Search {
       return this.#leave();
     }
     const hit = this.#hits[this.#active];
+    if (key === "Enter" && event.shiftKey && this.#query()) return this.#filterAll();
     if (key === "Enter" && hit && !this.#list.hidden) return this.#take(hit);
     if (key !== "ArrowDown" && key !== "ArrowUp") return;
     event.preventDefault();

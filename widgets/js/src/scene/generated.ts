@@ -401,11 +401,18 @@ export interface FunctionClosedMessage {
   readonly type: "function_closed";
 }
 
+/** Dim all boxes but these, until the user selects nothing. `text` says in the status line what they are. */
+export interface HighlightMessage {
+  readonly type: "highlight";
+  readonly boxes: readonly string[];
+  readonly text: string;
+}
+
 /** A message for one of the two pictures of a function. */
 export interface PaneMessage {
   readonly type: "pane";
   readonly pane: Pane;
-  readonly message: SceneMessage | InspectionMessage | SearchMessage | ExportMessage | FailureMessage;
+  readonly message: SceneMessage | InspectionMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage;
 }
 
 /** The viewer is mounted and requests the current scene. */
@@ -453,6 +460,12 @@ export interface SearchRequest {
   readonly type: "find";
   readonly query: string;
   readonly limit: number;
+}
+
+/** Highlight the boxes with nodes that match the query (`widgets.scene.query`). */
+export interface FilterRequest {
+  readonly type: "filter";
+  readonly query: string;
 }
 
 /** Export the graph as text in this format (SVG is drawn by the viewer itself while it runs). */
@@ -515,7 +528,7 @@ export interface CrowdedRequest {
 export interface PaneRequest {
   readonly type: "to_pane";
   readonly pane: Pane;
-  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | RevealRequest | SearchRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
+  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
 }
 
 /** Enter text into the field of an attr. */
@@ -753,6 +766,7 @@ export type PictureMessage =
   | InspectionMessage
   | SearchMessage
   | ExportMessage
+  | HighlightMessage
   | FailureMessage;
 
 export type FromKernel =
@@ -760,6 +774,7 @@ export type FromKernel =
   | InspectionMessage
   | SearchMessage
   | ExportMessage
+  | HighlightMessage
   | EngineMessage
   | FailureMessage
   | FunctionMessage
@@ -776,6 +791,7 @@ export type PictureRequest =
   | InspectRequest
   | RevealRequest
   | SearchRequest
+  | FilterRequest
   | ExportRequest
   | RendererRequest
   | LensRequest
@@ -793,6 +809,7 @@ export type FromViewer =
   | InspectRequest
   | RevealRequest
   | SearchRequest
+  | FilterRequest
   | ExportRequest
   | RendererRequest
   | LensRequest

@@ -1,11 +1,14 @@
 // The query language of the search, as in `widgets/scene/query.py`: words, and terms (`op:MatMul`).
 
+import type { HighlightMessage } from "./generated";
+
 /** The facts of one node that a query can ask for, and the box that it is in. */
 export interface Searched {
   readonly box: string;
   readonly name: string;
   readonly op: string;
   readonly cell: string;
+  readonly device: string;
   readonly dtypes: readonly string[];
   readonly shapes: readonly string[];
   readonly attrs: readonly (readonly [string, string])[];
@@ -15,7 +18,7 @@ export interface Searched {
 type Test = (node: Searched) => number | null;
 
 const PART = /(?:"[^"]*"?|[^\s"])+/g;
-const FIELD = /^(op|attr|shape|dtype|cell):(.+)$/s;
+const FIELD = /^(op|attr|shape|dtype|cell|device):(.+)$/s;
 const ATTR = /^([a-z_]\w*)=(.*)$/s;
 
 const unless = (matches: boolean, rank = 0): number | null => (matches ? rank : null);
@@ -37,6 +40,8 @@ function fieldTest(field: string, wanted: string): Test {
       return ({ op }) => unless(op.toLowerCase().includes(wanted));
     case "dtype":
       return ({ dtypes }) => unless(dtypes.some((dtype) => dtype.startsWith(wanted)));
+    case "device":
+      return ({ device }) => unless(device.toLowerCase().includes(wanted));
     case "cell":
       return ({ cell }) =>
         unless(/^\d+$/.test(wanted) ? cell.includes(`[${wanted}]`) : cell.toLowerCase().includes(wanted));
@@ -69,11 +74,11 @@ function testOf(part: string): Test {
 }
 
 /** The nodes that match a query, the best first. A node matches if each word and term does, whatever the case. */
-export function matches(nodes: readonly Searched[], query: string): readonly Searched[] {
+export function matches<Node extends Searched>(nodes: readonly Node[], query: string): readonly Node[] {
   const parts = [...query.toLowerCase().matchAll(PART)].map(([part]) => part.replaceAll('"', "")).filter(Boolean);
   if (parts.length === 0) return [];
   const tests = parts.map(testOf);
-  const found: { readonly rank: number; readonly node: Searched }[] = [];
+  const found: { readonly rank: number; readonly node: Node }[] = [];
   for (const node of nodes) {
     let rank: number | null = 0;
     for (const test of tests) {
@@ -88,4 +93,13 @@ export function matches(nodes: readonly Searched[], query: string): readonly Sea
   }
   found.sort((a, b) => a.rank - b.rank || a.node.name.length - b.node.name.length);
   return found.map(({ node }) => node);
+}
+
+/** Names in words the boxes with nodes that match a query; `places` are the boxes of the nodes, "" for hidden ones. */
+export function highlighted(query: string, places: readonly string[]): HighlightMessage {
+  const boxes = [...new Set(places)].filter(Boolean);
+  const counted = (count: number, one: string, more: string): string =>
+    count === 1 ? `1 ${one}` : `${count.toLocaleString("en")} ${more}`;
+  const text = `${counted(places.length, "node", "nodes")} for ${query}, in ${counted(boxes.length, "box", "boxes")}`;
+  return { type: "highlight", boxes, text };
 }

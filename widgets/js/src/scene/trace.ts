@@ -9,7 +9,7 @@ export interface Traced {
 }
 
 /** The boxes that a stub stands for: one, or the crowd that its detail lists. */
-function behind({ id, stands_for: one, detail }: Scene["nodes"][number]): readonly string[] {
+export function behind({ id, stands_for: one, detail }: Scene["nodes"][number]): readonly string[] {
   if (one) return [one];
   return id.startsWith("stub:*") ? detail.split(", ") : [];
 }

@@ -5,7 +5,16 @@ import type { Breadcrumbs } from "../panes/breadcrumbs";
 import type { Inspector } from "../panes/inspector";
 import type { Outline } from "../panes/outline";
 import type { Status } from "../panes/status";
-import type { FromViewer, Inspection, Look, Scene, SceneMessage, SceneNode } from "../scene/generated";
+import type {
+  FromViewer,
+  HighlightMessage,
+  Inspection,
+  Look,
+  Scene,
+  SceneMessage,
+  SceneNode,
+} from "../scene/generated";
+import { among, between, nearby } from "../scene/nearby";
 import { type Traced, trace, type Way } from "../scene/trace";
 import { endOfLine } from "../scene/walk";
 import { History, type Place } from "./history";
@@ -28,13 +37,20 @@ export interface ChoiceView {
   canGo(back: boolean, forward: boolean): void;
 }
 
+/** Boxes to be highlighted, found again in each picture. */
+interface Highlight {
+  readonly way: Way | "near" | "paths" | "filter";
+  readonly steps?: number;
+  find(scene: Scene, selection: ReadonlySet<string>): Traced;
+}
+
 export class Choice {
   readonly history: History;
   readonly #view: ChoiceView;
   /** The box that was chosen last, and all that are chosen. */
   #selected = "";
   #selection: ReadonlySet<string> = new Set();
-  #traced: Way | null = null;
+  #highlight: Highlight | null = null;
   /** The place to look at in the requested picture. */
   #due: Look | null = null;
   #toldLook = JSON.stringify({ camera: null, selection: [] });
@@ -167,18 +183,51 @@ export class Choice {
 
   /** Highlights what lies that way of the selection; a second time no longer. */
   trace(way: Way): void {
-    this.#traced = this.#traced === way || this.#selection.size === 0 ? null : way;
-    const traced = this.#showTrace();
-    if (!traced || !this.#scene) return this.#view.tellScene();
-    const others = traced.boxes.size - this.#scene.nodes.filter(({ id }) => this.#selection.has(id)).length;
-    this.#view.status.say(`${others} ${others === 1 ? "box" : "boxes"} ${way}`);
+    const off = this.#highlight?.way === way || this.#selection.size === 0;
+    this.#highlight = off ? null : { way, find: (scene, selection) => trace(scene, selection, way) };
+    this.#tellOthers(way);
+  }
+
+  /** Highlights what is near the selection, a step further each time. */
+  neighborhood(): void {
+    if (this.#selection.size === 0) return this.#view.status.say("Select a box to see its neighborhood");
+    const steps = this.#highlight?.way === "near" ? (this.#highlight.steps ?? 0) + 1 : 1;
+    this.#highlight = { way: "near", steps, find: (scene, selection) => nearby(scene, selection, steps) };
+    this.#tellOthers(`within ${steps} ${steps === 1 ? "step" : "steps"}`);
+  }
+
+  /** Highlights all ways between two selected boxes. */
+  paths(): void {
+    const [first, second, ...more] = this.#selection;
+    if (!first || !second || more.length > 0)
+      return this.#view.status.say("Select two boxes to see the ways between them");
+    this.#highlight = { way: "paths", find: (scene) => between(scene, first, second) };
+    const found = this.#showTrace();
+    if (found?.boxes.size) return this.#tellOthers("between them");
+    this.#highlight = null;
+    this.#view.status.say("There is no way between the two boxes");
+  }
+
+  /** Highlights the boxes that the host found. */
+  filter({ boxes, text }: HighlightMessage): void {
+    this.#highlight = { way: "filter", find: (scene) => among(scene, new Set(boxes)) };
+    this.#showTrace();
+    this.#view.status.say(text);
+  }
+
+  #tellOthers(which: string): void {
+    const found = this.#showTrace();
+    if (!found || !this.#scene) return this.#view.tellScene();
+    const others = found.boxes.size - this.#scene.nodes.filter(({ id }) => this.#selection.has(id)).length;
+    this.#view.status.say(`${others} ${others === 1 ? "box" : "boxes"} ${which}`);
   }
 
   #showTrace(): Traced | null {
     const scene = this.#scene;
-    const traced = this.#traced && scene ? trace(scene, this.#selection, this.#traced) : null;
+    const way = this.#highlight?.way;
+    const traced = (scene && this.#highlight?.find(scene, this.#selection)) ?? null;
     this.#view.stage.highlight(traced && traced.boxes.size > 0 ? traced : null);
-    this.#view.inspector.traced(this.#traced);
+    this.#view.inspector.traced(way === "upstream" || way === "downstream" ? way : null);
     return traced;
   }
 
@@ -211,7 +260,7 @@ export class Choice {
   }
 
   unselect(): void {
-    this.#traced = null;
+    this.#highlight = null;
     this.#mark("");
     this.closeInspector();
   }

@@ -54,6 +54,12 @@ export class Keyboard {
       { keys: ["o"], says: "open the function of a call", run: () => this.#openSelected() },
       { keys: ["u"], says: "highlight everything upstream", run: () => this.#choice.trace("upstream") },
       { keys: ["d"], says: "highlight everything downstream", run: () => this.#choice.trace("downstream") },
+      {
+        keys: ["n"],
+        says: "highlight the neighborhood, a step further each time",
+        run: () => this.#choice.neighborhood(),
+      },
+      { keys: ["p"], says: "highlight the ways between two selected boxes", run: () => this.#choice.paths() },
       { keys: ["f", "0"], says: "fit the whole graph", run: fit },
       { keys: ["+", "="], shown: "+", says: "zoom in", run: zoom(1.3) },
       { keys: ["-"], says: "zoom out", run: zoom(1 / 1.3) },

@@ -16,6 +16,7 @@ const REPORTS: ReadonlySet<string> = new Set<FromViewer["type"]>(["closed", "dra
 const ANSWERED: ReadonlySet<string> = new Set<FromViewer["type"]>([
   "collapse",
   "expand",
+  "filter",
   "find",
   "inspect",
   "open_function",

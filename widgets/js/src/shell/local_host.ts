@@ -5,8 +5,16 @@ import { toDot } from "../page/dot_text";
 import type { Beginning } from "../page/graph_page";
 import { toMermaid } from "../page/mermaid_text";
 import type { StartWorker } from "../page/worker";
-import type { Engine, ExportFormat, FromKernel, FromViewer, SceneMessage, SearchMessage } from "../scene/generated";
-import { matches, type Searched } from "../scene/query";
+import type {
+  Engine,
+  ExportFormat,
+  FromKernel,
+  FromViewer,
+  HighlightMessage,
+  SceneMessage,
+  SearchMessage,
+} from "../scene/generated";
+import { highlighted, matches, type Searched } from "../scene/query";
 import type { Host } from "./host";
 
 /** A picture that needs no kernel. */
@@ -37,23 +45,26 @@ async function startWorker(
 }
 
 /** The boxes of a picture that match a query. */
-export function searchBoxes({ scene }: SceneMessage, query: string, limit: number): SearchMessage {
+function matchingBoxes({ scene }: SceneMessage, query: string): readonly Searched[] {
+  const none = { device: "", dtypes: [], shapes: [], attrs: [] };
   const boxes = scene.nodes
     .filter(({ kind }) => kind !== "stub")
-    .map(
-      ({ id, op, kind, cell }): Searched => ({
-        box: id,
-        name: id,
-        op: op || kind,
-        cell,
-        dtypes: [],
-        shapes: [],
-        attrs: [],
-      }),
-    );
-  const found = matches(boxes, query);
+    .map(({ id, op, kind, cell }): Searched => ({ ...none, box: id, name: id, op: op || kind, cell }));
+  return matches(boxes, query);
+}
+
+/** The answer to a search for boxes of a picture. */
+export function searchBoxes(message: SceneMessage, query: string, limit: number): SearchMessage {
+  const found = matchingBoxes(message, query);
   const hits = found.slice(0, limit).map(({ box, name, op }) => ({ node: box, name, op }));
   return { type: "search", query, hits, total: found.length };
+}
+
+function filterBoxes(message: SceneMessage, query: string): HighlightMessage {
+  return highlighted(
+    query,
+    matchingBoxes(message, query).map(({ box }) => box),
+  );
 }
 
 /** The host of a picture without a kernel. */
@@ -125,6 +136,8 @@ export function localHost(data: PictureData, findScript: FindScript): Host {
         return exported(message.format);
       case "find":
         return ask(message, () => answer(searchBoxes(latest, message.query, message.limit)));
+      case "filter":
+        return ask(message, () => answer(filterBoxes(latest, message.query)));
       case "inspect":
         return ask(message, () => fail(message.type, `This page tells nothing about ${message.id}`));
       case "reveal":

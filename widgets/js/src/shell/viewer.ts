@@ -106,6 +106,7 @@ export class Viewer {
     this.#search = new Search(
       (query, limit) => this.#send({ type: "find", query, limit }),
       (hit) => this.#choice.reveal(hit.node, hit.name),
+      (query) => this.#send({ type: "filter", query }),
       () => this.#stage.focus(),
     );
     const inspector = {
@@ -251,6 +252,9 @@ export class Viewer {
         return;
       case "search":
         this.#search.show(message);
+        return;
+      case "highlight":
+        this.#choice.filter(message);
         return;
       case "export":
         this.#exporter.receive(message);
