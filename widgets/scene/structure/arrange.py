@@ -45,7 +45,9 @@ def arrange(members: list[list[Node]], backward: list[bool]) -> Arrangement:
     items, contents = joined(items, cycles(items))
     serving = serving_nodes([node for nodes in items.members for node in nodes])
     serves = [all(node.name in serving for node in nodes) for nodes in items.members]
-    host = hosts(items, evaluation_order(items), serves)
+    apart = items
+    order = evaluation_order(items)
+    host = hosts(items, order, serves)
     awaited = {source for sources in items.awaited for source in sources}
     idle = [item for item, serve in enumerate(serves) if serve and not (items.before(item) or items.outputs[item] or item in awaited)]
     helpers: dict[int, list[int]] = {}
@@ -58,7 +60,9 @@ def arrange(members: list[list[Node]], backward: list[bool]) -> Arrangement:
     units = [Unit(contents[first], [part for item in rest for part in contents[item]]) for first, *rest in groups]
     few = len(units) <= FEW_PARTS
     bunches = []
-    for bunch in summarise(items, serving, most=FEW_PARTS if few else PARTS):
+    if items is not apart:
+        order = evaluation_order(items)
+    for bunch in summarise(items, order, serving, most=FEW_PARTS if few else PARTS):
         if bunch.instances and len(bunch.items) == len(units):
             bunches.extend(bunch.instances)
         elif len(bunch.items) == 1 or (few and not bunch.instances) or len(bunch.items) == len(units):

@@ -78,6 +78,8 @@ def joined(items: Items, groups: Sequence[Sequence[int]], keep: Collection[int] 
     Args:
         keep: the items that stay; all by default.
     """
+    if not groups and (keep is None or len(keep) == len(items)):
+        return items, [[item] for item in range(len(items))]
     group_of = {item: group for group in groups for item in group}
     left = range(len(items)) if keep is None else sorted(keep)
     contents = [list(group_of.get(item, (item,))) for item in left if item not in group_of or group_of[item][0] == item]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from widgets.scene.structure.alike import Symbols, differences, main_ops
-from widgets.scene.structure.decompose import Order, Span, elements, elements_within, evaluation_order
+from widgets.scene.structure.decompose import Order, Span, elements, elements_within
 from widgets.scene.structure.items import Dims, Items
 from widgets.scene.structure.naming import (
     begins_layer,
@@ -63,13 +63,13 @@ class Bunch:
     is_plain: bool = False
 
 
-def summarise(items: Items, serving: Collection[str], *, most: int = PARTS) -> list[Bunch]:
+def summarise(items: Items, sequence: Sequence[int], serving: Collection[str], *, most: int = PARTS) -> list[Bunch]:
     """Group acyclic items into at most `most` bunches. The arrows between bunches form no cycle.
 
     Args:
+        sequence: the items in the order of evaluation.
         serving: the names of nodes that are parameters, constants or plumbing.
     """
-    sequence = evaluation_order(items)
     weak = [all(node.name in serving for node in items.members[item]) for item in range(len(items))]
     order = Order(items, sequence, weak)
     symbols = Symbols()
@@ -82,7 +82,7 @@ def summarise(items: Items, serving: Collection[str], *, most: int = PARTS) -> l
     def element(span: Span) -> Element:
         return Element(
             symbols.of_span(order, marks, span),
-            sum((ops[place] for place in range(*span)), Counter()),
+            _total(ops, span),
             widths.known(summary.output(span)),
             tuple([kernel for place in range(*span) for kernel in kernels[place]]),
         )
@@ -206,7 +206,15 @@ class _Summary:
         return is_scaled(ops) and not is_layer_norm(ops) and is_layer_norm(self._all_ops(span))
 
     def _ops(self, span: Span) -> Counter[str]:
-        return sum((self.ops[place] for place in range(*span)), Counter())
+        return _total(self.ops, span)
+
+
+def _total(ops: Sequence[Counter[str]], span: Span) -> Counter[str]:
+    """The ops of an interval."""
+    total: Counter[str] = Counter()
+    for place in range(*span):
+        total.update(ops[place])
+    return total
 
 
 def _mark(items: Items, item: int, serving: Collection[str], symbols: Symbols) -> int:
@@ -276,7 +284,7 @@ def _joined(found: list[_Part], may_join: Callable[[int, Span], bool], order: Or
 
 
 def _begins_layer(span: Span, ops: list[Counter[str]]) -> bool:
-    inside = sum((ops[place] for place in range(*span)), Counter())
+    inside = _total(ops, span)
     return inside.total() > SMALL or any(begins_layer(op) or not op[0].isalpha() for op in inside)
 
 
