@@ -84,3 +84,9 @@ export function afterPaint(work: () => void): void {
 export function reason(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** The element with the focus in the document or shadow tree that `place` is in: marimo shows views in shadow trees. */
+export function focusedIn(place: Node): Element | null {
+  const root = place.getRootNode();
+  return root instanceof ShadowRoot ? root.activeElement : document.activeElement;
+}

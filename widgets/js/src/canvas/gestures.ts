@@ -1,5 +1,5 @@
 // Mouse, touch and wheel on the canvas, turned into camera moves and clicks on boxes.
-import { h } from "../dom";
+import { focusedIn, h } from "../dom";
 import type { Point, Rect } from "../scene/geometry";
 import type { Camera } from "./camera";
 
@@ -86,11 +86,7 @@ export function listenToGestures(
 
   // In a notebook the wheel scrolls the page until the user has clicked the diagram.
   const mayZoom = (event: WheelEvent): boolean =>
-    event.ctrlKey ||
-    event.metaKey ||
-    active ||
-    !canvas.closest(".jp-Notebook") ||
-    canvas.contains(document.activeElement);
+    event.ctrlKey || event.metaKey || active || !canvas.closest(".jp-Notebook") || canvas.contains(focusedIn(canvas));
 
   const wheel = (event: WheelEvent): void => {
     if (!mayZoom(event)) return;
@@ -109,7 +105,7 @@ export function listenToGestures(
   canvas.addEventListener("pointermove", drag, { signal });
   canvas.addEventListener("pointerup", up, { signal });
   canvas.addEventListener("pointercancel", up, { signal });
-  canvas.addEventListener("pointerleave", () => (active = canvas.contains(document.activeElement)), { signal });
+  canvas.addEventListener("pointerleave", () => (active = canvas.contains(focusedIn(canvas))), { signal });
   canvas.addEventListener("wheel", wheel, { signal, passive: false });
   canvas.addEventListener("click", click, { signal });
 }

@@ -1,6 +1,6 @@
 // The window onto the picture: canvas, camera, the two renderers' drawings, legend and hint.
 
-import { h, iconButton, s } from "../dom";
+import { focusedIn, h, iconButton, s } from "../dom";
 import type { Renderer, Scene } from "../scene/generated";
 import { beginning, type Geometry, type Rect, union } from "../scene/geometry";
 import type { Traced } from "../scene/trace";
@@ -87,7 +87,7 @@ export class Stage {
   show(scene: Scene, renderer: Renderer, place: () => Geometry, chosen: string): void {
     const before = this.#geometry;
     const news = this.#news(scene);
-    const hadFocus = this.#svg.contains(document.activeElement);
+    const hadFocus = this.#svg.contains(focusedIn(this.#svg));
     const fresh = this.#scene === null || this.#drawing !== renderer;
     this.#use(renderer);
     const geometry = place();
@@ -101,7 +101,7 @@ export class Stage {
     const follows = this.camera.following && (news.length > 0 || this.camera.showsAll(this.bounds()));
     if (fresh) this.camera.follow(this.bounds(), null, false);
     else if (follows || !this.#holdView(before, geometry, chosen)) this.#follow(news);
-    if (hadFocus && !this.#svg.contains(document.activeElement)) this.focus();
+    if (hadFocus && !this.#svg.contains(focusedIn(this.#svg))) this.focus();
   }
 
   /** Applies a lens of the scene with its legend. Returns the name of the lens in effect. */

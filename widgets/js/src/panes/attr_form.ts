@@ -1,5 +1,5 @@
 // The attrs of a function as a form. Invalid entries are kept, with their errors beside them.
-import { h, setAttributes } from "../dom";
+import { focusedIn, h, setAttributes } from "../dom";
 import type { AttrField } from "../scene/generated";
 
 const PAUSE_MS = 250;
@@ -92,7 +92,7 @@ export class AttrForm {
     const row = this.#rows.get(field.name);
     if (!row) return;
     const { control, error, element } = row;
-    const typing = control === document.activeElement && control instanceof HTMLInputElement;
+    const typing = control === focusedIn(control) && control instanceof HTMLInputElement;
     if (control instanceof HTMLSelectElement && !field.choices.includes(field.value)) {
       control.append(h("option", { value: field.value }, field.value));
     }

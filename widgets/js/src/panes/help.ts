@@ -1,5 +1,5 @@
 // The list of keyboard shortcuts.
-import { h, iconButton } from "../dom";
+import { focusedIn, h, iconButton } from "../dom";
 import { keyNames, type Shortcut } from "../shell/shortcuts";
 import { ICONS } from "../style/icons";
 
@@ -31,7 +31,7 @@ export class Help {
   }
 
   open(): void {
-    this.#before = document.activeElement;
+    this.#before = focusedIn(this.element);
     this.element.hidden = false;
     this.#closeButton.focus();
   }
@@ -51,6 +51,6 @@ export class Help {
     if (event.key !== "Tab") return;
     event.preventDefault();
     const list = this.element.querySelector<HTMLElement>("dl");
-    (document.activeElement === list ? this.#closeButton : list)?.focus();
+    (focusedIn(this.element) === list ? this.#closeButton : list)?.focus();
   }
 }

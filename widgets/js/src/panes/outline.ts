@@ -1,7 +1,7 @@
 // The graph as a tree of names, for screen readers and keyboards.
 
 import { nodeLabel } from "../canvas/drawing";
-import { h } from "../dom";
+import { focusedIn, h } from "../dom";
 import type { Scene, SceneGroup, SceneNode } from "../scene/generated";
 
 export interface OutlineActions {
@@ -73,7 +73,7 @@ export class Outline {
   #build(): void {
     const scene = this.#scene;
     if (!scene) return;
-    const focused = this.#tree.contains(document.activeElement);
+    const focused = this.#tree.contains(focusedIn(this.#tree));
     const rows: HTMLElement[] = [];
     const known = new Set(scene.groups.map((group) => group.id));
     const inside = <T>(items: readonly T[], parent: (item: T) => string): Map<string, T[]> => {
@@ -148,7 +148,7 @@ export class Outline {
 
   #key(event: KeyboardEvent): void {
     const items = this.#items();
-    const here = items.indexOf(document.activeElement as HTMLElement);
+    const here = items.indexOf(focusedIn(this.#tree) as HTMLElement);
     const item = items[here];
     const id = item?.dataset.id;
     if (!item || !id) return;

@@ -1,5 +1,5 @@
 // The search field with its list of hits: a combobox with keyboard control.
-import { type Child, h, s } from "../dom";
+import { type Child, focusedIn, h, s } from "../dom";
 import type { SearchHit, SearchMessage } from "../scene/generated";
 import { ICONS } from "../style/icons";
 
@@ -76,7 +76,7 @@ export class Search {
 
   /** Shows the answer, unless the query has changed in the meantime. */
   show({ query, hits, total }: SearchMessage): void {
-    if (query !== this.#query() || document.activeElement !== this.#input) return;
+    if (query !== this.#query() || focusedIn(this.#input) !== this.#input) return;
     this.#hits = hits;
     this.#total = total;
     const more = this.#limit > PAGE && this.#active > 0;

@@ -1,7 +1,7 @@
 // The row of controls above the picture.
 
 import type { FileFormat } from "../canvas/exporter";
-import { h, iconButton } from "../dom";
+import { focusedIn, h, iconButton } from "../dom";
 import type { Lens, Renderer } from "../scene/generated";
 import { ICONS } from "../style/icons";
 
@@ -161,7 +161,7 @@ export class Toolbar {
 
   #menuKey(event: KeyboardEvent): void {
     const buttons = [...this.#menu.querySelectorAll("button")];
-    const here = buttons.indexOf(document.activeElement as HTMLButtonElement);
+    const here = buttons.indexOf(focusedIn(this.element) as HTMLButtonElement);
     if (event.key === "Escape" && !this.#menu.hidden) {
       event.stopPropagation();
       this.#toggleMenu(false);

@@ -1,6 +1,8 @@
 // The user's choices: selected boxes, inspected and highlighted ones, and the history.
+
 import type { Press } from "../canvas/gestures";
 import type { Stage } from "../canvas/stage";
+import { focusedIn } from "../dom";
 import type { Breadcrumbs } from "../panes/breadcrumbs";
 import type { Inspector } from "../panes/inspector";
 import type { Outline } from "../panes/outline";
@@ -306,7 +308,7 @@ export class Choice {
     this.#view.stage.camera.focus(rect);
     if (pulse) this.#view.stage.pulse(id);
     // The link that led here goes with what the inspector told before. Elsewhere on the page the focus is the user's.
-    if (pulse && this.#view.root.contains(document.activeElement)) this.#view.stage.focus(id);
+    if (pulse && this.#view.root.contains(focusedIn(this.#view.root))) this.#view.stage.focus(id);
     this.inspect(id);
   }
 }
