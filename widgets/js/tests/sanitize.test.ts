@@ -38,3 +38,8 @@ test("what is no SVG is refused", () => {
   expect(() => sanitizeSvg("<p>hello</p>")).toThrow("no SVG");
   expect(() => sanitizeSvg("not even markup <")).toThrow("no SVG");
 });
+
+test("characters that XML cannot contain are replaced, and the picture is kept", () => {
+  const clean = sanitizeSvg(`<svg xmlns="http://www.w3.org/2000/svg"><text>a\u0000\u0007\ufffe\ud800b</text></svg>`);
+  expect(clean.textContent).toBe("a\ufffd\ufffd\ufffd\ufffdb");
+});

@@ -34,9 +34,12 @@ function copy(source: Element): Element | null {
   return clean;
 }
 
+/** The characters that XML cannot contain, such as those of control. */
+const NOT_XML = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu;
+
 /** Parses SVG markup into a sanitised element of this page. Throws an Error if it is no SVG. */
 export function sanitizeSvg(markup: string): SVGSVGElement {
-  const parsed = new DOMParser().parseFromString(markup, "image/svg+xml").documentElement;
+  const parsed = new DOMParser().parseFromString(markup.replace(NOT_XML, "\uFFFD"), "image/svg+xml").documentElement;
   const clean = parsed.localName === "svg" ? copy(parsed) : null;
   if (!(clean instanceof SVGSVGElement)) throw new Error("the renderer gave no SVG");
   return clean;

@@ -122,7 +122,7 @@ export class FunctionPane {
       instance: new Side("Instantiation", viewer("instance"), copy, this.#form.element, this.#problem),
     };
     const bar = h(
-      "header",
+      "div",
       { class: "gl-fn-bar" },
       h("nav", { "aria-label": "Way to this function" }, this.#crumbs),
       h("span", { class: "gl-spacer" }),

@@ -1,0 +1,110 @@
+"""axe-core finds no fault in any view, light or dark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import axe_playwright_python
+import pytest
+from playwright.sync_api import Browser, Page
+
+import graphcore as gc
+from tests.browser.conftest import Lab
+from tests.browser.graph_panel import GraphPanel
+from widgets import to_html
+
+AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
+START = "%load_ext kernelext\nimport graphcore as gc\n%graph"
+BUILD = """x = gc.placeholder(gc.float32, [None, 4], name="x")
+W = gc.Variable([[1.0]] * 4, name="W")
+with gc.name_scope("layer"):
+    y = gc.tanh(x @ W, name="y")
+gradient = gc.gradients(y, [W])[0]
+"""
+# Faults with the elements that have them; pages of JupyterLab are looked at inside the views only.
+FAULTS = """async () => {
+  const { violations } = await axe.run({ include: ['.graphloupe'] });
+  return violations.flatMap(({ id, help, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id} (${help}): ${html.slice(0, 200)} | ${failureSummary.slice(0, 300)}`));
+}"""
+
+
+def faults(page: Page) -> list[str]:
+    page.add_script_tag(path=AXE)
+    found: list[str] = page.evaluate(FAULTS)
+    return found
+
+
+def use(panel: GraphPanel) -> None:
+    """Open everything that a view can show beside its picture."""
+    panel.inspect("x", "Outputs")
+    panel.root.get_by_role("button", name="Outline: the graph as a list").click()
+    panel.root.locator(".gl-legend summary").click()
+    panel.find("x")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("place", ["side", "inline"])
+def test_a_live_view_has_no_fault(lab: Lab, place: str, dark: bool) -> None:
+    notebook = lab.open_cells([f"{START} {place}", BUILD])
+    notebook.dark_theme(dark)
+    try:
+        notebook.run_all()
+        panel = GraphPanel(notebook.page)
+        panel.box("x").wait_for()
+        assert faults(notebook.page) == []
+        for lens in ("shapes", "gradients", "cells"):
+            panel.root.locator(".gl-lenses").select_option(lens)
+            assert faults(notebook.page) == []
+        use(panel)
+        assert faults(notebook.page) == []
+        notebook.screenshot("used")
+    finally:
+        notebook.dark_theme(False)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_view_whose_kernel_has_ended_has_no_fault(lab: Lab, dark: bool) -> None:
+    notebook = lab.open_cells([START, BUILD])
+    notebook.dark_theme(dark)
+    try:
+        notebook.run_all()
+        GraphPanel(notebook.page).box("x").wait_for()
+        notebook.restart_kernel()
+        notebook.page.locator(".graphloupe.gl-lost").wait_for()
+        assert faults(notebook.page) == []
+    finally:
+        notebook.dark_theme(False)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_view_of_a_function_has_no_fault(lab: Lab, dark: bool) -> None:
+    function = "@gc.function\ndef square(a):\n    return a * a\nsquare(gc.constant(2.0))\nsquare"
+    notebook = lab.open_cells([START, function])
+    notebook.dark_theme(dark)
+    try:
+        notebook.run_all()
+        notebook.cell(1)
+        notebook.page.locator(".jp-Notebook .graphloupe [data-node-id]").first.wait_for()
+        assert faults(notebook.page) == []
+    finally:
+        notebook.dark_theme(False)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_standalone_page_has_no_fault(browser: Browser, tmp_path: Path, scheme: str) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        exec(BUILD, {"gc": gc})
+    file = tmp_path / "page.html"
+    file.write_text(to_html(graph), encoding="utf-8")
+    page = browser.new_page(color_scheme="dark" if scheme == "dark" else "light")
+    try:
+        page.goto(file.as_uri())
+        panel = GraphPanel(page)
+        panel.box("x").wait_for()
+        assert faults(page) == []
+        use(panel)
+        assert faults(page) == []
+    finally:
+        page.close()
