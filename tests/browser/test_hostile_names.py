@@ -1,4 +1,4 @@
-"""Sixty hostile names are only text in the MIME renderer, and in the PNG and PDF that are made of its picture."""
+"""Sixty hostile names are only text in the MIME renderer, its PNG and its PDF."""
 
 from __future__ import annotations
 
