@@ -19,7 +19,7 @@ ACTIVE = "script, iframe, object, embed, link, base, meta, form, a[href], img, i
 
 
 def hostile_picture() -> SavedPicture:
-    """Every name as a node, a frame, the text of an edge, an error, and a mark with its row in the legend."""
+    """Every name as a node, a frame, an edge, an error, and a mark with its row in the legend."""
     names = HOSTILE_NAMES
     nodes = [
         SceneNode(
