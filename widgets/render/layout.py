@@ -189,7 +189,7 @@ def _folded(scene: Scene, panel: Size | None, limit: float, *, across: bool) -> 
     request = {"places": places, "panel": {"width": panel.width, "height": panel.height}, "across": across}
     try:
         folded = msgspec.json.decode(engine.fold(msgspec.json.encode(request).decode(), limit=limit), type=FoldedPlaces)
-    except (EngineError, msgspec.ValidationError) as error:
+    except (EngineError, msgspec.ValidationError, UnicodeEncodeError) as error:  # the last: a name with a lone surrogate
         _log.info("a picture stays unfolded: %s", error)
         return places
     return msgspec.structs.replace(places, **msgspec.structs.asdict(folded))
