@@ -123,7 +123,7 @@ def test_the_search_of_a_saved_page_takes_terms_and_shows_as_many_hits_as_are_as
     field = opened.page.locator(".gl-search-field")
     field.fill("needle op:tanh shape:7")
     opened.page.get_by_text("50 of 70 hits").wait_for()
-    opened.page.get_by_role("button", name="Show more").click()
+    opened.page.locator(".gl-hit-note button", has_text="Show more").click()
     opened.page.locator(".gl-hits [role=option]").nth(69).wait_for()
     field.fill("transpose_a=true dtype:float")
     opened.page.locator('.gl-hits [data-name="model/product"]').wait_for()

@@ -103,10 +103,10 @@ export class Search {
     this.#mark();
   }
 
-  /** The line below the hits: their number, and a button for more. */
+  /** The line below the hits: their number, and buttons. A list of options can hold no buttons for screen readers. */
   #notes(query: string, shown: number, total: number): HTMLElement[] {
     const note = (...children: Child[]): HTMLElement =>
-      h("li", { class: "gl-hit-note", role: "presentation" }, ...children);
+      h("li", { class: "gl-hit-note", role: "presentation", "aria-hidden": "true" }, ...children);
     if (shown === 0) return [note(`Nothing is called “${query}”`), note(h("small", {}, TERMS))];
     const counted = total === 1 ? "1 hit" : `${total.toLocaleString("en")} hits`;
     const button = (title: string, press: () => void): HTMLElement => {
