@@ -1,0 +1,82 @@
+"""Text is legible when a picture opens: at least 9 pixels high, on a laptop as on a larger screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from playwright.sync_api import Browser, Page
+
+import graphcore as gc
+import widgets
+from tests.browser.conftest import Lab
+from tests.browser.traffic import Traffic
+
+DATA = Path(__file__).parents[1] / "data"
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+LAPTOP, DESKTOP = (1366, 768), (1600, 1000)
+LEAST = 8.99
+"""Pixels: 9, less the rounding of the scale."""
+CROPPED = {("mlp_train_v1", LAPTOP): "a training graph without scopes: 19 boxes, of which none can be folded"}
+"""Pictures that do not fit whole, with the reason."""
+SIZES = """root => [...root.querySelectorAll('.gl-world text')].map(text => [
+  parseFloat(getComputedStyle(text).fontSize) * Math.abs(text.getScreenCTM().d), text.textContent,
+])"""
+OUTSIDE = """root => {
+  const window = root.querySelector('.gl-world').closest('svg').parentElement.getBoundingClientRect();
+  return [...root.querySelectorAll('.gl-world [data-node-id]')].filter(box => {
+    const { left, right, top, bottom } = box.getBoundingClientRect();
+    return left < window.left - 1 || right > window.right + 1 || top < window.top - 1 || bottom > window.bottom + 1;
+  }).map(box => box.dataset.name);
+}"""
+DRAWN = "() => [...document.querySelectorAll('.graphloupe')].every(root => root.dataset.busy !== 'true')"
+
+
+def too_small(page: Page) -> list[Any]:
+    """The texts drawn lower than 9 pixels in any view of the page, with their heights, once all are drawn."""
+    page.wait_for_function(DRAWN)
+    return [text for root in page.locator(".graphloupe").all() for text in root.evaluate(SIZES) if text[0] < LEAST]
+
+
+@pytest.fixture
+def page(size: tuple[int, int], browser: Browser) -> Iterator[Page]:
+    width, height = size
+    traffic = Traffic()
+    context = browser.new_context(viewport={"width": width, "height": height})
+    traffic.guard(context)
+    found = context.new_page()
+    traffic.listen(found)
+    yield found
+    context.close()
+    traffic.assert_clean()
+
+
+@pytest.mark.parametrize("size", [LAPTOP, DESKTOP], ids=["laptop", "desktop"])
+@pytest.mark.parametrize("file", sorted(DATA.glob("*.pb")), ids=lambda file: file.stem)
+def test_the_first_picture_of_a_model_fits_whole_and_is_legible(file: Path, size: tuple[int, int], page: Page, tmp_path: Path) -> None:
+    graph = gc.load(file, allow_unknown_ops=True)
+    page.goto(widgets.save(graph, tmp_path / "graph.html").as_uri())
+    page.locator(".gl-world text").first.wait_for()
+    assert too_small(page) == []
+    assert bool(page.locator(".graphloupe").evaluate(OUTSIDE)) == ((file.stem, size) in CROPPED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [LAPTOP, DESKTOP], ids=["laptop", "desktop"])
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_the_picture_beside_a_notebook_is_legible_after_each_cell(file: Path, size: tuple[int, int], lab: Lab) -> None:
+    """Cells that are meant to fail are part of the notebooks."""
+    notebook = lab.open_copy(file, page_of_its_own=True)
+    width, height = size
+    notebook.page.set_viewport_size({"width": width, "height": height})
+    small = {}
+    for index, cell in enumerate(nbformat.read(file, as_version=4).cells):
+        if cell["cell_type"] == "code":
+            notebook.run_cell(index)
+            small[index] = too_small(notebook.page)
+    notebook.screenshot(f"end-{width}")
+    assert notebook.page.locator(".gl-world text").count()
+    assert {index: texts for index, texts in small.items() if texts} == {}
