@@ -36,7 +36,7 @@ DRAWN = "() => [...document.querySelectorAll('.graphloupe')].every(root => root.
 
 
 def too_small(page: Page) -> list[Any]:
-    """The texts drawn lower than 9 pixels in any view of the page, with their heights, once all are drawn."""
+    """The texts drawn lower than 9 pixels in any view of the page, with their heights."""
     page.wait_for_function(DRAWN)
     return [text for root in page.locator(".graphloupe").all() for text in root.evaluate(SIZES) if text[0] < LEAST]
 
