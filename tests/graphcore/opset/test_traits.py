@@ -17,6 +17,7 @@ from graphcore.errors import GraphError
 from graphcore.graph import Node
 from graphcore.graph.shapes.evaluation import kernel_context
 from graphcore.inference.partial_types import PartialValue, ValueView
+from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel, OpRegistration
 from graphcore.runtime.plan.buffers import is_elementwise
 from graphcore.text import parse_nodes
@@ -131,6 +132,28 @@ def test_the_known_shape_of_a_result_of_an_op_that_cannot_fail_takes_no_kernel(e
             if shapes and not fails_on(entry, node, case.arrays):
                 plan = session.plan(shapes, {place: None for place in places if place.op.op == "Placeholder"})
                 assert node not in plan.nodes
+
+
+@pytest.mark.parametrize("entry", list(dict.fromkeys(case.entry for case in PLAIN)), ids=lambda entry: entry.op_def.name)
+def test_shapes_follow_without_the_kernel_of_the_op(entry: OpRegistration, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shape made of the known shape of an output is itself known, and no kernel ran for it."""
+    made: list[KernelContext] = []
+    factory = entry.kernel
+    assert factory is not None
+
+    def counted(context: KernelContext) -> Kernel:
+        made.append(context)
+        return factory(context)
+
+    monkeypatch.setattr(entry, "kernel", counted)
+    for case in cases_of(entry):
+        with gc.Graph().as_default() as graph:
+            node = case.build_plain([gc.constant(array) for array in case.arrays])
+            for output in node.outputs:
+                if output.shape.is_fully_defined:
+                    filled = graph.apply_op("Fill", [gc.ops.shape(output), gc.constant(0.0)])
+                    assert filled.outputs[0].shape == output.shape
+    assert not made
 
 
 MEMORY = [entry for entry in ENTRIES if entry.traits.memory != "unknown" and cases_of(entry)]
