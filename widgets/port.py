@@ -118,14 +118,19 @@ class Port:
             scene = self.scene
             if self._summaries and self._summaries[0] is scene:
                 return self._summaries
-            self._summaries = [scene]
-            for boxes in SUMMARY_BOXES if len(self._graph) <= SUMMARY_NODES else ():
-                state = SceneState(auto_boxes=boxes)
-                state.tree = self.state.tree
-                summary = build_scene(self._graph, state, previous=self._before, title=self.title, revision=self._revision)
-                if len(summary.nodes) < len(self._summaries[-1].nodes):
-                    self._summaries.append(summary)
+            self._summaries = [scene, *self._smaller(scene)]
             return self._summaries
+
+    def _smaller(self, scene: Scene) -> list[Scene]:
+        """Scenes of ever fewer boxes than `scene`."""
+        found = [scene]
+        for boxes in SUMMARY_BOXES if len(self._graph) <= SUMMARY_NODES else ():
+            state = SceneState(auto_boxes=boxes)
+            state.tree = self.state.tree
+            summary = build_scene(self._graph, state, previous=self._before, title=self.title, revision=self._revision)
+            if len(summary.nodes) < len(found[-1].nodes):
+                found.append(summary)
+        return found[1:]
 
     @property
     def view_state(self) -> ViewState:
