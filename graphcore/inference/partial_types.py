@@ -13,7 +13,7 @@ from graphcore.inference.handles import DimensionHandle, ShapeHandle
 Item = DimensionHandle | int
 """A dimension of some tensor (whose size may be unknown), or a plain number."""
 MAX_ITEMS: Final = 256
-"""Longer vectors are hardly shapes: nothing is said of them."""
+"""The longest vector that has a partial value; longer ones are hardly shapes."""
 
 
 class NodeLike(Protocol):

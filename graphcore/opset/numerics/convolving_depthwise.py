@@ -12,7 +12,7 @@ from typing import Any, Final
 from graphcore.opset.numerics.windows import Geometry, inside, padded, pieces, row_range, views
 
 _LONG_RUN: Final = 256
-"""From this number of channels on, the filter is broadcast along a row and not repeated: the inner loop is long enough."""
+"""The fewest channels for which the filter is broadcast along a row and not repeated: the inner loop is long enough."""
 
 
 def depthwise(xp: Any, x: Any, w: Any, g: Geometry) -> Any:

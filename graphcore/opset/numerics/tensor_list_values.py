@@ -19,7 +19,7 @@ from graphcore.support.memory_limits import check_allocation, check_list_allocat
 _new: Final = object.__new__
 UNKNOWN_SHAPE: Final = Shape(None)
 _PLACE: Final = 16
-"""The bytes that an element takes which has not been set: it is noted twice while the list is made."""
+"""The bytes of an unset element, which is recorded twice while the list is made."""
 
 
 class ListKind:

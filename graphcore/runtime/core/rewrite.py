@@ -21,7 +21,7 @@ from graphcore.runtime.core.prune import PLACEHOLDERS, checked_frames, cyclic, n
 from graphcore.shapes import Shape
 
 STANDS_FOR: Final = "_stands_for"
-"""The attr of a node that is fed which says for which tensor."""
+"""The attr of a fed node that names the tensor it stands for."""
 
 
 class DeviceAttributes(msgspec.Struct, frozen=True):

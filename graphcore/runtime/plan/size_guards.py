@@ -28,11 +28,11 @@ from graphcore.shapes import Shape
 from graphcore.support.memory_limits import memory_limit
 
 _HIGHEST_RANK_OF_SIZES: Final = 2
-"""Of what says sizes: numbers, shapes, and the margins of padding, two a dimension."""
+"""The highest rank of values that give sizes: numbers, shapes, and paddings with two numbers a dimension."""
 _LONGEST_VALUE: Final = 64
-"""Elements of a value that says sizes: a longer one is left to the shape function."""
+"""The most elements of a value that gives sizes; longer ones are left to the shape function."""
 _EMPTY: Final = 1 << 62
-"""Counts for an array without elements: other arrays made of it may have many."""
+"""The assumed size of an array without elements, since arrays made of it may have many."""
 
 
 def guard_sizes(schedule: Schedule, *, any_large: bool = True) -> None:

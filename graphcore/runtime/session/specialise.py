@@ -13,7 +13,7 @@ from graphcore.runtime.plan.plan import Plan
 from graphcore.shapes import Shape
 
 _RUNS_BEFORE: Final = 2
-"""So often must the same shapes have been fed before it is thought worth while."""
+"""The number of runs with the same shapes before a plan is made for them."""
 _MOST: Final = 8
 """The most shapes that a function is specialised for; with more of them it gains nothing."""
 
