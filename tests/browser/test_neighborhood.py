@@ -45,3 +45,21 @@ def test_keys_and_the_search_highlight_parts_of_a_picture(notebook: NotebookPage
     panel.root.locator(".gl-node.gl-off[data-node-id=left]").wait_for()
     assert panel.root.locator(".gl-node[data-node-id]:not(.gl-off)").get_attribute("data-node-id") == "right"
     notebook.screenshot("filter")
+
+
+def test_buttons_of_the_inspector_highlight_what_is_around_a_selection(notebook: NotebookPage) -> None:
+    panel = GraphPanel(notebook.page)
+    panel.wait_drawn()
+    panel.inspect("left", "Tanh")
+    panel.press("Neighborhood")
+    panel.root.locator(".gl-node.gl-off[data-node-id=y]").wait_for()
+    assert panel.root.locator('[data-way="near"]').get_attribute("aria-pressed") == "true"
+    assert panel.root.locator('[data-way="paths"]').count() == 0
+    panel.press("Neighborhood")
+    panel.root.locator(".gl-node.gl-off[data-node-id=y]").wait_for(state="detached")
+    panel.box("x").click()
+    panel.box("sum").click(modifiers=["Shift"])
+    panel.press("Ways between")
+    panel.root.locator(".gl-node.gl-off[data-node-id=y]").wait_for()
+    assert panel.root.locator(".gl-node.gl-off").count() == 1
+    notebook.screenshot("ways")

@@ -5,7 +5,8 @@ import { HOSTILE, inspection } from "./support";
 
 function inspector(): { pane: Inspector; goTo: ReturnType<typeof vi.fn>; copy: ReturnType<typeof vi.fn> } {
   const [goTo, copy] = [vi.fn(), vi.fn()];
-  return { pane: new Inspector({ goTo, copy, openFunction: vi.fn(), close: vi.fn(), trace: vi.fn() }), goTo, copy };
+  const rest = { openFunction: vi.fn(), close: vi.fn(), trace: vi.fn(), neighborhood: vi.fn(), paths: vi.fn() };
+  return { pane: new Inspector({ goTo, copy, ...rest }), goTo, copy };
 }
 
 const headings = (pane: Inspector): string[] =>

@@ -14,7 +14,7 @@ import type {
   Why,
   WhyStep,
 } from "../scene/generated";
-import type { Way } from "../scene/trace";
+import type { Highlighted, Way } from "../scene/trace";
 import { ICONS } from "../style/icons";
 import { codeFigure } from "./code";
 
@@ -26,6 +26,10 @@ export interface InspectorActions {
   close(): void;
   /** Shows what lies upstream or downstream of the selection, or no longer. */
   trace(way: Way): void;
+  /** Shows what is near the selection, a step further each time. */
+  neighborhood(): void;
+  /** Shows the ways between the two selected boxes. */
+  paths(): void;
   copy(text: string): void;
   /** Shows a line of a cell in the notebook; undefined where there is no access to one. */
   readonly showLine?: ((cell: string, line: number) => void) | undefined;
@@ -49,7 +53,7 @@ export class Inspector {
   readonly #actions: InspectorActions;
   readonly #offline: boolean;
   #shown = "";
-  #traced: Way | null = null;
+  #traced: Highlighted | null = null;
   /** The dimensions that the user wants explained, by what they are called. */
   readonly #opened = new Set<string>();
 
@@ -112,7 +116,13 @@ export class Inspector {
     const links = boxes.slice(0, MOST_LISTED).map((box) => h("li", {}, this.#link(fullName(box), box.id)));
     const more = boxes.length - links.length;
     const sections = [
-      this.#headerOf("selection", `${boxes.length.toLocaleString("en")} boxes`, `${nodes.toLocaleString("en")} nodes`),
+      this.#headerOf(
+        "selection",
+        `${boxes.length.toLocaleString("en")} boxes`,
+        `${nodes.toLocaleString("en")} nodes`,
+        "",
+        boxes.length,
+      ),
       wrong ? section("Errors", h("p", {}, `${wrong} of them with errors`)) : null,
       section("Contents", this.#contents(contents)),
       cells.length > 0 ? section("Made by", h("p", {}, cells.join(", "))) : null,
@@ -122,15 +132,16 @@ export class Inspector {
     this.element.hidden = false;
   }
 
-  /** Says which way is traced now. */
-  traced(way: Way | null): void {
+  /** Marks the button of what is highlighted now. */
+  traced(way: Highlighted | null): void {
     this.#traced = way;
     for (const button of this.element.querySelectorAll<HTMLElement>("[data-way]"))
       button.setAttribute("aria-pressed", String(button.dataset.way === way));
   }
 
-  #ways(): HTMLElement {
-    const button = (way: Way, label: string): HTMLElement =>
+  /** The buttons that highlight what is around `count` selected boxes. */
+  #ways(count: number): HTMLElement {
+    const button = (way: Highlighted, label: string, title: string, click: () => void): HTMLElement =>
       h(
         "button",
         {
@@ -138,12 +149,20 @@ export class Inspector {
           class: "gl-text-button",
           "data-way": way,
           "aria-pressed": String(this.#traced === way),
-          title: `Highlight everything ${way} (${way[0]})`,
-          click: () => this.#actions.trace(way),
+          title,
+          click,
         },
         label,
       );
-    return h("div", { class: "gl-ways" }, button("upstream", "Upstream"), button("downstream", "Downstream"));
+    const { trace, neighborhood, paths } = this.#actions;
+    return h(
+      "div",
+      { class: "gl-ways" },
+      button("upstream", "Upstream", "Highlight everything upstream (u)", () => trace("upstream")),
+      button("downstream", "Downstream", "Highlight everything downstream (d)", () => trace("downstream")),
+      button("near", "Neighborhood", "Highlight what is near, a step further each time (n)", neighborhood),
+      count === 2 ? button("paths", "Ways between", "Highlight the ways between the two (p)", paths) : null,
+    );
   }
 
   #header(node: Inspection): HTMLElement {
@@ -151,7 +170,7 @@ export class Inspector {
     return this.#headerOf(kind, node.op || node.name, node.name, node.gradient ? "gl-is-gradient" : "");
   }
 
-  #headerOf(kind: string, title: string, name: string, style = ""): HTMLElement {
+  #headerOf(kind: string, title: string, name: string, style = "", count = 1): HTMLElement {
     return h(
       "header",
       { class: style },
@@ -161,7 +180,7 @@ export class Inspector {
         h("span", { class: "gl-kind" }, kind),
         h("h2", {}, title),
         h("p", { class: "gl-name" }, name),
-        this.#ways(),
+        this.#ways(count),
       ),
       iconButton(ICONS.close, "Close the inspector (Esc)", () => this.#actions.close()),
     );

@@ -2,6 +2,8 @@
 import type { Scene } from "./generated";
 
 export type Way = "upstream" | "downstream";
+/** The parts of a picture that can be highlighted around a selection. */
+export type Highlighted = Way | "near" | "paths";
 
 export interface Traced {
   readonly boxes: ReadonlySet<string>;

@@ -17,7 +17,7 @@ import type {
   SceneNode,
 } from "../scene/generated";
 import { among, between, nearby } from "../scene/nearby";
-import { type Traced, trace, type Way } from "../scene/trace";
+import { type Highlighted, type Traced, trace, type Way } from "../scene/trace";
 import { endOfLine } from "../scene/walk";
 import { History, type Place } from "./history";
 
@@ -41,7 +41,7 @@ export interface ChoiceView {
 
 /** Boxes to be highlighted, found again in each picture. */
 interface Highlight {
-  readonly way: Way | "near" | "paths" | "filter";
+  readonly way: Highlighted | "filter";
   readonly steps?: number;
   find(scene: Scene, selection: ReadonlySet<string>): Traced;
 }
@@ -229,7 +229,7 @@ export class Choice {
     const way = this.#highlight?.way;
     const traced = (scene && this.#highlight?.find(scene, this.#selection)) ?? null;
     this.#view.stage.highlight(traced && traced.boxes.size > 0 ? traced : null);
-    this.#view.inspector.traced(way === "upstream" || way === "downstream" ? way : null);
+    this.#view.inspector.traced(way && way !== "filter" ? way : null);
     return traced;
   }
 

@@ -114,6 +114,8 @@ export class Viewer {
       openFunction: (id: string, place: number) => this.#send({ type: "open_function", id, place }),
       close: () => this.#choice.closeInspector(),
       trace: (way: Way) => this.#choice.trace(way),
+      neighborhood: () => this.#choice.neighborhood(),
+      paths: () => this.#choice.paths(),
       copy: (text: string) => this.#exporter.copy(text),
       showLine: host.notebook?.isKnown ? (id: string, line: number) => void this.#showLine(host, id, line) : undefined,
     };
