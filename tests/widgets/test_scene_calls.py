@@ -205,6 +205,21 @@ def test_control_edges_of_an_open_call_lead_to_its_arguments_and_from_its_return
     assert [edge.kind for edge in edges_between(scene, "same:/output_RetVal", "last")] == ["control"]
 
 
+def test_control_edges_lead_through_all_open_calls(graph: gc.Graph) -> None:
+    for text in (
+        "inner() -> (y:float) {\n c = Const[dtype=float, value=Tensor<type: float shape: [] values: 1>]()\n return y = c:output:0\n}",
+        "outer() -> (y:float) {\n call = inner()\n return y = call:y:0\n @return done = call\n}",
+    ):
+        graph.library.add_function_def(gc.parse_function(text))
+    with gc.control_dependencies([gc.no_op(name="first")]):
+        outer = graph.apply_op("outer", [], {}, "outer")
+    with gc.control_dependencies([outer]):
+        gc.no_op(name="last")
+    scene = opened(graph, "outer", "outer:/call")
+    assert [edge.kind for edge in edges_between(scene, "first", "outer:/call:/c")] == ["control"]
+    assert [edge.kind for edge in edges_between(scene, "outer:/call:/y_RetVal", "last")] == ["control"]
+
+
 def test_a_change_of_the_graph_keeps_a_call_open_and_renews_its_shapes(graph: gc.Graph) -> None:
     same = gc.function(lambda x: gc.tanh(-x), name="same")
     x = gc.placeholder(gc.float32, None, name="x")

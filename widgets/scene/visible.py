@@ -94,12 +94,18 @@ class Visible:
         if call is None or has_hub(call.node):
             box = self.box_of.get(node.name)
             return [] if box is None else [box]
-        return [self.box_of[last.name] for body in call.bodies() for last in (body.control_rets or body.rets)]
+        return [box for body in call.bodies() for last in (body.control_rets or body.rets) for box in self.awaited(last)]
 
     def beginnings(self, body: CallBody) -> list[Box]:
         """The first boxes of a body."""
         first = body.args or [node for node in body.nodes if not node.inputs and not node.control_inputs]
-        return [self.box_of[node.name] for node in first]
+        return [box for node in first for box in self._first_boxes(node)]
+
+    def _first_boxes(self, node: Node) -> list[Box]:
+        call = self.calls.get(node.name)
+        if call is None or has_hub(node):
+            return [self.box_of[node.name]]
+        return [box for body in call.bodies() for box in self.beginnings(body)]
 
 
 def scope_tree(graph: Graph, state: SceneState) -> ScopeTree:
