@@ -58,18 +58,21 @@ def dependency_order(starts: list[_T], producers: Callable[[_T], Iterable[_T]], 
     for start in starts:
         if start in is_left:
             continue
-        pending = [(start, False)]
-        while pending:
-            item, leaving = pending.pop()
-            if leaving:
+        is_left[start] = False
+        path = [(start, iter(producers(start)))]
+        while path:
+            item, others = path[-1]
+            for other in others:
+                if other not in is_left:
+                    is_left[other] = False
+                    path.append((other, iter(producers(other))))
+                    break
+                if not is_left[other]:
+                    raise cycle(other)
+            else:
+                path.pop()
                 is_left[item] = True
                 order.append(item)
-            elif item not in is_left:
-                is_left[item] = False
-                pending.append((item, True))
-                pending += [(other, False) for other in reversed([*producers(item)]) if not is_left.get(other, False)]
-            elif not is_left[item]:
-                raise cycle(item)
     return order
 
 

@@ -38,10 +38,11 @@ def needed_nodes(fetches: Iterable[Tensor], targets: Iterable[Node], fed: Collec
         if is_replaced(node, fed_set):
             return []
         found = [tensor.node for tensor in node.inputs if tensor not in fed_set]
+        found += node.control_inputs
         if node.op in MERGE:
             roots.extend(producer for producer in found if is_back_edge(producer.op, node.op))
             found = [producer for producer in found if not is_back_edge(producer.op, node.op)]
-        return [*found, *node.control_inputs]
+        return found
 
     return dependency_order(roots, producers, cyclic)
 
