@@ -204,7 +204,7 @@ def _natural_value(value: object) -> AttrValue:
     if kind is float:
         return c_float(value).value  # type: ignore[arg-type]  # a float, as just seen
     if isinstance(value, str):
-        return _utf8(value)
+        return utf8(value)
     if isinstance(value, np.generic) and not isinstance(value, np.bytes_):
         return _natural_value(value.item())
     if isinstance(value, bytes):
@@ -235,11 +235,16 @@ def _as_bytes(values: Array) -> Array:
     for i, item in enumerate(values.reshape(-1).tolist()):
         if not isinstance(item, str | bytes):
             raise InvalidArgumentError(f"A string tensor holds str or bytes, got {brief(item)}")
-        flat[i] = _utf8(item) if isinstance(item, str) else item
+        flat[i] = utf8(item) if isinstance(item, str) else item
     return result
 
 
-def _utf8(text: str) -> bytes:
+def utf8(text: str) -> bytes:
+    """Encode a text.
+
+    Raises:
+        InvalidArgumentError: UTF-8 cannot encode it.
+    """
     try:
         return text.encode()
     except UnicodeEncodeError as error:

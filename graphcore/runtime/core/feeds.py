@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.attrs import Array
+from graphcore.attrs import Array, utf8
 from graphcore.brief import brief
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph
@@ -174,7 +174,7 @@ def _feed_string(tensor: Tensor, value: Any) -> Array:
         array = np.asarray(value, dtype=object)
     except ValueError as error:
         raise _wrong_type(tensor, f"{type(value).__name__} ({error})") from None
-    flat = [item.encode() if isinstance(item, str) else item for item in array.reshape(-1).tolist()]
+    flat = [utf8(item) if isinstance(item, str) else item for item in array.reshape(-1).tolist()]
     if tensor.dtype.base is dtypes.string and not all(isinstance(item, bytes) for item in flat):
         raise _wrong_type(tensor, _kind_of_first(array, (str, bytes)))
     if not tensor.shape.is_compatible_with(type(tensor.shape)(array.shape)):

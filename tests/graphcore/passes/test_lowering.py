@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphcore as gc
+from graphcore.errors import InvalidArgumentError
 from graphcore.passes import InstantiatedFunctions
 from tests.graphcore.passes.function_examples import X_TIMES_16, X_TIMES_FOUR, X_TIMES_TWO, library
 
@@ -147,6 +148,15 @@ def test_what_is_not_marked_or_marked_for_a_compiler_stays(graph: gc.Graph) -> N
     for more in ({}, {**MARK, "_xla_compile_id": "x"}, {**MARK, "_tpu_replicate": "x"}):
         gc.apply_op("If", [True, [a]], {"Tout": [gc.float32], "then_branch": TWO, "else_branch": FOUR, **more})
     assert not gc.lower_functional_ops(InstantiatedFunctions(graph.library), graph)
+
+
+def test_a_lowered_tensor_is_refused_with_the_reason(graph: gc.Graph) -> None:
+    a = gc.placeholder(gc.float32, [], name="A")
+    result = gc.cond(a > 0.0, lambda: a + 1.0, lambda: a * 2.0)
+    assert gc.lower_functional_ops(InstantiatedFunctions(graph.library), graph)
+    with pytest.raises(InvalidArgumentError, match=r"is no longer in the graph: it was removed or lowered"):
+        gc.Session().run(result, {a: 1.0})
+    assert gc.Session().run(result.name, {a: 1.0}) == 2.0
 
 
 def test_a_function_that_must_not_be_inlined_stays_a_call(graph: gc.Graph) -> None:

@@ -76,6 +76,13 @@ def test_texts_and_bytes_are_fed_to_a_string() -> None:
     assert gc.Session().run(gc.identity(x), {x: np.str_("a")}) == b"a"
 
 
+def test_a_text_that_utf_8_cannot_encode_is_not_fed() -> None:
+    x = gc.placeholder(gc.string, None, name="x")
+    for value in ("a\ud800", ["a", "a\ud800"]):
+        with pytest.raises(InvalidArgumentError, match=r"Required text that UTF-8 can encode, or bytes; got .* at 1"):
+            gc.Session().run(gc.identity(x), {x: value})
+
+
 @pytest.mark.parametrize("value", [None, {"a": 1}, [None, 1], 2**100], ids=str)
 def test_a_refused_object_is_called_by_its_type(value: Any) -> None:
     x = gc.placeholder(gc.float32, None, name="x")
