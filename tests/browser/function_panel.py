@@ -83,7 +83,7 @@ class FunctionPanel:
 
     def open_from(self, side: str, box: str) -> None:
         """Select a box and open the function it calls by the keyboard."""
-        self.side(side).locator(f'[data-node-id="{box}"]').click(force=True)
+        self.side(side).locator(f'[data-node-id="{box}"]').click()
         self.page.keyboard.press("o")
 
     def back_by_key(self) -> None:

@@ -86,7 +86,7 @@ class GraphPanel:
 
     def inspect(self, name: str, says: str) -> str:
         """Click a box and wait until the inspector shows it (contains `says`); returns its text."""
-        self.box(name).click(force=True)
+        self.box(name).click()
         self.root.locator(".gl-inspector").get_by_text(re.compile(re.escape(says))).first.wait_for()
         return self.inspector()
 

@@ -194,7 +194,7 @@ def test_the_view_is_used_renderers_scopes_search_and_export(reader: Reader) -> 
     closed = panel.names()
     assert "gradients" in closed
     assert not any(name.startswith("gradients/") for name in closed)
-    panel.box("gradients").dblclick(force=True)
+    panel.box("gradients").dblclick()
     drawn = panel.wait_drawn(drawn.revision)
     assert any(name.startswith("gradients/") for name in panel.names())
     notebook.screenshot("collapsed")
