@@ -16,7 +16,8 @@ PIP = ["-m", "pip", "--disable-pip-version-check", "--quiet"]
 
 # Runs in the empty environment. Nothing of the checkout is importable there, and no extra is installed.
 USE = """
-import importlib.metadata, importlib.resources, sys
+import importlib.metadata, importlib.resources, json, sys
+from pathlib import Path
 import numpy as np
 import graphcore as gc
 import widgets, kernelext
@@ -34,6 +35,10 @@ with gc.Session() as session:
     value, slope = session.run([y, gradient], {x: np.eye(3, dtype=np.float32)})
 assert value.shape == (3, 2) and np.allclose(value, 0.5), value
 assert slope.shape == (3, 2)
+
+extension = Path(sys.prefix) / "share" / "jupyter" / "labextensions" / "graphloupe"
+entry = json.loads((extension / "package.json").read_text())["jupyterlab"]["_build"]["load"]
+assert (extension / entry.partition("?")[0]).is_file(), sorted(extension.rglob("*"))
 
 static = importlib.resources.files("widgets") / "static"
 names = sorted(entry.name for entry in static.iterdir())
@@ -60,9 +65,9 @@ def tracked_copy(target: Path) -> Path:
 
 
 def check_contents(wheel: Path) -> None:
-    """The wheel has the three packages, the viewer's build and the licence, and nothing else."""
+    """The wheel has the three packages, JupyterLab's extension, the viewer's build and the licence, and nothing else."""
     names = zipfile.ZipFile(wheel).namelist()
-    tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
+    tops = {name.split("/")[0] for name in names if ".dist-info/" not in name and ".data/data/share/jupyter/labextensions/" not in name}
     if tops != {"graphcore", "widgets", "kernelext"}:
         raise SystemExit(f"the wheel's top-level folders are {sorted(tops)}")
     if any(name.startswith("widgets/js/") for name in names):
