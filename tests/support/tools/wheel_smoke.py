@@ -65,7 +65,7 @@ def tracked_copy(target: Path) -> Path:
 
 
 def check_contents(wheel: Path) -> None:
-    """The wheel has the three packages, JupyterLab's extension, the viewer's build and the licence, and nothing else."""
+    """The wheel has the three packages, JupyterLab's extension, the viewer's build and the licence only."""
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name and ".data/data/share/jupyter/labextensions/" not in name}
     if tops != {"graphcore", "widgets", "kernelext"}:
