@@ -15,7 +15,8 @@ from graphcore.graph.shapes.evaluation import kernel_context
 
 pytestmark = pytest.mark.sweep
 
-LARGE: Final = np.ones((512, 512), np.float32)
+LARGE: Final = np.ones((1024, 1024), np.float32)
+"""4 MB: modules that a kernel imports on first use take less than half of it."""
 STORES: Final = {op.op_def.name for op in gc.op_registry if op.traits.stores}
 
 
@@ -105,7 +106,7 @@ def use_arrays(program: Program) -> None:
     program.run("TensorArrayReadV3", [array, np.int32(0), flow], kind)
     program.run("TensorArrayGatherV3", [array, np.array([1, 2], np.int32), flow], kind)
     array, flow = new(2)
-    program.run("TensorArraySplitV3", [array, LARGE, np.array([256, 256], np.int64), flow])
+    program.run("TensorArraySplitV3", [array, LARGE, np.array([512, 512], np.int64), flow])
     program.run("TensorArrayGradV3", [array, flow], {"source": "a"})
     program.run("TensorArrayGradWithShape", [array, flow, np.array([1], np.int32)], {"source": "b"})
     program.run("TensorArrayConcatV3", [array, flow], kind)
