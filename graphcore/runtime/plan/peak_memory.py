@@ -90,7 +90,7 @@ class Sizes:
     """The sizes of arrays in a run.
 
     Args:
-        graph: a copy with the shapes of the feeds; None if the program knows its shapes.
+        graph: a copy with the shapes of the feeds; None to use the shapes of the program.
         within: the memory of functions.
     """
 

@@ -1,4 +1,4 @@
-"""GR: gradient bodies equal the reference's letter by letter; the golden file explains differences."""
+"""GR: gradient bodies equal TensorFlow's letter by letter; the golden file explains differences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graphcore.registry import get_op_gradient_creator
 from tests.golden.gradient_notation import Entry, entries, full_text, without_gradient
 
 ENTRIES = entries()
-# All names in the reference's registry of function gradients, and additions of this project.
+# All names in TensorFlow's registry of function gradients, and additions of this project.
 NAMED = [
     "Abs",
     "Neg",

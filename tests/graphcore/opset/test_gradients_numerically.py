@@ -27,7 +27,7 @@ class Precision:
 
 DOUBLE = Precision(gc.float64, 1e-5, 2e-5)
 SINGLE = Precision(gc.float32, 1e-2, 2e-2)
-# As in the reference, the gradient ignores the further outputs, which are statistics: a gradient that reaches one is refused.
+# As in TensorFlow, the gradient ignores the further outputs, which are statistics: a gradient that reaches one is refused.
 BATCH_NORM = {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"}
 
 # Its gradient is a MaxPool3DGrad, which has no doubles.
@@ -168,11 +168,12 @@ def test_complex_numbers_are_differentiated_by_their_parts() -> None:
             assert gc.check_gradient(gradient, [x, y], feed).passed
 
 
-# The gradient of Cumprod divides by its input, as in the reference.
+# The gradient of Cumprod divides by its input, as in TensorFlow.
 AT_ZERO = {"Prod-5"}
 
 
-# Second derivatives by the image only: the gradient by the boxes is CropAndResizeGradBoxes, an op without a gradient in the reference too.
+# Second derivatives with respect to the image only: CropAndResizeGradBoxes, the gradient with respect to the boxes, has no gradient, as
+# in TensorFlow.
 ONCE = {"CropAndResize", "CropAndResizeGradImage"}
 TWICE = [case for case in CASES if case.id not in AT_ZERO and case.op_def.name not in ONCE]
 # Ops with a gradient by some inputs only, and these inputs.
@@ -186,7 +187,7 @@ PARTLY = {
     "MaxPool3DGradGrad": [2],
     "MaxPoolGrad": [2],
     "MaxPoolGradGrad": [2],
-    "Polygamma": [1],  # as in the reference, no gradient by the order
+    "Polygamma": [1],  # as in TensorFlow, no gradient with respect to the order
     "Zeta": [1],
 }
 BY_SOME = [case for case in all_cases() if case.op_def.name in PARTLY and case.entry.gradient is not None and case.runs]
