@@ -179,7 +179,7 @@ def add_default_attrs(node_def: NodeDef, op_def: OpDef) -> NodeDef:
 
 
 def strip_default_attrs(node_def: NodeDef, op_def: OpDef) -> NodeDef:
-    """The node without the attrs that equal the op's default, for readers of earlier versions with fewer attrs."""
+    """The node without the attrs that equal the op's default, for readers with fewer attrs."""
     defaults = tables_of(op_def).defaults
     kept = {name: value for name, value in node_def.attr.items() if name not in defaults or not attr_values_equal(defaults[name], value)}
     return msgspec.structs.replace(node_def, attr=kept) if len(kept) < len(node_def.attr) else node_def
