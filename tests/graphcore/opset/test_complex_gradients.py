@@ -86,7 +86,7 @@ def made(case: Case) -> Any:
         yield Made(case)
 
 
-def test_what_is_left_out_is_left_out_for_a_reason() -> None:
+def test_omitted_ops_have_a_reason() -> None:
     assert set(LEFT_OUT) <= {case.op_def.name for case in all_cases() if takes_complex(case)}
     assert len({case.op_def.name for case in CASES}) > 90
 

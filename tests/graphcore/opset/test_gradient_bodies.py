@@ -138,7 +138,7 @@ def test_the_golden_file_has_every_gradient_of_the_reference() -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
-def test_a_body_is_what_the_reference_prints(entry: Entry) -> None:
+def test_a_body_equals_the_text_that_tensorflow_prints(entry: Entry) -> None:
     creator = get_op_gradient_creator(entry.op)
     assert creator is not None
     function = creator({name: value_of(entry.op, name, text) for name, text in entry.attrs.items()})

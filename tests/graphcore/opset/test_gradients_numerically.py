@@ -201,7 +201,7 @@ ELSEWHERE = {
 }
 
 
-def test_every_op_with_a_gradient_is_in_a_sweep_or_said_not_to_be() -> None:
+def test_every_op_with_a_gradient_is_in_a_sweep_or_exempt() -> None:
     swept = {case.op_def.name for case in (*TWICE, *BY_SOME, *COMPLEX_CASES)} | {"Complex"}
     registered = {entry.op_def.name for entry in gc.op_registry if entry.has_gradient and entry.gradient is not None}
     arrays = {name for name in registered if name.startswith("TensorArray")}  # see array_programs
@@ -319,7 +319,7 @@ def test_a_gradient_that_comes_to_an_output_without_one_is_refused_and_explained
         assert "No gradient is defined through output" in gc.explain_gradient(made.loss, x).error
 
 
-def test_what_has_no_gradient_through_it_is_known() -> None:
+def test_outputs_without_gradients_are_those_listed() -> None:
     """Additions to this list need a reason."""
     assert {entry.op_def.name for entry in gc.op_registry if entry.no_gradient_through} == BATCH_NORM
 
