@@ -7,7 +7,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
-# The oldest that there is: what passes there uses nothing newer. Recursive on purpose: the search happens only where an environment is made.
+# The oldest version available, so that tests also find uses of newer features. Recursive (=): the search runs only when an environment is made.
 PYTHON ?= $(shell sh tests/support/tools/find_python.sh 3.11 3.12 3.13 3 3.14)
 
 VENV ?= .venv
@@ -18,15 +18,15 @@ ARGS ?=
 PYTEST := $(BIN)/python -m pytest
 IN_WORKERS = $(PYTEST) -n auto --dist worksteal
 WITHOUT_BROWSER = $(IN_WORKERS) -m "not browser and not oracle and not slow" $(ARGS)
-# Each worker has a JupyterLab and a browser of its own: more than a few of them only get into each other's way.
+# Each worker starts a JupyterLab and a browser, so more than a few slow each other down.
 IN_BROWSERS = $(IN_WORKERS) --maxprocesses 4 -m "browser and not slow" $(ARGS)
-# Tests in a browser wait half of their time: for a server, a kernel, a page. All others use it.
+# Browser tests spend half of their time waiting for a server, a kernel or a page; the other tests run meanwhile.
 SIDE_BY_SIDE = $(BIN)/python tests/support/tools/side_by_side.py '$(WITHOUT_BROWSER)' '$(IN_BROWSERS)'
-# Whoever gives arguments has chosen a few tests, or wants to talk to one.
+# With ARGS the two runs follow each other, so that a debugger can use the terminal.
 IN_TURN = failed=0; $(WITHOUT_BROWSER) || $(UNLESS_NONE_CHOSEN) failed=1; $(IN_BROWSERS) || $(UNLESS_NONE_CHOSEN) failed=1; exit $$failed
-# `ARGS="-k placer"` may choose nothing from one of two runs, and no test may be slow, which pytest says by 5.
+# pytest exits with 5 if no test was selected, as `ARGS="-k placer"` may do in one of the two runs.
 UNLESS_NONE_CHOSEN = [ $$? -eq 5 ] ||
-# Jupyter wants to be told that it may run as root, which is who one is in a container.
+# Jupyter refuses to run as root, the usual user of a container, without this option.
 AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .PHONY: help lab test slow unit bench bench-views oracle op-index lint format types front notebooks wheel clean
@@ -44,8 +44,8 @@ $(VENV)/.lab: pyproject.toml | $(BIN)/python
 	$(BIN)/python $(PIP) install -e '.[lab]'
 	@touch $@
 
-# pip compiles one module after the other, which is a third of the time that this takes. Some packages carry files that do not compile.
-# Packages' own tests, a third of all, are imported by nobody.
+# Modules are compiled in parallel, since pip compiles them one by one, a third of the installation time. Some packages contain files
+# that do not compile. The tests of packages, a third of all files, are left out, since nothing imports them.
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python $(PIP) install --no-compile -e '.[dev]'
 	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true

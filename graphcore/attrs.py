@@ -3,7 +3,7 @@
 | attr kind | Python value |
 |---|---|
 | int, bool | int, bool |
-| float | float, rounded to a float32 as everywhere in the reference |
+| float | float, rounded to a float32 as everywhere in TensorFlow |
 | string | bytes (a str given by a user becomes its UTF-8 bytes) |
 | type | DType |
 | shape | Shape |
@@ -49,7 +49,7 @@ NO_VALUE: Final = NoValue()
 
 
 class Func(msgspec.Struct, frozen=True):
-    """A function or op name with attrs (the reference's NameAttrList)."""
+    """A function or op name with attrs (TensorFlow's NameAttrList)."""
 
     name: str
     attr: dict[str, AttrValue] = {}

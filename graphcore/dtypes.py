@@ -17,7 +17,7 @@ class DType:
     """A data type. There is one object a type, so `is` compares.
 
     Attributes:
-        name: as the reference prints it (`float`, `double`, `int32`, `float_ref`).
+        name: as TensorFlow prints it (`float`, `double`, `int32`, `float_ref`).
         number: the value in `types.proto` (reference types are 100 above their base).
         as_numpy: the NumPy dtype, None where there is none (resource, variant, quantised types have their storage type).
         is_ref, base, ref: the reference flag, the type without it, the type with it.
@@ -192,7 +192,7 @@ def is_valid_dtype(dtype: DType) -> bool:
 
 
 def dtype_by_name(name: str) -> DType | None:
-    """The type that the reference prints as `name` (`float`, `int32_ref`), None if there is none."""
+    """The type that TensorFlow prints as `name` (`float`, `int32_ref`), None if there is none."""
     return _by_name.get(name)
 
 

@@ -1,7 +1,7 @@
 """Traits: the facts about ops that passes, the runtime, inference and views rely on.
 
-A block declares a trait as an attribute; what it does not declare comes from its base classes, then from its kernel and its shape function,
-and last from the defaults here. Code outside `opset` reads traits instead of listing op names.
+A block declares a trait as an attribute; other traits come from its base classes, then from its kernel and its shape function, and finally
+from the defaults here. Code outside `opset` reads traits instead of listing op names.
 """
 
 from __future__ import annotations
@@ -73,22 +73,23 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         can_fail: False if a run cannot raise an error once the input shapes are known and the shape function accepts them; a FailsOn if it can on
             some inputs only.
-        memory: what the first output is made of: a "fresh" array that nothing else refers to; an array that is "held" by a variable, the graph
+        memory: the memory of the first output: a "fresh" array that nothing else refers to; an array that is "held" by a variable, the graph
             or the caller and shares nothing with the inputs; a "view" of the first input, with gaps in a "strided view", repeated in a
             "broadcast view", a copy in a "reshaped view" of an array with gaps; "alias" for the inputs themselves, output by output; or "unknown".
         elementwise: True if each element of the output follows from the elements of the inputs at its place, which broadcast.
-        cost: how the time of a kernel grows: with the elements ("elementwise", or several times slower, "transcendental"), as a matrix "product"
+        cost: the growth of a kernel's time: with the elements ("elementwise", or several times slower, "transcendental"), as a matrix "product"
             or a "contraction" of many axes, with a window per element ("convolution"), with "pairs" of elements, or by the first input
             alone: "cubic", a Fourier "transform", a "sort".
         role: the kind of box that stands for a node in a picture.
-        layer: the kind of layer that the op computes in models, from which pictures name groups; "" for ops that tell none.
-        partial_rule: how an output follows from inputs that are known in part, None if nothing can be said.
-        numbers_from_shapes: gives the outputs as ints or lists of ints, as far as the input shapes tell them; None if the op reads values.
+        layer: the kind of layer that the op computes in models, from which pictures name groups; "" for others.
+        partial_rule: the rule that computes an output from partially known inputs, None if there is none.
+        numbers_from_shapes: computes the outputs as ints or lists of ints from the input shapes, as far as these are known; None if the
+            op reads values.
         needs_only_shapes: True if the outputs follow from the shapes and types of the inputs, whatever their elements.
-        neutral: the second input with which the op gives its first input as it is; "own shape" also holds for ops without a second input.
+        neutral: the second input with which the op returns its first input unchanged; "own shape" also holds for ops without a second input.
         reuses_input: True if a plan may write the result into the memory of an input that nothing else needs.
         writes_input: True if a run may change the variable that is the first input.
-        reads_variable: what the output is of the variable whose handle is the first input: the "whole" value, or "rows" of it.
+        reads_variable: the part of a variable that the output is, for a handle as first input: the "whole" value, or "rows" of it.
         takes_value: True if the second input may become the value of a variable without a copy.
         draws: True if the only state is the position of a random number generator.
         stores: True if a kernel puts arrays into a stack, queue or tensor array, or takes them out.
@@ -114,7 +115,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     reads_once: bool = False
 
     def is_neutral(self, second: Array) -> bool:
-        """True if the op gives its first input unchanged for a second input `second` of fitting shape."""
+        """True if the op returns its first input unchanged for a second input `second` of fitting shape."""
         if self.neutral == "no axes":
             return not second.size
         if self.neutral == "ones":

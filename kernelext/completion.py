@@ -66,7 +66,7 @@ class Completion:
         )
 
     def words(self, before: str) -> tuple[str, list[str]] | None:
-        """The partial word before the cursor and its completions; None outside of our context."""
+        """The partial word before the cursor and its completions; None if there is nothing to complete."""
         magic = _MAGIC.match(before)
         if magic is not None:
             typed = magic["typed"]

@@ -93,7 +93,7 @@ class OpenView:
         self.panel = open_side_panel(self.view, self.title, None if neighbour is None else neighbour.panel)
         if neighbour is not None:
             neighbour.tabs_beside.append(self.panel)
-        # If no panel appears (Notebook 7 has none), the view takes this place in the cell.
+        # If no panel appears, the view takes this place in the cell.
         self.place_in_cell = DisplayHandle()
         self.place_in_cell.display(SIDE_NOTE, raw=True)
 

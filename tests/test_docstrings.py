@@ -17,11 +17,17 @@ FOLDERS = ("graphcore", "widgets", "kernelext", "tests")
 LONGEST_SENTENCE = 99
 
 QUESTION_WORD = re.compile(r"(What|Who|Whose|Whom|Whoever|Whether|That|Where|Which|How|Why)\b")
-RIDDLE = re.compile(r"\b(who|whom|whoever|anybody|asks whether)\b|\bwhat is to be\b|\bwhat there is to\b", re.IGNORECASE)
+RIDDLE = re.compile(
+    r"\b(who|whom|whoever|anybody|anyone|somebody|someone|nobody|everybody|wants? to|(is|are|be|was) told|tells? (of|its|when|that)|asks whether)\b"
+    r"|\bwhat is to be\b|\bwhat there is to\b|\b(as|in|like|than) the reference\b|\bthe reference's\b",
+    re.IGNORECASE,
+)
 SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
 # `/** ... */` and runs of lines with `//` in TypeScript.
 SCRIPT_COMMENT = re.compile(r"(?m)^[ \t]*(?:/\*\*?(?P<block>(?s:.*?))\*/|(?P<lines>(?://[^\n]*\n[ \t]*)+))")
 CODE = re.compile(r"`[^`]*`")
+SETTINGS_COMMENT = re.compile(r"(?m)(?:^|[ \t])# (.*)$")
+SETTINGS_FILES = ("Makefile", ".ci/run", "pyproject.toml", "tests/support/tools/front.sh", "tests/support/tools/find_python.sh")
 
 
 def python_files() -> list[Path]:
@@ -107,3 +113,11 @@ def test_comments_of_typescript_files_are_plain_statements(path: Path) -> None:
     assert not wrong, "\n".join(wrong)
     if SCRIPT_COMMENT.match(source):  # not a generated or declared module
         assert len(first_sentence(texts[0])) <= LONGEST_SENTENCE, first_sentence(texts[0])
+
+
+@pytest.mark.parametrize("name", SETTINGS_FILES)
+def test_comments_of_settings_and_scripts_are_plain_statements(name: str) -> None:
+    texts = SETTINGS_COMMENT.findall((ROOT / name).read_text(encoding="utf-8"))
+    wrong = [fault for text in texts for fault in faults(text)]
+    assert texts
+    assert not wrong, "\n".join(wrong)

@@ -77,7 +77,7 @@ class Instantiation:
         return self._owner.succeeds_to(function)
 
     def is_current(self, library: FunctionLibraryDefinition) -> bool:
-        """True iff tracing again would give the same: all captured tensors and called functions are current."""
+        """True iff tracing again gives the same result: captured tensors and called functions are current."""
         return (
             self._owner.current() is self._owner
             and library.find(self.fdef.name) is self.fdef

@@ -25,7 +25,7 @@ def while_loop(
     shape_invariants: Any = None,
     parallel_iterations: int = 10,
 ) -> Any:
-    """Run `body` on `loop_vars`, then on its own results, as long as `cond` is true of them.
+    """Run `body` on `loop_vars`, then on its own results, as long as `cond` returns true.
 
     Args:
         cond: takes the loop variables, returns one bool.
@@ -204,7 +204,7 @@ def _covers(wide: Shape, narrow: Shape) -> bool:
 def _parameter_names(function: Callable[..., Any], structure: Any, count: int) -> list[str]:
     """The name of each loop variable: of its parameter in `function`, with the leaf's number.
 
-    "" where Python does not know the parameters.
+    "" if the signature of `function` is unavailable.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())

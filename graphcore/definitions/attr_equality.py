@@ -28,7 +28,7 @@ def attr_values_equal(first: AttrValue, second: AttrValue) -> bool:
 
 
 def attr_value_hash(value: AttrValue) -> int:
-    """Equal for values that `attr_values_equal` finds equal."""
+    """A hash that is equal for values that `attr_values_equal` finds equal."""
     if isinstance(value, float):
         return hash(_FLOAT.pack(value))
     if isinstance(value, tuple):

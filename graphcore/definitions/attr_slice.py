@@ -1,4 +1,4 @@
-"""A view of attrs that knows their node and reads single attrs with their kind."""
+"""A view of the attrs of a node, which reads single attrs and checks their kind."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class AttrSlice:
         return error if self._node_def is None or name.startswith("_") else attach_def(error, self._node_def)
 
     def equal_attrs(self, other: AttrSlice) -> bool:
-        """True iff both hold the same attrs with equal values; defaults are not looked at."""
+        """True iff both hold the same attrs with equal values; defaults are ignored."""
         return attrs_equal(self._attrs, other._attrs)
 
     def summarize_node(self) -> str:

@@ -23,7 +23,7 @@ _KINDS: Final = ("string", "int", "float", "bool", "type", "shape", "tensor", "f
 _INT64: Final = range(-(2**63), 2**63)
 
 _REAL: Final = "float double int32 uint8 int16 int8 int64 bfloat16 uint16 half uint32 uint64"
-# The reference's order; the types that it does not list follow.
+# TensorFlow's order; the types that it does not list follow.
 _NUMBER: Final = (
     "float double int32 uint8 int16 int8 complex64 int64 qint8 quint8 qint32 bfloat16 uint16 complex128 half uint32 uint64 qint16 quint16"
 )
@@ -43,7 +43,7 @@ TYPE_GROUPS: Final[dict[str, tuple[DType, ...]]] = {
 
 
 def parse_attr_spec(spec: str, op_name: str = "") -> AttrDef:
-    """The AttrDef that `name : type [>= min] [= default]` stands for.
+    """Parse `name : type [>= min] [= default]` to an AttrDef.
 
     Args:
         spec: the text.

@@ -22,7 +22,7 @@ _INT64: Final = range(-(2**63), 2**63)
 
 
 def parse_attr_value(kind: str, text: str) -> AttrValue:
-    """The value of kind `int`, `list(type)`, ... that `text` gives in protobuf's text form.
+    """Parse a value of kind `int`, `list(type)`, ... from protobuf's text form.
 
     Raises:
         InvalidArgumentError: the text is no such value.

@@ -90,7 +90,7 @@ def validate_node_def(node_def: NodeDef, op_def: OpDef) -> None:
 
 
 def check_attrs(attrs: Attrs, node_def: NodeDef, tables: OpTables) -> int:
-    """Check the attrs `attrs` of the node. Returns how many of them belong to the op.
+    """Check the attrs `attrs` of the node. Returns the number of those that belong to the op.
 
     Raises:
         InvalidArgumentError: one is unknown to the op, of the wrong kind, or beyond its limits.
@@ -179,7 +179,7 @@ def add_default_attrs(node_def: NodeDef, op_def: OpDef) -> NodeDef:
 
 
 def strip_default_attrs(node_def: NodeDef, op_def: OpDef) -> NodeDef:
-    """The node without the attrs that equal the op's default, for readers that know fewer attrs."""
+    """The node without the attrs that equal the op's default, for readers with fewer attrs."""
     defaults = tables_of(op_def).defaults
     kept = {name: value for name, value in node_def.attr.items() if name not in defaults or not attr_values_equal(defaults[name], value)}
     return msgspec.structs.replace(node_def, attr=kept) if len(kept) < len(node_def.attr) else node_def

@@ -17,7 +17,7 @@ from graphcore.plumbing import ENTER
 _PART: Final = r"[A-Za-z0-9.][A-Za-z0-9_./-]*"
 _NAME: Final = re.compile(rf"{_PART}(?:>{_PART})*", re.ASCII)
 _INTERNAL_NAME: Final = re.compile(rf"[A-Za-z0-9._][A-Za-z0-9_./-]*(?:>{_PART})*", re.ASCII)
-# The reference accepts text after a port (`a:0:1`), so it is accepted here.
+# TensorFlow accepts text after a port (`a:0:1`), so it is accepted here.
 _DATA_INPUT: Final = re.compile(rf"{_PART}(?:>{_PART}|:(?:0|[1-9][0-9]*))*", re.ASCII)
 _COLOCATION: Final = b"loc:@"
 _CLASS: Final = "_class"
@@ -32,7 +32,7 @@ def validate_external_node_def_syntax(node_def: NodeDef) -> None:
     """Require a node from outside to have well-formed names, and its control inputs last.
 
     Raises:
-        InvalidArgumentError: it has not; the node is attached to the message.
+        InvalidArgumentError: a name is malformed, or a control input is not last; the node is attached to the message.
     """
     if _NAME.fullmatch(node_def.name) is None:
         raise _error(f"Illegal op name '{node_def.name}'", node_def)

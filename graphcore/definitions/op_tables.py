@@ -137,7 +137,7 @@ def in_out_types_for_node(node_def: NodeDef, op_def: OpDef) -> InOutTypes:
             found = tables.types[attr[tables.type_attr]]
         else:
             for name in tables.number_attrs:
-                # A bool would find the entry of the int that it equals.
+                # A bool would match the entry of the equal int.
                 if type(attr[name]) is not int:
                     return tables.compute_types(node_def)
             found = tables.types[tuple([attr[name] for name in tables.type_attrs])]
@@ -177,7 +177,7 @@ def add_arg_to_sig(node_def: NodeDef, arg: ArgDef) -> list[DType]:
         length = _length(node_def, arg.number_attr)
         dtype = _one_type(node_def, arg, "Missing type or type_attr field in")
         if dtype is INVALID and type(node_def.attr.get(arg.type_attr)) is Placeholder:
-            # As in the reference, the type of a list is checked and that of a single tensor is not.
+            # As in TensorFlow, the type of a list is checked and that of a single tensor is not.
             text = "AttrValue had value with unexpected type 'placeholder'"
             raise InvalidArgumentError(text, op=node_def.op, node=node_def.name, attr=arg.type_attr)
         types = [dtype] * length

@@ -1,6 +1,6 @@
 """A reader for the protobuf text of attr defaults (`{ dtype: DT_INT32 int_val: 5 }`).
 
-Registering an op must not load the protobuf runtime, so this small reader stands alone. It accepts the same subset as the reference's own
+Registering an op must not load the protobuf runtime, so this small reader stands alone. It accepts the same subset as TensorFlow's own
 small reader: no separators between fields, decimal integers, one quoted string a value.
 """
 

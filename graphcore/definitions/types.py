@@ -54,7 +54,7 @@ class AttrDef(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpDeprecation(msgspec.Struct, frozen=True):
-    """From GraphDef `version` on an op is refused, for the reason given."""
+    """An op is refused from GraphDef `version` on, for the reason given."""
 
     version: int
     explanation: str = ""
@@ -161,7 +161,7 @@ class GradientDef(msgspec.Struct, frozen=True):
 
 
 class FunctionDefLibrary(msgspec.Struct, frozen=True):
-    """Functions and which of them are gradients of which."""
+    """Functions, and the gradient functions of some of them."""
 
     function: tuple[FunctionDef, ...] = ()
     gradient: tuple[GradientDef, ...] = ()

@@ -1,4 +1,4 @@
-"""Prints attr values in the reference's format, for summaries, error texts and the text form."""
+"""Prints attr values in TensorFlow's format, for summaries, error texts and the text form."""
 
 from __future__ import annotations
 
@@ -174,11 +174,11 @@ _PRINTERS: Final[dict[type, Any]] = {
 }
 # A list of mixed kinds (possible in a file) prints the first kind in this order.
 KIND_ORDER: Final = (bytes, int, float, bool, DType, Shape, TensorValue, Func)
-"""The order in which the reference looks at the kinds of a list."""
+"""The order in which TensorFlow looks at the kinds of a list."""
 
 
 def summarize_attr_value(value: AttrValue) -> str:
-    """The value as the reference prints it: `3`, `"text"`, `DT_FLOAT`, `[1, 2]`, `f[T=DT_FLOAT]`, `$T`."""
+    """The value as TensorFlow prints it: `3`, `"text"`, `DT_FLOAT`, `[1, 2]`, `f[T=DT_FLOAT]`, `$T`."""
     if type(value) is not tuple:
         text: str = _PRINTERS[type(value)](value)
         return text

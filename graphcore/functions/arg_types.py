@@ -96,7 +96,7 @@ def arg_types(arg: ArgDef, attrs: Attrs) -> Types:
 def _length(arg: ArgDef, attrs: Attrs) -> int:
     value = attrs.get(arg.number_attr)
     if value is None:
-        # As in the reference, the error names the type attr, although the length is missing.
+        # As in TensorFlow, the error names the type attr, although the length is missing.
         raise NotFoundError(f"type attr not found: {arg.type_attr}", attr=arg.number_attr)
     if not isinstance(value, int) or not 0 <= value <= MAX_SLOTS:
         raise InvalidArgumentError(

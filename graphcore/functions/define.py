@@ -46,7 +46,7 @@ def define_body(signature: OpDef, flags: dict[str, Any], body: ParsedBody, look_
 
     Args:
         text: the source text, for errors. None if there is none: then each result must have a name, and each input be one,
-            as in the reference.
+            as in TensorFlow.
 
     Raises:
         InvalidArgumentError: an undefined input or return, results without names.

@@ -29,7 +29,7 @@ def function_defs_equal(first: FunctionDef, second: FunctionDef) -> bool:
 
 
 def function_def_hash(function: FunctionDef) -> int:
-    """Equal for functions that `function_defs_equal` finds equal."""
+    """A hash that is equal for functions that `function_defs_equal` finds equal."""
     return hash((
         op_def_hash(function.signature),
         frozenset(function.ret.items()),

@@ -61,7 +61,7 @@ class GradientText:
         self._function: FunctionDef | None = None
 
     def __call__(self, _attrs: Attrs) -> FunctionDef:
-        """The gradient function, whatever the attrs.
+        """The gradient function, the same for all attrs.
 
         Raises:
             InvalidArgumentError: the text has errors.
@@ -114,5 +114,5 @@ def _needs_type(op: str) -> bool:
     attr = op_registry.look_up_op_def(op).find_attr("T")
     if attr is None:
         return False
-    default = attr.default_value  # ops on indices have an integer type that is no concern of the body
+    default = attr.default_value  # ops on indices have an integer type by default, which the body need not give
     return not (isinstance(default, DType) and default.is_integer)

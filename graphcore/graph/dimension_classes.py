@@ -94,7 +94,7 @@ def _watch(graph: GraphReader, node: Node, classes: _Classes) -> None:
     try:
         graph.refiner.infer(context)
     except GraphError:
-        return  # the node has no error yet; it merges nothing
+        return  # a node that cannot be inferred merges nothing
     for present, again in zip(node.output_handles, context.outputs, strict=True):
         classes.join_shapes(present, again)
     for index, other in node.like.items():

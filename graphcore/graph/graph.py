@@ -277,7 +277,7 @@ class Graph(GraphReader):
             return self.node_store.new_name(prefix)
 
     def add_to_collection(self, name: str, item: Any) -> None:
-        """Put `item` into a collection; one with the same `.name` is replaced, as cells that run again need."""
+        """Put `item` into a collection; one with the same `.name` is replaced, so that cells can run again."""
         with self.lock:
             self.editor.refuse_finalized()
             items = self.collections.setdefault(name, [])

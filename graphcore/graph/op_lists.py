@@ -52,7 +52,7 @@ def stripped_op_list(graph_def: GraphDef, registry: OpDefSource | None = None) -
 
 
 def remove_new_default_attrs(graph_def: GraphDef, consumer: OpDefSource, producer: OpDefSource) -> tuple[GraphDef, Removed]:
-    """Remove attrs with default values that the consumer does not know, also in function bodies.
+    """Remove attrs with default values that the consumer's ops lack, also in function bodies.
 
     Args:
         graph_def: a graph made with the producer's ops.
@@ -63,8 +63,8 @@ def remove_new_default_attrs(graph_def: GraphDef, consumer: OpDefSource, produce
         The changed GraphDef, and op and name of each removed attr.
 
     Raises:
-        NotFoundError: one of the two does not know an op.
-        InvalidArgumentError: a node has an attr that the producer's op does not know.
+        NotFoundError: an op is missing in one of the two.
+        InvalidArgumentError: a node has an attr that the producer's op lacks.
     """
     names = {function.name for function in graph_def.library.function}
     removed: Removed = set()

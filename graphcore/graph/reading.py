@@ -236,7 +236,7 @@ class GraphReader:
         return obj
 
     def is_valid_node(self, node: Node | None) -> bool:
-        """True; a node that is not in this graph (its source and sink are) is an error.
+        """True if `node` is in this graph, source and sink included; otherwise an error is raised.
 
         Raises:
             InvalidArgumentError: it is None, or not the node of its id here.

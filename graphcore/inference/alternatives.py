@@ -36,8 +36,7 @@ def relaxed_shape(known: ShapeHandle, again: ShapeHandle, first: Sequence[ShapeH
     Args:
         known: the shape so far.
         again: the shape that comes around the loop.
-        first: the shapes of the first iteration. An unknown dimension of these is one fixed number; any other unknown dimension was made
-            here and may be any number.
+        first: the shapes of the first iteration. Their unknown dimensions have a fixed size; other unknown dimensions may have any size.
     """
     if known.dims is None or known is again:
         return known

@@ -48,7 +48,7 @@ class ShapeBuilding(Merging):
             raise InvalidArgumentError(f"Out of range dim_index {index} for shape with {len(shape.dims)} dimensions") from None
 
     def num_elements(self, shape: ShapeHandle) -> DimensionHandle:
-        """The number of elements; a dimension of size 0 is returned itself.
+        """The number of elements; an existing dimension of size 0 is returned unchanged.
 
         Raises:
             InvalidArgumentError: the number does not fit int64.
@@ -98,7 +98,7 @@ class ShapeBuilding(Merging):
     def subshape(self, shape: ShapeHandle, start: int, end: int | None = None, stride: int = 1) -> ShapeHandle:
         """The dimensions from `start` up to `end` (default: all that follow) in steps of `stride`.
 
-        Negative positions count from the end, positions beyond the rank are clamped. The whole is the handle itself.
+        Negative positions count from the end, positions beyond the rank are clamped. If nothing is cut off, `shape` itself is returned.
 
         Raises:
             InvalidArgumentError: a position before the first dimension, or start and end in the wrong order.

@@ -242,12 +242,12 @@ class InferenceContext(HandleShapes):
 
     @property
     def requested_input_tensors(self) -> frozenset[int]:
-        """The inputs of which the constant value was requested."""
+        """The inputs whose constant values were requested."""
         return frozenset(self._requested_tensors or ())
 
     @property
     def requested_input_tensors_as_partial_shapes(self) -> frozenset[int]:
-        """The inputs of which the value as a shape was requested."""
+        """The inputs whose values as shapes were requested."""
         return frozenset(self._requested_as_shape or ())
 
     def forget_values(self) -> None:

@@ -23,7 +23,7 @@ class DimensionArithmetic:
     __slots__ = ()
 
     def make_dim(self, value: DimensionOrConstant) -> DimensionHandle:
-        """A new dimension of size `value`; a dimension itself is returned as it is."""
+        """A new dimension of size `value`; a dimension is returned unchanged."""
         if isinstance(value, DimensionHandle):
             return value
         return DimensionHandle(UNKNOWN if value is None else value)

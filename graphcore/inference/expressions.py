@@ -65,14 +65,14 @@ class Expression(msgspec.Struct, frozen=True):
 
     @property
     def constant(self) -> int | None:
-        """The number, if the expression contains no name, else None."""
+        """The value if the expression contains no names, else None."""
         if not self.terms:
             return 0
         return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
 
     @property
     def name(self) -> str:
-        """The name, if the expression is a single name, else ""."""
+        """The name if the expression is a single name, else ""."""
         if len(self.terms) != 1:
             return ""
         factors, coefficient = self.terms[0]

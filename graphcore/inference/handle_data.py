@@ -12,7 +12,7 @@ _Combine = Callable[[ShapeHandle, ShapeHandle], ShapeHandle]
 
 
 class HandleShapes(ShapeBuilding):
-    """The handle data of inputs and outputs, by index. Absent means nothing is known."""
+    """The handle data of inputs and outputs, by index; nothing is known of an absent index."""
 
     __slots__ = ("_input_handles", "_output_handles")
 

@@ -107,7 +107,7 @@ def is_fully_defined(handle: ShapeHandle) -> bool:
 
 
 def same_defined_shape(a: ShapeHandle, b: ShapeHandle) -> bool:
-    """True iff both are known to be equal: the same handle, or the same rank with equal dimensions."""
+    """True iff two shapes are known to be equal: the same handle, or equal dimensions."""
     if a is b:
         return True
     if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
@@ -119,7 +119,7 @@ def same_defined_shape(a: ShapeHandle, b: ShapeHandle) -> bool:
 
 
 def same_handle_data(first: HandleData | None, second: HandleData | None) -> bool:
-    """True iff both are known to be equal: the same number of entries, equal dtypes and shapes."""
+    """True iff two lists of handle data are known to be equal: equal lengths, dtypes and shapes."""
     if first is second:
         return True
     if not first or not second:

@@ -25,7 +25,7 @@ class Merging(DimensionArithmetic):
 
     @property
     def merged_shapes(self) -> tuple[ShapePair, ...]:
-        """The pairs of different shapes that were merged, and (first, result) where the result is new."""
+        """The pairs of different shapes that were merged; if the result is a new shape, also (first, result)."""
         return tuple(self._merged_shapes or ())
 
     def forget_merges(self) -> None:
@@ -79,10 +79,10 @@ class Merging(DimensionArithmetic):
         raise InvalidArgumentError(f"Dimension must be {value} but is {dim.value}")
 
     def merge_dim(self, first: DimensionHandle, second: DimensionHandle) -> DimensionHandle:
-        """The one that is known, `first` if both or neither are.
+        """The known dimension of the two; `first` if both or neither are known.
 
         Raises:
-            InvalidArgumentError: both are known and differ.
+            InvalidArgumentError: both sizes are known and differ.
         """
         if first is second:
             return first
@@ -147,7 +147,7 @@ class Merging(DimensionArithmetic):
         return ShapeHandle(dims + shape.dims[rank:]), ShapeHandle(dims)
 
     def relax_dim(self, old: DimensionHandle, new: DimensionHandle) -> DimensionHandle:
-        """The common part when `new` replaces `old`: `old` itself if nothing changes."""
+        """Relax `old` to agree with `new`: their common part, `old` itself if nothing changes."""
         if old is new:
             return old
         if new.value == UNKNOWN:
@@ -159,7 +159,7 @@ class Merging(DimensionArithmetic):
         return DimensionHandle()
 
     def relax(self, old: ShapeHandle, new: ShapeHandle) -> ShapeHandle:
-        """The common part when `new` replaces `old`: `old` itself if nothing changes."""
+        """Relax `old` to agree with `new`: their common part, `old` itself if nothing changes."""
         if old is new:
             return old
         dims0, dims1 = old.dims, new.dims

@@ -85,12 +85,12 @@ def _strided_slice_rule(view: ValueView) -> PartialValue | None:
 def _sliced_positions(view: ValueView, length: int) -> range | None:
     begin, end, strides = view.constant(1), view.constant(2), view.constant(3)
     if begin is None or end is None or strides is None or not begin.shape == end.shape == strides.shape == (1,):
-        return None  # a graph that was changed may be inconsistent: the slice reports that itself
+        return None  # a changed graph may be inconsistent; the error is reported at the slice
     masks = (view.int_attr("begin_mask"), view.int_attr("end_mask"), 0, 0, view.int_attr("shrink_axis_mask"))
     try:
         found = strided_slice([length], SliceSpec(begin.tolist(), end.tolist(), strides.tolist(), *masks))
     except InvalidArgumentError:
-        return None  # the error belongs to the slice, which reports it, and not to the node that uses its value
+        return None  # the error is reported at the slice, not at the node that uses its value
     first, last = found.begin[0], found.end[0]
     return None if first is None or last is None else range(first, last, found.strides[0])
 

@@ -111,7 +111,7 @@ class ValueView:
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """The rule by which the value of an output follows from partially known values.
+    """A rule that computes the value of an output from partially known values.
 
     Args:
         apply: returns the partial value of the output, None if nothing is known.

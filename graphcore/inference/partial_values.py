@@ -1,4 +1,4 @@
-"""Partially known values, such as a vector of sizes of which some are known only at run time."""
+"""Partially known values, such as a vector of sizes with some known only at run time."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _from_array(array: Array) -> PartialValue | None:
 
 
 def _of_unknown_items(shape: ShapeHandle) -> PartialValue | None:
-    """A vector of unknown numbers, of which only the length is known."""
+    """A vector of known length whose numbers are unknown."""
     if shape.dims is None or len(shape.dims) > 1:
         return None
     if not shape.dims:

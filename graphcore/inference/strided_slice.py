@@ -77,12 +77,12 @@ def strided_slice(shape: Sequence[int], spec: SliceSpec) -> StridedSlice:
 
 
 def _spread(rank: int, spec: SliceSpec) -> tuple[list[_Entry], list[int]]:
-    """One entry for each input dimension; and for each result dimension its input dimension."""
+    """Map each input dimension to its entry, and each result dimension to its input dimension."""
     count = len(spec.strides)
     if any(given is not None and len(given) != count for given in (spec.begin, spec.end)):
         raise InvalidArgumentError("Expected begin, end, and strides to be 1D equal size tensors")
     ellipses = [i for i in range(count) if spec.ellipsis_mask >> i & 1]
-    if spec.ellipsis_mask & (spec.ellipsis_mask - 1):  # two bits, even beyond the indices
+    if spec.ellipsis_mask & (spec.ellipsis_mask - 1):  # more than one bit is set, possibly beyond the entries
         raise InvalidArgumentError("Multiple ellipses in slice spec not allowed")
     ellipsis = ellipses[0] if ellipses else count
     new_axes_after = sum([spec.new_axis_mask >> i & 1 for i in range(ellipsis + 1, count)])
@@ -135,7 +135,7 @@ def _range(i: int, size: int, entry: _Entry) -> Range:
             raise InvalidArgumentError("only stride 1 allowed on non-range indexing.")
         return _single(i, size, entry.begin)
     if size == UNKNOWN:
-        # Without the size, negative positions and clamping cannot be resolved.
+        # With an unknown size, negative positions and clamping cannot be resolved.
         return (0 if entry.begin_masked and stride > 0 else None), None, UNKNOWN
     low, high = (0, size) if stride > 0 else (-1, size - 1)
     first, last = _clamped(entry.begin, size, low, high), _clamped(entry.end, size, low, high)

@@ -1,4 +1,4 @@
-"""The reference's short form of a tensor value in error messages."""
+"""TensorFlow's short form of a tensor value in error messages."""
 
 from __future__ import annotations
 

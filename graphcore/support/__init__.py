@@ -1,1 +1,1 @@
-"""Services that know nothing of graphs: memory limits, threads, deadlines, critical sections, files."""
+"""Services independent of graphs: memory limits, threads, deadlines, critical sections, files."""

@@ -1,8 +1,8 @@
 """Atomic replacement of files: written beside the target, flushed, and then renamed.
 
 A symbolic link is followed. Devices and pipes, which cannot be replaced, are written into. The writer locks its temporary file; the
-operating system releases the lock if the process dies. So the next writer can tell abandoned files from those that another process, on this
-machine or another, is still writing.
+operating system releases the lock if the process dies. So the next writer can distinguish abandoned files from those that
+another process, on this machine or another, is still writing.
 """
 
 from __future__ import annotations

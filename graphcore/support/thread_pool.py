@@ -36,7 +36,7 @@ class Task:
         """Run the call."""
         try:
             self._result = self._context.run(self._kernel, *self._arguments)
-        except BaseException as error:  # noqa: BLE001 - the caller that asks for the result gets it
+        except BaseException as error:  # noqa: BLE001 - raised again by `result`
             self._error = error
         self._arguments = ()
         self._done.set()
@@ -64,8 +64,7 @@ def _nothing() -> None:
 class Pool:
     """A pool of at most `size` threads.
 
-    Ctrl-C may interrupt the submitter at any time, so that it cannot know for certain that a thread it starts has begun. Threads therefore
-    count themselves.
+    Ctrl-C may interrupt the submitter before it has recorded that a thread began. Therefore threads count themselves.
 
     Args:
         size: the largest number of threads.

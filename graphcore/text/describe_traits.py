@@ -58,7 +58,7 @@ def _memory(registration: OpRegistration) -> str:
 
 
 def _failure(can_fail: bool | FailsOn) -> str:
-    """An op can fail where nothing is said, so that says nothing."""
+    """The words on failures; "" for an op that can fail on any inputs, the default."""
     if not isinstance(can_fail, FailsOn):
         return "" if can_fail else "cannot fail"
     values = [f"wrong values of {' or '.join(can_fail.values)}"] if can_fail.values else []

@@ -28,7 +28,7 @@ def parse_function(text: str, look_up: LookUp | None = None) -> FunctionDef:
             the global registry by default.
 
     Raises:
-        InvalidArgumentError: a syntax error, with line, column and what was expected.
+        InvalidArgumentError: a syntax error, with line, column and expectation.
     """
     look = look_up or op_registry.look_up_op_def
     signature, flags, body = read_function(Scanner(text), look)

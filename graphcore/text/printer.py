@@ -1,6 +1,6 @@
-"""Prints functions, op signatures and instantiated bodies in the reference's format, with additions.
+"""Prints functions, op signatures and instantiated bodies in TensorFlow's format, with additions.
 
-The reference's format is lossy. Where a reader would guess wrong, this one adds flags after the signature (`@stateless`), function and
+TensorFlow's format is lossy. Where a reader would guess wrong, this one adds flags after the signature (`@stateless`), function and
 argument attrs (`@attr k = v`, `@arg 0 [k=v]`), control outputs that are not control returns (`@control_output [a]`), and the full name of a
 device beside the short one (`device=GPU:1 "/job:worker/device:GPU:1"`).
 """
@@ -110,7 +110,7 @@ def _assignments(items: Iterable[tuple[str, AttrValue]]) -> list[str]:
 
 
 def _device_text(device: str) -> str:
-    """The short device name, as in the reference, followed by the full one if the short one is lossy."""
+    """The short device name, as in TensorFlow, followed by the full one if the short one is lossy."""
     short = _short_device(device) or "<FAILED_TO_PARSE>"
     return f"device={short}" if device == f"/device:{short}" else f"device={short} {quote(device.encode(errors='surrogatepass'))}"
 

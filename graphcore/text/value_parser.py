@@ -147,7 +147,7 @@ def _unknown(scanner: Scanner, _depth: int) -> AttrValue:
 
 
 def _list_or_shape(scanner: Scanner, depth: int) -> AttrValue:
-    # As in the reference, `[1,2]` is a shape and `[1, 2]` a list.
+    # As in TensorFlow, `[1,2]` is a shape and `[1, 2]` a list.
     pure = _PURE_SHAPE.match(scanner.text, scanner.pos)
     start = scanner.pos
     scanner.expect("[")

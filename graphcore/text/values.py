@@ -1,4 +1,4 @@
-"""The text form of attr values: the reference's format, without truncation.
+"""The text form of attr values: TensorFlow's format, without truncation.
 
 A float always shows that it is one (`1.0`). A shape of one dimension looks like a list of one int; the op's OpDef decides.
 """

@@ -23,9 +23,9 @@ TOLERANCE = {"half": 2e-3, "bfloat16": 2e-2, "float": 2e-5, "double": 1e-10, "co
 
 # Ops missing in TensorFlow 2.21, each with the reason for having it.
 OURS_ONLY = {
-    "CrossEntropy": "the function-gradient registry of the reference speaks of it; SoftmaxCrossEntropyWithLogits is its present name",
-    "MapAccumulate": "the function-gradient registry of the reference speaks of it",
-    "MapAccumulateGrad": "the function-gradient registry of the reference speaks of it",
+    "CrossEntropy": "TensorFlow's registry of function gradients names it; SoftmaxCrossEntropyWithLogits is its present name",
+    "MapAccumulate": "TensorFlow's registry of function gradients names it",
+    "MapAccumulateGrad": "TensorFlow's registry of function gradients names it",
     "PlaceholderV2": "old graphs have it; TensorFlow refuses it since GraphDef version 23",
 }
 # Intended differences in results. Strict: a superfluous entry fails.
@@ -41,15 +41,15 @@ OTHER_GRADIENTS = {
     "Conv2D-5": "TensorFlow has no gradient of grouped convolutions on the CPU",
     "MaxPool-3": "TensorFlow has no gradient of pooling along the channels",
     "GatherNd-2": "TensorFlow's ScatterNd refuses the empty gradient",
-    "PadV2-0": "TensorFlow has no gradient by the value that is padded with",
+    "PadV2-0": "TensorFlow has no gradient with respect to the padding value",
     "LRNGrad-0": "TensorFlow has no second derivative of LRN",
     "LRNGrad-1": "TensorFlow has no second derivative of LRN",
     **{
-        f"MatrixDiag{name}-{i}": "TensorFlow has no gradient by the value that is padded with"
+        f"MatrixDiag{name}-{i}": "TensorFlow has no gradient with respect to the padding value"
         for name, examples in {"V2": (0, 1, 2), "V3": (0, 1, 2, 3), "PartV2": (1, 2), "PartV3": (1, 2, 4)}.items()
         for i in examples
     },
-    **{f"FusedBatchNorm{version}-1": "TensorFlow has no gradient by the statistics that are given" for version in ("", "V2", "V3")},
+    **{f"FusedBatchNorm{version}-1": "TensorFlow has no gradient with respect to given statistics" for version in ("", "V2", "V3")},
     **{f"BatchNormWithGlobalNormalizationGrad-{i}": "TensorFlow has no second derivative of this normalisation" for i in (0, 1)},
     "CropAndResizeGradImage-0": "TensorFlow has no second derivative of crops",
     "SoftmaxCrossEntropyWithLogits-0": "TensorFlow leaves out that the second output depends on the labels",

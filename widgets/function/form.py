@@ -92,7 +92,7 @@ def parse_field(text: str, attr: AttrDef) -> AttrValue:
     """Parse the text of a field.
 
     Raises:
-        InvalidArgumentError: it is not a value, or not allowed for the attr; the message is the reference's.
+        InvalidArgumentError: it is not a value, or not allowed for the attr; the message is TensorFlow's.
     """
     value = _read(text.strip(), attr.type)
     if isinstance(value, Placeholder):

@@ -44,7 +44,7 @@ def hits(query: str, searched: Iterable[Searched], *, limit: int = MAX_HITS) -> 
 
 
 class _NodeFacts:
-    """The facts of a node of a graph, read when a query asks for them."""
+    """The facts of a node of a graph, read when a query needs them."""
 
     def __init__(self, node: Node) -> None:
         self.node = node

@@ -17,7 +17,7 @@ _ATTR: Final = re.compile(r"([a-z_]\w*)=(.*)", re.DOTALL)
 
 
 class Searched(Protocol):
-    """The facts of one node that a query can ask for."""
+    """The facts of one node that a query can test."""
 
     @property
     def name(self) -> str:
@@ -109,7 +109,7 @@ def _field_test(field: str, wanted: str) -> Test:
 
 
 def _fits(shape: str, wanted: str) -> bool:
-    """True iff a shape has the dimension, or contains the part of a shape, that is asked for."""
+    """True iff a shape has the dimension `wanted`, or contains the part of a shape `wanted`."""
     return wanted in shape if re.search(r"[\[\],]", wanted) else wanted in re.split(r"[\[\],]", shape)
 
 

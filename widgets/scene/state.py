@@ -8,7 +8,7 @@ from widgets.scene.tree import ScopeTree
 from widgets.scene.types import Mode, Openings
 
 MAX_BOXES: Final = 300
-"""The most boxes that are shown without being asked for one by one."""
+"""The most boxes that are shown unless the user opens them one by one."""
 
 AUTO_BOXES: Final = 40
 """Scopes open on their own up to this many boxes: as many as a reader takes in. `expand("*")` goes on to the view's limit."""

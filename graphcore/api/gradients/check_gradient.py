@@ -35,7 +35,7 @@ def check_gradient(
     session: Session | None = None,
     most_elements: int = 1000,
 ) -> GradientCheck:
-    """Compare the gradients of `y` by `xs` with central differences.
+    """Compare the gradients of `y` with respect to `xs` with central differences.
 
     The point is given by feeds, constants and variables. The function differentiated is the sum of the elements of `y`, weighted by fixed
     random numbers of size 0.5 to 1.5 (complex ones for a complex `y`), so that no errors cancel. The graph is unchanged: the computation
@@ -43,7 +43,7 @@ def check_gradient(
 
     Args:
         y: a tensor of floating or complex dtype, any shape.
-        xs: tensors or variables to differentiate by: placeholders, constants, intermediate values.
+        xs: tensors or variables to differentiate with respect to: placeholders, constants, intermediate values.
         feed_dict: values for the placeholders, as in `Session.run`.
         delta: the step of the differences, relative for elements larger than 1; 1e-5 in double precision, 5e-3 in single, 5e-2 below by
             default. The real and the imaginary part of a complex element are moved one after the other.
@@ -189,7 +189,7 @@ def _row(
 
 def _weights(y: Array) -> Array:
     if y.size == 1 and y.dtype.kind != "c":
-        return np.ones_like(y)  # the gradient familiar to users
+        return np.ones_like(y)  # a scalar is not weighted, so that its gradient is the usual one
     random = np.random.default_rng(0)
     weights: Array = random.uniform(0.5, 1.5, y.shape)
     if y.dtype.kind == "c":

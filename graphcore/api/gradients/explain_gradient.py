@@ -33,7 +33,7 @@ _NOT_OF_A_STEP: Final = frozenset({"sum", "seed", "zeros"})
 
 
 def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientExplanation:
-    """Explain the gradient of `y` by `x`: the path it takes, or the nodes that cut it.
+    """Explain the gradient of `y` with respect to `x`: its path, or the nodes that cut it.
 
     Args:
         y: a tensor.
@@ -93,7 +93,7 @@ class _Trial:
         y: the tensor to differentiate.
         name: the name of x.
         result: the name of the gradient within the scope of its call.
-        xs: the tensors to differentiate by: one, or the reads of a variable.
+        xs: the tensors to differentiate with respect to: one, or the reads of a variable.
         variable: the handle of that variable, None for another tensor.
         stop: the `stop_gradients` of `gc.gradients`.
     """

@@ -89,7 +89,7 @@ class GradientSum(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """The explanation of the gradient of `y` by `x`. Its text names nodes, cells and lines.
+    """The explanation of the gradient of `y` with respect to `x`. Its text names nodes, cells and lines.
 
     Attributes:
         y, x: the tensors.

@@ -20,7 +20,7 @@ from graphcore.source import caller_location, current_run, gradient_calls
 def gradients(
     ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", stop_gradients: Any = None, simplify: bool = True
 ) -> list[Any]:
-    """Add the nodes that compute the derivatives of `sum(ys)` by each of `xs`.
+    """Add the nodes that compute the derivatives of `sum(ys)` with respect to each of `xs`.
 
     Args:
         ys, xs: a tensor, a variable, or a list of them.
@@ -136,7 +136,7 @@ class _Call:
 
 
 def result_name(x: Any) -> str:
-    """The name of the gradient by a tensor or variable, within the scope of the call."""
+    """The name of the gradient with respect to a tensor or variable, within the scope of the call."""
     handle = getattr(x, "handle", None)
     tensor = handle if isinstance(handle, Tensor) else tensors_of(x, "xs")[0]
     return tensor.node.name if tensor.index == 0 else f"{tensor.node.name}_{tensor.index}"

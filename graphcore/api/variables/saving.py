@@ -147,7 +147,7 @@ def _stored(name: str, storage: RefVariable) -> Array:
     if storage.dtype is dtypes.string:
         raise InvalidArgumentError(f"Variable '{name}' holds strings, which a .npz file cannot", node=name, source=storage.source)
     value = storage.read()
-    # A dtype that NumPy does not know is written as bytes; the variable determines their meaning.
+    # A dtype unknown to NumPy is written as bytes; the variable determines their meaning.
     return value if value.dtype.isbuiltin == 1 else value.view(np.dtype(f"V{value.itemsize}"))
 
 

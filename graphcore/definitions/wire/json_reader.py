@@ -111,7 +111,7 @@ class JsonField(Field):
         """The values of a list.
 
         Raises:
-            ValueError, TypeError or OverflowError: one of them is invalid; the caller finds out which.
+            ValueError, TypeError or OverflowError: one of them is invalid; the caller searches for it.
         """
         kinds = set(map(type, values))
         if self.kind in _INTEGERS:

@@ -116,7 +116,7 @@ def _parse(message: Any, data: bytes, what: str) -> Any:
         if looks_binary(data):
             message.ParseFromString(data)
         else:
-            # Most of these messages is not needed here and missing in the schema.
+            # The schema contains only the fields of these messages that are read here.
             read_text(data.decode(), message, allow_unknown_field=True)
     except TextError as error:
         raise InvalidArgumentError(f"Not a {what}: protobuf text at line:column {reason(error)}") from None

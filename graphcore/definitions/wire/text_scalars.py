@@ -183,7 +183,7 @@ class TextField(Field):
         """The values in a match of `run` or `listed`.
 
         Raises:
-            ValueError: one of them is invalid; the caller finds out which.
+            ValueError: one of them is invalid; the caller searches for it.
         """
         if self.word is None:
             return self.words(_BODY.findall(block))

@@ -1,6 +1,6 @@
 """Adding one op: values become constants, attrs are inferred, the name is made unique.
 
-The fast path handles inputs that fit exactly. All others go to NodeDefBuilder, which knows every rule and reports errors.
+The fast path handles inputs that fit exactly. All others go to NodeDefBuilder, which implements every rule and reports errors.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Plan:
 def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, name: str | None) -> Node:
     """See `Graph.apply_op`."""
     source = caller_location(2)
-    with graph.lock:  # from the choice of a name on, other threads may not take it
+    with graph.lock:  # held from the choice of a name, so that no other thread takes it
         registration = graph.library.look_up(op)
         op_def = registration.op_def
         if op_def.deprecation is not None:

@@ -1,4 +1,4 @@
-"""Adds nodes to a graph: the one way in for all of them."""
+"""The only module that adds nodes to a graph."""
 
 from __future__ import annotations
 

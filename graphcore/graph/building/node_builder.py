@@ -51,7 +51,7 @@ class NodeBuilder:
     Args:
         name: the node's name, not made unique.
         op: an OpDef, or the name of an op in `registry`.
-        registry: where to look up a name: the global registry by default; `graph.library` knows a graph's functions too.
+        registry: the registry of the op; the global one by default. `graph.library` contains the graph's functions too.
     """
 
     __slots__ = ("_assigned_device", "_builder", "_controls", "_errors", "_inputs", "_op")

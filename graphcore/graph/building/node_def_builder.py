@@ -27,7 +27,7 @@ class NodeDefBuilder:
     Args:
         name: the node's name.
         op: an OpDef, or the name of an op in `registry`.
-        registry: where to look up a name; the global registry unless given.
+        registry: the registry of the op; the global one by default.
     """
 
     __slots__ = ("_attrs", "_control_inputs", "_device", "_errors", "_inputs", "_next", "_op_def", "_plans", "_tables", "name")
@@ -199,7 +199,7 @@ class NodeDefBuilder:
         try:
             resolved = source.resolve(self._op_def, position, self._attrs, self.name)
         except InvalidArgumentError as error:
-            # As in the reference, the input then counts as missing.
+            # As in TensorFlow, the input then counts as missing.
             self._errors.append(error.message)
             return self
         return self.input(resolved)

@@ -1,8 +1,8 @@
 """Control-flow analysis: the loops among some nodes, and the branches that each node is on.
 
 A node runs if the branches that it is on are taken. Its *guard* is the set of those branches within its frame: an output of a Switch has
-the guard of the Switch and one branch more, a Merge that joins all sides of a branch has that one less, and any other node has the guards
-of all its inputs together. The test of a loop is a branch like others.
+the guard of the Switch and one branch more, a Merge that joins all sides of a branch has that one less, and any other node has the union of
+the guards of its inputs. The test of a loop is a branch like others.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ NO_BRANCH: Final[Guard] = frozenset()
 
 
 class LoopVariable:
-    """A value that each iteration of a loop gives to the next.
+    """A value that each iteration of a loop passes to the next.
 
     Attributes:
         merge, enter, next: the Merge at its head, and the Enter and the NextIteration that feed it.

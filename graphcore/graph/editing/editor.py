@@ -47,7 +47,7 @@ def _edit(change: Callable[Concatenate[GraphEditor, _P], _T]) -> Callable[Concat
 
 
 class GraphEditor(ChangePublisher):
-    """Changes the nodes and edges of one graph. The methods of `Graph` that call its edits describe them.
+    """Changes the nodes and edges of one graph. Each edit is documented at the method of `Graph` that calls it.
 
     Attributes:
         before: the saved state of the innermost transaction, None if there is none.

@@ -386,7 +386,7 @@ class DerivationStore:
         graph.cells.begin_again(left)
 
     def _unmark(self, each: Derivation) -> None:
-        """Remove the marks: everything is as it was when the nodes were built."""
+        """Remove the marks, since all dependencies are as they were at the last build."""
         each.seen = None if each.fingerprint is None else each.fingerprint()
         was_marked, each.error = each.error is not None, None
         for name in each.names if was_marked else ():
@@ -419,7 +419,7 @@ def _refuse_in_copy() -> None:
 
 
 def _require_same(before: Any, after: Any) -> None:
-    """Refuse a result that is None in other places than before: its holder could not see the difference."""
+    """Refuse a result with None in other positions than before, since its holder would not notice."""
     for number, (old, new) in enumerate(zip(before, after, strict=True)):
         if (old is None) is not (new is None):
             text = "was None and would be a tensor now" if old is None else "would be None now"

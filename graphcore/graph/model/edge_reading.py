@@ -20,7 +20,7 @@ class EdgeReader(ABC):
     """The read-only interface of the edges of a graph.
 
     Attributes:
-        lock: held during changes and reads. Methods that say so are for callers that hold it already.
+        lock: held during changes and reads. Callers of some methods, as documented there, must hold it.
     """
 
     __slots__ = ("_nodes", "_pred", "_sink", "_source", "_succ", "lock")

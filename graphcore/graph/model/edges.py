@@ -27,7 +27,7 @@ class EdgeStore(EdgeReader):
     `_pred`) are written directly: its own methods take three times as long. A test compares the result with theirs. networkx itself, slow
     to import, is used when the graph as a whole is requested.
 
-    Reads enter nodes, so several reading threads alternate.
+    Reads enter nodes, so the lock serialises concurrent reads.
 
     Args:
         lock: the graph's.
@@ -128,7 +128,7 @@ class EdgeStore(EdgeReader):
                 if self._nodes.get(producer.name, {}).get("node") is producer:
                     self._add(producer.name, node.name, key)
                     self._loose[producer] = None
-            self._pending = []  # only now: other threads see by it that there is something to wait for
+            self._pending = []  # last, since other threads wait as long as nodes are pending
 
     def _enter(self, node: Node, late: list[tuple[Node, _Key, Node]]) -> None:
         """Enter a node; edges from nodes that are not present (loop back edges, waits) are left for later."""

@@ -268,7 +268,7 @@ class Tensor(msgspec.Struct, eq=False):
     node: Node
     index: int
 
-    __array_ufunc__ = None  # leaves `array + tensor` to the methods here
+    __array_ufunc__ = None  # makes NumPy leave `array + tensor` to the methods below
 
     @property
     def name(self) -> str:

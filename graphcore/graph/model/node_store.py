@@ -12,7 +12,7 @@ Awaiting = list[tuple[Node, int]]
 
 
 class NodeStore:
-    """The tables of nodes of one graph. Its methods only keep tables; `Graph` and its editor decide what may change.
+    """The tables of nodes of one graph. Its methods only update tables; `Graph` and its editor contain the rules for changes.
 
     Attributes:
         by_name: the op nodes by name, in the order of their ids.

@@ -22,7 +22,7 @@ def reachable(starts: Iterable[_T], following: Callable[[_T], Iterable[_T]]) -> 
 
 
 def post_order(starts: Iterable[_T], following: Callable[[_T], Iterable[_T]]) -> list[_T]:
-    """`starts` and all that can be reached from these, each after what it leads to.
+    """`starts` and all that can be reached from these, each after its neighbours.
 
     Of several starts or neighbours, the last is visited first.
     """

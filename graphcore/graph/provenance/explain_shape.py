@@ -32,7 +32,7 @@ _MOST_STEPS: Final = 60
 _MOST_SHOWN: Final = 16
 """The most elements of a value in a text."""
 _GUESS: Final = 7
-"""A size that stands for an unknown one when it is asked whether anything depends on it."""
+"""A size in place of an unknown one, to find the results that depend on it."""
 
 _NUMBERS: Final = re.compile(r"[-\d?,.\[\]]+")
 
@@ -301,7 +301,7 @@ class _Step:
         return "computed", text, facts, self.size
 
     def _of_unknown(self, result: Result) -> _Local:
-        """The facts that would have to be known for a number to be known."""
+        """The facts needed to compute a number that is unknown before a run."""
         node = self.node
         if is_loop_head(node):
             return "unknown", f"differs from one iteration to the next at `{node.name}`", [], None

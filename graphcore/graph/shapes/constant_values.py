@@ -23,7 +23,7 @@ FORGOTTEN: Final[Values] = {}
 
 MAX_CACHED_ELEMENTS: Final = 2048
 MAX_INFERRED_ELEMENTS: Final = 1 << 20
-"""The most elements of a value that can tell a shape; a small file may claim many more."""
+"""The most elements of a value that may determine a shape; a small file may claim many more."""
 _REFUSALS: Final = (GraphError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
 """The errors of kernels for values that they refuse."""
 

@@ -73,7 +73,8 @@ _InBody.within = _InBody
 class SymbolicRefiner(LiveRefiner):
     """Keeps a name for every unknown size, and the equations found at every node.
 
-    Names are true of every run, except if two sizes of a tensor are 0 and a Reshape computes one of them: it takes sizes of 0 for 1 then.
+    Names hold in every run, with one exception: where two sizes of a tensor are 0 and a Reshape computes one of them, it counts sizes of 0
+    as 1.
     """
 
     context_type = SymbolicContext

@@ -11,7 +11,7 @@ from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle, s
 
 
 def const_shape(c: InferenceContext) -> None:
-    """The shape of attr `value`, which must be full."""
+    """The shape of attr `value`, which must be fully known."""
     value = c.attr("value")
     if not isinstance(value, TensorValue):
         raise InvalidArgumentError(f"Attr 'value' must be a tensor, got {brief(value)}", op=c.op, node=c.node_name, attr="value")
@@ -30,7 +30,7 @@ def shape_shape(c: InferenceContext) -> None:
 def unique_shape(c: InferenceContext) -> None:
     """`x: [n] -> y: [?], idx: [n]`, and a count for each element of y as third output.
 
-    With a third output, the reference leaves the rank of x to the run.
+    With a third output, TensorFlow checks the rank of x only at run time.
     """
     if c.num_outputs == 2:
         c.with_rank(c.input(0), 1)

@@ -45,13 +45,13 @@ def scalar_shape(c: InferenceContext) -> None:
 
 
 def no_outputs(c: InferenceContext) -> None:
-    """There is no output to set."""
+    """The op has no outputs."""
     if c.outputs:
         raise InvalidArgumentError(f"Op {c.op} has outputs and needs a shape function that sets them", op=c.op, node=c.node_name)
 
 
 def unknown_shape(c: InferenceContext) -> None:
-    """Nothing is known of any output."""
+    """All outputs have unknown shapes."""
     for i in range(c.num_outputs):
         c.set_output(i, c.unknown_shape())
 
@@ -107,7 +107,7 @@ def merge_all_inputs(c: InferenceContext) -> ShapeHandle:
     """The combined shape of all inputs, merged from the last to the first.
 
     Raises:
-        InvalidArgumentError: two of them contradict each other; the text names the input at which this was found.
+        InvalidArgumentError: two of them contradict each other; the message names the input.
     """
     merged = c.input(c.num_inputs - 1)
     for i in range(c.num_inputs - 2, -1, -1):

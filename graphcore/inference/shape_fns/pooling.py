@@ -10,13 +10,13 @@ from graphcore.inference.shape_fns.windows import DataFormat, Window, data_forma
 
 
 def avg_pool_shape(c: InferenceContext) -> None:
-    """`value: [batch, rows, columns, depth]`: one mean for each place of the window."""
+    """`value: [batch, rows, columns, depth]`: one mean for each position of the window."""
     layout = data_format(c, "NHWC")
     c.set_output(0, _pool(c, layout, *_window(c, layout, "AvgPool"), depth_too=False))
 
 
 def max_pool_shape(c: InferenceContext) -> None:
-    """`input: [batch, rows, columns, depth]`: one maximum for each place of the window.
+    """`input: [batch, rows, columns, depth]`: one maximum for each position of the window.
 
     The window may extend along the depth.
     """
@@ -46,7 +46,7 @@ def max_pool_with_argmax_shape(c: InferenceContext) -> None:
 
 
 def pool3d_shape(c: InferenceContext) -> None:
-    """`input: [batch, planes, rows, columns, depth]`: one value for each place of the window.
+    """`input: [batch, planes, rows, columns, depth]`: one value for each position of the window.
 
     For AvgPool3D and MaxPool3D.
     """

@@ -14,7 +14,7 @@ def element_dtype(c: InferenceContext) -> DType | None:
     return dtype if isinstance(dtype, DType) else None
 
 
-def held_shape(c: InferenceContext, index: int = 0) -> ShapeHandle:
+def list_element_shape(c: InferenceContext, index: int = 0) -> ShapeHandle:
     """The element shape of the list at input `index`, as far as known.
 
     Raises:
@@ -29,7 +29,7 @@ def held_shape(c: InferenceContext, index: int = 0) -> ShapeHandle:
     return data[0].shape
 
 
-def give_list(c: InferenceContext, shape: ShapeHandle, output: int = 0, handle: ShapeHandle | None = None) -> None:
+def set_list_output(c: InferenceContext, shape: ShapeHandle, output: int = 0, handle: ShapeHandle | None = None) -> None:
     """Declare output `output` a list (or an array of lists) with elements of that shape."""
     c.set_output(output, c.scalar() if handle is None else handle)
     data = c.input_handle_shapes_and_types(0)
@@ -46,19 +46,19 @@ def shape_argument(c: InferenceContext, index: int) -> ShapeHandle:
 def empty_list_shape(c: InferenceContext) -> None:
     """EmptyTensorList, TensorListReserve: the element shape is input 0."""
     c.with_rank(c.input(1), 0)
-    give_list(c, shape_argument(c, 0))
+    set_list_output(c, shape_argument(c, 0))
 
 
 def push_back_shape(c: InferenceContext) -> None:
     """TensorListPushBack: the element must fit."""
-    give_list(c, c.merge(held_shape(c), c.input(1)))
+    set_list_output(c, c.merge(list_element_shape(c), c.input(1)))
 
 
 def pop_back_shape(c: InferenceContext) -> None:
     """TensorListPopBack: the shorter list, and an element."""
-    shape = c.merge(held_shape(c), shape_argument(c, 1))
+    shape = c.merge(list_element_shape(c), shape_argument(c, 1))
     c.set_output(1, shape)
-    give_list(c, shape)
+    set_list_output(c, shape)
 
 
 def push_back_batch_shape(c: InferenceContext) -> None:
@@ -66,7 +66,7 @@ def push_back_batch_shape(c: InferenceContext) -> None:
     handles = c.with_rank(c.input(0), 1)
     elements = c.with_rank_at_least(c.input(1), 1)
     batch = c.merge(handles, c.subshape(elements, 0, 1))
-    give_list(c, c.merge(held_shape(c), c.subshape(elements, 1)), handle=batch)
+    set_list_output(c, c.merge(list_element_shape(c), c.subshape(elements, 1)), handle=batch)
 
 
 def length_shape(c: InferenceContext) -> None:
@@ -79,31 +79,31 @@ def element_shape_shape(c: InferenceContext) -> None:
 
     A scalar stands for an unknown rank.
     """
-    rank = c.rank(held_shape(c))
+    rank = c.rank(list_element_shape(c))
     c.set_output(0, c.unknown_shape() if rank < 0 else c.vector(rank))
 
 
 def get_item_shape(c: InferenceContext) -> None:
     """TensorListGetItem: an element."""
     c.with_rank(c.input(1), 0)
-    c.set_output(0, c.merge(held_shape(c), shape_argument(c, 2)))
+    c.set_output(0, c.merge(list_element_shape(c), shape_argument(c, 2)))
 
 
 def set_item_shape(c: InferenceContext) -> None:
     """TensorListSetItem: the element must fit."""
     c.with_rank(c.input(1), 0)
-    give_list(c, c.merge(held_shape(c), c.input(2)))
+    set_list_output(c, c.merge(list_element_shape(c), c.input(2)))
 
 
 def resize_shape(c: InferenceContext) -> None:
     """TensorListResize: the same kind of list."""
     c.with_rank(c.input(1), 0)
-    give_list(c, held_shape(c))
+    set_list_output(c, list_element_shape(c))
 
 
 def stack_shape(c: InferenceContext) -> None:
     """TensorListStack: the elements along a new first dimension."""
-    shape = c.merge(held_shape(c), shape_argument(c, 1))
+    shape = c.merge(list_element_shape(c), shape_argument(c, 1))
     count = c.int_attr("num_elements")
     c.set_output(0, c.concatenate(c.vector(c.unknown_dim() if count < 0 else count), shape))
 
@@ -111,27 +111,27 @@ def stack_shape(c: InferenceContext) -> None:
 def from_tensor_shape(c: InferenceContext) -> None:
     """TensorListFromTensor: the shape of the tensor's rows merged with the shape in input 1."""
     rest = c.subshape(c.with_rank_at_least(c.input(0), 1), 1)
-    give_list(c, c.merge(shape_argument(c, 1), rest))
+    set_list_output(c, c.merge(shape_argument(c, 1), rest))
 
 
 def gather_shape(c: InferenceContext) -> None:
     """TensorListGather: as many elements as indices."""
     indices = c.with_rank(c.input(1), 1)
-    c.set_output(0, c.concatenate(indices, c.merge(held_shape(c), shape_argument(c, 2))))
+    c.set_output(0, c.concatenate(indices, c.merge(list_element_shape(c), shape_argument(c, 2))))
 
 
 def scatter_shape(c: InferenceContext) -> None:
     """TensorListScatter, TensorListScatterV2: a new list with the rows of a tensor."""
     c.with_rank(c.input(1), 1)
     rest = c.subshape(c.with_rank_at_least(c.input(0), 1), 1)
-    give_list(c, c.merge(shape_argument(c, 2), rest))
+    set_list_output(c, c.merge(shape_argument(c, 2), rest))
 
 
 def scatter_into_shape(c: InferenceContext) -> None:
     """TensorListScatterIntoExistingList: some elements are replaced."""
     c.with_rank(c.input(2), 1)
     rest = c.subshape(c.with_rank_at_least(c.input(1), 1), 1)
-    give_list(c, c.merge(held_shape(c), rest))
+    set_list_output(c, c.merge(list_element_shape(c), rest))
 
 
 def _concatenated(c: InferenceContext, element: ShapeHandle) -> None:
@@ -145,14 +145,14 @@ def _concatenated(c: InferenceContext, element: ShapeHandle) -> None:
 def concat_shape(c: InferenceContext) -> None:
     """TensorListConcat: attr `element_shape` gives the shape of the elements."""
     declared = c.attr("element_shape")
-    held = held_shape(c)
+    held = list_element_shape(c)
     from_attr = c.make_shape_from_shape(declared)  # type: ignore[arg-type]  # the signature declares it as a shape
     _concatenated(c, c.merge(from_attr, held) if c.rank(held) >= 0 else from_attr)
 
 
 def concat_v2_shape(c: InferenceContext) -> None:
     """TensorListConcatV2: input 1 gives the shape of the elements."""
-    _concatenated(c, c.merge(held_shape(c), shape_argument(c, 1)))
+    _concatenated(c, c.merge(list_element_shape(c), shape_argument(c, 1)))
 
 
 def split_shape(c: InferenceContext) -> None:
@@ -160,7 +160,7 @@ def split_shape(c: InferenceContext) -> None:
     c.with_rank(c.input(2), 1)
     tensor = c.with_rank_at_least(c.input(0), 1)
     parts = c.concatenate(c.vector(c.unknown_dim()), c.subshape(tensor, 1))
-    give_list(c, c.merge(shape_argument(c, 1), parts))
+    set_list_output(c, c.merge(shape_argument(c, 1), parts))
 
 
 def concat_lists_shape(c: InferenceContext) -> None:
@@ -169,4 +169,4 @@ def concat_lists_shape(c: InferenceContext) -> None:
     data = [c.input_handle_shapes_and_types(i) for i in (0, 1)]
     shapes = [held[0].shape for held in data if held]
     shape = c.merge(*shapes) if len(shapes) == 2 else shapes[0] if shapes else c.unknown_shape()
-    give_list(c, shape, handle=handles)
+    set_list_output(c, shape, handle=handles)

@@ -1,4 +1,4 @@
-"""Sliding windows: data formats, paddings, and the number of places a window has along a dimension."""
+"""Sliding windows: data formats, paddings, and the number of positions of a window along a dimension."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def sizes_attr(c: InferenceContext, attr: str, rank: int, *, what: str) -> tuple
     """The value of attr `attr`, one number for each dimension.
 
     Raises:
-        InvalidArgumentError: too many or too few; the text begins with `what`.
+        InvalidArgumentError: too many or too few; the message begins with `what`.
     """
     sizes = c.ints_attr(attr)
     if len(sizes) != rank:
@@ -91,7 +91,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 def windowed_output_size(c: InferenceContext, given: DimensionHandle, window: Window, padding: str) -> DimensionHandle:
-    """The number of places of a window along a dimension.
+    """The number of positions of a window along a dimension.
 
     Raises:
         InvalidArgumentError: stride or dilation below 1, or the window is larger than the input.

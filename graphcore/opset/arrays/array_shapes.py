@@ -118,7 +118,7 @@ RESHAPE_GRADIENT: Final = f"""[T:type](x:T, shape:{INDEX_TYPE}, dy:T) -> (dx:T, 
 
 
 def _without_unknown(given: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
-    """The sizes with -1 computed beside sizes of 0: only the sizes other than 0 count, on both sides."""
+    """Replace -1 in `wanted` if sizes of 0 occur, so that the products of all other sizes are equal."""
     if 0 not in wanted or -1 not in wanted:
         return wanted
     missing = math.prod([size for size in given if size]) // math.prod([size for size in wanted if size > 0])
@@ -191,7 +191,7 @@ class ExpandDims:
 class Squeeze:
     """Removes dimensions of size 1.
 
-    squeeze_dims: which ones, each in [-rank, rank); none given means all.
+    squeeze_dims: the dimensions to remove, each in [-rank, rank); all of size 1 if empty.
     """
 
     signature = "Squeeze[T:type, squeeze_dims:list(int) >= 0 = []](input:T) -> (output:T)"

@@ -22,10 +22,10 @@ class _Places:
     """The source pixels of one box's crop, along one dimension.
 
     Attributes:
-        inside: which output pixels are in the image.
+        inside: a mask of the output pixels that lie in the image.
         low, high: the pixels before and after, for those inside.
         share: the weight of `high`.
-        along: the derivatives of the position by the two ends of the box, for those inside.
+        along: the derivatives of the position with respect to the two ends of the box, for those inside.
     """
 
     def __init__(self, begin: float, end: float, size: int, count: int) -> None:
@@ -143,7 +143,7 @@ class CropAndResize:
 
 @op
 class CropAndResizeGradImage:
-    """The gradient of CropAndResize by the images.
+    """The gradient of CropAndResize with respect to the images.
 
     grads: [n, rows, columns, channels]
     boxes: as of CropAndResize
@@ -201,7 +201,7 @@ class CropAndResizeGradImage:
 
 @op
 class CropAndResizeGradBoxes:
-    """The gradient of CropAndResize by the boxes.
+    """The gradient of CropAndResize with respect to the boxes.
 
     grads: [n, rows, columns, channels]
     image: the cropped images

@@ -287,7 +287,7 @@ class ScatterNd:
 class DynamicStitch:
     """Merges slices of several tensors: merged[indices[m][i]] = data[m][i]; the last duplicate counts.
 
-    A negative index counts from the end of the result (the reference refuses it); so reduction gradients may be given negative axes.
+    A negative index counts from the end of the result (TensorFlow refuses it); so reduction gradients may be given negative axes.
 
     indices: the positions of the slices
     data: the slices, data[m].shape = indices[m].shape + the same rest

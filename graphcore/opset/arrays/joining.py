@@ -290,7 +290,7 @@ class SplitV:
         def split(x: Any, size_splits: Any, dim: Any) -> Any:
             axis = normal_axis(k, one_int(k, dim), x.ndim)
             given = ints(size_splits) if known is None else known
-            if len(given) == 1 and given[0] != x.shape[axis]:  # a size of -1 too
+            if len(given) == 1 and given[0] != x.shape[axis]:  # also for a size of -1
                 text = f"Input size: {x.shape[axis]} output size: {given[0]}"
                 raise invalid(k, f"If there is only one output, it must have the same size as the input. {text}")
             left = x.shape[axis] - sum(size for size in given if size >= 0)

@@ -168,7 +168,7 @@ _segment_op(
       dids = ZerosLike[T=$Tindices](ids)
     }}""",
 )
-# A single zero in a segment takes the product of the others; two leave nothing.
+# The gradient at the only zero of a segment is the product of the other elements; with two zeros, all gradients are 0.
 _segment_op(
     "SegmentProd",
     "The product of the rows of each segment; 1 for a segment without rows.",

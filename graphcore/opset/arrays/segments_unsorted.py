@@ -26,7 +26,10 @@ _GATHER: Final = "Gather[Tindices=$Tindices, Tparams=$T]"
 
 
 def _gradient(body: str, indices: str = "{int32, int64}") -> str:
-    """The frame: ids below 0 are treated as 0 and masked (`kept`, shaped to broadcast against the data)."""
+    """A gradient text around `body`: ids below 0 are treated as 0 and masked.
+
+    The mask `kept` is shaped to broadcast against the data.
+    """
     return f"""[T:{{half, float, double}}, Tindices:{indices}, Tnumsegments:type](x:T, ids:Tindices, num:Tnumsegments, dy:T) -> (dx:T, dids:Tindices, dnum:Tnumsegments) {{
       zeros_ids = ZerosLike[T=$Tindices](ids)
       clipped = Maximum[T=$Tindices](ids, zeros_ids)
@@ -80,7 +83,7 @@ def _highest(dtype: np.dtype[Any]) -> Any:
 
 
 def _finite(dtype: np.dtype[Any]) -> tuple[float, float]:
-    info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # NumPy's finfo, and that of bfloat16
+    info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # NumPy's finfo, extended to bfloat16; not annotated
     return float(info.min), float(info.max)
 
 
@@ -126,7 +129,7 @@ _segment_op(
       dx = SelectV2[T=$T](kept, gathered, zeros)"""),
     "{int16, int32, int64}",
 )
-# A single zero in a segment takes the product of the others; two leave nothing.
+# The gradient at the only zero of a segment is the product of the other elements; with two zeros, all gradients are 0.
 _segment_op(
     "UnsortedSegmentProd",
     "The product of the parts of each segment; 1 for a segment without parts.",

@@ -19,7 +19,7 @@ _X: Final = [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0], [9.0, 10.0, 11.0, 12.0]
 def _slice_grad(attrs: Attrs) -> str:
     """The gradient of the slice, padded with zeros around the slice.
 
-    As in the reference, it takes no size of -1; gradient builders substitute the actual sizes (`with_actual_sizes`).
+    As in TensorFlow, it takes no size of -1; gradient builders substitute the actual sizes (`with_actual_sizes`).
     """
     wide = index_type(attrs, "Index").name == "int64"
     cast = "".join([f"  {name}_32 = Cast[DstT=int32, SrcT=int64]({name})\n" for name in ("begin", "size")]) if wide else ""

@@ -1,7 +1,7 @@
 """Control-flow ops of branches and loops, which a dataflow engine runs by frames and iterations.
 
-The kernels compute one activation. A value of a branch that was not taken is `DEAD`. Frames and iterations belong to the engine: to a
-kernel, a value that enters a loop is the value itself.
+The kernels compute one activation. A value of a branch that was not taken is `DEAD`. Frames and iterations belong to the engine: a kernel
+passes a value that enters a loop unchanged.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ class Abort:
     """Ends the run with an error.
 
     error_msg: the text of the error.
-    exit_without_error: in the reference, ends the process silently; here the run ends with ABORTED all the same.
+    exit_without_error: in TensorFlow, ends the process silently; here the run ends with ABORTED all the same.
     """
 
     signature = "Abort[error_msg:string = '', exit_without_error:bool = false]() -> ()"

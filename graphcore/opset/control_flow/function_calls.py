@@ -150,7 +150,7 @@ def with_stateless_variant(name: str, doc: str, signature: str, gradient: Callab
 
     Args:
         name: the name of the op; the variant's begins with `Stateless`.
-        doc: the docstring, with `{state}` for what it says of the functions' state.
+        doc: the docstring, with `{state}` for the words on the functions' state.
         signature: the signature without the name.
         gradient: the gradient by the name of the op.
         parts: the other parts.

@@ -69,7 +69,7 @@ def _recv(k: KernelContext) -> Kernel:
 
 
 def _send_and_recv(prefix: str, place: str) -> None:
-    """Register the ops that send a tensor from that place and receive it there."""
+    """Register the ops that send and receive a tensor; `place` is the kind of memory that holds it."""
     ends = """
 
         tensor: the tensor to send.

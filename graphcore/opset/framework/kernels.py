@@ -23,7 +23,7 @@ _SAME_WIDTH: Final = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def ufunc(name: str) -> KernelFactory:
-    """A kernel that is the array module's own function `name`, without further cost."""
+    """A kernel that is the array module's own function `name`, without a wrapper."""
 
     @_ELEMENTWISE
     def kernel(k: KernelContext) -> Kernel:
@@ -34,7 +34,7 @@ def ufunc(name: str) -> KernelFactory:
 
 
 def floating_ufunc(name: str) -> KernelFactory:
-    """As `ufunc`, but integer inputs are refused as in the reference (the array module returns doubles)."""
+    """As `ufunc`, but integer inputs are refused as in TensorFlow (the array module returns doubles)."""
 
     @_ELEMENTWISE
     def kernel(k: KernelContext) -> Kernel:
@@ -170,7 +170,7 @@ def masked(xp: Any, values: Any, mask: Any) -> Any:
 
 
 def narrow(dtype: np.dtype[Any]) -> bool:
-    """True for the 16-bit floats, with sums and products computed in float32 as in the reference."""
+    """True for the 16-bit floats, with sums and products computed in float32 as in TensorFlow."""
     return dtype.itemsize == 2 and dtype.kind in "fV"
 
 

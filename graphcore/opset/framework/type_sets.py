@@ -1,4 +1,4 @@
-"""The sets of types used by many signatures, in the reference's order."""
+"""The sets of types used by many signatures, in TensorFlow's order."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class Cumprod:
     )
     failures = (Example([_X, 99]),)
 
-    # As in the reference the derivative divides by x, so it is NaN where x is 0.
+    # As in TensorFlow the derivative divides by x, so it is NaN where x is 0.
     def gradient(attrs: Any) -> str:
         reverse = "false" if attrs.get("reverse") else "true"
         factor, conjugate = ("cx", "cx = Conj[T=$T](x)") if is_complex(attrs) else ("x", "")

@@ -218,7 +218,7 @@ class FloorDiv:
         if k.output_types[0].is_integer:
             return _integer_division(k, k.xp.floor_divide)
         _refuse_complex(k)
-        # floor_divide would correct the rounding of the quotient: 1.0 // 0.1 is 9 there and 10 in the reference.
+        # floor_divide would correct the rounding of the quotient: 1.0 // 0.1 is 9 there and 10 in TensorFlow.
         floor = k.xp.floor
         return lambda x, y: floor(x / y)
 

@@ -16,7 +16,7 @@ _PAIR: Final = [[5, -8, 0], [3, 6, 7]]
 
 
 def _shift(name: str) -> KernelFactory:
-    """Limit the shift to the number of bits, as in the reference, since other shifts are undefined."""
+    """Limit the shift to the number of bits, as in TensorFlow, since other shifts are undefined."""
 
     def kernel(k: KernelContext) -> Kernel:
         shift, clip, last = getattr(k.xp, name), k.xp.clip, 8 * k.dtype("T").itemsize - 1

@@ -92,7 +92,7 @@ class Mean(Reduction):
         def mean(x: Any, axes: Any) -> Any:
             total = reduce(x, ints(axes) if known is None else known, wide, None, keep_dims)
             count = x.size // total.size if total.size else 1
-            if count or dtype.kind != "c":  # without complex elements, the reference returns 0
+            if count or dtype.kind != "c":  # without complex elements, TensorFlow returns 0
                 total /= count
             return total
 

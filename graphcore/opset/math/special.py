@@ -139,7 +139,7 @@ class Polygamma(Elementwise):
     signature = "Polygamma[T:{float, double}](a:T, x:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     kernel = _in_double(special_functions.polygamma)
-    # No gradient by the order, which is a whole number.
+    # No gradient with respect to the order, which is a whole number.
     gradient = binary_grad(f"""
         {_constant("one", 1)}
         higher = Add(x, one) @ dz
@@ -157,7 +157,7 @@ class Zeta(Elementwise):
     signature = "Zeta[T:{float, double}](x:T, q:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     kernel = _in_double(special_functions.zeta)
-    # As in the reference, by q only.
+    # As in TensorFlow, by q only.
     gradient = binary_grad(f"""
         {_constant("one", 1)}
         next = Add(x, one) @ dz

@@ -122,7 +122,7 @@ class ClipByValue(Elementwise):
     signature = f"ClipByValue[T:{NUMBER}](t:T, clip_value_min:T, clip_value_max:T) -> (output:T)"
     shape = unchanged_shape
     memory = "unknown"
-    # A clipped element has no influence; the bound that clips it has all.
+    # The gradient of a clipped element goes to the bound that clips it.
     gradient = """[T:{half, float, double}](t:T, low:T, high:T, dz:T) -> (dt:T, dlow:T, dhigh:T) {
       zeros = ZerosLike[T=$T](dz)
       below = Less[T=$T](t, low)

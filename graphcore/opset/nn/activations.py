@@ -45,7 +45,7 @@ def _by_input(
         examples: the examples.
         attrs: the attrs of the op.
         types: the attrs of its gradient.
-        given: the same attrs as the gradient passes them on.
+        given: these attrs as the gradient passes them to `name`.
         slope: the lines that compute `dfeatures`; zeros by default.
     """
     return _gradient_op(name, "features", examples, attrs, types, given, slope or "dfeatures = ZerosLike[T=$T](features)")
@@ -76,7 +76,7 @@ def _gradient_op(name: str, by: str, examples: tuple[Example, ...], attrs: str, 
 
 
 def _relu_grad(name: str, types: str = "T:{float, double}", given: str = "T=$T") -> str:
-    """The gradient of a function of the input by that gradient op."""
+    """The gradient text of an activation function with gradient op `name`."""
     return f"""[{types}](x:T, dy:T) -> (dx:T) {{
       dx = {name}[{given}](dy, x)
     }}"""
@@ -91,7 +91,7 @@ def _relu(k: KernelContext) -> Kernel:
 @_by_input("ReluGrad", Example([_G, _X], outputs=[[[0.0, 0.0, 3.0], [-4.0, 5.0, 6.0]]]), attrs=f"T:{REAL}", types="T:{float, double}")
 def _relu_slope(k: KernelContext) -> Kernel:
     """The gradient of Relu: `gradients` where `features` is positive, else 0."""
-    # A product, as in the reference: several times faster than a selection for mixed signs.
+    # A product, as in TensorFlow: several times faster than a selection for mixed signs.
     greater, multiply, zero = k.xp.greater, k.xp.multiply, k.dtype("T").type(0)
     return lambda gradients, features: multiply(gradients, greater(features, zero))
 
@@ -190,7 +190,7 @@ def _elu(k: KernelContext) -> Kernel:
 
 @_by_output("EluGrad")
 def _elu_slope(k: KernelContext) -> Kernel:
-    """The gradient of Elu by its output: `gradients` if `outputs` > 0, else `gradients * (outputs + 1)`."""
+    """The gradient of Elu, from its output: `gradients`, times `outputs + 1` where `outputs` <= 0."""
     return _exponential_unit_grad(k, 1.0, 1.0)
 
 

@@ -122,7 +122,7 @@ def _norm_grad(version: str) -> Callable[[Attrs], str]:
 
 
 def _by_statistics(attrs: Attrs, stats: str, *, trained: bool) -> str:
-    """The gradients by given statistics, which are not used in training.
+    """The gradients with respect to given statistics, which training does not use.
 
     Outside of training, y is scale (x - mean) / deviation + offset.
     """
@@ -148,9 +148,9 @@ def _by_statistics(attrs: Attrs, stats: str, *, trained: bool) -> str:
 def _norm_grad_grad(version: str) -> Callable[[Attrs], str]:
     """The derivative of the gradient, in which mean and variance are those of x while training.
 
-    With v, g for the incoming gradients of dx and y, h for the normalised x, r for 1 / deviation and M for the mean over a channel: dx = s
-    r (g - M[g] - h M[g h]), and with a = M[v h], b = M[g h], c = M[v g] - M[v] M[g] the derivative of sum(v dx) by x is -s r^2 (h (c - a b)
-    + b (v - M[v] - h a) + a (g - M[g] - h b)).
+    With v, g for the incoming gradients of dx and y, h for the normalised x, r for 1 / deviation and M for the mean over a channel: dx
+    = s r (g - M[g] - h M[g h]), and with a = M[v h], b = M[g h], c = M[v g] - M[v] M[g] the derivative of sum(v dx) with respect to x
+    is -s r^2 (h (c - a b) + b (v - M[v] - h a) + a (g - M[g] - h b)).
     """
 
     def gradient(attrs: Attrs) -> str:
@@ -297,7 +297,7 @@ _NORM_EXAMPLES: Final = (
     Example([_X, *_STATS], {"is_training": False, "epsilon": 0.001}),
     Example([_X, *_STATS], {"exponential_avg_factor": 0.5}),
 )
-# In training, mean and variance depend on x, so differences by one input alone do not show the derivative.
+# In training, mean and variance depend on x, so finite differences in a single input do not show the derivative.
 _GRAD_INPUTS: Final = [_ramp(2, 2, 2, 3)[::-1], _X, *_STATS[:1], _X.mean((0, 1, 2)), _X.var((0, 1, 2))]
 _GRAD_EXAMPLES: Final = (
     Example(_GRAD_INPUTS, differentiable=False),

@@ -79,7 +79,7 @@ def gradient_of_forward(*ops: str) -> Callable[[Attrs], str]:
 
 
 def gradient_of_input_gradient(*ops: str) -> Callable[[Attrs], str]:
-    """The gradient of the gradient by the input."""
+    """The gradient of the gradient with respect to the input."""
 
     def gradient(attrs: Attrs) -> str:
         definitions, whole, _, by_filter = conv_gradients(ops[0], ops[1], ops[2], attrs)
@@ -94,7 +94,7 @@ def gradient_of_input_gradient(*ops: str) -> Callable[[Attrs], str]:
 
 
 def gradient_of_filter_gradient(*ops: str) -> Callable[[Attrs], str]:
-    """The gradient of the gradient by the filter."""
+    """The gradient of the gradient with respect to the filter."""
 
     def gradient(attrs: Attrs) -> str:
         definitions, whole, by_input, _ = conv_gradients(ops[0], ops[1], ops[2], attrs)
@@ -205,7 +205,7 @@ class Conv2D:
 
 @op
 class Conv2DBackpropInput:
-    """The gradient of Conv2D by its input.
+    """The gradient of Conv2D with respect to its input.
 
     input_sizes: the shape of the input of the convolution
     filter: as of the convolution
@@ -228,7 +228,7 @@ class Conv2DBackpropInput:
 
 @op
 class Conv2DBackpropFilter:
-    """The gradient of Conv2D by its filter.
+    """The gradient of Conv2D with respect to its filter.
 
     input: as of the convolution
     filter_sizes: the shape of its filter
@@ -284,7 +284,7 @@ class Conv3D:
 
 @op
 class Conv3DBackpropInputV2:
-    """The gradient of Conv3D by its input.
+    """The gradient of Conv3D with respect to its input.
 
     input_sizes: the shape of the input of the convolution
     filter: as of the convolution
@@ -303,7 +303,7 @@ class Conv3DBackpropInputV2:
 
 @op
 class Conv3DBackpropFilterV2:
-    """The gradient of Conv3D by its filter.
+    """The gradient of Conv3D with respect to its filter.
 
     input: as of the convolution
     filter_sizes: the shape of its filter

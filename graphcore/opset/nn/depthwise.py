@@ -94,7 +94,7 @@ class DepthwiseConv2dNative:
 
 @op
 class DepthwiseConv2dNativeBackpropInput:
-    """The gradient of DepthwiseConv2dNative by its input.
+    """The gradient of DepthwiseConv2dNative with respect to its input.
 
     input_sizes: the shape of the input of the convolution
     filter: as of the convolution
@@ -127,7 +127,7 @@ class DepthwiseConv2dNativeBackpropInput:
 
 @op
 class DepthwiseConv2dNativeBackpropFilter:
-    """The gradient of DepthwiseConv2dNative by its filter.
+    """The gradient of DepthwiseConv2dNative with respect to its filter.
 
     input: as of the convolution
     filter_sizes: the shape of its filter

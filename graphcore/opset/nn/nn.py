@@ -160,7 +160,7 @@ def _cross_entropy_grad(op: str) -> str:
 
 @op
 class CrossEntropy(Total):
-    """The cross entropy of softmax(features) against labels, and its gradient by features.
+    """The cross entropy of softmax(features) against labels, and its gradient with respect to features.
 
     features: [batch, classes], before the softmax
     labels: [batch, classes], each row a distribution
@@ -178,14 +178,14 @@ class CrossEntropy(Total):
       dcost_dfeatures = Mul[T=$T](dcost_dloss_mat, dloss_dfeatures)
       dcost_dlabels = ZerosLike[T=$T](labels)
     }}"""
-    # The reference's gradient ignores labels and backprop. The complete variant, as for second derivatives:
+    # TensorFlow's gradient ignores labels and backprop. The complete variant, as for second derivatives:
     full_gradient = _cross_entropy_grad("CrossEntropy")
     examples = (Example([_X, _LABELS]),)
 
 
 @op
 class SoftmaxCrossEntropyWithLogits(Total):
-    """The cross entropy of softmax(features) against labels, and its gradient by features.
+    """The cross entropy of softmax(features) against labels, and its gradient with respect to features.
 
     features: [batch, classes], before the softmax
     labels: [batch, classes], each row a distribution
@@ -298,7 +298,7 @@ def _agree(k: KernelContext) -> bool:
 
 @op
 class BiasAddGrad(Total):
-    """The gradient of BiasAdd by the bias: the sum over all dimensions but the channels.
+    """The gradient of BiasAdd with respect to the bias: the sum over all dimensions but the channels.
 
     out_backprop: channels last, or second for NCHW
     output: [channels]

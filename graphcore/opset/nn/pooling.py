@@ -42,7 +42,7 @@ _FLOATS: Final = "{half, bfloat16, float, double}"
 
 
 def ramp(*sizes: int) -> Any:
-    """Distinct numbers in no order."""
+    """Distinct numbers, unsorted."""
     count = math.prod(sizes)
     return ((np.arange(count) * 37 % 101 + np.arange(count) / 128) / 8 - 6).reshape(sizes).astype(np.float32)
 
@@ -153,7 +153,7 @@ class MaxPoolGrad:
       dinput = ZerosLike[T=$T](input)
       dmaxpool = ZerosLike[T=$T](maxpool_in)
     }}"""
-    # The maxima depend on the input, so differences show a gradient by the last input only (see MaxPool's tests).
+    # The maxima depend on the input, so finite differences show only the gradient with respect to the last input (see MaxPool's tests).
     examples = (Example([_X, _Y, ramp(1, 3, 2, 3)], _VALID, differentiable=False),)
     failures = (Example([_X, np.zeros((1, 3, 0, 3), np.float32), np.zeros((1, 3, 0, 3), np.float32)], _VALID),)
 
@@ -186,7 +186,9 @@ class MaxPoolGradV2:
 
 @op
 class MaxPoolGradGrad(Total):
-    """The gradient of MaxPoolGrad by its last input: `grad` at the first maximum of each window.
+    """The gradient of MaxPoolGrad with respect to its last input.
+
+    It is `grad` at the first maximum of each window.
 
     orig_input: the pooled tensor
     orig_output: the result

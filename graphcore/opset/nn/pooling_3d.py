@@ -131,7 +131,9 @@ class MaxPool3DGrad:
 
 @op
 class MaxPool3DGradGrad(Total):
-    """The gradient of MaxPool3DGrad by its last input: `grad` at the first maximum of each window.
+    """The gradient of MaxPool3DGrad with respect to its last input.
+
+    It is `grad` at the first maximum of each window.
 
     orig_input: the pooled tensor
     orig_output: the result

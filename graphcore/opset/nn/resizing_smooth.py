@@ -18,7 +18,7 @@ _ATTRS: Final = "align_corners:bool = false, half_pixel_centers:bool = false"
 _GIVEN: Final = "align_corners=$align_corners, half_pixel_centers=$half_pixel_centers"
 _FLAGS: Final = "align_corners:bool, half_pixel_centers:bool"
 _STEPS: Final = 1024
-"""The weights are tabulated at so many places between two pixels, as in the reference."""
+"""The weights are tabulated at so many places between two pixels, as in TensorFlow."""
 
 
 def _scale(given: int, wanted: int, *, align: bool) -> np.float32:
@@ -38,7 +38,7 @@ _KEYS_NEAR, _KEYS_FAR = _table(-0.5)
 
 
 def _cubic_weights(k: KernelContext, given: int, wanted: int) -> Any:
-    """[wanted, given]: the weight of each pixel in each new one."""
+    """The weight of each given pixel in each new pixel: [wanted, given]."""
     half, align = bool(k.attr("half_pixel_centers")), bool(k.attr("align_corners"))
     if half and align:
         raise invalid(k, "If half_pixel_centers is True, align_corners must be False.")
@@ -61,7 +61,7 @@ def _cubic_weights(k: KernelContext, given: int, wanted: int) -> Any:
 
 
 def _area_weights(k: KernelContext, given: int, wanted: int) -> Any:
-    """[wanted, given]: the share of each pixel in each new one."""
+    """The share of each given pixel in each new pixel: [wanted, given]."""
     scale = float(_scale(given, wanted, align=bool(k.attr("align_corners"))))
     starts = np.arange(wanted)[:, None] * scale
     pixels = np.arange(given + 1)[None, :]
@@ -73,7 +73,7 @@ def _area_weights(k: KernelContext, given: int, wanted: int) -> Any:
 
 
 def _mixed(k: KernelContext, x: Any, rows: Any, columns: Any, dtype: Any = np.float32) -> Any:
-    """x: [n, h, w, c] with rows and columns multiplied by matrices, in that type."""
+    """Convert x, [n, h, w, c], to `dtype`, and multiply its rows and columns by matrices."""
     xp = k.xp
     wide = x.astype(dtype, copy=False)
     n, height, width, channels = wide.shape

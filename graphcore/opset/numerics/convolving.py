@@ -1,8 +1,8 @@
 """Convolution of arrays: the sums shared by convolution ops, gradients and data formats.
 
 All arrays are channels-last with any number of spatial dimensions. Windows are copied in pieces that fit into the cache and multiplied with
-the filter by BLAS; a gradient by the input is one product for each filter element, added at its position. A convolution without windows, of
-single elements, is one product.
+the filter by BLAS; a gradient with respect to the input is one product for each filter element, added at its position. A convolution of
+single elements, without windows, is one product.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Convolution:
         """Refuse a gradient of the output, channels last, that is not as large as the output.
 
         Raises:
-            InvalidArgumentError: its spatial sizes are others.
+            InvalidArgumentError: its spatial sizes differ.
         """
         if dy.shape[1:-1] != g.places:
             text = f"the gradient of the output must have the spatial sizes {list(g.places)}, got {list(dy.shape[1:-1])}"
@@ -144,7 +144,7 @@ def forward(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
 
 
 def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]) -> Any:
-    """The gradient by the input; w: [window..., c, o]  dy: [n, places..., o] -> [n, sizes..., c]."""
+    """The gradient of the input; w: [window..., c, o]  dy: [n, places..., o] -> [n, sizes..., c]."""
     channels, outputs = w.shape[-2:]
     if g.is_pointwise:
         return xp.dot(dy.reshape(-1, outputs), w.reshape(channels, outputs).T).reshape((*dy.shape[:-1], channels))
@@ -166,7 +166,7 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
 
 
 def filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
-    """The gradient by the filter; x: [n, spatial..., c]  dy: [n, places..., o] -> [window..., c, o]."""
+    """The gradient of the filter; x: [n, spatial..., c]  dy: [n, places..., o] -> [window..., c, o]."""
     channels, outputs = x.shape[-1], dy.shape[-1]
     if g.is_pointwise:
         return xp.dot(x.reshape(-1, channels).T, dy.reshape(-1, outputs)).reshape((*g.window, channels, outputs))

@@ -25,7 +25,7 @@ def depthwise(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
 
 
 def depthwise_input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]) -> Any:
-    """The gradient by the input; w: [window..., c]  dy: [n, places..., c] -> [n, sizes..., c]."""
+    """The gradient of the input; w: [window..., c]  dy: [n, places..., c] -> [n, sizes..., c]."""
     pads, shape = ((0, 0), *g.pads, (0, 0)), (dy.shape[0], *sizes, dy.shape[-1])
     dx = xp.zeros([before + size + after for size, (before, after) in zip(shape, pads, strict=True)], dy.dtype)
     for seen, part, factor, product in _products(xp, dx, dy, w, g):
@@ -35,7 +35,7 @@ def depthwise_input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple
 
 
 def depthwise_filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
-    """The gradient by the filter; x: [n, rows, columns, c]  dy: [n, places..., c] -> [window..., c]."""
+    """The gradient of the filter; x: [n, rows, columns, c]  dy: [n, places..., c] -> [window..., c]."""
     return xp.einsum("nhwijc,nhwc->ijc", views(xp, _padded(xp, x, g), g.window, g.slides, g.places), dy)
 
 

@@ -1,4 +1,4 @@
-"""Philox4x32-10, the counter-based generator of the reference's random ops, and distributions.
+"""Philox4x32-10, the counter-based generator of TensorFlow's random ops, and distributions.
 
 Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). A block is one counter mapped to four 32-bit numbers.
 """
@@ -158,7 +158,10 @@ def scrambled(first: int, second: int) -> Generator:
 
 
 def node_generator(k: KernelContext) -> Generator:
-    """The generator of a node: seeded ones continue over the runs of a session, others start anywhere."""
+    """The generator of a node: a seeded one continues over the runs of a session.
+
+    Without a seed it starts at a random position.
+    """
     seeds = [int(str(k.attr(name))) & (1 << 64) - 1 for name in ("seed", "seed2")]
 
     def make() -> Generator:

@@ -30,7 +30,7 @@ class Pooling:
         self._require_one_kind()
 
     def _require_one_kind(self) -> None:
-        """Check that windows are spatial or, in MaxPool, along the channels and disjoint.
+        """Check that windows are either spatial or, for MaxPool, disjoint and along the channels.
 
         Raises:
             UnimplementedError: they are not.

@@ -226,7 +226,7 @@ class Attempt:
     """An operation on a queue: see `Pending`.
 
     Attributes:
-        is_over: True once the outcome is certain.
+        is_over: True once the outcome is decided.
         error: the error, None for success.
     """
 

@@ -44,7 +44,7 @@ class TensorArray:
         aggregate: repeated writes are added up (in gradient arrays).
 
     Attributes:
-        shape: the shape of the handle itself, which counts as two strings.
+        shape: the shape of the handle itself, in TensorFlow a pair of strings.
     """
 
     __slots__ = ("aggregate", "clear_after_read", "closed", "dtype", "dynamic", "element_shape", "gradients", "identical", "name", "places")

@@ -97,7 +97,7 @@ class TensorList:
         elements, length = self._elements, self.length
         if len(elements) == length:
             elements.append(element)
-        if elements[length] is not element:  # another thread was faster, or an earlier list is longer
+        if elements[length] is not element:  # another list has already extended this storage
             elements = [*elements[:length], element]
         made = _new(TensorList)
         made.kind = self.kind
@@ -193,7 +193,7 @@ def checked_element(k: KernelContext, held: TensorList, element: Any, what: str)
 
 
 def _may_be(known: tuple[int | None, ...] | None, sizes: tuple[int, ...]) -> bool:
-    """True iff these sizes fit the shape. It makes no Shape, as loops call it in every iteration."""
+    """True iff these sizes fit the shape. No Shape is made, since loops call this in every iteration."""
     if known is None:
         return True
     return len(known) == len(sizes) and all(a is None or a == b for a, b in zip(known, sizes, strict=True))

@@ -146,7 +146,7 @@ def views(xp: Any, x: Any, window: tuple[int, ...], slides: tuple[Sliding, ...],
 
 
 def row_range(slide: Sliding, rows: slice, window: int) -> slice:
-    """The padded input rows that these output rows look at."""
+    """The padded input rows that these output rows depend on."""
     return slice(rows.start * slide.stride, (rows.stop - 1) * slide.stride + slide.reach(window))
 
 

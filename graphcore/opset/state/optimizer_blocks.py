@@ -31,8 +31,8 @@ def optimizer(name: str, *, prefixes: Sequence[str] = ("Apply", "ResourceApply")
     """Register the ops that apply an update rule, a function from values to new values.
 
     The op's inputs and attrs are the parameters of the rule: after the array module, those before `/` are variables, the trained one first,
-    and the results are their new values; then come the other inputs; those after `*` are attrs with their defaults. The op's docstring is
-    the rule's.
+    and the results are their new values; then come the other inputs; those after `*` are attrs with their defaults. The op has the rule's
+    docstring.
 
     Args:
         name: the name of the ops after the prefix.
@@ -119,7 +119,7 @@ def _kernel(rule: Rule, count: int, inputs: Sequence[str], flags: dict[str, bool
 
 
 def _examples(count: int, inputs: Sequence[str], flags: dict[str, bool]) -> tuple[Example, ...]:
-    """One example with numbers that suit every rule, and one for each inverted flag."""
+    """One example with numbers that are valid for every rule, and one for each inverted flag."""
     values = [_EXAMPLE_GRADIENT if name in _GRADIENTS else _EXAMPLE_SCALARS.get(name, 0.75) for name in inputs]
     values = [_EXAMPLE_VARIABLE, *[_EXAMPLE_SLOT] * (count - 1), *values]
     return (Example(values), *[Example(values, {flag: not default}) for flag, default in flags.items()])

@@ -1,4 +1,4 @@
-"""The older forms of the queue ops, with queues as references, whose components have no known shapes."""
+"""The older forms of the queue ops: queues are references, and components have unknown shapes."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def _typed(k: KernelContext, handle: Any, types: Sequence[DType], *, enters: boo
 
 
 def _kept(value: Any, dtype: DType) -> Any:
-    """A value that will not be changed, for a queue."""
+    """A value for a queue: an array that no other code may change."""
     if dtype.as_numpy is None:
         return value
     if isinstance(value, np.generic | bytes | str):

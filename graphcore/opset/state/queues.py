@@ -38,7 +38,7 @@ def types_attr(k: KernelContext | InferenceContext, attr: str = "component_types
 
 
 def refused_by(k: KernelContext, text: str) -> InvalidArgumentError:
-    """The error for an invalid declaration, in the reference's words."""
+    """The error for an invalid declaration, in TensorFlow's words."""
     return InvalidArgumentError(text, op=k.op, node=k.node_name, source=k.source)
 
 
@@ -179,7 +179,7 @@ class RandomShuffleQueueV2:
     component_types: the types of the components of an element.
     shapes: their shapes; empty for any shapes.
     capacity: the most elements; negative for any number.
-    min_after_dequeue: the number of elements kept until the queue is closed, as a choice.
+    min_after_dequeue: the number of elements kept, for a random choice, until the queue is closed.
     seed, seed2: the seeds of the random numbers; both 0 for random ones.
     container: a namespace for `shared_name`.
     shared_name: nodes with the same shared name share a queue; empty for a private one.

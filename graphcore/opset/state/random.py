@@ -1,4 +1,4 @@
-"""Random tensors. With equal seeds, the numbers equal the reference's."""
+"""Random tensors. With equal seeds, the numbers equal TensorFlow's."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _MASK: Final = (1 << 64) - 1
 
 
 def _scalar_bounds(c: InferenceContext, minval: int) -> None:
-    """Check, with the reference's error, that `minval` and the input after it are scalars."""
+    """Check, with TensorFlow's error, that `minval` and the input after it are scalars."""
     for index, name in ((minval, "minval"), (minval + 1, "maxval")):
         bound = c.input(index)
         if c.rank(bound) not in {-1, 0}:

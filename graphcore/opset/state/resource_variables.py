@@ -129,7 +129,7 @@ class ReadVariableOp:
         c.set_output(0, handle_shape(c))
 
     def kernel(k: KernelContext) -> Kernel:
-        return methodcaller("read")  # one of another type refuses
+        return methodcaller("read")  # a variable of another type refuses to be read
 
 
 @op
@@ -290,7 +290,7 @@ class ResourceGather:
         "(resource:resource, indices:Tindices) -> (output:dtype)"
     )
     reads_variable = "rows"
-    # The reference's is a sparse update; here it is dense, with zeros in the other rows.
+    # TensorFlow's gradient is a sparse update; this one is dense, with zeros in the other rows.
     gradient = """[batch_dims:int, validate_indices:bool, dtype:type, Tindices:type](resource:resource, indices:Tindices, dy:dtype) -> (dvalue:dtype, dindices:Tindices) {
       minus_one = Const[dtype=int32, value=Tensor<type: int32 shape: [] values: -1>]()
       rows = ExpandDims[T=$Tindices](indices, minus_one)

@@ -25,7 +25,7 @@ class Stack:
         name: the name in error texts.
         limit: the most values, -1 for any number.
         values: the values, the last one on top.
-        shape: the shape of the handle itself, which counts as two strings.
+        shape: the shape of the handle itself, in TensorFlow a pair of strings.
     """
 
     __slots__ = ("closed", "limit", "name", "values")

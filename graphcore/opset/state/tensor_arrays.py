@@ -42,7 +42,7 @@ class TensorArrayV3:
 
     size: the number of elements
     handle: the array
-    flow: to pass to the first op on the array, whose flow goes to the next
+    flow: the flow for the first op on the array; each op returns the flow for the next one
     dtype: the type of the elements.
     element_shape: the known part of their shape.
     dynamic_size: writing beyond the end extends the array.

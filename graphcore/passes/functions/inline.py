@@ -29,7 +29,7 @@ class InlineFunctionBodyOptions(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         disable_inlining: refuse.
         ignore_noinline: inline functions marked `_noinline` too.
-        inline_impl_selection_group_functions: inline functions of which there are several implementations to choose from.
+        inline_impl_selection_group_functions: inline functions that have several implementations.
         keep_caller_node: keep a node of the caller's name: "fetchable" (an IdentityN of the outputs), "targetable" (a NoOp), or none.
         output_control_src: the replacement of control inputs from the caller: its data outputs, or its control returns.
         uniquify_frame_names: prefix the names of loop frames, so that two calls do not share a frame.
@@ -118,7 +118,7 @@ def _refuse(reason: str, caller: Node, body: FunctionBody) -> NoReturn:
 
 
 class _Inlining:
-    """The inlining of one call. New nodes are made in the reference's order, so that they get the same numbers."""
+    """The inlining of one call. New nodes are made in TensorFlow's order, so that they get the same numbers."""
 
     __slots__ = ("after", "before", "body", "caller", "inputs", "library", "options", "prefix", "rewriting", "tensors")
 

@@ -34,7 +34,7 @@ class ControlFlowGradients:
 
     Raises:
         InvalidArgumentError: a y or an x is within a loop.
-        UnimplementedError: loops or branches not built in the reference's form.
+        UnimplementedError: loops or branches not built in TensorFlow's form.
     """
 
     def __init__(self, back: Backpropagation, ys: Sequence[Tensor]) -> None:

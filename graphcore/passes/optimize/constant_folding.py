@@ -87,7 +87,7 @@ def fold_constants(graph: Graph, options: ConstantFoldingOptions = DEFAULT_OPTIO
     if not wanted:
         return False
     values = _evaluated(wanted, found.shapes, ignore_failures=options.ignore_failures)
-    count = sum(len(values) for values in found.shapes.values())  # each constant uses up a number, as in the reference
+    count = sum(len(values) for values in found.shapes.values())  # each constant uses up a number, as in TensorFlow
     changed = False
     with Rewriting(graph) as rewriting:
         for tensor in wanted:

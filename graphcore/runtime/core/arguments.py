@@ -33,7 +33,7 @@ def checked_session(graph: Any, options: Any) -> SessionOptions:
     """Check graph and options of a session. Returns the options.
 
     Raises:
-        InvalidArgumentError: either is something else.
+        InvalidArgumentError: `graph` is no Graph, or `options` are no SessionOptions.
     """
     if graph is not None and not isinstance(graph, Graph):
         advice = f"; a target is given by name: target={graph!r}" if isinstance(graph, str) else ""
@@ -47,7 +47,7 @@ def check_feed_dict(feed_dict: Any) -> None:
     """Check that feeds are a mapping by tensor or name, or None.
 
     Raises:
-        InvalidArgumentError: it is something else.
+        InvalidArgumentError: it is neither.
     """
     if feed_dict is not None and not isinstance(feed_dict, Mapping):
         refuse("feed_dict", "a mapping from tensors or names to values, or None", feed_dict)
@@ -57,7 +57,7 @@ def check_run(feed_dict: Any, options: Any, run_metadata: Any) -> None:
     """Check the arguments of a run other than fetches and feeds.
 
     Raises:
-        InvalidArgumentError: something is of another kind.
+        InvalidArgumentError: an argument has the wrong type.
     """
     check_feed_dict(feed_dict)
     if options is not None and not isinstance(options, RunOptions):
@@ -73,7 +73,7 @@ def listed(argument: str, items: str, value: Any) -> Iterable[Any]:
         items: the name of the items, for the error.
 
     Raises:
-        InvalidArgumentError: it is something else, a single text included.
+        InvalidArgumentError: `value` is not an iterable, or is a single string.
     """
     if value is None:
         return ()
@@ -87,7 +87,7 @@ def checked_connections(connections: Any) -> tuple[tuple[str, str], ...]:
     """Check pairs of tensor names.
 
     Raises:
-        InvalidArgumentError: it is something else.
+        InvalidArgumentError: the argument is anything else.
     """
     pairs = tuple(listed("connections", "pairs of names", connections))
     for pair in pairs:
@@ -100,7 +100,7 @@ def checked_names(argument: str, names: Any) -> tuple[str, ...]:
     """Check names.
 
     Raises:
-        InvalidArgumentError: they are something else.
+        InvalidArgumentError: the argument is anything else.
     """
     found = tuple(listed(argument, "names", names))
     for name in found:

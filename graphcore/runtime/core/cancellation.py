@@ -22,7 +22,7 @@ class CancellationManager:
     """
 
     def __init__(self, parent: CancellationManager | None = None) -> None:
-        self._lock = threading.RLock()  # not Lock: a garbage collection meanwhile may end waiting operations
+        self._lock = threading.RLock()  # reentrant: garbage collection may end waiting operations while it is held
         self._callbacks: dict[int, Callback] = {}
         self._children: weakref.WeakSet[CancellationManager] = weakref.WeakSet()
         self._next_token = 0
@@ -84,7 +84,7 @@ class CancellationManager:
         return False
 
     def try_deregister_callback(self, token: int) -> bool:
-        """Remove a callback without waiting. False if this is cancelled or being cancelled."""
+        """Remove a callback without waiting. False if cancellation is complete or under way."""
         with self._lock:
             if self._ended():
                 return False

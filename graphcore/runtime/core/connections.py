@@ -77,7 +77,7 @@ def connect(
 
 
 def _end(tensor: Tensor, instead: Mapping[Tensor, Tensor]) -> Tensor:
-    """The source of the value of `tensor`, over any number of connections."""
+    """The tensor that supplies the value of `tensor` after all connections are followed."""
     while tensor in instead:
         tensor = instead[tensor]
     return tensor

@@ -24,7 +24,7 @@ def check_devices(nodes: Iterable[Node], devices: Sequence[DeviceAttributes]) ->
     """Check that the device requested by each node exists.
 
     Raises:
-        InvalidArgumentError: one does not, or has no kernel.
+        InvalidArgumentError: a requested device does not exist, or an op has no kernel.
     """
     there = [DeviceSpec.parse(device.name) for device in devices]
     known: dict[str, bool] = {"": True}

@@ -1,4 +1,4 @@
-"""The events of a run, as frozen records, which all views of time use."""
+"""The events of a run, as frozen records: the data of all views of time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Event(msgspec.Struct, frozen=True):
     """An event.
 
     Args:
-        kind: "scheduled" (its inputs are there), "start" and "end" of its kernel, "dead" (it is on a branch that was not taken), "sent", "received".
+        kind: "scheduled" (its inputs are available), "start" and "end" of its kernel, "dead" (it is on a branch that was not taken), "sent", "received".
         node: the name of the node.
         ns: the time in nanoseconds of one clock (`time.perf_counter_ns`).
         bytes: of "end": the size of the node's outputs; of "sent" and "received": that of the value.
@@ -35,9 +35,8 @@ class Event(msgspec.Struct, frozen=True):
         device: the full name of the device, "" if there is only one.
         frame: the loop's frame, "" outside of loops.
         iteration: the iteration, from 0.
-        call: the surrounding function calls, outermost first, as `node:Function` with ` > ` between them, and `#n` behind
-            the n-th time that a node runs the same function; "" outside of functions. `node` is a node of the innermost function.
-        how: "" if a kernel ran; else the reason for which none had to: one of `SKIPPED`.
+        call: the surrounding function calls, outermost first, as `node:Function` with ` > ` between them, and `#n` after the n-th run of the same function by a node; "" outside of functions. `node` is a node of the innermost function.
+        how: the reason why no kernel had to run, one of `SKIPPED`; "" if one ran.
         around: the loops around that of `frame`, outermost first: frame and iteration of each.
     """
 

@@ -136,7 +136,7 @@ def _fits(array: Array, target: np.dtype[Any]) -> bool:
         if np.can_cast(array.dtype, target):
             return True
         limits = np.iinfo(target)
-        # As Python numbers: arrays of signed and unsigned types are compared as floats.
+        # Compare Python numbers: NumPy compares signed with unsigned arrays as floats.
         return limits.min <= int(array.min()) and int(array.max()) <= limits.max
     if array.dtype.kind == "c" and target.kind != "c":
         return False

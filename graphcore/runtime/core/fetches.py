@@ -103,5 +103,5 @@ def _frozen(fetch: Any) -> Any:
     if isinstance(fetch, list | tuple):
         return (type(fetch), *[_frozen(item) for item in fetch])
     if isinstance(fetch, Mapping):
-        return (type(fetch), *[(type(key), key, _frozen(item)) for key, item in fetch.items()])  # 1 and True are equal
+        return (type(fetch), *[(type(key), key, _frozen(item)) for key, item in fetch.items()])  # 1 and True are equal, but not of one type
     return fetch

@@ -1,7 +1,7 @@
-"""Calls in separate threads, which Ctrl-C or a time limit can abandon.
+"""Calls in separate threads that Ctrl-C or a time limit can abandon.
 
-NumPy checks for signals only when a call returns. A caller that waits for another thread is free at once, and the call is stopped at its
-next line of Python, or abandoned if it has none.
+NumPy checks for signals only when a call returns. If the caller waits for another thread instead, it is interrupted at once, and the call
+ends at its next line of Python, or is abandoned if it runs none.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class InterruptibleCall:
         )
         try:
             critical_section.start(self._thread)
-        except BaseException:  # Ctrl-C while it waits for the thread to begin: the call is lost
+        except BaseException:  # Ctrl-C during the wait for the thread to begin: the call is given up
             self._give_up()
             raise
 
@@ -97,15 +97,15 @@ class InterruptibleCall:
     def abandon(self) -> None:
         """Stop the call at its next line of Python."""
         if self._raise_within():
-            critical_section.start(threading.Thread(target=self._insist, name="graphcore-call-end", daemon=True))
+            critical_section.start(threading.Thread(target=self._raise_until_over, name="graphcore-call-end", daemon=True))
 
-    def _insist(self) -> None:
-        """Raise the error again if it was lost in a finaliser, which Python does not propagate."""
+    def _raise_until_over(self) -> None:
+        """Raise the error until the call is over: in a finalizer, Python would discard it."""
         while not self._done.wait(_RETRY_SECONDS) and self._raise_within():
             pass
 
     def _raise_within(self) -> bool:
-        """Raise LeftError in the call if it is still running."""
+        """Raise AbandonedCallError in the call if it is still running."""
         with self._lock:
             if not self._is_over:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(AbandonedCallError))

@@ -19,7 +19,7 @@ from graphcore.support.memory_limits import AllocationLimitError, compared
 
 
 def wrong_dtype(node: Node) -> Callable[[int, Any], None]:
-    """The handler of an output whose dtype is not the expected object; it may still be equal."""
+    """A handler for outputs whose dtype object is not the expected one, but possibly equal to it."""
     wanted = [dtype.as_numpy for dtype in node.output_types]
 
     def refuse(index: int, value: Any) -> None:
@@ -30,13 +30,13 @@ def wrong_dtype(node: Node) -> Callable[[int, Any], None]:
     return refuse
 
 
-def is_ours(node: Node) -> bool:
-    """True iff the op's kernel is part of this package, whose tests check it, so that runs need not."""
+def is_built_in(node: Node) -> bool:
+    """True iff the op's kernel is part of this package: tests check its outputs, so that runs need not."""
     return getattr(node.registration.kernel, "__module__", "").startswith("graphcore.")
 
 
 def checked(node: Node, kernel: Kernel) -> Kernel:
-    """Wrap a foreign kernel with checks of number, types and shapes of its outputs."""
+    """Wrap a user's kernel with checks of the number, types and shapes of its outputs."""
     if type(kernel) is np.ufunc or not node.outputs:
         return kernel
     wanted = [(i, dtype.as_numpy, node.outputs[i].shape) for i, dtype in enumerate(node.output_types) if not dtype.is_ref]
@@ -70,7 +70,7 @@ def _check(node: Node, index: int, dtype: np.dtype[Any] | None, shape: Shape, va
 
 
 def outputs_unset(node: Node, text: str) -> InternalError:
-    """The error for a kernel that gave another number of outputs than its op declares."""
+    """The error for a kernel that returned another number of outputs than its op declares."""
     return InternalError.at(
         node, f"The kernel of {{{{node {node.name}}}}} = {called(node)} was required to give {len(node.outputs)} outputs; {text}"
     )
@@ -105,12 +105,12 @@ def _broken(node: Node, text: str, value: Any) -> InternalError:
 
 
 def called(node: Node) -> str:
-    """The op of a node with its declared input types."""
+    """The op of a node with names, dtypes and static shapes of its inputs."""
     return f"{node.op}({', '.join([f'{shown_name(tensor)} {tensor.dtype.name} {tensor.shape}' for tensor in node.inputs])})"
 
 
 def shown_name(tensor: Tensor) -> str:
-    """The user's name of a node, without the copies made for feeds."""
+    """The user's name of a tensor, also if its node is a copy made for feeds."""
     stands_for = tensor.node.attr.get(STANDS_FOR)
     return stands_for.decode() if isinstance(stands_for, bytes) else tensor.name
 
@@ -155,7 +155,7 @@ def _where(node: Node, inputs: Iterable[Any]) -> str:
 
 
 def dead_fetch(number: int, tensor: Tensor) -> InvalidArgumentError:
-    """The error for fetching `tensor` when it lies on a branch that was not taken."""
+    """The error for fetching `tensor` from a branch that was not taken."""
     return InvalidArgumentError.at(
         tensor.node,
         f"Retval[{number}] does not have value: '{tensor.name}' (op {tensor.node.op}) lies on a branch that was not taken in this run",

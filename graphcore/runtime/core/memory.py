@@ -24,9 +24,9 @@ _LARGEST_KEPT: Final = (32 << 20) - (64 << 10)
 def keep_freed_memory() -> None:
     """Make the C library keep up to 64 MB of freed memory instead of returning it after every step.
 
-    Otherwise a step gets its memory from the system page by page, cleared: for small networks that takes as long as the computation. The C
-    library of Linux adapts: once an array of some size was freed, it keeps memory for others up to that size. So it is shown one of the largest
-    size it considers. No page of that array is ever touched; other C libraries are unaffected.
+    Otherwise each step gets its memory from the system again, cleared page by page, which takes as long as the computation of a small
+    network. The C library of Linux adapts to the largest array freed so far and keeps freed memory up to that size. This function allocates
+    and frees an array of the largest size that the library considers, without touching its pages. Other C libraries are unaffected.
     """
     with contextlib.suppress(MemoryError):
         np.empty(_LARGEST_KEPT, np.uint8)
@@ -66,7 +66,7 @@ class LiveArrays:
         self._sizes: dict[int, tuple[Any, int]] = {}
 
     def add(self, values: Iterable[Any]) -> None:
-        """A node gave `values`."""
+        """Count the arrays in `values`, the outputs of a node."""
         for value in values:
             if type(value) is not np.ndarray or not value.ndim:
                 continue
@@ -75,7 +75,7 @@ class LiveArrays:
                 self._add(owner)
 
     def settle(self) -> None:
-        """Stop counting arrays that a variable has taken, recognised as read-only, after a node has run."""
+        """After a node has run, stop counting the arrays that variables took; these are read-only."""
         for identity, (reference, size) in list(self._sizes.items()):
             array = reference()
             if array is not None and not array.flags.writeable and self._sizes.pop(identity, None) is not None:

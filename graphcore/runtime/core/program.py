@@ -72,10 +72,10 @@ class Step:
         self.deadline = math.inf
         self._held = 0
         self._whole = self
-        self._lock = threading.RLock()  # an array may be released and reported during the report of another
+        self._lock = threading.RLock()  # reentrant: an array may be released while the release of another is reported
 
-    def beside(self, cancellation: CancellationManager) -> Step:
-        """The part of this run in another thread, stopped by `cancellation`."""
+    def for_thread(self, cancellation: CancellationManager) -> Step:
+        """A step for another thread of this run, stopped by `cancellation`."""
         part = Step(self.recorder, cancellation, frame=self.frame, iteration=self.iteration)
         part.around, part.call, part.caller, part.deadline = self.around, self.call, self.caller, self.deadline
         part._whole = self._whole

@@ -63,7 +63,7 @@ class _Receive:
     """A waiting receive.
 
     Attributes:
-        outcome: its result or error once certain; set once, with the lock held.
+        outcome: its result or error once decided; set once, with the lock held.
     """
 
     __slots__ = ("args", "done", "outcome", "token")
@@ -83,7 +83,7 @@ class Rendezvous:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # not Lock: a garbage collection meanwhile may end waiting receives
+        self._lock = threading.RLock()  # reentrant: garbage collection may end waiting receives while it is held
         self._queues: dict[str, deque[_Send | _Receive]] = {}
         self._status: GraphError | None = None
 
@@ -142,7 +142,7 @@ class Rendezvous:
             if not is_certain and not critical_section.wait(arrived, math.inf if timeout is None else timeout):
                 if self._withdraw(name, waiter):
                     raise DeadlineExceededError(_TIMED_OUT)
-                critical_section.wait(arrived)  # its outcome is certain, and the deciding thread is about to report it
+                critical_section.wait(arrived)  # the outcome is decided, and the deciding thread is about to report it
             outcome = waiter.outcome
             if isinstance(outcome, GraphError):
                 raise outcome
@@ -202,7 +202,7 @@ class Rendezvous:
             _complete_receive(waiter)
 
     def _take_or_wait(self, name: str, waiter: _Receive) -> bool:
-        """True iff the outcome of `waiter` is certain at once; otherwise it is queued."""
+        """True iff the outcome of `waiter` is decided at once; otherwise it is queued."""
         with self._lock:
             queue = self._queues.get(name)
             if self._status is not None:
@@ -234,7 +234,7 @@ class Rendezvous:
         return manager.register_callback(waiter.token, cancel)
 
     def _end(self, name: str, waiter: _Receive, status: GraphError) -> None:
-        """Complete `waiter` without a value, unless its outcome is certain."""
+        """Complete `waiter` without a value, unless its outcome is decided."""
         with critical_section:
             with self._lock:
                 if waiter.outcome is not None:
@@ -244,7 +244,7 @@ class Rendezvous:
             _complete_receive(waiter)
 
     def _withdraw(self, name: str, waiter: _Receive) -> bool:
-        """Remove `waiter` silently. False if its outcome is certain."""
+        """Remove `waiter` silently. False if its outcome is decided."""
         with critical_section:
             with self._lock:
                 if waiter.outcome is not None:
@@ -272,13 +272,13 @@ class Rendezvous:
 
 
 def _own_args() -> RendezvousArgs:
-    """The arguments of a receive in a watched run, which can be cancelled with it."""
+    """The arguments of a receive; in a cancellable run, cancelling the run ends the receive."""
     step = current.step
     return _NO_ARGS if step is None or step.cancellation is None else RendezvousArgs(cancellation_manager=step.cancellation)
 
 
 def _again(status: GraphError) -> GraphError:
-    """A copy to raise: each thread that raises an error adds its own traceback."""
+    """A copy of an error to raise: each thread that raises it adds its own traceback."""
     return type(status)(status.message, op=status.op, node=status.node, attr=status.attr, input=status.input, source=status.source)
 
 

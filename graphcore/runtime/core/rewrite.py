@@ -258,7 +258,7 @@ class _Rewriter:
         self.device = device
         self.fed: dict[Tensor, _Client] = {}
         for item in fed:
-            self.fed.setdefault(item.tensor, item)  # "x" and "x:0" may both be fed: the first counts
+            self.fed.setdefault(item.tensor, item)  # "x" and "x:0" may both be fed: the first one counts
         self.instead: dict[Node, _Client] = {item.tensor.node: item for item in self.fed.values() if item.tensor.node.op in PLACEHOLDERS}
         self.copies: dict[_Vertex, Node] = {}
         self.back_edges: list[tuple[Node, int, Tensor]] = []
@@ -269,7 +269,7 @@ class _Rewriter:
         made.seed = self.graph.seed
         made.add_function_library(self.graph.library)
         order = self._order(roots)
-        # Ends without inputs first: shape inference follows all edges, and a loop is closed only at the end.
+        # Feeds come first: shape inference follows all edges, and loops are closed only at the end.
         for vertex in sorted(order, key=lambda vertex: not (isinstance(vertex, _Client) and vertex.is_feed)):
             self.copies[vertex] = self._copy_node(made, vertex) if isinstance(vertex, Node) else self._make(made, vertex)
         for node, slot, tensor in self.back_edges:
@@ -294,7 +294,7 @@ class _Rewriter:
         return inputs + [self.instead.get(control, control) for control in vertex.control_inputs]
 
     def _around(self, vertex: _Vertex) -> list[Tensor]:
-        """The loop back edges, which are added later."""
+        """The tensors that reach `vertex` over loop back edges, which are added later."""
         if isinstance(vertex, _Client):
             return []
         return [tensor for tensor in vertex.inputs if is_back_edge(tensor.node.op, vertex.op) and tensor not in self.fed]
@@ -344,5 +344,5 @@ def inferred_from_feeds(fetches: list[Tensor], targets: list[Node], feeds: list[
 
 
 def _decides_shapes(tensor: Tensor) -> bool:
-    """True iff shapes may have been inferred from the unfed value of `tensor`, unless it is constant."""
+    """True iff shapes may have been inferred from a value of `tensor` that a feed would replace."""
     return tensor.node.op not in PLACEHOLDERS and tensor.dtype.base.is_integer and constant_value(tensor) is None

@@ -27,7 +27,7 @@ class NodeExecStats(msgspec.Struct, frozen=True):
         scheduled_nanos: the time its inputs were available.
         all_start_nanos: the start of its processing.
         op_start_rel_nanos, op_end_rel_nanos: the start and the end of its kernel.
-        all_end_rel_nanos: the end of passing on its outputs.
+        all_end_rel_nanos: the end of the delivery of its outputs.
         thread_id: its thread.
         output_bytes: the bytes of its outputs.
         frame, iteration: its loop.
@@ -220,6 +220,6 @@ def _place(told: Event | NodeExecStats) -> dict[str, Any]:
 
 
 def _elsewhere(open_runs: dict[tuple[_Place, int], tuple[int, int]], place: _Place) -> tuple[int, int] | None:
-    """True for the execution of a node that waited, and so ended in another thread."""
+    """Remove and return the start of an execution that waited, and so ended in another thread."""
     found = next((key for key in open_runs if key[0] == place), None)
     return None if found is None else open_runs.pop(found)

@@ -24,11 +24,11 @@ _known: Final[WeakKeyDictionary[FunctionLibraryDefinition, tuple[int, frozenset[
 
 def first_waiting(nodes: Iterable[Node]) -> Node | None:
     """The first of `nodes` that may wait for another, None if there is none."""
-    return next((node for node in nodes if node.registration.waits or calls_what_waits(node)), None)
+    return next((node for node in nodes if node.registration.waits or calls_waiting_function(node)), None)
 
 
-def calls_what_waits(node: Node) -> bool:
-    """True iff `node` runs a function that may wait."""
+def calls_waiting_function(node: Node) -> bool:
+    """True iff `node` calls a function that may wait."""
     library = node.graph.library
     if not library.num_functions:
         return False
@@ -58,7 +58,7 @@ def _has_waiting_node(function: FunctionDef, library: FunctionLibraryDefinition)
     return any(node.op in registry and registry.look_up(node.op).waits for node in function.node_def)
 
 
-class Beside:
+class ThreadedCall:
     """A call of a function that may wait, in a thread of its own: see `Pending`.
 
     Args:
@@ -72,12 +72,12 @@ class Beside:
         self._kernel = kernel
         self._call = inputs
         self._cancellation = CancellationManager()
-        self._step = (current.step or Step()).beside(self._cancellation)
+        self._step = (current.step or Step()).for_thread(self._cancellation)
 
     def begin(self, done: Done) -> None:
         """See `Pending.begin`."""
         call = copy_context().run  # NumPy keeps its floating-point error handling in the context
-        critical_section.start(threading.Thread(target=call, args=(self._work, done), name="graphcore-beside", daemon=True))
+        critical_section.start(threading.Thread(target=call, args=(self._work, done), name="graphcore-function-call", daemon=True))
 
     def cancel(self) -> None:
         """See `Pending.cancel`: the call ends before its next node, and waits are ended at once."""

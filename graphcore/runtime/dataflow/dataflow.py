@@ -144,7 +144,7 @@ class DataflowRun:
             explain_at(item.node, error)
 
     def _do(self, item: Item, at: Iteration) -> Outputs:
-        """The outputs of `item` in iteration `at`; LATER if they will arrive.
+        """The outputs of `item` in iteration `at`; LATER if they arrive later.
 
         Raises:
             CancelledError: the run is cancelled.

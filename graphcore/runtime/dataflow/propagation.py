@@ -1,6 +1,6 @@
 """Propagation of values between nodes, frames and iterations in a run of the dataflow engine.
 
-The rules are the reference's: a token is an item and an iteration; an item runs when all its inputs have arrived; it is dead if any of them
+The rules are TensorFlow's: a token is an item and an iteration; an item runs when all its inputs have arrived; it is dead if any of them
 is, except for a Merge, which takes the first live one. An Enter opens a frame, in which every NextIteration opens the next iteration; a
 dead NextIteration ends, and a dead Exit leaves the frame when the frame is done.
 """

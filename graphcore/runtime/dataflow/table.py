@@ -17,7 +17,7 @@ from graphcore.plumbing import ANY_SWITCH, CONST, CONTROL_TRIGGER, ENTER, EXIT, 
 from graphcore.registry import Kernel
 from graphcore.runtime.core.interruptible_call import call_interruptibly
 from graphcore.runtime.core.prune import checked_frames, is_replaced, needed_nodes
-from graphcore.runtime.core.waiting import Beside, calls_what_waits
+from graphcore.runtime.core.waiting import ThreadedCall, calls_waiting_function
 from graphcore.runtime.plan.parallel import has_large, interruptible_if_long, is_long
 from graphcore.runtime.plan.schedule import MakeKernel, check_runs, no_reference
 from graphcore.runtime.plan.size_guards import guarded, refuse_fetched, refuse_known
@@ -82,7 +82,7 @@ class Item:
         data_edges: (output, consumer, the consumer's slot, its index) for each plain consumer.
         merge_edges: (output, Merge, the number of its input) for each Merge that takes an output.
         control_edges, merge_controls: the items with control inputs from it.
-        dtypes: the required dtypes of its outputs, `dtype` that of the first: NumPy's for an array, ours for a variable, None for other values.
+        dtypes: the required dtypes of its outputs, `dtype` that of the first: NumPy's for an array, graphcore's for a variable, None for other values.
         key: of a send or receive: the rendezvous key up to frame and iteration.
         number: the index of a fetch.
         passes: True if it returns its input unchanged.
@@ -219,8 +219,8 @@ class _Builder:
 
     def _item(self, node: Node, inside: NodeFrame) -> Item:
         check_runs(node)
-        calls_beside = calls_what_waits(node)
-        kind = AWAITING if calls_beside or node.registration.waits else _KINDS.get(node.op, PLAIN)
+        in_own_thread = calls_waiting_function(node)
+        kind = AWAITING if in_own_thread or node.registration.waits else _KINDS.get(node.op, PLAIN)
         frame = self._frame(inside.frame_name)
         if self._is_fed(node):
             return Item(node, node.name, PLAIN, frame)
@@ -239,18 +239,18 @@ class _Builder:
             refuse_known(node)
         kernel = self.make_kernel(node, item.context)
         if kind == AWAITING:
-            item.kernel = partial(Beside, kernel) if calls_beside else kernel
+            item.kernel = partial(ThreadedCall, kernel) if in_own_thread else kernel
             return item
         kernel = guarded(node, kernel, item.context.constants)
         item.kernel = partial(call_interruptibly, kernel) if self.has_large and is_long(node) else interruptible_if_long(node, kernel)
         return item
 
     def _context(self, node: Node) -> KernelContext:
-        self._learn(node)
+        self._record_constant(node)
         return kernel_context(node, tuple([self.known.get(tensor) for tensor in node.inputs]))
 
-    def _learn(self, node: Node) -> None:
-        """Record values that are the same in every run, so that kernels can bind axes and shapes."""
+    def _record_constant(self, node: Node) -> None:
+        """Record the output of `node` if it is the same in every run; kernels then bind axes and shapes."""
         if node.op_def.is_stateful or node.op in _KINDS or len(node.outputs) != 1 or node.outputs[0] in self.feeds:
             return
         if node.op != CONST and not (node.inputs and all(tensor in self.known for tensor in node.inputs)):
@@ -318,7 +318,7 @@ class _Builder:
 def _open(item: Item) -> None:
     attrs = item.node.node_def.attr
     child, parallel = item.child, attrs.get("parallel_iterations")
-    # In hand-made loops they may differ: then all are enforced.
+    # The Enters of a loop built by hand may differ: the smallest number holds.
     least = max(parallel, 1) if isinstance(parallel, int) else 10
     child.parallel = min(child.parallel, least) if child.enters else least
     child.enters += 1

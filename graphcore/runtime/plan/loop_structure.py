@@ -88,7 +88,7 @@ def find_structure(nodes: Sequence[Node], info: Mapping[Node, NodeFrame], feeds:
         feeds: the fed tensors.
 
     Raises:
-        UnimplementedError: it is not composed of branches and loops; the text names the exception.
+        UnimplementedError: the nodes are not composed of branches and loops; the message names the exception.
     """
     return _Finder(nodes, info, feeds).find()
 
@@ -155,7 +155,7 @@ class _Finder:
             raise UnimplementedError(f"Loop '{loop.name}' and one in it wait for each other", op="Enter")
         test = self.flow.test(loop.name)
         for unit in order:
-            self._judge(loop, unit, needs[unit], test)
+            self._classify(loop, unit, needs[unit], test)
         self._check_iterations(loop, units, test)
         for number, phase in enumerate(loop.phases):
             phase += clustered([unit for unit in order if unit.phase == number], needs)
@@ -174,9 +174,9 @@ class _Finder:
         if len(pivots) != 1:
             raise _unfit(self.enters[loop.name][0], f"loop '{loop.name}' has {len(pivots)} LoopConds")
         loop.pivot = pivots[0]
-        turned = {variable.next for variable in loop.variables}
+        renewed = {variable.next for variable in loop.variables}
         for node in members:
-            if node.op in NEXT_ITERATION and node not in turned:
+            if node.op in NEXT_ITERATION and node not in renewed:
                 raise _unfit(node, "its value goes to no Merge that an Enter goes to")
         first = {variable.enter: variable.merge for variable in loop.variables}
         for enter in self.enters[loop.name]:
@@ -220,7 +220,7 @@ class _Finder:
             return loops[inside.frame_name]
         return units.get(producer)  # Enters, Merges of loops and NextIterations are available when the iteration begins
 
-    def _judge(self, loop: PlannedLoop, unit: Unit, needs: Collection[Unit], test: Tensor | None) -> None:
+    def _classify(self, loop: PlannedLoop, unit: Unit, needs: Collection[Unit], test: Tensor | None) -> None:
         """Find the guard and phase of `unit`."""
         if unit.loop is not None:
             node, guard = self.enters[unit.loop.name][0], self._guard_of_loop(unit.loop)

@@ -37,7 +37,7 @@ class LoopPlan(Plan):
         run = self._compile_watched()
         watcher = _LoopWatcher(self.schedule, step, self._notes, values)
         try:
-            return run(watcher.before, watcher.after, watcher.begin, watcher.note, watcher.turn, watcher.leave, *values)
+            return run(watcher.before, watcher.after, watcher.begin, watcher.note, watcher.iterate, watcher.leave, *values)
         finally:
             watcher.close()
 
@@ -61,7 +61,7 @@ class _LoopWatcher(Watcher):
             if isinstance(operation, Begin) and operation.loop is not None
         }
 
-    def turn(self, loop: int) -> None:
+    def iterate(self, loop: int) -> None:
         """Begin an iteration of the loop that begins with operation `loop`."""
         step = self._step
         self._check(loop)

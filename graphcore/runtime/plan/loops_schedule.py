@@ -22,10 +22,10 @@ _NOTHING: Final = frozenset({CONTROL_TRIGGER, NO_OP})
 
 
 class Mark(Operation):
-    """An operation without a kernel, but with a place in the text.
+    """An operation without a kernel that has lines of its own in the generated code.
 
     Attributes:
-        loop: for the marks of a loop: its number.
+        loop: the loop, for the marks of one.
     """
 
     __slots__ = ("loop",)
@@ -66,7 +66,7 @@ class Choose(Mark):
 
 
 class Begin(Mark):
-    """The begin of a loop: each output gets its initial value from the input of the same index.
+    """The beginning of a loop: each output gets its initial value from the input of the same index.
 
     Attributes:
         unit: the loop, and `around` the surrounding loop.
@@ -87,7 +87,7 @@ class Test(Mark):
     """The end of the loop unless the input is true."""
 
 
-class Turn(Mark):
+class Repeat(Mark):
     """The next iteration: each loop variable gets its next value from the input of the same index."""
 
     __slots__ = ("headers",)
@@ -305,7 +305,7 @@ class _LoopScheduler(Scheduler):
         self.guard = NO_BRANCH
         for variable in loop.variables:
             self.skip(variable.next, PASSED)
-        self._append(Turn(pivot, [self.values[variable.next.inputs[0]] for variable in loop.variables], headers, loop))
+        self._append(Repeat(pivot, [self.values[variable.next.inputs[0]] for variable in loop.variables], headers, loop))
         self.guard = unit.guard
         self._append(End(pivot, [], [], loop))
         self.base = unit.guard
@@ -386,7 +386,7 @@ def _extend_lifetimes(operations: list[Operation]) -> None:
             continue
         first = begun.pop()
         for header in operations[first].outputs:
-            if header.last_use < place and isinstance(operations[header.last_use], Turn):
+            if header.last_use < place and isinstance(operations[header.last_use], Repeat):
                 header.last_use = place
         for inner in operations[first + 1 : place]:
             for value in inner.inputs:

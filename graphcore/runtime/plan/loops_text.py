@@ -14,7 +14,7 @@ from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.kernel_checks import dead_fetch
 from graphcore.runtime.plan.loop_structure import AFTER, INSIDE
 from graphcore.runtime.plan.loops_dead import dead_phase, dead_unit
-from graphcore.runtime.plan.loops_schedule import Begin, Choose, Decide, End, Leave, LoopSchedule, Mark, Test, Turn
+from graphcore.runtime.plan.loops_schedule import Begin, Choose, Decide, End, Leave, LoopSchedule, Mark, Repeat, Test
 from graphcore.runtime.plan.plan_instrumentation import Note
 from graphcore.runtime.plan.plan_text import PlanText, Writer
 from graphcore.runtime.plan.schedule import Operation, Schedule, Value
@@ -38,7 +38,7 @@ def loops_text(schedule: Schedule, *, watched: bool = False) -> PlanText:
 
     Args:
         watched: call `before(number)` and `after(number, *outputs)` around each node, `note(first, last)` for those that need no kernel
-            or are dead, and `turn(number)` when an iteration of a loop begins, `leave()` when the loop has ended; `run` then takes
+            or are dead, and `iterate(number)` when an iteration of a loop begins, `leave()` when the loop has ended; `run` then takes
             these, and `begin`, first.
     """
     assert isinstance(schedule, LoopSchedule)
@@ -59,7 +59,7 @@ class _LoopWriter(Writer):
         self.unread: set[Value] = set()  # loop variables without readers would only keep arrays alive
         self.deaths: dict[Guard, list[Note]] = {}
         if watched:
-            self.parameters = self.parameters.replace("note", "note, turn, leave", 1)
+            self.parameters = self.parameters.replace("note", "note, iterate, leave", 1)
         self.lines = [f"def run({self.parameters}):"]
         self.line_nodes: dict[int, Node] = {}
         self.indent = 1
@@ -111,7 +111,7 @@ class _LoopWriter(Writer):
                 self._may_die(one)
 
     def _noted(self, operation: Operation | None) -> str:  # noqa: ARG002 - what is overridden takes it
-        return ""  # skipped nodes may be on other branches: they have their own lines
+        return ""  # skipped nodes may be on other branches and have lines of their own
 
     def _note_call(self, notes: list[Note]) -> str:
         first = len(self.notes)
@@ -158,7 +158,7 @@ class _LoopWriter(Writer):
             self.indent, self.guard, self.deaths = self.indent + 1 + bool(self.guard), NO_BRANCH, {}
             self.bases.append(NO_BRANCH)
             if self.watched:
-                self._write(f"turn({number})", node)
+                self._write(f"iterate({number})", node)
         elif isinstance(mark, Test):
             self.scope["truth"] = _truth
             pred = inputs[0]
@@ -166,9 +166,9 @@ class _LoopWriter(Writer):
             dead = dead_phase(self.flow, mark.loop, INSIDE) if self.watched else []
             ending = f"{self._note_call(dead)}; break" if dead else "break"
             self._write(f"if not (truth({pred}) if {pred}.shape else {pred}): {ending}", node)
-        elif isinstance(mark, Turn):
-            turned = [(header.name, value) for header, value in zip(mark.headers, inputs, strict=True) if header not in self.unread]
-            self._assign([name for name, _ in turned], [value for _, value in turned], node)
+        elif isinstance(mark, Repeat):
+            renewed = [(header.name, value) for header, value in zip(mark.headers, inputs, strict=True) if header not in self.unread]
+            self._assign([name for name, _ in renewed], [value for _, value in renewed], node)
             self._clear(number)
             assert mark.loop is not None
             dead = dead_phase(self.flow, mark.loop, AFTER) if self.watched else []

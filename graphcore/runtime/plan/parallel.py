@@ -10,7 +10,7 @@ from typing import Any, Final
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.registry import Kernel
 from graphcore.runtime.core.interruptible_call import call_interruptibly
-from graphcore.runtime.core.kernel_checks import is_ours
+from graphcore.runtime.core.kernel_checks import is_built_in
 from graphcore.runtime.plan.buffers import is_elementwise
 from graphcore.runtime.plan.schedule import BEGIN, JOIN, Operation, Schedule, Value, number
 from graphcore.support.thread_pool import core_count
@@ -144,7 +144,7 @@ def _may_move(operation: Operation) -> bool:
     node = operation.node
     if operation.kernel is None or any(operation.reads) or not node.outputs:
         return False
-    if node.op_def.is_stateful or node.registration.is_function or not is_ours(node):
+    if node.op_def.is_stateful or node.registration.is_function or not is_built_in(node):
         return False
     if any(value.is_reference for value in (*operation.inputs, *operation.outputs)):
         return False

@@ -90,7 +90,7 @@ class Sizes:
     """The sizes of arrays in a run.
 
     Args:
-        graph: a copy with the shapes of the feeds; None if the program knows its shapes.
+        graph: a copy with the shapes of the feeds; None to use the shapes of the program.
         within: the memory of functions.
     """
 
@@ -144,8 +144,8 @@ class Account:
             self.reason = within.reason
         self.peak = max(self.peak, self.live + (within.bytes or 0))
 
-    def may_be_less(self, node: Node) -> None:
-        """Count a variable's new value while others need it; in the run it belongs to the variable."""
+    def mark_as_bound(self, node: Node) -> None:
+        """Mark the peak as an upper bound: a variable may take the node's output, which then does not count."""
         self.reason = self.reason or f"what '{node.name}' (op {node.op}) gives to a variable need not count any more"
 
     def result(self) -> PeakMemory:
@@ -217,7 +217,7 @@ def _plan_peak(schedule: Schedule, sizes: Sizes) -> PeakMemory:
             _hold_outputs(account, owners, sizes, operation, not_counted)
         gone = released.get(number, ())
         if operation.node.registration.traits.takes_value and len(operation.inputs) == 2 and operation.inputs[1] not in gone:
-            account.may_be_less(operation.node)
+            account.mark_as_bound(operation.node)
         for value in gone:
             if value not in not_counted and owners.of(value) not in not_counted:
                 account.drop(owners.of(value))

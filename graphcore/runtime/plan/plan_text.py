@@ -196,7 +196,7 @@ class Writer:
             return f"{outputs[0]} = {arguments[0]}" if arguments else outputs[0]
         kernel = self._kernel(number, operation.kernel)
         if operation.into is not None:
-            # By position is faster; NumPy requires the keyword if people may take the third argument for an operand.
+            # By position is faster; NumPy requires the keyword where the third argument could be read as an operand.
             target = arguments[operation.into]
             arguments.append(f"out={target}" if operation.kernel in _BY_KEYWORD else target)
         if operation.apart == BEGIN and self.watched:

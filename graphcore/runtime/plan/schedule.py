@@ -98,7 +98,7 @@ class Schedule:
 
     Attributes:
         operations: in the order of execution.
-        feeds, results: given and wanted values.
+        feeds, results: the fed and fetched values.
         variables: the values for names of variables.
         skipped: the skipped nodes before each operation, and at the end (None).
     """
@@ -294,7 +294,7 @@ def _without_dead(operations: list[Operation], results: list[Value], nodes: list
         if type(operation) is Skipped:
             kept.append(operation)
             continue
-        is_needed = not used.isdisjoint(operation.outputs) or node in needed or _acts(node)
+        is_needed = not used.isdisjoint(operation.outputs) or node in needed or _has_side_effects(node)
         if node.op == NO_OP or not (is_needed or operation.may_fail()):
             kept.append(Skipped(node, PASSED if node.op == NO_OP else UNNEEDED))
             continue
@@ -304,7 +304,7 @@ def _without_dead(operations: list[Operation], results: list[Value], nodes: list
     return kept
 
 
-def _acts(node: Node) -> bool:
+def _has_side_effects(node: Node) -> bool:
     """True iff `node` has side effects."""
     return not node.outputs or node.op_def.is_stateful or any(dtype.is_ref for dtype in node.input_types)
 

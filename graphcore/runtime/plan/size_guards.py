@@ -184,7 +184,7 @@ class _Guard:
 
 
 def _is_of_unknown_size(node: Node) -> bool:
-    """True if `node` may make an array of which only its shape function will know the size."""
+    """True if only the shape function of `node` can give the size of its output."""
     registration = node.registration
     if registration.shape_fn is None or registration.is_function or not node.inputs:
         return False

@@ -53,7 +53,7 @@ def runnable_body(functions: InstantiatedFunctions, body: FunctionBody) -> Runna
 def prune_function_graph(graph: Graph, control_rets: list[Node]) -> bool:
     """Remove nodes, arguments included, that no return or stateful or control-flow node needs.
 
-    True iff there were any.
+    Returns True iff nodes were removed.
     """
     roots = [node for node in graph.op_nodes() if is_kept(node) and node.op not in ARG]
     return prune(graph, [*roots, *control_rets])

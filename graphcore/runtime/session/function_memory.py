@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def peak_within(runtime: FunctionLibraryRuntime, node: Node) -> PeakMemory:
     """The peak memory of the functions that `node` runs; 0 for none.
 
-    An upper bound: it may be less once the same shapes have come a few times.
+    An upper bound: after a few runs with the same shapes, specialised plans may need less.
 
     Raises:
         UnimplementedError: a recursive function, a loop of functions, a custom executor, or a shape that depends on values.

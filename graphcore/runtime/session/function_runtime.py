@@ -22,7 +22,7 @@ from graphcore.graph import Graph, Node, Tensor, debug_string
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.passes import FunctionBody, InstantiatedFunctions, function_def_to_body
 from graphcore.registry import Kernel
-from graphcore.runtime.core.kernel_checks import checked, is_ours
+from graphcore.runtime.core.kernel_checks import checked, is_built_in
 from graphcore.runtime.core.program import Executor, current
 from graphcore.runtime.plan.plan import Plan, build_plan
 from graphcore.runtime.session.executors import ExecutorParams, get_executor_factory
@@ -51,7 +51,7 @@ class FunctionLibraryRuntime:
         resources: the variables that functions share with their callers; none by default.
         custom_kernel_creator: tried first for the kernel of each node.
         device: the device that this runtime is for.
-        peers: the runtimes of one process by device, this one among them; they know each other's handles.
+        peers: the runtimes of one process by device, this one included; they share their handles.
         handles: the shared table of handles.
     """
 
@@ -360,7 +360,7 @@ class FunctionLibraryRuntime:
             return self.function_kernel(node.op, node.node_def.attr, options)
         factory = node.registration.kernel
         assert factory is not None
-        return factory(context) if is_ours(node) else checked(node, factory(context))
+        return factory(context) if is_built_in(node) else checked(node, factory(context))
 
 
 def _run_in_frame(item: FunctionItem, frame: FunctionCallFrame) -> None:

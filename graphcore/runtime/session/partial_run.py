@@ -86,7 +86,7 @@ class PartialRun:
             self._failed = self._failed or (watched.cancellation is not None and watched.cancellation.is_cancelled())
 
     def step(self, structure: FetchStructure, feeds: Mapping[Tensor, Any]) -> Any:
-        """Take some feeds, return some fetches. After a refusal, nothing has happened.
+        """Take some feeds, return some fetches. A refused step changes nothing.
 
         Raises:
             InvalidArgumentError: a feed or fetch that was not announced or was used before, a fetch whose feeds are missing, or

@@ -183,7 +183,7 @@ class Planner:
         resources = self.runner.resources
         self._initial_values.note_changes(self.graph, resources, changed)
         resources.disown(lambda it: it.owner in changed and getattr(self.graph.find(it.owner), "op", None) != it.op)
-        self._changed -= changed  # only now, since Ctrl-C may have come in between
+        self._changed -= changed  # last, since Ctrl-C may interrupt the lines above
 
     def _drop_plans(self) -> None:
         self.runner.resources.redeclared = False

@@ -15,7 +15,7 @@ from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.registry import Kernel
 from graphcore.runtime.core import arguments
 from graphcore.runtime.core.events import Recorder
-from graphcore.runtime.core.kernel_checks import checked, is_ours
+from graphcore.runtime.core.kernel_checks import checked, is_built_in
 from graphcore.runtime.core.options import RunMetadata, RunOptions
 from graphcore.runtime.core.program import Program, Step
 from graphcore.runtime.core.rendezvous import Rendezvous
@@ -119,7 +119,7 @@ class Runner:
             return self.functions.function_kernel(node.op, node.node_def.attr)
         factory = node.registration.kernel
         assert factory is not None
-        if is_ours(node):
+        if is_built_in(node):
             return factory(context)  # the ops of this package keep their state among the resources
         if not node.op_def.is_stateful:
             return checked(node, factory(context))

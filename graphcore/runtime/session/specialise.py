@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from graphcore.errors import GraphError
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.runtime.core.kernel_checks import is_ours
+from graphcore.runtime.core.kernel_checks import is_built_in
 from graphcore.runtime.core.rewrite import copy_with_shapes
 from graphcore.runtime.plan.plan import Plan
 from graphcore.shapes import Shape
@@ -29,7 +29,7 @@ class Specialised:
         build: makes a plan of other fetches, targets and feeds.
 
     Attributes:
-        is_useless: True if it is called with scalars without any gain: checking shapes only costs time.
+        is_useless: True if it is called with scalars and known shapes save no operation.
     """
 
     __slots__ = ("_build", "_counts", "_feeds", "_fetches", "_plans", "_targets", "general", "is_useless")
@@ -56,13 +56,13 @@ class Specialised:
         """True iff `plan`, the body of a function, can be improved by known argument shapes.
 
         Then buffers are reused, heavy nodes run concurrently, and shape computations are left out. The kernels
-        must be of this package: others may keep a state, which plans for other shapes would not share.
+        must be of this package: others may keep state, which each plan would have apart.
         """
         if len(plan.nodes) < 2 or all(tensor.shape.is_fully_defined for tensor in feeds):
             return False
         if any(tensor.dtype.is_ref or tensor.dtype.as_numpy is None for tensor in feeds):
             return False
-        return all(is_ours(node) or node.registration.is_function for node in plan.nodes)
+        return all(is_built_in(node) or node.registration.is_function for node in plan.nodes)
 
     def plan_for(self, values: Sequence[Any]) -> Plan:
         """The plan to run on `values`."""

@@ -143,7 +143,7 @@ def test_an_attr_that_is_a_length_gets_minimum_1_unless_it_states_one(parts: lis
 
 
 def test_o3_of_two_attrs_of_one_name_the_first_is_the_length() -> None:
-    """The op is refused by validation; before it, both are read as in the reference."""
+    """The op is refused by validation; before it, both are read as in TensorFlow."""
     op = build("A a: list(type) >= 0", "A a: string", "O y: a")
     assert [(attr.has_minimum, attr.minimum) for attr in op.attr] == [(True, 0), (False, 0)]
 

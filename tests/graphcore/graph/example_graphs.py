@@ -25,7 +25,7 @@ def scalar_shape(c: InferenceContext) -> None:
 
 
 def merge_shape(c: InferenceContext) -> None:
-    """As in the reference: the shape of input 0 unless another input may differ."""
+    """As in TensorFlow: the shape of input 0 unless another input may differ."""
     first = c.input(0)
     same = all(c.rank(other) >= 0 and str(other) == str(first) for other in c.inputs)
     c.set_output(0, first if same else c.unknown_shape())

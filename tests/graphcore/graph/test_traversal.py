@@ -22,7 +22,7 @@ def names(nodes: list[gc.Node]) -> list[str]:
 
 
 def diamond(graph: gc.Graph) -> None:
-    """Two paths from the parameters to the last product, as in the reference's example."""
+    """Two paths from the parameters to the last product, as in TensorFlow's example."""
     import_into(
         graph,
         "W1=TestParams",

@@ -27,7 +27,7 @@ apply: Any = gc.apply_op
         ("[1];?", "?"),
     ],
 )
-def test_only_what_is_the_same_in_all_is_known(inputs: str, expected: str) -> None:
+def test_only_common_parts_of_alternatives_are_known(inputs: str, expected: str) -> None:
     c = context(inputs)
     assert_handle(c, common_shape(c.inputs), expected)
     merge = gc.op_registry.look_up("Merge").shape_fn
@@ -45,7 +45,7 @@ def test_unknown_sizes_of_two_branches_are_not_taken_for_the_same() -> None:
         assert dim is not (y.node.output_handles[0].dims or ())[0]
 
 
-def test_a_later_value_takes_back_what_it_contradicts() -> None:
+def test_a_later_value_relaxes_the_parts_it_contradicts() -> None:
     c = context("[2,?];[2,?];[3,?];[2];?;[2,7]")
     known, alike, other, shorter, unknown, partly = c.inputs
     assert relaxed_shape(known, known, [known]) is known

@@ -11,7 +11,7 @@ from tests.support.shape_rows import assert_handle, context
 # ---- building
 
 
-def test_the_whole_of_a_shape_is_the_handle_itself() -> None:
+def test_a_subshape_of_all_dimensions_is_the_handle_itself() -> None:
     c = context("?;[1,2,3,?,5]")
     unknown, five = c.inputs
     assert c.subshape(unknown, 0) is unknown
@@ -130,7 +130,7 @@ def test_a_vector_of_sizes_is_read_as_a_shape(inputs: str, value: object, expect
         ("[2]", [1, -2], "Invalid value in tensor used for shape: -2"),
     ],
 )
-def test_what_is_no_vector_of_sizes_is_refused(inputs: str, value: object, text: str) -> None:
+def test_values_other_than_vectors_of_sizes_are_refused(inputs: str, value: object, text: str) -> None:
     c = context(inputs, values=(value,))
     with pytest.raises(InvalidArgumentError) as caught:
         c.make_shape_from_shape_tensor(0)

@@ -362,7 +362,7 @@ MISTAKES: dict[str, tuple[list[str], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_told_with_the_lines_where_its_numbers_entered(name: str) -> None:
+def test_the_error_of_a_mistake_has_the_lines_where_its_numbers_entered(name: str) -> None:
     cells, expected = MISTAKES[name]
     with pytest.raises(GraphError) as caught:
         run_cells(*cells)

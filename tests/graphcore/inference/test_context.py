@@ -82,7 +82,7 @@ def test_values_are_asked_for_once() -> None:
     assert c.input_tensor_as_partial_shape(0) is None
 
 
-def test_a_context_counts_what_it_has() -> None:
+def test_a_context_counts_inputs_and_outputs() -> None:
     c = context("[1];[2]", outputs=3)
     assert (c.num_inputs, c.num_outputs, c.op) == (2, 3, "Op")
     with pytest.raises(InvalidArgumentError, match="has not been set"):

@@ -64,7 +64,7 @@ def test_subtraction_keeps_the_handle_when_subtracting_zero() -> None:
         c.subtract(five, 6)
 
 
-def test_multiplication_knows_zero_and_one() -> None:
+def test_multiplication_by_zero_and_one_is_simplified() -> None:
     c = context("")
     six, zero, one, unknown = dim(6), dim(0), dim(1), dim()
     assert c.multiply(unknown, 0).value == 0

@@ -48,7 +48,7 @@ def test_a_dimension_is_followed_from_node_to_node_to_the_line_that_wrote_it() -
     assert batch.roots[0].how == "unknown"
 
 
-def test_what_a_dimension_was_merged_with_is_told_where_that_happened() -> None:
+def test_a_merged_dimension_is_explained_at_the_node_that_merged_it() -> None:
     graph = run_cells(*SOFTMAX)
     added = gc.explain_shape(graph.get_tensor_by_name("add:0")).dimensions[1]
     assert [str(fact) for fact in added.merged_with] == ["dimension 0 of `b/read:0`"]
@@ -83,7 +83,7 @@ def test_a_size_is_followed_through_the_values_that_it_was_computed_from() -> No
     assert "cell In [1], line 2" in [root.where for root in second.roots]
 
 
-def test_a_handle_is_explained_by_what_it_stands_for() -> None:
+def test_a_handle_is_explained_by_its_resource() -> None:
     graph = run_cells(
         "v = gc.apply_op('VarHandleOp', attrs={'dtype': gc.float32, 'shape': gc.Shape([3, 4])}, name='v')",
         "r = gc.ops.read_variable_op(v, dtype=gc.float32, name='r')",
@@ -93,7 +93,7 @@ def test_a_handle_is_explained_by_what_it_stands_for() -> None:
     assert [origin.size for origin in gc.explain_shape(graph.get_tensor_by_name("v:0")).held] == [3, 4]
 
 
-def test_a_dimension_that_an_op_leaves_open_names_what_is_not_known() -> None:
+def test_the_explanation_of_an_unknown_dimension_names_the_unknown_facts() -> None:
     graph = run_cells(
         "x = gc.placeholder(gc.float32, [6, 4], name='x')\naxis = gc.placeholder(gc.int32, [], name='axis')",
         "s = gc.ops.sum(x, axis, keep_dims=True, name='s')",
@@ -103,13 +103,13 @@ def test_a_dimension_that_an_op_leaves_open_names_what_is_not_known() -> None:
     assert [str(root.fact) for root in found.roots] == ["the value of `axis:0`"]
 
 
-def test_a_shape_that_was_set_says_so() -> None:
+def test_a_shape_set_by_the_user_is_explained_as_set() -> None:
     graph = run_cells("x = gc.placeholder(gc.float32, name='x')\nx.set_shape([None, 3])")
     found = gc.explain_shape(graph.get_tensor_by_name("x:0"))
     assert [(origin.how, origin.size) for origin in found.dimensions] == [("unknown", None), ("given", 3)]
 
 
-def test_a_gradient_has_the_shape_of_what_it_is_for() -> None:
+def test_a_gradient_has_the_shape_of_its_tensor() -> None:
     graph = run_cells(
         "x = gc.placeholder(gc.float32, [None, 4], name='x')\nk = gc.placeholder(gc.int32, [None], name='k')",
         "dx, = gc.gradients(gc.reduce_sum(gc.ops.gather(x, k)), [x])\nsame = gc.identity(dx, name='same')",
@@ -130,7 +130,7 @@ def test_an_explanation_is_plain_data_and_is_shown_in_a_notebook() -> None:
     assert html.endswith(">" + found.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + "</pre>")
 
 
-def test_a_long_way_is_told_by_its_beginning_and_its_end() -> None:
+def test_a_long_path_is_explained_by_its_beginning_and_end() -> None:
     with gc.Graph().as_default():
         y = gc.placeholder(gc.float32, [3], name="x")
         for _ in range(2000):

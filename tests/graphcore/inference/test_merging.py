@@ -88,7 +88,7 @@ def test_merged_dimensions_are_the_known_one_or_the_first() -> None:
     assert not c.merged_dims
 
 
-def test_merged_shapes_are_the_one_that_says_it_all_or_new() -> None:
+def test_a_merged_shape_is_the_more_specific_one_or_new() -> None:
     c = context("?;?;[1,?];[?,2];[1,2];[?,2]")
     u, u_too, s1u, su2, s12, su2_too = c.inputs
     assert c.merge(u, u_too) is u
@@ -136,7 +136,7 @@ def test_merge_prefix_refines_both() -> None:
 # ---- relaxing
 
 
-def test_relaxed_dimensions_keep_what_both_say() -> None:
+def test_relaxed_dimensions_keep_the_common_part() -> None:
     c = context("")
     d2, d2_too, d1, u, u_too = dim(2), dim(2), dim(1), dim(), dim()
     assert c.relax_dim(d2, u) is u
@@ -150,7 +150,7 @@ def test_relaxed_dimensions_keep_what_both_say() -> None:
     assert made.value == -1
 
 
-def test_relaxed_shapes_keep_what_both_say() -> None:
+def test_relaxed_shapes_keep_the_common_part() -> None:
     c = context("?;[1,2];[?,2];[1];[1,2];?")
     unknown, s12, su2, s1, s12_too, unknown_too = c.inputs
     assert c.relax(s12, s12) is s12

@@ -139,7 +139,7 @@ def holds(graph: gc.Graph, sizes: dict[str, tuple[int, ...]]) -> None:
     st.lists(st.tuples(st.sampled_from([1, 2, 3]), st.sampled_from([1, 2, 3]), st.booleans(), st.booleans()), min_size=2, max_size=3),
     st.lists(st.tuples(st.sampled_from(list(STEPS)), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=8),
 )
-def test_names_say_what_is_so_in_a_run(given_: list[tuple[int, int, bool, bool]], steps: list[tuple[str, int, int]]) -> None:
+def test_names_hold_in_a_run(given_: list[tuple[int, int, bool, bool]], steps: list[tuple[str, int, int]]) -> None:
     graph = gc.Graph(infer="symbolic")
     with graph.as_default():
         for text in FUNCTIONS:
@@ -181,14 +181,14 @@ def check_names(case: Case, know: Knowledge) -> None:
 @pytest.mark.parametrize("name", BY_OP)
 @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_names_say_what_is_so_of_every_op(name: str, data: st.DataObject) -> None:
+def test_names_hold_for_every_op(name: str, data: st.DataObject) -> None:
     check_names(data.draw(st.sampled_from(BY_OP[name])), Partial(data.draw))
 
 
 @pytest.mark.parametrize("name", DRAWN)
 @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_names_say_what_is_so_for_inputs_and_attrs_that_are_drawn(name: str, data: st.DataObject) -> None:
+def test_names_hold_for_random_inputs_and_attrs(name: str, data: st.DataObject) -> None:
     entry = gc.op_registry.look_up(name)
     drawn = DRAWN[name](data.draw, entry)
     case = Case(entry, 0, drawn.inputs, drawn.attrs, None, differentiable=False)

@@ -207,7 +207,7 @@ def test_nodes_that_are_not_of_a_graph_serve_as_well() -> None:
     assert [getattr(item, "value", item) for item in doubled.items] == [-1, 14]
 
 
-def test_a_slice_that_is_wrong_says_nothing_of_its_value() -> None:
+def test_the_value_of_an_invalid_slice_is_unknown() -> None:
     def node(op: str, *inputs: Any, **attrs: object) -> Any:
         tensors = [SimpleNamespace(node=given, index=0) for given in inputs]
         return SimpleNamespace(op=op, registration=gc.op_registry.look_up(op), inputs=tensors, attr=attrs)

@@ -36,13 +36,13 @@ def merged(c: InferenceContext, first: ShapeHandle, second: ShapeHandle) -> list
 
 
 @given(partial_shapes, partial_shapes)
-def test_merging_says_the_same_both_ways_round(a: list[int | None] | None, b: list[int | None] | None) -> None:
+def test_merging_is_symmetric(a: list[int | None] | None, b: list[int | None] | None) -> None:
     c = context(f"{text(a)};{text(b)}")
     assert merged(c, c.input(0), c.input(1)) == merged(c, c.input(1), c.input(0))
 
 
 @given(partial_shapes, partial_shapes)
-def test_relaxing_keeps_only_what_both_say(a: list[int | None] | None, b: list[int | None] | None) -> None:
+def test_relaxing_keeps_only_the_common_part(a: list[int | None] | None, b: list[int | None] | None) -> None:
     c = context(f"{text(a)};{text(b)}")
     relaxed = handle_to_shape(c.relax(c.input(0), c.input(1)))
     assert relaxed.is_compatible_with(handle_to_shape(c.input(0)))
@@ -129,7 +129,9 @@ RULES: list[tuple[ShapeFunction, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("function", "template", "rule"), [pytest.param(*rule, id=f"{rule[0].__name__} {rule[1]}") for rule in RULES])
 @given(st.data())
-def test_knowing_less_never_says_anything_false(function: ShapeFunction, template: str, rule: dict[str, Any], data: st.DataObject) -> None:
+def test_less_knowledge_never_gives_a_wrong_shape(
+    function: ShapeFunction, template: str, rule: dict[str, Any], data: st.DataObject
+) -> None:
     drawn = {letter: str(data.draw(st.integers(1, 5))) for letter in sorted(set(template) & set(ascii_lowercase))}
     full = "".join([drawn.get(letter, letter) for letter in template])
     whole = infer(function, full, **rule)

@@ -51,7 +51,7 @@ def row(given: str, expected: str, start: list[int] | None, stop: list[int] | No
         row("[5]", "[0]", [3], [1], [1]),
     ],
 )
-def test_the_output_is_what_the_row_says(inputs: str, expected: str, values: tuple[object, ...], attrs: dict[str, object]) -> None:
+def test_the_output_has_the_expected_shape(inputs: str, expected: str, values: tuple[object, ...], attrs: dict[str, object]) -> None:
     assert_row(infer(strided_slice_shape, inputs, values=values, attrs=attrs), expected)
 
 
@@ -67,7 +67,7 @@ def test_the_output_is_what_the_row_says(inputs: str, expected: str, values: tup
         row("[]", "Attempting to slice scalar input.", [0], [1], [1]),
     ],
 )
-def test_what_does_not_fit_is_refused(inputs: str, text: str, values: tuple[object, ...], attrs: dict[str, object]) -> None:
+def test_misfits_are_refused(inputs: str, text: str, values: tuple[object, ...], attrs: dict[str, object]) -> None:
     assert text in refusal(strided_slice_shape, inputs, values=values, attrs=attrs)
 
 
@@ -86,11 +86,11 @@ def test_vectors_of_unknown_length_leave_the_shape_unknown() -> None:
     assert_row(infer(strided_slice_shape, "[2,3];[?];?;[?]", attrs=masks()), "?")
 
 
-def test_the_gradient_has_the_shape_that_its_first_input_says() -> None:
+def test_the_gradient_has_the_shape_in_its_first_input() -> None:
     assert_row(infer(strided_slice_grad_shape, "[2];[1];[1];[1];?", values=([4, 5],)), "[4,5]")
 
 
-def test_slices_of_handles_keep_what_they_point_to() -> None:
+def test_slices_of_handles_keep_the_handle_data() -> None:
     c = context("[3];[1];[1];[1]", values=(None, [0], [1], [1]), attrs=masks())
     data = [ShapeAndType(shape("[2]"), float32)]
     c.set_input_handle_shapes_and_types(0, data)
@@ -153,7 +153,7 @@ def test_a_slice_has_the_shape_that_numpy_gives(drawn: tuple[tuple[int, ...], Sl
 
 
 @given(specs(), st.data())
-def test_what_is_told_of_a_partly_known_array_is_true_of_the_whole_one(
+def test_the_shape_for_a_partly_known_array_holds_for_the_known_one(
     drawn: tuple[tuple[int, ...], SliceSpec, tuple[Any, ...]], data: st.DataObject
 ) -> None:
     dims, spec, index = drawn

@@ -83,7 +83,7 @@ def test_unknown_sizes_are_expressions(make: Callable[[], Any], expected: str, g
     assert text(tensor) in repr(tensor)
 
 
-def test_what_is_merged_is_equal_from_then_on(graph: gc.Graph) -> None:
+def test_merged_sizes_are_equal_from_then_on(graph: gc.Graph) -> None:
     x, t = fed(None, 10), fed(None, 10)
     assert (text(x), text(t)) == ("[batch,10]", "[batch2,10]")
     both = ops.add_n([x, t])
@@ -148,16 +148,14 @@ TILED = "Tiled(x:float) -> (y:float) {\n  twice = Const[dtype=int32, value=Tenso
         ("StatelessCase", [0], {"branches": [Func("Tiled"), Func("Doubled"), Func("Tiled")]}),
     ],
 )
-def test_names_go_into_functions_and_come_out_with_what_they_calculate(
-    op: str, given: list[Any], attrs: dict[str, Any], graph: gc.Graph
-) -> None:
+def test_names_enter_functions_and_leave_in_computed_sizes(op: str, given: list[Any], attrs: dict[str, Any], graph: gc.Graph) -> None:
     for function in (DOUBLED, TILED):
         graph.library.add_function_def(gc.define_function(function))
     y = graph.apply_op(op, [*given, [fed(None, 3)]], {"Tout": [gc.float32], **attrs}).outputs[0]
     assert text(y) == "[2*batch,3]"
 
 
-def test_what_a_branch_needs_to_be_equal_is_equal_only_there(graph: gc.Graph) -> None:
+def test_equalities_of_a_branch_hold_only_in_it(graph: gc.Graph) -> None:
     x, t = fed(None, 10), fed(None, 10)
     (same,) = cond(gc.placeholder(gc.bool_, []), [x, t], lambda a, b: [ops.add_n([a, b])], lambda a, _: [ops.tanh(a)])
     assert graph.symbols().equalities == []

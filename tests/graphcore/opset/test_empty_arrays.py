@@ -69,7 +69,7 @@ def test_a_kernel_takes_arrays_without_elements(
         ("ArgMin", [empty(), np.array(0)], {}, r"Expected dimension in the range \[0, 0\), but got 0"),
     ],
 )
-def test_a_kernel_says_which_shapes_it_requires(op: str, inputs: list[Any], attrs: dict[str, Any], text: str) -> None:
+def test_the_error_of_a_kernel_names_the_required_shapes(op: str, inputs: list[Any], attrs: dict[str, Any], text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=text):
         results(op, inputs, attrs, shapes_known=False)
 
@@ -80,7 +80,7 @@ def test_no_sizes_but_1_and_its_own_are_broadcast() -> None:
 
 
 @pytest.mark.parametrize(("given", "axis"), [((3,), 1), ((), 0), ((0, 3), 0)])
-def test_the_shape_of_an_argmax_that_fails_is_not_told(given: tuple[int, ...], axis: int) -> None:
+def test_reading_the_shape_of_a_failing_argmax_raises_its_error(given: tuple[int, ...], axis: int) -> None:
     with gc.Graph().as_default(), gc.Session() as session:
         shape = gc.ops.shape(gc.apply_op("ArgMax", [gc.identity(gc.zeros(given)), gc.constant(axis)]))
         with pytest.raises(InvalidArgumentError, match=r"Expected dimension|Reduction axis"):

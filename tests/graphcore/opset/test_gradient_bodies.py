@@ -1,4 +1,4 @@
-"""GR: gradient bodies equal the reference's letter by letter; the golden file explains differences."""
+"""GR: gradient bodies equal TensorFlow's letter by letter; the golden file explains differences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graphcore.registry import get_op_gradient_creator
 from tests.golden.gradient_notation import Entry, entries, full_text, without_gradient
 
 ENTRIES = entries()
-# All names in the reference's registry of function gradients, and additions of this project.
+# All names in TensorFlow's registry of function gradients, and additions of this project.
 NAMED = [
     "Abs",
     "Neg",
@@ -138,7 +138,7 @@ def test_the_golden_file_has_every_gradient_of_the_reference() -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
-def test_a_body_is_what_the_reference_prints(entry: Entry) -> None:
+def test_a_body_equals_the_text_that_tensorflow_prints(entry: Entry) -> None:
     creator = get_op_gradient_creator(entry.op)
     assert creator is not None
     function = creator({name: value_of(entry.op, name, text) for name, text in entry.attrs.items()})

@@ -27,7 +27,7 @@ class Precision:
 
 DOUBLE = Precision(gc.float64, 1e-5, 2e-5)
 SINGLE = Precision(gc.float32, 1e-2, 2e-2)
-# As in the reference, the gradient ignores the further outputs, which are statistics: a gradient that reaches one is refused.
+# As in TensorFlow, the gradient ignores the further outputs, which are statistics: a gradient that reaches one is refused.
 BATCH_NORM = {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"}
 
 # Its gradient is a MaxPool3DGrad, which has no doubles.
@@ -168,11 +168,12 @@ def test_complex_numbers_are_differentiated_by_their_parts() -> None:
             assert gc.check_gradient(gradient, [x, y], feed).passed
 
 
-# The gradient of Cumprod divides by its input, as in the reference.
+# The gradient of Cumprod divides by its input, as in TensorFlow.
 AT_ZERO = {"Prod-5"}
 
 
-# Second derivatives by the image only: the gradient by the boxes is CropAndResizeGradBoxes, an op without a gradient in the reference too.
+# Second derivatives with respect to the image only: CropAndResizeGradBoxes, the gradient with respect to the boxes, has no gradient, as
+# in TensorFlow.
 ONCE = {"CropAndResize", "CropAndResizeGradImage"}
 TWICE = [case for case in CASES if case.id not in AT_ZERO and case.op_def.name not in ONCE]
 # Ops with a gradient by some inputs only, and these inputs.
@@ -186,7 +187,7 @@ PARTLY = {
     "MaxPool3DGradGrad": [2],
     "MaxPoolGrad": [2],
     "MaxPoolGradGrad": [2],
-    "Polygamma": [1],  # as in the reference, no gradient by the order
+    "Polygamma": [1],  # as in TensorFlow, no gradient with respect to the order
     "Zeta": [1],
 }
 BY_SOME = [case for case in all_cases() if case.op_def.name in PARTLY and case.entry.gradient is not None and case.runs]
@@ -200,7 +201,7 @@ ELSEWHERE = {
 }
 
 
-def test_every_op_with_a_gradient_is_in_a_sweep_or_said_not_to_be() -> None:
+def test_every_op_with_a_gradient_is_in_a_sweep_or_exempt() -> None:
     swept = {case.op_def.name for case in (*TWICE, *BY_SOME, *COMPLEX_CASES)} | {"Complex"}
     registered = {entry.op_def.name for entry in gc.op_registry if entry.has_gradient and entry.gradient is not None}
     arrays = {name for name in registered if name.startswith("TensorArray")}  # see array_programs
@@ -318,7 +319,7 @@ def test_a_gradient_that_comes_to_an_output_without_one_is_refused_and_explained
         assert "No gradient is defined through output" in gc.explain_gradient(made.loss, x).error
 
 
-def test_what_has_no_gradient_through_it_is_known() -> None:
+def test_outputs_without_gradients_are_those_listed() -> None:
     """Additions to this list need a reason."""
     assert {entry.op_def.name for entry in gc.op_registry if entry.no_gradient_through} == BATCH_NORM
 

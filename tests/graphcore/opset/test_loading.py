@@ -74,6 +74,6 @@ def test_ctrl_c_while_a_module_is_imported_loses_none_of_its_ops(family: tuple[P
     assert registry.names() == ["Early", "Late"]
 
 
-def test_a_module_that_cannot_be_imported_says_why() -> None:
+def test_the_import_error_of_a_module_is_raised() -> None:
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         import_whole("no_such_module")

@@ -20,7 +20,7 @@ def normalised(x: gc.Tensor | None = None) -> gc.Tensor:
 
 
 @pytest.mark.parametrize("op", ["BatchNormWithGlobalNormalization", "BatchNormWithGlobalNormalizationGrad"])
-def test_a_removed_op_is_refused_and_says_what_to_use(op: str) -> None:
+def test_the_error_of_a_removed_op_names_its_replacement(op: str) -> None:
     with gc.Graph().as_default() as graph:
         inputs = [gc.constant(X)] + [gc.constant(np.ones(2, np.float32))] * 3 + [gc.constant(X)]
         before = graph.num_node_ids
@@ -56,7 +56,7 @@ def test_an_imported_old_graph_keeps_its_version_and_runs() -> None:
 
 
 @pytest.mark.parametrize(("shape", "known"), [((), None), ((2, 3), (2, 3)), ((None, 3), (None, 3))])
-def test_a_shape_without_dimensions_tells_nothing_of_an_old_variable(shape: tuple[int | None, ...], known: object) -> None:
+def test_an_empty_shape_of_an_old_variable_is_unknown(shape: tuple[int | None, ...], known: object) -> None:
     with gc.Graph().as_default() as graph:
         made = graph.apply_op("Variable", [], {"shape": gc.Shape(shape), "dtype": gc.float32})
     assert made.outputs[0].shape.dims == known

@@ -60,7 +60,7 @@ def test_a_kernel_needs_nothing_but_its_backend(case: Case, values_known: bool) 
 
 
 @pytest.mark.parametrize("case", WITH_VARIABLES, ids=lambda case: case.id)
-def test_what_a_variable_holds_stays_on_the_device(case: Case) -> None:
+def test_the_value_of_a_variable_stays_on_the_device(case: Case) -> None:
     prepared = PreparedWithVariables(case)
     known: list[Array | None] = [None] * len(prepared.node.inputs)
     plain, given = prepared.inputs(lambda array: array), prepared.inputs(lambda array: StrictArray(np.array(array)))

@@ -48,7 +48,7 @@ def result_of(case: Case) -> tuple[gc.Node, list[Array]]:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.op_def.name)
-def test_an_op_says_what_it_does_and_shows_it(entry: OpRegistration) -> None:
+def test_every_op_has_docs_and_examples(entry: OpRegistration) -> None:
     op_def = entry.op_def
     assert op_def.summary.endswith((".", "`")), f"{op_def.name}: the summary is one sentence, got {op_def.summary!r}"
     assert entry.examples

@@ -134,7 +134,7 @@ TAKING = [case for case in RUN if len(case.inputs) > 1 and case.takes_variable a
 
 
 @pytest.mark.parametrize("entry", [entry for entry in entries_of(TAKING) if entry.op_def.input_arg[0].is_handle], ids=name_of)
-def test_only_an_op_that_says_so_makes_its_second_input_the_value_of_a_variable(entry: OpRegistration) -> None:
+def test_only_declared_ops_make_their_second_input_the_value_of_a_variable(entry: OpRegistration) -> None:
     taken = []
     for case in TAKING:
         if case.entry is not entry or len(entry.colocated_inputs) > 1:

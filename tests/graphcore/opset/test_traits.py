@@ -263,7 +263,7 @@ def test_an_op_that_needs_only_shapes_gives_the_same_whatever_the_values(entry: 
 
 
 @pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.traits.partial_rule], ids=lambda entry: entry.op_def.name)
-def test_the_rule_for_partial_values_says_what_the_kernel_gives(entry: OpRegistration) -> None:
+def test_the_rule_for_partial_values_agrees_with_the_kernel(entry: OpRegistration) -> None:
     rule = entry.traits.partial_rule
     assert rule is not None
     for case in cases_of(entry):
@@ -292,7 +292,7 @@ CHANGING = [case for case in all_cases() if case.runs and case.takes_variable an
 
 
 @pytest.mark.parametrize("entry", list(dict.fromkeys(case.entry for case in CHANGING)), ids=lambda entry: entry.op_def.name)
-def test_only_an_op_that_says_so_changes_its_variable(entry: OpRegistration) -> None:
+def test_only_declared_ops_change_their_variable(entry: OpRegistration) -> None:
     changed = []
     for case in CHANGING:
         if case.entry is not entry or any(value is None for value in case.inputs):

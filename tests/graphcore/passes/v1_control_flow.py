@@ -1,4 +1,4 @@
-"""Branches and loops in Switch/Merge form, built as the reference's Python front end builds them."""
+"""Branches and loops in Switch/Merge form, built as TensorFlow's Python front end builds them."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_recorded_runs_of_random_graphs_tell_the_same_story_in_both_engines(numb
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(NUMBERS, st.booleans())
-def test_random_graphs_hold_what_was_predicted_and_never_more_than_a_bound(numbers: list[int], flag: bool) -> None:
+def test_the_memory_of_random_graphs_is_as_predicted_or_within_the_bound(numbers: list[int], flag: bool) -> None:
     program = Program(numbers)
     feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: flag}
     _, trace, predicted = recorded(program, "plan", feeds)

@@ -231,7 +231,7 @@ def test_ctrl_c_in_a_kernel_stops_the_run(engine: str) -> None:
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_in_the_middle_of_a_long_sequence_of_kernels_tells_where() -> None:
+def test_ctrl_c_in_a_long_sequence_of_kernels_names_the_node() -> None:
     x = gc.placeholder(gc.float32, [50, 50], name="x")
     w = gc.Variable(np.ones((50, 50), np.float32), name="w")
     y = x
@@ -351,7 +351,7 @@ def test_a_produced_value_of_the_wrong_type_aborts_the_rendezvous_with_that_erro
         met.recv(gc.create_key(DEVICE, 1, DEVICE, "v"), timeout=5)
 
 
-def test_a_plan_is_refused_where_a_node_waits_for_what_the_same_run_sends() -> None:
+def test_a_plan_is_refused_if_a_node_receives_from_the_same_run() -> None:
     y, _key = receiving()
     x = gc.placeholder(gc.float32, [2], name="x")
     attrs = {"tensor_name": "v", "send_device": DEVICE, "send_device_incarnation": 1, "recv_device": DEVICE}
@@ -468,7 +468,7 @@ def test_ex_aborting_while_a_run_waits_ends_it_and_every_later_receive_with_that
         met.recv(key, timeout=5)
 
 
-def test_ex_a_session_takes_the_engine_that_knows_of_dead_values_where_one_may_be_received() -> None:
+def test_ex_a_session_takes_the_dataflow_engine_if_a_dead_value_may_be_received() -> None:
     y, key = receiving()
     attrs = {"tensor_name": "out", "send_device": DEVICE, "send_device_incarnation": 1, "recv_device": DEVICE}
     sending = gc.get_default_graph().apply_op("_Send", [y], attrs)

@@ -79,7 +79,7 @@ def test_heavy_nodes_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert source_for(runtime, handle, x[:2]).count("submit(") == 0
 
 
-def test_what_only_computes_with_shapes_is_left_out() -> None:
+def test_computations_on_shapes_are_left_out() -> None:
     runtime = runtime_of(SUMMED)
     handle = runtime.instantiate("Summed")
     x, v = np.zeros((3,), np.float32), np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -105,7 +105,7 @@ def test_a_call_in_a_graph_gives_the_same_before_and_after(engine: str) -> None:
             np.testing.assert_allclose(found[0][0], (np.tanh(np.exp(value) * 2) + value).sum(0), rtol=1e-5)
 
 
-def test_random_numbers_go_on_where_a_function_is_planned_for_its_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_numbers_continue_when_a_function_is_planned_for_its_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     def drawn() -> list[list[float]]:
         with gc.Graph().as_default():
             gc.set_random_seed(4)
@@ -148,7 +148,7 @@ def test_a_loop_over_scalars_does_not_look_at_shapes_for_ever() -> None:
     assert runtime.get_or_create_item(handle).specialised is None
 
 
-def test_what_waits_for_an_argument_has_it_in_the_plan_for_its_shape_too() -> None:
+def test_control_dependencies_on_arguments_hold_in_plans_for_shapes_too() -> None:
     runtime = runtime_of("""Waits(x:float, v:float) -> (y:float) {
       a = Exp[T=float](x) @ v
       b = Mul[T=float](a:y, v)

@@ -317,7 +317,7 @@ def test_kernels_that_take_long_are_called_interruptibly_and_others_are_not() ->
     assert "interruptible" not in session.plan(large + 1.0, {large: None}).source
 
 
-def test_what_a_long_kernel_raises_is_told_with_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_long_kernel_names_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "LONG_FROM", 1.0)
 
     def failing(_x: Any) -> Any:
@@ -332,7 +332,7 @@ def test_what_a_long_kernel_raises_is_told_with_its_node(monkeypatch: pytest.Mon
         held.check_afterwards()
 
 
-def test_an_interruptible_call_returns_and_raises_what_its_function_does() -> None:
+def test_an_interruptible_call_returns_and_raises_as_its_function() -> None:
     assert call_interruptibly(divmod, 7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
         call_interruptibly(divmod, 7, 0)

@@ -22,7 +22,7 @@ def graph() -> Iterator[gc.Graph]:
 
 @ENGINES
 @pytest.mark.parametrize("traced", [False, True], ids=["plain", "traced"])
-def test_what_a_kernel_of_an_op_refuses_is_told_with_its_inputs_too(traced: bool, engine: str) -> None:
+def test_the_error_of_a_refusing_kernel_describes_its_inputs(traced: bool, engine: str) -> None:
     x, i = gc.placeholder(gc.float32, [None, 3], name="x"), gc.placeholder(gc.int32, [], name="i")
 
     @gc.function
@@ -42,7 +42,7 @@ def test_what_a_kernel_of_an_op_refuses_is_told_with_its_inputs_too(traced: bool
 
 @ENGINES
 @pytest.mark.parametrize("traced", [False, True], ids=["plain", "traced"])
-def test_what_a_kernel_refuses_of_a_variable_is_told_with_the_type_and_shape_of_its_value(traced: bool, engine: str) -> None:
+def test_the_error_of_a_refusing_kernel_describes_the_value_of_a_variable(traced: bool, engine: str) -> None:
     w = gc.Variable(np.zeros((3, 2), np.float32), name="w")
     x, i, n = gc.placeholder(gc.float32, None, name="x"), gc.placeholder(gc.int32, None, name="i"), gc.placeholder(gc.int32, [], name="n")
     updated = gc.ops.scatter_update(w, i, x)

@@ -39,7 +39,7 @@ def lowered_nodes(data: bytes, feeds: Mapping[str, Array], fetch: str) -> list[t
 
 
 def gather_gradient(values: Array, indices: Array, weights: Array) -> Array:
-    """The gradient by a variable of a weighted sum of squares of rows gathered through its handle."""
+    """The gradient, for a variable, of a weighted sum of squares of rows gathered by its handle."""
     table = tf.Variable(values)
     with tf.GradientTape() as tape:
         rows = table.sparse_read(indices)

@@ -47,7 +47,7 @@ TURNS = 140_000_000
 """The time limit of an input, in iterations of an empty loop; half is the claim, since the machine may be busy."""
 MEMORY = 3 << 30
 TEXT, QUOTES = 5_000, 20
-"""The longest error text: each of many specs may be quoted in its own sentence, as the reference does."""
+"""The longest error text: each of many specs may be quoted in its own sentence, as TensorFlow does."""
 SHOWN = 400
 TOKENWISE = 0.3
 """The share of texts that are damaged token by token, which leaves more of them right."""

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Print the first Python of the versions asked for that runs and can make environments: `find_python.sh 3.11 3.12`.
+# Print the first of the given Python versions that runs and can make environments: `find_python.sh 3.11 3.12`.
 # A name on PATH is not yet an interpreter: a version manager's shim may refuse to run, and Debian ships Python without ensurepip.
 # So each candidate is run. Where the name does not work, the versions that pyenv keeps are tried.
 for version in "$@"; do

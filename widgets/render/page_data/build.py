@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from graphcore.graph import Graph, Node, Tensor
 
 MAX_EXPLAINED: Final = 1000
-"""The shapes of larger graphs are not explained in a page: every node would have to be, whether asked for or not."""
+"""The shapes of larger graphs are not explained in a page: every node would have to be explained in advance."""
 MAX_BODY_NODES: Final = 50_000
 """Bodies with more nodes than this together are not carried in a page."""
 SHORT: Final = 1
@@ -172,7 +172,7 @@ class _Space:
 
     Args:
         prefix: what the names of its nodes begin with: "" for the graph, `call:then/` for a body.
-        roles: the roles of the graph's nodes, None for a body, whose call knows its gradient nodes.
+        roles: the roles of the graph's nodes, None for a body, whose gradient nodes follow from its call.
         given: the tensors given to the arguments of the bodies around, by argument.
     """
 

@@ -22,7 +22,7 @@ _WINDOWS: Final = frozenset({"convolution", "depthwise convolution", "pooling"})
 
 
 class Widths:
-    """The sizes of tensors, where unknown ones that are the same number can be told from others.
+    """The sizes of tensors, where equal unknown sizes are distinguished from others.
 
     The filters of variables are often of unknown shape. A sum still says that both its operands are equally wide.
 

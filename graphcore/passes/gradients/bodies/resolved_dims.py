@@ -14,7 +14,7 @@ _ACTUAL: Final = NodeDef("actual_size", "Shape", ("dy",), "", {"T": Placeholder(
 
 
 def with_actual_sizes(op: str, function: FunctionDef) -> FunctionDef:
-    """The gradient function of `op`; for Slice, with the size taken from its gradient.
+    """The gradient function of `op`; that of Slice takes the size from the incoming gradient.
 
     So a size of -1 is handled too.
     """

@@ -1,4 +1,4 @@
-"""Gradients by variables from the gradients of their reads; those of gathered rows are scattered."""
+"""Gradients with respect to variables, from those of their reads; gathered rows are scattered."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from graphcore.passes.gradients.bodies.writer import GradientWriter
 
 
 def gradient_by_variable(node: Node, gradient: Tensor, *, name: str, simplify: bool) -> Tensor:
-    """The gradient by the variable that a ResourceGather has read.
+    """The gradient with respect to the variable that a ResourceGather has read.
 
     Args:
         node: the ResourceGather.
-        gradient: the gradient by its output.
+        gradient: the gradient with respect to its output.
         name: the name scope of the call that builds gradients.
         simplify: False inlines the plain registered body.
     """

@@ -165,7 +165,7 @@ class Flow:
             return "resource", node, text
         if x.dtype not in DIFFERENTIABLE:
             return "dtype", x.node, f"gives '{x.name}', which is {x.dtype.name}: only floating and complex tensors have gradients"
-        # The responsible node is the one where the path leaves numbers, not the one where the gradient would return to them.
+        # The responsible node is the one where the path leaves differentiable tensors, not the one where it returns to them.
         leaving = self.paths_from(x).leaving(source)
         if leaving is None:
             return _op_reason(node)

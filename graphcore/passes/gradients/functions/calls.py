@@ -105,7 +105,7 @@ class _Call(msgspec.Struct, frozen=True, eq=False):
 
 
 class _Gradient(msgspec.Struct, frozen=True, eq=False):
-    """The gradients of some returns of a function by some of its arguments.
+    """The gradients of some returns of a function with respect to some of its arguments.
 
     Args:
         wanted: the arguments with a gradient.
@@ -251,7 +251,7 @@ class _Function:
     def widest(self) -> _Forward | None:
         """The forward function for all possible gradients of the function; None if there is none.
 
-        With it, gradients by different arguments share a single run of the function.
+        With it, gradients with respect to different arguments share a single run of the function.
         """
         library = self.graph.library
         found = self.known.forwards.get(self.key)

@@ -182,7 +182,7 @@ def sliced(inputs: str, expected: str, begin: list[int] | None, size: list[int] 
         case("S6 random", fns.random_shape, "[2]", "[2,3]", values=([2, 3],)),
     ],
 )
-def test_the_output_is_what_the_row_says(function: ShapeFunction, inputs: str, expected: str, given: dict[str, Any]) -> None:
+def test_the_output_has_the_expected_shape(function: ShapeFunction, inputs: str, expected: str, given: dict[str, Any]) -> None:
     assert_row(infer(function, inputs, **given), expected)
 
 
@@ -293,9 +293,7 @@ def test_the_output_is_what_the_row_says(function: ShapeFunction, inputs: str, e
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_with_the_text_of_the_rule(
-    function: ShapeFunction, inputs: str, text: str, given: dict[str, Any]
-) -> None:
+def test_misfits_are_refused_with_the_text_of_the_rule(function: ShapeFunction, inputs: str, text: str, given: dict[str, Any]) -> None:
     assert text in refusal(function, inputs, **given)
 
 

@@ -45,7 +45,7 @@ def refusals(case: Case) -> list[GraphError]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_refusal_names_what_clashes_and_where_it_entered(name: str) -> None:
+def test_an_error_names_the_clashing_numbers_and_their_origins(name: str) -> None:
     for error in refusals(CASES[name]):
         assert error.chains, error.message
         assert all(root.source is not None for chain in error.chains for root in chain.roots)

@@ -70,7 +70,7 @@ def total(inputs: str, expected: str, indices: object, *, keep: bool = False, pr
         case("S4 ArgMax", fns.arg_op_shape, "[2];[]", "[]", values=(None, 7)),
     ],
 )
-def test_the_output_is_what_the_row_says(function: ShapeFunction, inputs: str, expected: str, given: dict[str, Any]) -> None:
+def test_the_output_has_the_expected_shape(function: ShapeFunction, inputs: str, expected: str, given: dict[str, Any]) -> None:
     assert_row(infer(function, inputs, **given), expected)
 
 
@@ -94,7 +94,5 @@ def test_the_output_is_what_the_row_says(function: ShapeFunction, inputs: str, e
         bad("S4 ArgMax", fns.arg_op_shape, "[2,4];[1]", "Shape must be rank 0 but is rank 1", values=(None, [1])),
     ],
 )
-def test_what_does_not_fit_is_refused_with_the_text_of_the_rule(
-    function: ShapeFunction, inputs: str, text: str, given: dict[str, Any]
-) -> None:
+def test_misfits_are_refused_with_the_text_of_the_rule(function: ShapeFunction, inputs: str, text: str, given: dict[str, Any]) -> None:
     assert text in refusal(function, inputs, **given)

@@ -28,7 +28,7 @@ from tests.support.shape_rows import assert_row, infer, refusal
     ],
     ids=lambda value: f"S4 {value}",
 )
-def test_the_output_is_what_the_labels_say(equation: str, inputs: str, expected: str) -> None:
+def test_the_output_follows_from_the_labels(equation: str, inputs: str, expected: str) -> None:
     assert_row(infer(einsum_shape, inputs, attrs={"equation": equation}), expected)
 
 

@@ -140,7 +140,7 @@ def steps(expected: str, *values: object) -> Any:
         case("S5 TopK", fns.top_k_shape, "[2,?]", "[d0_0,3];[d0_0,3]", outputs=2, attrs={"k": 3}),
     ],
 )
-def test_the_output_is_what_the_row_says(function: ShapeFunction, inputs: str, expected: str, given: dict[str, Any]) -> None:
+def test_the_output_has_the_expected_shape(function: ShapeFunction, inputs: str, expected: str, given: dict[str, Any]) -> None:
     assert_row(infer(function, inputs, **given), expected)
 
 
@@ -208,9 +208,7 @@ def test_the_output_is_what_the_row_says(function: ShapeFunction, inputs: str, e
         bad("S5 TopKV2", fns.top_k_shape, "[2,5];[]", "must have last dimension >= k = 7 but is 5", outputs=2, values=(None, 7)),
     ],
 )
-def test_what_does_not_fit_is_refused_with_the_text_of_the_rule(
-    function: ShapeFunction, inputs: str, text: str, given: dict[str, Any]
-) -> None:
+def test_misfits_are_refused_with_the_text_of_the_rule(function: ShapeFunction, inputs: str, text: str, given: dict[str, Any]) -> None:
     assert text in refusal(function, inputs, **given)
 
 

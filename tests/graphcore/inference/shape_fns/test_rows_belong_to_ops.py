@@ -77,7 +77,7 @@ def test_s5_add_n_merges_from_the_last_to_the_first() -> None:
 
 
 @pytest.mark.parametrize("op", ["Identity", "StopGradient", "ZerosLike", "Cast"])
-def test_s6_what_changes_nothing_gives_the_handle_of_its_input(op: str) -> None:
+def test_s6_an_unchanged_shape_keeps_the_handle_of_its_input(op: str) -> None:
     shape_fn = gc.op_registry.look_up(op).shape_fn
     assert shape_fn is not None
     assert_row(infer(shape_fn, "[1,?]"), "in0")

@@ -155,7 +155,7 @@ def test_no_op_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("name", BY_OP)
-def test_what_is_said_of_the_outputs_of_every_op_is_true_of_them(name: str) -> None:
+def test_inferred_shapes_of_every_op_hold_for_its_outputs(name: str) -> None:
     for case in BY_OP[name]:
         all_of_it = check(case, Knowledge())
         assert name in UNTOLD or all(shape.is_fully_defined for shape, _ in all_of_it)
@@ -164,7 +164,7 @@ def test_what_is_said_of_the_outputs_of_every_op_is_true_of_them(name: str) -> N
 @pytest.mark.parametrize("name", BY_OP)
 @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_it_is_true_of_them_whatever_is_known_and_less_says_less(name: str, data: st.DataObject) -> None:
+def test_inferred_shapes_hold_for_any_knowledge_and_less_knowledge_infers_less(name: str, data: st.DataObject) -> None:
     number = data.draw(st.sampled_from(range(len(BY_OP[name]))))
     check_all(BY_OP[name][number], told_all(name, number), data.draw)
 

@@ -134,7 +134,7 @@ def norm(inputs: str, expected: str, **attrs: object) -> Any:
         ),
     ],
 )
-def test_the_output_is_what_the_row_says(function: ShapeFunction, inputs: str, expected: str, given: dict[str, Any]) -> None:
+def test_the_output_has_the_expected_shape(function: ShapeFunction, inputs: str, expected: str, given: dict[str, Any]) -> None:
     assert_row(infer(function, inputs, **given), expected)
 
 
@@ -180,7 +180,5 @@ def test_the_output_is_what_the_row_says(function: ShapeFunction, inputs: str, e
         bad("S4 FusedBatchNorm", fns.fused_batch_norm_shape, "[1,2,3,4];[4];[4];[0];[0]", "are 4 and 0", attrs={"is_training": False}),
     ],
 )
-def test_what_does_not_fit_is_refused_with_the_text_of_the_rule(
-    function: ShapeFunction, inputs: str, text: str, given: dict[str, Any]
-) -> None:
+def test_misfits_are_refused_with_the_text_of_the_rule(function: ShapeFunction, inputs: str, text: str, given: dict[str, Any]) -> None:
     assert text in refusal(function, inputs, **given)

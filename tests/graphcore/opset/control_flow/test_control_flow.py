@@ -55,7 +55,7 @@ def test_the_value_is_passed_on_as_it_is_and_the_shape_with_it(case: Case) -> No
 
 
 @pytest.mark.parametrize(("pred", "taken"), [(True, 1), (False, 0)])
-def test_switch_gives_the_side_that_the_predicate_says(pred: bool, taken: int) -> None:
+def test_switch_forwards_to_the_side_of_the_predicate(pred: bool, taken: int) -> None:
     given = kernel_of(made("Switch", gc.constant(1.0), gc.constant(pred)))(np.float32(1.0), np.bool_(pred))
     assert (given[taken], given[1 - taken]) == (1.0, DEAD)
     assert repr(DEAD) == "<dead>"
@@ -94,7 +94,7 @@ def test_merge_gives_the_input_that_is_there_and_its_number() -> None:
         ([None, (2, 3)], None),
     ],
 )
-def test_merge_knows_of_the_shape_what_its_inputs_agree_on(shapes: list[Any], merged: Any) -> None:
+def test_the_shape_of_a_merge_is_common_to_its_inputs(shapes: list[Any], merged: Any) -> None:
     inputs = [gc.placeholder(gc.float32) if shape is None else unknown(*shape) for shape in shapes]
     node = made("Merge", inputs)
     assert node.outputs[0].shape.dims == merged

@@ -88,7 +88,7 @@ def test_a_branch_that_is_missing_is_named() -> None:
         run(if_node(True, 1.0, then="Nothing"))
 
 
-def test_a_case_wants_a_scalar(graph: gc.Graph) -> None:
+def test_a_case_requires_a_scalar(graph: gc.Graph) -> None:
     index = gc.placeholder(gc.int32, name="i")
     attrs = {"Tout": [gc.float32], "branches": [gc.Func("Twice")]}
     node = graph.apply_op("Case", [index, [gc.constant(1.0)]], attrs)
@@ -101,7 +101,7 @@ def while_node(x: Any, cond: str = "Short", body: str = "Joined", **attrs: Any) 
     return gc.get_default_graph().apply_op("While", [[x]], given, "while")
 
 
-def test_a_while_whose_values_grow_is_known_to() -> None:
+def test_growing_loop_variables_have_unknown_sizes() -> None:
     node = while_node(gc.constant([1.0, 2.0]))
     assert node.outputs[0].shape == gc.Shape([None])
     assert run(node)[0].tolist() == [1, 2, 1, 2]

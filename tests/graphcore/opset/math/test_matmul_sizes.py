@@ -44,9 +44,7 @@ def test_a_product_is_computed_for_rows_that_are_not_known_beforehand() -> None:
 @pytest.mark.parametrize("engine", ["plan", "dataflow"])
 @pytest.mark.parametrize("dtype", [gc.float32, gc.int32, gc.half], ids=lambda dtype: dtype.name)
 @pytest.mark.parametrize(("a", "b"), [((2, 3, 4), (4, 5)), ((3,), (3,)), ((2, 3), (3,)), ((), (2, 2))])
-def test_a_product_of_what_turns_out_to_be_no_matrix_is_refused(
-    a: tuple[int, ...], b: tuple[int, ...], dtype: gc.DType, engine: str
-) -> None:
+def test_a_product_of_other_ranks_at_run_time_is_refused(a: tuple[int, ...], b: tuple[int, ...], dtype: gc.DType, engine: str) -> None:
     x, y = gc.placeholder(dtype, None, name="x"), gc.placeholder(dtype, None, name="y")
     for product in (gc.matmul(x, y), gc.matmul(x, y, transpose_a=True)):
         with pytest.raises(InvalidArgumentError, match=r"MatMul node .*required two matrices, got shapes \["):
@@ -63,7 +61,7 @@ def test_batches_of_products_are_numpys(x: tuple[int, ...], y: tuple[int, ...]) 
     np.testing.assert_allclose(gc.Session().run(gc.ops.batch_mat_mul_v2(gc.constant(a), gc.constant(b))), a @ b, rtol=1e-4, atol=1e-4)
 
 
-def test_a_batch_of_products_is_not_written_over_what_it_is_made_of() -> None:
+def test_a_batch_of_products_does_not_overwrite_its_operands() -> None:
     x = gc.placeholder(gc.float32, [3, 20, 20], name="x")
     y = gc.ops.batch_mat_mul_v2(gc.exp(x), gc.tanh(x))
     value = np.random.default_rng(3).standard_normal((3, 20, 20)).astype(np.float32)

@@ -133,7 +133,7 @@ def test_arrays_of_other_modules_are_taken_as_they_are(sizes: Sizes) -> None:
 
 
 @given(convolutions(), st.data(), st.sampled_from([np.inf, np.nan]))
-def test_what_is_not_finite_is_seen_only_where_a_window_looks_at_it(sizes: Sizes, data: st.DataObject, strange: float) -> None:
+def test_infinite_elements_affect_only_windows_that_contain_them(sizes: Sizes, data: st.DataObject, strange: float) -> None:
     x, w, dy = sizes.arrays()
     x.flat[data.draw(st.integers(0, x.size - 1))] = strange
     dy.flat[data.draw(st.integers(0, dy.size - 1))] = strange

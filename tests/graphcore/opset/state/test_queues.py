@@ -218,7 +218,7 @@ def test_all_scenarios_are_known_here_but_for_the_long_one() -> None:
     assert EXPECTED.keys() | {"shuffled"} == SCENARIOS.keys()
 
 
-def test_a_shuffling_queue_with_seeds_gives_what_it_gives_in_tensorflow() -> None:
+def test_a_seeded_shuffle_queue_gives_the_order_of_tensorflow() -> None:
     q = queue("RandomShuffleQueueV2", shapes=[gc.Shape([])], capacity=20, min_after_dequeue=3, seed=1, seed2=2)
     with gc.Session() as session:
         session.run(node("QueueEnqueueManyV2", [q, [gc.constant(np.arange(10, dtype=np.float32))]]))
@@ -240,7 +240,7 @@ def test_without_seeds_two_shuffling_queues_give_other_orders() -> None:
 # ---- shapes --------------------------------------------------------------------------------------------------------------
 
 
-def test_the_shapes_of_the_components_reach_who_takes_them_out() -> None:
+def test_the_shapes_of_components_reach_dequeues() -> None:
     types: dict[str, Any] = {"component_types": [gc.float32, gc.int32]}
     q = queue(**types, shapes=[gc.Shape([2]), gc.Shape([])])
     n = gc.placeholder(gc.int32, [])
@@ -257,18 +257,18 @@ def test_the_shapes_of_the_components_reach_who_takes_them_out() -> None:
 @pytest.mark.parametrize(
     ("kind", "shapes", "expected"), [("PaddingFIFOQueueV2", [gc.Shape([None, 3])], (None, 3)), ("FIFOQueueV2", [], None)]
 )
-def test_what_is_open_stays_open(kind: str, shapes: list[gc.Shape], expected: Any) -> None:
+def test_unknown_shapes_of_components_stay_unknown(kind: str, shapes: list[gc.Shape], expected: Any) -> None:
     assert dequeue(queue(kind, shapes=shapes)).shape.dims == expected
 
 
-def test_the_shapes_go_through_what_hands_the_queue_on() -> None:
+def test_the_shapes_pass_through_ops_that_forward_the_queue() -> None:
     q = queue()
     through = node("Identity", [q]).outputs[0]
     switched = node("Switch", [q, gc.placeholder(gc.bool_, [])]).outputs[1]
     assert [dequeue(handle).shape.dims for handle in (through, switched)] == [(2,)] * 2
 
 
-def test_a_function_knows_the_shapes_of_the_queue_it_takes_from() -> None:
+def test_shapes_of_components_reach_dequeues_in_functions() -> None:
     q, seen = queue(), []
 
     def body() -> gc.Tensor:
@@ -281,7 +281,7 @@ def test_a_function_knows_the_shapes_of_the_queue_it_takes_from() -> None:
     assert value.shape.dims == (2,)
 
 
-def test_a_queue_of_other_components_tells_nothing() -> None:
+def test_a_queue_of_other_components_gives_no_shapes() -> None:
     assert dequeue(queue(component_types=[gc.float32, gc.float32], shapes=[gc.Shape([2]), gc.Shape([])])).shape.dims is None
 
 
@@ -354,7 +354,7 @@ def test_a_queue_that_is_declared_otherwise_begins_anew(graph: gc.Graph) -> None
         assert session.run([taken, count])[0].tolist() == [1.0, 2.0]
 
 
-def test_a_queue_keeps_what_is_in_it_when_others_are_made(graph: gc.Graph) -> None:
+def test_a_queue_keeps_its_elements_when_others_are_made(graph: gc.Graph) -> None:
     q = queue()
     with gc.Session() as session:
         session.run(enqueue(q, [1.0, 2.0]))
@@ -362,7 +362,7 @@ def test_a_queue_keeps_what_is_in_it_when_others_are_made(graph: gc.Graph) -> No
         assert session.run(dequeue(q)).tolist() == [1.0, 2.0]
 
 
-def test_what_was_put_in_stays_what_it_was() -> None:
+def test_enqueued_values_do_not_change() -> None:
     q, x = queue(), gc.placeholder(gc.float32, [2])
     put, taken = node("QueueEnqueueV2", [q, [x]]), dequeue(q)
     value = np.array([1.0, 2.0], np.float32)

@@ -24,7 +24,7 @@ EXPECTED: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_gives_what_its_array_holds(name: str) -> None:
+def test_a_program_gives_the_values_of_its_array(name: str) -> None:
     with gc.Graph().as_default(), gc.Session() as session:
         fetches, _ = PROGRAMS[name]()
         for value, expected in zip(session.run(fetches), EXPECTED[name], strict=True):
@@ -155,7 +155,7 @@ def full_stack() -> Any:
     ],
     ids=lambda part: part.__name__ if callable(part) else "",
 )
-def test_what_an_array_cannot_do_is_an_error_that_says_so(program: Any, text: str) -> None:
+def test_invalid_uses_of_an_array_are_errors_in_words(program: Any, text: str) -> None:
     with gc.Graph().as_default(), gc.Session() as session:
         fetch = program()
         with pytest.raises(gc.errors.InvalidArgumentError, match=text):

@@ -107,7 +107,7 @@ def test_check_stops_what_was_cancelled() -> None:
         manager.check()
 
 
-def test_ctrl_c_in_a_callback_does_not_keep_the_others_from_being_called_nor_who_waits_from_going_on() -> None:
+def test_ctrl_c_in_a_callback_stops_neither_other_callbacks_nor_waiting_threads() -> None:
     manager, called = gc.CancellationManager(), list[int]()
 
     def press() -> None:

@@ -93,9 +93,7 @@ WANTED = {"the shape": gc.ops.shape, "the size": gc.ops.size, "what follows from
 @ENGINES
 @pytest.mark.parametrize("wanted", WANTED)
 @pytest.mark.parametrize("make", FAILING, ids=lambda make: make.__name__)
-def test_what_fails_is_an_error_even_where_only_its_shape_is_wanted_which_is_known(
-    make: Callable[[], Made], wanted: str, engine: str
-) -> None:
+def test_a_failing_node_is_an_error_even_if_only_its_known_shape_is_needed(make: Callable[[], Made], wanted: str, engine: str) -> None:
     """TensorFlow raises these too without its graph optimiser; with it, all but the reshape."""
     y, feeds, text = make()
     with pytest.raises((InvalidArgumentError, FailedPreconditionError), match=text) as caught:
@@ -124,7 +122,7 @@ def test_it_is_an_error_in_branches_loops_and_functions_too(engine: str) -> None
     assert session.run(in_branch, {x: [0, 1], p: False}).tolist() == [2]
 
 
-def test_what_cannot_fail_does_not_run_where_only_its_shape_is_wanted_which_is_known() -> None:
+def test_a_node_that_cannot_fail_does_not_run_if_only_its_known_shape_is_needed() -> None:
     x, y, i = fed((2, 3)), fed((3, 4)), fed((2, 3), gc.int32)
     product = gc.ops.softmax(gc.matmul(gc.tanh(x) * 2.0, y))
     total = gc.reduce_sum(gc.transpose(gc.cast(i + i, gc.float32), [1, 0]), [0])

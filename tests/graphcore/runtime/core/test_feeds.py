@@ -46,7 +46,7 @@ def test_an_integer_that_does_not_fit_is_refused_and_not_wrapped_around(dtype: g
 
 @pytest.mark.parametrize("dtype", [gc.uint8, gc.uint64, gc.int8, gc.int32, gc.float32], ids=str)
 @pytest.mark.parametrize("value", [[1, 2], np.array([1, 2]), np.array([1, 2], ">i4"), (True, 2), range(1, 3)], ids=str)
-def test_integers_that_fit_are_taken_from_whatever_holds_them(dtype: gc.DType, value: Any) -> None:
+def test_integers_that_fit_may_be_fed_in_any_type(dtype: gc.DType, value: Any) -> None:
     x = gc.placeholder(dtype, [2], name="x")
     got = gc.Session().run(gc.identity(x), {x: value})
     assert got.dtype == dtype.as_numpy
@@ -63,7 +63,7 @@ def test_the_imaginary_part_of_a_number_is_not_dropped() -> None:
 @pytest.mark.parametrize(
     ("value", "kind"), [(3, "int"), (None, "NoneType"), (["a", 1.5], "float"), ([["a"], ["b", "c"]], "list"), ({"a": 1}, "dict")], ids=str
 )
-def test_what_is_no_text_is_not_fed_to_a_string(value: Any, kind: str) -> None:
+def test_only_text_may_be_fed_to_a_string(value: Any, kind: str) -> None:
     x = gc.placeholder(gc.string, None, name="x")
     with pytest.raises(InvalidArgumentError, match=f"Cannot feed a value of type {kind} for Tensor 'x:0', which has dtype string"):
         gc.Session().run(gc.identity(x), {x: value})
@@ -102,7 +102,7 @@ def with_default(value: Any, name: str) -> gc.Tensor:
 
 
 @ENGINES
-def test_what_is_computed_from_a_constant_goes_by_what_is_fed_for_it(engine: str) -> None:
+def test_results_of_a_fed_constant_are_computed_from_the_feed(engine: str) -> None:
     x, scale, picked = gc.placeholder(gc.float32, [3], name="x"), gc.constant(2.0, name="scale"), gc.constant([0, 2], name="picked")
     doubled = scale * 2.0
     rows = gc.apply_op("GatherV2", [x * doubled, picked, 0])
@@ -166,7 +166,7 @@ def test_another_value_than_was_read_to_infer_shapes_may_not_be_fed(engine: str,
         session.partial_run(handle, made, {**fed, constant: other})
 
 
-def test_what_is_on_the_way_to_a_shape_that_was_read_may_not_be_fed_either() -> None:
+def test_ancestors_of_a_value_read_for_shapes_may_not_be_fed() -> None:
     x, sizes = gc.placeholder(gc.float32, [6], name="x"), gc.constant([2, 3], name="sizes")
     wide = gc.cast(sizes, gc.int64, name="wide")
     table, session = gc.reshape(x, wide), gc.Session()
@@ -179,7 +179,7 @@ def test_what_is_on_the_way_to_a_shape_that_was_read_may_not_be_fed_either() -> 
         session.run(tables, {x: np.zeros(6), part: [3, 2]})
 
 
-def test_nothing_is_connected_to_what_was_read_to_infer_shapes() -> None:
+def test_a_value_read_for_shapes_may_not_be_connected() -> None:
     x, sizes = gc.placeholder(gc.float32, [6], name="x"), gc.constant([2, 3], name="sizes")
     gc.constant([3, 2], name="others")
     with pytest.raises(InvalidArgumentError, match="'sizes:0' may not be fed"):
@@ -203,7 +203,7 @@ def test_a_fed_axis_counts_though_its_default_is_waited_for(engine: str, graph: 
     assert gc.Session(engine=engine).run(total, {x: np.ones((2, 3)), axis: 1}).tolist() == [3, 3]
 
 
-def test_a_partial_run_goes_by_what_is_fed_for_a_size() -> None:
+def test_a_partial_run_uses_the_size_that_is_fed() -> None:
     x, sizes = gc.placeholder(gc.float32, [6], name="x"), with_default([2, 3], "sizes")
     table = gc.reshape(x, sizes)
     shape = gc.shape(table)
@@ -222,7 +222,7 @@ def test_a_partial_run_goes_by_what_is_fed_for_a_size() -> None:
 
 
 @ENGINES
-def test_errors_call_feeds_what_the_user_calls_them_and_refuse_them_within_loops(engine: str) -> None:
+def test_errors_name_feeds_as_the_user_does_and_feeds_in_loops_are_refused(engine: str) -> None:
     x, sizes = gc.placeholder(gc.float32, [6], name="x"), with_default([2, 3], "sizes")
     table = gc.reshape(x, sizes, name="table")
     session = gc.Session(engine=engine)
@@ -243,7 +243,7 @@ def test_errors_call_feeds_what_the_user_calls_them_and_refuse_them_within_loops
 
 
 @ENGINES
-def test_a_node_whose_output_is_fed_still_runs_where_it_is_waited_for_or_asked_for(engine: str, graph: gc.Graph) -> None:
+def test_a_node_with_a_fed_output_still_runs_as_control_input_or_target(engine: str, graph: gc.Graph) -> None:
     count = gc.Variable(0.0, name="count")
     step = count.assign_add(1.0, name="step")
     value = gc.identity(step, name="value")
@@ -262,7 +262,7 @@ def test_a_node_whose_output_is_fed_still_runs_where_it_is_waited_for_or_asked_f
 
 
 @ENGINES
-def test_who_asks_for_a_node_needs_its_placeholders_though_its_output_is_fed(engine: str) -> None:
+def test_a_target_with_a_fed_output_still_needs_its_placeholders(engine: str) -> None:
     x = gc.placeholder(gc.float32, [], name="x")
     y = x * 2.0
     with pytest.raises(InvalidArgumentError, match="You must feed a value for placeholder tensor 'x'"):
@@ -286,7 +286,7 @@ def test_a_placeholder_without_a_shape_is_no_target_that_fails_once_its_shapes_a
 
 
 @ENGINES
-def test_what_is_fed_to_a_variable_cannot_be_assigned_to(engine: str) -> None:
+def test_a_fed_variable_cannot_be_assigned_to(engine: str) -> None:
     w = gc.Variable([1.0, 2.0], name="w")
     update = w.assign_add([1.0, 1.0])
     session = gc.Session(engine=engine)

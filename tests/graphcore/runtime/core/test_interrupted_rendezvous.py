@@ -38,7 +38,7 @@ def waiting(count: int, manager: gc.CancellationManager | None = None) -> tuple[
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_while_a_value_is_given_leaves_the_next_to_who_waits_next() -> None:
+def test_ctrl_c_in_a_send_leaves_the_next_value_to_the_next_receiver() -> None:
     meeting, (first, second) = waiting(2)
     with pytest.raises(KeyboardInterrupt):
         meeting.send(KEY, None, 7)
@@ -49,7 +49,7 @@ def test_ctrl_c_while_a_value_is_given_leaves_the_next_to_who_waits_next() -> No
 
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("how", ["abort", "cancel", "close"])
-def test_ctrl_c_while_all_are_told_that_nothing_comes_keeps_it_from_nobody(how: str) -> None:
+def test_ctrl_c_in_an_abort_still_notifies_every_receiver(how: str) -> None:
     manager = gc.CancellationManager()
     meeting, told = waiting(3, manager)
     session = gc.Session(graph=gc.Graph())
@@ -82,7 +82,7 @@ def test_ctrl_c_while_a_value_is_waited_for_leaves_it_to_the_next() -> None:
         assert meeting.recv(KEY).value == value
 
 
-def test_an_abort_tells_the_others_when_one_who_waits_fails() -> None:
+def test_an_abort_notifies_the_other_receivers_when_one_fails() -> None:
     meeting, told = gc.Rendezvous(), Told()
 
     def fail(*_: object) -> None:

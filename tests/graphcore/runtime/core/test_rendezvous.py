@@ -189,7 +189,7 @@ def test_rv_abort_reaches_a_thread_that_waits() -> None:
 
 
 @pytest.mark.parametrize("cancellable", [True, False])
-def test_rv_deleting_a_rendezvous_tells_who_waits(cancellable: bool) -> None:
+def test_rv_deleting_a_rendezvous_notifies_receivers(cancellable: bool) -> None:
     rendezvous, outcome, manager = gc.Rendezvous(), Outcomes(), gc.CancellationManager()
     rendezvous.recv_async(KEY, gc.RendezvousArgs(cancellation_manager=manager if cancellable else None), outcome.done)
     del rendezvous

@@ -95,7 +95,9 @@ def edges(graph: gc.Graph) -> set[str]:
         pytest.param(CHAIN, ["c:0"], ["b:0", "e:0"], [], "a,b,_send_b_0,_recv_c_0,d,e,_send_e_0", id="B-row4-chain"),
     ],
 )
-def test_what_no_target_or_fetch_needs_is_pruned(text: str, feeds: list[str], fetches: list[str], targets: list[str], left: str) -> None:
+def test_nodes_without_need_for_a_target_or_fetch_are_pruned(
+    text: str, feeds: list[str], fetches: list[str], targets: list[str], left: str
+) -> None:
     assert names(rewritten(text, feeds, fetches, targets)) == set(left.split(","))
 
 
@@ -124,7 +126,7 @@ def test_wrong_feeds_fetches_and_targets_are_refused(
     assert len(graph) == 6
 
 
-def test_b_fetching_a_node_without_outputs_says_what_to_do_instead() -> None:
+def test_b_the_error_for_fetching_a_node_without_outputs_names_the_alternative() -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         rewritten("n = NoOp()", fetches=["n"])
     assert "Tried to fetch data for 'n', which produces no output." in caught.value.message
@@ -257,7 +259,7 @@ def by_hand(build: Callable[[gc.Tensor], gc.Tensor], value: object) -> object:
         return session.rendezvous.recv(gc.create_key(DEVICE, 0, DEVICE, y.name), timeout=10).value
 
 
-def test_ex_what_a_client_sends_is_computed_and_sent_back() -> None:
+def test_ex_values_from_a_client_are_computed_and_sent_back() -> None:
     got = by_hand(lambda x: gc.square(x) + 1.0, np.array([2.0, 3.0], np.float32))
     assert np.asarray(got).tolist() == [5.0, 10.0]
 

@@ -78,7 +78,7 @@ def test_software_tracing_gives_one_entry_for_each_device_used() -> None:
     assert metadata.step_stats == metadata.trace.step_stats()
 
 
-def test_the_trace_file_is_what_trace_viewers_open(tmp_path: Path) -> None:
+def test_the_trace_file_has_the_format_of_trace_viewers(tmp_path: Path) -> None:
     x = gc.placeholder(gc.float32, [4], name="x")
     trace = traced(gc.exp(x, name="e"), {x: np.zeros(4)})
     trace.save(tmp_path / "trace.json")
@@ -119,7 +119,7 @@ def test_events_tell_which_call_of_which_function_they_come_from(tmp_path: Path)
 
 
 @pytest.mark.parametrize("engine", ["plan", "dataflow"])
-def test_calls_within_calls_and_repeated_calls_are_told_apart(engine: str) -> None:
+def test_nested_and_repeated_calls_are_distinguished(engine: str) -> None:
     x = gc.placeholder(gc.float32, [], name="x")
     below = gc.function(lambda v: v < 6.0, name="below")
     doubled = gc.function(lambda v: gc.add(v, v, name="sum"), name="doubled")
@@ -142,7 +142,7 @@ def test_calls_within_calls_and_repeated_calls_are_told_apart(engine: str) -> No
     ]
 
 
-def test_what_no_kernel_has_to_run_for_is_told_with_the_reason() -> None:
+def test_nodes_without_kernel_calls_are_recorded_with_the_reason() -> None:
     x = gc.placeholder(gc.float32, [3], name="x")
     with gc.name_scope("n"):
         same = [gc.exp(gc.identity(x, name="pass"), name="e"), gc.exp(x, name="again")]
@@ -155,7 +155,7 @@ def test_what_no_kernel_has_to_run_for_is_told_with_the_reason() -> None:
 
 
 @pytest.mark.parametrize("engine", ["plan", "dataflow"])
-def test_a_view_holds_what_it_looks_at_and_what_belongs_to_others_does_not_count(engine: str) -> None:
+def test_a_view_counts_as_its_base_and_arrays_of_others_do_not_count(engine: str) -> None:
     x = gc.placeholder(gc.float32, [100, 10], name="x")
     w = gc.Variable(np.ones((100, 10), np.float32), name="w")
     e = gc.exp(x)
@@ -185,7 +185,7 @@ def test_a_peak_that_cannot_be_predicted_has_its_reason() -> None:
 
 
 @pytest.mark.parametrize("name", ["call", "calls", "branch", "loop", "gradient"])
-def test_what_functions_hold_is_within_the_bound_and_at_first_just_that(name: str) -> None:
+def test_the_memory_of_functions_is_within_the_bound_and_at_first_equals_it(name: str) -> None:
     x, p = gc.placeholder(gc.float32, [None, 100], name="x"), gc.placeholder(gc.bool_, [], name="p")
     f = gc.function(lambda v: gc.tanh(gc.exp(v) * 2.0) + v, name="f")
     if name == "call":
@@ -233,7 +233,7 @@ def test_a_shape_that_depends_on_values_cannot_be_predicted() -> None:
     assert gc.Session().predicted_peak_bytes([x], {x: [3]}) == 0
 
 
-def test_tracing_does_not_change_what_a_run_gives() -> None:
+def test_tracing_does_not_change_the_results_of_a_run() -> None:
     x = gc.placeholder(gc.float32, [None, 3], name="x")
     w = gc.Variable(np.ones((3, 2), np.float32), name="w")
     step = w.assign_sub(gc.gradients(gc.reduce_sum(gc.tanh(x @ w)), [w])[0] * 0.1)
@@ -254,7 +254,7 @@ def held_and_predicted(session: gc.Session, fetches: object, feeds: dict[gc.Tens
 
 @pytest.mark.parametrize("engine", ["plan", "dataflow"])
 @pytest.mark.parametrize("is_read_later", [False, True])
-def test_what_a_variable_has_taken_does_not_count_any_more(is_read_later: bool, engine: str) -> None:
+def test_arrays_taken_by_a_variable_do_not_count(is_read_later: bool, engine: str) -> None:
     x = gc.placeholder(gc.float32, [1000], name="x")
     w = gc.Variable(np.zeros(1000, np.float32), name="w")
     taken = gc.exp(x)
@@ -272,7 +272,7 @@ def test_what_a_variable_has_taken_does_not_count_any_more(is_read_later: bool, 
     assert held <= 2 * 4000
 
 
-def test_what_a_loop_carries_and_nobody_reads_is_given_free_at_once() -> None:
+def test_loop_variables_without_readers_are_released_at_once() -> None:
     x = gc.placeholder(gc.float32, [1000], name="x")
     limit, one = enter(gc.constant(5), "f", constant=True), enter(gc.constant(1), "f", constant=True)
     values = [gc.constant(0), gc.exp(x), x]

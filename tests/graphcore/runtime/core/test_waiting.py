@@ -76,7 +76,7 @@ def in_background(work: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]
 
 
 @pytest.mark.parametrize("engine", ["auto", "dataflow"])
-def test_what_waits_and_what_it_waits_for_may_be_in_one_run(engine: str) -> None:
+def test_one_run_may_contain_a_waiting_node_and_the_awaited_one(engine: str) -> None:
     q = fifo(capacity=1)
     taken = gc.multiply(dequeue(q), 10.0)
     put = enqueue(q, gc.constant(2.0))
@@ -94,7 +94,7 @@ def test_a_dequeue_that_waits_for_a_computation_which_waits_for_another_goes_on(
     assert session.run([back, answer, enqueue(first, gc.constant(21.0))]) == [42.0, None, None]
 
 
-def test_the_plan_engine_refuses_what_it_has_no_order_for() -> None:
+def test_the_plan_engine_refuses_nodes_that_wait_for_others() -> None:
     q = fifo()
     with gc.Session(engine="plan") as session:
         with pytest.raises(UnimplementedError, match=r"'dequeue' \(op QueueDequeueV2\) may wait for what other nodes do"):
@@ -102,7 +102,7 @@ def test_the_plan_engine_refuses_what_it_has_no_order_for() -> None:
         assert session.run(node("QueueSizeV2", [q]).outputs[0]) == 0
 
 
-def test_a_loop_of_a_graph_takes_out_what_the_same_run_puts_in(session: gc.Session) -> None:
+def test_a_loop_dequeues_elements_that_the_same_run_enqueues(session: gc.Session) -> None:
     q = fifo(capacity=1)
     handle, one, limit = (enter(tensor, "f", constant=True) for tensor in (q, gc.constant(1), gc.constant(4)))
 
@@ -115,7 +115,7 @@ def test_a_loop_of_a_graph_takes_out_what_the_same_run_puts_in(session: gc.Sessi
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-def test_a_while_loop_takes_out_what_the_same_run_puts_in(session: gc.Session, recorded: bool) -> None:
+def test_a_while_loop_dequeues_elements_that_the_same_run_enqueues(session: gc.Session, recorded: bool) -> None:
     q = fifo(capacity=1)
     total = gc.while_loop(lambda i, _: i < 4, lambda i, total: (i + 1, total + dequeue(q)), [gc.constant(0), gc.constant(0.0)])[1]
     options = gc.RunOptions(timeout_in_ms=60_000, trace=recorded)
@@ -131,7 +131,7 @@ def test_a_branch_that_is_not_taken_takes_nothing_out(session: gc.Session) -> No
     assert session.run(node("QueueSizeV2", [q]).outputs[0]) == 1
 
 
-def test_a_function_may_wait_for_what_its_caller_does(session: gc.Session) -> None:
+def test_a_function_may_wait_for_nodes_of_its_caller(session: gc.Session) -> None:
     q = fifo(capacity=1)
 
     @gc.function
@@ -158,7 +158,7 @@ def test_a_function_that_waits_ends_with_its_run(session: gc.Session) -> None:
     assert session.run(total) == 1.5
 
 
-def test_an_error_elsewhere_ends_what_waits(session: gc.Session) -> None:
+def test_an_error_elsewhere_ends_waiting_nodes(session: gc.Session) -> None:
     q, x = fifo(), gc.placeholder(gc.float32, [])
     bad = op("CheckNumerics", [x], {"message": "no number"})
     with pytest.raises(InvalidArgumentError, match="no number"):
@@ -243,7 +243,7 @@ def test_a_run_that_takes_too_long_leaves_nothing_behind(session: gc.Session) ->
     wait_until_blocked(session, q, 0, 0)
 
 
-def test_what_a_cancelled_dequeue_had_taken_is_in_the_queue_again(session: gc.Session) -> None:
+def test_a_cancelled_dequeue_returns_its_elements_to_the_queue(session: gc.Session) -> None:
     q = fifo()
     session.run(enqueue_many(q, [1.0, 2.0]))
     with pytest.raises(DeadlineExceededError):
@@ -252,7 +252,7 @@ def test_what_a_cancelled_dequeue_had_taken_is_in_the_queue_again(session: gc.Se
     assert session.run(dequeue_many(q, 3)).tolist() == [1.0, 2.0, 3.0]
 
 
-def test_a_session_that_is_closed_ends_what_waits(session: gc.Session) -> None:
+def test_closing_a_session_ends_waiting_nodes(session: gc.Session) -> None:
     q = fifo(capacity=1)
     one = dequeue(q)
     taker, taken = in_background(lambda: session.run(one))
@@ -306,7 +306,7 @@ def test_several_threads_hand_on_every_element_once(session: gc.Session) -> None
     assert sorted(value for _, (found,) in takers for value in found) == list(range(producers * each))
 
 
-def test_a_thread_that_waits_holds_up_no_other_run(session: gc.Session) -> None:
+def test_a_waiting_thread_blocks_no_other_run(session: gc.Session) -> None:
     q = fifo()
     taken = dequeue(q)
     waiting, found = in_background(lambda: session.run(taken))
@@ -320,7 +320,7 @@ def test_a_thread_that_waits_holds_up_no_other_run(session: gc.Session) -> None:
 # ---- errors --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_recorded_run_tells_when_a_wait_began_and_ended(session: gc.Session) -> None:
+def test_a_recorded_run_has_the_beginning_and_end_of_a_wait(session: gc.Session) -> None:
     q = fifo(capacity=1)
     metadata = gc.RunMetadata()
     session.run([dequeue(q), enqueue(q, gc.constant(2.0))], options=gc.RunOptions(trace=True), run_metadata=metadata)
@@ -329,7 +329,7 @@ def test_a_recorded_run_tells_when_a_wait_began_and_ended(session: gc.Session) -
     assert kinds == {name: ["scheduled", "start", "end"] for name in kinds}
 
 
-def test_the_peak_of_memory_cannot_be_told_of_a_queue(session: gc.Session) -> None:
+def test_the_peak_memory_of_a_queue_is_unknown(session: gc.Session) -> None:
     predicted = session.predicted_peak(dequeue(fifo()))
     assert predicted.bytes is None
     assert "dataflow engine" in predicted.reason

@@ -47,7 +47,7 @@ def key(name: str, frame_iter: tuple[int, int] = (0, 0)) -> str:
 
 
 @pytest.mark.parametrize(("flag", "dead"), [(False, False), (True, True)])
-def test_ex_what_is_sent_from_a_branch_not_taken_is_sent_as_dead(flag: bool, dead: bool) -> None:
+def test_ex_a_send_on_a_branch_not_taken_sends_a_dead_value(flag: bool, dead: bool) -> None:
     a = recv("a")
     node = send(switch(a, gc.constant(flag))[0], "out")
     with session() as running:
@@ -58,7 +58,7 @@ def test_ex_what_is_sent_from_a_branch_not_taken_is_sent_as_dead(flag: bool, dea
     assert dead or received.value == 1.0
 
 
-def test_ex_a_received_dead_value_makes_what_takes_it_dead() -> None:
+def test_ex_consumers_of_a_received_dead_value_are_dead() -> None:
     a = recv("a")
     node = send(op("Neg", [a]), "out")
     with session() as running:
@@ -73,7 +73,7 @@ def test_ex_a_graph_without_any_send_is_fine() -> None:
         assert running.run(ran) is None
 
 
-def test_ex_a_receive_holds_up_nothing_else() -> None:
+def test_ex_a_receive_blocks_no_other_node() -> None:
     """The received value is sent in answer to a send of the same run."""
     late = op("Neg", [recv("answer")])
     with gc.control_dependencies([send(gc.constant(np.float32(2.0)), "question")]):
@@ -115,7 +115,7 @@ def test_ex_a_received_value_of_the_wrong_type_ends_the_run_and_aborts_the_rende
             rendezvous.recv(key("b"), timeout=1)
 
 
-def test_sends_and_receives_in_a_loop_meet_iteration_by_iteration() -> None:
+def test_sends_and_receives_in_a_loop_match_by_iteration() -> None:
     step, limit = enter(gc.constant(1), "f", constant=True), enter(gc.constant(3), "f", constant=True)
 
     def body(i: Any) -> list[Any]:
@@ -225,7 +225,7 @@ def recorded(graph: gc.Graph, fetches: Any, feeds: dict[Any, Any] | None = None)
     return tuple(metadata.trace.events)
 
 
-def test_a_recorded_run_tells_of_every_node_when_it_was_scheduled_started_and_ended_and_what_was_dead() -> None:
+def test_a_recorded_run_has_schedule_start_and_end_of_every_node_and_the_dead_ones() -> None:
     p = gc.placeholder(gc.bool_, [], name="p")
     x = gc.constant(np.ones(4, np.float32), name="x")
     y = cond(p, [x], lambda a: [outputs("Neg", [a], node_name="neg")[0]], lambda a: [outputs("Abs", [a], node_name="abs")[0]])[0]
@@ -236,7 +236,7 @@ def test_a_recorded_run_tells_of_every_node_when_it_was_scheduled_started_and_en
     assert [event.ns for event in events] == sorted(event.ns for event in events)
 
 
-def test_a_recorded_loop_tells_frame_and_iteration_and_its_sends_and_receives() -> None:
+def test_a_recorded_loop_has_frames_iterations_sends_and_receives() -> None:
     step, limit = enter(gc.constant(1), "f", constant=True), enter(gc.constant(2), "f", constant=True)
 
     def body(i: Any) -> list[Any]:
@@ -323,7 +323,7 @@ def test_abort_ends_the_run_that_comes_to_it() -> None:
     assert caught.value.node == "stop"
 
 
-def test_the_plan_engine_says_what_it_does_not_know_and_the_session_takes_the_other() -> None:
+def test_the_plan_engine_refuses_unsupported_control_flow_and_the_session_takes_the_other() -> None:
     x = gc.placeholder(gc.float32, [])
     race = outputs("Merge", [[op("Neg", [x]), op("Neg", [x])]])[0]
     with (

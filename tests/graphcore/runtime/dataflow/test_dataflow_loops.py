@@ -115,7 +115,7 @@ def test_a_kernel_in_a_loop_that_breaks_its_word_is_an_internal_error(given_valu
     assert caught.value.node == "broken"
 
 
-def test_ctrl_c_in_a_kernel_of_a_loop_stays_what_it_is_and_tells_the_node() -> None:
+def test_ctrl_c_in_a_kernel_of_a_loop_is_raised_with_a_note_of_the_node() -> None:
     result = counted(lambda _i, a: outputs("Neg", [op("Tanh", [a])], node_name="pressed")[0], gc.constant(1.0))
 
     def press(_: Any) -> Any:
@@ -211,7 +211,7 @@ def test_a_counter_that_runs_ahead_waits_for_the_others(parallel: int) -> None:
     assert inputs == list(range(30))
 
 
-def test_what_enters_a_loop_as_a_constant_late_is_there_in_every_iteration() -> None:
+def test_a_loop_invariant_that_arrives_late_reaches_every_iteration() -> None:
     """It also goes into iterations that are under way, and into what waits for nothing else."""
     x = gc.placeholder(gc.float32, [], name="x")
     slow = reduce(lambda value, _: op("Tanh", [value]), range(30), x)
@@ -253,7 +253,7 @@ def edge(name: str) -> dict[str, Any]:
     return {"tensor_name": name, "send_device": device, "send_device_incarnation": 1, "recv_device": device}
 
 
-def test_who_receives_in_a_loop_from_a_side_not_taken_hears_that_it_is_dead() -> None:
+def test_a_receive_in_a_loop_from_a_side_not_taken_gets_a_dead_value() -> None:
     """In every iteration one side sends a value and the other a dead one, or the run would never end."""
 
     graph, sends = gc.get_default_graph(), []
@@ -271,7 +271,7 @@ def test_who_receives_in_a_loop_from_a_side_not_taken_hears_that_it_is_dead() ->
     assert run([result, sends], timeout_in_ms=60_000)[0] == 11.0
 
 
-def test_what_takes_both_sides_of_a_branch_in_a_loop_is_dead_and_so_is_what_waits_for_it() -> None:
+def test_consumers_of_both_sides_of_a_branch_in_a_loop_are_dead() -> None:
     def body(i: Tensor, a: Tensor) -> Any:
         no, yes = switch(a, op("Less", [i, within(2)]))
         never = op("Tanh", [op("AddV2", [no, yes])])

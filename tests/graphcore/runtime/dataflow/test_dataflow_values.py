@@ -30,7 +30,7 @@ def edge(name: str) -> dict[str, Any]:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_what_is_received_in_answer_to_what_is_sent_never_holds_up_the_sending(data: st.DataObject) -> None:
+def test_a_receive_of_an_answer_never_blocks_the_send_of_its_question(data: st.DataObject) -> None:
     """Each answer follows its question, and questions depend on other answers in any way."""
     with gc.Graph().as_default() as graph:
         x = gc.placeholder(gc.float32, [], name="x")
@@ -67,7 +67,7 @@ def test_what_is_received_in_answer_to_what_is_sent_never_holds_up_the_sending(d
         assert [float(value) for value in got] == [float(value) for value in known]
 
 
-def test_what_is_computed_on_a_branch_runs_only_if_it_is_taken() -> None:
+def test_nodes_on_a_branch_run_only_if_it_is_taken() -> None:
     x, p = gc.placeholder(gc.float32, [None], name="x"), gc.placeholder(gc.bool_, [], name="p")
     no, yes = switch(op("Abs", [x]) * 1.0, op("LogicalNot", [op("LogicalNot", [p])]))
     inner_no, inner_yes = switch(op("Abs", [no]), op("Greater", [op("Sum", [no, gc.constant(0)]), gc.constant(4.0)]))

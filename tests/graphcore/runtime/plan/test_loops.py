@@ -56,7 +56,7 @@ def test_a_branch_is_one_if_in_the_generated_code_and_the_other_side_is_not_comp
             session.run(y, {p: False, x: np.nan})
 
 
-def test_a_line_of_a_loop_tells_its_node() -> None:
+def test_a_traceback_line_in_a_loop_leads_to_its_node() -> None:
     bad = gc.placeholder(gc.float32, [None], name="bad")
     inside = enter(bad, "f", constant=True)
     one, limit = enter(gc.constant(1), "f", constant=True), enter(gc.constant(2), "f", constant=True)
@@ -73,7 +73,7 @@ def test_a_line_of_a_loop_tells_its_node() -> None:
 
 
 @pytest.mark.parametrize("engine", ["plan", "dataflow"])
-def test_what_is_decided_by_no_scalar_is_refused(engine: str) -> None:
+def test_a_predicate_that_is_no_scalar_is_refused(engine: str) -> None:
     p = gc.placeholder(gc.bool_)
     y = cond(p, [gc.constant(1.0)], lambda a: [op("Neg", [a])], lambda a: [a])[0]
     with gc.Session(engine=engine) as session, pytest.raises(InvalidArgumentError, match="must be a scalar, but it has shape"):
@@ -102,7 +102,7 @@ def test_loops_within_branches_within_loops(engine: str) -> None:
         assert session.run(result[1]) == 1 + 1 + 4 + 3 + 16 + 5
 
 
-def test_what_a_loop_reads_is_there_in_every_iteration_and_free_afterwards() -> None:
+def test_values_read_in_a_loop_live_through_all_iterations_and_are_released_after_it() -> None:
     x = gc.placeholder(gc.float32, [2])
     y = op("Tanh", [x])
     inside, one = enter(y, "f", constant=True), enter(gc.constant(1), "f", constant=True)
@@ -165,7 +165,7 @@ def after(node: gc.Node) -> Any:
         return gc.constant(3.0)
 
 
-def test_a_recorded_run_tells_loop_and_iteration_of_every_node() -> None:
+def test_a_recorded_run_has_loop_and_iteration_of_every_node() -> None:
     result = count_to(2, count_to(1, gc.constant(1.0), "first")[1], "second")
     metadata = gc.RunMetadata()
     with gc.Session(engine="plan") as session:
@@ -176,7 +176,7 @@ def test_a_recorded_run_tells_loop_and_iteration_of_every_node() -> None:
 
 
 @pytest.mark.parametrize("engine", ["plan", "dataflow"])
-def test_a_recorded_run_tells_the_iterations_of_all_loops_around_a_node(engine: str) -> None:
+def test_a_recorded_run_has_the_iterations_of_all_loops_around_a_node(engine: str) -> None:
     def turn(i: Any, limit: Any, x: Any) -> list[Any]:
         def inner(j: Any, least: Any, y: Any) -> list[Any]:
             return [j + gc.ops.ones_like(j), least, gc.tanh(y, name="deep")]
@@ -220,7 +220,7 @@ def test_an_endless_loop_ends_when_it_is_cancelled() -> None:
             program.run_step(Step(None, manager), [])
 
 
-def test_what_a_branch_gives_is_fetched_where_it_is_taken() -> None:
+def test_a_result_of_a_branch_is_fetched_if_the_branch_is_taken() -> None:
     p = gc.placeholder(gc.bool_, [])
     no, yes = switch(gc.constant(1.0), p)
     y = op("Neg", [yes])
@@ -260,7 +260,7 @@ def test_a_target_on_a_branch_runs_only_where_it_is_taken() -> None:
     ],
     ids=["no test", "race", "missing side", "both sides"],
 )
-def test_what_is_no_branch_or_loop_is_refused_with_the_reason(make: Any, reason: str) -> None:
+def test_other_control_flow_than_branches_and_loops_is_refused_with_the_reason(make: Any, reason: str) -> None:
     x = gc.placeholder(gc.float32, [])
     fetches = make(x)
     with gc.Session(engine="plan") as session, pytest.raises(UnimplementedError, match=reason) as caught:

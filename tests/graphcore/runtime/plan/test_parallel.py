@@ -31,7 +31,7 @@ def two_branches() -> tuple[gc.Tensor, gc.Tensor]:
     return x, gc.add(gc.sqrt(left), right, name="sum")
 
 
-def test_heavy_branches_run_at_once_and_are_joined_where_they_meet() -> None:
+def test_heavy_branches_run_concurrently_and_are_joined_at_their_common_consumer() -> None:
     x, y = two_branches()
     session = gc.Session()
     plan = session.plan(y, {x: None})
@@ -58,7 +58,7 @@ def test_a_session_may_ask_for_one_thread() -> None:
 
 
 @pytest.mark.parametrize("blas_threads", ["1", "2"])
-def test_matrix_products_do_not_run_at_once_whatever_blas_is_told(blas_threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matrix_products_never_run_concurrently_for_any_setting_of_blas(blas_threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """BLAS has its own threads, or was configured without."""
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", blas_threads)
     x = gc.placeholder(gc.float32, [SIDE, SIDE], name="x")
@@ -71,7 +71,7 @@ def test_matrix_products_do_not_run_at_once_whatever_blas_is_told(blas_threads: 
     np.testing.assert_allclose(session.run(y, {x: value}), 4 * (value @ value) + value.T @ value, rtol=1e-4)
 
 
-def test_what_another_thread_reads_is_not_overwritten_before_it_is_done() -> None:
+def test_inputs_of_a_kernel_in_another_thread_are_not_overwritten_before_its_end() -> None:
     x = gc.placeholder(gc.float32, [SIDE, SIDE], name="x")
     shared = gc.square(x)
     slow = gc.exp(shared)
@@ -132,7 +132,7 @@ def test_traces_show_every_node_once() -> None:
     assert plan.peak_memory().bytes == session.trace.peak_bytes == 2 * SIDE * SIDE * 4
 
 
-def test_a_trace_shows_the_thread_and_the_time_of_a_kernel_that_runs_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trace_shows_thread_and_time_of_a_concurrent_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each kernel waits for the other, so they can end only if they run concurrently."""
     x, y = two_branches()
     session = gc.Session()

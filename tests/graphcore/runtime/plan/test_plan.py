@@ -106,7 +106,7 @@ def test_values_are_freed_at_their_last_use() -> None:
     assert lines[3].endswith("; del t0_0")
 
 
-def test_a_result_takes_over_the_name_of_what_is_read_for_the_last_time() -> None:
+def test_a_result_gets_the_name_of_a_value_read_for_the_last_time() -> None:
     x = gc.placeholder(gc.float32, [2, 2], name="x")
     e, t = gc.exp(x), gc.tanh(x)
     kept = gc.sqrt(e + t)
@@ -168,7 +168,7 @@ def test_an_elementwise_result_goes_into_the_buffer_of_an_input_that_nobody_need
 
 
 @pytest.mark.parametrize("case", ["feed", "constant", "variable", "fetched", "view", "other shape", "other type", "scalar"])
-def test_what_somebody_else_may_see_is_never_overwritten(case: str) -> None:
+def test_arrays_visible_elsewhere_are_never_overwritten(case: str) -> None:
     x = gc.placeholder(gc.float32, [2, 3], name="x")
     value = np.arange(6, dtype=np.float32).reshape(2, 3)
     fetches: list[Any]
@@ -205,7 +205,7 @@ def test_what_somebody_else_may_see_is_never_overwritten(case: str) -> None:
     assert session.run(w).tolist() == value.tolist()
 
 
-def test_shapes_that_are_fed_again_are_constants_and_what_only_they_needed_is_left_out() -> None:
+def test_repeated_shapes_of_feeds_are_constants_and_their_computation_is_left_out() -> None:
     x = gc.placeholder(gc.float32, [None, 3], name="x")
     w = gc.Variable(np.ones((3, 2), np.float32), name="w")
     loss = gc.reduce_mean(gc.reduce_sum(gc.log(gc.softmax(x @ w)), 1))
@@ -243,7 +243,7 @@ def test_a_reshape_to_the_same_shape_and_a_sum_over_no_axes_cost_nothing() -> No
     assert ops_of(gc.Session().plan(y, {x: None})) == ["Exp"]
 
 
-def test_what_is_computed_twice_is_computed_once_unless_it_has_state() -> None:
+def test_equal_computations_are_merged_unless_they_have_state() -> None:
     x = gc.placeholder(gc.float32, [3], name="x")
     w = gc.Variable(np.zeros(3, np.float32), name="w")
     same = gc.tanh(gc.exp(x)) * gc.tanh(gc.exp(x))
@@ -260,7 +260,7 @@ def test_what_is_computed_twice_is_computed_once_unless_it_has_state() -> None:
     assert session.run(w).tolist() == [2, 2, 2]
 
 
-def test_what_is_the_same_in_every_run_is_computed_before() -> None:
+def test_values_that_are_the_same_in_every_run_are_folded() -> None:
     x = gc.placeholder(gc.float32, [2, 3], name="x")
     size = gc.cast(gc.reduce_prod(gc.shape(x)) * 2, gc.float32)
     plan = gc.Session().plan(x * (gc.constant(2.0) + gc.exp(gc.constant(0.0))) / size, {x: None})
@@ -269,7 +269,7 @@ def test_what_is_the_same_in_every_run_is_computed_before() -> None:
     assert plan.run(np.full((2, 3), 8, np.float32))[0].tolist() == [[2, 2, 2], [2, 2, 2]]
 
 
-def test_an_update_is_made_even_where_only_its_shape_is_wanted() -> None:
+def test_an_update_runs_even_if_only_its_shape_is_needed() -> None:
     w = gc.Variable(np.zeros(3, np.float32), name="w")
     size = gc.shape(w.assign_add([1.0, 1.0, 1.0]))
     session = gc.Session()
@@ -305,7 +305,7 @@ def test_a_part_takes_the_feeds_that_it_reads_and_no_others(graph: gc.Graph, mon
     assert parts == ["v, feed0, feed1, feed2):", "v, feed3, feed4):", "v, feed5):"]
 
 
-def test_parts_give_what_one_function_gives_and_errors_find_their_node(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_give_the_results_of_one_function_and_errors_find_their_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_text, "PART", 3)
     x = gc.placeholder(gc.float32, None, name="x")
     t = gc.placeholder(gc.float32, None, name="t")
@@ -384,7 +384,7 @@ BINARY = (gc.add, gc.subtract, gc.multiply, gc.maximum)
 
 @settings(max_examples=40, deadline=None)
 @given(st.data())
-def test_random_graphs_give_what_they_give_node_by_node(data: st.DataObject) -> None:
+def test_random_graphs_give_the_results_of_their_nodes_run_one_by_one(data: st.DataObject) -> None:
     """The result of each node fetched alone, with all its inputs fed, determines the whole."""
     with gc.Graph().as_default() as graph:
         x = gc.placeholder(gc.float32, [None, 3], name="x")

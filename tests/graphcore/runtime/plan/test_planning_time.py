@@ -45,7 +45,7 @@ def many_small() -> gc.Tensor:
     return gc.add_n([distance(170, seed) for seed in range(150)])
 
 
-def test_what_takes_long_is_left_to_the_run() -> None:
+def test_slow_constants_are_left_to_the_run() -> None:
     session = gc.Session()
     assert [node.op for node in session.plan(distance(3_000)).nodes] == ["EditDistance"]
     assert session.plan(distance(30)).nodes == []
@@ -65,7 +65,7 @@ def test_a_loop_of_constants_is_left_to_the_run() -> None:
 
 @ENGINES
 @pytest.mark.parametrize("how", ["run", "session"])
-def test_a_time_limit_holds_while_a_plan_is_made(how: str, engine: str) -> None:
+def test_a_time_limit_applies_to_planning(how: str, engine: str) -> None:
     work = many_small()
     options = gc.SessionOptions(operation_timeout_in_ms=LIMIT if how == "session" else 0)
     session = gc.Session(engine=engine, options=options)
@@ -77,7 +77,7 @@ def test_a_time_limit_holds_while_a_plan_is_made(how: str, engine: str) -> None:
 
 @ENGINES
 @pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_holds_while_a_plan_is_made(engine: str) -> None:
+def test_ctrl_c_interrupts_planning(engine: str) -> None:
     work = many_small()
     session, main = gc.Session(engine=engine), threading.main_thread().ident or 0
 
@@ -119,7 +119,7 @@ def test_nodes_that_changed_before_planning_was_interrupted_are_planned_anew(mon
     assert [session.run(y, {x: 3.0}) for y in both] == [15.0, 8.0]
 
 
-def test_a_call_that_loses_word_that_nobody_waits_for_it_is_told_again() -> None:
+def test_an_abandoned_call_that_loses_the_error_gets_it_again() -> None:
     """As in a finaliser, where Python drops errors."""
     lost: list[int] = []
 

@@ -147,7 +147,7 @@ def refusal(engine: str, y: Any, feeds: dict[Any, Any]) -> ResourceExhaustedErro
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_what_is_fed_can_ask_for_nothing_larger_than_the_memory(op: str) -> None:
+def test_feeds_cannot_request_arrays_larger_than_the_memory(op: str) -> None:
     y, feeds = huge(op)
     errors = [refusal(engine, y, feeds) for engine in ("plan", "dataflow")]
     assert errors[0].message == errors[1].message
@@ -199,7 +199,7 @@ def test_padding_that_leaves_no_whole_blocks_is_refused_before_anything_is_padde
 
 
 @pytest.mark.parametrize("op", ["fill", "random", "tile", "outer product", "matmul", "view"])
-def test_what_the_graph_knows_to_be_larger_than_the_memory_is_refused_alike(op: str) -> None:
+def test_known_shapes_larger_than_the_memory_are_refused_alike(op: str) -> None:
     x = gc.placeholder(gc.float32, [MILLION, 1], name="x")
     made: dict[str, Callable[[], Any]] = {
         "fill": lambda: gc.ops.fill([MILLION, MILLION], 1.0),

@@ -63,7 +63,7 @@ def test_ds_a_tensor_is_fed_by_its_name_with_or_without_port(feed: str, engine: 
     assert gc.Session(engine=engine).run("y:0", {feed: 2 * X})[0, 0] == 10
 
 
-def test_ds_one_tensor_is_not_fed_twice_and_what_is_fed_is_there(engine: str, graph: gc.Graph) -> None:
+def test_ds_a_tensor_is_not_fed_twice_and_feeds_must_exist(engine: str, graph: gc.Graph) -> None:
     example()
     session = gc.Session(engine=engine)
     x = graph.get_tensor_by_name("x:0")
@@ -143,7 +143,7 @@ def test_ds_software_tracing_gives_one_entry_for_the_device(engine: str) -> None
     assert "y" in {stats.node_name for stats in entry.node_stats}
 
 
-def test_ds_only_what_is_needed_is_placed(engine: str) -> None:
+def test_ds_only_needed_nodes_are_placed(engine: str) -> None:
     example()
     with gc.device("/device:GPU:7"):
         gc.constant(1.0, name="elsewhere")
@@ -181,7 +181,7 @@ def two_by_two() -> None:
         (["t2:0", "W1:0"], ["t3_b:0"], {"t3_b"}),
     ],
 )
-def test_b_what_no_target_or_fetch_needs_does_not_run(feeds: list[str], fetches: list[str], left: set[str], engine: str) -> None:
+def test_b_nodes_without_need_for_a_target_or_fetch_do_not_run(feeds: list[str], fetches: list[str], left: set[str], engine: str) -> None:
     two_by_two()
     found = ran(gc.Session(engine=engine), fetches, dict.fromkeys(feeds, np.ones(2, np.float32)))
     assert found & {node.name for node in gc.get_default_graph().op_nodes() if node.op != "Const"} == left
@@ -195,7 +195,7 @@ def test_b_a_chain_that_is_fed_in_the_middle_runs_on_both_sides_of_it(engine: st
     assert found - {"Const"} == {"a", "b", "d", "e"}
 
 
-def test_b_a_fed_output_leaves_the_others_and_what_waits_for_the_node(engine: str) -> None:
+def test_b_feeding_one_output_keeps_the_others_and_control_dependencies(engine: str) -> None:
     w = gc.Variable(0.0, name="w")
     value = gc.ops.random_uniform([4], dtype=gc.float32)
     with gc.control_dependencies([w.assign_add(1.0).op]):
@@ -212,7 +212,7 @@ def test_b_a_fed_output_leaves_the_others_and_what_waits_for_the_node(engine: st
     assert session.run(w) == 2.0
 
 
-def test_b_what_waits_for_a_placeholder_waits_for_its_feed(engine: str) -> None:
+def test_b_control_dependencies_on_a_placeholder_require_its_feed(engine: str) -> None:
     x = gc.placeholder(gc.float32, [], name="x")
     with gc.control_dependencies([x.op]):
         y = gc.identity(drawn("v"), name="y")
@@ -250,7 +250,7 @@ def test_ex_feeds_and_fetches_of_a_client_are_sends_and_receives_of_the_first_fr
 
 
 @pytest.mark.parametrize(("flag", "dead"), [(False, False), (True, True)])
-def test_ex_what_is_sent_from_a_branch_not_taken_is_sent_as_dead(flag: bool, dead: bool, engine: str, graph: gc.Graph) -> None:
+def test_ex_a_send_on_a_branch_not_taken_sends_a_dead_value(flag: bool, dead: bool, engine: str, graph: gc.Graph) -> None:
     a, p = gc.placeholder(gc.float32, [], name="a"), gc.placeholder(gc.bool_, [], name="p")
     side = graph.apply_op("Switch", [a, p]).outputs[0]
     attrs = {"tensor_name": "out", "send_device": DEVICE, "send_device_incarnation": 1, "recv_device": DEVICE}

@@ -87,7 +87,7 @@ def functions(*texts: str) -> gc.FunctionLibraryRuntime:
         ("RECORDING_A", "FAILING", ["A"]),
     ],
 )
-def test_f8_the_option_overrides_the_attr_and_names_what_runs_the_function(option: str, attr: str, used: list[str]) -> None:
+def test_f8_the_option_overrides_the_attr_and_names_the_executor(option: str, attr: str, used: list[str]) -> None:
     runtime = functions()
     attrs = FLOAT | ({"_executor": attr.encode()} if attr else {})
     handle = runtime.instantiate("XTimesTwo", attrs, InstantiateOptions(executor_type=option))
@@ -116,7 +116,7 @@ def test_instantiations_with_other_executors_have_other_handles() -> None:
     assert runtime.instantiate("XTimesTwo", FLOAT | {"_executor": b"RECORDING_A"}) in handles
 
 
-def test_what_a_factory_raises_is_what_the_run_raises() -> None:
+def test_an_error_of_a_factory_is_raised_by_the_run() -> None:
     runtime = functions()
     handle = runtime.instantiate("XTimesTwo", FLOAT, InstantiateOptions(executor_type="FAILING"))
     for _ in range(2):
@@ -124,7 +124,7 @@ def test_what_a_factory_raises_is_what_the_run_raises() -> None:
             runtime.run(handle, [X])
 
 
-def test_what_is_called_within_is_run_by_the_usual_executor() -> None:
+def test_inner_calls_are_run_by_the_default_executor() -> None:
     runtime = functions(KEPT_CALL, "Calls(x:float) -> (y:float) {\n  t = Twice(x)\n  y = Neg[T=float](t:y:0)\n  return y = y:y:0\n}")
     handle = runtime.instantiate("Calls", {}, InstantiateOptions(executor_type="RECORDING_A"))
     assert runtime.run(handle, [X])[0].tolist() == [-2, -4, -6, -8]
@@ -228,7 +228,7 @@ def test_a_call_that_names_an_executor_is_not_inlined() -> None:
     assert not gc.lower_functional_ops(gc.FunctionLibraryRuntime(graph.library), graph)
 
 
-def test_what_a_named_executor_holds_is_not_told() -> None:
+def test_the_memory_of_a_named_executor_is_unknown() -> None:
     with gc.Graph().as_default() as graph:
         graph.library.add_library(times_library())
         x = gc.placeholder(gc.float32, [4])

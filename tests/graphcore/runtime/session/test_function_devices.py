@@ -49,7 +49,7 @@ def test_f8_without_a_target_a_function_runs_on_the_device_of_the_runtime_that_i
     assert made.run(made.instantiate("FindDevice"), [ONE]) == [0]
 
 
-def test_f8_one_target_gives_one_handle_whoever_instantiates() -> None:
+def test_f8_one_target_gives_one_handle_from_any_runtime() -> None:
     made = process()
     options = gc.InstantiateOptions(target=CPU[1])
     handles = {made.get_flr(device).instantiate("XTimesTwo", FLOAT, options) for device in CPU}

@@ -72,7 +72,7 @@ def test_recursion_that_ends_gives_its_value() -> None:
     assert functions.run(handle, [np.float32(1)]) == [1]
 
 
-def test_recursion_too_deep_is_told_and_the_function_goes_on_working() -> None:
+def test_too_deep_recursion_is_an_error_after_which_the_function_still_works() -> None:
     functions = gc.FunctionLibraryRuntime(recursive())
     handle = functions.instantiate("Factorial")
     with pytest.raises(ResourceExhaustedError, match="calls itself more than 100 levels deep: recursion needs a case that ends it"):
@@ -198,7 +198,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("make", "error", "text"), BAD)
-def test_a_bad_function_is_told_exactly_and_leaves_the_library_as_it_was(
+def test_an_invalid_function_is_an_exact_error_and_leaves_the_library_unchanged(
     make: Callable[[], tuple[gc.FunctionLibraryDefinition, Use]], error: type[GraphError], text: str
 ) -> None:
     definitions, use = make()

@@ -58,7 +58,7 @@ def test_f8_example_3_a_broken_callee_is_found_when_it_is_needed() -> None:
         functions.run(handle, [X])
 
 
-def test_f8_example_5_what_nothing_needs_is_pruned_and_control_returns_are_kept() -> None:
+def test_f8_example_5_unneeded_nodes_are_pruned_and_control_returns_are_kept() -> None:
     functions = runtime(ADD_AND_MUL.replace("i:int32", "i:float").replace("o:int32", "o:float").replace("T=int32", "T=float"))
     handle = functions.instantiate("AddAndMul")
     assert functions.run(handle, [np.float32(1.25)]) == [1.5625]
@@ -181,7 +181,7 @@ def test_a_function_reads_the_variable_whose_handle_is_its_argument() -> None:
     assert value == 3.0
 
 
-def test_recursion_without_an_end_is_told_as_such() -> None:
+def test_endless_recursion_is_an_error_in_words() -> None:
     functions = gc.FunctionLibraryRuntime(_recursive())
     handle = functions.instantiate("Forever")
     with pytest.raises(ResourceExhaustedError, match="Function Forever calls itself more than 100 levels deep"):
@@ -196,7 +196,7 @@ def _recursive() -> gc.FunctionLibraryDefinition:
     return made
 
 
-def test_what_a_run_gives_is_the_callers_own() -> None:
+def test_results_of_a_run_belong_to_the_caller() -> None:
     functions = runtime("f(x:float) -> (y:float) {\n  y = Identity[T=float](x)\n  return y = y:output:0\n}")
     (result,) = functions.run(functions.instantiate("f"), [X])
     result[:] = 0
@@ -270,7 +270,7 @@ def test_a_function_removed_under_a_planned_session_is_missed_by_name(op: str) -
 
 
 @pytest.mark.parametrize("op", CALLS)
-def test_a_function_replaced_by_one_of_another_signature_is_told_at_the_call(op: str) -> None:
+def test_replacing_a_function_by_another_signature_is_an_error_at_the_call(op: str) -> None:
     session, x, y = _session(op)
     session.run(y, {x: X})
     session.graph.library.replace_function("XTimesFour", gc.parse_function("XTimesFour[T:{float}](x:T, z:T) -> (y:T) {\n  return y = x\n}"))

@@ -35,7 +35,7 @@ def test_s8_feeds_and_fetches_are_named_by_port() -> None:
     assert gc.GraphRunner().run(sum_of_two(), dict(fed), ["p1:0", "add:0"])[1].dtype == np.float32
 
 
-def test_s8_the_graph_is_not_changed_and_may_be_told_a_value_in_its_middle() -> None:
+def test_s8_the_graph_is_not_changed_and_intermediate_values_may_be_given() -> None:
     graph = sum_of_two()
     with graph.as_default():
         ops.neg(graph.get_tensor_by_name("add:0"), name="neg")
@@ -80,7 +80,7 @@ def test_s8_functions_are_found_in_the_given_library() -> None:
         ({"p1:0": np.zeros(3, np.float32)}, ["p1:0"], InvalidArgumentError),
     ],
 )
-def test_s8_what_does_not_fit_is_refused(inputs: dict[str, Any], outputs: list[str], error: type[Exception]) -> None:
+def test_s8_misfits_are_refused(inputs: dict[str, Any], outputs: list[str], error: type[Exception]) -> None:
     with pytest.raises(error):
         gc.GraphRunner().run(sum_of_two(), inputs, outputs)
 

@@ -87,7 +87,7 @@ def test_an_unfed_placeholder_names_itself_its_type_and_its_line() -> None:
     assert caught.value.source is not None
 
 
-def test_an_uninitialised_variable_names_itself_and_what_to_run() -> None:
+def test_the_error_of_an_uninitialised_variable_names_it_and_its_initializer() -> None:
     w = gc.Variable([1.0, 2.0], name="W")
     with pytest.raises(FailedPreconditionError) as caught:
         gc.Session().run(w * 2.0)

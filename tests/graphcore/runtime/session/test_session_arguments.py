@@ -143,7 +143,7 @@ def test_an_argument_of_the_wrong_kind_is_refused_and_nothing_has_happened(name:
     assert setting.session.trace is None
 
 
-def test_metadata_tells_of_its_last_run_only(setting: Setting) -> None:
+def test_metadata_describes_its_last_run_only(setting: Setting) -> None:
     metadata = gc.RunMetadata()
     for options in (None, gc.RunOptions(), gc.RunOptions(timeout_in_ms=60_000)):
         setting.session.run(setting.y, setting.feeds, TRACED, metadata)
@@ -152,7 +152,7 @@ def test_metadata_tells_of_its_last_run_only(setting: Setting) -> None:
         assert metadata.trace is None
 
 
-def test_what_serves_sessions_shows_what_it_is_about(setting: Setting) -> None:
+def test_objects_around_sessions_have_a_descriptive_repr(setting: Setting) -> None:
     session, x = setting.session, setting.x
     call = session.make_callable(setting.y, [x])
     assert repr(call) == "<SessionCallable (x:0)>"
@@ -210,7 +210,7 @@ ODD: tuple[Any, ...] = (
 
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda value: type(value).__name__)
-def test_whatever_comes_in_place_of_an_argument_the_error_is_one_of_the_packages_own(odd: Any, setting: Setting) -> None:
+def test_any_wrong_argument_is_an_error_of_this_package(odd: Any, setting: Setting) -> None:
     session, x, y, _, feeds = setting
     handle = session.partial_run_setup(y, [x])
     calls: list[Callable[[], Any]] = [

@@ -50,7 +50,7 @@ class Named(dict[str, Any]):
 # ---- targets ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_session_is_for_this_process_and_says_so_of_another_target() -> None:
+def test_a_session_refuses_targets_other_than_this_process() -> None:
     assert gc.Session().target == ""
     assert gc.Session(target="local").run(gc.constant(2.0)) == 2.0
     with pytest.raises(NotFoundError, match=r"No session for target 'grpc://there:2222': there is '' and 'local'"):
@@ -82,7 +82,7 @@ def test_any_nesting_comes_back_as_it_was_asked_for(engine: str) -> None:
         assert got[3] == (None, None)
 
 
-def test_what_differs_only_in_its_structure_is_not_taken_for_the_same() -> None:
+def test_fetches_of_other_structure_are_planned_separately() -> None:
     a = gc.constant(1.0)
     session = gc.Session()
     assert [session.run(asked) for asked in ([a], (a,), {"x": a}, {"y": a}, [[a]], Pair(a, a))] == [
@@ -172,7 +172,7 @@ def test_a_feed_that_does_not_fit_names_the_cell_and_line_of_its_placeholder(val
 # ---- finalisation, growth, time limits ---------------------------------------------------------------------------------
 
 
-def test_a_static_graph_runs_what_it_has_and_refuses_what_is_new() -> None:
+def test_a_finalized_session_runs_planned_fetches_and_refuses_others() -> None:
     x = gc.placeholder(gc.float32, [], name="x")
     y = x + 1.0
     session = gc.Session()
@@ -186,7 +186,7 @@ def test_a_static_graph_runs_what_it_has_and_refuses_what_is_new() -> None:
 
 
 @ENGINES
-def test_only_what_has_changed_is_planned_again(graph: gc.Graph, engine: str) -> None:
+def test_only_runs_with_changed_nodes_are_planned_again(graph: gc.Graph, engine: str) -> None:
     x = gc.placeholder(gc.float32, [], name="x")
     y, z = x + 1.0, gc.exp(x)
     session = gc.Session(engine=engine)

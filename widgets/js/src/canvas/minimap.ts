@@ -11,7 +11,7 @@ export class Minimap {
   readonly #frame = h("div", { class: "gl-minimap-frame" });
   #scale = 0;
 
-  /** `goTo` hears the point of the picture that the user wants to see. */
+  /** `goTo` is called with the point of the picture to show. */
   constructor(goTo: (x: number, y: number) => void) {
     const move = (event: PointerEvent): void => {
       if (event.type === "pointermove" && event.buttons === 0) return;
