@@ -58,15 +58,20 @@ PRESS_AND_WAIT: Final = """async ([press, key]) => {
 MOVE: Final = """async frames => {
   const canvas = document.querySelector('.gl-canvas');
   const box = canvas.getBoundingClientRect();
-  const at = {bubbles: true, cancelable: true, clientX: box.x + box.width / 2, clientY: box.y + box.height / 2, ctrlKey: false};
+  const at = {bubbles: true, cancelable: true, clientX: box.x + box.width / 2, clientY: box.y + box.height / 2};
+  const mouse = {...at, pointerId: 1, buttons: 1};
+  canvas.setPointerCapture = () => {};  // refuses a mouse that is not there
   const frame = () => new Promise(done => requestAnimationFrame(done));
   await frame();
   const start = performance.now();
+  canvas.dispatchEvent(new PointerEvent('pointerdown', mouse));
   for (let i = 0; i < frames; i++) {
     canvas.dispatchEvent(new WheelEvent('wheel', {...at, deltaY: i % 20 < 10 ? 40 : -40, ctrlKey: true}));
-    canvas.dispatchEvent(new WheelEvent('wheel', {...at, deltaX: i % 10 < 5 ? 30 : -30}));
+    mouse.clientX += i % 10 < 5 ? 30 : -30;
+    canvas.dispatchEvent(new PointerEvent('pointermove', mouse));
     await frame();
   }
+  canvas.dispatchEvent(new PointerEvent('pointerup', mouse));
   return 1000 * frames / (performance.now() - start);
 }"""
 

@@ -26,7 +26,7 @@ SIZES = """root => [...root.querySelectorAll('.gl-world text')].map(text => [
   parseFloat(getComputedStyle(text).fontSize) * Math.abs(text.getScreenCTM().d), text.textContent,
 ])"""
 OUTSIDE = """root => {
-  const window = root.querySelector('.gl-world').closest('svg').parentElement.getBoundingClientRect();
+  const window = root.querySelector('.gl-canvas').getBoundingClientRect();
   return [...root.querySelectorAll('.gl-world [data-node-id]')].filter(box => {
     const { left, right, top, bottom } = box.getBoundingClientRect();
     return left < window.left - 1 || right > window.right + 1 || top < window.top - 1 || bottom > window.bottom + 1;

@@ -25,10 +25,14 @@ interface View {
   readonly scale: number;
 }
 
-function view(): View {
-  const transform = page.one(".gl-world").getAttribute("transform") ?? "";
-  const [x = 0, y = 0, scale = 0] = [...transform.matchAll(/-?[\d.]+/g)].map(Number);
-  return { x, y, scale };
+/** The numbers of a transform. */
+const numbers = (transform: string | null | undefined): number[] =>
+  [...(transform ?? "").matchAll(/-?[\d.]+/g)].map(Number);
+
+function view(layer = page.one<HTMLElement>(".gl-layer"), world: Element = page.one(".gl-world")): View {
+  const [x = 0, y = 0, zoomed = 1] = numbers(layer.style.transform);
+  const [drawn = 0] = numbers(world.getAttribute("transform"));
+  return { x, y, scale: zoomed * drawn };
 }
 
 /** Where a box begins and ends in the window, from left to right. */
@@ -121,8 +125,10 @@ test("another graph is shown from its upper end even where nothing of the one be
 });
 
 test("a large picture is shown from where its uppermost boxes are, without empty room beside it", () => {
+  const layer = document.createElement("div");
   const world = document.createElementNS("http://www.w3.org/2000/svg", "g");
   const camera = new Camera(
+    layer,
     world,
     () => ({ width: 800, height: 600 }),
     () => {},
@@ -130,7 +136,7 @@ test("a large picture is shown from where its uppermost boxes are, without empty
   const shown = (start: number | null): number[] => {
     camera.beginning = start;
     camera.follow({ x: 0, y: 0, width: 9000, height: 5000 }, null, false);
-    const [x = 0, , scale = 1] = [...(world.getAttribute("transform") ?? "").matchAll(/-?[\d.]+/g)].map(Number);
+    const { x, scale } = view(layer, world);
     return [-x / scale, (800 - x) / scale].map(Math.round);
   };
   const [left = 0, right = 0] = shown(1500);
@@ -170,8 +176,10 @@ test("a box that the user opens begins where it was, as far as all that is in it
 });
 
 test("of what is larger than the window the beginning is shown", () => {
+  const layer = document.createElement("div");
   const world = document.createElementNS("http://www.w3.org/2000/svg", "g");
   const camera = new Camera(
+    layer,
     world,
     () => ({ width: 800, height: 600 }),
     () => {},
@@ -179,5 +187,5 @@ test("of what is larger than the window the beginning is shown", () => {
   camera.pan(0, 300);
   vi.stubGlobal("matchMedia", () => ({ matches: true }));
   camera.ensureVisible({ x: 0, y: 0, width: 100, height: 2000 });
-  expect(world.getAttribute("transform")).toBe("translate(16,16) scale(1)");
+  expect(view(layer, world)).toEqual({ x: 16, y: 16, scale: 1 });
 });

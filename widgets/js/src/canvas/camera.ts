@@ -11,6 +11,10 @@ const LARGEST_FIT = 1.15;
 /** The largest scale for a part of a picture, so that it is shown with some of its surroundings. */
 const LARGEST_PIECE = 1;
 const GLIDE_MS = 220;
+/** Below this scale text has less than 5 pixels on the screen and is hidden. */
+const ILLEGIBLE = 0.45;
+/** The time without a move after which a zoomed picture is drawn at its new scale. */
+const REST_MS = 250;
 
 export interface View {
   readonly x: number;
@@ -33,11 +37,22 @@ export class Camera {
   #whole = false;
   /** True while only a part of the picture is shown, because it is too large to show whole. */
   #piece = false;
+  /** The scale at which the picture is drawn. Until a zoom has come to rest, a transform of its layer makes up for the rest. */
+  #drawn = 0;
+  #resting: ReturnType<typeof setTimeout> | undefined;
   #world: SVGGElement;
+  readonly #layer: HTMLElement;
   readonly #window: () => { width: number; height: number };
   readonly #changed: (view: View) => void;
 
-  constructor(world: SVGGElement, size: () => { width: number; height: number }, changed: (view: View) => void) {
+  /** `layer` moves as a whole; the drawing `world` in it is scaled. */
+  constructor(
+    layer: HTMLElement,
+    world: SVGGElement,
+    size: () => { width: number; height: number },
+    changed: (view: View) => void,
+  ) {
+    this.#layer = layer;
     this.#world = world;
     this.#window = size;
     this.#changed = changed;
@@ -46,6 +61,7 @@ export class Camera {
   /** Replaces the drawing that the camera moves. */
   attach(world: SVGGElement): void {
     this.#world = world;
+    this.#drawn = 0;
     this.#apply(this.#view);
   }
 
@@ -95,7 +111,7 @@ export class Camera {
 
   pan(dx: number, dy: number): void {
     this.#leave();
-    this.#set({ ...this.#view, x: this.#view.x + dx, y: this.#view.y + dy });
+    this.#set({ ...this.#view, x: this.#view.x + dx, y: this.#view.y + dy }, false);
   }
 
   /** Zooms by a factor about a point of the window, by default its middle. */
@@ -105,7 +121,7 @@ export class Camera {
     const { x, y } = about ?? { x: width / 2, y: height / 2 };
     const scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, this.#view.scale * factor));
     const ratio = scale / this.#view.scale;
-    this.#set({ x: x - (x - this.#view.x) * ratio, y: y - (y - this.#view.y) * ratio, scale });
+    this.#set({ x: x - (x - this.#view.x) * ratio, y: y - (y - this.#view.y) * ratio, scale }, false);
   }
 
   /** Shows a whole rectangle at scale 1 or little more, and keeps doing so as the picture grows. */
@@ -225,18 +241,32 @@ export class Camera {
     else this.#set({ x, y, scale });
   }
 
-  #set(view: View): void {
+  #set(view: View, rests = true): void {
     cancelAnimationFrame(this.#gliding);
     this.#goal = view;
-    this.#apply(view);
+    this.#apply(view, rests);
   }
 
-  #apply(view: View): void {
-    const round = (value: number, digits: number): number => Number(value.toFixed(digits));
+  /** Moves the layer, which browsers do without drawing it again, and draws it at the scale at which it comes to rest. */
+  #apply(view: View, rests = true): void {
     this.#view = view;
-    const place = `translate(${round(view.x, 2)},${round(view.y, 2)}) scale(${round(view.scale, 4)})`;
-    this.#world.setAttribute("transform", place);
+    clearTimeout(this.#resting);
+    const magnified = view.scale / this.#drawn;
+    if (rests || this.#drawn === 0) this.#draw();
+    else if (magnified !== 1) this.#resting = setTimeout(() => this.#apply(this.#view), REST_MS);
+    const scale = view.scale / this.#drawn;
+    const place = (value: number): number => (scale === 1 ? Math.round(value) : Number(value.toFixed(2)));
+    this.#layer.style.transform = `translate(${place(view.x)}px,${place(view.y)}px) scale(${Number(scale.toFixed(4))})`;
     this.#changed(view);
+  }
+
+  #draw(): void {
+    const { scale } = this.#view;
+    if (scale === this.#drawn) return;
+    this.#drawn = scale;
+    this.#world.setAttribute("transform", `scale(${Number(scale.toFixed(4))})`);
+    this.#layer.style.setProperty("--gl-scale", `${scale}`);
+    this.#layer.classList.toggle("gl-far", scale < ILLEGIBLE);
   }
 
   #glide(to: View): void {
@@ -249,7 +279,8 @@ export class Camera {
       const t = Math.min(1, Math.max(0, (now - start) / GLIDE_MS));
       const eased = 1 - (1 - t) ** 3;
       const mix = (a: number, b: number): number => a + (b - a) * eased;
-      this.#apply(t < 1 ? { x: mix(from.x, to.x), y: mix(from.y, to.y), scale: mix(from.scale, to.scale) } : to);
+      const view = { x: mix(from.x, to.x), y: mix(from.y, to.y), scale: mix(from.scale, to.scale) };
+      this.#apply(t < 1 ? view : to, t === 1);
       if (t < 1) this.#gliding = requestAnimationFrame(step);
     };
     this.#gliding = requestAnimationFrame(step);

@@ -14,9 +14,6 @@ import type { MermaidView } from "./mermaid_view";
 import { Minimap } from "./minimap";
 import { Picture } from "./picture";
 
-/** Below this scale text has less than 5 pixels on the screen and is hidden, which makes moving a large picture fast. */
-const ILLEGIBLE = 0.45;
-
 let serial = 0;
 
 export interface StageOptions {
@@ -35,6 +32,7 @@ export class Stage {
   readonly canvas: HTMLElement;
   readonly camera: Camera;
   readonly minimap: Minimap;
+  readonly #layer: HTMLElement;
   readonly #svg: SVGSVGElement;
   readonly #defs: SVGDefsElement;
   readonly #hint = h("div", { class: "gl-hint" }, h("p", {}, "Waiting for the graph…"));
@@ -57,12 +55,13 @@ export class Stage {
     this.#defs = patternDefs(this.#patterns);
     this.#svg = s("svg", { class: "gl-svg" }, this.#defs, this.#picture.world);
     const canvas = { class: "gl-canvas", tabindex: "0", role: "application", "aria-roledescription": "dataflow graph" };
-    this.canvas = h("div", canvas, this.#svg, this.#hint, this.#legendPlace);
+    this.#layer = h("div", { class: "gl-layer" }, this.#svg);
+    this.canvas = h("div", canvas, this.#layer, this.#hint, this.#legendPlace);
     this.camera = new Camera(
+      this.#layer,
       this.#picture.world,
       () => ({ width: this.canvas.clientWidth, height: this.canvas.clientHeight }),
       (view) => {
-        this.canvas.classList.toggle("gl-far", view.scale < ILLEGIBLE);
         this.#showSeen(view);
         moved();
       },
@@ -93,6 +92,8 @@ export class Stage {
     const geometry = place();
     this.#geometry = geometry;
     this.#scene = scene;
+    this.#layer.style.setProperty("--gl-wide", `${geometry.width}px`);
+    this.#layer.style.setProperty("--gl-tall", `${geometry.height}px`);
     this.camera.beginning = beginning(geometry);
     this.minimap.draw(geometry);
     if (renderer === "graphviz") this.#picture.draw(scene, geometry);
