@@ -135,4 +135,4 @@ class GraphPanel:
 
     def camera(self) -> Any:
         """The position of the picture in its window; changes with every pan and zoom."""
-        return self.root.locator(".gl-canvas svg g[transform]").first.get_attribute("transform")
+        return self.root.locator(".gl-world").first.evaluate("drawing => JSON.stringify(drawing.getBoundingClientRect())")
