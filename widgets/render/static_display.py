@@ -71,10 +71,16 @@ def _details(summary: str, content: str) -> str:
 
 
 def _fitting(scenes: list[Scene]) -> list[tuple[Scene, Geometry]]:
-    """The first scene that fits into a page at its natural size, else the last one; then the first of all, unless it is the same."""
-    laid_out: list[tuple[Scene, Geometry]] = []
-    for scene in scenes:
-        laid_out.append((scene, lay_out(scene, panel=PAGE)))
-        if fitting_scale(laid_out[-1][1], PAGE) >= ENOUGH:
+    """The picture that fits into a page at its natural size, and the first one unless it is the same.
+
+    If none fits, that is the last one without labels of edges.
+    """
+    first = places = lay_out(scenes[0], panel=PAGE)
+    scene = scenes[0]
+    for other in scenes[1:]:
+        if fitting_scale(places, PAGE) >= ENOUGH:
             break
-    return laid_out[::-1] if len(laid_out) < 3 else [laid_out[-1], laid_out[0]]
+        scene, places = other, lay_out(other, panel=PAGE)
+    if places.width > PAGE.width / ENOUGH:
+        places = lay_out(scene, panel=PAGE, labels=False)
+    return [(scene, places)] if places is first else [(scene, places), (scenes[0], first)]
