@@ -264,11 +264,12 @@ def test_a_long_chain_is_folded_into_the_panel() -> None:
 
 def test_a_still_picture_keeps_its_natural_size_and_shows_fewer_boxes_where_all_would_be_too_large() -> None:
     html = to_static_html(chain(300), chain(20), chain(5))
-    image = Tags(html).elements[2][1]
-    svg = ET.fromstring(base64.b64decode((image["src"] or "").partition(",")[2]))
-    assert float(svg.attrib["width"]) <= 900
-    assert len(svg.findall(f".//{SVG}g[@class='op forward']")) == 20
-    assert "max-width:none" in (image["style"] or "")
+    images = [attributes for tag, attributes in Tags(html).elements if tag == "img"]
+    summary, whole = [ET.fromstring(base64.b64decode((image["src"] or "").partition(",")[2])) for image in images]
+    assert float(summary.attrib["width"]) <= 900
+    assert [len(svg.findall(f".//{SVG}g[@class='op forward']")) for svg in (summary, whole)] == [20, 300]
+    assert "<details><summary>The whole picture: 300 boxes</summary>" in html
+    assert all("max-width:none" in (image["style"] or "") for image in images)
 
 
 # ---- HTML -----------------------------------------------------------------------------------------------------------
@@ -278,12 +279,12 @@ def test_a_still_picture_keeps_its_natural_size_and_shows_fewer_boxes_where_all_
 def test_the_static_display_has_an_image_an_outline_and_nothing_else(text: str) -> None:
     html = to_static_html(hostile_scene(text))
     found = Tags(html)
-    assert [tag for tag, _ in found.elements] == ["figure", "div", "img", "figcaption", "details", "summary", "pre"]
-    image = found.elements[2][1]
+    assert [tag for tag, _ in found.elements] == ["figure", "style", "div", "img", "figcaption", "details", "summary", "pre"]
+    image = found.elements[3][1]
     assert image.keys() == {"src", "alt", "style"}
     assert found.elements[0][1] == {"class": "graphloupe-still"}
     assert found.elements[-1][1] == {"style": "font-family:monospace"}
-    assert found.elements[1][1] == {"style": "overflow-x:auto"}
+    assert found.elements[2][1] == {"style": "overflow-x:auto"}
     assert all(not attributes for tag, attributes in found.elements if tag not in {"img", "figure", "pre", "div"})
     address = image["src"] or ""
     assert address.startswith("data:image/svg+xml;base64,")
@@ -293,7 +294,7 @@ def test_the_static_display_has_an_image_an_outline_and_nothing_else(text: str) 
 def test_the_static_display_tells_the_graph_in_words(softmax_regression: gc.Graph) -> None:
     scene = build_scene(softmax_regression, title="digits")
     found = Tags(to_static_html(scene))
-    assert found.elements[2][1]["alt"] == f"digits: {scene.summary}"
+    assert found.elements[3][1]["alt"] == f"digits: {scene.summary}"
     assert "MatMul matmul <- x float [?,64]" in found.texts["pre"]
 
 

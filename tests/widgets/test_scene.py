@@ -366,3 +366,15 @@ def test_box_ids_of_nodes_are_those_of_the_scene(softmax_regression: gc.Graph) -
     assert boxes["W/read"] == "W"
     assert boxes["gradients/y_grad/n0"] == "gradients/y_grad/"
     assert set(boxes.values()) <= names(build_scene(softmax_regression, state))
+
+
+def test_gradients_open_only_where_there_is_space_for_everything_else(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [2], name="x")
+    with gc.name_scope("model"):
+        for _ in range(9):
+            x = gc.tanh(x)
+    gc.gradients(gc.exp(x, name="y"), [x])
+    opened = [{group.id for group in build_scene(graph, SceneState(auto_boxes=boxes)).groups} for boxes in range(1, 25)]
+    assert {"gradients/"} not in opened
+    assert {"model/"} in opened
+    assert {"model/", "gradients/"} in opened

@@ -57,12 +57,13 @@ class FoldedPlaces(msgspec.Struct, frozen=True):
     edges: dict[str, Route]
 
 
-def layout_dot(scene: Scene, *, fast: bool = False, across: bool = False) -> str:
+def layout_dot(scene: Scene, *, fast: bool = False, across: bool = False, labels: bool = True) -> str:
     """DOT with nodes `n<index>`, clusters `cluster_<index>` and edge ids `e<index>`; without user text.
 
     Args:
         fast: let the engine take shortcuts (no edge labels, straight lines).
         across: data flows to the right instead of down.
+        labels: with labels of edges; without them boxes are closer to one another.
 
     One ranking for the whole picture (`newrank`) keeps lines between frames pointing down and gradients beside their forward boxes; ranked
     frame by frame, Graphviz turns some upwards and sometimes loses one.
@@ -83,11 +84,11 @@ def layout_dot(scene: Scene, *, fast: bool = False, across: bool = False) -> str
     shortcuts = ",splines=line,nslimit=2,nslimit1=2,mclimit=.3" if fast else ""
     return "\n".join(
         [
-            f"digraph{{graph[rankdir={'LR' if across else 'TB'},newrank=true,nodesep=.25,ranksep=.3,pad=0,margin=0{shortcuts}]",
+            f"digraph{{graph[rankdir={'LR' if across else 'TB'},newrank=true,nodesep=.25,ranksep={0.3 if labels else 0.2},pad=0,margin=0{shortcuts}]",
             'node[shape=box,fixedsize=true,label=""]',
             "edge[arrowsize=.55]",
             *members[""],
-            *_edge_lines(scene, index, labels=not fast),
+            *_edge_lines(scene, index, labels=labels and not fast),
             "}",
         ]
     )

@@ -163,17 +163,18 @@ engine: Final = LayoutEngine()
 atexit.register(engine.close)
 
 
-def lay_out(scene: Scene, *, panel: Size | None = None, limit: float = LAYOUT_LIMIT) -> Geometry:
+def lay_out(scene: Scene, *, panel: Size | None = None, limit: float = LAYOUT_LIMIT, labels: bool = True) -> Geometry:
     """The layout of a scene. Never fails: without the engine the boxes are in plain layers.
 
     Args:
         panel: the size, in pixels, for which direction and folding are chosen; None for data that flows down, unfolded.
         limit: seconds for each attempt of the engine.
+        labels: with labels of edges; without them boxes are closer to one another.
     """
-    down = _folded(scene, panel, limit, across=False)
+    down = _folded(scene, panel, limit, across=False, labels=labels)
     if panel is None or fitting_scale(down, panel) >= LEGIBLE or len(scene.nodes) > FEW_BOXES:
         return down
-    across = _folded(scene, panel, limit, across=True)
+    across = _folded(scene, panel, limit, across=True, labels=labels)
     return across if fitting_scale(across, panel) >= TURN_GAIN * fitting_scale(down, panel) else down
 
 
@@ -182,8 +183,8 @@ def fitting_scale(places: Geometry, panel: Size) -> float:
     return min(1.0, panel.width / max(places.width, 1.0), panel.height / max(places.height, 1.0))
 
 
-def _folded(scene: Scene, panel: Size | None, limit: float, *, across: bool) -> Geometry:
-    places = hold_labels(scene, _placed(scene, limit, across=across))
+def _folded(scene: Scene, panel: Size | None, limit: float, *, across: bool, labels: bool) -> Geometry:
+    places = hold_labels(scene, _placed(scene, limit, across=across, labels=labels))
     if panel is None or places.engine != "graphviz" or fitting_scale(places, panel) == 1:
         return places
     request = {"places": places, "panel": {"width": panel.width, "height": panel.height}, "across": across}
@@ -195,13 +196,13 @@ def _folded(scene: Scene, panel: Size | None, limit: float, *, across: bool) -> 
     return msgspec.structs.replace(places, **msgspec.structs.asdict(folded))
 
 
-def _placed(scene: Scene, limit: float, *, across: bool) -> Geometry:
+def _placed(scene: Scene, limit: float, *, across: bool, labels: bool) -> Geometry:
     if len(scene.nodes) > MAX_BOXES:
         return layered_geometry(scene, note=f"drawn in plain layers: more than {MAX_BOXES:,} boxes")
     reason = ""
     for fast in (False, True):
         try:
-            placed = engine.layout(layout_dot(scene, fast=fast, across=across), limit=limit)
+            placed = engine.layout(layout_dot(scene, fast=fast, across=across, labels=labels), limit=limit)
             return parse_geometry(placed, scene, engine="graphviz")
         except (EngineError, ValueError, KeyError, IndexError) as error:
             reason = str(error)

@@ -16,11 +16,18 @@ from widgets.render.outline import to_outline
 from widgets.render.svg import to_svg
 from widgets.render.text_width import one_line
 from widgets.scene.types import Scene
+from widgets.scene.words import counted
 
 ENOUGH: Final = 0.95
 """The fitting scale from which on a picture is taken as it is, a little too large: folding does the same."""
 PAGE: Final = Size(820, 1100)
 """The size, in pixels, that a picture between cells should have at most."""
+
+_THEMES: Final = (
+    "<style>[data-jp-theme-light=true] .graphloupe-still img{color-scheme:light}"
+    "[data-jp-theme-light=false] .graphloupe-still img{color-scheme:dark}</style>"
+)
+"""Jupyter's themes, and exported notebooks in them, do not declare their color scheme."""
 
 
 def to_static_bundle(scene: Scene, *summaries: Scene) -> dict[str, str]:
@@ -40,28 +47,40 @@ def to_pre(escaped: str) -> str:
 def to_static_html(scene: Scene, *summaries: Scene) -> str:
     """An `<img>` at its natural size, with alt text and a collapsible text outline. No script, no external resources.
 
-    In a narrower place the picture scrolls: a smaller one could not be read.
+    In a narrower place the picture scrolls: a smaller one could not be read. If a summary is drawn, a click shows the whole picture.
 
     Args:
         summaries: scenes of fewer boxes, one of which is drawn if `scene` is too large for the space between cells.
     """
     if not scene.nodes:
         return f'<figure class="graphloupe-still"><figcaption>{escape(scene.title)}: nothing to show yet</figcaption></figure>'
-    drawn, places = _fitting([scene, *summaries])
-    address = "data:image/svg+xml;base64," + base64.b64encode(to_svg(drawn, places).encode("utf-8")).decode("ascii")
     alt = escape(one_line(f"{scene.title}: {scene.summary}"), quote=True)
-    outline = escape(to_outline(scene), quote=True)
-    return (
-        f'<figure class="graphloupe-still"><div style="overflow-x:auto"><img src="{address}" alt="{alt}" style="max-width:none"></div>'
-        f"<figcaption><details><summary>Outline of {alt}</summary>{to_pre(outline)}</details></figcaption></figure>"
-    )
+    pictures = [_image(drawn, places, alt) for drawn, places in _fitting([scene, *summaries])]
+    whole = [_details(f"The whole picture: {counted(len(scene.nodes), 'box', 'boxes')}", picture) for picture in pictures[1:]]
+    outline = _details(f"Outline of {alt}", to_pre(escape(to_outline(scene), quote=True)))
+    return f'<figure class="graphloupe-still">{_THEMES}{pictures[0]}<figcaption>{"".join(whole)}{outline}</figcaption></figure>'
 
 
-def _fitting(scenes: list[Scene]) -> tuple[Scene, Geometry]:
-    """The first scene that fits into a page at its natural size, else the last one."""
-    places = lay_out(scenes[0], panel=PAGE)
-    for scene in scenes[1:]:
+def _image(scene: Scene, places: Geometry, alt: str) -> str:
+    address = base64.b64encode(to_svg(scene, places, adapts=True).encode("utf-8")).decode("ascii")
+    return f'<div style="overflow-x:auto"><img src="data:image/svg+xml;base64,{address}" alt="{alt}" style="max-width:none"></div>'
+
+
+def _details(summary: str, content: str) -> str:
+    return f"<details><summary>{summary}</summary>{content}</details>"
+
+
+def _fitting(scenes: list[Scene]) -> list[tuple[Scene, Geometry]]:
+    """The picture that fits into a page at its natural size, and the first one unless it is the same.
+
+    If none fits, that is the last one without labels of edges.
+    """
+    first = places = lay_out(scenes[0], panel=PAGE)
+    scene = scenes[0]
+    for other in scenes[1:]:
         if fitting_scale(places, PAGE) >= ENOUGH:
             break
-        scenes, places = [scene], lay_out(scene, panel=PAGE)
-    return scenes[0], places
+        scene, places = other, lay_out(other, panel=PAGE)
+    if places.width > PAGE.width / ENOUGH:
+        places = lay_out(scene, panel=PAGE, labels=False)
+    return [(scene, places)] if places is first else [(scene, places), (scenes[0], first)]

@@ -47,21 +47,44 @@ text{font-family:Helvetica,Arial,"Liberation Sans","Helvetica Neue",Inter,"Segoe
 .badge{fill:#18794e;stroke:#f8f9fb;stroke-width:1.5}.changed .badge{fill:#8a5a00}.error .badge,.stale .badge{fill:#c32222}
 .sign{font-size:11px;font-weight:700;fill:#fff}.paper{fill:#f8f9fb}
 """
+# The colors of dark views. An image takes on the color scheme of its place in the page.
+_DARK_STYLE: Final = """
+@media (prefers-color-scheme:dark){
+text{fill:#e6eaf0}.name,.detail,.label{fill:#a3aebd}
+.box{fill:#222831;stroke:#5a6675}.line{stroke:#8592a3}.head{fill:#8592a3}.mark{stroke:#5a6675}.frame{fill:#96aac8;stroke:#4a525e}
+.variable .box{fill:#16312c;stroke:#4fb09c}.variable .mark{stroke:#4fb09c}.variable .title{fill:#a5e3d5}
+.constant .box{fill:#23282f;stroke:#687485}.constant .mark{stroke:#687485}
+.placeholder .box,.return .box{fill:#1a2c45;stroke:#6ca3ec}.placeholder .title,.return .title{fill:#b6d4fc}
+.controlbox .box{fill:#322b1a;stroke:#b99d61}.controlbox .title{fill:#ead8ac}
+.scope .box{fill:#252c36;stroke:#7c8ea5}.scope .mark{stroke:#7c8ea5}
+.function .box{fill:#352817;stroke:#d39a52}.function .mark{stroke:#d39a52}.function .title{fill:#f3d1a4}
+.gradient .box{fill:#2b1f3a;stroke:#bf8bf0}.gradient .mark{stroke:#bf8bf0}.gradient .title{fill:#dcc0fa}
+.gradient .group{fill:#bf8bf0}.gradient .frame{fill:#bf8bf0;stroke:#bf8bf0}.body .frame{stroke:#d39a52}.body .group{fill:#d39a52}
+.gradient.body .frame{stroke:#bf8bf0}.gradient.body .group{fill:#bf8bf0}.gradient .line{stroke:#bf8bf0}.gradient .head{fill:#bf8bf0}
+.stub .box{fill:#1b1f25;stroke:#8592a3}.core{stroke:#15181d}
+.new .box{stroke:#63cf9a}.changed .box{stroke:#e6b450}.stale .box{stroke:#ff7b7b}
+.error .box{fill:#3a1c1f;stroke:#ff7b7b}.error .line{stroke:#ff7b7b}.error .head{fill:#ff7b7b}.error .label,.error .title{fill:#ffb4b4}
+.clash1 .line,.clash2 .line,.clash .box{stroke:#ff7b7b}.clash1 .head,.clash2 .head{fill:#ff7b7b}.note{fill:#ffb4b4}.unknown{fill:#f0a35e}
+.badge{fill:#63cf9a;stroke:#15181d}.changed .badge{fill:#e6b450}.error .badge,.stale .badge{fill:#ff7b7b}.sign{fill:#14171b}.paper{fill:#15181d}
+}
+"""
 
 
-def to_svg(scene: Scene, geometry: Geometry | None = None) -> str:
+def to_svg(scene: Scene, geometry: Geometry | None = None, *, adapts: bool = False) -> str:
     """The picture of a scene as SVG text.
 
     Args:
         geometry: the layout; computed if None.
+        adapts: use dark colors in dark pages.
     """
     places = geometry or lay_out(scene)
     notes = [places.note] if places.note else []
     width, height = places.width + 2 * MARGIN, places.height + 2 * MARGIN + 14 * len(notes)
     width = max(width, max((text_width(note, 10) + 2 * MARGIN for note in notes), default=0.0), 2 * MARGIN + 40)
+    style = _STYLE + (_DARK_STYLE if adapts else "")
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img">',
-        f"<title>{_text(scene.title)}</title><desc>{_text(scene.summary)}</desc><style>{_STYLE}</style>",
+        f"<title>{_text(scene.title)}</title><desc>{_text(scene.summary)}</desc><style>{style}</style>",
         f'<g transform="translate({MARGIN:g},{MARGIN:g})">',
         *_frames(scene, places),
         *_lines(scene, places),

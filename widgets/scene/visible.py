@@ -169,7 +169,10 @@ def _is_requested(part: Foldable, requested: set[str], shut: set[str]) -> bool:
 
 
 class _Opener:
-    """Opens the largest first, gradients last. Siblings of similar size open together or not at all, so that equal layers look equal."""
+    """Opens the largest first, and gradients once there is space for everything else.
+
+    Siblings of similar size open together or not at all, so that equal layers look equal.
+    """
 
     def __init__(self, root: Scope, state: SceneState, roles: Roles, opened: set[str], boxes: int) -> None:
         self.state = state
@@ -187,10 +190,12 @@ class _Opener:
             siblings.setdefault(parent, []).append(part)
         for parts in siblings.values():
             self._consider(parts)
+        is_full = False
         while self.families:
-            _, _, _, family = heapq.heappop(self.families)
+            is_gradient, _, _, family = heapq.heappop(self.families)
             more = sum(len(part.parts()) - 1 for part in family)
-            if self.boxes + more > self.limit:
+            if self.boxes + more > self.limit or (is_gradient and is_full):
+                is_full = True
                 continue
             self.boxes += more
             for part in family:

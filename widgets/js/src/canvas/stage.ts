@@ -114,12 +114,12 @@ export class Stage {
     const open = this.#legendOpen ?? (lens !== undefined && lens.name !== PLAIN_LENS);
     const legend = legendElement(scene, lens, this.#patterns, open, (now) => {
       if (now !== open) this.#legendOpen = now;
-      this.camera.covered = legend.offsetHeight;
+      this.camera.covered = now ? legend.offsetHeight : 0;
       this.camera.resettle(this.bounds(), true);
     });
     this.#legendPlace.replaceChildren(legend);
     const covered = this.camera.covered;
-    this.camera.covered = legend.offsetHeight;
+    this.camera.covered = open ? legend.offsetHeight : 0;
     if (this.camera.covered !== covered) this.camera.resettle(this.bounds(), false);
     return lens?.name ?? "";
   }

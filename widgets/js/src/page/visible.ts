@@ -275,7 +275,10 @@ interface Family {
   readonly parts: readonly Part[];
 }
 
-/** Opens the largest first, gradients last. Siblings of similar size open together or not at all, so that equal layers look equal. */
+/**
+ * Opens the largest first, and gradients once there is space for everything else. Siblings of similar size open together or
+ * not at all, so that equal layers look equal.
+ */
 function openLargest(root: Part, folding: Folding, { opened, boxes, closed }: Requested): void {
   const limit = folding.mode === "all" ? folding.maxBoxes : Math.min(folding.maxBoxes, folding.autoBoxes);
   const least = root.total > FEW_NODES ? Math.floor(root.total / 4) : 0;
@@ -301,11 +304,15 @@ function openLargest(root: Part, folding: Folding, { opened, boxes, closed }: Re
   const siblings = new Map<string, Part[]>();
   for (const [parent, part] of closed) getOrMake(siblings, parent, (): Part[] => []).push(part);
   for (const parts of siblings.values()) consider(parts);
+  let isFull = false;
   while (families.length > 0) {
     families.sort((a, b) => compareTexts(b.role, a.role) || a.size - b.size || compareTexts(b.key, a.key));
-    const { parts } = families.pop() as Family;
+    const { role, parts } = families.pop() as Family;
     const more = parts.reduce((sum, part) => sum + part.parts().length - 1, 0);
-    if (shown + more > limit) continue;
+    if (shown + more > limit || (role === "gradient" && isFull)) {
+      isFull = true;
+      continue;
+    }
     shown += more;
     for (const part of parts) {
       opened.add(part.key);

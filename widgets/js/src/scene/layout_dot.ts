@@ -46,8 +46,9 @@ export function frameParents(groups: readonly SceneGroup[]): Map<string, string>
 /**
  * DOT with nodes `n<index>`, clusters `cluster_<index>` and edges with id `e<index>`, by place in the scene's lists.
  * With `fast`, lines are straight and without labels, for graphs that would take too long. With `across`, data flows to the right.
+ * Without `labels` boxes are closer to one another.
  */
-export function layoutDot(scene: Scene, { fast = false, across = false } = {}): string {
+export function layoutDot(scene: Scene, { fast = false, across = false, labels = true } = {}): string {
   const index = new Map(scene.nodes.map((node, number) => [node.id, number]));
   const parents = frameParents(scene.groups);
   const members = new Map<string, string[]>([["", []]]);
@@ -72,11 +73,11 @@ export function layoutDot(scene: Scene, { fast = false, across = false } = {}): 
   }
   const limits = fast ? ",splines=line,nslimit=2,nslimit1=2,mclimit=.3" : "";
   return [
-    `digraph{graph[rankdir=${across ? "LR" : "TB"},newrank=true,nodesep=.25,ranksep=.3,pad=0,margin=0${limits}]`,
+    `digraph{graph[rankdir=${across ? "LR" : "TB"},newrank=true,nodesep=.25,ranksep=${labels ? 0.3 : 0.2},pad=0,margin=0${limits}]`,
     'node[shape=box,fixedsize=true,label=""]',
     "edge[arrowsize=.55]",
     ...(members.get("") ?? []),
-    ...edgeLines(scene, index, !fast),
+    ...edgeLines(scene, index, labels && !fast),
     "}",
   ].join("\n");
 }

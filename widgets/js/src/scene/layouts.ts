@@ -13,7 +13,7 @@ const FAST_LIMIT_MS = 20_000;
 const EMPTY: Geometry = { width: 0, height: 0, nodes: new Map(), groups: new Map(), edges: new Map() };
 
 /** Laid-out pictures with more boxes are not tried in the other direction: it would take too long. */
-const FEW_BOXES = 150;
+export const FEW_BOXES = 150;
 /** The number of times by which the other direction must enlarge a picture. */
 const TURN_GAIN = 1.15;
 
@@ -39,15 +39,16 @@ export class Layouts {
 
   /**
    * The geometry of a scene, in the direction and folded so that it is large in the panel. Without a panel data flows down.
-   * Rejects with `Superseded` if a newer scene replaces it.
+   * `labels` are those of lines. Rejects with `Superseded` if a newer scene replaces it.
    */
-  async place(scene: Scene, panel: Size | null): Promise<Geometry> {
+  async place(scene: Scene, panel: Size | null, labels = true): Promise<Geometry> {
     if (scene.nodes.length === 0) {
       this.cancel();
       return EMPTY;
     }
-    if (!panel) return this.#placed(scene, false);
-    const folded = async (across: boolean): Promise<Geometry> => fold(await this.#placed(scene, across), panel, across);
+    if (!panel) return this.#placed(scene, false, labels);
+    const folded = async (across: boolean): Promise<Geometry> =>
+      fold(await this.#placed(scene, across, labels), panel, across);
     const first = await folded(this.#across);
     const scale = fittingScale(first, panel);
     if (scale >= LEGIBLE || scene.nodes.length > FEW_BOXES) return first;
@@ -66,8 +67,8 @@ export class Layouts {
     return this.#layouter.warmUp();
   }
 
-  async #placed(scene: Scene, across: boolean): Promise<Geometry> {
-    const dot = layoutDot(scene, { across });
+  async #placed(scene: Scene, across: boolean, labels: boolean): Promise<Geometry> {
+    const dot = layoutDot(scene, { across, labels });
     const last = this.#last.get(across);
     if (last?.dot === dot) {
       this.cancel();

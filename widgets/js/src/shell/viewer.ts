@@ -15,9 +15,9 @@ import { Status } from "../panes/status";
 import { Toolbar } from "../panes/toolbar";
 import { distinguish } from "../scene/boxes";
 import { fittingScale } from "../scene/fold";
-import type { FailureMessage, FromKernel, FromViewer, FunctionMessage, SceneMessage } from "../scene/generated";
+import type { FailureMessage, FromKernel, FromViewer, FunctionMessage, Scene, SceneMessage } from "../scene/generated";
 import type { Geometry } from "../scene/geometry";
-import { Layouts } from "../scene/layouts";
+import { FEW_BOXES, Layouts } from "../scene/layouts";
 import { LEGIBLE } from "../scene/measure";
 import type { Size } from "../scene/places";
 import type { Way } from "../scene/trace";
@@ -299,10 +299,15 @@ export class Viewer {
   async #present(message: SceneMessage): Promise<void> {
     this.root.dataset.busy = "true";
     try {
-      const prepared = await this.#prepare(message);
+      let prepared = await this.#prepare(message);
       if (message !== this.#latest || this.#end.signal.aborted) return;
-      if (prepared.geometry && this.#asksForLess(message, prepared.geometry)) {
-        await new Promise((resolve) => setTimeout(resolve, ANSWER_MS));
+      if (this.#isCropped(message, prepared)) {
+        if (this.#asksForLess(message.scene, prepared)) {
+          await new Promise((resolve) => setTimeout(resolve, ANSWER_MS));
+        } else if (message.scene.nodes.length <= FEW_BOXES) {
+          const bare = await this.#prepare(message, false);
+          if (!this.#isCropped(message, bare)) prepared = bare;
+        }
         if (message !== this.#latest || this.#end.signal.aborted) return;
       }
       this.#draw(message, prepared);
@@ -313,7 +318,7 @@ export class Viewer {
     }
   }
 
-  async #prepare({ scene, renderer, mermaid }: SceneMessage): Promise<Prepared> {
+  async #prepare({ scene, renderer, mermaid }: SceneMessage, labels = true): Promise<Prepared> {
     const start = performance.now();
     if (renderer === "mermaid") {
       this.#layouts.cancel();
@@ -321,7 +326,7 @@ export class Viewer {
       return { place: () => this.#mermaid.show(svg, scene), layoutMs: performance.now() - start };
     }
     this.#panel = this.#stage.camera.panel;
-    const geometry = await this.#layouts.place(scene, this.#panel);
+    const geometry = await this.#layouts.place(scene, this.#panel, labels);
     return { place: () => geometry, geometry, layoutMs: performance.now() - start };
   }
 
@@ -338,17 +343,18 @@ export class Viewer {
     afterPaint(() => this.#report(message, layoutMs));
   }
 
-  /**
-   * Asks for fewer boxes if a picture that opened on its own is too large to be legible as a whole. True if the answer is
-   * to be awaited: the picture is then drawn once, as it stays.
-   */
-  #asksForLess({ scene, openings, renderer }: SceneMessage, { width, height }: Geometry): boolean {
-    const { camera } = this.#stage;
-    const [panel, boxes] = [this.#panel, scene.nodes.length];
-    if (!panel || !camera.following || openings.mode !== "auto" || openings.opened.length > 0) return false;
-    if (renderer !== "graphviz" || fittingScale({ width, height }, panel) >= LEGIBLE) return false;
-    const share = (panel.width * panel.height) / (width * height);
-    const wanted = Math.max(1, Math.floor(boxes * Math.min(0.85, Math.max(0.4, share))));
+  /** True for a picture that opened on its own and is too large to be legible as a whole. */
+  #isCropped({ openings }: SceneMessage, { geometry }: Prepared): boolean {
+    if (!geometry || !this.#panel || !this.#stage.camera.following) return false;
+    const isGiven = openings.mode === "auto" && openings.opened.length === 0;
+    return isGiven && fittingScale(geometry, this.#panel) < LEGIBLE;
+  }
+
+  /** Asks for fewer boxes. True if the answer is to be awaited: the picture is then drawn once, as it stays. */
+  #asksForLess({ nodes }: Scene, { geometry }: Prepared): boolean {
+    if (!geometry || !this.#panel) return false;
+    const share = (this.#panel.width * this.#panel.height) / (geometry.width * geometry.height);
+    const wanted = Math.max(1, Math.floor(nodes.length * Math.min(0.85, Math.max(0.4, share))));
     if (wanted >= this.#limit) return false;
     this.#limit = wanted;
     this.#send({ type: "crowded", boxes: wanted });
