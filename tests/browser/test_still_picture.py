@@ -116,7 +116,8 @@ def exported(html: str, theme: str) -> str:
     """A notebook with this output, as `nbconvert` exports it."""
     output = v4.new_output("display_data", {"text/html": html})
     notebook = v4.new_notebook(cells=[v4.new_code_cell("view", outputs=[output])])
-    text: str = HTMLExporter(theme=theme).from_notebook_node(notebook)[0]
+    exporter = HTMLExporter(theme=theme)  # type: ignore[no-untyped-call]  # nbconvert has no types
+    text: str = exporter.from_notebook_node(notebook)[0]
     return text
 
 
