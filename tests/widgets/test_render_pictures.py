@@ -66,6 +66,15 @@ def test_graphviz_places_every_box_frame_and_line(softmax_regression: gc.Graph) 
         assert node.group != "gradients/" or (inside and frame.y <= rect.y)
 
 
+def test_an_edge_with_an_error_keeps_its_label_in_a_picture_without_labels() -> None:
+    nodes = [SceneNode(id=name, kind="op", label=name) for name in "abc"]
+    fine = SceneEdge(id="fine", source="a", target="b", kind="data", label="float [3]")
+    wrong = SceneEdge(id="wrong", source="b", target="c", kind="data", label="float [4]", error="[4] does not fit [5]")
+    places = lay_out(Scene(title="", nodes=nodes, edges=[fine, wrong]), labels=False)
+    assert places.edges["fine"].label is None
+    assert places.edges["wrong"].label is not None
+
+
 def test_an_arrow_ends_at_its_target_even_when_laid_out_reversed(softmax_regression: gc.Graph) -> None:
     scene = build_scene(softmax_regression)
     places = lay_out(scene)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from widgets.render.looks import Size, box_look, edge_label_size, group_label_size
-from widgets.scene.types import Scene, SceneGroup
+from widgets.scene.types import Scene, SceneEdge, SceneGroup
 
 
 class Point(NamedTuple):
@@ -63,7 +63,7 @@ def layout_dot(scene: Scene, *, fast: bool = False, across: bool = False, labels
     Args:
         fast: let the engine take shortcuts (no edge labels, straight lines).
         across: data flows to the right instead of down.
-        labels: with labels of edges; without them boxes are closer to one another.
+        labels: with labels of edges; without them boxes are closer to one another, and only edges with an error keep theirs.
 
     One ranking for the whole picture (`newrank`) keeps lines between frames pointing down and gradients beside their forward boxes; ranked
     frame by frame, Graphviz turns some upwards and sometimes loses one.
@@ -88,13 +88,13 @@ def layout_dot(scene: Scene, *, fast: bool = False, across: bool = False, labels
             'node[shape=box,fixedsize=true,label=""]',
             "edge[arrowsize=.55]",
             *members[""],
-            *_edge_lines(scene, index, labels=labels and not fast),
+            *_edge_lines(scene, index, lambda edge: not fast and (labels or edge.error != "")),
             "}",
         ]
     )
 
 
-def _edge_lines(scene: Scene, index: dict[str, int], *, labels: bool) -> list[str]:
+def _edge_lines(scene: Scene, index: dict[str, int], is_labelled: Callable[[SceneEdge], bool]) -> list[str]:
     lines = []
     for number, edge in enumerate(scene.edges):
         if edge.source not in index or edge.target not in index:
@@ -104,7 +104,7 @@ def _edge_lines(scene: Scene, index: dict[str, int], *, labels: bool) -> list[st
             attributes.append("weight=0")
         if edge.reversed:
             attributes.append("dir=back")
-        size = edge_label_size(edge) if labels else None
+        size = edge_label_size(edge) if is_labelled(edge) else None
         if size:
             attributes.append(f"label={_empty_label(size)}")
         ends = (edge.target, edge.source) if edge.reversed else (edge.source, edge.target)

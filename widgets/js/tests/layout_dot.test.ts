@@ -35,6 +35,14 @@ test("a control edge does not pull its ends together", () => {
   expect(dot).toContain('n0->n1[id="e0",weight=0]');
 });
 
+test("an edge with an error keeps its label in a picture without labels", () => {
+  const nodes = [node("a"), node("b"), node("c")];
+  const edges = [edge("a", "b", "float [3]"), edge("b", "c", "float [4]", { error: "[4] does not fit [5]" })];
+  const dot = layoutDot(scene({ nodes, edges }), { labels: false });
+  expect(dot).toContain('n0->n1[id="e0"]');
+  expect(dot).toContain('n1->n2[id="e1",label=');
+});
+
 test("an edge to a box that is not there is left out", () => {
   expect(layoutDot(scene({ nodes: [node("a")], edges: [edge("a", "gone")] }))).not.toContain("->");
 });

@@ -1,6 +1,6 @@
 // The scene as DOT for the layout engine: numbers only, without user text.
 import { boxLook, edgeLabelSize, groupLabelSize, type Size } from "./boxes";
-import type { Scene, SceneGroup } from "./generated";
+import type { Scene, SceneEdge, SceneGroup } from "./generated";
 
 const inches = (pixels: number): string => String(Math.round((pixels / 72) * 1000) / 1000);
 
@@ -10,14 +10,18 @@ function emptyLabel({ width, height }: Size): string {
   return `<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0" ${size}><TR><TD></TD></TR></TABLE>>`;
 }
 
-function edgeLines(scene: Scene, index: ReadonlyMap<string, number>, labels: boolean): string[] {
+function edgeLines(
+  scene: Scene,
+  index: ReadonlyMap<string, number>,
+  isLabelled: (edge: SceneEdge) => boolean,
+): string[] {
   const lines: string[] = [];
   scene.edges.forEach((edge, number) => {
     const source = index.get(edge.source);
     const target = index.get(edge.target);
     if (source === undefined || target === undefined) return;
     const attributes = [`id="e${number}"`];
-    const size = labels ? edgeLabelSize(edge) : null;
+    const size = isLabelled(edge) ? edgeLabelSize(edge) : null;
     if (edge.kind === "control") attributes.push("weight=0");
     if (edge.reversed) attributes.push("dir=back");
     if (size) attributes.push(`label=${emptyLabel(size)}`);
@@ -46,7 +50,7 @@ export function frameParents(groups: readonly SceneGroup[]): Map<string, string>
 /**
  * DOT with nodes `n<index>`, clusters `cluster_<index>` and edges with id `e<index>`, by place in the scene's lists.
  * With `fast`, lines are straight and without labels, for graphs that would take too long. With `across`, data flows to the right.
- * Without `labels` boxes are closer to one another.
+ * Without `labels` boxes are closer to one another, and only edges with an error keep theirs.
  */
 export function layoutDot(scene: Scene, { fast = false, across = false, labels = true } = {}): string {
   const index = new Map(scene.nodes.map((node, number) => [node.id, number]));
@@ -77,7 +81,7 @@ export function layoutDot(scene: Scene, { fast = false, across = false, labels =
     'node[shape=box,fixedsize=true,label=""]',
     "edge[arrowsize=.55]",
     ...(members.get("") ?? []),
-    ...edgeLines(scene, index, labels && !fast),
+    ...edgeLines(scene, index, (edge) => !fast && (labels || edge.error !== "")),
     "}",
   ].join("\n");
 }
