@@ -296,7 +296,7 @@ class Graph(GraphReader):
 
     def begin_cell(self, run: CellRun) -> None:
         """Begin the cell run `run`: it may make the nodes of the cell's earlier runs again by name."""
-        self.editor.undivided(cell_edits.begin_cell, self, run)
+        self.editor.atomically(cell_edits.begin_cell, self, run)
 
     def end_cell(self, run: CellRun, *, failed: bool = False) -> list[str]:
         """End the cell run. Nodes it did not make again are removed; after a failure they are kept, marked.
@@ -304,17 +304,17 @@ class Graph(GraphReader):
         Returns:
             The names of the removed nodes.
         """
-        removed = self.editor.undivided(cell_edits.end_cell, self, run, failed=failed)
+        removed = self.editor.atomically(cell_edits.end_cell, self, run, failed=failed)
         self.settle()
         return removed
 
     def drop_unmade(self, but_for: Iterable[Tensor]) -> None:
         """Remove now the nodes that the end of the cell would remove, except those that some tensors need."""
-        self.editor.undivided(cell_edits.drop_unmade, self, but_for)
+        self.editor.atomically(cell_edits.drop_unmade, self, but_for)
 
     def drop_cell(self, cell: str) -> list[str]:
         """Remove the nodes of a deleted cell. Returns their names."""
-        return self.editor.undivided(cell_edits.drop_cell, self, cell)
+        return self.editor.atomically(cell_edits.drop_cell, self, cell)
 
     def __repr__(self) -> str:
         errors = sum(1 for node in self.nodes if node.error or node.input_errors)

@@ -93,9 +93,9 @@ class GraphBuilder:
                 infer(node)
             existing = store.by_name.get(name)
             if existing is not None:
-                return graph.editor.undivided(replace, graph, existing, node)
+                return graph.editor.atomically(replace, graph, existing, node)
             if name in store.awaited:
-                return graph.editor.undivided(self._enter_awaited, node)
+                return graph.editor.atomically(self._enter_awaited, node)
             self.enter(node)
             return node
 

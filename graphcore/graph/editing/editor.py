@@ -38,12 +38,12 @@ def _edit(change: Callable[Concatenate[GraphEditor, _P], _T]) -> Callable[Concat
     """Make a method of an editor one atomic edit. It must check its arguments before any change."""
 
     @wraps(change)
-    def atomically(editor: GraphEditor, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    def edit(editor: GraphEditor, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         with editor.graph.lock:
             editor.refuse_finalized()
-            return editor.undivided(change, editor, *args, **kwargs)
+            return editor.atomically(change, editor, *args, **kwargs)
 
-    return atomically
+    return edit
 
 
 class GraphEditor(ChangePublisher):
@@ -67,7 +67,7 @@ class GraphEditor(ChangePublisher):
         if self.graph.finalized:
             raise FailedPreconditionError(FINALIZED)
 
-    def undivided(self, change: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    def atomically(self, change: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Call `change` atomically: Ctrl-C is deferred to the end, when subscribers are notified."""
         with self.graph.lock, critical_section:
             if self.unpublished is not None:

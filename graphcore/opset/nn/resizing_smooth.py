@@ -175,7 +175,7 @@ class ResizeArea(Resizing):
     signature = f"ResizeArea[T:{_TYPES}, align_corners:bool = false](images:T, size:int32) -> (resized_images:float)"
     layer = "resizing"
     cost = "pairs"
-    gradient = no_registered_gradient("the reference has none; ResizeBilinear has one")
+    gradient = no_registered_gradient("TensorFlow has none; ResizeBilinear has one")
     examples = (Example([_X, [2, 1]]), Example([_X, [5, 3]]))
 
     def kernel(k: KernelContext) -> Kernel:

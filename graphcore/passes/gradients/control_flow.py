@@ -300,13 +300,13 @@ class _RegionDifferentiation:
         self._node = node
         self._region = region
         self._values = _RegionValues(flow, node, region)
-        self._beside: list[Node] = []
+        self._control_inputs: list[Node] = []
 
     def output_gradient(self, _: Node, index: int, __: str) -> Tensor:
         """The gradient of an output, zeros if there is none."""
         return self._values.gradient(index)
 
-    def here(self, tensor: Tensor) -> Tensor:
+    def forward_value(self, tensor: Tensor) -> Tensor:
         """A forward value in the matching iteration. Outputs of the augmented node replace those of the node."""
         structure = self.flow.structure
         if tensor.node not in structure.frames:
@@ -314,11 +314,11 @@ class _RegionDifferentiation:
             structure.guards[tensor.node] = structure.guards[self._node]
         return self._region.tensor(tensor)
 
-    def beside(self, node: Node) -> list[Node]:
+    def control_inputs(self, node: Node) -> list[Node]:
         """A node that runs in each iteration in which the differentiated node runs."""
-        if not self._beside:
-            self._beside = [self.flow.build.add("Identity", [node.inputs[0]], node, f"{node.name}_grad/f_beside")]
-        return self._beside
+        if not self._control_inputs:
+            self._control_inputs = [self.flow.build.add("Identity", [node.inputs[0]], node, f"{node.name}_grad/f_beside")]
+        return self._control_inputs
 
 
 def _stack_of(node: Node) -> Node:

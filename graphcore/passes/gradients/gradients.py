@@ -114,11 +114,11 @@ class Backpropagation:
                     break
         return [self.total(x) if x in arrived else None for x in self.xs]
 
-    def here(self, tensor: Tensor) -> Tensor:
+    def forward_value(self, tensor: Tensor) -> Tensor:
         """The tensor itself: outside of loops, forward values are available in the backward pass."""
         return tensor
 
-    def beside(self, _: Node) -> list[Node]:
+    def control_inputs(self, _: Node) -> list[Node]:
         """None: outside of loops, nodes without inputs need no control input."""
         return []
 

@@ -38,10 +38,10 @@ class _LoopLowering:
         values = [enter.outputs[0] if merge is None else merge.outputs[0] for enter, merge in zip(enters, merges, strict=True)]
         first = next(merge for merge in merges if merge is not None)
         test = lowering.call("cond", self.cond, values, [first])
-        go_on = lowering.add(
+        continues = lowering.add(
             "LoopCond", "LoopCond", [self.condition(test)], self.colocation, [dtypes.bool_], [test] if self.acts(self.cond) else []
         )
-        switches = self.per_value("switch", "Switch", [[value, go_on.outputs[0]] for value in values], {})
+        switches = self.per_value("switch", "Switch", [[value, continues.outputs[0]] for value in values], {})
         taken = [value if switch is None else switch.outputs[1] for value, switch in zip(values, switches, strict=True)]
         first_taken = next(switch for switch in switches if switch is not None).outputs[1]
         dtype = first_taken.dtype

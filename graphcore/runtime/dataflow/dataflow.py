@@ -65,7 +65,7 @@ class DataflowRun:
         for item in self.table.roots:
             self.move.start(item, self.move.outermost)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Run all nodes that can run.
 
         Raises:
@@ -95,7 +95,7 @@ class DataflowRun:
         for number, value in enumerate(values):
             self.feed(number, value)
         try:
-            self.go_on()
+            self.resume()
         finally:
             if self.tracer is not None:
                 self.tracer.close()

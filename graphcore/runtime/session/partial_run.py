@@ -102,7 +102,7 @@ class PartialRun:
                 self._check_fetch(fetch, self._unfed - values.keys())
             try:
                 with np.errstate(all="ignore"):
-                    self._go_on(values)
+                    self._resume(values)
                 results = structure.pack([self._result(tensor) for tensor in structure.tensors])
                 self._waiting_fetches -= set(wanted)
             except BaseException:
@@ -110,7 +110,7 @@ class PartialRun:
                 raise
             return results
 
-    def _go_on(self, values: Mapping[Tensor, Array]) -> None:
+    def _resume(self, values: Mapping[Tensor, Array]) -> None:
         for tensor, value in values.items():
             # Later steps may read it, after the caller has changed the array.
             self._fed[tensor] = kept = value.copy()
@@ -120,7 +120,7 @@ class PartialRun:
         if not self._has_begun:
             self._has_begun = True
             self._run.start()
-        self._run.go_on()
+        self._run.resume()
 
     def _result(self, tensor: Tensor) -> Any:
         """A copy of a value for the caller."""

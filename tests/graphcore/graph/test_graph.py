@@ -230,7 +230,7 @@ ASKS: dict[str, Callable[[Any], object]] = {
 
 @pytest.mark.parametrize("ask", ASKS)
 @pytest.mark.parametrize("kind", ["tensor", "variable", "resource"])
-def test_what_asks_for_a_value_is_told_that_a_session_gives_it(graph: gc.Graph, ask: str, kind: str) -> None:
+def test_reading_a_value_of_a_tensor_raises_and_names_the_session(graph: gc.Graph, ask: str, kind: str) -> None:
     w = gc.placeholder(gc.float32, [], name="w") if kind == "tensor" else gc.Variable(1.0, name="w", use_resource=kind == "resource")
     before = len(graph)
     with pytest.raises(InvalidArgumentError, match="The tensor 'w:0' has no value until a Session runs it, so it is no ") as caught:

@@ -206,11 +206,11 @@ def test_an_optimizer_whose_slot_is_its_variable_does_not_wait_for_itself() -> N
 
 def test_several_threads_may_be_in_a_session_at_once() -> None:
     x = gc.constant(2.0)
-    session, meeting = gc.Session(), threading.Barrier(3)
+    session, barrier = gc.Session(), threading.Barrier(3)
 
     def leave_in_turn(turn: int) -> None:
         with session:
-            meeting.wait(30)
+            barrier.wait(30)
             time.sleep(0.05 * turn)
             assert gc.get_default_session() is session
             assert x.eval() == 2.0

@@ -73,7 +73,11 @@ class _BranchGradients:
         ]
         dys = [self.back.output_gradient(self.node, number, self.scope) for number in self.rets]
         forward = [self.node.inputs[0], *[self.inputs[number] for number in arguments]]
-        inputs = [*[self.back.here(tensor) for tensor in forward], *dys, *[self.back.here(tensor) for tensor in handed_over]]
+        inputs = [
+            *[self.back.forward_value(tensor) for tensor in forward],
+            *dys,
+            *[self.back.forward_value(tensor) for tensor in handed_over],
+        ]
         types = [self.inputs[number].dtype.base for number in self.wanted]
         made = self.choice(name, branches, inputs, types, {})
         return {

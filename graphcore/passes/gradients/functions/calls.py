@@ -63,7 +63,7 @@ def function_gradients(back: Differentiation, node: Node, slots: Sequence[int], 
     found = _shared_gradient(back, called, tuple([tensor.shape for tensor in node.inputs]), selection)
     if found.gradient is None:
         return {}
-    inputs = [back.here(node.inputs[number]) for number in found.arguments]
+    inputs = [back.forward_value(node.inputs[number]) for number in found.arguments]
     handed_over: list[Tensor] = []
     if found.forward is not None:
         attrs = {**found.forward.attrs, FORWARD_OF: forward_of(node, [called])}
@@ -72,7 +72,7 @@ def function_gradients(back: Differentiation, node: Node, slots: Sequence[int], 
         handed_over = [augmented.outputs[number] for number in found.values]
     name = graph.names.unique(f"{scope}gradient")
     inputs += [back.output_gradient(node, number, scope) for number in selection[0]]
-    inputs += [back.here(tensor) for tensor in handed_over]
+    inputs += [back.forward_value(tensor) for tensor in handed_over]
     made = new_node(graph, node, name, found.gradient.op, inputs, found.gradient.types, found.gradient.attrs)
     return {slot: keep_shape(graph, tensor, node.inputs[slot]) for slot, tensor in zip(found.wanted, made.outputs, strict=True)}
 

@@ -41,10 +41,10 @@ class Differentiation(Protocol):
     def output_gradient(self, node: Node, index: int, scope: str) -> Tensor:
         """The gradient of an output, zeros if there is none."""
 
-    def here(self, tensor: Tensor) -> Tensor:
+    def forward_value(self, tensor: Tensor) -> Tensor:
         """A tensor of the forward pass, as seen from the backward pass."""
 
-    def beside(self, node: Node) -> list[Node]:
+    def control_inputs(self, node: Node) -> list[Node]:
         """The control input for nodes without inputs, so that they run with the forward node."""
 
     def within(self, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], grad_ys: Sequence[Tensor]) -> list[Tensor | None]:

@@ -46,7 +46,7 @@ def map_gradients(back: Differentiation, node: Node, slots: Sequence[int], scope
 
 
 def _zeros(back: Differentiation, node: Node, slot: int, scope: str) -> Tensor:
-    like, dtype = back.here(node.inputs[slot]), node.inputs[slot].dtype.base
+    like, dtype = back.forward_value(node.inputs[slot]), node.inputs[slot].dtype.base
     name = back.graph.names.unique(f"{scope}zeros")
     return new_node(back.graph, node, name, "ZerosLike", [like], [dtype], {"T": dtype}).outputs[0]
 
@@ -65,7 +65,7 @@ def _through_call(back: Differentiation, node: Node, function: FunctionDef, slot
 def _gradients(back: Differentiation, node: Node, function: FunctionDef, slots: Sequence[int], scope: str) -> dict[int, Tensor]:
     """The gradients of a node that is equivalent to a call of `function`."""
     given = [back.output_gradient(node, index, scope) for index in range(len(node.outputs))]
-    inputs = [*[back.here(tensor) for tensor in node.inputs], *given]
+    inputs = [*[back.forward_value(tensor) for tensor in node.inputs], *given]
     wanted = tuple([dtypes.float32 if dtype.base is dtypes.resource else dtype.base for dtype in node.input_types])
     attrs: dict[str, AttrValue] = {
         "Tin": tuple([tensor.dtype.base for tensor in inputs]),

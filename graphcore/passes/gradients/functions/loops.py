@@ -140,7 +140,7 @@ class _LoopGradients:
 
     def constant(self, value: Any, name: str) -> Tensor:
         unique = self.graph.names.unique(f"{self.scope}{name}")
-        with self.graph.control_dependencies(None), self.graph.control_dependencies(self.back.beside(self.node)):
+        with self.graph.control_dependencies(None), self.graph.control_dependencies(self.back.control_inputs(self.node)):
             made = constant_node(self.graph, TensorValue(np.asarray(value, np.int32)), f"{unique}/")
         self.graph.gradient_records[made.name] = GradientRecord(self.node.name, None, {}, name)
         return made.outputs[0]
@@ -159,10 +159,10 @@ class _LoopGradients:
         add_returns(turn, self.one_round_back(turn, nodes, kept, invariant))
         functions = [define_body(condition, condition.label), define_body(turn, turn.label)]
         inputs = [
-            self.back.here(count),
+            self.back.forward_value(count),
             *[self.back.output_gradient(self.node, number, self.scope) for number in self.active],
-            *[self.back.here(tensor) for tensor in lists],
-            *[self.back.here(self.node.inputs[self.body.args.index(tensor)]) for tensor in invariant],
+            *[self.back.forward_value(tensor) for tensor in lists],
+            *[self.back.forward_value(self.node.inputs[self.body.args.index(tensor)]) for tensor in invariant],
         ]
         return self.loop(name, [Func(function.name) for function in functions], inputs, {})
 

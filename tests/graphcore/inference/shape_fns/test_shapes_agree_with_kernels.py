@@ -39,7 +39,7 @@ UNTOLD = {
     *("QueueDequeue", "QueueDequeueMany", "QueueDequeueUpTo", "QueueDequeueUpToV2"),
 }
 """Ops of whose outputs not all is known although all is known of their inputs."""
-Told = tuple[gc.Shape, HandleData | None]
+Inferred = tuple[gc.Shape, HandleData | None]
 
 
 def drawers() -> dict[str, Drawer]:
@@ -54,18 +54,18 @@ def drawers() -> dict[str, Drawer]:
 DRAWN = drawers()
 
 
-def inferred(tensor: gc.Tensor) -> Told:
+def inferred(tensor: gc.Tensor) -> Inferred:
     """The inferred shape of a tensor, and of the resource behind it if it is a handle."""
     return tensor.shape, tensor.graph.refiner.output_handle_data(tensor.node, tensor.index)
 
 
-def told(case: Case, know: Knowledge) -> list[Told]:
+def inferred_with(case: Case, know: Knowledge) -> list[Inferred]:
     """The inferred shapes of an op and of all probes around it, for partial knowledge."""
     with gc.Graph(REGISTRY).as_default() as graph:
         return all_inferred(graph, build(case, know))
 
 
-def all_inferred(graph: gc.Graph, built: Built) -> list[Told]:
+def all_inferred(graph: gc.Graph, built: Built) -> list[Inferred]:
     return [inferred(tensor) for node in (built.node, *probes(graph)) for tensor in node.outputs]
 
 
@@ -85,7 +85,7 @@ def observed(graph: gc.Graph, built: Built) -> list[tuple[gc.Tensor, Any]]:
     return found
 
 
-def true_of(tensor: gc.Tensor, known: Told, value: Any) -> bool:
+def true_of(tensor: gc.Tensor, known: Inferred, value: Any) -> bool:
     """True iff the inferred shape of a tensor is true of its value."""
     shape, data = known
     if not shape.is_compatible_with(gc.Shape(shape_of(tensor, value))):
@@ -96,8 +96,8 @@ def true_of(tensor: gc.Tensor, known: Told, value: Any) -> bool:
     return data[0].dtype in {None, what[0]} and all(handle_to_shape(data[0].shape).is_compatible_with(each) for each in what[1])
 
 
-def check(case: Case, know: Knowledge) -> list[Told]:
-    """Run the op of a case under partial knowledge and check all inferred shapes. Returns those of `told`."""
+def check(case: Case, know: Knowledge) -> list[Inferred]:
+    """Run the op of a case under partial knowledge and check all inferred shapes. Returns those of `inferred_with`."""
     name = case.op_def.name
     with gc.Graph(REGISTRY).as_default() as graph:
         built = build(case, know)
@@ -115,7 +115,7 @@ def check(case: Case, know: Knowledge) -> list[Told]:
         return before
 
 
-def says_no_more(less: Told, more: Told) -> bool:
+def says_no_more(less: Inferred, more: Inferred) -> bool:
     """Everything known in `less` is known in `more`, and is the same."""
     if not _known_in(less[0], more[0]):
         return False
@@ -134,19 +134,19 @@ def _known_in(less: gc.Shape, more: gc.Shape) -> bool:
     return more.dims is not None and len(less) == len(more) and all(a in {None, b} for a, b in zip(less.dims, more.dims, strict=True))
 
 
-def check_all(case: Case, all_of_it: list[Told], draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
+def check_all(case: Case, all_of_it: list[Inferred], draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
     """Check a case under drawn knowledge: the inferences are true, and contained in `all_of_it`."""
     check(case, Partial(draw))
-    some, least = told(case, more := Partial(draw)), told(case, Partial(draw, more))
+    some, least = inferred_with(case, more := Partial(draw)), inferred_with(case, Partial(draw, more))
     for less, greater in ((some, all_of_it), (least, some)):
         for mine, theirs in zip(less, greater, strict=True):
             assert says_no_more(mine, theirs), f"{mine} is said from less, {theirs} from more"
 
 
 @cache
-def told_all(name: str, number: int) -> list[Told]:
+def inferred_with_all(name: str, number: int) -> list[Inferred]:
     """The inferences for a case under full knowledge."""
-    return told(BY_OP[name][number], Knowledge())
+    return inferred_with(BY_OP[name][number], Knowledge())
 
 
 def test_no_op_is_left_out() -> None:
@@ -166,7 +166,7 @@ def test_inferred_shapes_of_every_op_hold_for_its_outputs(name: str) -> None:
 @given(data=st.data())
 def test_inferred_shapes_hold_for_any_knowledge_and_less_knowledge_infers_less(name: str, data: st.DataObject) -> None:
     number = data.draw(st.sampled_from(range(len(BY_OP[name]))))
-    check_all(BY_OP[name][number], told_all(name, number), data.draw)
+    check_all(BY_OP[name][number], inferred_with_all(name, number), data.draw)
 
 
 @pytest.mark.parametrize("name", DRAWN)

@@ -16,7 +16,7 @@ from graphcore.errors import AbortedError, GraphError
 KEY = gc.create_key("/device:CPU:0", 1, "/device:CPU:1", "x", (0, 0))
 
 
-class Told:
+class Receiver:
     """The callback of a receive; with `presses`, Ctrl-C is pressed meanwhile."""
 
     def __init__(self, *, presses: bool = False) -> None:
@@ -29,21 +29,21 @@ class Told:
         self.answers.append(value if status is None else type(status).__name__)
 
 
-def waiting(count: int, manager: gc.CancellationManager | None = None) -> tuple[gc.Rendezvous, list[Told]]:
+def waiting(count: int, manager: gc.CancellationManager | None = None) -> tuple[gc.Rendezvous, list[Receiver]]:
     """A rendezvous with so many receivers; Ctrl-C is pressed when the first is notified."""
-    meeting, told = gc.Rendezvous(), [Told(presses=not i) for i in range(count)]
-    for each in told:
-        meeting.recv_async(KEY, gc.RendezvousArgs(cancellation_manager=manager), each.done)
-    return meeting, told
+    rendezvous, receivers = gc.Rendezvous(), [Receiver(presses=not i) for i in range(count)]
+    for each in receivers:
+        rendezvous.recv_async(KEY, gc.RendezvousArgs(cancellation_manager=manager), each.done)
+    return rendezvous, receivers
 
 
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_in_a_send_leaves_the_next_value_to_the_next_receiver() -> None:
-    meeting, (first, second) = waiting(2)
+    rendezvous, (first, second) = waiting(2)
     with pytest.raises(KeyboardInterrupt):
-        meeting.send(KEY, None, 7)
+        rendezvous.send(KEY, None, 7)
     assert (first.answers, second.answers) == ([7], [])
-    meeting.send(KEY, None, 8)
+    rendezvous.send(KEY, None, 8)
     assert (first.answers, second.answers) == ([7], [8])
 
 
@@ -51,22 +51,22 @@ def test_ctrl_c_in_a_send_leaves_the_next_value_to_the_next_receiver() -> None:
 @pytest.mark.parametrize("how", ["abort", "cancel", "close"])
 def test_ctrl_c_in_an_abort_still_notifies_every_receiver(how: str) -> None:
     manager = gc.CancellationManager()
-    meeting, told = waiting(3, manager)
+    rendezvous, receivers = waiting(3, manager)
     session = gc.Session(graph=gc.Graph())
-    session.runner.rendezvous = meeting
+    session.runner.rendezvous = rendezvous
     ends: dict[str, Callable[[], None]] = {
-        "abort": lambda: meeting.start_abort(AbortedError("over")),
+        "abort": lambda: rendezvous.start_abort(AbortedError("over")),
         "cancel": manager.start_cancel,
         "close": session.close,
     }
     with pytest.raises(KeyboardInterrupt):
         ends[how]()
-    assert [each.answers for each in told] == [["AbortedError" if how == "abort" else "CancelledError"]] * 3
+    assert [each.answers for each in receivers] == [["AbortedError" if how == "abort" else "CancelledError"]] * 3
 
 
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_while_a_value_is_waited_for_leaves_it_to_the_next() -> None:
-    meeting, main = gc.Rendezvous(), threading.main_thread().ident or 0
+    rendezvous, main = gc.Rendezvous(), threading.main_thread().ident or 0
 
     def press() -> None:
         time.sleep(0.05)
@@ -76,20 +76,20 @@ def test_ctrl_c_while_a_value_is_waited_for_leaves_it_to_the_next() -> None:
         presser = threading.Thread(target=press)
         presser.start()
         with pytest.raises(KeyboardInterrupt):
-            meeting.recv(KEY)
+            rendezvous.recv(KEY)
         presser.join()
-        meeting.send(KEY, None, value)
-        assert meeting.recv(KEY).value == value
+        rendezvous.send(KEY, None, value)
+        assert rendezvous.recv(KEY).value == value
 
 
 def test_an_abort_notifies_the_other_receivers_when_one_fails() -> None:
-    meeting, told = gc.Rendezvous(), Told()
+    rendezvous, receivers = gc.Rendezvous(), Receiver()
 
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    meeting.recv_async(KEY, None, fail)
-    meeting.recv_async(KEY, None, told.done)
+    rendezvous.recv_async(KEY, None, fail)
+    rendezvous.recv_async(KEY, None, receivers.done)
     with pytest.raises(ZeroDivisionError):
-        meeting.start_abort(AbortedError("over"))
-    assert told.answers == ["AbortedError"]
+        rendezvous.start_abort(AbortedError("over"))
+    assert receivers.answers == ["AbortedError"]

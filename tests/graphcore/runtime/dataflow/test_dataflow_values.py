@@ -52,14 +52,14 @@ def test_a_receive_of_an_answer_never_blocks_the_send_of_its_question(data: st.D
                 known.append(known[i] * np.float32(0.5))
                 pairs += 1
         with gc.Session(engine="dataflow") as session:
-            meeting = session.rendezvous
+            rendezvous = session.rendezvous
 
             def ask(number: int) -> None:
                 def answer(status: GraphError | None, _sent: Any, _own: Any, value: Any, _is_dead: bool) -> None:
                     if status is None:
-                        meeting.send(gc.create_key(DEVICE, 1, DEVICE, f"answer {number}"), None, value * np.float32(0.5))
+                        rendezvous.send(gc.create_key(DEVICE, 1, DEVICE, f"answer {number}"), None, value * np.float32(0.5))
 
-                meeting.recv_async(gc.create_key(DEVICE, 1, DEVICE, f"question {number}"), None, answer)
+                rendezvous.recv_async(gc.create_key(DEVICE, 1, DEVICE, f"question {number}"), None, answer)
 
             for number in range(pairs):
                 ask(number)

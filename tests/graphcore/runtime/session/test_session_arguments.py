@@ -158,12 +158,12 @@ def test_objects_around_sessions_have_a_descriptive_repr(setting: Setting) -> No
     assert repr(call) == "<SessionCallable (x:0)>"
     call.release()
     assert repr(call) == "<SessionCallable released>"
-    meeting = gc.Rendezvous()
+    rendezvous = gc.Rendezvous()
     key = gc.create_key("/job:a/replica:0/task:0/device:CPU:0", 1, "/job:a/replica:0/task:0/device:CPU:0", "v")
-    meeting.send(key, None, 1.0)
-    assert repr(meeting) == "<gc.Rendezvous 1 values sent, 0 receives waiting>"
-    meeting.start_abort(CancelledError("over"))
-    assert repr(meeting) == "<gc.Rendezvous aborted: CancelledError>"
+    rendezvous.send(key, None, 1.0)
+    assert repr(rendezvous) == "<gc.Rendezvous 1 values sent, 0 receives waiting>"
+    rendezvous.start_abort(CancelledError("over"))
+    assert repr(rendezvous) == "<gc.Rendezvous aborted: CancelledError>"
     ended = gc.CancellationManager()
     ended.register_callback(ended.get_cancellation_token(), lambda: None)
     assert repr(ended) == "<gc.CancellationManager 1 callbacks>"
