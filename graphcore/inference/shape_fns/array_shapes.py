@@ -50,7 +50,7 @@ def reshape_shape(c: InferenceContext) -> None:
         return
     unknown_in, known_in = _known_part(given)
     unknown_out, known_out = _known_part(out.dims)
-    if c.is_symbolic and unknown_in and unknown_out:
+    if c.is_symbolic and unknown_in and unknown_out and known_out > 0:
         _reshape_symbolically(c, given, out, known_out)
         return
     if len(unknown_in) > 1 or len(unknown_out) > 1:

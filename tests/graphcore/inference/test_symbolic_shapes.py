@@ -54,6 +54,7 @@ def part(x: Any, i: int) -> Any:
             "[batch,3*n1]",
             id="reshape keeps what is on both sides",
         ),
+        pytest.param(lambda: gc.reshape(fed(None, 3), [-1, 0]), "[n1,0]", id="reshape divides by no empty size"),
         pytest.param(lambda: ops.tile(fed(None, 2), [3, 1]), "[3*batch,2]", id="tile multiplies"),
         pytest.param(
             lambda: ops.conv2d(fed(None, None, 9, 1), gc.zeros([5, 5, 1, 8]), strides=[1, 2, 1, 1], padding="VALID"),
