@@ -29,6 +29,8 @@ export class Camera {
   beginning: number | null = null;
   /** The height in pixels that something else covers at the bottom of the window. */
   covered = 0;
+  /** The size of the picture at scale 1. */
+  #size: Size = { width: 0, height: 0 };
   #view: View = { x: 0, y: 0, scale: 1 };
   /** The end of the running animation; the current view if there is none. */
   #goal: View = this.#view;
@@ -56,6 +58,11 @@ export class Camera {
     this.#world = world;
     this.#window = size;
     this.#changed = changed;
+  }
+
+  set size(size: Size) {
+    this.#size = size;
+    this.#sizeLayer();
   }
 
   /** Replaces the drawing that the camera moves. */
@@ -265,8 +272,13 @@ export class Camera {
     if (scale === this.#drawn) return;
     this.#drawn = scale;
     this.#world.setAttribute("transform", `scale(${Number(scale.toFixed(4))})`);
-    this.#layer.style.setProperty("--gl-scale", `${scale}`);
+    this.#sizeLayer();
     this.#layer.classList.toggle("gl-far", scale < ILLEGIBLE);
+  }
+
+  #sizeLayer(): void {
+    this.#layer.style.width = `${this.#size.width * this.#drawn}px`;
+    this.#layer.style.height = `${this.#size.height * this.#drawn}px`;
   }
 
   #glide(to: View): void {

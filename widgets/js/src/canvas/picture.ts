@@ -10,7 +10,7 @@ import { badge } from "./badge";
 import { isKnown } from "./dim_light";
 import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
 
-const ANIMATED_BOXES = 500;
+const ANIMATED_BOXES = 150;
 const MOVE_MS = 260;
 
 /** An element with its current content. */

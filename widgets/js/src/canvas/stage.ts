@@ -32,7 +32,6 @@ export class Stage {
   readonly canvas: HTMLElement;
   readonly camera: Camera;
   readonly minimap: Minimap;
-  readonly #layer: HTMLElement;
   readonly #svg: SVGSVGElement;
   readonly #defs: SVGDefsElement;
   readonly #hint = h("div", { class: "gl-hint" }, h("p", {}, "Waiting for the graph…"));
@@ -55,10 +54,10 @@ export class Stage {
     this.#defs = patternDefs(this.#patterns);
     this.#svg = s("svg", { class: "gl-svg" }, this.#defs, this.#picture.world);
     const canvas = { class: "gl-canvas", tabindex: "0", role: "application", "aria-roledescription": "dataflow graph" };
-    this.#layer = h("div", { class: "gl-layer" }, this.#svg);
-    this.canvas = h("div", canvas, this.#layer, this.#hint, this.#legendPlace);
+    const layer = h("div", { class: "gl-layer" }, this.#svg);
+    this.canvas = h("div", canvas, layer, this.#hint, this.#legendPlace);
     this.camera = new Camera(
-      this.#layer,
+      layer,
       this.#picture.world,
       () => ({ width: this.canvas.clientWidth, height: this.canvas.clientHeight }),
       (view) => {
@@ -92,11 +91,10 @@ export class Stage {
     const geometry = place();
     this.#geometry = geometry;
     this.#scene = scene;
-    this.#layer.style.setProperty("--gl-wide", `${geometry.width}px`);
-    this.#layer.style.setProperty("--gl-tall", `${geometry.height}px`);
+    this.camera.size = geometry;
     this.camera.beginning = beginning(geometry);
-    this.minimap.draw(geometry);
     if (renderer === "graphviz") this.#picture.draw(scene, geometry);
+    this.minimap.draw(geometry);
     this.#hint.hidden = scene.nodes.length > 0;
     if (scene.nodes.length === 0) this.#emptyHint();
     const follows = this.camera.following && (news.length > 0 || this.camera.showsAll(this.bounds()));
