@@ -43,6 +43,7 @@ LAYERS = (
     ("passes.gradients", "passes.lower", "passes.optimize"),
     ("passes.gradients.explanation",),
     ("passes",),
+    ("placement",),
     ("runtime.core",),
     ("runtime.plan",),
     ("runtime.dataflow",),
