@@ -52,6 +52,7 @@ LAYERS = (
     ("api",),
     ("", "testing"),
     ("widgets.scene.types",),
+    ("widgets.inspection",),
     ("widgets.messages",),
     ("widgets.scene",),
     ("widgets.render",),
