@@ -80,6 +80,7 @@ from graphcore.graph import (
 )
 from graphcore.inference import InferenceContext
 from graphcore.passes import *
+from graphcore.placement import *
 from graphcore.registry import (
     OpRegistry,
     get_op_gradient_creator,

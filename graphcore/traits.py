@@ -94,6 +94,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
         draws: True if the only state is the position of a random number generator.
         stores: True if a kernel puts arrays into a stack, queue or tensor array, or takes them out.
         reads_once: True if running the op a second time finds nothing more to read.
+        device_types: the types of devices on which the kernel runs; one that reaches arrays through an array module runs on GPUs as well.
     """
 
     can_fail: bool | FailsOn = True
@@ -113,6 +114,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     draws: bool = False
     stores: bool = False
     reads_once: bool = False
+    device_types: tuple[str, ...] = ("CPU", "GPU")
 
     def is_neutral(self, second: Array) -> bool:
         """True if the op returns its first input unchanged for a second input `second` of fitting shape."""

@@ -28,6 +28,7 @@ from widgets.scene.lenses import lens_names, own_lenses
 from widgets.scene.snapshot import Snapshot, take_snapshot
 from widgets.scene.state import SceneState
 from widgets.scene.types import Scene
+from widgets.scene.values import values_of
 from widgets.scene.visible import scope_tree, visible_boxes
 from widgets.scene.words import counted
 
@@ -216,6 +217,8 @@ class Port:
                 self._send_scene()
             case messages.InspectRequest(id=box_id):
                 self._inspect(box_id)
+            case messages.ValuesRequest(name=name, first=first):
+                self._send_values(name, first)
             case messages.RevealRequest(name=name):
                 self._reveal(name)
             case messages.SearchRequest(query=query, limit=limit):
@@ -265,6 +268,16 @@ class Port:
             self._send(FailureMessage(request="inspect", text=f"'{box_id}' is no longer in the graph"))
             return
         self._send(messages.InspectionMessage(inspection=inspection))
+
+    def _send_values(self, name: str, first: int) -> None:
+        node = self._graph.find(name) or next(
+            (node for node in visible_boxes(self._graph, self.state).inner_nodes() if node.name == name), None
+        )
+        values = None if node is None else values_of(node, first)
+        if values is None:
+            self._send(FailureMessage(request="values", text=f"'{name}' has no values any more"))
+        else:
+            self._send(messages.ValuesMessage(name=name, values=values))
 
     def _reveal(self, name: str) -> None:
         if not self.state.reveal(scope_tree(self._graph, self.state), name):

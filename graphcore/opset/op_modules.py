@@ -32,7 +32,7 @@ OP_MODULES: Final = {
     "graphcore.opset.math.arg_reductions": "ArgMax ArgMin Cumprod Cumsum",
     "graphcore.opset.math.binary": "Add AddV2 Div DivNoNan FloorDiv FloorMod Maximum Minimum Mod Mul MulNoNan Pow RealDiv SquaredDifference Sub TruncateDiv TruncateMod",
     "graphcore.opset.math.bitwise": "BitwiseAnd BitwiseOr BitwiseXor Invert LeftShift RightShift",
-    "graphcore.opset.math.casting": "Cast",
+    "graphcore.opset.math.casting": "Cast _HostCast",
     "graphcore.opset.math.comparison": "Equal Greater GreaterEqual Less LessEqual NotEqual",
     "graphcore.opset.math.complex": "Angle Complex ComplexAbs Conj Imag Real",
     "graphcore.opset.math.einsum": "Einsum",

@@ -11,7 +11,7 @@ import pytest
 
 import graphcore as gc
 from tests.widgets.conftest import RunCell
-from widgets.messages import Inspection
+from widgets.inspection import Inspection
 from widgets.scene import SceneState, build_scene
 from widgets.scene.find import find, hits
 from widgets.scene.inspect import inspect

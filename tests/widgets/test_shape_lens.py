@@ -11,7 +11,7 @@ from graphcore.attrs import Func
 from tests.widgets.conftest import RunCell
 from tests.widgets.test_scene import node_of
 from widgets import to_dot, to_mermaid, to_outline, to_svg
-from widgets.messages import Inspection
+from widgets.inspection import Inspection
 from widgets.scene import Scene, SceneState, build_scene
 from widgets.scene.inspect import inspect
 

@@ -15,7 +15,8 @@ from graphcore.errors import GraphError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.functions.library import GRADIENT_OP
 from graphcore.text import debug_string
-from widgets.messages import FunctionInfo, Inspection, SearchMessage, TensorRow
+from widgets.inspection import FunctionInfo, Inspection, TensorRow
+from widgets.messages import SearchMessage
 from widgets.scene.calls import Callee, callees_of
 from widgets.scene.edges import edge_id
 from widgets.scene.find import hits

@@ -12,7 +12,7 @@ from graphcore.errors import GraphError
 from graphcore.functions import instantiate_function
 from graphcore.registry import get_op_gradient_creator
 from graphcore.text import debug_string
-from widgets.messages import GradientInfo
+from widgets.inspection import GradientInfo
 from widgets.scene.visible import Visible
 
 if TYPE_CHECKING:

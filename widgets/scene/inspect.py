@@ -13,7 +13,7 @@ from graphcore.definitions import NodeDef, name_ranges_for_node, summarize_node_
 from graphcore.errors import GraphError
 from graphcore.text import debug_string
 from graphcore.text.describe_traits import describe_traits
-from widgets.messages import FunctionInfo, Inspection, TensorRow
+from widgets.inspection import FunctionInfo, Inspection, TensorRow
 from widgets.scene.build import node_error
 from widgets.scene.function_info import function_infos
 from widgets.scene.gradient_info import body_info, gradient_info, registered_gradient
@@ -22,6 +22,7 @@ from widgets.scene.shapes.dimensions import Dimensions
 from widgets.scene.shapes.why import chains_of, why_of
 from widgets.scene.state import SceneState
 from widgets.scene.tree import Call, Part, Scope
+from widgets.scene.values import values_of
 from widgets.scene.visible import Box, Frame, Visible, in_order, visible_boxes
 from widgets.scene.words import attr_text, counted, node_kind, value_text
 
@@ -103,6 +104,7 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimension
         registered_gradient=registered_gradient(node),
         functions=[] if call is None else function_infos(call),
         contents=_contents(helpers),
+        values=values_of(node),
     )
 
 

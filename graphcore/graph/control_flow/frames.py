@@ -63,7 +63,7 @@ def control_flow_info(nodes: Iterable[Node], fed: Collection[Tensor] = ()) -> di
         node = ready.popleft()
         inside = info[node]
         if node.op in EXIT:
-            inside = _frame_around(info, inside)
+            inside = frame_around(info, inside)
         for successor in successors.get(node, ()):
             known = info.get(successor)
             if known is None:
@@ -71,7 +71,7 @@ def control_flow_info(nodes: Iterable[Node], fed: Collection[Tensor] = ()) -> di
                 came_from[successor] = node
                 ready.append(successor)
                 continue
-            there = _frame_around(info, known) if successor.op in ENTER else known
+            there = frame_around(info, known) if successor.op in ENTER else known
             if there.frame_name != inside.frame_name:
                 raise _different_frames(successor, node, inside.frame_name, came_from.get(successor), there.frame_name)
     _validate(nodes, info)
@@ -108,7 +108,8 @@ def _entered(node: Node, around: NodeFrame) -> NodeFrame:
     return NodeFrame(node, around.frame, name)
 
 
-def _frame_around(info: Mapping[Node, NodeFrame], inside: NodeFrame) -> NodeFrame:
+def frame_around(info: Mapping[Node, NodeFrame], inside: NodeFrame) -> NodeFrame:
+    """The frame around `inside`; the root frame around itself."""
     return OUTERMOST if inside.parent_frame is None else info[inside.parent_frame]
 
 
@@ -129,7 +130,7 @@ def _validate(nodes: list[Node], info: Mapping[Node, NodeFrame]) -> None:
         found = info.get(node)
         if found is None:
             continue
-        name, parent = found.frame_name, _frame_around(info, found).frame_name
+        name, parent = found.frame_name, frame_around(info, found).frame_name
         known = parents.setdefault(name, parent)
         if known != parent:
             raise _located(

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphcore.inference import partial_rules
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape
-from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op, op
 from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.kernels import pass_through
 
@@ -47,6 +47,17 @@ class Cast(Elementwise):
         if source.is_complex and not target.is_complex:
             return lambda x: x.real.astype(dtype)
         return lambda x: x.astype(dtype)
+
+
+define_op(
+    "_HostCast",
+    """The elements of a tensor in host memory in another type, as Cast computes them.
+
+    Truncate: for narrower floats, cut off the lowest bits instead of rounding.
+    """,
+    Cast,
+    signature=Cast.signature.replace("Cast[", "_HostCast["),
+)
 
 
 def _truncating(k: KernelContext, bits: Any, count: int) -> Kernel:

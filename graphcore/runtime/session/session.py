@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any, Final
 
 from graphcore.errors import UnimplementedError
@@ -26,6 +27,7 @@ from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.session.partial_run import PartialRuns
 from graphcore.runtime.session.planner import Planner
 from graphcore.runtime.session.runner import Runner
+from graphcore.source import caller_location
 
 
 class Session(DefaultSession):
@@ -46,6 +48,7 @@ class Session(DefaultSession):
 
     Attributes:
         target, options, graph, engine: as given.
+        source: the line that made it.
         planner: prepares its runs, and caches them.
         runner: executes them, and holds its variables.
     """
@@ -58,10 +61,11 @@ class Session(DefaultSession):
         self.options = arguments.checked_session(graph, options)
         self.graph = get_default_graph() if graph is None else graph
         self.engine = check_engine(engine)
+        self.source = caller_location()
         self.runner = Runner(self.graph.library, self.options.operation_timeout_in_ms)
         self.planner = Planner(self.graph, self.options, self.engine, self.runner)
         self._partial_runs = PartialRuns(self.planner, self.runner)
-        _live.add(self)
+        _live[next(_numbers)] = self
 
     @property
     def resources(self) -> ResourceManager:
@@ -243,9 +247,10 @@ class Session(DefaultSession):
         return f"<gc.Session {'closed' if self.is_closed else f'{count} variables initialised'}>"
 
 
-_live: Final[weakref.WeakSet[Session]] = weakref.WeakSet()
+_numbers: Final = count()
+_live: Final[weakref.WeakValueDictionary[int, Session]] = weakref.WeakValueDictionary()
 
 
 def live_sessions() -> list[Session]:
-    """All sessions that are referenced and not closed, in no particular order."""
-    return [session for session in list(_live) if not session.is_closed]
+    """All sessions that are referenced and not closed, in the order in which they were made."""
+    return [session for session in list(_live.values()) if not session.is_closed]

@@ -106,6 +106,7 @@ export function inspection(id: string, fields: Partial<Inspection> = {}): Inspec
     gradient: null,
     registered_gradient: null,
     functions: [],
+    values: null,
     chains: [],
     why: [],
     contents: [],

@@ -5,7 +5,14 @@ import { HOSTILE, inspection } from "./support";
 
 function inspector(): { pane: Inspector; goTo: ReturnType<typeof vi.fn>; copy: ReturnType<typeof vi.fn> } {
   const [goTo, copy] = [vi.fn(), vi.fn()];
-  const rest = { openFunction: vi.fn(), close: vi.fn(), trace: vi.fn(), neighborhood: vi.fn(), paths: vi.fn() };
+  const rest = {
+    openFunction: vi.fn(),
+    close: vi.fn(),
+    trace: vi.fn(),
+    neighborhood: vi.fn(),
+    paths: vi.fn(),
+    values: vi.fn(),
+  };
   return { pane: new Inspector({ goTo, copy, ...rest }), goTo, copy };
 }
 

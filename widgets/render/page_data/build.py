@@ -10,7 +10,7 @@ import msgspec
 
 from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner
 from graphcore.plumbing import ARG
-from widgets.messages import SourceRow
+from widgets.inspection import SourceRow
 from widgets.render.page_data.bodies import body_key
 from widgets.render.page_data.explained import Gradients, Outside, SlotNames, chain_record, op_text, why_rows
 from widgets.render.page_data.texts import AttrTexts, Numbers
@@ -43,6 +43,8 @@ from widgets.scene.words import called_functions, is_short, user_name
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node, Tensor
 
+MAX_PREVIEWED: Final = 10_000
+"""A larger graph has no previews of its constants: its page would be too large."""
 MAX_EXPLAINED: Final = 1000
 """The shapes of larger graphs are not explained in a page: every node would have to be explained in advance."""
 MAX_BODY_NODES: Final = 50_000
@@ -97,7 +99,7 @@ class _Writer:
         self.share = share
         self.texts: Numbers[str] = Numbers()
         self.gradients = Gradients()
-        self.attrs = AttrTexts(self.texts, self.gradients)
+        self.attrs = AttrTexts(self.texts, self.gradients, with_previews=len(graph) <= MAX_PREVIEWED)
         self.sources: Numbers[SourceRow] = Numbers()
         self.infos: Numbers[tuple[str, tuple[str, ...] | None, bool]] = Numbers()
         self.signatures: Numbers[tuple[int, ...]] = Numbers()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from graphcore.text import debug_string
 from graphcore.text.describe_traits import describe_traits
-from widgets.messages import GradientInfo, Why
+from widgets.inspection import GradientInfo, Why
 from widgets.render.page_data.types import GradientText, OpText
 from widgets.scene.gradient_info import recorded_gradient, registered_gradient
 from widgets.scene.inspect import names_of_slots

@@ -6,7 +6,8 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from graphcore.attrs import TensorValue
-from widgets.scene.words import attr_text, node_detail, node_kind
+from widgets.scene.values import cell_text
+from widgets.scene.words import MAX_ITEMS, attr_text, node_detail, node_kind
 
 if TYPE_CHECKING:
     from graphcore.graph import Node
@@ -36,10 +37,17 @@ class Numbers(Generic[Value]):
 
 
 class AttrTexts:
-    """Kind, detail and attrs of nodes as numbers of texts, and the number of the op's gradient."""
+    """Kind, detail and attrs of nodes as numbers of texts, and the number of the op's gradient.
 
-    def __init__(self, texts: Numbers[str], gradients: Gradients) -> None:
+    Args:
+        texts: the texts of the page.
+        gradients: the gradients of ops.
+        with_previews: write the first values of large constants, too.
+    """
+
+    def __init__(self, texts: Numbers[str], gradients: Gradients, *, with_previews: bool) -> None:
         self._texts = texts
+        self._with_previews = with_previews
         self._gradients = gradients
         self._known: dict[Hashable, tuple[int, int, int, int]] = {}
 
@@ -61,4 +69,7 @@ class AttrTexts:
     def _made(self, node: Node) -> tuple[int, int, int, int]:
         number = self._texts.of
         lines = [f"{name}={attr_text(value)}" for name, value in sorted(node.attr.items())]
+        value = node.attr.get("value")
+        if self._with_previews and isinstance(value, TensorValue) and value.array.size > MAX_ITEMS:
+            lines.append("=" + "\t".join(map(cell_text, value.array.reshape(-1)[:MAX_ITEMS])))
         return number(node_kind(node)), number(node_detail(node)), number("\n".join(lines)), self._gradients.of_node(node)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from widgets.messages import Clash, FunctionInfo, Why
+from widgets.inspection import Clash, FunctionInfo, Why
 
 
 class TensorInfo(msgspec.Struct, frozen=True, kw_only=True):

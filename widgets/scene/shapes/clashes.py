@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from widgets.messages import Clash, SourceRow
+from widgets.inspection import Clash, SourceRow
 
 if TYPE_CHECKING:
     from graphcore.graph import Node, Tensor

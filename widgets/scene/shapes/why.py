@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from graphcore.api import explain_shape
 from graphcore.errors import GraphError
-from widgets.messages import Why, WhyStep
+from widgets.inspection import Why, WhyStep
 from widgets.scene.outside import from_outside
 from widgets.scene.shapes.clashes import source_row
 

@@ -267,7 +267,6 @@ class NodeFacts implements Searched {
   }
 
   get attrs(): readonly (readonly [string, string])[] {
-    const lines = this.instance.space.text("definitions", this.node).split("\n").filter(Boolean);
-    return lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)] as const);
+    return this.instance.space.attrs(this.node);
   }
 }

@@ -1,5 +1,5 @@
 // The inspector's content from a page's data, as `widgets/scene/inspect.py` gathers it.
-import type { GradientInfo, GradientText, Inspection, NodeKind, TensorRow, Why } from "../scene/generated";
+import type { GradientInfo, GradientText, Inspection, NodeKind, TensorRow, Values, Why } from "../scene/generated";
 import { Dimensions } from "./dimensions";
 import { Counter, counted, getOrMake, grouped } from "./order";
 import type { Instance, Part } from "./parts";
@@ -70,8 +70,7 @@ export class Inspector {
     const name = instance.name(node);
     const op = space.text("ops", node);
     const text = space.data.head.ops[op];
-    const lines = space.text("definitions", node).split("\n").filter(Boolean);
-    const attrs = lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)] as const);
+    const attrs = space.attrs(node);
     const call = box?.part.kind === CALL ? box.part : this.#visible.callOf(instance, node);
     const error = space.head.errors[node];
     const uses = usesOf(space);
@@ -111,6 +110,7 @@ export class Inspector {
       registered_gradient: registered(space, node),
       functions: call?.call.functions ?? [],
       contents: contents(space, helpers),
+      values: previewOf(space, node),
     };
   }
 
@@ -152,6 +152,7 @@ export class Inspector {
       registered_gradient: null,
       functions,
       contents: contents(space, nodes),
+      values: null,
     };
   }
 
@@ -243,6 +244,27 @@ export class Inspector {
   }
 }
 
+const NO_VALUES: Values = {
+  note: "",
+  dtype: "",
+  shape: "",
+  statistics: [],
+  bins: [],
+  rows: [],
+  first: 0,
+  total: 0,
+  page: 0,
+};
+
+/** The first values of a constant, and the reason why there are no more. */
+function previewOf(space: Space, node: number): Values | null {
+  if (space.text("kinds", node) === "variable")
+    return { ...NO_VALUES, note: "The value of a variable is shown where a kernel runs" };
+  const cells = space.preview(node);
+  const note = "The first values; all of them are shown where a kernel runs";
+  return cells.length > 0 ? { ...NO_VALUES, note, rows: [{ index: "", cells }], total: 1 } : null;
+}
+
 const at1 = (column: readonly number[], node: number): number => at(column, column.length === 1 ? 0 : node);
 
 const knownUses = new WeakMap<Space, ReadonlyMap<number, readonly Use[]>>();
@@ -278,7 +300,10 @@ function registered(space: Space, node: number): GradientInfo | null {
 /** The definition of a node in the text form; large tensors are abbreviated. */
 function definitionText(instance: Instance, node: number, device: string): string {
   const { space } = instance;
-  const attrs = space.text("definitions", node).split("\n").filter(Boolean).join(", ");
+  const attrs = space
+    .attrs(node)
+    .map((attr) => attr.join("="))
+    .join(", ");
   const inputs = inputsOf(instance, node).map(({ name, slot }) => (slot === 0 ? name : `${name}:${slot}`));
   const controls = space.awaited(node).map((other) => instance.name(other));
   const after = (device ? ` device="${device}"` : "") + (controls.length > 0 ? ` @ ${controls.join(", ")}` : "");

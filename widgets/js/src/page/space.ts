@@ -145,6 +145,25 @@ export class Space {
     return this.data.texts[values.length === 1 ? at(values, 0) : at(values, node)] ?? "";
   }
 
+  /** The attrs of a node. */
+  attrs(node: number): readonly (readonly [string, string])[] {
+    return this.#definition(node).filter(([name]) => name);
+  }
+
+  /** The first values of a large constant; empty if the page has none. */
+  preview(node: number): readonly string[] {
+    return (
+      this.#definition(node)
+        .find(([name]) => !name)?.[1]
+        .split("\t") ?? []
+    );
+  }
+
+  #definition(node: number): (readonly [string, string])[] {
+    const lines = this.text("definitions", node).split("\n").filter(Boolean);
+    return lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)] as const);
+  }
+
   has(node: number, flag: number): boolean {
     return (at(this.flags, node) & flag) !== 0;
   }

@@ -11,12 +11,15 @@ import type {
   SceneNode,
   SourceRow,
   TensorRow,
+  Values,
+  ValuesMessage,
   Why,
   WhyStep,
 } from "../scene/generated";
 import type { Highlighted, Way } from "../scene/trace";
 import { ICONS } from "../style/icons";
 import { codeFigure } from "./code";
+import { type AskForValues, ValuesPane } from "./values";
 
 export interface InspectorActions {
   /** Moves to another box of the diagram. */
@@ -31,6 +34,7 @@ export interface InspectorActions {
   /** Shows the ways between the two selected boxes. */
   paths(): void;
   copy(text: string): void;
+  readonly values: AskForValues;
   /** Shows a line of a cell in the notebook; undefined where there is no access to one. */
   readonly showLine?: ((cell: string, line: number) => void) | undefined;
 }
@@ -56,11 +60,13 @@ export class Inspector {
   #traced: Highlighted | null = null;
   /** The dimensions that the user wants explained, by what they are called. */
   readonly #opened = new Set<string>();
+  readonly #values: ValuesPane;
 
   /** `offline`: there is no kernel, so functions have no pictures of their own. */
   constructor(actions: InspectorActions, offline = false) {
     this.#offline = offline;
     this.#actions = actions;
+    this.#values = new ValuesPane(actions.values);
   }
 
   /** The id of the inspected box; "" if the pane is closed. */
@@ -86,6 +92,7 @@ export class Inspector {
       node.traits ? h("p", { class: "gl-doc gl-traits" }, node.traits) : null,
       ...node.functions.map((called) => this.#called(node.id, called)),
       section("Made by", this.#source(node.source)),
+      node.values && section(node.kind === "variable" ? "Value" : "Values", this.#shownValues(node.name, node.values)),
       section("Inputs", this.#tensors(node.inputs)),
       section("Outputs", this.#tensors(node.outputs)),
       section("Why this shape", ...node.why.map((why) => this.#why(why))),
@@ -102,6 +109,16 @@ export class Inspector {
     this.element.replaceChildren(...sections.filter((part) => part instanceof Node));
     this.element.hidden = false;
     this.element.scrollTop = scrolled;
+  }
+
+  /** Shows a page of the values of a node. */
+  showValues({ name, values }: ValuesMessage): void {
+    this.#values.receive(name, values);
+  }
+
+  #shownValues(name: string, values: Values): HTMLElement {
+    this.#values.show(name, values);
+    return this.#values.element;
   }
 
   /** Tells about several boxes at once. */

@@ -219,6 +219,30 @@ export interface Clash {
   readonly source: SourceRow | null;
 }
 
+/** A row of values along the last dimension. `index` is the index of its first value, "" for a scalar. */
+export interface ValueRow {
+  readonly index: string;
+  readonly cells: readonly string[];
+}
+
+/**
+ * Values of a constant or variable: statistics, and one page of rows.
+ *
+ * `note` is the session of the values, or the reason if there are none. `bins` are the numbers of values in equal intervals between `min`
+ * and `max`, empty without a histogram. `first` is the number of the first row of this page, of `total` rows; a page has `page` rows.
+ */
+export interface Values {
+  readonly note: string;
+  readonly dtype: string;
+  readonly shape: string;
+  readonly statistics: readonly (readonly [string, string])[];
+  readonly bins: readonly number[];
+  readonly rows: readonly ValueRow[];
+  readonly first: number;
+  readonly total: number;
+  readonly page: number;
+}
+
 /** The inspector's content for one node or scope. Texts are plain text, never markup. */
 export interface Inspection {
   readonly id: string;
@@ -245,6 +269,7 @@ export interface Inspection {
   readonly registered_gradient: GradientInfo | null;
   readonly functions: readonly FunctionInfo[];
   readonly contents: readonly (readonly [string, number])[];
+  readonly values: Values | null;
 }
 
 /** A node that matches a query; `node` is the id of its box with all scopes open. */
@@ -300,6 +325,13 @@ export interface SceneMessage {
 export interface InspectionMessage {
   readonly type: "inspection";
   readonly inspection: Inspection;
+}
+
+/** The answer to `ValuesRequest`. */
+export interface ValuesMessage {
+  readonly type: "values_page";
+  readonly name: string;
+  readonly values: Values;
 }
 
 /** The answer to `SearchRequest`: the best hits, and the number of all. */
@@ -412,7 +444,7 @@ export interface HighlightMessage {
 export interface PaneMessage {
   readonly type: "pane";
   readonly pane: Pane;
-  readonly message: SceneMessage | InspectionMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage;
+  readonly message: SceneMessage | InspectionMessage | ValuesMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage;
 }
 
 /** The viewer is mounted and requests the current scene. */
@@ -447,6 +479,13 @@ export interface CollapseRequest {
 export interface InspectRequest {
   readonly type: "inspect";
   readonly id: string;
+}
+
+/** Send the page with row `first` of the values of the node called `name`. */
+export interface ValuesRequest {
+  readonly type: "values";
+  readonly name: string;
+  readonly first: number;
 }
 
 /** Open all scopes around this node and scroll to it. */
@@ -528,7 +567,7 @@ export interface CrowdedRequest {
 export interface PaneRequest {
   readonly type: "to_pane";
   readonly pane: Pane;
-  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
+  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
 }
 
 /** Enter text into the field of an attr. */
@@ -764,6 +803,7 @@ export interface PageHead {
 export type PictureMessage =
   | SceneMessage
   | InspectionMessage
+  | ValuesMessage
   | SearchMessage
   | ExportMessage
   | HighlightMessage
@@ -772,6 +812,7 @@ export type PictureMessage =
 export type FromKernel =
   | SceneMessage
   | InspectionMessage
+  | ValuesMessage
   | SearchMessage
   | ExportMessage
   | HighlightMessage
@@ -789,6 +830,7 @@ export type PictureRequest =
   | ExpandRequest
   | CollapseRequest
   | InspectRequest
+  | ValuesRequest
   | RevealRequest
   | SearchRequest
   | FilterRequest
@@ -807,6 +849,7 @@ export type FromViewer =
   | ExpandRequest
   | CollapseRequest
   | InspectRequest
+  | ValuesRequest
   | RevealRequest
   | SearchRequest
   | FilterRequest

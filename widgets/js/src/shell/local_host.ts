@@ -140,6 +140,8 @@ export function localHost(data: PictureData, findScript: FindScript): Host {
         return ask(message, () => answer(filterBoxes(latest, message.query)));
       case "inspect":
         return ask(message, () => fail(message.type, `This page tells nothing about ${message.id}`));
+      case "values":
+        return fail(message.type, "The values of a node need a kernel");
       case "reveal":
         return ask(message, () => fail(message.type, `${message.name} is not in this picture`));
       case "expand":

@@ -117,6 +117,7 @@ export class Viewer {
       neighborhood: () => this.#choice.neighborhood(),
       paths: () => this.#choice.paths(),
       copy: (text: string) => this.#exporter.copy(text),
+      values: (name: string, first: number) => this.#send({ type: "values", name, first }),
       showLine: host.notebook?.isKnown ? (id: string, line: number) => void this.#showLine(host, id, line) : undefined,
     };
     this.#inspector = new Inspector(inspector, offline);
@@ -251,6 +252,9 @@ export class Viewer {
         return;
       case "inspection":
         this.#choice.showInspection(message.inspection);
+        return;
+      case "values_page":
+        this.#inspector.showValues(message);
         return;
       case "search":
         this.#search.show(message);

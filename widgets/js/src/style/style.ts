@@ -5,8 +5,9 @@ import mermaid from "./mermaid.css";
 import panes from "./panes.css";
 import picture from "./picture.css";
 import theme from "./theme.css";
+import values from "./values.css";
 
-const css = [theme, controls, picture, mermaid, panes, functions].join("\n");
+const css = [theme, controls, picture, mermaid, panes, functions, values].join("\n");
 
 const MARK = "data-graphloupe-style";
 

@@ -1,0 +1,22 @@
+"""Placement: devices, kernels by device type, the choice of a device for each node, and partitions."""
+
+from graphcore.placement.device import Device, DeviceSet, register_device_type
+from graphcore.placement.kernels import register_kernel
+from graphcore.placement.partition import PartitionOptions, partition_graph, set_incarnation, topological_sort_nodes_with_time_priority
+from graphcore.placement.placer import Placement, Placer
+from graphcore.placement.simulated import SimulatedHardware, simulated_devices
+
+__all__ = [
+    "Device",
+    "DeviceSet",
+    "PartitionOptions",
+    "Placement",
+    "Placer",
+    "SimulatedHardware",
+    "partition_graph",
+    "register_device_type",
+    "register_kernel",
+    "set_incarnation",
+    "simulated_devices",
+    "topological_sort_nodes_with_time_priority",
+]

@@ -1,0 +1,158 @@
+"""Placement without constraints: kernels, priorities, metadata, generators, partial requests."""
+
+from __future__ import annotations
+
+import pytest
+
+import graphcore as gc
+from tests.graphcore.placement.setting import CPU, Example, fake_devices
+
+
+def test_the_type_of_highest_priority_with_a_kernel_is_used() -> None:
+    example = Example()
+    example.add("in", "TestInput")
+    example.add("n1", "TestRelu", "in")
+    example.add("n2", "TestRelu", "in:1")
+    assert example.place() == {"in": "FakeCPU:0", "n1": "FakeGPU:0", "n2": "FakeGPU:0"}
+
+
+def test_the_priority_of_a_kernel_beats_that_of_the_device_type() -> None:
+    example = Example()
+    example.add("in", "TestGPUOutput")
+    example.add("n1", "TestDatasetOp", "in")
+    assert example.place() == {"in": "FakeGPU:0", "n1": "FakeCPU:0"}
+
+
+@pytest.mark.parametrize(
+    ("maker", "user", "device"),
+    [
+        ("CreateDatasetSP", "DatasetNP", "FakeCPU:0"),
+        ("CreateDatasetNP", "DatasetSP", "FakeCPU:0"),
+        ("CreateDatasetNP", "DatasetRP", "FakeGPU:0"),
+        ("CreateDatasetRP", "DatasetNP", "FakeGPU:0"),
+        ("CreateDatasetSP", "DatasetSP", "FakeCPU:0"),
+        ("CreateDatasetRP", "DatasetRP", "FakeGPU:0"),
+        ("CreateDatasetSP", "DatasetRP", "FakeGPU:0"),
+        ("CreateDatasetRP", "DatasetSP", "FakeGPU:0"),
+        ("CreateDatasetSP", "DatasetGPU", "FakeGPU:0"),
+        ("CreateDatasetRP", "DatasetCPU", "FakeCPU:0"),
+        ("CreateDatasetNP", "DatasetNP", "FakeGPU:0"),
+    ],
+)
+def test_the_ends_of_a_resource_edge_share_priorities(maker: str, user: str, device: str) -> None:
+    example = Example()
+    example.add("maker", maker)
+    example.add("user", user, "maker")
+    assert set(example.place().values()) == {device}
+
+
+def test_xla_devices_are_used_only_when_requested_or_assigned() -> None:
+    example = Example()
+    example.add("in", "TestInput")
+    example.add("plain", "TestXlaOp", "in")
+    example.add("requested", "TestXlaOp", "in", on="/device:XLA_CPU:0")
+    example.add("assigned", "TestXlaOp", "in", at="/job:a/replica:0/task:0/device:XLA_CPU:0")
+    assert example.place() == {"in": "FakeCPU:0", "plain": "FakeCPU:0", "requested": "XLA_CPU:0", "assigned": "XLA_CPU:0"}
+
+
+def test_a_shape_goes_with_its_input() -> None:
+    example = Example()
+    example.add("var", "VariableCPU")
+    example.add("shape", "Shape", "var", T=gc.float32)
+    assert example.place() == {"var": "FakeCPU:0", "shape": "FakeCPU:0"}
+
+
+def test_a_shape_goes_with_an_input_on_another_device_of_its_type() -> None:
+    example = Example()
+    example.add("source", "TestInput")
+    example.add("in", "TestRelu", "source", on="/device:FakeGPU:3")
+    example.add("shape", "Shape", "in", T=gc.float32)
+    assert example.place()["shape"] == "FakeGPU:3"
+
+
+def test_a_generator_follows_its_consumers() -> None:
+    example = Example()
+    example.add("var", "VariableCPU")
+    example.add("in", "TestCPUGPUOutput")
+    example.add("assign", "TestAssign", "var", "in")
+    assert example.place() == {"var": "FakeCPU:0", "in": "FakeCPU:0", "assign": "FakeCPU:0"}
+
+
+def test_a_generator_with_consumers_on_several_devices_goes_its_own_way() -> None:
+    example = Example()
+    example.add("in", "TestCPUGPUOutput")
+    example.add("c", "ReluCPU", "in")
+    example.add("g", "ReluGPU", "in")
+    assert example.place() == {"in": "FakeGPU:0", "c": "FakeCPU:0", "g": "FakeGPU:0"}
+
+
+def test_a_generator_does_not_follow_where_it_cannot_run() -> None:
+    example = Example()
+    example.add("in", "TestGPUOutput")
+    example.add("c", "ReluCPU", "in")
+    assert example.place()["in"] == "FakeGPU:0"
+
+
+def test_a_generator_does_not_follow_where_its_request_forbids_it() -> None:
+    example = Example()
+    example.add("in", "TestCPUGPUOutput", on="/device:FakeGPU:2")
+    example.add("c", "ReluCPU", "in")
+    assert example.place()["in"] == "FakeGPU:2"
+
+
+def test_an_assigned_device_is_kept_against_the_preference_of_the_kernel() -> None:
+    example = Example()
+    example.add("in", "TestInput")
+    example.add("n1", "TestRelu", "in", at="/job:a/replica:0/task:0/device:FakeCPU:7")
+    assert example.place()["n1"] == "FakeCPU:7"
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_a_partial_request_leaves_the_type_free(soft: bool) -> None:
+    example = Example()
+    example.add("in", "TestInput", on="/job:a")
+    example.add("var", "TestVariable", on="/job:a")
+    assert example.place(soft=soft) == {"in": "FakeCPU:0", "var": "FakeGPU:0"}
+
+
+def test_soft_placement_replaces_a_requested_device_without_a_kernel() -> None:
+    example = Example()
+    example.add("in", "TestInput", on="/device:FakeGPU:0")
+    assert example.place() == {"in": "FakeCPU:0"}
+
+
+def test_an_assigned_device_without_a_kernel_is_an_internal_error() -> None:
+    example = Example()
+    example.add("in", "TestInput", at="/job:a/replica:0/task:0/device:FakeGPU:0")
+    text = "Assigned device '/job:a/replica:0/task:0/device:FakeGPU:0' does not have registered OpKernel support for TestInput"
+    assert example.error(gc.errors.InternalError) == text
+
+
+def test_the_default_local_device_goes_first() -> None:
+    example = Example()
+    example.add("in", "TestInput")
+    assert example.place(default_local_device="/job:a/replica:0/task:0/device:FakeCPU:4") == {"in": "FakeCPU:4"}
+
+
+def test_a_constraint_of_a_kernel_limits_it_to_some_dtypes() -> None:
+    devices = gc.DeviceSet(["/cpu:0", "/device:Limited:0"])
+    gc.register_device_type("Limited", 900)
+    gc.register_kernel("Neg", "Limited", constraints={"T": [gc.float32]})
+    with gc.Graph().as_default() as graph:
+        single, double = -gc.constant(1.0), -gc.constant(1.0, gc.float64)
+        gc.Placer(graph, devices).run()
+    assert (single.op.assigned_device[-9:], double.op.assigned_device[-5:]) == ("Limited:0", "CPU:0")
+
+
+def test_ops_on_strings_stay_on_the_cpu() -> None:
+    with gc.Graph().as_default() as graph:
+        text, number = gc.constant("a"), gc.constant(1.0)
+        gc.Placer(graph, gc.simulated_devices("1 cpu, 1 gpu")).run()
+    assert ["GPU" in value.op.assigned_device for value in (text, number)] == [False, True]
+
+
+def test_the_result_gives_the_device_of_a_node() -> None:
+    example = Example()
+    node = example.add("in", "TestInput")
+    placement = gc.Placer(example.graph, fake_devices()).run()
+    assert placement["in"].name == placement[node].name == node.assigned_device == CPU

@@ -1,0 +1,149 @@
+"""The content of the inspector, sent in messages and stored in pages."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class TensorRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One input or output of the inspected node. `node` is the other end's box id ("" if none)."""
+
+    name: str
+    tensor: str
+    dtype: str
+    shape: str
+    node: str = ""
+    error: str = ""
+    note: str = ""
+
+
+class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The line of user code that made a node: cell label such as `In [3]`, 1-based line, and its text.
+
+    `cell_id` is the lasting id of the cell that holds the line, "" for a line of a file.
+    """
+
+    cell: str
+    line: int
+    text: str
+    file: str = ""
+    cell_id: str = ""
+
+
+class GradientInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """For a gradient node: the forward node it differentiates and the registered function.
+
+    `definition` is the FunctionDef in the text form, `instantiated` its body with the types of this use, `built` the part of it in the graph:
+    all of it, or the rest after simplification.
+    """
+
+    differentiates: str
+    differentiates_id: str
+    function: str
+    definition: str
+    instantiated: str
+    body_node: str = ""
+    built: str = ""
+
+
+class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A function called by the inspected node: its definition, and its body with the types of this call.
+
+    `place` is its number among the functions of this call, `label` distinguishes them (`then`, `body`). `derived` means that the definition
+    was made by differentiation, `note` is the reason if there is no body, `opens` means that it can be opened on its own.
+    """
+
+    place: int
+    label: str
+    name: str
+    attrs: str = ""
+    definition: str = ""
+    instantiated: str = ""
+    derived: bool = False
+    note: str = ""
+    opens: bool = False
+
+
+class WhyStep(msgspec.Struct, frozen=True, kw_only=True):
+    """One step towards the origin of a number.
+
+    It describes node `name`, in the box `node`, made at `source`.
+    """
+
+    text: str
+    node: str = ""
+    name: str = ""
+    depth: int = 0
+    source: SourceRow | None = None
+
+
+class Why(msgspec.Struct, frozen=True, kw_only=True):
+    """The explanation of one dimension. Equal keys stand for the same number; "" if this is unknown."""
+
+    what: str
+    size: str
+    key: str = ""
+    steps: list[WhyStep] = []
+
+
+class Clash(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a shape or type clash: the tensor, its shape, and the origin of the shape."""
+
+    tensor: str
+    shape: str
+    source: SourceRow | None = None
+
+
+class ValueRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of values along the last dimension. `index` is the index of its first value, "" for a scalar."""
+
+    index: str
+    cells: list[str]
+
+
+class Values(msgspec.Struct, frozen=True, kw_only=True):
+    """Values of a constant or variable: statistics, and one page of rows.
+
+    `note` is the session of the values, or the reason if there are none. `bins` are the numbers of values in equal intervals between `min`
+    and `max`, empty without a histogram. `first` is the number of the first row of this page, of `total` rows; a page has `page` rows.
+    """
+
+    note: str = ""
+    dtype: str = ""
+    shape: str = ""
+    statistics: list[tuple[str, str]] = []
+    bins: list[int] = []
+    rows: list[ValueRow] = []
+    first: int = 0
+    total: int = 0
+    page: int = 0
+
+
+class Inspection(msgspec.Struct, frozen=True, kw_only=True):
+    """The inspector's content for one node or scope. Texts are plain text, never markup."""
+
+    id: str
+    name: str
+    op: str
+    kind: str
+    node_def: str = ""
+    summary: str = ""
+    doc: str = ""
+    traits: str = ""
+    signature: str = ""
+    device: str = ""
+    attrs: list[tuple[str, str]] = []
+    inputs: list[TensorRow] = []
+    outputs: list[TensorRow] = []
+    control_inputs: list[TensorRow] = []
+    control_outputs: list[TensorRow] = []
+    source: SourceRow | None = None
+    error: str = ""
+    clashes: list[Clash] = []
+    chains: list[Why] = []
+    why: list[Why] = []
+    gradient: GradientInfo | None = None
+    registered_gradient: GradientInfo | None = None
+    functions: list[FunctionInfo] = []
+    contents: list[tuple[str, int]] = []
+    values: Values | None = None
