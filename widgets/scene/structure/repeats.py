@@ -243,7 +243,7 @@ def _seeds(sequence: Sequence[Element], taken: Sequence[bool]) -> list[Run]:
 
 
 class _Model(NamedTuple):
-    """Ops and kernels of an instance, with which others are compared, and the shapes that all instances pass on."""
+    """Ops and kernels of an instance to compare others with, and the shapes that all instances pass on."""
 
     ops: Counter[str]
     kernels: Sequence[Kernel]

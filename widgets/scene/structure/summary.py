@@ -120,7 +120,7 @@ def _found(spans: list[Span], element: Callable[[Span], Element]) -> list[_Part]
 
 
 def _rank(found: list[_Part], size: int) -> tuple[bool, int, int]:
-    """True if few repeats are most of it; then as few items as possible, each repeat counted once; then as few parts."""
+    """Order of preference: few repeats are most of it; few items, each repeat counted once; few parts."""
     repeats = [span.size for span, instances in found if len(instances) > 1]
     described = sum(instances[0].size if instances else span.size for span, instances in found)
     return 2 * sum(repeats) > size and 2 * len(repeats) <= PARTS, -described, -len(found)
