@@ -1,4 +1,4 @@
-"""Text is legible when a picture opens: at least 9 pixels high, on a laptop as on a larger screen."""
+"""Text is legible when a picture opens: at least 9 pixels high and not covered, on any screen."""
 
 from __future__ import annotations
 
@@ -30,6 +30,17 @@ OUTSIDE = """root => {
     return left < window.left - 1 || right > window.right + 1 || top < window.top - 1 || bottom > window.bottom + 1;
   }).map(box => box.dataset.name);
 }"""
+OVERLAPS = """root => {
+  const area = element => element.getBoundingClientRect();
+  const labels = [...root.querySelectorAll('.gl-world .gl-edge-label')].filter(
+    label => getComputedStyle(label).visibility !== 'hidden' && area(label).width > 0);
+  const boxes = [...root.querySelectorAll('.gl-world [data-node-id]')].map(box => [box.dataset.name, area(box.querySelector('.gl-shape'))]);
+  const meet = (a, b) => a.left + 1 < b.right && b.left + 1 < a.right && a.top + 1 < b.bottom && b.top + 1 < a.bottom;
+  return labels.flatMap((label, place) => [
+    ...boxes.filter(([, box]) => meet(area(label), box)).map(([name]) => [label.textContent, name]),
+    ...labels.slice(place + 1).filter(other => meet(area(label), area(other))).map(other => [label.textContent, other.textContent]),
+  ]);
+}"""
 DRAWN = "() => [...document.querySelectorAll('.graphloupe')].every(root => root.dataset.busy !== 'true')"
 
 
@@ -37,6 +48,13 @@ def too_small(page: Page) -> list[Any]:
     """The texts drawn lower than 9 pixels in any view of the page, with their heights."""
     page.wait_for_function(DRAWN)
     return [text for root in page.locator(".graphloupe").all() for text in root.evaluate(SIZES) if text[0] < LEAST]
+
+
+def overlaps(page: Page) -> list[Any]:
+    """The labels of edges that overlap a box or another label in any view, with its name or text."""
+    page.wait_for_function(DRAWN)
+    page.wait_for_timeout(300)  # boxes move to their places
+    return [pair for root in page.locator(".graphloupe").all() for pair in root.evaluate(OVERLAPS)]
 
 
 @pytest.fixture
@@ -60,6 +78,7 @@ def test_the_first_picture_of_a_model_fits_whole_and_is_legible(file: Path, size
     page.locator(".gl-world text").first.wait_for()
     assert too_small(page) == []
     assert page.locator(".graphloupe").evaluate(OUTSIDE) == []
+    assert overlaps(page) == []
 
 
 @pytest.mark.slow
@@ -70,11 +89,13 @@ def test_the_picture_beside_a_notebook_is_legible_after_each_cell(file: Path, si
     notebook = lab.open_copy(file, page_of_its_own=True)
     width, height = size
     notebook.page.set_viewport_size({"width": width, "height": height})
-    small = {}
+    small, overlapping = {}, {}
     for index, cell in enumerate(nbformat.read(file, as_version=4).cells):
         if cell["cell_type"] == "code":
             notebook.run_cell(index)
             small[index] = too_small(notebook.page)
+            overlapping[index] = overlaps(notebook.page)
     notebook.screenshot(f"end-{width}")
     assert notebook.page.locator(".gl-world text").count()
     assert {index: texts for index, texts in small.items() if texts} == {}
+    assert {index: pairs for index, pairs in overlapping.items() if pairs} == {}

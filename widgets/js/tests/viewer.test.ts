@@ -464,3 +464,14 @@ test("expand all says how much is shown when something stays closed, and why", a
     "1 of 1,041 nodes are shown: Expand all stops at 300 boxes, 1 box is still closed",
   );
 });
+
+test("a picture with too many boxes for Mermaid is drawn by Graphviz, in words", async () => {
+  const many = small(
+    1,
+    Array.from({ length: 150 }, (_, i) => `n${i}`),
+  );
+  page.receive(sceneMessage(many, { renderer: "mermaid", mermaid: "flowchart TB" }));
+  await page.drawn(1);
+  expect(page.root.dataset.renderer).toBe("graphviz");
+  expect(page.text(".gl-status")).toContain("Mermaid draws up to 150 boxes. Graphviz draws these 152");
+});

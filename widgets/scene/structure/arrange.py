@@ -48,8 +48,9 @@ def arrange(members: list[list[Node]], backward: list[bool]) -> Arrangement:
     apart = items
     order = evaluation_order(items)
     host = hosts(items, order, serves)
-    awaited = {source for sources in items.awaited for source in sources}
-    idle = [item for item, serve in enumerate(serves) if serve and not (items.before(item) or items.outputs[item] or item in awaited)]
+    joins = [(host[source], host[item]) for item in range(len(items)) for source in items.before(item)]
+    linked = {item for source, target in joins if source != target for item in (source, target)}
+    idle = [item for item, serve in enumerate(serves) if serve and host[item] == item and item not in linked]
     helpers: dict[int, list[int]] = {}
     for item, target in enumerate(host):
         if target != item:
@@ -72,7 +73,7 @@ def arrange(members: list[list[Node]], backward: list[bool]) -> Arrangement:
     bunches = _with_shared(bunches, items, serving)
     if left_out:
         bunches.append(Bunch(list(range(len(units), len(units) + len(idle))), f"{len(idle)} unused constants", is_plain=True))
-        units.extend(Unit(contents[item]) for item in idle)
+        units.extend(Unit(contents[item], [part for helper in helpers.get(item, ()) for part in contents[helper]]) for item in idle)
     return Arrangement(units, bunches)
 
 

@@ -111,17 +111,18 @@ class Order:
                 self.outputs[source].append(position)
 
 
-def elements(order: Order, span: Span, *, fine: bool = False) -> list[Span]:
+def elements(order: Order, span: Span, *, fine: bool = False, most: int = 1) -> list[Span]:
     """The elements of an interval in series: single items, and regions with one entry and one exit.
 
     An interval that does not come apart is analysed again without its longest edges, then cut where the fewest tensors cross.
 
     Args:
         fine: cut the parts that come apart without long edges again, each by itself.
+        most: the most items whose tensors cross a cut: 2 for cells that use the results of the two cells before them.
     """
-    found = _cut(order, span, span.size)
+    found = _cut(order, span, span.size, most)
     if max(part.size for part in found) <= max(FEW, span.size // 2) or span.size <= FEW:
-        return _apart(order, found, span.size, fine=fine)
+        return _apart(order, found, span.size, fine=fine, most=most)
     reach = span.size
     best: list[Span] | None = None
     while reach > FEW // 5:
@@ -133,7 +134,7 @@ def elements(order: Order, span: Span, *, fine: bool = False) -> list[Span]:
         if best is None and largest <= max(FEW, span.size // 4):
             best = shorter
     if best is not None:
-        return _apart(order, best, span.size, fine=fine)
+        return _apart(order, best, span.size, fine=fine, most=most)
     return _narrowest(order, span)
 
 
@@ -142,20 +143,20 @@ def elements_within(order: Order, span: Span) -> list[Span]:
     return _cut(order, span, span.size)
 
 
-def _apart(order: Order, parts: list[Span], whole: int, *, fine: bool) -> list[Span]:
+def _apart(order: Order, parts: list[Span], whole: int, *, fine: bool, most: int) -> list[Span]:
     """The parts, those of more than a few items taken apart again if they are much of the whole."""
     result: list[Span] = []
     for part in parts:
         if part.size > FEW and part.size < whole and 5 * part.size > whole:
-            result.extend(elements(order, part, fine=fine))
+            result.extend(elements(order, part, fine=fine, most=most))
         else:
             result.append(part)
     return result
 
 
-def _cut(order: Order, span: Span, reach: int) -> list[Span]:
-    """Cut after each position where the tensors of at most one item cross. Edges longer than `reach` do not count."""
-    return _cut_below(span, _widths(order, span, reach), 1)
+def _cut(order: Order, span: Span, reach: int, most: int = 1) -> list[Span]:
+    """Cut after each position where the tensors of at most `most` items cross. Edges longer than `reach` do not count."""
+    return _cut_below(span, _widths(order, span, reach), most)
 
 
 def _narrowest(order: Order, span: Span) -> list[Span]:

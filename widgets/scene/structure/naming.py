@@ -85,11 +85,20 @@ def kind_name(ops: Counter[str]) -> str:
     convolutions = layers["convolution"] + layers["depthwise convolution"]
     if layers["softmax"] and products >= 4:
         return "transformer layer" if products >= 6 and layers["addition"] >= 2 else "attention"
+    is_residual = layers["addition"] > layers["scaling"]
     if layers["depthwise convolution"] and convolutions >= 2:
-        return "inverted residual block" if layers["depthwise convolution"] == 1 and convolutions >= 3 else "separable convolution"
+        if layers["depthwise convolution"] == 1:
+            return "inverted residual block" if convolutions >= 3 else "separable convolution"
+        return (
+            "separable convolution cell"
+            if layers["concatenation"]
+            else "separable residual block"
+            if is_residual
+            else "separable convolution"
+        )
     if convolutions >= 2 and layers["concatenation"] and not layers["transposed convolution"]:
         return "dense block" if convolutions == 2 else "inception block"
-    if convolutions >= 2 and layers["addition"] > layers["scaling"]:
+    if convolutions >= 2 and is_residual:
         return "residual block"
     if layers["tanh"] >= 1 and layers["sigmoid"] >= 2:
         return "LSTM step" if layers["tanh"] >= 2 else "GRU step"

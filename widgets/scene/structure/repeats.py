@@ -21,16 +21,22 @@ LEAST: Final = 4
 """Fewer ops than this in all instances together are not worth a box of their own."""
 FEW_LONG: Final = 1000
 """A stretch of at least so many elements is not looked at again for multiples of its period."""
+SAME_KERNELS: Final = 5 / 6
+"""Instances with at least this share of equal kernels may pass on another width."""
 SEED: Final = 3
 """An element of this many ops may be near-alike to its neighbours by itself."""
 
 
 class Kernel(NamedTuple):
-    """A product or convolution. `is_pointwise` is None if the size of its filter is unknown."""
+    """A product or convolution.
+
+    `is_pointwise` and `width`, the size of its last dimension, are None if they are unknown.
+    """
 
     op: str
     is_pointwise: bool | None = None
     strides: tuple[int, ...] = ()
+    width: int | None = None
 
 
 class Element(NamedTuple):
@@ -236,20 +242,28 @@ def _seeds(sequence: Sequence[Element], taken: Sequence[bool]) -> list[Run]:
     return seeds
 
 
+class _Model(NamedTuple):
+    """Ops and kernels of an instance to compare others with, and the shapes that all instances pass on."""
+
+    ops: Counter[str]
+    kernels: Sequence[Kernel]
+    shapes: Sequence[Dims]
+
+
 def _extended(sequence: Sequence[Element], run: Run, others: Sequence[Span], most: float) -> Run:
-    """The run with near-alike neighbours before and after it, as long as they pass on the same shape.
+    """The run with near-alike neighbours before and after it, as long as they pass on such a shape.
 
     Args:
         most: the greatest share of other ops.
     """
     instances = list(run.instances)
-    model = ops_of(sequence, instances[0])
-    shape = passed_on(sequence, instances[0])
-    lower = max((span.stop for span in others if span.stop <= instances[0].start), default=0)
+    first = instances[0]
+    model = _Model(ops_of(sequence, first), _kernels(sequence, first), [passed_on(sequence, each) for each in instances])
+    lower = max((span.stop for span in others if span.stop <= first.start), default=0)
     upper = min((span.start for span in others if span.start >= instances[-1].stop), default=len(sequence))
-    while (window := _best(sequence, model, shape, instances[0].start, lower, -1, most)) is not None:
+    while (window := _best(sequence, model, instances[0].start, lower, -1, most)) is not None:
         instances.insert(0, window)
-    while (window := _best(sequence, model, shape, instances[-1].stop, upper, 1, most)) is not None:
+    while (window := _best(sequence, model, instances[-1].stop, upper, 1, most)) is not None:
         instances.append(window)
     return Run(instances, run.spare)
 
@@ -292,19 +306,49 @@ def _kernels(sequence: Sequence[Element], span: Span) -> list[Kernel]:
     return [kernel for place in range(*span) for kernel in sequence[place].kernels]
 
 
-def _best(sequence: Sequence[Element], model: Counter[str], shape: Dims, edge: int, limit: int, step: int, most: float) -> Span | None:
+def _best(sequence: Sequence[Element], model: _Model, edge: int, limit: int, step: int, most: float) -> Span | None:
     """The window beside `edge` that is most like the model; None if none is near-alike."""
     total: Counter[str] = Counter()
     found: tuple[float, Span] | None = None
     place = edge - (step < 0)
-    while (place >= limit if step < 0 else place < limit) and total.total() <= 1.25 * model.total():
+    while (place >= limit if step < 0 else place < limit) and total.total() <= 1.25 * model.ops.total():
         total += sequence[place].ops
         span = Span(place, edge) if step < 0 else Span(edge, place + 1)
-        share = difference(model, total)
-        if share <= most + 1e-9 and passed_on(sequence, span) == shape and (found is None or share < found[0]):
+        share = difference(model.ops, total)
+        if share <= most + 1e-9 and (found is None or share < found[0]) and _joins(sequence, model, span):
             found = share, span
         place += step
     return None if found is None else found[1]
+
+
+def _joins(sequence: Sequence[Element], model: _Model, span: Span) -> bool:
+    """True iff an interval has all kernels of the model, and passes on such a shape.
+
+    With nearly the same kernels it may pass on another width.
+    """
+    kernels = _kernels(sequence, span)
+    if Counter(each.op for each in model.kernels) - Counter(each.op for each in kernels):
+        return False
+    shape = passed_on(sequence, span)
+    first = model.shapes[0]
+    if shape is None or None in model.shapes or any(len(each or ()) != len(shape) for each in model.shapes):
+        return shape == first
+    last = len(shape) - 1
+    fixed = [place for place in range(len(shape)) if len({(each or ())[place] for each in model.shapes}) == 1]
+    differing = [place for place in fixed if shape[place] != (first or ())[place]]
+    if not differing:
+        return last in fixed or _same_kernels(kernels, model.kernels)
+    return differing == [last] and all((each.width or 0) > 0 for each in kernels) and _same_kernels(kernels, model.kernels)
+
+
+def _same_kernels(ours: Sequence[Kernel], theirs: Sequence[Kernel]) -> bool:
+    """True iff nearly all kernels have the same strides, and the same width if it is known."""
+    common = Counter(map(_key, ours)) & Counter(map(_key, theirs))
+    return common.total() >= SAME_KERNELS * max(len(ours), len(theirs))
+
+
+def _key(kernel: Kernel) -> tuple[str, tuple[int, ...], int | None]:
+    return kernel.op, kernel.strides, kernel.width if (kernel.width or 0) > 0 else None
 
 
 def _overlap(ours: Span, theirs: Span) -> bool:

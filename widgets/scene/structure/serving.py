@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from graphcore.plumbing import NO_OP
@@ -91,29 +91,39 @@ def hosts(items: Items, order: Sequence[int], serving: Sequence[bool]) -> list[i
             and all(place[host[target]] > place[first] for target in waiting[item] if host[target] != first)
         ):
             host[item] = first
-    for item in order:  # initialisers end at the variable that they serve
-        if host[item] == item and serving[item] and not items.outputs[item]:
-            ends_at = {host[source] for source in items.before(item)} - {item}
-            if len(ends_at) == 1:
-                host[item] = ends_at.pop()
-    _fold_ends(items, place, host)
+    _fold_ends(items, order, serving, host)
     return [_last(host, item) for item in range(len(items))]
 
 
-def _fold_ends(items: Items, place: Sequence[int], host: list[int]) -> None:
-    """Let plumbing at the end of the graph belong to its input, if nothing that it waits for comes later."""
+def _fold_ends(items: Items, order: Sequence[int], serving: Sequence[bool], host: list[int]) -> None:
+    """Let items without consumers belong to their input.
+
+    These are initialisers and unused shapes with a single input, and plumbing that waits for nothing later than its input.
+    """
     served: dict[int, list[int]] = {}
     for item, target in enumerate(host):
         served.setdefault(target, []).append(item)
+    place = {item: position for position, item in enumerate(order)}
     awaited = {source for sources in items.awaited for source in sources}
-    for item in range(len(items)):
-        main = items.members[item][0]
-        if is_plumbing(main) and len(items.inputs[item]) == 1 and not items.outputs[item] and item not in awaited and host[item] == item:
-            inside = served[item]
-            before = {_last(host, source) for each in inside for source in items.before(each)} - {item}
+    for item in order:
+        if host[item] != item or items.outputs[item]:
+            continue
+        before = {_last(host, source) for each in _inside(served, item) for source in items.before(each)} - {item}
+        if serving[item]:
+            if len(before) == 1:
+                host[item] = before.pop()
+        elif before and is_plumbing(items.members[item][0]) and len(items.inputs[item]) == 1 and item not in awaited:
             source = _last(host, items.inputs[item][0])
-            if before and source == max(before, key=place.__getitem__) and items.backward[source] == items.backward[item]:
+            if source == max(before, key=place.__getitem__) and items.backward[source] == items.backward[item]:
                 host[item] = source
+
+
+def _inside(served: Mapping[int, Sequence[int]], item: int) -> list[int]:
+    """An item and everything that belongs to it, at any depth."""
+    inside = [item]
+    for each in inside:
+        inside.extend(other for other in served.get(each, ()) if other != each)
+    return inside
 
 
 def _last(host: list[int], item: int) -> int:

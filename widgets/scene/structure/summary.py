@@ -75,8 +75,8 @@ def summarise(items: Items, sequence: Sequence[int], serving: Collection[str], *
     symbols = Symbols()
     ops = [main_ops(items.members[item], serving) for item in sequence]
     marks = [_mark(items, item, serving, symbols) for item in sequence]
-    kernels = [_kernels(items.members[item]) for item in sequence]
     widths = Widths(items, serving)
+    kernels = [_kernels(items.members[item], widths) for item in sequence]
     summary = _Summary(order, ops, weak, serving)
 
     def element(span: Span) -> Element:
@@ -94,14 +94,16 @@ def summarise(items: Items, sequence: Sequence[int], serving: Collection[str], *
 
 
 def _best_found(order: Order, element: Callable[[Span], Element]) -> list[_Part]:
-    """The elements and repeats of an order, from the way to cut it that leaves the fewest."""
-    choices: list[list[Span]] = []
-    for fine in (False, True):
-        spans = [part for stretch in _stretches(order) for part in elements(order, stretch, fine=fine)]
-        if spans not in choices:
-            choices.append(spans)
-    found = [_found([inner for part in spans for inner in _repeats_within(order, part, element)], element) for spans in choices]
-    return max(found, key=lambda parts: _repeated(parts, len(order.order)))
+    """The elements and repeats of an order, from the way to cut it that describes it best."""
+    best: list[_Part] | None = None
+    for fine, most in ((False, 1), (True, 1), (False, 2)):
+        if most > 1 and best is not None and _rank(best, len(order.order))[0]:
+            break
+        spans = [part for stretch in _stretches(order) for part in elements(order, stretch, fine=fine, most=most)]
+        found = _found([inner for part in spans for inner in _repeats_within(order, part, element)], element)
+        if best is None or _rank(found, len(order.order)) > _rank(best, len(order.order)):
+            best = found
+    return best or []
 
 
 def _found(spans: list[Span], element: Callable[[Span], Element]) -> list[_Part]:
@@ -117,10 +119,11 @@ def _found(spans: list[Span], element: Callable[[Span], Element]) -> list[_Part]
     return found
 
 
-def _repeated(found: list[_Part], size: int) -> tuple[bool, int, int]:
-    """True if repeats are most of it; then as few parts as possible, then as much in repeats as possible."""
-    covered = sum(span.size for span, instances in found if len(instances) > 1)
-    return 2 * covered > size, -len(found), covered
+def _rank(found: list[_Part], size: int) -> tuple[bool, int, int]:
+    """Order of preference: few repeats are most of it; few items, each repeat counted once; few parts."""
+    repeats = [span.size for span, instances in found if len(instances) > 1]
+    described = sum(instances[0].size if instances else span.size for span, instances in found)
+    return 2 * sum(repeats) > size and 2 * len(repeats) <= PARTS, -described, -len(found)
 
 
 def _repeats_within(order: Order, span: Span, element: Callable[[Span], Element]) -> list[Span]:
@@ -222,17 +225,19 @@ def _mark(items: Items, item: int, serving: Collection[str], symbols: Symbols) -
     return symbols.of_nodes(nodes or items.members[item][:1])
 
 
-def _kernels(nodes: Sequence[Node]) -> list[Kernel]:
+def _kernels(nodes: Sequence[Node], widths: Widths) -> list[Kernel]:
     """The products and convolutions among some nodes."""
-    return [_kernel(node) for node in nodes if is_heavy(node)]
+    return [_kernel(node, widths) for node in nodes if is_heavy(node)]
 
 
-def _kernel(node: Node) -> Kernel:
+def _kernel(node: Node, widths: Widths) -> Kernel:
+    known = widths.known(node.outputs[0])
+    width = known[-1] if known else None
     if layer_of(node.op) == "product" or len(node.inputs) < 2:
-        return Kernel(node.op)
+        return Kernel(node.op, width=width)
     dims, strides = node.inputs[1].shape.dims, node.attr.get("strides")
     pointwise = None if dims is None or None in dims[:-2] else set(dims[:-2]) <= {1}
-    return Kernel(node.op, pointwise, tuple(strides) if isinstance(strides, list | tuple) else ())
+    return Kernel(node.op, pointwise, tuple(strides) if isinstance(strides, list | tuple) else (), width)
 
 
 def _stretches(order: Order) -> list[Span]:

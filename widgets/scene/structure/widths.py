@@ -33,32 +33,45 @@ class Widths:
     def __init__(self, items: Items, serving: Collection[str]) -> None:
         self._items = items
         self._serving = serving
-        self._classes: tuple[UnionFind[str], UnionFind[str]] | None = None
+        self._classes: tuple[UnionFind[str], UnionFind[str], dict[str, int]] | None = None
         self._numbers: dict[tuple[int, str], int] = {}
 
     def known(self, tensor: Tensor | None) -> Dims:
-        """The dimensions of a tensor; for an unknown last one, negative numbers for its area and width."""
+        """The dimensions of a tensor, or its area as a negative number and its width if sizes are unknown.
+
+        The first size, that of the batch, may be unknown. The width is negative too, unless a tensor of the same width has a known one.
+        """
         dims = None if tensor is None else tensor.shape.dims
-        if tensor is None or (dims is not None and (not dims or dims[-1] is not None)):
+        if tensor is None or (dims is not None and None not in dims[1:]):
             return dims
         if self._classes is None:
             self._classes = self._classified()
-        keys = [(place, same[tensor.node.name]) for place, same in enumerate(self._classes)]
-        return tuple([-1 - self._numbers.setdefault(key, len(self._numbers)) for key in keys])
+        areas, widths, sizes = self._classes
+        area, width = areas[tensor.node.name], widths[tensor.node.name]
+        return self._number((0, area)), sizes.get(width) or self._number((1, width))
 
-    def _classified(self) -> tuple[UnionFind[str], UnionFind[str]]:
-        """The nodes with tensors of the same area, and those of the same width."""
+    def _number(self, key: tuple[int, str]) -> int:
+        return -1 - self._numbers.setdefault(key, len(self._numbers))
+
+    def _classified(self) -> tuple[UnionFind[str], UnionFind[str], dict[str, int]]:
+        """The nodes with tensors of the same area, those of the same width, and the known widths."""
         areas: UnionFind[str] = UnionFind()
         widths: UnionFind[str] = UnionFind()
-        for nodes in self._items.members:
-            for node in nodes:
-                traits = node.registration.traits
-                same = traits.elementwise or is_plumbing(node)
-                if same or traits.layer in _WIDE:
-                    widths.union(node.name, *self._sources(node))
-                if same or traits.layer in _FLAT or (traits.layer in _WINDOWS and set(_strides(node)) == {1}):
-                    areas.union(node.name, *self._sources(node))
-        return areas, widths
+        nodes = [node for nodes in self._items.members for node in nodes]
+        for node in nodes:
+            traits = node.registration.traits
+            same = traits.elementwise or is_plumbing(node)
+            if same or traits.layer in _WIDE:
+                widths.union(node.name, *self._sources(node))
+            if same or traits.layer in _FLAT or (traits.layer in _WINDOWS and set(_strides(node)) == {1}):
+                areas.union(node.name, *self._sources(node))
+        sizes: dict[str, int] = {}
+        for node in nodes:
+            dims = node.outputs[0].shape.dims if node.outputs and node.name not in self._serving else None
+            if dims and dims[-1] is not None:
+                width = widths[node.name]
+                sizes[width] = max(sizes.get(width, 0), dims[-1])
+        return areas, widths, sizes
 
     def _sources(self, node: Node) -> list[str]:
         return [tensor.node.name for tensor in node.inputs if tensor.node.name not in self._serving]

@@ -26,6 +26,13 @@ function edgesByEnds({ nodes, edges }: Scene): Map<string, SceneEdge[]> {
   return byEnds;
 }
 
+/** Moves the title of a frame to its corner: lines enter in the middle, and frames in it begin 15 pixels below. */
+function moveTitle(frame: Element): void {
+  const [x, y] = ["x", "y"].map((name) => Number(frame.querySelector("rect")?.getAttribute(name)));
+  const title = frame.querySelector(".cluster-label");
+  if (title && x !== undefined && y !== undefined) setAttributes(title, { transform: `translate(${x + 8},${y})` });
+}
+
 /** The elements that form a box in Mermaid's drawing. */
 const SHAPES = ".label-container, .label-container path, .outer-path path";
 
@@ -97,6 +104,7 @@ export class MermaidView extends Drawing {
       const group = scene.groups[indexIn(element.id, "g")];
       if (!group) continue;
       markFrame(element, group);
+      moveTitle(element);
       this.#frames.set(group.id, element);
       groups.set(group.id, this.#place(element, svg));
     }

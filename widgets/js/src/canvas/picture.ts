@@ -222,13 +222,21 @@ export class Picture extends Drawing {
       this.#edges,
       drawn.map((edge) => edge.id),
     );
+    // Long lines first, since they would cross out the labels of others; those with errors last.
+    const order = new Map(
+      drawn.map(({ id, error, clash }) => [id, error || clash ? Infinity : -extent(geometry.edges.get(id))]),
+    );
+    drawn.sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0) || 0);
+    let last: Element | null = null;
     for (const edge of drawn) {
       const kept = this.#edges.get(edge.id);
       const route = geometry.edges.get(edge.id);
       if (!kept || !route) continue;
       const changed = redraw(kept, JSON.stringify([edge, route]), () => drawEdge(edge, route));
       markLine(kept.element, edge);
-      if (edge.error || edge.clash) this.#layers.edges.append(kept.element);
+      const next: Element | null = last ? last.nextElementSibling : this.#layers.edges.firstElementChild;
+      if (next !== kept.element) this.#layers.edges.insertBefore(kept.element, next);
+      last = kept.element;
       if (animated && (changed || made.has(edge.id))) appear(kept.element, MOVE_MS * 0.6);
     }
   }
@@ -251,6 +259,12 @@ export class Picture extends Drawing {
       move(kept, rect, made.has(node.id), animated);
     }
   }
+}
+
+/** The distance in pixels between the ends of a line, along both axes. */
+function extent(route: Route | undefined): number {
+  const start = route?.points[0];
+  return route && start ? Math.abs(route.tip.x - start.x) + Math.abs(route.tip.y - start.y) : 0;
 }
 
 function appear(element: SVGElement, delay = 0): void {

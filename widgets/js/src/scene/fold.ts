@@ -48,7 +48,19 @@ export function fittingScale({ width, height }: Size, panel: Size): number {
 
 const right = ({ x, width }: Rect): number => x + width;
 const bottom = ({ y, height }: Rect): number => y + height;
+/** The rectangle of a label around its middle. */
+const around = ({ x, y }: Point, { width, height }: Size = NO_SIZE): Rect => ({
+  x: x - width / 2,
+  y: y - height / 2,
+  width,
+  height,
+});
 const swap = ({ x, y }: Point): Point => ({ x: y, y: x });
+
+/** The sizes of the labels of lines. */
+type LabelSizes = ReadonlyMap<string, Size>;
+
+const NO_SIZE: Size = { width: 0, height: 0 };
 
 function turned({ width, height, nodes, groups, edges }: Geometry): Geometry {
   const rects = (all: ReadonlyMap<string, Rect>): Map<string, Rect> =>
@@ -61,15 +73,16 @@ function turned({ width, height, nodes, groups, edges }: Geometry): Geometry {
 }
 
 /** Folds a picture whose lines point right into rows below one another, or one whose lines point down into columns. */
-export function fold(places: Geometry, panel: Size, across = false): Geometry {
-  if (!across) return foldColumns(places, panel);
-  return turned(foldColumns(turned(places), { width: panel.height, height: panel.width }));
+export function fold(places: Geometry, panel: Size, across = false, labels: LabelSizes = new Map()): Geometry {
+  if (!across) return foldColumns(places, panel, labels);
+  const turn = ({ width, height }: Size): Size => ({ width: height, height: width });
+  return turned(foldColumns(turned(places), turn(panel), new Map([...labels].map(([id, size]) => [id, turn(size)]))));
 }
 
-function foldColumns(places: Geometry, panel: Size): Geometry {
+function foldColumns(places: Geometry, panel: Size, labels: LabelSizes): Geometry {
   const plain = fittingScale(places, panel);
   if (plain >= ENOUGH) return places;
-  const folding = new Folding(places);
+  const folding = new Folding(places, labels);
   const cuts = folding.cuts();
   let best = { scale: plain * GAIN, bands: [] as readonly Band[] };
   for (let count = 2; count <= Math.min(MOST, cuts.length + 1); count++) {
@@ -82,14 +95,16 @@ function foldColumns(places: Geometry, panel: Size): Geometry {
 
 class Folding {
   readonly #places: Geometry;
+  readonly #labels: LabelSizes;
   /** The frames that may be cut: each has nothing beside it, and the next lies in it. Outermost first. */
   readonly #cuttable: readonly string[];
   readonly #top: number;
   readonly #bottom: number;
   readonly #spans: readonly (readonly [top: number, bottom: number])[];
 
-  constructor(places: Geometry) {
+  constructor(places: Geometry, labels: LabelSizes) {
     this.#places = places;
+    this.#labels = labels;
     this.#cuttable = cuttableFrames(places);
     const inner = places.groups.get(this.#cuttable.at(-1) ?? "");
     this.#top = inner ? inner.y : 0;
@@ -109,7 +124,11 @@ class Folding {
     const { nodes, groups, edges } = this.#places;
     const rows: [number, number][] = [...nodes.values()].map((rect) => [rect.y, bottom(rect)]);
     for (const [id, rect] of groups) if (!this.#isCuttable(id)) rows.push([rect.y, bottom(rect)]);
-    for (const { label } of edges.values()) if (label) rows.push([label.y - 7, label.y + 7]);
+    for (const [id, { label }] of edges) {
+      if (!label) continue;
+      const rect = around(label, this.#labels.get(id));
+      rows.push([rect.y, bottom(rect)]);
+    }
     rows.sort(([a], [b]) => a - b);
     const cuts: Cut[] = [];
     let end = Infinity;
@@ -156,8 +175,11 @@ class Folding {
     for (const [id, rect] of groups) {
       if (!this.#isCuttable(id) && rect.y > from && rect.y < y) add(rect.x, rect.y, right(rect), bottom(rect));
     }
-    for (const { points, label } of edges.values()) {
-      if (label && label.y > from && label.y < y) add(label.x - 30, label.y - 7, label.x + 30, label.y + 7);
+    for (const [id, { points, label }] of edges) {
+      if (label && label.y > from && label.y < y) {
+        const { x, y: upper, width: across, height } = around(label, this.#labels.get(id));
+        add(x, upper, x + across, upper + height);
+      }
       for (const point of points) if (point.y > from && point.y < y) add(point.x, point.y, point.x, point.y);
     }
     return { top, bottom: low, left: Math.min(left, end), right: end, cut: y, lines };
@@ -234,7 +256,10 @@ class Folding {
       return { x: band.left + dx, y: Math.max(band.top, this.#top + this.#header()) + dy, end: band.right + dx, low };
     });
     const frames = this.#frames(folded, boxes, end);
-    return normal({ nodes: folded.nodes, groups: new Map([...folded.groups, ...frames]), edges: splines });
+    return normal(
+      { nodes: folded.nodes, groups: new Map([...folded.groups, ...frames]), edges: splines },
+      this.#labels,
+    );
   }
 
   /** The cut frames around what they contain now, with their former margins. */
@@ -439,18 +464,10 @@ function curved(line: readonly Point[]): Point[] {
 }
 
 /** Moves the picture's upper left corner to the origin. */
-function normal({ nodes, groups, edges }: Omit<Geometry, "width" | "height">): Geometry {
-  const rects = [...nodes.values(), ...groups.values()];
-  const points = [...edges.values()].flatMap(({ points: all, tip, label }) => [
-    ...all,
-    tip,
-    ...(label
-      ? [
-          { x: label.x - 30, y: label.y },
-          { x: label.x + 30, y: label.y },
-        ]
-      : []),
-  ]);
+function normal({ nodes, groups, edges }: Omit<Geometry, "width" | "height">, labels: LabelSizes): Geometry {
+  const held = [...edges].flatMap(([id, { label }]) => (label ? [around(label, labels.get(id))] : []));
+  const rects = [...nodes.values(), ...groups.values(), ...held];
+  const points = [...edges.values()].flatMap(({ points: all, tip }) => [...all, tip]);
   const least = (values: readonly number[]): number => values.reduce((a, b) => Math.min(a, b), Infinity);
   const most = (values: readonly number[]): number => values.reduce((a, b) => Math.max(a, b), -Infinity);
   const x0 = least([...rects, ...points].map(({ x }) => x));

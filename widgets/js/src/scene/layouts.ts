@@ -1,8 +1,9 @@
 // From a scene to geometry: the layout engine with its cache, time limit and fast mode.
 
 import { Layouter, Superseded } from "../engines/layouter";
+import { edgeLabelSize } from "./boxes";
 import { fittingScale, fold } from "./fold";
-import type { Scene } from "./generated";
+import type { Scene, SceneEdge } from "./generated";
 import { parseGeometry } from "./geometry";
 import { layoutDot } from "./layout_dot";
 import { LEGIBLE } from "./measure";
@@ -21,6 +22,11 @@ const TURN_GAIN = 1.15;
 interface Layout {
   readonly dot: string;
   readonly placed: string;
+}
+
+function withSize(edge: SceneEdge): [string, Size][] {
+  const size = edgeLabelSize(edge);
+  return size ? [[edge.id, size]] : [];
 }
 
 export class Layouts {
@@ -47,8 +53,9 @@ export class Layouts {
       return EMPTY;
     }
     if (!panel) return this.#placed(scene, false, labels);
+    const sizes = new Map(scene.edges.flatMap((edge) => withSize(edge)));
     const folded = async (across: boolean): Promise<Geometry> =>
-      fold(await this.#placed(scene, across, labels), panel, across);
+      fold(await this.#placed(scene, across, labels), panel, across, sizes);
     const first = await folded(this.#across);
     const scale = fittingScale(first, panel);
     if (scale >= LEGIBLE || scene.nodes.length > FEW_BOXES) return first;

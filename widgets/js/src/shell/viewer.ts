@@ -33,6 +33,19 @@ const RESHAPE = 24;
 /** The milliseconds for which a picture that is too large waits for one of fewer boxes. */
 const ANSWER_MS = 400;
 
+/** The most boxes that Mermaid draws: it takes a second for every 50, in which the page stands still. */
+const MERMAID_BOXES = 150;
+
+/** A message with a renderer that can draw its picture. */
+function drawable(message: SceneMessage): SceneMessage {
+  const tooMany = message.renderer === "mermaid" && message.scene.nodes.length > MERMAID_BOXES;
+  return tooMany ? { ...message, renderer: "graphviz" } : message;
+}
+
+function tooManyForMermaid({ nodes }: Scene): string {
+  return `Mermaid draws up to ${MERMAID_BOXES} boxes. Graphviz draws these ${nodes.length}; close some for Mermaid`;
+}
+
 /** A picture ready to be put on the screen. */
 interface Prepared {
   readonly place: () => Geometry;
@@ -246,9 +259,9 @@ export class Viewer {
         if (this.#latest && message.scene.revision < this.#latest.scene.revision) return;
         // A lens that was sent before the kernel knew of the user's choice must not undo that choice.
         if (message.lens !== this.#latest?.lens) this.#lens = message.lens;
-        this.#latest = message;
+        this.#latest = drawable(message);
         distinguish(message.scene.nodes);
-        void this.#present(message);
+        void this.#present(this.#latest);
         return;
       case "inspection":
         this.#choice.showInspection(message.inspection);
@@ -344,6 +357,7 @@ export class Viewer {
     this.#choice.drawn(message);
     if (this.#expandsAll) this.#status.expanded(scene);
     this.#expandsAll = false;
+    if (message.mermaid && renderer === "graphviz") this.#status.say(tooManyForMermaid(scene));
     afterPaint(() => this.#report(message, layoutMs));
   }
 
