@@ -189,3 +189,12 @@ test("of what is larger than the window the beginning is shown", () => {
   camera.ensureVisible({ x: 0, y: 0, width: 100, height: 2000 });
   expect(view(layer, world)).toEqual({ x: 16, y: 16, scale: 1 });
 });
+
+test("the layer of a picture is as large as the picture at its scale", async () => {
+  for (const boxes of [3, 12]) {
+    const { scale } = await show(boxes, row(boxes));
+    const { width, height } = page.one<HTMLElement>(".gl-layer").style;
+    expect(Number.parseFloat(width) / scale).toBeCloseTo(48 * boxes + 18 * (boxes - 1), 0);
+    expect(Number.parseFloat(height)).toBeGreaterThan(0);
+  }
+});
