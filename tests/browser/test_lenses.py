@@ -50,3 +50,29 @@ def test_the_legend_explains_the_shapes_lines_and_badges_in_the_picture(lab: Lab
     panel.root.locator(".gl-lenses").select_option("devices")
     assert "No node asks for a device" in legend(panel)
     notebook.screenshot("legend")
+
+
+COPIES = """
+import graphcore as gc
+graph = gc.get_default_graph()
+with gc.device("/gpu:0"):
+    x = gc.placeholder(gc.float32, [10, 50], name="x")
+    with gc.device("/gpu:1"):
+        y = gc.tanh(x, name="y")
+gc.Placer(graph, gc.simulated_devices("1 cpu, 2 gpu")).run()
+"""
+
+
+def test_the_devices_lens_names_devices_and_copied_bytes(lab: Lab) -> None:
+    notebook = lab.open_cells([START, COPIES])
+    notebook.run_all()
+    panel = GraphPanel(notebook.page)
+    panel.box("y").wait_for()
+    panel.root.locator(".gl-lenses").select_option("devices")
+    tag = panel.root.locator(".gl-edge .gl-mark text")
+    tag.wait_for()
+    assert tag.text_content() == "2.0 kB"
+    assert [row for row in legend(panel) if "GPU:1" in row]
+    notebook.screenshot("devices")
+    notebook.dark_theme()
+    notebook.screenshot("devices-dark")

@@ -319,6 +319,21 @@ test("a lens that has nothing special to say of a box, or says what stands there
   expect(nodes.map(({ id }) => page.box(id).dataset.tone)).toEqual([undefined, "3", "2"]);
 });
 
+test("the devices lens writes the copied bytes on lines, other lenses do not", async () => {
+  const marks = { devices: { text: "2.0 kB", tone: 6 }, shapes: { text: "2 tensors", tone: 2 } };
+  const lenses = ["structure", "shapes", "devices"].map((name) => ({ name, title: name, legend: [], note: "" }));
+  const picture = scene({ nodes: [node("a"), node("b")], edges: [edge("a", "b", "", { lenses: marks })], lenses });
+  const tags = () => [...page.root.querySelectorAll(".gl-edge .gl-mark text")].map(({ textContent }) => textContent);
+  for (const [lens, expected] of [
+    ["structure", []],
+    ["devices", ["2.0 kB"]],
+    ["shapes", []],
+  ] as const) {
+    await page.show(picture, { lens });
+    expect(tags()).toEqual(expected);
+  }
+});
+
 test("the structure lens explains shapes and lines that occur", async () => {
   await page.show(SAMPLE, { lens: "structure" });
   const legend = page.text(".gl-legend");
