@@ -115,8 +115,13 @@ class ColocationGraph:
             InternalError: its assigned device is malformed, does not exist, or has no kernel for it.
         """
         types = self.kernels.supported(node)
-        if node.assigned_device:
-            return self._assigned_member(node, Member(types))
+        assigned = node.assigned_device
+        if assigned:
+            key = (types, assigned)
+            found = self._interned.get(key)
+            if found is None:
+                found = self._interned[key] = self._assigned_member(node, Member(types))
+            return found
         if not types:
             raise InvalidArgumentError.at(
                 node,
@@ -126,7 +131,7 @@ class ColocationGraph:
             )
         device = node.device
         generator = bool(device) and makes_handle(node)
-        key = (types, device + " " * generator)
+        key = (types, f"{'resource' if generator else 'request'} {device}")
         found = self._interned.get(key)
         if found is None:
             requested = _parsed(node) if device else ANYWHERE
@@ -261,6 +266,8 @@ class ColocationGraph:
         """
         check_compatible("assigned devices", theirs.assigned, mine.assigned, source, node)
         check_compatible("resource devices", theirs.resource, mine.resource, source, node)
+        if not self.options.allow_soft_placement:
+            check_compatible("assigned and resource devices", theirs.firm, mine.firm, source, node)
         if theirs.requested.is_compatible_with(mine.requested):
             return mine
         self.ignored[node] = f"the edge from '{source.name}' requires its device, {theirs.requested}"
@@ -330,26 +337,9 @@ class ColocationGraph:
 
     def _add_classes(self) -> None:
         """Colocate the nodes that name the same group by `loc:@`; a node is in the group of its own name."""
-        named: dict[bytes, list[Node]] = {}
-        for node in self.nodes:
-            classes = node.attr.get(CLASS_ATTR)
-            if isinstance(classes, tuple):
-                for group in classes:
-                    if isinstance(group, bytes) and group.startswith(_LOC):
-                        named.setdefault(group[len(_LOC) :], []).append(node)
-        if not named:
-            return
-        by_name = {node.name.encode(): node for node in self.nodes if node.name.encode() in named}
-        firsts: dict[bytes, Node] = {}
-        wanted = sorted(
-            [(self._index[node], node, group) for group, nodes in named.items() for node in nodes]
-            + [(self._index[node], node, group) for group, node in by_name.items()],
-            key=lambda entry: entry[0],
-        )
-        for _, node, group in wanted:
-            first = firsts.setdefault(group, node)
-            if first is not node:
-                self._colocate_class(node, first, group.decode())
+        wanted = [(node, members[0], group) for group, members in class_groups(self.nodes).items() for node in members[1:]]
+        for node, first, group in sorted(wanted, key=lambda entry: entry[0].id):
+            self._colocate_class(node, first, group)
 
     def _colocate_class(self, node: Node, first: Node, group: str) -> None:
         try:
@@ -377,12 +367,13 @@ class ColocationGraph:
         member = self._members[self.root(self._index[node])]
         found = self._possible.get(member)
         if found is None:
-            found = self._possible[member] = self._possible_devices(member)
+            found = self._possible[member] = self.possible_devices(member)
         if not found:
             raise self._impossible(node, member)
         return found
 
-    def _possible_devices(self, member: Member) -> tuple[Device, ...]:
+    def possible_devices(self, member: Member) -> tuple[Device, ...]:
+        """The devices of a group with these constraints, best first; empty if there is none."""
         requested = member.requested
         specs = [requested]
         if self.options.allow_soft_placement and requested != ANYWHERE:
@@ -464,6 +455,22 @@ def check_compatible(kind: str, theirs: DeviceSpec, mine: DeviceSpec, source: No
         f"Cannot place the graph because a reference or resource edge connects colocation groups with incompatible {kind}: {theirs} vs "
         f"{mine}. The edge leads from {source.name} to {node.name}.",
     )
+
+
+def class_groups(nodes: Iterable[Node]) -> dict[str, list[Node]]:
+    """The nodes of each group that `_class` names, in their order; a node is in the group of its own name."""
+    named: dict[str, list[Node]] = {}
+    for node in nodes:
+        classes = node.attr.get(CLASS_ATTR)
+        for group in classes if isinstance(classes, tuple) else ():
+            if isinstance(group, bytes) and group.startswith(_LOC):
+                named.setdefault(group[len(_LOC) :].decode(), []).append(node)
+    for node in nodes if named else ():
+        members = named.get(node.name)
+        if members is not None and node not in members:
+            members.append(node)
+            members.sort(key=lambda member: member.id)
+    return named
 
 
 def makes_handle(node: Node) -> bool:
