@@ -1,4 +1,4 @@
-"""Minimal conflicting sets: a few nodes that cannot be placed together, out of a graph that cannot be placed."""
+"""Minimal conflicting sets: a few nodes of a graph that cannot be placed together."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import resource
 from graphcore.errors import GraphError
 from graphcore.graph import Node
-from graphcore.placement.colocation_graph import ColocationGraph, PlacementOptions, class_groups
+from graphcore.placement.colocation_graph import ColocationGraph
+from graphcore.placement.constraints import PlacementOptions, class_groups
 from graphcore.placement.function_calls import called_function, is_exempt
 from graphcore.placement.kernels import KernelLookup
 from graphcore.placement.member import ANYWHERE, Member
+from graphcore.placement.possible_devices import possible_devices
 
 _FEW: Final = 60
 """The size up to which every single node of a set is tried."""
@@ -21,9 +23,9 @@ Neighbours = dict[Node, list[Node]]
 
 
 def minimal_conflict(nodes: Sequence[Node], options: PlacementOptions) -> list[Node]:
-    """The nodes of a minimal conflicting set, in the order of the graph: without any one of them the others can be placed.
+    """The nodes of a minimal conflicting set: without any one of them the others can be placed.
 
-    It need not be the smallest of all such sets. Empty if all nodes can be placed.
+    They are in the order of the graph. It need not be the smallest of all such sets. Empty if all nodes can be placed.
 
     Args:
         nodes: the nodes to place.
@@ -76,7 +78,7 @@ def _impossible_alone(nodes: Sequence[Node], single: ColocationGraph, members: d
         except GraphError:
             return node
         if id(member) not in possible:
-            possible[id(member)] = bool(single.possible_devices(member))
+            possible[id(member)] = bool(possible_devices(member, single.options))
         if not (possible[id(member)] or node.assigned_device):
             return node
         if called_function(node) is not None and resource in node.output_types and cannot_be_placed([node], single.options, single.kernels):
@@ -120,7 +122,10 @@ def _requested(member: Member) -> DeviceSpec:
 
 
 def _masks(members: dict[Node, Member], options: PlacementOptions, spec_of: Callable[[Member], DeviceSpec]) -> dict[Node, int]:
-    """The devices that each node can be on by itself, a bit for each; `spec_of` says which of its devices counts."""
+    """The devices that each node can be on by itself, a bit for each.
+
+    `spec_of` says which of its devices counts.
+    """
     devices = options.devices.devices
     known: dict[tuple[int, bool], int] = {}
     masks: dict[Node, int] = {}

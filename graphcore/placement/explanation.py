@@ -11,9 +11,11 @@ import msgspec
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Node
-from graphcore.placement.colocation_graph import ColocationGraph, Link, link_map
+from graphcore.placement.colocation_graph import ColocationGraph
+from graphcore.placement.constraints import Link, link_map
 from graphcore.placement.copies import Copy, copies_of, total_text
 from graphcore.placement.device import Device, device_type_priority, used_on_request_only
+from graphcore.placement.possible_devices import possible_devices
 
 _MOST_SHOWN: Final = 12
 RULES: Final = {
@@ -192,7 +194,7 @@ def explain(
     group = [other for other in colocation.nodes if other in members]
     chosen = devices.get(node)
     fixed = {other for other in group if other.assigned_device and rules.get(other, "assigned before") == "assigned before"}
-    possible = () if error is not None else colocation.possible_devices(colocation.group(node))
+    possible = () if error is not None else possible_devices(colocation.group(node), colocation.options)
     subject = _Subject(node, colocation, chosen, possible, joined, members.keys(), fixed)
     links = [
         (link.first.name, link.second.name, link.detail) for link in colocation.links if link.first in members or link.second in members
@@ -302,7 +304,7 @@ def _kernel_exclusion(subject: _Subject, node: Node, device: Device) -> str:
 
 
 def _request_exclusion(subject: _Subject, node: Node, device: Device) -> str:
-    """The reason for which the assigned or requested device of a node of the group excludes a device; "" if it does not."""
+    """The reason for which the assigned or requested device of a node excludes a device, or ""."""
     if node in subject.fixed:
         assigned = node.assigned_device
         return "" if assigned == device.name else f"'{node.name}' was assigned to {assigned} before"

@@ -7,8 +7,9 @@ from typing import Final
 
 from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.graph import Graph, Node, Tensor
-from graphcore.placement.colocation_graph import ColocationGraph, PlacementOptions
+from graphcore.placement.colocation_graph import ColocationGraph
 from graphcore.placement.conflict import conflict_text, minimal_conflict
+from graphcore.placement.constraints import PlacementOptions
 from graphcore.placement.device import LOCAL, Device, DeviceSet
 from graphcore.placement.explanation import PlacementExplanation, explain
 from graphcore.placement.placement import Placement, choose_devices
@@ -90,7 +91,7 @@ class Placer:
 
 
 def explain_placement(node: Node | Tensor, devices: DeviceSet | None = None, *, allow_soft_placement: bool = False) -> PlacementExplanation:
-    """Explain the device of a node: the devices it could be on, what removed each, and the rule that chose.
+    """Explain the device of a node: the candidates, what removed each, and the rule that chose.
 
     A graph that cannot be placed is explained too: by the error and a minimal set of nodes that cannot be placed together.
 
