@@ -37,7 +37,7 @@ def crosses_devices(source: Node, target: Node) -> bool:
 
 
 def copies_mark(copies: Iterable[tuple[Tensor, str]]) -> LensMark:
-    """The mark of an edge with tensors that are copied to other devices, given with the names of these devices."""
+    """The mark of an edge with tensors that are copied, given with the names of the devices they go to."""
     sizes = [tensor_bytes(tensor) for tensor, _ in copies]
     known = [size for size in sizes if size is not None]
     text = byte_count(sum(known)) if known else "size unknown"

@@ -23,7 +23,7 @@ _MARKS: Final[dict[EdgeKind, str]] = {"data": "", "control": "^", "reference": "
 
 
 class Bundle:
-    """All tensors (or control edges) between two boxes, and those of them that are copied to another device."""
+    """All tensors (or control edges) between two boxes, and the copies of tensors to other devices."""
 
     __slots__ = ("copies", "errors", "is_back_edge", "kind", "source", "target", "tensors")
 
