@@ -51,7 +51,7 @@ class RandomGraph:
         """Add the nodes, and one that runs them all."""
         self.constant("c")
         for index in range(self.random.randrange(3, 16)):
-            self.random.choice([self.constant, self.add_v2, self.identity, self.shape, self.handle, self.reference, self.again])(
+            self.random.choice([self.constant, self.add_v2, self.negative, self.shape, self.handle, self.reference, self.again])(
                 f"n{index}"
             )
         controls = tuple([f"^{node.name}" for node in self.graph.nodes])
@@ -69,9 +69,9 @@ class RandomGraph:
         """Add a sum."""
         self.numbers.append(self.add(name, "AddV2", self.number(), self.number(), T=gc.float32))
 
-    def identity(self, name: str) -> None:
-        """Add an Identity of a number."""
-        self.numbers.append(self.add(name, "Identity", self.number(), T=gc.float32))
+    def negative(self, name: str) -> None:
+        """Add a Neg of a number. Another pass than the placer colocates an Identity with colocated inputs, so there is none of these."""
+        self.numbers.append(self.add(name, "Neg", self.number(), T=gc.float32))
 
     def shape(self, name: str) -> None:
         """Add a Shape."""
