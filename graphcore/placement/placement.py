@@ -74,7 +74,7 @@ def choose_devices(graph: Graph, colocation: ColocationGraph) -> Placement:
 
 
 class _Chooser:
-    """Chooses the devices of nodes one by one; the first choice in a group of colocated nodes holds for all of it.
+    """Chooses the devices of nodes one by one; the first choice in a group holds for all of it.
 
     Attributes:
         devices: the chosen devices.
@@ -94,7 +94,7 @@ class _Chooser:
         self.rules[node] = "assigned before"
 
     def choose(self, node: Node) -> None:
-        """Choose the best device of a node, or that of its input for an op that needs only the shape of that."""
+        """Choose the best device of a node; an op that needs only a shape goes with its input."""
         possible = self._possible(node)
         if len(node.inputs) == 1 and node.registration.traits.numbers_from_shapes is not None:
             source = self.devices.get(node.inputs[0].node)

@@ -1,4 +1,4 @@
-"""Placement on several CPUs and in several tasks, against TensorFlow's placer: refused alike, assigned alike."""
+"""Placement on several CPUs and in several tasks, against TensorFlow's placer."""
 
 from __future__ import annotations
 
