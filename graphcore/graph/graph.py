@@ -62,6 +62,8 @@ class Graph(GraphReader):
 
     outer: Graph | None = None
     """The graph around a function's body while that is traced."""
+    placer: Any = None
+    """The placer that ran last."""
     lock: threading.RLock
     """Held by the thread that changes the graph or reads several parts of it.
 

@@ -1,9 +1,11 @@
 """Placement: devices, kernels by device type, the choice of a device for each node, and partitions."""
 
 from graphcore.placement.device import Device, DeviceSet, register_device_type
+from graphcore.placement.explanation import PlacementExplanation
 from graphcore.placement.kernels import register_kernel
 from graphcore.placement.partition import PartitionOptions, partition_graph, set_incarnation, topological_sort_nodes_with_time_priority
-from graphcore.placement.placer import Placement, Placer
+from graphcore.placement.placement import Placement
+from graphcore.placement.placer import Placer, explain_placement
 from graphcore.placement.simulated import SimulatedHardware, simulated_devices
 
 __all__ = [
@@ -11,8 +13,10 @@ __all__ = [
     "DeviceSet",
     "PartitionOptions",
     "Placement",
+    "PlacementExplanation",
     "Placer",
     "SimulatedHardware",
+    "explain_placement",
     "partition_graph",
     "register_device_type",
     "register_kernel",

@@ -2,60 +2,27 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Sequence
-from typing import Final, Literal
-
-import msgspec
+from collections.abc import Sequence
 
 from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import DType, resource
-from graphcore.errors import GraphError, InternalError, InvalidArgumentError, UnimplementedError
-from graphcore.functions import FunctionLibraryDefinition
+from graphcore.errors import InternalError, InvalidArgumentError, UnimplementedError
 from graphcore.graph import Node
-from graphcore.placement.device import Device, DeviceSet, device_type_priority, used_on_request_only
+from graphcore.placement.constraints import (
+    Link,
+    PlacementOptions,
+    Reason,
+    check_compatible,
+    class_groups,
+    makes_handle,
+    requested_device,
+)
+from graphcore.placement.device import Device
 from graphcore.placement.function_calls import CallStack, called_body, called_function, is_exempt
 from graphcore.placement.kernels import KernelLookup, kernels_text
-from graphcore.placement.member import ANYWHERE, Member, firmly
-from graphcore.placement.texts import available_text, colocation_node, gpu_hint, group_text
-
-CLASS_ATTR: Final = "_class"
-_LOC: Final = b"loc:@"
-
-Reason = Literal["reference edge", "resource edge", "loc:@", "call"]
-
-
-class PlacementOptions(msgspec.Struct, frozen=True):
-    """The choices that hold for a whole placement.
-
-    Args:
-        devices: the devices to choose from.
-        library: the functions that nodes call.
-        allow_soft_placement: replace requested devices that do not exist or have no kernel.
-        default_local_device: the device that goes before all others of equal rank, None for none.
-        log: the log of ignored requests.
-    """
-
-    devices: DeviceSet
-    library: FunctionLibraryDefinition
-    allow_soft_placement: bool = False
-    default_local_device: Device | None = None
-    log: logging.Logger | None = None
-
-
-class Link(msgspec.Struct, frozen=True):
-    """A reason for two nodes to be on one device.
-
-    Args:
-        first, second: the nodes; for an edge its source and destination.
-        reason: the kind of the constraint.
-        detail: its words, such as `resource edge v:0 -> assign:0`.
-    """
-
-    first: Node
-    second: Node
-    reason: Reason
-    detail: str
+from graphcore.placement.member import ANYWHERE, Member
+from graphcore.placement.possible_devices import impossible, possible_devices
+from graphcore.placement.texts import available_text, colocation_node, group_text
 
 
 class ColocationGraph:
@@ -115,8 +82,13 @@ class ColocationGraph:
             InternalError: its assigned device is malformed, does not exist, or has no kernel for it.
         """
         types = self.kernels.supported(node)
-        if node.assigned_device:
-            return self._assigned_member(node, Member(types))
+        assigned = node.assigned_device
+        if assigned:
+            key = (types, assigned)
+            found = self._interned.get(key)
+            if found is None:
+                found = self._interned[key] = self._assigned_member(node, Member(types))
+            return found
         if not types:
             raise InvalidArgumentError.at(
                 node,
@@ -126,10 +98,10 @@ class ColocationGraph:
             )
         device = node.device
         generator = bool(device) and makes_handle(node)
-        key = (types, device + " " * generator)
+        key = (types, f"{'resource' if generator else 'request'} {device}")
         found = self._interned.get(key)
         if found is None:
-            requested = _parsed(node) if device else ANYWHERE
+            requested = requested_device(node) if device else ANYWHERE
             found = self._interned[key] = Member(types, requested, resource=requested if generator else ANYWHERE)
         return found
 
@@ -261,6 +233,8 @@ class ColocationGraph:
         """
         check_compatible("assigned devices", theirs.assigned, mine.assigned, source, node)
         check_compatible("resource devices", theirs.resource, mine.resource, source, node)
+        if not self.options.allow_soft_placement:
+            check_compatible("assigned and resource devices", theirs.firm, mine.firm, source, node)
         if theirs.requested.is_compatible_with(mine.requested):
             return mine
         self.ignored[node] = f"the edge from '{source.name}' requires its device, {theirs.requested}"
@@ -330,26 +304,9 @@ class ColocationGraph:
 
     def _add_classes(self) -> None:
         """Colocate the nodes that name the same group by `loc:@`; a node is in the group of its own name."""
-        named: dict[bytes, list[Node]] = {}
-        for node in self.nodes:
-            classes = node.attr.get(CLASS_ATTR)
-            if isinstance(classes, tuple):
-                for group in classes:
-                    if isinstance(group, bytes) and group.startswith(_LOC):
-                        named.setdefault(group[len(_LOC) :], []).append(node)
-        if not named:
-            return
-        by_name = {node.name.encode(): node for node in self.nodes if node.name.encode() in named}
-        firsts: dict[bytes, Node] = {}
-        wanted = sorted(
-            [(self._index[node], node, group) for group, nodes in named.items() for node in nodes]
-            + [(self._index[node], node, group) for group, node in by_name.items()],
-            key=lambda entry: entry[0],
-        )
-        for _, node, group in wanted:
-            first = firsts.setdefault(group, node)
-            if first is not node:
-                self._colocate_class(node, first, group.decode())
+        wanted = [(node, members[0], group) for group, members in class_groups(self.nodes).items() for node in members[1:]]
+        for node, first, group in sorted(wanted, key=lambda entry: entry[0].id):
+            self._colocate_class(node, first, group)
 
     def _colocate_class(self, node: Node, first: Node, group: str) -> None:
         try:
@@ -377,114 +334,16 @@ class ColocationGraph:
         member = self._members[self.root(self._index[node])]
         found = self._possible.get(member)
         if found is None:
-            found = self._possible[member] = self._possible_devices(member)
+            found = self._possible[member] = possible_devices(member, self.options)
         if not found:
-            raise self._impossible(node, member)
+            raise impossible(node, member, self.options, self._debug_text(self._index[node]))
         return found
-
-    def _possible_devices(self, member: Member) -> tuple[Device, ...]:
-        requested = member.requested
-        specs = [requested]
-        if self.options.allow_soft_placement and requested != ANYWHERE:
-            bare = msgspec.structs.replace(requested, type=None, id=None)
-            same_type = firmly(msgspec.structs.replace(requested, id=None), member.firm)
-            specs += [same_type, firmly(bare, member.firm), firmly(bare, member.assigned)]
-        for spec in specs:
-            found = self._supported(member, spec)
-            if found:
-                return found
-        return ()
-
-    def _supported(self, member: Member, spec: DeviceSpec) -> tuple[Device, ...]:
-        """The devices that match a request and have kernels for all nodes of a group, best first."""
-        priorities = {name: priority for name, priority in member.types if spec.type is not None or not used_on_request_only(name)}
-        local = self.options.default_local_device
-        fitting = [device for device in self.options.devices.find_matching_devices(spec) if device.device_type in priorities]
-        fitting.sort(
-            key=lambda device: (
-                local is None or device.name != local.name,
-                -priorities[device.device_type],
-                -device_type_priority(device.device_type),
-                device.name,
-            )
-        )
-        return tuple(fitting)
-
-    def _impossible(self, node: Node, member: Member) -> GraphError:
-        """The error of a group for which no device is left."""
-        devices = self.options.devices
-        index = self._index[node]
-        if member.requested == ANYWHERE:
-            return InvalidArgumentError.at(
-                node,
-                f"Node had no OpKernel registered to support this operation: Operation was {node.op} and inputs were "
-                f"[{', '.join([dtype.name for dtype in node.input_types])}].\n{self._debug_text(index)}",
-            )
-        own = _parsed(node) if node.device else ANYWHERE
-        if own != member.requested:
-            return InvalidArgumentError.at(
-                node,
-                f"Could not satisfy explicit device specification '{node.device}' because the node {colocation_node(node)} was colocated "
-                f"with a group of nodes that required incompatible device '{member.requested}'. All available devices "
-                f"[{available_text(devices)}].{self._debug_text(index)}",
-            )
-        if not devices.find_matching_devices(own):
-            return InvalidArgumentError.at(
-                node,
-                f"{{{{node {node.name}}}}}was explicitly assigned to {node.device} but available devices are "
-                f"[ {available_text(devices)} ]. Make sure the device specification refers to a valid device.{gpu_hint(own, devices)}",
-            )
-        if own.type is None:
-            return InvalidArgumentError.at(
-                node, f"Could not satisfy explicit device specification '{node.device}'{self._debug_text(index)}"
-            )
-        return InvalidArgumentError.at(
-            node,
-            f"Could not satisfy explicit device specification '{node.device}' because no supported kernel for {own.type} devices is "
-            f"available.{self._debug_text(index)}\nOp: {node.op}\nRegistered kernels:\n{kernels_text(node.registration)}",
-        )
 
     def _debug_text(self, entry: int) -> str:
         """The types of device of each op of a group, and its members with their requests."""
         root = self.root(entry)
         nodes = [node for index, node in enumerate(self.nodes) if self.root(index) == root]
         return group_text(nodes, self._members[root], self.kernels)
-
-
-def check_compatible(kind: str, theirs: DeviceSpec, mine: DeviceSpec, source: Node, node: Node) -> None:
-    """Check that devices of the two ends of a reference or resource edge can be the same.
-
-    Raises:
-        InvalidArgumentError: they differ.
-    """
-    if theirs.is_compatible_with(mine):
-        return
-    raise InvalidArgumentError.at(
-        node,
-        f"Cannot place the graph because a reference or resource edge connects colocation groups with incompatible {kind}: {theirs} vs "
-        f"{mine}. The edge leads from {source.name} to {node.name}.",
-    )
-
-
-def makes_handle(node: Node) -> bool:
-    """True iff a node without inputs makes one reference or resource: its request counts as assigned."""
-    return not node.input_types and len(node.output_types) == 1 and (node.output_types[0].is_ref or node.output_types[0] is resource)
-
-
-def link_map(links: Iterable[Link]) -> dict[Node, list[Link]]:
-    """The links of each node."""
-    found: dict[Node, list[Link]] = {}
-    for link in links:
-        found.setdefault(link.first, []).append(link)
-        found.setdefault(link.second, []).append(link)
-    return found
-
-
-def _parsed(node: Node) -> DeviceSpec:
-    try:
-        return DeviceSpec.parse(node.device)
-    except InvalidArgumentError as error:
-        raise InvalidArgumentError.at(node, f"Malformed device specification '{node.device}' in node {{{{node {node.name}}}}}") from error
 
 
 def _local_address(options: PlacementOptions) -> DeviceSpec:

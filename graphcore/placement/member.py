@@ -30,7 +30,7 @@ class Member(msgspec.Struct, frozen=True):
     @property
     def firm(self) -> DeviceSpec:
         """The parts of the device that soft placement keeps if it can: those of assigned device and resource."""
-        return firmly(self.assigned, self.resource)
+        return firmly(self.resource, self.assigned)
 
     def merged(self, other: Member, allow_soft: bool) -> Member | None:
         """The constraints of both; None if no device type is left.
@@ -42,11 +42,13 @@ class Member(msgspec.Struct, frozen=True):
         resource = self.resource if other.resource == ANYWHERE else self.resource.merge(other.resource)
         requested = self.requested if other.requested == ANYWHERE else self.requested.merge(other.requested, allow_soft)
         types = merged_types(self.types, other.types)
-        return Member(types, firmly(firmly(requested, assigned), resource), assigned, resource) if types else None
+        if not allow_soft and resource != ANYWHERE:
+            resource.merge(assigned)
+        return Member(types, firmly(firmly(requested, resource), assigned), assigned, resource) if types else None
 
     def following(self, source: Member) -> Member:
         """These constraints with the request of `source`, which an incompatible own request gives way to."""
-        requested = firmly(firmly(source.requested, self.assigned), self.resource)
+        requested = firmly(source.requested, self.firm)
         return Member(self.types, requested, self.assigned, self.resource)
 
 

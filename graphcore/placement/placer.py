@@ -3,43 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final
 
-from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError
-from graphcore.graph import Graph, Node
-from graphcore.placement.colocation_graph import ColocationGraph, PlacementOptions
-from graphcore.placement.device import Device, DeviceSet
-
-Rule = Literal["assigned before", "best device of its group", "follows its consumers", "follows its input"]
+from graphcore.errors import FailedPreconditionError, GraphError
+from graphcore.graph import Graph, Node, Tensor
+from graphcore.placement.colocation_graph import ColocationGraph
+from graphcore.placement.conflict import conflict_text, minimal_conflict
+from graphcore.placement.constraints import PlacementOptions
+from graphcore.placement.device import LOCAL, Device, DeviceSet
+from graphcore.placement.explanation import PlacementExplanation, explain
+from graphcore.placement.placement import Placement, choose_devices
 
 _log: Final = logging.getLogger("graphcore.placement")
-
-
-class Placement:
-    """The devices of the nodes of a graph, and the groups and rules that led there.
-
-    Attributes:
-        graph: the graph.
-        devices: the device of each node.
-        rules: the rule that chose it.
-        colocation: the groups of nodes that are on one device.
-    """
-
-    def __init__(self, graph: Graph, colocation: ColocationGraph, devices: dict[Node, Device], rules: dict[Node, Rule]) -> None:
-        self.graph = graph
-        self.colocation = colocation
-        self.devices = devices
-        self.rules = rules
-
-    def __getitem__(self, node: Node | str) -> Device:
-        """The device of a node, given itself or by name."""
-        found = self.graph.find(node) if isinstance(node, str) else node
-        return self.devices[found]  # type: ignore[index]  # an unknown name is a KeyError
-
-    def __repr__(self) -> str:
-        used = len(set(self.devices.values()))
-        return f"<gc.Placement of {len(self.devices)} nodes on {used} of {len(self.colocation.options.devices)} devices>"
 
 
 class Placer:
@@ -65,6 +40,8 @@ class Placer:
         local = device_set.require(default_local_device) if isinstance(default_local_device, str) else default_local_device
         log = _log if log_device_placement else None
         self.options = PlacementOptions(device_set, graph.library, allow_soft_placement, local, log)
+        self.placement: Placement | None = None
+        self.placed_version = -1
 
     def run(self) -> Placement:
         """Place all nodes. After an error no node has changed.
@@ -75,7 +52,16 @@ class Placer:
             InternalError: an assigned device is malformed, does not exist or has no kernel.
             UnimplementedError: a function that handles resources calls itself.
         """
-        placement = self.plan()
+        self.graph.placer = self
+        self.placement = None
+        colocation = self._colocation()
+        try:
+            placement = self._choose(colocation)
+        except GraphError as error:
+            error.message += conflict_text(minimal_conflict(colocation.nodes, self.options))
+            error.args = (error.message,)
+            raise
+        self.placement, self.placed_version = placement, self.graph.version
         for node, device in placement.devices.items():
             node.assigned_device = device.name
         if self.options.log is not None:
@@ -83,94 +69,43 @@ class Placer:
                 self.options.log.info("%s: (%s): %s", node.name, node.op, device)
         return placement
 
-    def plan(self) -> Placement:
-        """Choose the devices without assigning them. Raises the errors of `run`."""
+    def explain(self, node: Node) -> PlacementExplanation:
+        """Explain the device of a node, or why the graph cannot be placed; assigns nothing."""
+        if self.placement is not None and node in self.placement.devices and self.placed_version == self.graph.version:
+            return self.placement.explain(node)
+        colocation = self._colocation()
+        try:
+            return self._choose(colocation).explain(node)
+        except GraphError as error:
+            return explain(node, colocation, {}, {}, error, minimal_conflict(colocation.nodes, self.options))
+
+    def _colocation(self) -> ColocationGraph:
         if not len(self.options.devices):
             raise FailedPreconditionError("No devices are registered")
         self.graph.settle()
-        colocation = ColocationGraph(self.graph.nodes, self.options)
+        return ColocationGraph(self.graph.nodes, self.options)
+
+    def _choose(self, colocation: ColocationGraph) -> Placement:
         colocation.initialize()
         return choose_devices(self.graph, colocation)
 
 
-def choose_devices(graph: Graph, colocation: ColocationGraph) -> Placement:
-    """Choose a device for each node of an initialised colocation graph.
+def explain_placement(node: Node | Tensor, devices: DeviceSet | None = None, *, allow_soft_placement: bool = False) -> PlacementExplanation:
+    """Explain the device of a node: the candidates, what removed each, and the rule that chose.
+
+    A graph that cannot be placed is explained too: by the error and a minimal set of nodes that cannot be placed together.
+
+    Args:
+        node: the node, or a tensor of it.
+        devices: the devices to choose from; by default those of the last placement of the graph, or else the CPU of this process.
+        allow_soft_placement: replace requested devices that do not exist or have no kernel; counts with `devices` only.
 
     Raises:
-        InvalidArgumentError: no device is left for a node.
+        FailedPreconditionError: there are no devices.
     """
-    devices: dict[Node, Device] = {}
-    rules: dict[Node, Rule] = {}
-    generators: list[Node] = []
-    find_device = colocation.options.devices.find_device_by_name
-    for node in colocation.nodes:
-        if node.assigned_device:
-            devices[node] = find_device(node.assigned_device)  # type: ignore[assignment]  # the colocation graph has checked it
-            rules[node] = "assigned before"
-        elif not node.input_types and is_generator(node):
-            generators.append(node)
-        else:
-            choose_one(node, colocation, devices, rules)
-    if generators:
-        consumers = consumers_of(colocation.nodes, generators)
-        for node in generators:
-            _follow(node, consumers.get(node, []), colocation, devices, rules)
-    return Placement(graph, colocation, devices, rules)
-
-
-def choose_one(node: Node, colocation: ColocationGraph, devices: dict[Node, Device], rules: dict[Node, Rule]) -> None:
-    """Choose the best device of a node, or that of its input for an op that needs only the shape of that."""
-    possible = possible_devices(node, colocation)
-    rules[node] = "best device of its group"
-    devices[node] = possible[0]
-    if len(node.inputs) == 1 and node.registration.traits.numbers_from_shapes is not None:
-        source = devices.get(node.inputs[0].node)
-        if source in possible:
-            devices[node] = source
-            rules[node] = "follows its input"
-
-
-def _follow(
-    node: Node, consumers: Sequence[Node], colocation: ColocationGraph, devices: dict[Node, Device], rules: dict[Node, Rule]
-) -> None:
-    """Choose the device of all consumers for a generator, if it can run there; otherwise the best one."""
-    possible = possible_devices(node, colocation)
-    there = {devices.get(consumer) for consumer in consumers}
-    if len(there) == 1:
-        device = there.pop()
-        if device in possible:
-            devices[node] = device
-            rules[node] = "follows its consumers"
-            return
-    devices[node] = possible[0]
-    rules[node] = "best device of its group"
-
-
-def possible_devices(node: Node, colocation: ColocationGraph) -> tuple[Device, ...]:
-    """The devices that a node can be on, best first.
-
-    Raises:
-        InvalidArgumentError: there is none, `Cannot assign a device for operation ...`.
-    """
-    try:
-        return colocation.devices_for(node)
-    except GraphError as error:
-        raise InvalidArgumentError.at(node, f"Cannot assign a device for operation {node.name}: {error.message}") from error
-
-
-def is_generator(node: Node) -> bool:
-    """True iff a node has no inputs and one output that is no reference."""
-    return not node.input_types and len(node.output_types) == 1 and not node.output_types[0].is_ref
-
-
-def consumers_of(nodes: Sequence[Node], producers: Sequence[Node]) -> dict[Node, list[Node]]:
-    """The nodes among `nodes` that have inputs or control inputs from each of `producers`."""
-    found: dict[Node, list[Node]] = {producer: [] for producer in producers}
-    for node in nodes:
-        for tensor in node.inputs:
-            if tensor.node in found:
-                found[tensor.node].append(node)
-        for control in node.control_inputs:
-            if control in found:
-                found[control].append(node)
-    return found
+    found = node.node if isinstance(node, Tensor) else node
+    placer = found.graph.placer if devices is None else None
+    if placer is None:
+        placer = Placer(found.graph, DeviceSet([LOCAL]) if devices is None else devices, allow_soft_placement)
+    explanation: PlacementExplanation = placer.explain(found)
+    return explanation

@@ -116,7 +116,7 @@ def test_two_calls_of_one_function_have_the_shapes_of_their_own_arguments(graph:
 
 def test_nodes_of_a_body_run_where_the_call_runs(layers: gc.Graph) -> None:
     scene = opened(layers, "layer", "layer:/squash")
-    assert node_of(scene, "layer:/squash:/Tanh").lenses["devices"].text == "/device:GPU:1"
+    assert node_of(scene, "layer:/squash:/Tanh").lenses["devices"].text == "requested /device:GPU:1"
 
 
 def test_a_constant_given_to_a_call_is_known_inside(graph: gc.Graph) -> None:

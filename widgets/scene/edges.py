@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from widgets.scene.calls import has_hub, is_choice
+from widgets.scene.devices import copies_mark, crosses_devices
 from widgets.scene.types import EdgeKind, LensMark, Role, SceneEdge
 from widgets.scene.visible import Box, Visible
 from widgets.scene.words import tensor_label
@@ -22,15 +23,16 @@ _MARKS: Final[dict[EdgeKind, str]] = {"data": "", "control": "^", "reference": "
 
 
 class Bundle:
-    """All tensors (or control edges) between two boxes."""
+    """All tensors (or control edges) between two boxes, and the copies of tensors to other devices."""
 
-    __slots__ = ("errors", "is_back_edge", "kind", "source", "target", "tensors")
+    __slots__ = ("copies", "errors", "is_back_edge", "kind", "source", "target", "tensors")
 
     def __init__(self, source: Box, target: Box, kind: EdgeKind) -> None:
         self.source = source
         self.target = target
         self.kind: EdgeKind = kind
         self.tensors: dict[tuple[str, int], Tensor] = {}
+        self.copies: dict[tuple[Tensor, str], None] = {}
         self.errors: list[str] = []
         self.is_back_edge = False
 
@@ -103,6 +105,8 @@ def bundle_edges(visible: Visible) -> tuple[list[Bundle], list[LostInput]]:
                     lost.append(LostInput(tensor, box, node.input_errors.get(slot, "")))
                 for source, given in argument_sources:
                     bundle = bundles.add(source, box, given)
+                    if bundle is not None and crosses_devices(given.node, node):
+                        bundle.copies[given, node.assigned_device] = None
                     if bundle is not None and node.input_errors and slot in node.input_errors:
                         bundle.errors.append(f"{tensor.name} into {node.name}: {node.input_errors[slot]}")
             for producer in node.control_inputs:
@@ -194,6 +198,8 @@ def scene_edge(bundle: Bundle, roles: dict[str, Role], dimensions: Dimensions, c
     if dims:
         label = f"{label.partition(' [')[0]} [{','.join([dim.text for dim in dims])}]"
     lenses = {"shapes": _shape_mark(bundle)} if bundle.tensors else {}
+    if bundle.copies:
+        lenses["devices"] = copies_mark(bundle.copies)
     return SceneEdge(
         id=bundle.id,
         source=bundle.source.id,

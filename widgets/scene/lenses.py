@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 import msgspec
 
 from graphcore.errors import AlreadyExistsError, NotFoundError
+from widgets.scene.devices import device_of, device_words
 from widgets.scene.edges import SHAPE_TONES, shape_class
 from widgets.scene.roles import Roles
 from widgets.scene.types import LegendEntry, Lens, LensMark
@@ -119,7 +120,7 @@ def all_lenses(graph: Graph, boxes: list[Box], roles: Roles) -> list[LensView]:
     return [
         LensView("structure", "Structure", {}, []),  # kinds and roles have their own shapes and colours
         _shapes(boxes),
-        _view("devices", "Devices", boxes, _device, rest="no device requested", empty="No node asks for a device"),
+        _view("devices", "Devices", boxes, device_of, words=device_words, rest="no device requested", empty="No node asks for a device"),
         _view(
             "gradients",
             "Gradients",
@@ -149,10 +150,6 @@ def _own_view(name: str, own: OwnLens, boxes: list[Box]) -> LensView:
 def cell_label(node: Node) -> str:
     """The label of the cell run that made a node, "" outside a notebook."""
     return node.source.run.label if node.source is not None and node.source.run is not None else ""
-
-
-def _device(node: Node) -> str:
-    return node.assigned_device or node.device
 
 
 def _function(node: Node) -> str:

@@ -105,6 +105,14 @@ def attr_text(value: AttrValue) -> str:
     return str(value)
 
 
+def byte_count(count: int) -> str:
+    """A number of bytes in words: `12 bytes`, `3.1 kB`."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return counted(count, "byte")
+
+
 def counted(count: int, word: str, plural: str = "") -> str:
     """`1 node`, `2 nodes`."""
     return f"{count:,} {word}" if count == 1 else f"{count:,} {plural or word + 's'}"

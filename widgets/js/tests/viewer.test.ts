@@ -136,6 +136,8 @@ test("boxes whose names differ never show the same shortened name", async () => 
 });
 
 test("the tag of a lens is whole over a narrow box, and leaves the corner with the badge free", () => {
+  const wide = lensTag({ text: "float_ref [64,10]", tone: 1 }, 48, () => 90);
+  expect(wide.at(-1)?.textContent, "there is space at the left").toBe("float_ref [64,10]");
   const [rect, text] = lensTag({ text: "forward", tone: 1 }, 48);
   expect(text?.textContent).toBe("forward");
   expect(Number(rect?.getAttribute("x")) + Number(rect?.getAttribute("width"))).toBeLessThanOrEqual(48 - 12);
@@ -317,6 +319,21 @@ test("a lens that has nothing special to say of a box, or says what stands there
   await page.show(scene({ nodes, edges: [edge("known", "told", "float [2]")], lenses }), { lens: "l" });
   expect(nodes.map(({ id }) => page.box(id).querySelector(".gl-mark")?.textContent)).toEqual(["", "", "rare"]);
   expect(nodes.map(({ id }) => page.box(id).dataset.tone)).toEqual([undefined, "3", "2"]);
+});
+
+test("the devices lens writes the copied bytes on lines, other lenses do not", async () => {
+  const marks = { devices: { text: "2.0 kB", tone: 6 }, shapes: { text: "2 tensors", tone: 2 } };
+  const lenses = ["structure", "shapes", "devices"].map((name) => ({ name, title: name, legend: [], note: "" }));
+  const picture = scene({ nodes: [node("a"), node("b")], edges: [edge("a", "b", "", { lenses: marks })], lenses });
+  const tags = () => [...page.root.querySelectorAll(".gl-edge .gl-mark text")].map(({ textContent }) => textContent);
+  for (const [lens, expected] of [
+    ["structure", []],
+    ["devices", ["2.0 kB"]],
+    ["shapes", []],
+  ] as const) {
+    await page.show(picture, { lens });
+    expect(tags()).toEqual(expected);
+  }
 });
 
 test("the structure lens explains shapes and lines that occur", async () => {

@@ -4,8 +4,12 @@ import { s, setAttributes } from "../dom";
 import { fullName } from "../scene/boxes";
 import type { LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
 import { ellipsize, oneLine, textWidth } from "../scene/measure";
+import type { Point } from "../scene/places";
 import type { Traced } from "../scene/trace";
 import { PLAIN_LENS } from "./legend";
+
+/** The lens with tags on lines: the bytes that are copied between devices. */
+const TAGGING_LENS = "devices";
 
 type Words = ReadonlySet<string>;
 
@@ -94,17 +98,26 @@ function hasNewText(mark: LensMark, node: SceneNode, outgoing: Words): boolean {
 /** The width in pixels that the text of a tag may always have, even over a narrow box. */
 const TAG_LIMIT = 50;
 
-/** A small tag over the upper edge of a box, with the lens's text for it. */
-export function lensTag(mark: LensMark, boxWidth: number): SVGElement[] {
-  const limit = Math.max(boxWidth - 30, TAG_LIMIT);
+/** A small tag over the upper edge of a box, with the lens's text for it. `space` is that at the left of the box. */
+export function lensTag(mark: LensMark, boxWidth: number, space: () => number = () => 0): SVGElement[] {
+  const least = Math.max(boxWidth - 30, TAG_LIMIT);
   // Devices differ in the last part of their names.
-  const short = mark.text.replace(/^\/\S*device:(?=\S+$)/, "");
-  const text = ellipsize(textWidth(mark.text, "label") > limit ? short : mark.text, "label", limit);
+  const short = mark.text.replace(/\/\S*device:(?=\S)/g, "");
+  const shown = textWidth(mark.text, "label") > least ? short : mark.text;
+  const limit = textWidth(shown, "label") > least ? Math.max(least, boxWidth - 24 + space()) : least;
+  const text = ellipsize(shown, "label", limit);
   if (!text) return [];
   const width = textWidth(text, "label") + 10;
   // The tag of a narrow box stands out at its left: the badge is at the right.
   const x = Math.min(6, boxWidth - 14 - width);
   return [s("rect", { x, y: -9, width, height: 13, rx: 6.5 }), s("text", { x: x + width / 2, y: 1 }, text)];
+}
+
+/** A small tag on a line, with the lens's text for it. */
+export function lineTag({ text: full }: LensMark, { x, y }: Point): SVGElement[] {
+  const text = oneLine(full);
+  const width = textWidth(text, "label") + 10;
+  return [s("rect", { x: x - width / 2, y: y - 7, width, height: 14, rx: 7 }), s("text", { x, y: y + 3.5 }, text)];
 }
 
 export abstract class Drawing {
@@ -122,6 +135,8 @@ export abstract class Drawing {
   protected abstract fill(box: SVGGraphicsElement, paint: string): void;
   /** Shows a lens's tag over a box; null removes it. */
   protected abstract tag(box: SVGGraphicsElement, node: SceneNode, mark: LensMark | null): void;
+  /** Shows a lens's tag on a line in place of its label; null removes it. */
+  protected abstract tagLine(id: string, mark: LensMark | null): void;
   protected abstract empty(): void;
 
   /** Called by subclasses once the elements of `scene` are at their places. */
@@ -192,8 +207,9 @@ export abstract class Drawing {
     for (const edge of scene.edges) {
       const element = this.lineElement(edge.id);
       const mark = edge.lenses[lens];
-      if (element)
-        setAttributes(element, { "data-tone": (mark?.tone ?? 0) & 7 || null, "data-lens-text": mark?.text || null });
+      if (!element) continue;
+      setAttributes(element, { "data-tone": (mark?.tone ?? 0) & 7 || null, "data-lens-text": mark?.text || null });
+      this.tagLine(edge.id, lens === TAGGING_LENS && mark ? mark : null);
     }
   }
 }

@@ -64,6 +64,9 @@ export class MermaidView extends Drawing {
     for (const shape of box.querySelectorAll<SVGElement>(SHAPES)) shape.style.fill = paint;
   }
 
+  /** Lines have the text of a lens in their tooltips only. */
+  protected tagLine(): void {}
+
   protected tag(box: SVGGraphicsElement, _node: SceneNode, mark: LensMark | null): void {
     box.querySelector(":scope > .gl-mark")?.remove();
     if (!mark) return;

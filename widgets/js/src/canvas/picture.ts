@@ -3,17 +3,19 @@
 import { reducedMotion, s } from "../dom";
 import { boxLook, edgeFont, edgeText, fullName, groupText, HANDLE_WIDTH, type Look, textLimit } from "../scene/boxes";
 import type { LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
-import { type Geometry, type Rect, type Route, routeBase, routePath } from "../scene/geometry";
+import { type Geometry, type Rect, type Route, routeBase, routeMiddle, routePath } from "../scene/geometry";
 import { textWidth } from "../scene/measure";
 import { arrowPath, detailPath, outlinePath } from "../scene/shapes";
 import { badge } from "./badge";
 import { isKnown } from "./dim_light";
-import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
+import { Drawing, lensTag, lineTag, markBox, markFrame, markLine } from "./drawing";
 
 const ANIMATED_BOXES = 150;
 const MOVE_MS = 260;
+/** The pixels that the badge of a box takes beside it. */
+const BADGE_SPACE = 12;
 
-/** An element with its current content. */
+/** An element with its current content. The place of a line is that of its tag. */
 interface Kept {
   readonly element: SVGGElement;
   signature: string;
@@ -176,7 +178,27 @@ export class Picture extends Drawing {
   }
 
   protected tag(box: SVGGraphicsElement, node: SceneNode, mark: LensMark | null): void {
-    box.querySelector(".gl-mark")?.replaceChildren(...(mark ? lensTag(mark, boxLook(node).width) : []));
+    const tag = mark ? lensTag(mark, boxLook(node).width, () => this.#spaceAtLeft(node.id)) : [];
+    box.querySelector(".gl-mark")?.replaceChildren(...tag);
+  }
+
+  /** The space between the upper left corner of a box and the next box or the end of the picture, in pixels. */
+  #spaceAtLeft(id: string): number {
+    const own = this.#nodes.get(id)?.place;
+    if (!own) return 0;
+    const before = [...this.#nodes.values()].flatMap(({ place }) =>
+      place && place.x + place.width <= own.x && place.y < own.y + 5 && own.y - 10 < place.y + place.height
+        ? [place.x + place.width + BADGE_SPACE]
+        : [],
+    );
+    return Math.max(0, own.x - Math.max(0, ...before));
+  }
+
+  protected tagLine(id: string, mark: LensMark | null): void {
+    const kept = this.#edges.get(id);
+    kept?.element.querySelector(":scope > .gl-mark")?.remove();
+    kept?.element.classList.toggle("gl-tagged", mark !== null);
+    if (kept?.place && mark) kept.element.append(s("g", { class: "gl-mark" }, ...lineTag(mark, kept.place)));
   }
 
   protected empty(): void {
@@ -233,6 +255,7 @@ export class Picture extends Drawing {
       const route = geometry.edges.get(edge.id);
       if (!kept || !route) continue;
       const changed = redraw(kept, JSON.stringify([edge, route]), () => drawEdge(edge, route));
+      kept.place = { ...routeMiddle(route), width: 0, height: 0 };
       markLine(kept.element, edge);
       const next: Element | null = last ? last.nextElementSibling : this.#layers.edges.firstElementChild;
       if (next !== kept.element) this.#layers.edges.insertBefore(kept.element, next);

@@ -43,6 +43,15 @@ export function routePath({ points }: Route): string {
   return curves.join("");
 }
 
+/** The place of a tag on a line: that of its label, or the middle of its middle curve. */
+export function routeMiddle({ points, label }: Route): Point {
+  if (label) return label;
+  const start = 3 * Math.floor((points.length - 1) / 6);
+  const [a, b, c, d] = points.slice(start, start + 4);
+  if (!a || !b || !c || !d) return a ?? { x: 0, y: 0 };
+  return { x: (a.x + 3 * b.x + 3 * c.x + d.x) / 8, y: (a.y + 3 * b.y + 3 * c.y + d.y) / 8 };
+}
+
 /** The point from which the arrowhead comes. */
 export function routeBase({ points, tip }: Route): Point {
   return points[points.length - 1] ?? tip;

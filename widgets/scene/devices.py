@@ -1,0 +1,56 @@
+"""The devices lens: the device of each node, and the copies between devices on edges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from graphcore.device_spec import is_specification
+from graphcore.errors import GraphError
+from graphcore.runtime.core.memory import tensor_bytes
+from widgets.scene.types import LensMark
+from widgets.scene.words import byte_count, counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from graphcore.graph import Node, Tensor
+
+COPY_TONE: Final = 6
+"""The tone of edges that cross devices."""
+
+
+def device_of(node: Node) -> str:
+    """The assigned device of a node, else the one it requests, else ""."""
+    return node.assigned_device or (f"requested {node.device}" if node.device else "")
+
+
+def device_words(node: Node) -> str:
+    """The device of a node, and its request if it is on another one."""
+    if not node.assigned_device or not node.device or _is_part(node.device, node.assigned_device):
+        return device_of(node)
+    return f"{node.assigned_device} (requested {node.device})"
+
+
+def crosses_devices(source: Node, target: Node) -> bool:
+    """True iff both nodes are placed, on different devices."""
+    return source.assigned_device != target.assigned_device and source.assigned_device != "" != target.assigned_device
+
+
+def copies_mark(copies: Iterable[tuple[Tensor, str]]) -> LensMark:
+    """The mark of an edge with tensors that are copied, given with the names of the devices they go to."""
+    sizes = [tensor_bytes(tensor) for tensor, _ in copies]
+    known = [size for size in sizes if size is not None]
+    text = byte_count(sum(known)) if known else "size unknown"
+    if known and len(known) < len(sizes):
+        text = f"over {text}"
+    if len(sizes) > 1:
+        text = f"{counted(len(sizes), 'copy', 'copies')}, {text}"
+    return LensMark(text=text, tone=COPY_TONE)
+
+
+def _is_part(requested: str, assigned: str) -> bool:
+    """True iff the assigned device is one that was requested; a malformed name is no request of it."""
+    try:
+        return is_specification(requested, assigned)
+    except GraphError:
+        return False
