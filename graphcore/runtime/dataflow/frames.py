@@ -102,7 +102,7 @@ class Frame:
 class StepTracer:
     """Records the events of a run on `device` ("" for the only one), and counts the bytes of its live arrays."""
 
-    __slots__ = ("_device", "_around", "_call", "_frame", "_iteration", "_live_arrays", "_recorder", "_step", "_within")
+    __slots__ = ("_around", "_call", "_device", "_frame", "_iteration", "_live_arrays", "_recorder", "_step", "_within")
 
     def __init__(self, recorder: Recorder, step: Step, given: Sequence[Any] = (), device: str = "") -> None:
         self._recorder = recorder

@@ -9,7 +9,7 @@ from graphcore.graph import Graph, ImportOptions, import_graph_def
 from graphcore.graph.importing.from_nodes import graph_with_library
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.placement.partition import partition_graph
-from graphcore.plumbing import ARG
+from graphcore.plumbing import ARG, IDENTITY, MERGE
 from graphcore.runtime.core.rewrite import copy_with_shapes
 from graphcore.runtime.dataflow.table import build_table
 from graphcore.runtime.partitions.partition_run import TRANSFER, Part
@@ -51,11 +51,29 @@ def build_partitioned(
     place(graph)
     if len({node.assigned_device for node in graph.nodes}) == 1:
         return None
+    _read_variables_at_home(graph)
     divided = partition_graph(graph, get_incarnation=incarnations.__getitem__)
     parts = [_Part(device, graph_def, graph) for device, graph_def in divided.items()]
     prepared = [part.prepared(fetches, feeds, make_kernel) for part in parts]
     concurrent = may_use_threads and has_large(graph.nodes, dict.fromkeys(feeds, 0))
     return PartitionedProgram(prepared, len(fetches), concurrent=concurrent)
+
+
+def _read_variables_at_home(graph: Graph) -> None:
+    """Let a reference be read on its own device, when everything that its reader waits for is there.
+
+    A send would read it as soon as the variable is there, before changes that the reader waits for.
+    """
+    for node in graph.nodes:
+        for slot, tensor in enumerate(node.inputs):
+            at_home = tensor.node.assigned_device == node.assigned_device
+            if at_home or not tensor.dtype.is_ref or node.input_types[slot].is_ref or node.op in MERGE:
+                continue
+            others = [*node.control_inputs, *[other.node for other in node.inputs if not other.dtype.is_ref]]
+            with graph.control_dependencies(others):
+                read = graph.apply_op(IDENTITY, [tensor], name=f"{node.name}/read")
+            read.assigned_device = tensor.node.assigned_device
+            graph.update_edge(read, 0, node, slot)
 
 
 class _Part:
