@@ -100,7 +100,7 @@ class Frame:
 
 
 class StepTracer:
-    """Records the events of a run on `device` ("" for the only one), and counts the bytes of its live arrays."""
+    """Records the events of a run on one device, and counts the bytes of its live arrays."""
 
     __slots__ = ("_around", "_call", "_device", "_frame", "_iteration", "_live_arrays", "_recorder", "_step", "_within")
 

@@ -130,7 +130,7 @@ class PartitionRun(DataflowRun):
         return self.channel if item.node in self.part.transfers else super().channel_of(item)
 
     def receive_args(self, item: Item) -> RendezvousArgs | None:
-        """The arguments of the receive of `item`; transfers between partitions end with the step's rendezvous."""
+        """The arguments of the receive of `item`; transfers end with the step's rendezvous."""
         return None if item.node in self.part.transfers else super().receive_args(item)
 
     def close(self) -> None:

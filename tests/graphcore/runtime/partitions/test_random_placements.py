@@ -19,7 +19,7 @@ DEVICES: Final = [f"/job:localhost/replica:0/task:0/device:CPU:{number}" for num
 
 
 def scatter(graph: gc.Graph, choices: Sequence[int]) -> None:
-    """Assign devices to nodes; those of variables and their users are left to the placer, except for the handles themselves."""
+    """Assign devices to nodes, except for users of references and handles, which follow their variables."""
     for number, node in enumerate(graph.nodes):
         types = (*node.input_types, *node.output_types)
         is_free = not any(dtype.is_ref or dtype is gc.resource for dtype in types)
