@@ -87,9 +87,20 @@ class SessionDevices:
     def _placement(self) -> dict[str, Device]:
         """The device of each node of the whole graph, by name."""
         if self._placed[0] != self.graph.version:
-            placement = self._placer(self.graph).plan()
+            _withdraw(self.graph.placer)
+            placement = self._placer(self.graph).run()
             self._placed = (self.graph.version, {node.name: device for node, device in placement.devices.items()})
         return self._placed[1]
 
     def _placer(self, graph: Graph) -> Placer:
         return Placer(graph, self.devices, bool(self.options.allow_soft_placement), self.client, bool(self.options.log_device_placement))
+
+
+def _withdraw(placer: Placer | None) -> None:
+    """Take back the devices that an earlier placement has chosen; those assigned by the user stay."""
+    placement = None if placer is None else placer.placement
+    if placement is None:
+        return
+    for node, device in placement.devices.items():
+        if placement.rules[node] != "assigned before" and node.assigned_device == device.name:
+            node.assigned_device = ""

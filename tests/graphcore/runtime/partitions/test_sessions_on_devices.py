@@ -114,6 +114,27 @@ def test_an_edit_of_the_graph_places_it_again(graph: gc.Graph) -> None:
         assert program_of(session) is not before
 
 
+def test_sessions_on_other_devices_place_the_graph_anew(graph: gc.Graph) -> None:
+    x, z = crossing(graph)
+    with gc.Session(graph, devices=CPU) as first, gc.Session(graph, devices=[name.replace("localhost", "w") for name in CPU]) as second:
+        for session in (first, second, first):
+            assert session.run(z, {x: [4.0]}) == [6.0]
+        assert z.node.assigned_device.startswith("/job:w/")
+        assert str(gc.explain_placement(z.node))
+
+
+def test_a_device_that_the_user_has_assigned_is_kept(graph: gc.Graph) -> None:
+    x, z = crossing(graph)
+    x.node.assigned_device = CPU[1]
+    graph.get_operation_by_name("y").assigned_device = CPU[0]
+    with gc.Session(graph, devices=CPU) as session:
+        for _ in range(2):
+            assert session.run(z, {x: [4.0]}) == [6.0]
+            with graph.as_default():
+                gc.constant(1.0)
+        assert graph.get_operation_by_name("y").assigned_device == CPU[0]
+
+
 @pytest.mark.parametrize("concurrent", [True, False])
 def test_an_error_names_the_node_and_its_device_and_stops_the_others(graph: gc.Graph, concurrent: bool) -> None:
     with graph.as_default():
