@@ -96,10 +96,14 @@ def summarise(items: Items, sequence: Sequence[int], serving: Collection[str], *
 def _best_found(order: Order, element: Callable[[Span], Element]) -> list[_Part]:
     """The elements and repeats of an order, from the way to cut it that describes it best."""
     best: list[_Part] | None = None
+    cuts: list[list[Span]] = []
     for fine, most in ((False, 1), (True, 1), (False, 2)):
         if most > 1 and best is not None and _rank(best, len(order.order))[0]:
             break
         spans = [part for stretch in _stretches(order) for part in elements(order, stretch, fine=fine, most=most)]
+        if spans in cuts:
+            continue
+        cuts.append(spans)
         found = _found([inner for part in spans for inner in _repeats_within(order, part, element)], element)
         if best is None or _rank(found, len(order.order)) > _rank(best, len(order.order)):
             best = found
