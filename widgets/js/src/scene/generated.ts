@@ -255,6 +255,7 @@ export interface Inspection {
   readonly traits: string;
   readonly signature: string;
   readonly device: string;
+  readonly placement: readonly WhyStep[];
   readonly attrs: readonly (readonly [string, string])[];
   readonly inputs: readonly TensorRow[];
   readonly outputs: readonly TensorRow[];
