@@ -65,7 +65,7 @@ def _broken(nodes: list[Node]) -> str:
     why = first.error.message.partition("\n")[0]
     why = why if len(why) <= _MOST_CHARACTERS else f"{why[: _MOST_CHARACTERS - 3]}..."
     rest = len(nodes) - len(reported)
-    others = f" {rest} derived {'node' if rest == 1 else 'nodes'} could not follow." if rest else ""
+    others = f"{'' if why.endswith('.') else '.'} {rest} derived {'node' if rest == 1 else 'nodes'} could not follow." if rest else ""
     if len(reported) == 1:
         return f"1 node does not fit any more: '{first.name}'{where}: {why}{others}"
     return f"{len(reported)} nodes do not fit any more. The first is '{first.name}'{where}: {why}{others}"

@@ -21,6 +21,7 @@ _MOST_SHOWN: Final = 12
 RULES: Final = {
     "assigned before": "it was assigned there before, and an assigned device is kept",
     "best device of its group": "it is the first of the devices that the node and those colocated with it can be on",
+    "goes with its group": "a node colocated with it follows its consumers or its input there",
     "follows its consumers": "the node has no inputs and one output, and all its consumers are there",
     "follows its input": "the node needs only the shape of its input, which is there",
 }

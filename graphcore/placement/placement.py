@@ -11,7 +11,7 @@ from graphcore.placement.colocation_graph import ColocationGraph
 from graphcore.placement.device import Device
 from graphcore.placement.explanation import PlacementExplanation, explain
 
-Rule = Literal["assigned before", "best device of its group", "follows its consumers", "follows its input"]
+Rule = Literal["assigned before", "best device of its group", "goes with its group", "follows its consumers", "follows its input"]
 
 
 class Placement:
@@ -57,63 +57,80 @@ def choose_devices(graph: Graph, colocation: ColocationGraph) -> Placement:
     Raises:
         InvalidArgumentError: no device is left for a node.
     """
-    devices: dict[Node, Device] = {}
-    rules: dict[Node, Rule] = {}
+    chooser = _Chooser(colocation)
     generators: list[Node] = []
-    find_device = colocation.options.devices.find_device_by_name
     for node in colocation.nodes:
         if node.assigned_device:
-            devices[node] = find_device(node.assigned_device)  # type: ignore[assignment]  # the colocation graph has checked it
-            rules[node] = "assigned before"
+            chooser.keep(node)
         elif not node.input_types and is_generator(node):
             generators.append(node)
         else:
-            choose_one(node, colocation, devices, rules)
+            chooser.choose(node)
     if generators:
         consumers = consumers_of(colocation.nodes, generators)
         for node in generators:
-            _follow(node, consumers.get(node, []), colocation, devices, rules)
-    return Placement(graph, colocation, devices, rules)
+            chooser.choose_for_generator(node, consumers[node])
+    return Placement(graph, colocation, chooser.devices, chooser.rules)
 
 
-def choose_one(node: Node, colocation: ColocationGraph, devices: dict[Node, Device], rules: dict[Node, Rule]) -> None:
-    """Choose the best device of a node, or that of its input for an op that needs only the shape of that."""
-    possible = possible_devices(node, colocation)
-    rules[node] = "best device of its group"
-    devices[node] = possible[0]
-    if len(node.inputs) == 1 and node.registration.traits.numbers_from_shapes is not None:
-        source = devices.get(node.inputs[0].node)
-        if source in possible:
-            devices[node] = source
-            rules[node] = "follows its input"
+class _Chooser:
+    """Chooses the devices of nodes one by one; the first choice in a group holds for all of it.
 
-
-def _follow(
-    node: Node, consumers: Sequence[Node], colocation: ColocationGraph, devices: dict[Node, Device], rules: dict[Node, Rule]
-) -> None:
-    """Choose the device of all consumers for a generator, if it can run there; otherwise the best one."""
-    possible = possible_devices(node, colocation)
-    there = {devices.get(consumer) for consumer in consumers}
-    if len(there) == 1:
-        device = there.pop()
-        if device in possible:
-            devices[node] = device
-            rules[node] = "follows its consumers"
-            return
-    devices[node] = possible[0]
-    rules[node] = "best device of its group"
-
-
-def possible_devices(node: Node, colocation: ColocationGraph) -> tuple[Device, ...]:
-    """The devices that a node can be on, best first.
-
-    Raises:
-        InvalidArgumentError: there is none, `Cannot assign a device for operation ...`.
+    Attributes:
+        devices: the chosen devices.
+        rules: the rules that chose them.
     """
-    try:
-        return colocation.devices_for(node)
-    except GraphError as error:
-        raise InvalidArgumentError.at(node, f"Cannot assign a device for operation {node.name}: {error.message}") from error
+
+    def __init__(self, colocation: ColocationGraph) -> None:
+        self.colocation = colocation
+        self.devices: dict[Node, Device] = {}
+        self.rules: dict[Node, Rule] = {}
+        self._of_group: dict[int, Device] = {}
+        self._grouped = bool(colocation.links)
+
+    def keep(self, node: Node) -> None:
+        """Keep an assigned device."""
+        self.devices[node] = self.colocation.options.devices.require(node.assigned_device)
+        self.rules[node] = "assigned before"
+
+    def choose(self, node: Node) -> None:
+        """Choose the best device of a node; an op that needs only a shape goes with its input."""
+        possible = self._possible(node)
+        if len(node.inputs) == 1 and node.registration.traits.numbers_from_shapes is not None:
+            source = self.devices.get(node.inputs[0].node)
+            if source is not None and source in possible:
+                self._set(node, source, "follows its input")
+                return
+        self._set(node, possible[0], "best device of its group")
+
+    def choose_for_generator(self, node: Node, consumers: Sequence[Node]) -> None:
+        """Choose the device of all consumers, if the node can run there; otherwise the best one."""
+        possible = self._possible(node)
+        there = {self.devices.get(consumer) for consumer in consumers}
+        device = there.pop() if len(there) == 1 else None
+        if device is not None and device in possible:
+            self._set(node, device, "follows its consumers")
+        else:
+            self._set(node, possible[0], "best device of its group")
+
+    def _set(self, node: Node, device: Device, rule: Rule) -> None:
+        self.devices[node] = device
+        self.rules[node] = rule
+        if self._grouped:
+            root = self.colocation.root_of(node)
+            if self._of_group.setdefault(root, device) is not self.colocation.devices_for(node)[0] and rule == "best device of its group":
+                self.rules[node] = "goes with its group"
+
+    def _possible(self, node: Node) -> tuple[Device, ...]:
+        """The devices that a node can be on, best first."""
+        try:
+            possible = self.colocation.devices_for(node)
+        except GraphError as error:
+            raise InvalidArgumentError.at(node, f"Cannot assign a device for operation {node.name}: {error.message}") from error
+        if self._grouped:
+            chosen = self._of_group.get(self.colocation.root_of(node))
+            return possible if chosen is None else (chosen,)
+        return possible
 
 
 def is_generator(node: Node) -> bool:

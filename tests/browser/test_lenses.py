@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from playwright.sync_api import Browser
+
+import graphcore as gc
+import widgets
 from tests.browser.conftest import Lab
 from tests.browser.graph_panel import GraphPanel
 
+DATA = Path(__file__).parents[1] / "data"
 START = "%load_ext kernelext\nimport graphcore as gc\n%graph"
 BUILD = 'x = gc.placeholder(gc.float32, [None, 4], name="x")\ny = gc.tanh(x, name="y")'
 OWN = """from widgets import lens
@@ -79,3 +86,30 @@ def test_the_devices_lens_names_devices_and_copied_bytes(lab: Lab) -> None:
     notebook.screenshot("devices")
     notebook.dark_theme()
     notebook.screenshot("devices-dark")
+
+
+def test_the_legend_stands_beside_the_map_of_a_large_picture(browser: Browser, tmp_path: Path) -> None:
+    graph = gc.load(DATA / "mlp_train_v1.pb", allow_unknown_ops=True)
+    page = browser.new_page(viewport={"width": 640, "height": 600})
+    page.goto(widgets.save(graph, tmp_path / "graph.html").as_uri())
+    panel = GraphPanel(page)
+    before = panel.wait_drawn().revision
+    panel.press("Expand all")
+    panel.wait_drawn(before)
+    panel.root.locator(".gl-lenses").select_option("shapes")
+    legend(panel)
+    shown, overview = (panel.root.locator(name).bounding_box() for name in (".gl-legend", ".gl-minimap"))
+    page.close()
+    assert shown is not None
+    assert overview is not None
+    assert shown["x"] + shown["width"] <= overview["x"]
+
+
+def test_the_text_of_a_lens_is_whole_where_there_is_space_beside_its_box(lab: Lab) -> None:
+    notebook = lab.open_cells([START, 'W = gc.Variable([[1.0] * 10] * 64, name="W")\nstep = W.assign_sub(W * 0.5)'])
+    notebook.run_all()
+    panel = GraphPanel(notebook.page)
+    panel.box("AssignSub").wait_for()
+    panel.root.locator(".gl-lenses").select_option("shapes")
+    assert panel.box("AssignSub").locator(".gl-mark text").text_content() == "float_ref [64,10]"
+    notebook.screenshot("tag")

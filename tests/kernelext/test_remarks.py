@@ -44,6 +44,15 @@ def test_a_run_that_breaks_later_nodes_says_how_many_which_is_first_and_in_which
     assert said("w = gc.placeholder(gc.int32, [3, 1], name='w')", "b").startswith("1 node does not fit any more: 't' (cell ")
 
 
+def test_the_nodes_that_could_not_follow_are_counted_in_a_sentence_of_their_own(said: Said) -> None:
+    said("x = gc.placeholder(gc.float32, [2, 3], name='x')", "a")
+    said("w = gc.Variable(gc.zeros([3, 1]), name='w')", "b")
+    said("y = gc.reduce_sum(gc.matmul(x, w, name='product'))", "c")
+    said("g = gc.gradients(y, [w])[0]", "d")
+    text = said("w = None", "b")
+    assert "'w/read' is no longer in the graph. 7 derived nodes could not follow.\n" in text
+
+
 def test_a_failed_run_that_breaks_nodes_says_so_too(said: Said) -> None:
     said("x = gc.placeholder(gc.float32, [2, 3], name='x')", "a")
     said("y = gc.matmul(x, gc.ones([3, 1]), name='y')", "b")

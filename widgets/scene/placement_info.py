@@ -19,7 +19,10 @@ MAX_ROWS: Final = 12
 
 
 def placement_of(node: Node, visible: Around) -> list[WhyStep]:
-    """The steps that led to the device of a node; empty before the first placement and for graphs that are too large."""
+    """The steps that led to the device of a node.
+
+    Empty before the first placement of the graph, and for graphs that are too large.
+    """
     if node.graph.placer is None or len(node.graph) > MAX_NODES:
         return []
     try:

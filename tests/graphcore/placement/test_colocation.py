@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import graphcore as gc
 from tests.graphcore.placement.setting import Example
 
 
@@ -82,3 +83,30 @@ def test_conflicting_requests_in_a_group_are_an_error_unless_soft() -> None:
     assert "Cannot merge devices with incompatible types" in example.error(soft=False)
     placed = example.place()
     assert placed["first"] == placed["second"]
+
+
+def test_a_shape_that_follows_its_input_takes_its_group_along() -> None:
+    example = Example()
+    example.add("in", "TestInput")
+    example.add("far", "TestRelu", "in", on="/device:FakeGPU:3")
+    example.add("shape", "Shape", "far", T=gc.float32)
+    example.add("near", "TestRelu", "in", loc=("shape",))
+    assert example.place() == {"in": "FakeCPU:0", "far": "FakeGPU:3", "shape": "FakeGPU:3", "near": "FakeGPU:3"}
+
+
+def test_a_shape_goes_with_its_group_rather_than_its_input() -> None:
+    example = Example()
+    example.add("in", "TestInput")
+    example.add("far", "TestRelu", "in", on="/device:FakeGPU:3")
+    example.add("near", "TestRelu", "in")
+    example.add("shape", "Shape", "far", T=gc.float32, loc=("near",))
+    assert example.place() == {"in": "FakeCPU:0", "far": "FakeGPU:3", "near": "FakeGPU:0", "shape": "FakeGPU:0"}
+
+
+def test_a_generator_takes_its_group_along() -> None:
+    example = Example()
+    example.add("in", "TestInput")
+    example.add("constant", "TestCPUGPUOutput")
+    example.add("use", "ReluCPU", "constant")
+    example.add("other", "TestCPUGPUOutput", loc=("constant",))
+    assert example.place()["other"] == "FakeCPU:0"

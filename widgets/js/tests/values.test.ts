@@ -26,7 +26,7 @@ test("values are shown with statistics and a histogram that names its ends", () 
   const pane = new ValuesPane(vi.fn());
   pane.show("W", values({ note: "The value in the session made in cell In [3], line 1" }));
   expect(pane.element.querySelector(".gl-note")?.textContent).toContain("In [3]");
-  expect(pane.element.querySelector("dl")?.textContent).toBe("min-1max2");
+  expect(pane.element.querySelector(".gl-facts")?.textContent).toBe("min -1max 2");
   expect(pane.element.querySelectorAll(".gl-histogram rect")).toHaveLength(3);
   expect(pane.element.querySelector("svg")?.getAttribute("aria-label")).toBe("Histogram of the values from -1 to 2");
   expect(pane.element.querySelector("tr")?.textContent).toBe("[0, 0]-10.5");

@@ -136,6 +136,8 @@ test("boxes whose names differ never show the same shortened name", async () => 
 });
 
 test("the tag of a lens is whole over a narrow box, and leaves the corner with the badge free", () => {
+  const wide = lensTag({ text: "float_ref [64,10]", tone: 1 }, 48, () => 90);
+  expect(wide.at(-1)?.textContent, "there is space at the left").toBe("float_ref [64,10]");
   const [rect, text] = lensTag({ text: "forward", tone: 1 }, 48);
   expect(text?.textContent).toBe("forward");
   expect(Number(rect?.getAttribute("x")) + Number(rect?.getAttribute("width"))).toBeLessThanOrEqual(48 - 12);

@@ -98,12 +98,14 @@ function hasNewText(mark: LensMark, node: SceneNode, outgoing: Words): boolean {
 /** The width in pixels that the text of a tag may always have, even over a narrow box. */
 const TAG_LIMIT = 50;
 
-/** A small tag over the upper edge of a box, with the lens's text for it. */
-export function lensTag(mark: LensMark, boxWidth: number): SVGElement[] {
-  const limit = Math.max(boxWidth - 30, TAG_LIMIT);
+/** A small tag over the upper edge of a box, with the lens's text for it. `space` is that at the left of the box. */
+export function lensTag(mark: LensMark, boxWidth: number, space: () => number = () => 0): SVGElement[] {
+  const least = Math.max(boxWidth - 30, TAG_LIMIT);
   // Devices differ in the last part of their names.
   const short = mark.text.replace(/\/\S*device:(?=\S)/g, "");
-  const text = ellipsize(textWidth(mark.text, "label") > limit ? short : mark.text, "label", limit);
+  const shown = textWidth(mark.text, "label") > least ? short : mark.text;
+  const limit = textWidth(shown, "label") > least ? Math.max(least, boxWidth - 24 + space()) : least;
+  const text = ellipsize(shown, "label", limit);
   if (!text) return [];
   const width = textWidth(text, "label") + 10;
   // The tag of a narrow box stands out at its left: the badge is at the right.

@@ -12,6 +12,8 @@ import { Drawing, lensTag, lineTag, markBox, markFrame, markLine } from "./drawi
 
 const ANIMATED_BOXES = 150;
 const MOVE_MS = 260;
+/** The pixels that the badge of a box takes beside it. */
+const BADGE_SPACE = 12;
 
 /** An element with its current content. The place of a line is that of its tag. */
 interface Kept {
@@ -176,7 +178,20 @@ export class Picture extends Drawing {
   }
 
   protected tag(box: SVGGraphicsElement, node: SceneNode, mark: LensMark | null): void {
-    box.querySelector(".gl-mark")?.replaceChildren(...(mark ? lensTag(mark, boxLook(node).width) : []));
+    const tag = mark ? lensTag(mark, boxLook(node).width, () => this.#spaceAtLeft(node.id)) : [];
+    box.querySelector(".gl-mark")?.replaceChildren(...tag);
+  }
+
+  /** The space between the upper left corner of a box and the next box or the end of the picture, in pixels. */
+  #spaceAtLeft(id: string): number {
+    const own = this.#nodes.get(id)?.place;
+    if (!own) return 0;
+    const before = [...this.#nodes.values()].flatMap(({ place }) =>
+      place && place.x + place.width <= own.x && place.y < own.y + 5 && own.y - 10 < place.y + place.height
+        ? [place.x + place.width + BADGE_SPACE]
+        : [],
+    );
+    return Math.max(0, own.x - Math.max(0, ...before));
   }
 
   protected tagLine(id: string, mark: LensMark | null): void {

@@ -86,8 +86,8 @@ export class ValuesPane {
 }
 
 function facts({ statistics }: Values): HTMLElement {
-  const pairs = statistics.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)));
-  return h("dl", { class: "gl-facts" }, ...pairs);
+  const pairs = statistics.map(([name, value]) => h("li", {}, `${name} `, h("code", {}, value)));
+  return h("ul", { class: "gl-facts" }, ...pairs);
 }
 
 function histogram({ bins, statistics }: Values): HTMLElement {

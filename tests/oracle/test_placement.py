@@ -1,0 +1,136 @@
+"""Placement on several CPUs and in several tasks, against TensorFlow's placer."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.definitions.wire import graph_def_to_bytes
+from tests.oracle.conftest import Oracle
+
+CPUS = 3
+ALL = "all"
+
+
+class RandomGraph:
+    """Constants, variables of both kinds and arithmetic, with random requests and colocation constraints."""
+
+    def __init__(self, seed: int, tasks: int) -> None:
+        self.random = random.Random(seed)
+        self.graph = gc.Graph()
+        self.job = "worker" if tasks else "localhost"
+        self.tasks = max(tasks, 1)
+        self.most_requested = self.random.choice([0.2, 0.5, 0.8])
+        self.numbers: list[str] = []
+        self.handles: dict[str, str] = {}
+        self.references: list[str] = []
+        self.build()
+
+    def request(self) -> str:
+        """A requested device: none, a partial one, a complete one, or rarely one that does not exist."""
+        if self.random.random() > self.most_requested:
+            return ""
+        parts = [f"/device:CPU:{self.random.randrange(CPUS)}", "/device:CPU:*", f"/job:{self.job}"]
+        task = f"/job:{self.job}/replica:0/task:{self.random.randrange(self.tasks)}"
+        parts += [task, f"{task}/device:CPU:{self.random.randrange(CPUS)}"]
+        if self.random.random() < 0.06:
+            parts = ["/device:CPU:9", "/device:GPU:0", "/job:nowhere", f"{task}/device:CPU:7"]
+        return self.random.choice(parts)
+
+    def add(self, name: str, op: str, *inputs: str, **attrs: object) -> str:
+        """Add a node with a random request, and rarely with a random colocation constraint."""
+        if self.random.random() < 0.15 and len(self.graph):
+            attrs["_class"] = (f"loc:@{self.random.choice(self.graph.nodes).name}".encode(),)
+        self.graph.add_node(gc.NodeDef(name, op, inputs, self.request(), attrs))  # type: ignore[arg-type]  # attr values of several types
+        return name
+
+    def build(self) -> None:
+        """Add the nodes, and one that runs them all."""
+        self.constant("c")
+        for index in range(self.random.randrange(3, 16)):
+            self.random.choice([self.constant, self.add_v2, self.negative, self.shape, self.handle, self.reference, self.again])(
+                f"n{index}"
+            )
+        controls = tuple([f"^{node.name}" for node in self.graph.nodes])
+        self.graph.add_node(gc.NodeDef(ALL, "NoOp", controls))
+
+    def number(self) -> str:
+        """A float."""
+        return self.random.choice(self.numbers)
+
+    def constant(self, name: str) -> None:
+        """Add a constant."""
+        self.numbers.append(self.add(name, "Const", value=gc.TensorValue(np.float32(1)), dtype=gc.float32))
+
+    def add_v2(self, name: str) -> None:
+        """Add a sum."""
+        self.numbers.append(self.add(name, "AddV2", self.number(), self.number(), T=gc.float32))
+
+    def negative(self, name: str) -> None:
+        """Add a Neg of a number. Another pass than the placer colocates an Identity with colocated inputs, so there is none of these."""
+        self.numbers.append(self.add(name, "Neg", self.number(), T=gc.float32))
+
+    def shape(self, name: str) -> None:
+        """Add a Shape."""
+        self.add(name, "Shape", self.number(), T=gc.float32, out_type=gc.int32)
+
+    def handle(self, name: str) -> None:
+        """Add a resource variable with its first assignment."""
+        handle = self.add(name, "VarHandleOp", dtype=gc.float32, shape=gc.Shape([]), shared_name=name.encode())
+        self.handles[handle] = self.add(f"{name}_set", "AssignVariableOp", handle, self.number(), dtype=gc.float32)
+
+    def reference(self, name: str) -> None:
+        """Add a reference variable with a chain of assignments."""
+        variable = self.add(name, "VariableV2", shape=gc.Shape([]), dtype=gc.float32)
+        self.references.append(self.add(f"{name}_set", "Assign", variable, self.number(), T=gc.float32))
+
+    def again(self, name: str) -> None:
+        """Add another use of a variable."""
+        if self.handles and self.random.random() < 0.5:
+            handle, assigned = self.random.choice(list(self.handles.items()))
+            if self.random.random() < 0.3:
+                self.handles[self.add(name, "Identity", handle, T=gc.resource)] = assigned
+            else:
+                self.numbers.append(self.add(name, "ReadVariableOp", handle, f"^{assigned}", dtype=gc.float32))
+        elif self.references:
+            self.references.append(self.add(name, "AssignAdd", self.random.choice(self.references), self.number(), T=gc.float32))
+
+
+def placed_here(graph: gc.Graph, job: str, tasks: int, *, soft: bool) -> dict[str, str] | str:
+    """The devices by node, or the text of the error."""
+    names = [f"/job:{job}/replica:0/task:{task}/device:CPU:{cpu}" for task in range(tasks) for cpu in range(CPUS)]
+    try:
+        placement = gc.Placer(graph, gc.DeviceSet(names), allow_soft_placement=soft).run()
+    except (gc.errors.InvalidArgumentError, gc.errors.InternalError) as error:
+        return error.message
+    return {node.name: device.name for node, device in placement.devices.items()}
+
+
+PHRASES = (
+    "Cannot assign a device for operation",
+    "was explicitly assigned to",
+    "Cannot colocate nodes",
+    "Cannot merge devices with incompatible",
+    "incompatible resource devices",
+    "required incompatible device",
+    "Could not satisfy explicit device specification",
+)
+
+
+@pytest.mark.parametrize("tasks", [0, 2], ids=["one task", "two tasks"])
+@pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
+@pytest.mark.parametrize("seed", range(40))
+def test_a_random_graph_is_placed_or_refused_as_in_tensorflow(seed: int, soft: bool, tasks: int, oracle: Oracle) -> None:
+    made = RandomGraph(seed, tasks)
+    data = graph_def_to_bytes(made.graph.as_graph_def())
+    theirs = oracle.call("tests.oracle.sides.placement_side:placed", data, CPUS, tasks, soft, ALL)
+    ours = placed_here(made.graph, made.job, made.tasks, soft=soft)
+    if isinstance(theirs, str) or isinstance(ours, str):
+        assert isinstance(theirs, str), f"refused here only: {ours}"
+        assert isinstance(ours, str), f"refused in TensorFlow only: {theirs}"
+        assert [phrase in ours for phrase in PHRASES] == [phrase in theirs for phrase in PHRASES], f"here: {ours}\nin TensorFlow: {theirs}"
+        return
+    assert {name: theirs.get(name) for name in ours} == ours
