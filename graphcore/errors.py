@@ -32,8 +32,12 @@ class GraphError(Exception):
         message: requirement and actual value.
         op, node, attr, input: the place of the error, as far as known.
         source: the line of user code that made the node.
+
+    Attributes:
+        device: the device that ran the node, "" if there is only one.
     """
 
+    device = ""
     code: ClassVar[str] = "UNKNOWN"
     is_mark = False
     """True for a mark on a node that could not follow a change; shape inference does not take it away."""
@@ -90,9 +94,8 @@ class GraphError(Exception):
         return super().__reduce__()
 
     def __str__(self) -> str:
-        if self.source is None:
-            return self.message
-        return f"{self.message}\n  made in {self.source}"
+        text = f"{self.message}\n  on device {self.device}" if self.device else self.message
+        return text if self.source is None else f"{text}\n  made in {self.source}"
 
     def with_node(self, node: str, *, op: str = "", source: SourceLocation | None = None) -> GraphError:
         """Set the node the error is about, unless one is set already. Returns self."""

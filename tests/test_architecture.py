@@ -47,6 +47,7 @@ LAYERS = (
     ("runtime.core",),
     ("runtime.plan",),
     ("runtime.dataflow",),
+    ("runtime.partitions",),
     ("runtime.session",),
     ("runtime",),
     ("api",),

@@ -72,9 +72,10 @@ class SessionOptions(msgspec.Struct, frozen=True):
     Args:
         operation_timeout_in_ms: the time limit of each run, in milliseconds; 0 for none.
         optimize_for_static_graph: forbid changes of the graph; running after a change is an error.
-        place_pruned_graph: check the devices of needed nodes only.
+        place_pruned_graph: place, or check the devices of, needed nodes only.
         allow_soft_placement: nodes that request a missing device run on the CPU.
         inter_op_threads: the number of heavy nodes to run concurrently; 0 for the best number on this machine, 1 for sequential runs.
+        log_device_placement: log the device of each node to the logger `graphcore.placement`, in a session with several devices.
     """
 
     operation_timeout_in_ms: int = 0
@@ -82,10 +83,11 @@ class SessionOptions(msgspec.Struct, frozen=True):
     place_pruned_graph: bool = False
     allow_soft_placement: bool = True
     inter_op_threads: int = 0
+    log_device_placement: bool = False
 
     def __post_init__(self) -> None:
         _require_time("operation_timeout_in_ms", self.operation_timeout_in_ms)
-        for option in ("optimize_for_static_graph", "place_pruned_graph", "allow_soft_placement"):
+        for option in ("optimize_for_static_graph", "place_pruned_graph", "allow_soft_placement", "log_device_placement"):
             _require_flag(option, getattr(self, option))
         _require_count("inter_op_threads", self.inter_op_threads, "a number of threads, or 0 for as many as pay")
 

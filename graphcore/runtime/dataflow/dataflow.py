@@ -35,7 +35,7 @@ LATER: Final[tuple[Any, ...]] = ("later",)
 """In place of outputs: they will arrive."""
 
 
-_Arrival = tuple[Item, Iteration, Exception | None, Any, bool] | None
+Arrival = tuple[Item, Iteration, Exception | None, Any, bool] | None
 """The end of a wait: its error or value; None when the run stops."""
 
 
@@ -44,14 +44,14 @@ class DataflowRun:
 
     __slots__ = ("arrivals", "cancellation", "move", "own", "results", "step", "stopped", "table", "tracer", "waiting")
 
-    def __init__(self, table: Table, step: Step, given: Sequence[Any] = ()) -> None:
+    def __init__(self, table: Table, step: Step, given: Sequence[Any] = (), device: str = "") -> None:
         self.table = table
-        self.tracer = None if step.recorder is None else StepTracer(step.recorder, step, given)
+        self.tracer = None if step.recorder is None else StepTracer(step.recorder, step, given, device)
         self.step = step
         self.cancellation = step.cancellation
         self.move = Propagation(table, self.tracer)
         self.results: list[Any] = [_MISSING] * len(table.fetches)
-        self.arrivals: SimpleQueue[_Arrival] = SimpleQueue()
+        self.arrivals: SimpleQueue[Arrival] = SimpleQueue()
         self.own: CancellationManager | None = None
         self.waiting: dict[tuple[Item, Iteration], None] = {}
         self.stopped = False
@@ -73,7 +73,7 @@ class DataflowRun:
         """
         try:
             if self.cancellation is not None:
-                self._watch()
+                self.watch()
             self._run_ready()
         except BaseException:
             if self.own is not None:
@@ -103,7 +103,7 @@ class DataflowRun:
             self.results[number] = values[feed_number]
         return [self._fetched(number, value) for number, value in enumerate(self.results)]
 
-    def _watch(self) -> CancellationManager:
+    def watch(self) -> CancellationManager:
         """Register the end of waiting receives on cancellation, and the stop of the run itself."""
         if self.own is None:
             self.own = CancellationManager(self.cancellation)
@@ -113,18 +113,32 @@ class DataflowRun:
 
     def _stop(self) -> None:
         self.stopped = True
-        self.arrivals.put(None)
+        self.announce(None)
+
+    def announce(self, arrival: Arrival) -> None:
+        """Put the end of a wait where the thread of this run takes it. Called from any thread."""
+        self.arrivals.put(arrival)
 
     def _run_ready(self) -> None:
+        try:
+            self.run_ready()
+            while self.waiting:
+                self.arrive(self.arrivals.get())
+                self.run_ready()
+        except BaseException as error:
+            self._note_interruption(error, None)
+            raise
+
+    def run_ready(self) -> None:
+        """Run nodes until none is ready; values may still be awaited.
+
+        Raises:
+            GraphError: an error of a kernel, with its node.
+        """
         ready, complete, do = self.move.ready, self.move.complete, self._do
         item: Item | None = None
         try:
-            while True:
-                if not ready:
-                    if not self.waiting:
-                        return
-                    self._arrive(self.arrivals.get())
-                    continue
+            while ready:
                 item, at = ready.popleft()
                 outputs = do(item, at)
                 if outputs is LATER:
@@ -241,7 +255,12 @@ class DataflowRun:
         elif item.kind == FETCH:
             self.results[item.number] = DEAD
 
-    def _channel(self, item: Item) -> Any:
+    def channel_of(self, item: Item) -> Any:
+        """The rendezvous of a sending or receiving item.
+
+        Raises:
+            InvalidArgumentError: there is none.
+        """
         resources = None if item.context is None else item.context.resources
         channel = None if resources is None else resources.channel
         if channel is None:
@@ -251,20 +270,24 @@ class DataflowRun:
     def send(self, item: Item, at: Iteration, value: Any, *, is_dead: bool = False) -> None:
         """Send the value of `item`, or a dead value."""
         assert item.context is not None
-        self._channel(item).send(edge_key(item.context, (at.frame.number(), at.number)), None, value, is_dead)
+        self.channel_of(item).send(edge_key(item.context, (at.frame.number(), at.number)), None, value, is_dead)
         if self.tracer is not None:
             self.tracer.record("sent", item, at, None if is_dead else (value,))
 
+    def receive_args(self, item: Item) -> RendezvousArgs | None:  # noqa: ARG002 - those of some items differ in other runs
+        """The arguments of the receive of `item`: it ends when this run does."""
+        return RendezvousArgs(cancellation_manager=self.watch())
+
     def _receive(self, item: Item, at: Iteration) -> None:
         assert item.context is not None
-        arrive = self.arrivals.put
+        arrive = self.announce
 
         def done(status: GraphError | None, _sent: object, _own: object, value: Any, is_dead: bool) -> None:
             arrive((item, at, status, value, is_dead))
 
         self.waiting[item, at] = None
-        args = RendezvousArgs(cancellation_manager=self._watch())
-        self._channel(item).recv_async(edge_key(item.context, (at.frame.number(), at.number)), args, done)
+        args = self.receive_args(item)
+        self.channel_of(item).recv_async(edge_key(item.context, (at.frame.number(), at.number)), args, done)
 
     def _await(self, item: Item, at: Iteration) -> None:
         """Begin the wait of the kernel of `item`."""
@@ -273,7 +296,7 @@ class DataflowRun:
         for slot in item.variables:
             inputs[slot] = inputs[slot].read()
         pending = item.kernel(*inputs)
-        own, arrive = self._watch(), self.arrivals.put
+        own, arrive = self.watch(), self.announce
         token = own.get_cancellation_token()
 
         def done(outputs: Any, error: Exception | None) -> None:
@@ -285,7 +308,12 @@ class DataflowRun:
             raise CancelledError.at(item.node, STOPPED)
         pending.begin(done)
 
-    def _arrive(self, arrival: _Arrival) -> None:
+    def arrive(self, arrival: Arrival) -> None:
+        """Take the end of a wait.
+
+        Raises:
+            GraphError: the wait failed, or the run is to stop.
+        """
         if arrival is None:
             waits = next(iter(self.waiting), None)
             raise CancelledError(STOPPED) if waits is None else CancelledError.at(waits[0].node, STOPPED)

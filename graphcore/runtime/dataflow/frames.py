@@ -100,12 +100,13 @@ class Frame:
 
 
 class StepTracer:
-    """Records the events of a run, and counts the bytes of its live arrays."""
+    """Records the events of a run on one device, and counts the bytes of its live arrays."""
 
-    __slots__ = ("_around", "_call", "_frame", "_iteration", "_live_arrays", "_recorder", "_step", "_within")
+    __slots__ = ("_around", "_call", "_device", "_frame", "_iteration", "_live_arrays", "_recorder", "_step", "_within")
 
-    def __init__(self, recorder: Recorder, step: Step, given: Sequence[Any] = ()) -> None:
+    def __init__(self, recorder: Recorder, step: Step, given: Sequence[Any] = (), device: str = "") -> None:
         self._recorder = recorder
+        self._device = device
         self._step = step
         self._call = step.call
         self._frame = step.frame
@@ -155,6 +156,7 @@ class StepTracer:
             kind,
             item.name,
             bytes=size,
+            device=self._device,
             frame=self._frame if outside else at.frame.table.name,
             iteration=self._iteration if outside else at.number,
             call=self._call,

@@ -11,11 +11,13 @@ from graphcore.errors import FailedPreconditionError, UnimplementedError
 from graphcore.graph import Graph
 from graphcore.graph.editing.changes import Change
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.placement.device import Device, DeviceSet
 from graphcore.runtime.core.connections import connect, resolve_connections
 from graphcore.runtime.core.devices import check_devices, local_devices
 from graphcore.runtime.core.feeds import resolve_feeds
 from graphcore.runtime.core.fetches import parse_fetches
 from graphcore.runtime.core.options import SessionOptions
+from graphcore.runtime.core.program import Program
 from graphcore.runtime.core.prune import needed_nodes
 from graphcore.runtime.core.rewrite import DeviceAttributes, inferred_from_feeds
 from graphcore.runtime.core.timed_run import planning_within
@@ -24,6 +26,7 @@ from graphcore.runtime.plan.plan import Plan, build_plan
 from graphcore.runtime.session.engines import Engine, build_program
 from graphcore.runtime.session.function_memory import peak_for_shapes
 from graphcore.runtime.session.initial_values import InitialValues
+from graphcore.runtime.session.placing import SessionDevices
 from graphcore.runtime.session.prepared import Prepared
 from graphcore.runtime.session.runner import Runner
 from graphcore.runtime.session.specialise import Specialised
@@ -42,6 +45,7 @@ class Planner:
         options: the session's options.
         engine: the engine of the runs.
         runner: makes the kernels.
+        devices: the devices to run on; None for the CPU of this process.
 
     Attributes:
         plans: the prepared runs, by key; the oldest first.
@@ -50,11 +54,12 @@ class Planner:
         is_finalized: True if nothing new may be prepared.
     """
 
-    def __init__(self, graph: Graph, options: SessionOptions, engine: Engine, runner: Runner) -> None:
+    def __init__(self, graph: Graph, options: SessionOptions, engine: Engine, runner: Runner, devices: DeviceSet | None = None) -> None:
         self.graph = graph
         self.options = options
         self.engine = engine
         self.runner = runner
+        self.devices = None if devices is None else SessionDevices(graph, devices, options)
         self.plans: dict[Any, Prepared] = {}
         self.is_closed = False
         self.is_finalized = False
@@ -100,9 +105,7 @@ class Planner:
             what = connect(*what, connected)
         what = inferred_from_feeds(*what)
         needed = needed_nodes(*what)
-        if not self.options.allow_soft_placement:
-            check_devices(needed, self.list_devices())
-        program = build_program(*what, self.runner.make_kernel, self.engine, needed, self.options.inter_op_threads)
+        program = self._build_program(what, needed)
         if self.runner.resources.redeclared:
             self._drop_plans()
         self._initial_values.note_run(needed)
@@ -110,6 +113,17 @@ class Planner:
         if type(program) is Plan and Specialised.pays(program, fed):
             prepared.specialised = Specialised(program, *what, self._build)
         return prepared
+
+    def _build_program(self, what: tuple[list[Tensor], list[Node], list[Tensor]], needed: Sequence[Node]) -> Program:
+        if self.devices is not None:
+            divided = self.devices.build(*what, self.runner.make_kernel)
+            if divided is not None and self.engine == "plan":
+                raise UnimplementedError(f"Required a run on one device for the plan engine; this one is on {len(divided.parts)}")
+            if divided is not None:
+                return divided
+        elif not self.options.allow_soft_placement:
+            check_devices(needed, local_devices())
+        return build_program(*what, self.runner.make_kernel, self.engine, needed, self.options.inter_op_threads)
 
     def predicted_peak(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> PeakMemory:
         """The predicted peak of live arrays of such a run; see `Session.predicted_peak`."""
@@ -148,7 +162,7 @@ class Planner:
                 "The graph has changed since the session was made, which optimize_for_static_graph promised it would not"
             )
 
-    def list_devices(self) -> list[DeviceAttributes]:
+    def list_devices(self) -> list[DeviceAttributes] | list[Device]:
         """The available devices.
 
         Raises:
@@ -156,7 +170,7 @@ class Planner:
         """
         if self.is_closed:
             raise FailedPreconditionError("Attempted to use a closed Session.")
-        return list(local_devices())
+        return list(local_devices()) if self.devices is None else list(self.devices.devices)
 
     def variables_with_other_initial_values(self) -> list[str]:
         """The names of the variables that keep their values although their initial values have changed."""
@@ -176,7 +190,7 @@ class Planner:
         version = self.graph.version
         changed = self._changed.copy()
         for key, prepared in list(self.plans.items()):
-            if changed.isdisjoint(prepared.names):
+            if changed.isdisjoint(prepared.names) and (self.devices is None or prepared.version == version):
                 prepared.version = version
             else:
                 self.plans.pop(key).close()

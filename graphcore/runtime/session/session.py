@@ -11,6 +11,7 @@ from typing import Any, Final
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, get_default_graph
 from graphcore.kernel_context import ResourceManager
+from graphcore.placement.device import Device, DeviceSet
 from graphcore.runtime.core import arguments
 from graphcore.runtime.core.fetches import plan_key
 from graphcore.runtime.core.options import RunMetadata, RunOptions, SessionOptions
@@ -25,9 +26,12 @@ from graphcore.runtime.session.default_session import DefaultSession
 from graphcore.runtime.session.engines import check_engine
 from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.session.partial_run import PartialRuns
+from graphcore.runtime.session.placing import checked_devices
 from graphcore.runtime.session.planner import Planner
 from graphcore.runtime.session.runner import Runner
 from graphcore.source import caller_location
+
+_STRICT: Final = SessionOptions(allow_soft_placement=False)
 
 
 class Session(DefaultSession):
@@ -35,13 +39,16 @@ class Session(DefaultSession):
 
     Args:
         graph: the graph to run; the default graph if None.
-        options: the options.
+        devices: a DeviceSet, or devices or their names; None for the CPU of this process. With several, nodes are placed by `Placer`,
+            and each device has an executor of its own.
+        options: the options. With `devices` and without options, a requested device must exist.
         engine: "plan" runs one generated Python function, "dataflow" tokens, frames and iterations; "auto" uses a plan if possible.
         target: "" or "local", for this process.
 
     Raises:
         NotFoundError: no such target.
         InvalidArgumentError: no such engine, or an argument of another kind.
+        FailedPreconditionError: there are no devices.
 
     The graph may grow and change between runs: a run is planned again when a node that it depends on has changed. Used as a
     context manager it is the default session, and its graph the default graph, within the block. Several threads may run it at once.
@@ -54,16 +61,23 @@ class Session(DefaultSession):
     """
 
     def __init__(
-        self, graph: Graph | None = None, *, options: SessionOptions | None = None, engine: str = "auto", target: str = ""
+        self,
+        graph: Graph | None = None,
+        devices: DeviceSet | Iterable[Device | str] | None = None,
+        *,
+        options: SessionOptions | None = None,
+        engine: str = "auto",
+        target: str = "",
     ) -> None:
         super().__init__()
         self.target = arguments.checked_target(target)
-        self.options = arguments.checked_session(graph, options)
+        device_set = checked_devices(devices)
+        self.options = arguments.checked_session(graph, _STRICT if options is None and device_set is not None else options)
         self.graph = get_default_graph() if graph is None else graph
         self.engine = check_engine(engine)
         self.source = caller_location()
         self.runner = Runner(self.graph.library, self.options.operation_timeout_in_ms)
-        self.planner = Planner(self.graph, self.options, self.engine, self.runner)
+        self.planner = Planner(self.graph, self.options, self.engine, self.runner, device_set)
         self._partial_runs = PartialRuns(self.planner, self.runner)
         _live[next(_numbers)] = self
 
@@ -206,7 +220,7 @@ class Session(DefaultSession):
             arguments.refuse("handle", "what partial_run_setup gave", handle)
         return self._partial_runs.step(handle, fetches, feed_dict or {})
 
-    def list_devices(self) -> list[DeviceAttributes]:
+    def list_devices(self) -> list[DeviceAttributes] | list[Device]:
         """The available devices.
 
         Raises:

@@ -206,3 +206,12 @@ test("a hidden window stays where it is", () => {
   camera.ensureVisible({ x: 300, y: 200, width: 100, height: 40 });
   expect(view(layer, world)).toEqual(before);
 });
+
+test("the layer of a picture is as large as the picture at its scale", async () => {
+  for (const boxes of [3, 12]) {
+    const { scale } = await show(boxes, row(boxes));
+    const { width, height } = page.one<HTMLElement>(".gl-layer").style;
+    expect(Number.parseFloat(width) / scale).toBeCloseTo(48 * boxes + 18 * (boxes - 1), 0);
+    expect(Number.parseFloat(height)).toBeGreaterThan(0);
+  }
+});

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
@@ -154,6 +155,8 @@ def _candidates(sequence: Sequence[Element]) -> tuple[list[_Candidate], list[_Ca
     """
     symbols = np.array([element.symbol for element in sequence], dtype=np.int64)
     shapes = [element.shape for element in sequence]
+    numbers: dict[Dims, int] = {}
+    numbered = np.array([numbers.setdefault(shape, len(numbers)) for shape in shapes], dtype=np.int64)
     weights = [0, *accumulate(element.ops.total() for element in sequence)]
     large = [0, *accumulate(element.ops.total() >= SEED for element in sequence)]
     clear: list[_Candidate] = []
@@ -161,13 +164,16 @@ def _candidates(sequence: Sequence[Element]) -> tuple[list[_Candidate], list[_Ca
     long: list[tuple[int, int, int]] = []
     for period in range(1, min(LONGEST, len(sequence) // 2) + 1):
         equal: npt.NDArray[np.bool_] = symbols[period:] == symbols[:-period]
+        if not equal.any():
+            continue
+        others: list[int] = np.flatnonzero(numbered[period:] != numbered[:-period]).tolist()
         for start, length in _stretches(equal, period):
             if any(period % short == 0 and begin <= start and start + length + period <= end for begin, end, short in long):
                 continue  # the same pattern several times over
             if length >= FEW_LONG:
                 long.append((start, start + length + period, period))
             for most in (0, 1):
-                for first, many in _same_shapes(shapes, start, length, period, most):
+                for first, many in _same_shapes(shapes, others, start, length, period, most):
                     count = many // period + 1
                     if many < period or (count == 2 and weights[first + period] - weights[first] < 2):
                         continue
@@ -201,11 +207,15 @@ def _stretches(equal: npt.NDArray[np.bool_], least: int) -> list[tuple[int, int]
     return [(int(start), int(stop - start)) for start, stop in zip(starts, stops, strict=True) if stop - start >= least]
 
 
-def _same_shapes(shapes: Sequence[Dims], start: int, length: int, period: int, most: int) -> list[tuple[int, int]]:
-    """The parts of a stretch where shapes differ in at most `most` dimensions from those a period before."""
+def _same_shapes(shapes: Sequence[Dims], others: Sequence[int], start: int, length: int, period: int, most: int) -> list[tuple[int, int]]:
+    """The parts of a stretch where shapes differ in at most `most` dimensions from those a period later.
+
+    Args:
+        others: the places with another shape than a period later, in order.
+    """
     parts: list[tuple[int, int]] = []
     first = start
-    for place in range(start, start + length):
+    for place in others[bisect_left(others, start) : bisect_left(others, start + length)]:
         if not _similar(shapes[place], shapes[place + period], most):
             parts.append((first, place - first))
             first = place + 1

@@ -1,0 +1,1 @@
+"""Runs of partitioned graphs: one executor for each device, joined by a rendezvous."""

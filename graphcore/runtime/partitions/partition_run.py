@@ -1,0 +1,151 @@
+"""The run of one partition, which exchanges values with the others of its step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from queue import SimpleQueue
+from typing import Any, Final
+
+import msgspec
+
+from graphcore.errors import GraphError
+from graphcore.graph.model.node import Node
+from graphcore.runtime.core.kernel_checks import dead_fetch
+from graphcore.runtime.core.program import Step
+from graphcore.runtime.core.rendezvous import Rendezvous, RendezvousArgs
+from graphcore.runtime.dataflow.dataflow import Arrival, DataflowRun
+from graphcore.runtime.dataflow.table import Item, Table
+
+TRANSFER: Final = "_src"
+"""The attr of the sends and receives that partitioning has made."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A partition prepared for running.
+
+    Args:
+        device: the device that runs it.
+        table: its nodes.
+        feeds, fetches: the positions of its feeds and fetches among those of the whole step.
+        transfers: the nodes that exchange values with other partitions.
+    """
+
+    device: str
+    table: Table
+    feeds: Sequence[int]
+    fetches: Sequence[int]
+    transfers: frozenset[Node]
+
+
+class Inbox:
+    """The ends of waits, with the runs that they belong to; one thread reads it."""
+
+    __slots__ = ("_queue",)
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[tuple[PartitionRun, Arrival]] = SimpleQueue()
+
+    def put(self, run: PartitionRun, arrival: Arrival) -> None:
+        """Enter the end of a wait of `run`."""
+        self._queue.put((run, arrival))
+
+    def serve(self, runs: Sequence[PartitionRun]) -> None:
+        """Run some partitions in this thread to the end.
+
+        Raises:
+            GraphError: an error of a node or a wait, with its device.
+        """
+        for run in runs:
+            run.begin()
+        while any(run.waiting for run in runs):
+            run, arrival = self._queue.get()
+            run.take(arrival)
+
+
+class PartitionRun(DataflowRun):
+    """A run of one partition.
+
+    Args:
+        part: the partition.
+        step: the run as a whole.
+        values: the feeds of the whole step.
+        channel: the rendezvous of the step.
+        inbox: takes the ends of waits.
+    """
+
+    __slots__ = ("channel", "inbox", "part", "values")
+
+    def __init__(self, part: Part, step: Step, values: Sequence[Any], channel: Rendezvous, inbox: Inbox) -> None:
+        super().__init__(part.table, step, values, part.device)
+        self.part = part
+        self.values = [values[number] for number in part.feeds]
+        self.channel = channel
+        self.inbox = inbox
+
+    def begin(self) -> None:
+        """Feed the values, and run all nodes that are ready.
+
+        Raises:
+            GraphError: an error of a node, with its device.
+        """
+        if self.cancellation is not None:
+            self.watch()
+        self.start()
+        for number, value in enumerate(self.values):
+            self.feed(number, value)
+        self._advance()
+
+    def take(self, arrival: Arrival) -> None:
+        """Take the end of a wait, and run all nodes that are ready.
+
+        Raises:
+            GraphError: an error of a node or the wait, with its device.
+        """
+        try:
+            self.arrive(arrival)
+        except GraphError as error:
+            raise self._located(error) from error.__cause__
+        self._advance()
+
+    def results_into(self, results: list[Any]) -> None:
+        """Enter the fetched values into those of the whole step.
+
+        Raises:
+            InvalidArgumentError: one is dead.
+        """
+        for number, feed in self.table.given:
+            self.results[number] = self.values[feed]
+        for number, place in enumerate(self.part.fetches):
+            try:
+                results[place] = self.result(number)
+            except GraphError as error:
+                raise self._located(dead_fetch(place, self.table.fetches[number])) from error
+
+    def announce(self, arrival: Arrival) -> None:
+        """Put the end of a wait into the inbox."""
+        self.inbox.put(self, arrival)
+
+    def channel_of(self, item: Item) -> Any:
+        """The rendezvous of the step for transfers between partitions, else that of the session."""
+        return self.channel if item.node in self.part.transfers else super().channel_of(item)
+
+    def receive_args(self, item: Item) -> RendezvousArgs | None:
+        """The arguments of the receive of `item`; transfers end with the step's rendezvous."""
+        return None if item.node in self.part.transfers else super().receive_args(item)
+
+    def close(self) -> None:
+        """End the recording, and waits."""
+        if self.tracer is not None:
+            self.tracer.close()
+        if self.own is not None:
+            self.own.start_cancel()
+
+    def _advance(self) -> None:
+        try:
+            self.run_ready()
+        except GraphError as error:
+            raise self._located(error) from error.__cause__
+
+    def _located(self, error: GraphError) -> GraphError:
+        error.device = error.device or self.part.device
+        return error

@@ -1,0 +1,106 @@
+"""The devices of a session, and the placement of its runs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from graphcore.errors import FailedPreconditionError
+from graphcore.graph import Graph
+from graphcore.graph.model.argument_errors import refuse
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.placement.device import Device, DeviceSet
+from graphcore.placement.partition.incarnations import FIRST_INCARNATION
+from graphcore.placement.placer import Placer
+from graphcore.plumbing import ARG
+from graphcore.runtime.core.options import SessionOptions
+from graphcore.runtime.partitions.build import build_partitioned
+from graphcore.runtime.partitions.program import PartitionedProgram
+from graphcore.runtime.plan.schedule import MakeKernel
+
+_CPU = "CPU"
+
+
+def checked_devices(devices: Any) -> DeviceSet | None:
+    """Convert the devices of a session to a set; None for the one of this process.
+
+    Raises:
+        InvalidArgumentError: they are neither a DeviceSet nor a list of devices or names, or a name is not a device name.
+        AlreadyExistsError: two have the same name.
+        FailedPreconditionError: the set is empty.
+    """
+    if devices is None or isinstance(devices, DeviceSet):
+        found = devices
+    elif isinstance(devices, Iterable) and not isinstance(devices, str | bytes):
+        listed = list(devices)
+        if not all(isinstance(device, Device | str) for device in listed):
+            refuse("devices", "a gc.DeviceSet, or a list of devices or their names", devices)
+        found = DeviceSet(listed)
+    else:
+        refuse("devices", "a gc.DeviceSet, or a list of devices or their names", devices)
+    if found is not None and not len(found):
+        raise FailedPreconditionError("devices: required at least one device, got none")
+    return found
+
+
+class SessionDevices:
+    """Places the runs of a session on several devices.
+
+    Args:
+        graph: the graph of the session.
+        devices: the devices.
+        options: the options of the session.
+
+    Attributes:
+        client: the device of feeds: the first CPU, or the first device.
+    """
+
+    def __init__(self, graph: Graph, devices: DeviceSet, options: SessionOptions) -> None:
+        self.graph = graph
+        self.devices = devices
+        self.options = options
+        self.client = next((device for device in devices if device.device_type == _CPU), next(iter(devices)))
+        self._placed: tuple[int, dict[str, Device]] = (-1, {})
+
+    def build(
+        self, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel
+    ) -> PartitionedProgram | None:
+        """Prepare a run on these devices; None if one of them does all of it.
+
+        Raises:
+            GraphError: a node cannot be placed, has an error or cannot run.
+        """
+        simulated = all(device.simulated for device in self.devices)
+        threads = self.options.inter_op_threads != 1 and not simulated
+        incarnations = {device.name: device.incarnation or FIRST_INCARNATION for device in self.devices}
+        return build_partitioned(fetches, targets, feeds, make_kernel, self._place, incarnations, may_use_threads=threads)
+
+    def _place(self, pruned: Graph) -> None:
+        """Assign devices to the nodes of a run."""
+        known = {} if self.options.place_pruned_graph else self._placement()
+        for node in pruned.nodes:
+            device = self.client if node.op in ARG else known.get(node.name)
+            node.assigned_device = "" if device is None else device.name
+        if self.options.place_pruned_graph:
+            self._placer(pruned).run()
+
+    def _placement(self) -> dict[str, Device]:
+        """The device of each node of the whole graph, by name."""
+        if self._placed[0] != self.graph.version:
+            _withdraw(self.graph.placer)
+            placement = self._placer(self.graph).run()
+            self._placed = (self.graph.version, {node.name: device for node, device in placement.devices.items()})
+        return self._placed[1]
+
+    def _placer(self, graph: Graph) -> Placer:
+        return Placer(graph, self.devices, bool(self.options.allow_soft_placement), self.client, bool(self.options.log_device_placement))
+
+
+def _withdraw(placer: Placer | None) -> None:
+    """Take back the devices that an earlier placement has chosen; those assigned by the user stay."""
+    placement = None if placer is None else placer.placement
+    if placement is None:
+        return
+    for node, device in placement.devices.items():
+        if placement.rules[node] != "assigned before" and node.assigned_device == device.name:
+            node.assigned_device = ""

@@ -1,0 +1,92 @@
+"""A graph gives the same on one device and on several, wherever its nodes are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import graphcore as gc
+from graphcore.runtime.partitions.program import PartitionedProgram
+from tests.graphcore.runtime.random_programs import Program
+from tests.graphcore.runtime.test_engines_agree import NUMBERS, plain
+
+DEVICES: Final = [f"/job:localhost/replica:0/task:0/device:CPU:{number}" for number in range(3)]
+
+
+def scatter(graph: gc.Graph, choices: Sequence[int]) -> None:
+    """Assign devices to nodes, except for users of references and handles, which follow their variables."""
+    for number, node in enumerate(graph.nodes):
+        types = (*node.input_types, *node.output_types)
+        is_free = not any(dtype.is_ref or dtype is gc.resource for dtype in types)
+        if is_free or not node.input_types:
+            node.assigned_device = DEVICES[choices[number % len(choices)] % len(DEVICES)]
+
+
+def outcome(program: Program, session: gc.Session, feeds: dict[Any, Any]) -> list[Any]:
+    """All values of two runs, the variable after them, and for tensors on branches the value or "dead"."""
+    session.run(program.start)
+    found = [plain(value) for _ in range(2) for value in session.run([*program.values, program.end], feeds)]
+    found.append(plain(session.run(program.state)))
+    for tensor in program.inner:
+        session.run(program.start)
+        try:
+            found.append(plain(session.run(tensor, feeds)))
+        except gc.errors.InvalidArgumentError as error:
+            found.append(("dead", error.message))
+    return found
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(NUMBERS, st.booleans(), st.lists(st.integers(0, 2), min_size=1, max_size=60))
+def test_random_graphs_with_random_placements_give_the_same_as_on_one_device(numbers: list[int], flag: bool, choices: list[int]) -> None:
+    program = Program(numbers)
+    scatter(program.graph, choices)
+    feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: flag}
+    with gc.Session(program.graph) as one, gc.Session(program.graph, devices=DEVICES) as several:
+        assert outcome(program, several, feeds) == outcome(program, one, feeds)
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_partitions_in_threads_of_their_own_give_the_same(flag: bool) -> None:
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        program = Program(random.integers(0, 2**16, 120).tolist())
+        scatter(program.graph, random.integers(0, 3, 40).tolist())
+        feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: flag}
+        with gc.Session(program.graph) as one, gc.Session(program.graph, devices=DEVICES) as several:
+            fetches = [*program.values, program.end]
+            several.run(program.start)
+            several.run(fetches, feeds)
+            (divided,) = [
+                prepared.program
+                for prepared in several.planner.plans.values()
+                if isinstance(prepared.program, PartitionedProgram) and len(prepared.feeds) == 2
+            ]
+            divided.concurrent = True
+            assert outcome(program, several, feeds) == outcome(program, one, feeds)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=40), st.integers(0, 4))
+def test_graphs_that_call_functions_give_the_same_on_several_devices(choices: list[int], turns: int) -> None:
+    with gc.Graph().as_default() as graph:
+        x = gc.placeholder(gc.float32, [3], name="x")
+
+        @gc.function
+        def twice(a: Any) -> Any:
+            return a * 2.0 + 1.0
+
+        y = twice(twice(x) + x)
+        z = gc.cond(gc.reduce_sum(y) > 0.0, lambda: twice(y), lambda: y - 1.0)
+        count = gc.constant(turns)
+        _, w = gc.while_loop(lambda i, _: i < count, lambda i, v: [i + 1, twice(v)], [gc.constant(0), z])
+        scatter(graph, choices)
+        feeds = {x: np.array([0.5, -1.0, 2.0], np.float32)}
+        with gc.Session(graph) as one, gc.Session(graph, devices=DEVICES) as several:
+            for expected, found in zip(one.run([y, z, w], feeds), several.run([y, z, w], feeds), strict=True):
+                np.testing.assert_array_equal(found, expected)
