@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.browser.conftest import VIEWPORT, Lab
 from tests.browser.graph_panel import GraphPanel
 from tests.browser.notebook_page import NotebookPage
@@ -125,6 +127,17 @@ def test_the_tabs_of_several_graphs_tell_them_apart_in_a_narrow_window(lab: Lab)
     assert {"Graph", "encoder", "decoder", "teacher"} <= set(shown)
     notebook.screenshot("narrow")
     notebook.page.set_viewport_size(VIEWPORT)
+
+
+def test_files_are_named_after_the_graph_or_else_the_notebook(lab: Lab) -> None:
+    notebook = lab.open(lab.write_cells([START, BUILD], "digits.ipynb"), page_of_its_own=False)
+    notebook.run_all()
+    panel = GraphPanel(notebook.page)
+    panel.box("y").wait_for()
+    panel.root.get_by_role("button", name=re.compile("^Export")).click()
+    with notebook.page.expect_download() as download:
+        panel.root.locator('[data-export="svg"]').click()
+    assert download.value.suggested_filename == "digits.svg"
 
 
 def test_a_restarted_kernel_starts_over_in_one_panel(lab: Lab) -> None:

@@ -192,6 +192,7 @@ class Print:
 
     signature = "Print[T:type, U:list(type) >= 0, message:string = '', first_n:int = -1, summarize:int = 3](input:T, data:U) -> (output:T)"
     can_fail = False
+    device_types = ("CPU",)
     stateful = True
     shape = unchanged_shape
     examples = (Example([_X, [[1, 2, 3, 4]]], {"message": "x: "}, outputs=[_X]), Example([_X, []], outputs=[_X]))

@@ -204,6 +204,7 @@ class QueueEnqueueV2(Storing):
     stateful = True
     waits = True
     shape = no_outputs
+    device_types = ("CPU",)
     kernel = _enqueue(many=False)
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS, [_ROW]]),)
@@ -223,6 +224,7 @@ class QueueEnqueueManyV2(Storing):
     stateful = True
     waits = True
     shape = no_outputs
+    device_types = ("CPU",)
     kernel = _enqueue(many=True)
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS, [[_ROW, _ROW]]]),)
@@ -242,6 +244,7 @@ class QueueDequeueV2(Storing):
     stateful = True
     waits = True
     shape = _one_shape
+    device_types = ("CPU",)
     kernel = _dequeue
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS], {"component_types": ["float"]}),)
@@ -264,6 +267,7 @@ class QueueDequeueManyV2(Storing):
     stateful = True
     waits = True
     shape = _many_shape
+    device_types = ("CPU",)
     kernel = _dequeue_many(up_to=False)
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS, 2], {"component_types": ["float"]}),)
@@ -286,6 +290,7 @@ class QueueDequeueUpToV2(Storing):
     stateful = True
     waits = True
     shape = _up_to_shape
+    device_types = ("CPU",)
     kernel = _dequeue_many(up_to=True)
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS, 2], {"component_types": ["float"]}),)
@@ -303,6 +308,7 @@ class QueueCloseV2:
     signature = "QueueCloseV2[cancel_pending_enqueues:bool = false](handle:resource) -> ()"
     stateful = True
     waits = True
+    device_types = ("CPU",)
     shape = no_outputs
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS]),)
@@ -322,6 +328,7 @@ class QueueIsClosedV2:
 
     signature = "QueueIsClosedV2(handle:resource) -> (is_closed:bool)"
     stateful = True
+    device_types = ("CPU",)
     shape = scalar_shape
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS], outputs=[False]),)
@@ -340,6 +347,7 @@ class QueueSizeV2:
 
     signature = "QueueSizeV2(handle:resource) -> (size:int32)"
     stateful = True
+    device_types = ("CPU",)
     shape = scalar_shape
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([ROWS], outputs=[3]),)

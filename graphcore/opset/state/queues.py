@@ -13,6 +13,7 @@ from graphcore.kernel_context import RefVariable
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.numerics.queue_values import UNBOUNDED, Queue, QueueSpec, ShuffleQueue, mismatch, type_names
 from graphcore.shapes import Shape
+from graphcore.traits import declares_traits
 
 NO_GRADIENT_OF_QUEUES: Final = no_registered_gradient("what a queue gives depends on other runs; differentiate what is put into it")
 _DECLARED: Final = "component_types:list(type) >= 1, shapes:list(shape) >= 0 = [], capacity:int = -1"
@@ -102,6 +103,7 @@ def _text(k: KernelContext, attr: str) -> str:
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else ""
 
 
+@declares_traits(device_types=("CPU",))
 def queue_kernel(k: KernelContext) -> Kernel:
     """The kernel that finds or makes a queue: shared by name, otherwise the node's own."""
     spec, container, shared_name = _spec(k), _text(k, "container"), _text(k, "shared_name")

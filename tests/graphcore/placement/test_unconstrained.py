@@ -156,3 +156,28 @@ def test_the_result_gives_the_device_of_a_node() -> None:
     node = example.add("in", "TestInput")
     placement = gc.Placer(example.graph, fake_devices()).run()
     assert placement["in"].name == placement[node].name == node.assigned_device == CPU
+
+
+def test_queues_stay_on_the_cpu_with_the_nodes_that_use_them() -> None:
+    with gc.Graph().as_default() as graph:
+        queue = gc.apply_op("FIFOQueueV2", inputs=[], component_types=[gc.float32], name="queue")
+        gc.apply_op("QueueSizeV2", inputs=[queue], name="size")
+        gc.constant(1.0, name="number")
+        placement = gc.Placer(graph, gc.simulated_devices("1 cpu, 1 gpu")).run()
+    assert [placement[name].device_type for name in ("queue", "size", "number")] == ["CPU", "CPU", "GPU"]
+
+
+def test_devices_are_logged_on_request(caplog: pytest.LogCaptureFixture) -> None:
+    example = Example()
+    example.add("in", "TestInput")
+    example.add("var", "TestVariable", on="/device:FakeGPU:1")
+    example.add("assign", "TestAssign", "var", "in", on="/device:FakeCPU:1")
+    with caplog.at_level("INFO", logger="graphcore.placement"):
+        example.place()
+        assert not caplog.messages
+    for node in example.graph.nodes:
+        node.assigned_device = ""
+    with caplog.at_level("INFO", logger="graphcore.placement"):
+        example.place(log_device_placement=True)
+    assert f"in: (TestInput): {CPU}" in caplog.messages
+    assert any(message.startswith("Ignoring device specification /device:FakeCPU:1 for node 'assign'") for message in caplog.messages)

@@ -445,6 +445,8 @@ test("a file is named after the model and the lens, whatever the name of the mod
   expect(fileStem("resnet50.pb", "structure")).toBe("resnet50");
   expect(fileStem("resnet50.pb", "shapes")).toBe("resnet50-shapes");
   expect(fileStem("my model / 数据", "")).toBe("my-model-数据");
+  expect(fileStem("graph", "shapes", "/home/me/00 quickstart.ipynb")).toBe("00-quickstart-shapes");
+  expect(fileStem("encoder", "", "/home/me/notebook.ipynb")).toBe("encoder");
   for (const name of ["", "../..", "...", "///", "<script>alert(1)</script>", "a\u0000b\n", "x".repeat(3000)]) {
     expect(fileStem(name, "")).toMatch(/^[\p{L}\p{N}_][\p{L}\p{N}._-]{0,79}$/u);
   }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -71,8 +73,23 @@ class Run(NamedTuple):
         return Span(self.instances[0].start, self.instances[-1].stop)
 
 
+@dataclass(frozen=True)
+class _Sequence:
+    """A sequence that equals others of the same elements."""
+
+    elements: Sequence[Element] = field(compare=False)
+    key: tuple[object, ...]
+
+
 def find_runs(sequence: Sequence[Element]) -> list[Run]:
     """The repeats in a sequence, in order, without overlap, and single ones much like those beside them."""
+    key = tuple([(each.symbol, frozenset(each.ops.items()), each.shape, each.kernels) for each in sequence])
+    return list(_find_runs(_Sequence(sequence, key)))
+
+
+@lru_cache(maxsize=64)  # a large model has many scopes of one structure
+def _find_runs(source: _Sequence) -> tuple[Run, ...]:
+    sequence = source.elements
     taken = [False] * len(sequence)
     clear, weak = _candidates(sequence)
     exact = _chosen(sequence, clear, taken)
@@ -100,7 +117,7 @@ def find_runs(sequence: Sequence[Element]) -> list[Run]:
                 edge = single.stop if step > 0 else single.start
     for run in found:
         taken[run.span.start : run.span.stop] = [True] * run.span.size
-    return sorted([*found, *_worthwhile(sequence, _chosen(sequence, weak, taken))], key=lambda run: run.span)
+    return tuple(sorted([*found, *_worthwhile(sequence, _chosen(sequence, weak, taken))], key=lambda run: run.span))
 
 
 def _worthwhile(sequence: Sequence[Element], runs: Sequence[Run]) -> list[Run]:

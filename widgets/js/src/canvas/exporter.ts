@@ -16,9 +16,13 @@ const FILES: Readonly<Record<FileFormat, readonly [suffix: string, type: string]
   mermaid: ["mmd", "text/plain"],
 };
 
-/** The name of a file with what a view shows, without suffix: `resnet50`, `resnet50-shapes`. */
-export function fileStem(title: string, lens: string): string {
-  const model = title.replace(/\.(pb|pbtxt|html?|json|txt|keras|h5|onnx)$/i, "");
+/** The title of a graph without a name of its own. */
+const UNNAMED = "graph";
+
+/** The name of a file with a view's picture, without suffix: `resnet50-shapes`. A graph without a name has the notebook's. */
+export function fileStem(title: string, lens: string, notebook = ""): string {
+  const named = title === UNNAMED && notebook ? (notebook.split(/[/\\]/).at(-1) ?? "") : title;
+  const model = named.replace(/\.(pb|pbtxt|html?|json|txt|keras|h5|onnx|ipynb)$/i, "");
   const plain = `${model || "graph"}${lens && lens !== PLAIN_LENS ? `-${lens}` : ""}`
     .normalize("NFC")
     .replace(/[^\p{L}\p{N}._-]+/gu, "-")
@@ -29,8 +33,8 @@ export function fileStem(title: string, lens: string): string {
 export interface ExporterActions {
   /** The picture as an SVG file; null if there is no picture. */
   svgText(): string | null;
-  /** The graph and the lens that are shown. */
-  shown(): { readonly scene: Scene; readonly lens: string } | null;
+  /** The graph and the lens that are shown, and the path of the notebook, "" if there is none. */
+  shown(): { readonly scene: Scene; readonly lens: string; readonly notebook: string } | null;
   /** Asks the kernel for the text of a format. */
   ask(format: ExportFormat): void;
   say(text: string): void;
@@ -79,8 +83,8 @@ export class Exporter {
   }
 
   #stem(): string {
-    const { scene, lens = "" } = this.#actions.shown() ?? {};
-    return fileStem(scene?.title ?? "", lens);
+    const { scene, lens = "", notebook = "" } = this.#actions.shown() ?? {};
+    return fileStem(scene?.title ?? "", lens, notebook);
   }
 
   copy(text: string): void {

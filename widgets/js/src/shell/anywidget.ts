@@ -31,6 +31,7 @@ function hostOf(model: Model): Host {
   const manager = model.widget_manager;
   const home = model.get("home");
   return {
+    notebookPath: home.notebook,
     notebook: manager && new Notebook(manager, home.model ?? "", home.cell ?? ""),
     send: (message, handled) => {
       const status = ({ content }: { content: { execution_state: string } }): void => {

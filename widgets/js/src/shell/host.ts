@@ -5,6 +5,8 @@ import type { Notebook } from "./notebook";
 export interface Host {
   /** The notebook around the viewer; undefined in a standalone page. */
   readonly notebook?: Notebook | undefined;
+  /** The path of the notebook, after which files are named. */
+  readonly notebookPath?: string | undefined;
   /** Sends a message. `handled` is called when the kernel has processed it, where a host knows that. */
   send(message: FromViewer, handled?: () => void): void;
   /** Calls `callback` for each message. Returns a function that stops this. */

@@ -136,7 +136,12 @@ export class Viewer {
     this.#inspector = new Inspector(inspector, offline);
     this.#exporter = new Exporter({
       svgText: () => this.#choice.unmarked(() => this.#stage.svgText()),
-      shown: () => this.#shown && { scene: this.#shown.scene, lens: this.root.dataset.lens ?? "" },
+      shown: () =>
+        this.#shown && {
+          scene: this.#shown.scene,
+          lens: this.root.dataset.lens ?? "",
+          notebook: host.notebookPath ?? "",
+        },
       ask: (format) => this.#send({ type: "want_export", format }),
       say: (text) => this.#status.say(text),
       fail: (text) => this.#status.fail(text),
