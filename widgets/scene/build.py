@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from graphcore.plumbing import ARG
 from widgets.scene.calls import callees, has_hub, is_choice
 from widgets.scene.edges import LostInput, bundle_edges, scene_edge
+from widgets.scene.instances import number_of
 from widgets.scene.lenses import LensView, all_lenses, cell_label
 from widgets.scene.roles import Roles
 from widgets.scene.shapes.clash_lines import ClashLines
@@ -211,7 +212,7 @@ def _nodes_error(box: Box) -> str:
     wrong = [node for node in box.nodes if node.error is not None or node.input_errors]
     if not wrong:
         return ""
-    lines = [f"{node.name}: {node_error(node)}" for node in wrong[:MAX_NAMED_ERRORS]]
+    lines = [f"{number_of(box.part, node)}{node.name}: {node_error(node)}" for node in wrong[:MAX_NAMED_ERRORS]]
     if len(wrong) > MAX_NAMED_ERRORS:
         lines.append(f"and {len(wrong) - MAX_NAMED_ERRORS} more")
     return "\n".join(lines)

@@ -95,9 +95,10 @@ class Group(Fold):
         items: the parts inside, in the order of the dataflow.
         helpers: parameters that all instances share.
         differences: the ops in which the instances differ, in words; "" if they are exactly alike.
+        outputs: the tensor that each instance passes on.
     """
 
-    __slots__ = ("_contents", "_key", "_total", "depth", "differences", "instances", "items", "label", "path")
+    __slots__ = ("_contents", "_key", "_total", "depth", "differences", "instances", "items", "label", "outputs", "path")
 
     def __init__(self, path: str, depth: int, bunch: Bunch, units: Sequence[Part]) -> None:
         super().__init__([units[unit] for unit in bunch.shared])
@@ -108,6 +109,7 @@ class Group(Fold):
         self.label = bunch.label
         self.differences = bunch.differences
         self.instances: list[Part] = [group_or_part(path, depth + 1, inner, units) for inner in bunch.instances]
+        self.outputs = [inner.output for inner in bunch.instances]
         self._total = total_of(self.items) + total_of(self.helpers)
         self._contents: list[Part] | None = self.items if bunch.is_plain else None
 

@@ -3,6 +3,7 @@ import type { NodeKind, Role, Scene, SceneEdge, SceneGroup, SceneNode, State } f
 import { ClashLines } from "./clash_lines";
 import { Dimensions } from "./dimensions";
 import { bundleEdges, type LostInput, sceneEdge } from "./edges";
+import { numberOf } from "./instances";
 import { allLenses, type LensView } from "./lenses";
 import { Counter, counted, grouped } from "./order";
 import type { Instance, Part } from "./parts";
@@ -168,15 +169,18 @@ function cells({ part, main, nodes }: Box): string {
 
 function boxError({ part, nodes }: Box): string {
   const failure = part.kind === CALL && part.failure ? `does not open: ${part.failure}` : "";
-  return [nodesError(part.instance, nodes), failure].filter(Boolean).join("\n");
+  return [nodesError(part, nodes), failure].filter(Boolean).join("\n");
 }
 
-function nodesError(instance: Instance, nodes: Int32Array): string {
+function nodesError(part: Part, nodes: Int32Array): string {
+  const { instance } = part;
   const { errors } = instance.space.head;
   if (Object.keys(errors).length === 0) return "";
   const wrong = [...nodes].filter((node) => errors[node] !== undefined);
   if (nodes.length === 1) return wrong.map((node) => errors[node]?.text ?? "").join("");
-  const lines = wrong.slice(0, MAX_NAMED_ERRORS).map((node) => `${instance.name(node)}: ${errors[node]?.text}`);
+  const lines = wrong
+    .slice(0, MAX_NAMED_ERRORS)
+    .map((node) => `${numberOf(part, node)}${instance.name(node)}: ${errors[node]?.text}`);
   if (wrong.length > MAX_NAMED_ERRORS) lines.push(`and ${wrong.length - MAX_NAMED_ERRORS} more`);
   return lines.join("\n");
 }
