@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from widgets.scene.structure.alike import Symbols, differences, main_ops
 from widgets.scene.structure.decompose import Order, Span, elements, elements_within
-from widgets.scene.structure.items import Dims, Items
+from widgets.scene.structure.items import Items
 from widgets.scene.structure.naming import (
     begins_layer,
     common_name,

@@ -114,7 +114,7 @@ function partTexts({ part }: Box, root: Instance): Texts {
 }
 
 /** A constant shows its value, with its name if the user chose one. */
-function nodeTexts({ part, main, group, nodes }: Box, captures: Captures): Texts {
+function nodeTexts({ part, main, group }: Box, captures: Captures): Texts {
   const { instance } = part;
   const { space } = instance;
   const kind = space.text("kinds", main) as NodeKind;
@@ -126,9 +126,10 @@ function nodeTexts({ part, main, group, nodes }: Box, captures: Captures): Texts
   const end = ENDS[op];
   if ((kind === "placeholder" || kind === "return") && end) return { kind, op: end, label, detail };
   if (part.kind === CALL && part.refusal && !part.failure) detail = part.refusal;
-  if (kind !== "constant" || !detail || nodes.length > 1) return { kind, op, label, detail };
-  const unnamed = DEFAULT_NAME.test(lastPart(name)) || space.gradients.has(main);
-  return unnamed && space.has(main, SHORT)
+  if (kind !== "constant" || !detail) return { kind, op, label, detail };
+  const last = lastPart(name);
+  const unnamed = DEFAULT_NAME.test(last) || space.gradients.has(main);
+  return unnamed && (space.has(main, SHORT) || last.startsWith("Const"))
     ? { kind, op: "", label: detail, detail: "" }
     : { kind, op: "", label, detail };
 }
@@ -236,7 +237,7 @@ function sceneGroup({ id, parent, part }: Frame, root: Instance, visible: Visibl
   const isFunction = part.kind === CALL || part.isBody || isGradientBody(root, part.key);
   return {
     id,
-    label: frameLabel(part),
+    label: frameLabel(part, parent),
     parent,
     count: part.kind === CALL ? part.bodies().reduce((sum, body) => sum + body.space.size, 0) : part.total,
     role: frameRole(part, visible),
@@ -250,11 +251,11 @@ function frameRole(part: Part, visible: Visible): Role {
   return visible.inner ? roleOf(part.instance, part.nodes()) : "forward";
 }
 
-function frameLabel(part: Part): string {
+function frameLabel(part: Part, parent: string): string {
   if (part.kind === GROUP) return part.group.instances > 0 ? `${part.label} ×${part.group.instances}` : part.label;
   if (part.kind === SCOPE) return part.label;
+  if (part.kind === THING) return labelOf(part.key, parent);
   const name = lastPart(part.key);
-  if (part.kind === THING) return name;
   const { called } = part.call;
   return called === name ? name : `${name} · ${called}`;
 }
