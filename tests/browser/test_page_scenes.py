@@ -19,7 +19,7 @@ from tests.widgets import conftest as cells
 from tests.widgets import test_call_properties as with_calls
 from tests.widgets import test_repeats as with_repeats
 from tests.widgets import test_scene_properties as with_scopes
-from tests.widgets.test_structure import residual
+from tests.widgets.test_structure import residual, width
 from widgets.scene import SceneState, build_scene
 from widgets.scene.inspect import inspect
 from widgets.scene.visible import scope_tree, visible_boxes
@@ -138,7 +138,7 @@ def a_repeat_of_unlike_blocks() -> None:
     x = gc.placeholder(gc.float32, [None, 4], name="x")
     for number in range(50):
         with gc.device("/device:CPU:1" if number in {3, 20, 21} else None):
-            filters = gc.zeros([x.shape[1], 4])
+            filters = gc.zeros([width(x), 4])
             x = gc.concat([x, gc.relu(gc.bias_add(gc.matmul(x, filters), gc.zeros([4])))], axis=1)
     gc.softmax(x)
 

@@ -1,4 +1,4 @@
-"""Boxes that stand for repeats: facts of one instance are visible, and are not shown as if they were those of all."""
+"""Boxes of repeats show the facts of one instance, and not as if they were those of all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import graphcore as gc
 from tests.widgets.conftest import RunCell
-from tests.widgets.test_structure import residual
+from tests.widgets.test_structure import residual, width
 from widgets import GraphView
 from widgets.scene import Scene, SceneNode, SceneState, build_scene, take_snapshot
 
@@ -52,7 +52,7 @@ def opened(graph: gc.Graph) -> list[SceneNode]:
 def test_a_device_of_one_instance_is_named_with_its_number(graph: gc.Graph, place: int) -> None:
     scene = build_scene(chain(on_device, place))
     mark = repeat_of(scene).lenses["devices"]
-    assert mark.text == f"number {place}: /device:CPU:1; others: no device requested"
+    assert mark.text == f"number {place}: requested /device:CPU:1; others: no device requested"
     assert mark.tone > 0
     devices = next(lens for lens in scene.lenses if lens.name == "devices")
     assert devices.note == ""
@@ -67,7 +67,7 @@ def test_a_device_of_one_instance_is_on_its_box_alone_once_the_repeat_is_open(gr
 def test_equal_devices_of_all_instances_have_no_numbers(graph: gc.Graph) -> None:
     with gc.device("/device:CPU:1"):
         scene = build_scene(chain(plain, 0))
-    assert repeat_of(scene).lenses["devices"].text == "/device:CPU:1"
+    assert repeat_of(scene).lenses["devices"].text == "requested /device:CPU:1"
 
 
 def test_instances_of_three_devices_are_all_numbered(graph: gc.Graph) -> None:
@@ -76,7 +76,7 @@ def test_instances_of_three_devices_are_all_numbered(graph: gc.Graph) -> None:
         with gc.device(f"/device:CPU:{(0, 0, 1, 1, 0, 2)[number]}"):
             x = plain(x)
     text = repeat_of(build_scene(graph)).lenses["devices"].text
-    assert text == "numbers 3 to 4: /device:CPU:1; number 6: /device:CPU:2; others: /device:CPU:0"
+    assert text == "numbers 3 to 4: requested /device:CPU:1; number 6: requested /device:CPU:2; others: requested /device:CPU:0"
 
 
 def test_cells_of_instances_are_numbered(run_cell: RunCell, graph: gc.Graph) -> None:
@@ -94,7 +94,7 @@ def test_shapes_of_all_instances_are_on_the_box(graph: gc.Graph) -> None:
 def test_a_shape_of_one_instance_is_named_with_its_number(graph: gc.Graph) -> None:
     x = gc.placeholder(gc.float32, [None, 4], name="x")
     for _ in range(BLOCKS):
-        x = gc.concat([x, gc.relu(gc.bias_add(gc.matmul(x, gc.zeros([x.shape[1], 4])), gc.zeros([4])))], axis=1)
+        x = gc.concat([x, gc.relu(gc.bias_add(gc.matmul(x, gc.zeros([width(x), 4])), gc.zeros([4])))], axis=1)
     mark = repeat_of(build_scene(graph)).lenses["shapes"]
     assert mark.text.startswith("number 1: float [?,8]; number 2: float [?,12]; number 3: float [?,16]")
 

@@ -218,7 +218,7 @@ def _counter_text(counter: Counter[str], rest: str) -> str:
 
 
 def passed_on(repeat: Group) -> tuple[str, str]:
-    """The class and the words for the types and shapes that the instances of a repeat pass on; "" for none."""
+    """The class of shapes that the instances of a repeat pass on, and their types and shapes in words."""
     tensors = [tensor for tensor in repeat.outputs if tensor is not None]
     if not tensors or len(tensors) < len(repeat.instances):
         return "", ""

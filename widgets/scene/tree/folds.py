@@ -78,7 +78,7 @@ class Thing(Fold):
         return 1 + (self.scope.total if self.scope is not None else 0) + total_of(self.helpers)
 
     def parts(self) -> list[Part]:
-        """The parts shown when it is open: small ones inside are open, too, so that a weight is not in a frame of its own."""
+        """The parts shown when it is open. Things inside are open, too: a weight has no frame of its own."""
         inside = [*(self.scope.parts() if self.scope is not None else []), *self.helpers]
         return [self.node, *[inner for part in inside for inner in (part.parts() if isinstance(part, Thing) else [part])]]
 

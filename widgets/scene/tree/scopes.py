@@ -189,7 +189,7 @@ class Scope(Fold):
 
 
 def _alone(scope: Scope) -> Part:
-    """The part for a scope: itself, or all that it contains if that is one node, with or without a small scope of its name."""
+    """The part for a scope: itself, or the single node or thing inside."""
     if scope.total == 1:
         return single_part(scope.all_nodes()[0], scope.opener)
     main, inner = next(iter(scope.nodes.values()), None), next(iter(scope.scopes.values()), None)

@@ -1,4 +1,4 @@
-// Instances of a repeat that differ: their numbers in words, as `widgets/scene/instances.py` writes them.
+// Numbers of the instances of a repeat that differ, in words, as in `widgets/scene/instances.py`.
 import { Counter, compareTexts } from "./order";
 import type { Instance, Part } from "./parts";
 
