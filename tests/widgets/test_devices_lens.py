@@ -54,7 +54,10 @@ def test_a_request_is_told_from_an_assigned_device(graph: gc.Graph) -> None:
 def test_a_request_that_soft_placement_replaced_is_named_beside_the_device(graph: gc.Graph) -> None:
     with gc.device("/gpu:7"):
         gc.placeholder(gc.float32, [], name="x")
-    assert node_of(placed(graph), "x").lenses["devices"].text == "/job:worker/replica:0/task:0/device:GPU:0 (simulated) (requested /device:GPU:7)"
+    assert (
+        node_of(placed(graph), "x").lenses["devices"].text
+        == "/job:worker/replica:0/task:0/device:GPU:0 (simulated) (requested /device:GPU:7)"
+    )
 
 
 def test_an_edge_between_devices_names_the_bytes_that_are_copied(graph: gc.Graph) -> None:
