@@ -132,6 +132,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     traits: str = ""
     signature: str = ""
     device: str = ""
+    placement: list[WhyStep] = []
     attrs: list[tuple[str, str]] = []
     inputs: list[TensorRow] = []
     outputs: list[TensorRow] = []

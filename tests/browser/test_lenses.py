@@ -79,7 +79,10 @@ def test_the_devices_lens_names_devices_and_copied_bytes(lab: Lab) -> None:
     tag = panel.root.locator(".gl-edge .gl-mark text")
     tag.wait_for()
     assert tag.text_content() == "2.0 kB"
-    assert [row for row in legend(panel) if "GPU:1" in row]
+    assert [row for row in legend(panel) if "GPU:1 (simulated)" in row]
+    text = panel.inspect("y", "Why this device")
+    assert "not on /job:worker/replica:0/task:0/device:GPU:0 (simulated): 'y' requests /device:GPU:1" in text
+    assert "copies x:0 from" in text
     notebook.screenshot("devices")
     notebook.dark_theme()
     notebook.screenshot("devices-dark")

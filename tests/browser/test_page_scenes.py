@@ -17,13 +17,16 @@ import graphcore as gc
 from tests.browser.page_worker import PageWorker, comparable
 from tests.widgets import conftest as cells
 from tests.widgets import test_call_properties as with_calls
+from tests.widgets import test_repeats as with_repeats
 from tests.widgets import test_scene_properties as with_scopes
+from tests.widgets.test_structure import residual, width
 from widgets.scene import SceneState, build_scene
 from widgets.scene.inspect import inspect
 from widgets.scene.visible import scope_tree, visible_boxes
 
 DATA = Path(__file__).parents[1] / "data"
 graph, run_cell = cells.graph, cells.run_cell
+one_wrong = with_repeats.one_wrong
 FILES = sorted(path.name for path in DATA.glob("*.pb"))
 
 
@@ -131,7 +134,33 @@ def many_waits() -> None:
         gc.ops.no_op(name="all")
 
 
-@pytest.mark.parametrize("build", [gradients_of_a_network, a_call_with_its_gradient, a_loop_in_a_branch, many_waits])
+def a_repeat_of_unlike_blocks() -> None:
+    x = gc.placeholder(gc.float32, [None, 4], name="x")
+    for number in range(50):
+        with gc.device("/device:CPU:1" if number in {3, 20, 21} else None):
+            filters = gc.zeros([width(x), 4])
+            x = gc.concat([x, gc.relu(gc.bias_add(gc.matmul(x, filters), gc.zeros([4])))], axis=1)
+    gc.softmax(x)
+
+
+def a_repeat_on_three_devices() -> None:
+    x = gc.placeholder(gc.float32, [None, 16], name="x")
+    for number in range(6):
+        with gc.device(f"/device:CPU:{number % 4 % 3}"):
+            x = residual(x, 16)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        gradients_of_a_network,
+        a_call_with_its_gradient,
+        a_loop_in_a_branch,
+        many_waits,
+        a_repeat_of_unlike_blocks,
+        a_repeat_on_three_devices,
+    ],
+)
 def test_what_people_write_looks_the_same_in_a_page(page: Page, build: Callable[[], None]) -> None:
     for seed in range(4):
         with gc.Graph().as_default() as graph:
@@ -207,3 +236,7 @@ def test_every_node_of_a_large_model_is_found_and_revealed_in_a_page(page: Page)
         scene, _ = worker.scene(type="reveal", name=node.name)
         assert any(box.id == node.name for box in scene.nodes)
     assert worker.ask(type="find", query="bn_Conv1_1/batchnorm/mul", limit=50)["total"] >= 1
+
+
+def test_an_error_in_a_repeat_looks_the_same_in_a_page(page: Page, one_wrong: gc.Graph) -> None:
+    compare(page, one_wrong, 0)

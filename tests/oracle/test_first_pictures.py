@@ -8,6 +8,7 @@ import pytest
 import graphcore as gc
 from tests.oracle.conftest import Oracle
 from tests.support.renaming import renamed
+from widgets.render.looks import box_look
 from widgets.scene import Scene, build_scene
 
 pytestmark = pytest.mark.oracle
@@ -53,6 +54,7 @@ def check(scene: Scene, counts: list[int]) -> None:
     assert not [node.op for node in shown if node.op in {"Identity", "NoOp", "ReadVariableOp"}]
     labels = [(node.label, node.op) for node in shown if node.repeat]
     assert len(set(labels)) == len(labels)
+    assert [node.label for node in shown if "…" in box_look(node).lines[0].text] == []
 
 
 @pytest.mark.parametrize("model", NAMED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -12,6 +13,7 @@ from graphcore.definitions.wire import graph_def_to_bytes
 from tests.oracle.conftest import Oracle
 
 CPUS = 3
+FUNCTION = gc.parse_function("Same(x:resource) -> (y:resource) {\n  y = Identity[T=resource](x)\n  return y = y:output:0\n}")
 ALL = "all"
 
 
@@ -21,6 +23,7 @@ class RandomGraph:
     def __init__(self, seed: int, tasks: int) -> None:
         self.random = random.Random(seed)
         self.graph = gc.Graph()
+        self.graph.library.add_function_def(msgspec.structs.replace(FUNCTION, attr={"_noinline": True}))
         self.job = "worker" if tasks else "localhost"
         self.tasks = max(tasks, 1)
         self.most_requested = self.random.choice([0.2, 0.5, 0.8])
@@ -91,7 +94,10 @@ class RandomGraph:
         """Add another use of a variable."""
         if self.handles and self.random.random() < 0.5:
             handle, assigned = self.random.choice(list(self.handles.items()))
-            if self.random.random() < 0.3:
+            if self.random.random() < 0.3 and self.job == "localhost":  # TensorFlow passes no handles of other tasks to functions
+                types = (gc.resource,)
+                self.handles[self.add(name, "PartitionedCall", handle, f=gc.Func("Same"), Tin=types, Tout=types)] = assigned
+            elif self.random.random() < 0.3:
                 self.handles[self.add(name, "Identity", handle, T=gc.resource)] = assigned
             else:
                 self.numbers.append(self.add(name, "ReadVariableOp", handle, f"^{assigned}", dtype=gc.float32))

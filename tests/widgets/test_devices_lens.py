@@ -8,6 +8,7 @@ import pytest
 
 import graphcore as gc
 from widgets.scene import Scene, SceneEdge, SceneNode, SceneState, build_scene
+from widgets.scene.inspect import inspect
 
 
 @pytest.fixture
@@ -47,13 +48,16 @@ def two_devices(rows: int | None) -> None:
 def test_a_request_is_told_from_an_assigned_device(graph: gc.Graph) -> None:
     two_devices(10)
     assert node_of(build_scene(graph), "y").lenses["devices"].text == "requested /device:GPU:1"
-    assert node_of(placed(graph), "y").lenses["devices"].text == "/job:worker/replica:0/task:0/device:GPU:1"
+    assert node_of(placed(graph), "y").lenses["devices"].text == "/job:worker/replica:0/task:0/device:GPU:1 (simulated)"
 
 
 def test_a_request_that_soft_placement_replaced_is_named_beside_the_device(graph: gc.Graph) -> None:
     with gc.device("/gpu:7"):
         gc.placeholder(gc.float32, [], name="x")
-    assert node_of(placed(graph), "x").lenses["devices"].text == "/job:worker/replica:0/task:0/device:GPU:0 (requested /device:GPU:7)"
+    assert (
+        node_of(placed(graph), "x").lenses["devices"].text
+        == "/job:worker/replica:0/task:0/device:GPU:0 (simulated) (requested /device:GPU:7)"
+    )
 
 
 def test_an_edge_between_devices_names_the_bytes_that_are_copied(graph: gc.Graph) -> None:
@@ -99,3 +103,36 @@ def test_copies_of_several_tensors_are_counted(graph: gc.Graph) -> None:
     gc.Placer(graph, gc.simulated_devices("1 cpu, 3 gpu")).run()
     scene = closed(graph)
     assert edge_of(scene, "x", "part/").lenses["devices"].text == "2 copies, 2.0 kB"
+
+
+def steps(graph: gc.Graph, name: str) -> list[tuple[str, str]]:
+    found = inspect(graph, SceneState(), name)
+    assert found is not None
+    return [(step.text, step.node) for step in found.placement]
+
+
+def test_the_inspector_names_the_node_that_removed_a_device(graph: gc.Graph) -> None:
+    with gc.device("/gpu:1"):
+        v = gc.Variable([1.0, 2.0, 3.0], name="v")
+    with gc.device("/cpu:0"):
+        v.assign_add([1.0, 1.0, 1.0], name="more")
+    assert steps(graph, "more") == []
+    placed(graph)
+    found = steps(graph, "more")
+    assert found[0] == ("on /job:worker/replica:0/task:0/device:GPU:1 (simulated)", "")
+    assert any("CPU:0" in text and "/device:GPU:1" in text and node == "v" for text, node in found)
+    assert any(text.startswith("on one device because of") and node == "v" for text, node in found)
+    assert any(text.startswith("copies") and "12 bytes" in text for text, _ in found)
+
+
+def test_the_inspector_names_the_nodes_that_cannot_be_placed_together(graph: gc.Graph) -> None:
+    with gc.device("/gpu:0"):
+        gc.constant(1.0, name="x")
+    placed(graph, "1 cpu, 1 gpu")
+    with gc.device("/gpu:5"):
+        gc.constant(2.0, name="y")
+    with pytest.raises(gc.errors.InvalidArgumentError):
+        gc.Placer(graph, gc.simulated_devices("1 cpu, 1 gpu")).run()
+    found = steps(graph, "y")
+    assert found[0][0] == "no device"
+    assert found[-1][1] == "y"

@@ -70,8 +70,7 @@ def small(graph: gc.Graph) -> gc.Graph:
 
 OUTLINE = """\
 Placeholder x float [?,3]
-constant zeros = [[0, 0], [0, 0], [0, 0]]
-VariableV2 W float [3,2] <- zeros float [3,2]
+VariableV2 W float [3,2]
 NoOp done @ layer/Tanh
 layer/ (2 nodes)
   MatMul layer/matmul <- x float [?,3], W float [3,2]

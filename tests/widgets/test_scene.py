@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import graphcore as gc
 from tests.widgets.conftest import RunCell
 from widgets.scene import Scene, SceneEdge, SceneNode, SceneState, boxes_of, build_scene, take_snapshot
 from widgets.scene.words import node_detail
+
+DATA = Path(__file__).parents[1] / "data"
 
 
 def node_of(scene: Scene, box_id: str) -> SceneNode:
@@ -34,7 +38,7 @@ def test_an_edge_carries_dtype_and_shape(softmax_regression: gc.Graph) -> None:
 def test_a_variable_and_its_helpers_are_one_box(softmax_regression: gc.Graph) -> None:
     scene = build_scene(softmax_regression)
     variable = node_of(scene, "W")
-    assert (variable.kind, variable.count, variable.expandable, variable.detail) == ("variable", 3, True, "float [64,10]")
+    assert (variable.kind, variable.count, variable.expandable, variable.detail) == ("variable", 4, True, "float [64,10]")
     assert "W/read" not in names(scene)
     assert [edge.kind for edge in edges_between(scene, "W", "AssignSub")] == ["reference"]
 
@@ -42,7 +46,7 @@ def test_a_variable_and_its_helpers_are_one_box(softmax_regression: gc.Graph) ->
 def test_kinds_tell_placeholders_constants_and_control_nodes_apart(softmax_regression: gc.Graph) -> None:
     scene = build_scene(softmax_regression)
     assert node_of(scene, "x").kind == "placeholder"
-    assert node_of(scene, "zeros").kind == "constant"
+    assert node_of(scene, "Const").kind == "constant"
     assert node_of(scene, "train").kind == "control"
     assert {edge.kind for edge in scene.edges if edge.target == "train"} == {"control"}
 
@@ -58,6 +62,16 @@ def test_all_constants_look_alike_with_their_value_and_a_name_if_one_was_chosen(
     assert (unnamed.op, unnamed.detail) == ("", "")
     assert (node_of(scene, "rate").label, node_of(scene, "rate").detail) == ("rate", "3")
     assert (node_of(scene, "shared").op, node_of(scene, "shared").label, node_of(scene, "shared").detail) == ("", "shared", "7")
+
+
+@pytest.mark.parametrize("model", ["mlp_train_v1", "functions_v2", "transformer", "mobilenetv2", "while_v1"])
+def test_no_constant_has_the_op_const_as_its_title(model: str) -> None:
+    graph = gc.load(DATA / f"{model}.pb", allow_unknown_ops=True, allow_internal_ops=True)
+    state = SceneState()
+    state.expand("*")
+    titles = [(node.op, node.label) for node in build_scene(graph, state).nodes if node.kind == "constant"]
+    assert titles
+    assert [title for title in titles if title[0] or title[1].startswith("Const")] == []
 
 
 def test_an_attr_has_a_line_only_where_it_is_not_what_it_always_is(graph: gc.Graph) -> None:
@@ -160,7 +174,7 @@ def test_an_opened_variable_shows_its_helpers_in_a_frame(softmax_regression: gc.
     build_scene(softmax_regression, state)
     state.expand("W")
     scene = build_scene(softmax_regression, state)
-    assert {node.id for node in scene.nodes if node.group == "W/"} == {"W", "W/read", "W/Assign"}
+    assert {node.id for node in scene.nodes if node.group == "W/"} == {"W", "W/read", "W/Assign", "zeros"}
 
 
 def test_a_long_chain_of_equal_nodes_is_a_repeat_that_opens_in_rows(graph: gc.Graph) -> None:

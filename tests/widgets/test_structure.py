@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import networkx as nx
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +13,8 @@ import graphcore as gc
 from tests.support.renaming import renamed
 from widgets.scene import Scene, SceneState, boxes_of, build_scene, take_snapshot
 from widgets.scene.find import find
+
+DATA = Path(__file__).parents[1] / "data"
 
 
 def repeats(scene: Scene) -> list[int]:
@@ -215,6 +219,67 @@ def test_everything_can_be_opened() -> None:
             if node.expandable:
                 state.expand(node.id)
     assert {node.id for node in build_scene(graph, state).nodes} >= {node.name for node in graph.nodes}
+
+
+def test_initial_values_of_a_small_graph_are_inside_their_variables(softmax_regression: gc.Graph) -> None:
+    state = SceneState()
+    scene = build_scene(softmax_regression, state)
+    counts = {node.id: node.count for node in scene.nodes}
+    assert (counts["W"], counts["b"]) == (4, 4)
+    assert not {"zeros", "zeros_1"} & counts.keys()
+    state.expand("W")
+    assert {node.id for node in build_scene(softmax_regression, state).nodes if node.group == "W/"} == {"W", "W/Assign", "W/read", "zeros"}
+
+
+def test_a_computed_initial_value_is_inside_its_variable(graph: gc.Graph) -> None:
+    gc.Variable(gc.truncated_normal([8, 4]) * 0.1, name="W")
+    gc.placeholder(gc.float32, [8], name="x")
+    assert {node.id for node in build_scene(graph).nodes} == {"W", "x"}
+
+
+def test_what_has_a_further_use_is_not_inside_a_variable(graph: gc.Graph) -> None:
+    shared, used, fed = gc.zeros([4], name="shared"), gc.zeros([4], name="used"), gc.placeholder(gc.float32, [4], name="fed")
+    gc.Variable(shared, name="a")
+    gc.Variable(shared, name="b")
+    gc.Variable(used, name="c")
+    gc.Variable(fed + 1.0, name="d")
+    gc.tanh(used, name="y")
+    assert {"shared", "used", "fed", "add", "y"} <= {node.id for node in build_scene(graph).nodes}
+
+
+@pytest.mark.parametrize("name", ["mobilenetv2", "transformer", "mlp_train_v1"])
+def test_a_weight_is_in_at_most_one_frame_of_its_own(name: str) -> None:
+    model = gc.load(DATA / f"{name}.pb", allow_unknown_ops=True, allow_internal_ops=True)
+    weights = [node for node in model.nodes if node.op == "VariableV2" or (node.op == "Const" and node.name.endswith("resource"))]
+    for weight in weights[:: max(1, len(weights) // 10)]:
+        state = SceneState(max_boxes=400)
+        build_scene(model, state)
+        assert state.tree is not None
+        assert state.reveal(state.tree, weight.name)
+        scene = build_scene(model, state)
+        frames = {group.id: group for group in scene.groups}
+        around = []
+        frame = next(node.group for node in scene.nodes if node.id == weight.name)
+        while frame:
+            around.append(frames[frame])
+            frame = frames[frame].parent
+        assert len([group.label for group in around if group.count < 8]) <= 1, weight.name
+
+
+def test_arrows_form_cycles_only_around_loops_and_never_through_groups_of_dataflow() -> None:
+    loops = gc.load(DATA / "while_v1.pb", allow_unknown_ops=True, allow_internal_ops=True)
+    edges = nx.DiGraph([(tensor.node.name, node.name) for node in loops.nodes for tensor in node.inputs])
+    in_loops = {name for clump in nx.strongly_connected_components(edges) if len(clump) > 1 for name in clump}
+    state = SceneState()
+    scene = build_scene(loops, state)
+    box_of = boxes_of(loops, state)
+    arrows = nx.DiGraph([(edge.source, edge.target) for edge in scene.edges])
+    clumps = [clump for clump in nx.strongly_connected_components(arrows) if len(clump) > 1]
+    assert clumps
+    for clump in clumps:
+        assert len(clump & {box_of[name] for name in in_loops}) > 1
+        assert not [box for box in clump if "#" in box]
+    assert is_acyclic(build_scene(renamed(loops)))
 
 
 @st.composite

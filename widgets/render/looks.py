@@ -13,6 +13,8 @@ BOLD: Final = frozenset({"title", "group", "note"})
 STACK: Final = 3
 """Pixels by which each card behind a box shows."""
 _TEXT_LIMIT: Final = 168
+_GROUP_LIMIT: Final = 320
+"""The limit in pixels for boxes of several nodes: enough for the kind of a block, its shape and its count."""
 _LINE_HEIGHT: Final[dict[FontName, float]] = {"title": 15, "name": 13.5, "detail": 12.5, "label": 13, "group": 16, "note": 12.5}
 _INSETS: Final[dict[NodeKind, tuple[int, int, int]]] = {
     "op": (12, 6, 6),
@@ -96,9 +98,10 @@ def box_look(node: SceneNode) -> Look:
     lines = []
     y = float(top)
     widest = 0.0
+    limit = _GROUP_LIMIT if node.kind == "scope" else _TEXT_LIMIT
     for raw, font in box_texts(node):
         bold = font in BOLD
-        text = ellipsize(raw, FONT_SIZES[font], _TEXT_LIMIT, bold=bold, middle=font in {"name", "title"})
+        text = ellipsize(raw, FONT_SIZES[font], limit, bold=bold, middle=font in {"name", "title"})
         lines.append(Line(text, font, y + _LINE_HEIGHT[font] * 0.76))
         widest = max(widest, font_width(text, font))
         y += _LINE_HEIGHT[font]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from graphcore.plumbing import ARG
 from widgets.scene.calls import callees, has_hub, is_choice
 from widgets.scene.edges import LostInput, bundle_edges, scene_edge
+from widgets.scene.instances import number_of
 from widgets.scene.lenses import LensView, all_lenses, cell_label
 from widgets.scene.roles import Roles
 from widgets.scene.shapes.clash_lines import ClashLines
@@ -151,7 +152,7 @@ def _part_label(box: Box) -> str:
 
 
 def _node_texts(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, str, str]:
-    """Kind, op, label and detail. A constant shows its value, with its name if the user chose one."""
+    """Kind, op, label and detail. A constant shows its value, or type and shape, with its name if the user chose one."""
     kind = node_kind(node)
     label = _label(node, box.group)
     detail = node_detail(node)
@@ -159,10 +160,11 @@ def _node_texts(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, 
         return kind, _ENDS[node.op], label, detail
     if isinstance(box.part, Call) and box.part.refusal and not box.part.failure:
         detail = box.part.refusal
-    if kind != "constant" or not detail or len(box.nodes) > 1:
+    if kind != "constant" or not detail:
         return kind, node.op, label, detail
-    unnamed = _DEFAULT_NAME.fullmatch(last_part(node.name)) or node.name in visible.roles
-    return (kind, "", detail, "") if unnamed and is_short(node) else (kind, "", label, detail)
+    name = last_part(node.name)
+    unnamed = _DEFAULT_NAME.fullmatch(name) or node.name in visible.roles
+    return (kind, "", detail, "") if unnamed and (is_short(node) or name.startswith("Const")) else (kind, "", label, detail)
 
 
 def _label(node: Node, group: str) -> str:
@@ -211,7 +213,7 @@ def _nodes_error(box: Box) -> str:
     wrong = [node for node in box.nodes if node.error is not None or node.input_errors]
     if not wrong:
         return ""
-    lines = [f"{node.name}: {node_error(node)}" for node in wrong[:MAX_NAMED_ERRORS]]
+    lines = [f"{number_of(box.part, node)}{node.name}: {node_error(node)}" for node in wrong[:MAX_NAMED_ERRORS]]
     if len(wrong) > MAX_NAMED_ERRORS:
         lines.append(f"and {len(wrong) - MAX_NAMED_ERRORS} more")
     return "\n".join(lines)
@@ -249,7 +251,7 @@ def _groups(visible: Visible, roles: Roles) -> list[SceneGroup]:
     return [
         SceneGroup(
             id=frame.id,
-            label=_frame_label(frame.part),
+            label=_frame_label(frame.part, frame.parent),
             parent=frame.parent,
             count=sum(len(body.nodes) for body in frame.part.bodies()) if isinstance(frame.part, Call) else frame.part.total,
             role=roles.of_part(frame.part),
@@ -263,14 +265,14 @@ def _is_function(part: Foldable) -> bool:
     return isinstance(part, Call) or (isinstance(part, Scope) and part.callee is not None)
 
 
-def _frame_label(part: Foldable) -> str:
+def _frame_label(part: Foldable, parent: str) -> str:
     if isinstance(part, Group) and part.instances:
         return f"{part.label} ×{len(part.instances)}"
     if isinstance(part, Scope | Group):
         return part.label
-    name = last_part(part.node.name)
     if isinstance(part, Thing):
-        return name
+        return _label(part.node, parent)
+    name = last_part(part.node.name)
     called = ", ".join(callee.title for callee in callees(part.node))
     return name if called == name else f"{name} · {called}"
 

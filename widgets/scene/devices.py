@@ -20,15 +20,19 @@ COPY_TONE: Final = 6
 
 
 def device_of(node: Node) -> str:
-    """The assigned device of a node, else the one it requests, else ""."""
-    return node.assigned_device or (f"requested {node.device}" if node.device else "")
+    """The assigned device of a node, marked if it is simulated; else the one it requests, else ""."""
+    if not node.assigned_device:
+        return f"requested {node.device}" if node.device else ""
+    placer = node.graph.placer
+    device = None if placer is None else placer.options.devices.find_device_by_name(node.assigned_device)
+    return node.assigned_device if device is None else str(device)
 
 
 def device_words(node: Node) -> str:
     """The device of a node, and its request if it is on another one."""
     if not node.assigned_device or not node.device or _is_part(node.device, node.assigned_device):
         return device_of(node)
-    return f"{node.assigned_device} (requested {node.device})"
+    return f"{device_of(node)} (requested {node.device})"
 
 
 def crosses_devices(source: Node, target: Node) -> bool:

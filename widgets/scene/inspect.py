@@ -17,6 +17,7 @@ from widgets.inspection import FunctionInfo, Inspection, TensorRow
 from widgets.scene.build import node_error
 from widgets.scene.function_info import function_infos
 from widgets.scene.gradient_info import body_info, gradient_info, registered_gradient
+from widgets.scene.placement_info import placement_of
 from widgets.scene.shapes.clashes import clashes_of, source_row
 from widgets.scene.shapes.dimensions import Dimensions
 from widgets.scene.shapes.why import chains_of, why_of
@@ -87,6 +88,7 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimension
         traits=describe_traits(node.registration),
         signature=debug_string(definition),
         device=_device(node),
+        placement=placement_of(node, visible),
         attrs=[(name, attr_text(value)) for name, value in sorted(node.node_def.attr.items())],
         inputs=[
             *_argument_rows(node, visible),

@@ -12,7 +12,9 @@ import msgspec
 from graphcore.errors import AlreadyExistsError, NotFoundError
 from widgets.scene.devices import device_of, device_words
 from widgets.scene.edges import SHAPE_TONES, shape_class
+from widgets.scene.instances import numbered, numbered_classes
 from widgets.scene.roles import Roles
+from widgets.scene.tree import Group
 from widgets.scene.types import LegendEntry, Lens, LensMark
 from widgets.scene.visible import Box
 from widgets.scene.words import called_functions, tensor_label
@@ -184,10 +186,13 @@ def _view(
         counter = counts[box.id]
         if not any(counter):
             continue
-        main = counter.most_common(1)[0][0] if len(counter) > 1 else next(iter(counter))
+        main = max(filter(None, counter), key=counter.__getitem__)
         tone = tones.get(main, 0)
-        used.setdefault(tone, main or rest)
-        text = _counter_text(counter, rest) if words is None or len(box.nodes) > 1 else words(box.nodes[0])
+        used.setdefault(tone, main)
+        if words is not None and len(box.nodes) == 1:
+            text = words(box.nodes[0])
+        else:
+            text = (numbered_classes(box.part, classify, rest) if len(counter) > 1 else "") or _counter_text(counter, rest)
         marks[box.id] = LensMark(text=text, tone=tone)
     if list(tones.values()).count(_LAST_TONE) > 1:
         used[_LAST_TONE] = "others"
@@ -212,16 +217,28 @@ def _counter_text(counter: Counter[str], rest: str) -> str:
     return ", ".join(parts) + (", …" if len(counter) > 3 else "")
 
 
+def passed_on(repeat: Group) -> tuple[str, str]:
+    """The class of shapes that the instances of a repeat pass on, and their types and shapes in words."""
+    tensors = [tensor for tensor in repeat.outputs if tensor is not None]
+    if not tensors or len(tensors) < len(repeat.instances):
+        return "", ""
+    labels = [tensor_label(tensor) for tensor in tensors]
+    return shape_class(tensors), numbered(labels) or f"each {labels[0]}"
+
+
 def _shapes(boxes: list[Box]) -> LensView:
     """The shapes lens marks the outputs of nodes; edges have their own marks."""
     marks = {}
     used: dict[int, str] = {}
     for box in boxes:
-        outputs = [] if box.main is None else box.main.outputs
-        if not outputs:
+        if isinstance(box.part, Group) and box.part.instances:
+            found, text = passed_on(box.part)
+        else:
+            outputs = [] if box.main is None else box.main.outputs
+            found = shape_class(outputs) if outputs else ""
+            text = ", ".join(tensor_label(tensor) for tensor in outputs[:4]) + (", …" if len(outputs) > 4 else "")
+        if not found:
             continue
-        found = shape_class(outputs)
-        text = ", ".join(tensor_label(tensor) for tensor in outputs[:4]) + (", …" if len(outputs) > 4 else "")
         tone = SHAPE_TONES[found]
         used[tone] = found
         marks[box.id] = LensMark(text=text, tone=tone)

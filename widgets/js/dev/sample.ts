@@ -93,6 +93,7 @@ export function inspection(id: string, fields: Partial<Inspection> = {}): Inspec
     summary: "",
     doc: "",
     traits: "",
+    placement: [],
     signature: "",
     device: "",
     attrs: [],

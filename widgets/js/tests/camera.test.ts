@@ -190,6 +190,23 @@ test("of what is larger than the window the beginning is shown", () => {
   expect(view(layer, world)).toEqual({ x: 16, y: 16, scale: 1 });
 });
 
+test("a hidden window stays where it is", () => {
+  const [layer, world] = [document.createElement("div"), document.createElementNS("http://www.w3.org/2000/svg", "g")];
+  let size = { width: 800, height: 600 };
+  const camera = new Camera(
+    layer,
+    world,
+    () => size,
+    () => {},
+  );
+  camera.pan(50, 50);
+  const before = view(layer, world);
+  size = { width: 0, height: 0 };
+  vi.stubGlobal("matchMedia", () => ({ matches: true }));
+  camera.ensureVisible({ x: 300, y: 200, width: 100, height: 40 });
+  expect(view(layer, world)).toEqual(before);
+});
+
 test("the layer of a picture is as large as the picture at its scale", async () => {
   for (const boxes of [3, 12]) {
     const { scale } = await show(boxes, row(boxes));

@@ -29,6 +29,7 @@ from widgets.render.page_data.types import (
 )
 from widgets.scene.build import node_error
 from widgets.scene.calls import CallBody, callees, calls_functions, has_hub, is_choice, is_loop, is_loop_invariant
+from widgets.scene.devices import device_of
 from widgets.scene.function_info import function_infos
 from widgets.scene.lenses import cell_label
 from widgets.scene.roles import Roles
@@ -302,7 +303,7 @@ class _Space:
             "kinds": _column([kind for kind, *_ in described]),
             "details": _column([detail for _, detail, *_ in described]),
             "cells": _column([text(cell_label(node)) for node in nodes]),
-            "devices": _column([text(node.assigned_device or node.device) for node in nodes]),
+            "devices": _column([text(device_of(node)) for node in nodes]),
             "functions": _column([text(", ".join(called_functions(node))) if calls_functions(node) else 0 for node in nodes]),
             "definitions": _column([attrs for _, _, attrs, _ in described]),
             "slot_names": _column([writer.slots.of(node) for node in nodes]),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from widgets.render.page_data.types import GroupRecord
+from widgets.scene.lenses import passed_on
 from widgets.scene.tree import FOLDS, Call, Group, Part, Scope, Thing
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def _record(group: Group, number: Mapping[str, int], scope_number: Callable[[str
         first = first.items[0]
     is_scope = isinstance(first, Scope)
     name = _name(first)
+    shape_class, text = passed_on(group)
     return GroupRecord(
         keys=keys,
         first=scope_number(name) if is_scope else number[name],
@@ -83,6 +85,8 @@ def _record(group: Group, number: Mapping[str, int], scope_number: Callable[[str
         label=group.label,
         differences=group.differences,
         instances=len(group.instances),
+        shape_class=shape_class,
+        passed_on=text,
     )
 
 

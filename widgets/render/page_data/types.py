@@ -34,7 +34,8 @@ class ForeignTensor(msgspec.Struct, frozen=True, kw_only=True):
 class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A group of parts. The key is `path/#depth.` for each entry of `keys`, and then the name of the first part inside.
 
-    `keys` are pairs of a scope and a depth; `first` is a scope if `first_is_scope`, else a node.
+    `keys` are pairs of a scope and a depth; `first` is a scope if `first_is_scope`, else a node. `shape_class` and `passed_on` are the
+    class and the words for the tensors that the instances of a repeat pass on, "" for none.
     """
 
     keys: list[tuple[int, int]]
@@ -43,6 +44,8 @@ class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     differences: str
     instances: int
+    shape_class: str
+    passed_on: str
 
 
 class BodyRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -85,16 +85,16 @@ def _why(what: str, origin: Origin, visible: Around, key: str = "") -> Why:
         outside = from_outside(current, visible.given)
         if outside is not None:
             steps.append(
-                WhyStep(text=f"is {outside.fact}, given by the call", node=_place(current.node, visible), name=current.node, depth=depth)
+                WhyStep(text=f"is {outside.fact}, given by the call", node=place_of(current.node, visible), name=current.node, depth=depth)
             )
             pending.append((outside, depth))
             continue
         forks = len(current.because) > 1
         text = f"{current.statement}: {current.text}" if depth and (not steps or steps[-1].depth != depth) else current.text
         source = source_row(current.source) if not current.because else None
-        steps.append(WhyStep(text=text, node=_place(current.node, visible), name=current.node, depth=depth, source=source))
+        steps.append(WhyStep(text=text, node=place_of(current.node, visible), name=current.node, depth=depth, source=source))
         steps.extend(
-            WhyStep(text=f"merged with {fact}", node=_place(current.node, visible), name=current.node, depth=depth + 1)
+            WhyStep(text=f"merged with {fact}", node=place_of(current.node, visible), name=current.node, depth=depth + 1)
             for fact in current.merged_with
         )
         pending.extend((earlier, depth + forks) for earlier in reversed(current.because))
@@ -105,6 +105,7 @@ def _why(what: str, origin: Origin, visible: Around, key: str = "") -> Why:
     return Why(what=what, size=origin.number, key=key, steps=steps)
 
 
-def _place(name: str, visible: Around) -> str:
+def place_of(name: str, visible: Around) -> str:
+    """The id of the box or frame of a node, "" if it is in none."""
     box = visible.box_of.get(name)
     return box.id if box is not None else f"{name}/" if name in visible.calls else ""

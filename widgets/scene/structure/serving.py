@@ -29,6 +29,11 @@ def is_end(node: Node) -> bool:
     return node.registration.traits.role in {"placeholder", "return"}
 
 
+def is_variable(node: Node) -> bool:
+    """True for a variable or a handle of one."""
+    return node.registration.traits.role == "variable"
+
+
 def is_plumbing(node: Node) -> bool:
     """True for a node that passes its inputs on as they are."""
     traits = node.registration.traits

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from widgets.scene.structure.alike import Symbols, differences, main_ops
 from widgets.scene.structure.decompose import Order, Span, elements, elements_within
-from widgets.scene.structure.items import Dims, Items
+from widgets.scene.structure.items import Items
 from widgets.scene.structure.naming import (
     begins_layer,
     common_name,
@@ -48,6 +48,7 @@ class Bunch:
     Attributes:
         items: all items inside, in order.
         label: a short name, "" for a single item.
+        output: the tensor that it passes on.
         instances: the bunches of a repeat.
         differences: the ops in which the instances differ, in words.
         shared: parameters of all instances.
@@ -56,7 +57,7 @@ class Bunch:
 
     items: list[int]
     label: str = ""
-    shape: Dims = None
+    output: Tensor | None = None
     instances: list[Bunch] = field(default_factory=list)
     differences: str = ""
     shared: list[int] = field(default_factory=list)
@@ -162,11 +163,6 @@ class _Summary:
         self.names = [node.name for nodes in order.items.members for node in nodes[:1]]
         self.within = shared_words([name for item, name in enumerate(self.names) if not weak[item]])
 
-    def shape(self, span: Span) -> Dims:
-        """The shape of what an interval passes on."""
-        tensor = self.output(span)
-        return None if tensor is None else tensor.shape.dims
-
     def output(self, span: Span) -> Tensor | None:
         """The first output of the last item that is not serving."""
         for position in range(span.stop - 1, span.start - 1, -1):
@@ -193,7 +189,7 @@ class _Summary:
         first = instances[-1] if instances else span
         label = self._label(items, first)
         told = differences([self._ops(each) for each in instances]) if inner else ""
-        return Bunch(list(items), label if len(items) > 1 else "", self.shape(span), inner, told)
+        return Bunch(list(items), label if len(items) > 1 else "", self.output(span), inner, told)
 
     def _name(self, items: Sequence[int]) -> str:
         return common_name([self.names[item] for item in items if not self.weak[item]], self.within)
@@ -306,7 +302,7 @@ def _last(nodes: Sequence[Node]) -> Node:
 
 def _tell_apart(bunches: list[Bunch]) -> None:
     """Give bunches of the same label different ones: by shape, then by number."""
-    for words in (lambda bunch, _: shape_words(bunch.shape), lambda _, number: str(number)):
+    for words in (lambda bunch, _: shape_words(None if bunch.output is None else bunch.output.shape.dims), lambda _, number: str(number)):
         labels = Counter(bunch.label for bunch in bunches)
         numbers: Counter[str] = Counter()
         for bunch in bunches:

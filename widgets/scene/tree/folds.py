@@ -6,7 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from widgets.scene.calls import calls_functions
 from widgets.scene.structure import FEW_PARTS, Bunch, Unit, arrange
+from widgets.scene.structure.items import make_items
+from widgets.scene.structure.serving import CONE, is_end, is_variable
 
 if TYPE_CHECKING:
     from graphcore.graph import Node
@@ -75,8 +78,9 @@ class Thing(Fold):
         return 1 + (self.scope.total if self.scope is not None else 0) + total_of(self.helpers)
 
     def parts(self) -> list[Part]:
-        """The parts shown when it is open."""
-        return [self.node, *(self.scope.parts() if self.scope is not None else []), *self.helpers]
+        """The parts shown when it is open. Things inside are open, too: a weight has no frame of its own."""
+        inside = [*(self.scope.parts() if self.scope is not None else []), *self.helpers]
+        return [self.node, *[inner for part in inside for inner in (part.parts() if isinstance(part, Thing) else [part])]]
 
     def all_nodes(self) -> list[Node]:
         """The main node and its helpers."""
@@ -95,9 +99,10 @@ class Group(Fold):
         items: the parts inside, in the order of the dataflow.
         helpers: parameters that all instances share.
         differences: the ops in which the instances differ, in words; "" if they are exactly alike.
+        outputs: the tensor that each instance passes on.
     """
 
-    __slots__ = ("_contents", "_key", "_total", "depth", "differences", "instances", "items", "label", "path")
+    __slots__ = ("_contents", "_key", "_total", "depth", "differences", "instances", "items", "label", "outputs", "path")
 
     def __init__(self, path: str, depth: int, bunch: Bunch, units: Sequence[Part]) -> None:
         super().__init__([units[unit] for unit in bunch.shared])
@@ -108,6 +113,7 @@ class Group(Fold):
         self.label = bunch.label
         self.differences = bunch.differences
         self.instances: list[Part] = [group_or_part(path, depth + 1, inner, units) for inner in bunch.instances]
+        self.outputs = [inner.output for inner in bunch.instances]
         self._total = total_of(self.items) + total_of(self.helpers)
         self._contents: list[Part] | None = self.items if bunch.is_plain else None
 
@@ -158,12 +164,37 @@ def structured(path: str, parts: list[Part], depth: int) -> list[Part]:
         path: the path of the scope.
         depth: the number of groups around.
     """
-    if len(parts) < 2 or (len(parts) <= FEW_PARTS and total_of(parts) <= FEW_NODES):
+    if len(parts) < 2:
         return parts
+    if len(parts) <= FEW_PARTS and total_of(parts) <= FEW_NODES:
+        return with_initial_values(parts)
     members = [nodes_of([part]) for part in parts]
     arranged = arrange(members, [_is_backward(nodes) for nodes in members])
     units = [_unit(unit, path, depth, parts) for unit in arranged.units]
     return [group_or_part(path, depth, bunch, units) for bunch in arranged.bunches]
+
+
+def with_initial_values(parts: list[Part]) -> list[Part]:
+    """The parts in their order, with what only an initial value needs inside its variable."""
+    variables = {place: part for place, part in enumerate(parts) if isinstance(part, Thing) and is_variable(part.node)}
+    if not variables:
+        return parts
+    members = [nodes_of([part]) for part in parts]
+    items = make_items(members, [False] * len(parts))
+    names = {node.name for nodes in members for node in nodes}
+    constant: set[int] = set()
+    for place, nodes in enumerate(members):
+        if len(nodes) <= CONE and constant.issuperset(items.before(place)) and not any(map(_varies, nodes)):
+            constant.add(place)
+    folded: dict[int, int] = {}
+    for place in sorted(constant, reverse=True):
+        served = {folded.get(target, target) for target in items.outputs[place]}
+        ours = all(slot >= 0 and consumer.name in names for node in members[place] for consumer, slot in node.consumers())
+        if len(served) == 1 and served <= variables.keys() and ours:
+            (folded[place],) = served
+    for place, variable in sorted(folded.items()):
+        variables[variable].take_in([parts[place]])
+    return [part for place, part in enumerate(parts) if place not in folded]
 
 
 def group_or_part(path: str, depth: int, bunch: Bunch, units: Sequence[Part]) -> Part:
@@ -223,6 +254,10 @@ def _unit(unit: Unit, path: str, depth: int, parts: Sequence[Part]) -> Part:
     if helpers and isinstance(main, Fold):
         main.take_in(helpers)
     return main
+
+
+def _varies(node: Node) -> bool:
+    return is_variable(node) or is_end(node) or calls_functions(node)
 
 
 def _is_backward(nodes: list[Node]) -> bool:

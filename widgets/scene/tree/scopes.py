@@ -171,7 +171,7 @@ class Scope(Fold):
         for path, scope in self.scopes.items():
             main = self.nodes.get(path)
             if main is None:
-                parts.append(scope if scope.total > 1 else single_part(scope.all_nodes()[0], self.opener))
+                parts.append(_alone(scope))
                 continue
             with_scope.add(path)
             if calls_functions(main):
@@ -186,6 +186,17 @@ class Scope(Fold):
         if self.scopes:
             parts.sort(key=_part_order)
         return parts
+
+
+def _alone(scope: Scope) -> Part:
+    """The part for a scope: itself, or the single node or thing inside."""
+    if scope.total == 1:
+        return single_part(scope.all_nodes()[0], scope.opener)
+    main, inner = next(iter(scope.nodes.values()), None), next(iter(scope.scopes.values()), None)
+    is_thing = main is not None and inner is not None and len(scope.nodes) == len(scope.scopes) == 1 and main.name == inner.path
+    if main is None or inner is None or not is_thing or inner.total >= SMALL_THING or calls_functions(main) or scope.helpers:
+        return scope
+    return Thing(main, inner)
 
 
 def single_part(node: Node, opener: Opener) -> Part:

@@ -213,9 +213,10 @@ export class Camera {
     this.#centre(rect, Math.min(Math.max(this.#view.scale, 0.8), 1.5), true);
   }
 
-  /** Moves a rectangle, or the beginning of a larger one, into the window by the shortest way. */
+  /** Moves a rectangle, or the beginning of a larger one, into the window by the shortest way. A hidden window stays. */
   ensureVisible(rect: Rect): void {
     const { width, height: all } = this.#window();
+    if (width < 10 || all < 10) return;
     const height = all - this.covered;
     const { x, y, scale } = this.#goal;
     const push = (start: number, end: number, length: number): number => {

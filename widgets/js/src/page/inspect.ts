@@ -3,7 +3,7 @@ import type { GradientInfo, GradientText, Inspection, NodeKind, TensorRow, Value
 import { Dimensions } from "./dimensions";
 import { Counter, counted, getOrMake, grouped } from "./order";
 import type { Instance, Part } from "./parts";
-import { at, CALL, type Space } from "./space";
+import { at, CALL, REQUESTED, type Space } from "./space";
 import { type Box, inputsOf, isGradientBody, outputOf, type Tensor, tensorName, type Visible } from "./visible";
 
 const MAX_CONSUMERS = 24;
@@ -84,10 +84,11 @@ export class Inspector {
       name,
       op,
       kind: space.text("kinds", node) as NodeKind,
-      node_def: definitionText(instance, node, device),
+      node_def: definitionText(instance, node, device.replace(REQUESTED, "")),
       summary: "",
       doc: text?.doc ?? "",
       traits: text?.traits ?? "",
+      placement: [],
       signature: text?.signature ?? "",
       device,
       attrs,
@@ -136,6 +137,7 @@ export class Inspector {
       summary: counted(nodes.length, "node"),
       doc: "",
       traits: "",
+      placement: [],
       signature: "",
       device: "",
       attrs: [],

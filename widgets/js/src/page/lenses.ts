@@ -1,9 +1,10 @@
 // Lenses: a further property of each box, as `widgets/scene/lenses.py` marks them.
 import type { LegendEntry, Lens, LensMark } from "../scene/generated";
 import { SHAPE_TONES, shapeClass } from "./edges";
+import { numberedClasses } from "./instances";
 import { Counter, grouped } from "./order";
 import type { Instance } from "./parts";
-import { DIFFERENTIATED, GRADIENT } from "./space";
+import { DIFFERENTIATED, GRADIENT, GROUP } from "./space";
 import { type Box, outputOf, tensorLabel } from "./visible";
 
 const LAST_TONE = 7;
@@ -103,14 +104,14 @@ function byClass(
   for (const [i, box] of boxes.entries()) {
     const counter = counters[i] as Counter;
     if (![...counter.counts.keys()].some((item) => item !== "")) continue;
-    const [[main]] = counter.mostCommon(1) as [[string, number]];
+    const main = counter.mostCommon().find(([item]) => item !== "")?.[0] ?? "";
     const tone = tones.get(main) ?? 0;
-    if (!used.has(tone)) used.set(tone, main || rest);
-    const several = words === undefined || box.nodes.length > 1;
-    marks.set(box, {
-      text: several ? counterText(counter, rest) : words(box.part.instance, box.nodes[0] as number),
-      tone,
-    });
+    if (!used.has(tone)) used.set(tone, main);
+    const text =
+      words && box.nodes.length === 1
+        ? words(box.part.instance, box.nodes[0] as number)
+        : (counter.counts.size > 1 && numberedClasses(box.part, classify, rest)) || counterText(counter, rest);
+    marks.set(box, { text, tone });
   }
   if ([...tones.values()].filter((tone) => tone === LAST_TONE).length > 1) used.set(LAST_TONE, "others");
   return lensView(name, title, marks, legendOf(used), empty);
@@ -134,7 +135,13 @@ function shapes(boxes: readonly Box[]): LensView {
   const marks = new Map<Box, LensMark>();
   const used = new Map<number, string>();
   for (const box of boxes) {
-    const { instance } = box.part;
+    const { instance, kind } = box.part;
+    if (kind === GROUP && box.part.group.shape_class) {
+      const { shape_class: found, passed_on: text } = box.part.group;
+      const tone = SHAPE_TONES[found] ?? 0;
+      used.set(tone, found);
+      marks.set(box, { text, tone });
+    }
     const infos = box.main < 0 ? [] : instance.space.outputs(box.main);
     if (infos.length === 0) continue;
     const outputs = infos.map((_, slot) => outputOf(instance, box.main, slot));

@@ -60,6 +60,13 @@ export class Instance {
   }
 }
 
+/** Parts, with those of rows in place of the rows. */
+function outOfRows(parts: readonly Part[]): Part[] {
+  return parts.flatMap((part) =>
+    part.kind === GROUP && (part.group.keys[0]?.[1] ?? 0) < 0 ? outOfRows(part.parts()) : [part],
+  );
+}
+
 /** The root of a space, as a part. */
 export const ROOT = -1;
 
@@ -105,6 +112,13 @@ export class Part {
 
   get group(): GroupRecord {
     return this.instance.space.head.groups[at(this.instance.space.refs, this.index)] as GroupRecord;
+  }
+
+  /** The instances of a repeat, none for other parts. */
+  get instances(): readonly Part[] {
+    return this.kind === GROUP && this.group.instances > 0
+      ? outOfRows(this.parts()).slice(0, this.group.instances)
+      : [];
   }
 
   get call(): CallRecord {

@@ -3,6 +3,7 @@ import type { NodeKind, Role, Scene, SceneEdge, SceneGroup, SceneNode, State } f
 import { ClashLines } from "./clash_lines";
 import { Dimensions } from "./dimensions";
 import { bundleEdges, type LostInput, sceneEdge } from "./edges";
+import { numberOf } from "./instances";
 import { allLenses, type LensView } from "./lenses";
 import { Counter, counted, grouped } from "./order";
 import type { Instance, Part } from "./parts";
@@ -113,7 +114,7 @@ function partTexts({ part }: Box, root: Instance): Texts {
 }
 
 /** A constant shows its value, with its name if the user chose one. */
-function nodeTexts({ part, main, group, nodes }: Box, captures: Captures): Texts {
+function nodeTexts({ part, main, group }: Box, captures: Captures): Texts {
   const { instance } = part;
   const { space } = instance;
   const kind = space.text("kinds", main) as NodeKind;
@@ -125,9 +126,10 @@ function nodeTexts({ part, main, group, nodes }: Box, captures: Captures): Texts
   const end = ENDS[op];
   if ((kind === "placeholder" || kind === "return") && end) return { kind, op: end, label, detail };
   if (part.kind === CALL && part.refusal && !part.failure) detail = part.refusal;
-  if (kind !== "constant" || !detail || nodes.length > 1) return { kind, op, label, detail };
-  const unnamed = DEFAULT_NAME.test(lastPart(name)) || space.gradients.has(main);
-  return unnamed && space.has(main, SHORT)
+  if (kind !== "constant" || !detail) return { kind, op, label, detail };
+  const last = lastPart(name);
+  const unnamed = DEFAULT_NAME.test(last) || space.gradients.has(main);
+  return unnamed && (space.has(main, SHORT) || last.startsWith("Const"))
     ? { kind, op: "", label: detail, detail: "" }
     : { kind, op: "", label, detail };
 }
@@ -168,15 +170,18 @@ function cells({ part, main, nodes }: Box): string {
 
 function boxError({ part, nodes }: Box): string {
   const failure = part.kind === CALL && part.failure ? `does not open: ${part.failure}` : "";
-  return [nodesError(part.instance, nodes), failure].filter(Boolean).join("\n");
+  return [nodesError(part, nodes), failure].filter(Boolean).join("\n");
 }
 
-function nodesError(instance: Instance, nodes: Int32Array): string {
+function nodesError(part: Part, nodes: Int32Array): string {
+  const { instance } = part;
   const { errors } = instance.space.head;
   if (Object.keys(errors).length === 0) return "";
   const wrong = [...nodes].filter((node) => errors[node] !== undefined);
   if (nodes.length === 1) return wrong.map((node) => errors[node]?.text ?? "").join("");
-  const lines = wrong.slice(0, MAX_NAMED_ERRORS).map((node) => `${instance.name(node)}: ${errors[node]?.text}`);
+  const lines = wrong
+    .slice(0, MAX_NAMED_ERRORS)
+    .map((node) => `${numberOf(part, node)}${instance.name(node)}: ${errors[node]?.text}`);
   if (wrong.length > MAX_NAMED_ERRORS) lines.push(`and ${wrong.length - MAX_NAMED_ERRORS} more`);
   return lines.join("\n");
 }
@@ -232,7 +237,7 @@ function sceneGroup({ id, parent, part }: Frame, root: Instance, visible: Visibl
   const isFunction = part.kind === CALL || part.isBody || isGradientBody(root, part.key);
   return {
     id,
-    label: frameLabel(part),
+    label: frameLabel(part, parent),
     parent,
     count: part.kind === CALL ? part.bodies().reduce((sum, body) => sum + body.space.size, 0) : part.total,
     role: frameRole(part, visible),
@@ -246,11 +251,11 @@ function frameRole(part: Part, visible: Visible): Role {
   return visible.inner ? roleOf(part.instance, part.nodes()) : "forward";
 }
 
-function frameLabel(part: Part): string {
+function frameLabel(part: Part, parent: string): string {
   if (part.kind === GROUP) return part.group.instances > 0 ? `${part.label} ×${part.group.instances}` : part.label;
   if (part.kind === SCOPE) return part.label;
+  if (part.kind === THING) return labelOf(part.key, parent);
   const name = lastPart(part.key);
-  if (part.kind === THING) return name;
   const { called } = part.call;
   return called === name ? name : `${name} · ${called}`;
 }

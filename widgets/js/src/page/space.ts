@@ -2,6 +2,8 @@
 import type { GradientRow, SpaceColumns, SpaceHead, TensorInfo } from "../scene/generated";
 import type { PageData } from "./data";
 
+/** The beginning of the text for a device that is requested and not assigned. */
+export const REQUESTED = /^requested /;
 export const SHORT = 1;
 export const GRADIENT = 2;
 export const PARTIAL = 4;

@@ -100,6 +100,7 @@ export class Inspector {
       section("Control outputs", this.#tensors(node.control_outputs)),
       section("Attributes", this.#attributes(node.attrs)),
       node.device ? section("Device", h("code", {}, node.device)) : null,
+      node.placement.length > 0 ? section("Why this device", this.#steps(node.placement)) : null,
       section("Contents", this.#contents(node.contents)),
       node.summary ? section("Summary", h("p", {}, ...prose(node.summary))) : null,
       node.signature ? section("Signature", this.#code(node.signature)) : null,

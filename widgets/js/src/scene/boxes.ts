@@ -24,6 +24,8 @@ export interface Size {
 }
 
 const TEXT_LIMIT = 168;
+/** The limit for boxes of several nodes: enough for the kind of a block, its shape and its count. */
+const GROUP_LIMIT = 320;
 const LINE_HEIGHT: Readonly<Record<string, number>> = { title: 15, name: 13.5, detail: 12.5, note: 12.5 };
 /** The width in pixels of the + of a box that opens. */
 export const HANDLE_WIDTH = 22;
@@ -76,12 +78,12 @@ const limits = new WeakMap<SceneNode, number>();
 
 /** The width in pixels to which the texts of a box are shortened. */
 export function textLimit(node: SceneNode): number {
-  return limits.get(node) ?? TEXT_LIMIT;
+  return limits.get(node) ?? (node.kind === "scope" ? GROUP_LIMIT : TEXT_LIMIT);
 }
 
 /** Widens the boxes of a picture whose shortened texts are alike though their texts differ. */
 export function distinguish(nodes: readonly SceneNode[]): void {
-  const long = nodes.filter((node) => boxTexts(node).some(([text, font]) => textWidth(text, font) > TEXT_LIMIT));
+  const long = nodes.filter((node) => boxTexts(node).some(([text, font]) => textWidth(text, font) > textLimit(node)));
   for (const times of [2, 4, 8]) {
     const whole = new Map<string, string>();
     const alike = new Set<string>();

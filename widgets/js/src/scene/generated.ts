@@ -255,6 +255,7 @@ export interface Inspection {
   readonly traits: string;
   readonly signature: string;
   readonly device: string;
+  readonly placement: readonly WhyStep[];
   readonly attrs: readonly (readonly [string, string])[];
   readonly inputs: readonly TensorRow[];
   readonly outputs: readonly TensorRow[];
@@ -616,7 +617,8 @@ export interface ForeignTensor {
 /**
  * A group of parts. The key is `path/#depth.` for each entry of `keys`, and then the name of the first part inside.
  *
- * `keys` are pairs of a scope and a depth; `first` is a scope if `first_is_scope`, else a node.
+ * `keys` are pairs of a scope and a depth; `first` is a scope if `first_is_scope`, else a node. `shape_class` and `passed_on` are the
+ * class and the words for the tensors that the instances of a repeat pass on, "" for none.
  */
 export interface GroupRecord {
   readonly keys: readonly (readonly [number, number])[];
@@ -625,6 +627,8 @@ export interface GroupRecord {
   readonly label: string;
   readonly differences: string;
   readonly instances: number;
+  readonly shape_class: string;
+  readonly passed_on: string;
 }
 
 /**

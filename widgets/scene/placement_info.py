@@ -1,0 +1,58 @@
+"""The reasons for the device of a node, for the inspector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from graphcore.errors import GraphError
+from graphcore.placement import explain_placement
+from graphcore.placement.explanation import RULES, PlacementExplanation
+from widgets.inspection import WhyStep
+from widgets.scene.shapes.why import MAX_NODES, Around, place_of
+
+if TYPE_CHECKING:
+    from graphcore.graph import Node
+
+MAX_ROWS: Final = 12
+"""Rows of each kind; the others are counted."""
+
+
+def placement_of(node: Node, visible: Around) -> list[WhyStep]:
+    """The steps that led to the device of a node.
+
+    Empty before the first placement of the graph, and for graphs that are too large.
+    """
+    if node.graph.placer is None or len(node.graph) > MAX_NODES:
+        return []
+    try:
+        return list(_steps(explain_placement(node), visible))
+    except GraphError as error:
+        return [WhyStep(text=str(error))]
+
+
+def _steps(found: PlacementExplanation, visible: Around) -> Iterator[WhyStep]:
+    def step(text: str, name: str = "") -> WhyStep:
+        return WhyStep(text=text, name=name, node=place_of(name, visible) if name else "", depth=1 if name else 0)
+
+    yield step(f"on {found.assigned}" if found.assigned else "no device")
+    yield step(f"requested: {found.requested or 'nothing'}")
+    if found.rule:
+        yield step(RULES[found.rule])
+    yield from [step(note) for note in found.notes]
+    removed = [
+        step(f"not on {entry.device}: {'; '.join([entry.why, *entry.chain])}", entry.removed_by) for entry in found.candidates if entry.why
+    ]
+    yield from _first(removed, "devices")
+    links = [(second if first == found.node else first, why) for first, second, why in found.links if found.node in (first, second)]
+    yield from _first([step(f"on one device because of {why}", other) for other, why in links], "nodes of its group")
+    yield from _first([step(f"copies {copy}") for copy in found.copies], "copies")
+    if found.conflict:
+        yield step("These nodes cannot be placed together; without any one of them the others can:")
+        yield from [step(f"{entry.device} {entry.where}".strip() or entry.op, entry.name) for entry in found.conflict]
+
+
+def _first(rows: list[WhyStep], kind: str) -> list[WhyStep]:
+    if len(rows) <= MAX_ROWS:
+        return rows
+    return [*rows[:MAX_ROWS], WhyStep(text=f"and {len(rows) - MAX_ROWS} more {kind}")]
