@@ -258,7 +258,9 @@ export class Picture extends Drawing {
       kept.place = { ...routeMiddle(route), width: 0, height: 0 };
       markLine(kept.element, edge);
       const next: Element | null = last ? last.nextElementSibling : this.#layers.edges.firstElementChild;
-      if (next !== kept.element) this.#layers.edges.insertBefore(kept.element, next);
+      // A line that comes later now is moved by itself, instead of all others before it.
+      if (next && next.nextElementSibling === kept.element) this.#layers.edges.append(next);
+      else if (next !== kept.element) this.#layers.edges.insertBefore(kept.element, next);
       last = kept.element;
       if (animated && (changed || made.has(edge.id))) appear(kept.element, MOVE_MS * 0.6);
     }
@@ -284,10 +286,11 @@ export class Picture extends Drawing {
   }
 }
 
-/** The distance in pixels between the ends of a line, along both axes. */
+/** The order of magnitude of the distance between the ends of a line. Rounding of places rarely changes it. */
 function extent(route: Route | undefined): number {
   const start = route?.points[0];
-  return route && start ? Math.abs(route.tip.x - start.x) + Math.abs(route.tip.y - start.y) : 0;
+  const distance = route && start ? Math.abs(route.tip.x - start.x) + Math.abs(route.tip.y - start.y) : 0;
+  return Math.round(2 * Math.log2(1 + distance));
 }
 
 function appear(element: SVGElement, delay = 0): void {
