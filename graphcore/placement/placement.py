@@ -46,6 +46,11 @@ class Placement:
             raise NotFoundError(f"Required a node of the placed graph, got {node!r}")
         return explain(found, self.colocation, self.devices, self.rules)
 
+    def chosen(self) -> list[Node]:
+        """The nodes that still have the device chosen here; not those that were assigned to theirs before."""
+        rules = self.rules
+        return [node for node, device in self.devices.items() if rules[node] != "assigned before" and node.assigned_device == device.name]
+
     def __repr__(self) -> str:
         used = len({device.name for device in self.devices.values()})
         return f"<gc.Placement of {len(self.devices)} nodes on {used} of {len(self.colocation.options.devices)} devices>"

@@ -2,70 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from itertools import chain
 from typing import Any, Final
 
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.placement.node_costs import BY_FIRST_INPUT, cost, cost_by_first_input
 from graphcore.registry import Kernel
 from graphcore.runtime.core.interruptible_call import call_interruptibly
 from graphcore.runtime.core.kernel_checks import is_built_in
 from graphcore.runtime.plan.buffers import is_elementwise
 from graphcore.runtime.plan.schedule import BEGIN, JOIN, Operation, Schedule, Value, number
 from graphcore.support.thread_pool import core_count
-from graphcore.traits import Cost
 
 PAYS_FROM: Final = 300.0
 """The shortest kernel, in microseconds, that another thread is worth: submitting and joining take some 50."""
-_BY_FIRST_INPUT: Final = frozenset({"cubic", "transform", "sort"})
-"""The kernels whose cost follows from the shape of the first input, and that cannot be stopped while they run."""
 LONG_FROM: Final = 2.0e5
 """The longest kernel, in microseconds, that Ctrl-C may wait for."""
 _LARGE: Final = 5_000
 """Kernels whose tensors all have fewer elements neither pay in another thread nor take long."""
-FLOPS_PER_MICROSECOND: Final = 2.0e4
-_SLOW_PER_MICROSECOND: Final = 300.0
-_FAST_PER_MICROSECOND: Final = 1500.0
-_TRANSFORMED_PER_MICROSECOND: Final = 500.0
-_SORTED_PER_MICROSECOND: Final = 300.0
-
-
-def cost(node: Node) -> float:
-    """The approximate microseconds of the kernel of `node`, from shapes; 0 if unknown."""
-    kind = node.registration.traits.cost
-    if kind in _BY_FIRST_INPUT:
-        known = node.inputs[0].shape.as_list() if node.inputs[0].shape.is_fully_defined else ()
-        return _cost_by_first_input(kind, tuple([size or 0 for size in known]))
-    sizes = [tensor.shape.num_elements for tensor in (*node.inputs, *node.outputs)]
-    if not sizes or min(sizes) < 0:
-        return 0.0
-    if kind == "product":
-        left = node.inputs[0].shape.as_list()
-        transposed = node.attr.get("transpose_a") or node.attr.get("adj_x")
-        depth = (left[-2] if transposed else left[-1]) or 0
-        return 2.0 * depth * node.outputs[0].shape.num_elements / FLOPS_PER_MICROSECOND
-    if kind == "convolution":
-        return 2.0 * _multiplications(node) / FLOPS_PER_MICROSECOND
-    if kind == "contraction":  # of two matrices: the root of (ij)(jk)(ik) is the cost of a product
-        return 2.0 * math.sqrt(math.prod(sizes)) / FLOPS_PER_MICROSECOND
-    return max(sizes) / (_SLOW_PER_MICROSECOND if kind == "transcendental" else _FAST_PER_MICROSECOND)
-
-
-def _multiplications(node: Node) -> float:
-    """The multiplications of a convolution or its gradients: result elements times a channel's filter."""
-    filters = node.inputs[1] if len(node.inputs[1].shape) > 1 else node.outputs[0]
-    result = node.inputs[2] if len(node.inputs) == 3 else node.outputs[0]
-    sizes = result.shape.as_list()
-    channels = sizes[1] if node.attr.get("data_format") in {b"NCHW", b"NCDHW"} else sizes[-1]
-    return filters.shape.num_elements * result.shape.num_elements / (channels or 1)
-
-
-def _cost_by_first_input(kind: Cost, shape: tuple[int, ...]) -> float:
-    size = math.prod(shape)
-    if kind == "cubic":
-        return 10.0 * max(shape[-2:], default=1) * size / FLOPS_PER_MICROSECOND
-    return size * math.log2(size + 2) / (_TRANSFORMED_PER_MICROSECOND if kind == "transform" else _SORTED_PER_MICROSECOND)
 
 
 def has_large(nodes: Iterable[Node], feeds: Iterable[Tensor] = ()) -> bool:
@@ -90,18 +45,18 @@ def mark_long(schedule: Schedule, *, any_large: bool = True) -> None:
     for operation in schedule.operations:
         if any_large:
             operation.is_long = operation.kernel is not None and not operation.apart and is_long(operation.node)
-        if operation.node.registration.traits.cost in _BY_FIRST_INPUT and operation.kernel is not None:
+        if operation.node.registration.traits.cost in BY_FIRST_INPUT and operation.kernel is not None:
             operation.kernel = interruptible_if_long(operation.node, operation.kernel)
 
 
 def interruptible_if_long(node: Node, kernel: Kernel) -> Kernel:
     """Make `kernel` interruptible if its actual inputs make it slow, for shapes unknown before."""
     kind = node.registration.traits.cost
-    if kind not in _BY_FIRST_INPUT or node.inputs[0].shape.is_fully_defined:
+    if kind not in BY_FIRST_INPUT or node.inputs[0].shape.is_fully_defined:
         return kernel
 
     def call(first: Any, *others: Any) -> Any:
-        if _cost_by_first_input(kind, first.shape) >= LONG_FROM:
+        if cost_by_first_input(kind, first.shape) >= LONG_FROM:
             return call_interruptibly(kernel, first, *others)
         return kernel(first, *others)
 

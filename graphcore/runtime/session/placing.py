@@ -99,8 +99,5 @@ class SessionDevices:
 def _withdraw(placer: Placer | None) -> None:
     """Take back the devices that an earlier placement has chosen; those assigned by the user stay."""
     placement = None if placer is None else placer.placement
-    if placement is None:
-        return
-    for node, device in placement.devices.items():
-        if placement.rules[node] != "assigned before" and node.assigned_device == device.name:
-            node.assigned_device = ""
+    for node in () if placement is None else placement.chosen():
+        node.assigned_device = ""

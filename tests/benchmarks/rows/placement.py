@@ -55,3 +55,47 @@ PLACE_LARGE = Row(
     tensorflow=lambda: Work(run=tensorflow_first_run, prepare=lambda: tensorflow_graph(LARGE), fewest=1, per=LARGE),
     most_rounds=3,
 )
+
+
+def our_partitioning(nodes: int) -> Work:
+    """The partitions of a mix whose nodes take turns on four devices, ten at a time."""
+    import graphcore as gc
+
+    graph = our_graph(nodes)[0]
+    for number, node in enumerate(graph.nodes):
+        node.assigned_device = f"/job:localhost/replica:0/task:0/device:CPU:{number // 10 % 4}"
+    return Work(run=lambda: gc.partition_graph(graph), per=nodes)
+
+
+def our_chain(*devices: str) -> Work:
+    """A chain of 20 ops of which those in the middle are on the second device, if there are two."""
+    import numpy as np
+
+    import graphcore as gc
+
+    graph = gc.Graph()
+    with graph.as_default():
+        x = y = gc.placeholder(gc.float32, [4], name="x")
+        for number in range(20):
+            with gc.device(devices[-1] if 7 <= number < 14 else devices[0]):
+                y = gc.ops.tanh(y)
+    session = gc.Session(graph, devices=devices)
+    feeds = {x: np.ones(4, np.float32)}
+    return Work(run=lambda: session.run(y, feeds), outcome=lambda: [session.run(y, feeds)])
+
+
+PARTITION_LARGE = Row(
+    order=4.7,
+    title="partition a 100,000-node mix on 4 devices, a node",
+    unit="us",
+    budgets=(Budget(20),),
+    ours=lambda: our_partitioning(LARGE),
+    most_rounds=3,
+)
+CHAIN_ON_TWO = Row(
+    order=5.3,
+    title="Session.run of a chain of 20 on 2 devices, there and back",
+    unit="us",
+    budgets=(Budget(120),),
+    ours=lambda: our_chain("/cpu:0", "/cpu:1"),
+)

@@ -12,8 +12,8 @@ import pytest
 
 import graphcore as gc
 from graphcore.graph import Node
+from graphcore.placement.node_costs import FLOPS_PER_MICROSECOND, cost
 from graphcore.registry import Kernel, OpRegistration
-from graphcore.runtime.plan.parallel import FLOPS_PER_MICROSECOND, cost
 from tests.graphcore.opset.hostile_inputs import argument_names
 from tests.graphcore.opset.op_cases import Array, Case
 from tests.graphcore.opset.test_traits import ENTRIES, called, cases_of, kernel_for

@@ -17,6 +17,7 @@ import graphcore as gc
 from graphcore.errors import DeadlineExceededError, InvalidArgumentError
 from graphcore.kernel_context import KernelContext
 from graphcore.opset.numerics import philox
+from graphcore.placement.node_costs import cost_by_first_input
 from graphcore.registry import OpRegistration, op_registry
 from graphcore.runtime.core.interruptible_call import AbandonedCallError, InterruptibleCall, call_interruptibly
 from graphcore.runtime.plan import parallel
@@ -400,7 +401,7 @@ def test_kernels_of_which_only_the_arrays_tell_that_they_take_long_are_called_in
     monkeypatch.setattr(parallel, "call_interruptibly", recorded)
     session = gc.Session(engine=engine)
     small, large = (np.eye(size) if op == "MatrixInverse" else np.arange(float(size)) for size in (3, 40))
-    monkeypatch.setattr(parallel, "LONG_FROM", parallel._cost_by_first_input(gc.op_registry.look_up(op).traits.cost, large.shape))
+    monkeypatch.setattr(parallel, "LONG_FROM", cost_by_first_input(gc.op_registry.look_up(op).traits.cost, large.shape))
     expected = session.run(y, {x: small})
     assert called == []
     session.run(y, {x: large})

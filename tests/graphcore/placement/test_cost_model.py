@@ -1,0 +1,123 @@
+"""The predicted timeline of a step, and proposals of better placements."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.placement.node_costs import FLOPS_PER_MICROSECOND
+
+HARDWARE: Final = {"CPU": gc.SimulatedHardware(memory=1 << 30, bandwidth=1e9, throughput=1e9)}
+WIDTH: Final = 500
+
+
+def two_products() -> tuple[gc.Graph, list[gc.Node]]:
+    """Two independent matrix products, and their sum."""
+    graph = gc.Graph()
+    with graph.as_default():
+        a = gc.placeholder(gc.float32, [WIDTH, WIDTH], name="a")
+        first, second = gc.matmul(a, a, name="first"), gc.matmul(a, a, name="second")
+        total = gc.add(first, second, name="total")
+    return graph, [a.node, first.node, second.node, total.node]
+
+
+def on(devices: gc.DeviceSet, nodes: list[gc.Node], *numbers: int) -> dict[gc.Node, gc.Device]:
+    return {node: devices.devices[number] for node, number in zip(nodes, numbers, strict=True)}
+
+
+def test_the_flops_of_a_product_follow_from_its_shape() -> None:
+    _, nodes = two_products()
+    assert gc.CostModel().flops(nodes[1]) == pytest.approx(2 * WIDTH**3)
+
+
+def test_a_node_takes_its_flops_by_the_throughput_of_the_device() -> None:
+    _, nodes = two_products()
+    (device,) = gc.simulated_devices("1 cpu", hardware=HARDWARE)
+    assert gc.CostModel().seconds(nodes[1], device) == pytest.approx(2 * WIDTH**3 / 1e9)
+    assert gc.CostModel().seconds(nodes[1], gc.Device("/cpu:0")) == pytest.approx(2 * WIDTH**3 / FLOPS_PER_MICROSECOND / 1e6)
+
+
+def test_measured_times_replace_predictions_except_on_simulated_devices() -> None:
+    _, nodes = two_products()
+    model = gc.CostModel({"first": 0.125})
+    assert model.seconds(nodes[1], gc.Device("/cpu:0")) == 0.125
+    (device,) = gc.simulated_devices("1 cpu", hardware=HARDWARE)
+    assert model.seconds(nodes[1], device) != 0.125
+
+
+def test_a_device_runs_one_node_at_a_time() -> None:
+    _, nodes = two_products()
+    devices = gc.simulated_devices("1 cpu", hardware=HARDWARE)
+    found = gc.predict_step(on(devices, nodes, 0, 0, 0, 0))
+    spans = sorted(found.spans, key=lambda span: span.start)
+    assert all(one.end <= other.start for one, other in pairwise(spans))
+    assert found.makespan == pytest.approx(sum(span.end - span.start for span in spans))
+
+
+def test_two_devices_run_at_once_and_a_tensor_is_copied_once() -> None:
+    _, nodes = two_products()
+    devices = gc.simulated_devices("2 cpu", hardware=HARDWARE)
+    one, two = gc.predict_step(on(devices, nodes, 0, 0, 0, 0)), gc.predict_step(on(devices, nodes, 0, 0, 1, 0))
+    copies = [span for span in two.spans if "->" in span.lane]
+    assert two.makespan < 0.6 * one.makespan
+    assert [(span.name, span.bytes) for span in copies] == [("a:0", 4 * WIDTH**2), ("second:0", 4 * WIDTH**2)]
+    assert all(span.end - span.start >= 4 * WIDTH**2 / 1e9 for span in copies)
+    assert two.simulated
+    assert "virtual clock" in repr(two)
+
+
+def test_the_peak_of_a_device_counts_what_is_alive_at_once() -> None:
+    _, nodes = two_products()
+    devices = gc.simulated_devices("2 cpu", hardware=HARDWARE)
+    peaks = gc.predict_step(on(devices, nodes, 0, 0, 1, 0)).peak_bytes
+    assert peaks == {devices.devices[0].name: 3 * 4 * WIDTH**2, devices.devices[1].name: 2 * 4 * WIDTH**2}
+
+
+def test_a_proposal_shortens_the_step_and_says_what_it_moves() -> None:
+    graph, _ = two_products()
+    devices = gc.simulated_devices("2 cpu", hardware=HARDWARE)
+    before = graph.as_graph_def(), [node.assigned_device for node in graph.nodes]
+    found = gc.propose_placement(graph, devices)
+    assert found.after.makespan < 0.6 * found.before.makespan
+    assert found.devices["first"] != found.devices["second"]
+    assert found.moves
+    assert all(move.nodes[0] in str(found) and move.destination in str(found) for move in found.moves)
+    assert (graph.as_graph_def(), [node.assigned_device for node in graph.nodes]) == before
+
+
+def test_a_graph_that_was_placed_can_be_placed_better() -> None:
+    graph, _ = two_products()
+    devices = gc.simulated_devices("2 cpu", hardware=HARDWARE)
+    gc.Placer(graph, devices).run()
+    placed = [node.assigned_device for node in graph.nodes]
+    assert gc.propose_placement(graph, devices).moves
+    assert [node.assigned_device for node in graph.nodes] == placed
+
+
+def test_a_proposal_keeps_requests_and_colocation() -> None:
+    graph = gc.Graph()
+    devices = gc.simulated_devices("2 cpu", hardware=HARDWARE)
+    with graph.as_default():
+        a = gc.placeholder(gc.float32, [WIDTH, WIDTH], name="a")
+        with gc.device("/cpu:0"):
+            requested = [gc.matmul(a, a, name=f"requested{number}") for number in range(2)]
+        v = gc.Variable(np.zeros((WIDTH, WIDTH), np.float32), name="v")
+        v.assign_add(gc.matmul(a, a, name="free"))
+    found = gc.propose_placement(graph, devices)
+    assert {found.devices[tensor.node.name] for tensor in requested} == {devices.devices[0].name}
+    for node, name in found.devices.items():
+        graph.get_operation_by_name(node).assigned_device = name
+    gc.Placer(graph, devices).run()
+
+
+def test_a_proposal_stays_within_the_memory_of_the_devices() -> None:
+    graph, _ = two_products()
+    small = {"CPU": gc.SimulatedHardware(memory=int(3.5 * 4 * WIDTH**2), bandwidth=1e9, throughput=1e9)}
+    devices = gc.simulated_devices("2 cpu", hardware=small)
+    found = gc.propose_placement(graph, devices)
+    assert all(found.after.peak_bytes.get(device.name, 0) <= device.memory_limit_bytes for device in devices)
+    assert any(found.before.peak_bytes.get(device.name, 0) > device.memory_limit_bytes for device in devices)
