@@ -86,6 +86,7 @@ def test_the_devices_lens_names_devices_and_copied_bytes(lab: Lab) -> None:
     notebook.screenshot("devices")
     notebook.dark_theme()
     notebook.screenshot("devices-dark")
+    notebook.dark_theme(False)
 
 
 def test_the_legend_stands_beside_the_map_of_a_large_picture(browser: Browser, tmp_path: Path) -> None:
