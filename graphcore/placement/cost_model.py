@@ -72,7 +72,10 @@ class CostModel:
         self._flops: dict[Node, float] = {}
 
     def flops(self, node: Node) -> float:
-        """The floating-point operations of a node, or as many as take the time of its memory accesses; 0 if shapes are unknown."""
+        """The floating-point operations of a node; 0 if shapes are unknown.
+
+        Memory accesses count as the operations that take their time.
+        """
         found = self._flops.get(node)
         if found is None:
             found = self._flops[node] = cost(node) * FLOPS_PER_MICROSECOND

@@ -62,9 +62,9 @@ class Proposal(msgspec.Struct, frozen=True):
 def propose_placement(
     graph: Graph, devices: DeviceSet, *, allow_soft_placement: bool = False, measured: Mapping[str, float] | None = None
 ) -> Proposal:
-    """Propose devices that shorten the predicted step within the memory of each device, without breaking a constraint.
+    """Propose devices that shorten the predicted step without breaking a constraint.
 
-    Groups of colocated nodes are moved one at a time, heaviest first, for as long as that helps. Devices that a node has requested
+    The memory limits of devices hold. Groups of colocated nodes are moved one at a time, heaviest first, for as long as that helps. Devices that a node has requested
     or that the user has assigned are kept. The graph is unchanged.
 
     Args:
