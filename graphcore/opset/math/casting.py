@@ -8,7 +8,7 @@ import numpy as np
 
 from graphcore.inference import partial_rules
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape
-from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op, op
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op, no_registered_gradient, op
 from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.kernels import pass_through
 
@@ -57,6 +57,7 @@ define_op(
     """,
     Cast,
     signature=Cast.signature.replace("Cast[", "_HostCast["),
+    gradient=no_registered_gradient("partitioning makes it, after differentiation"),
 )
 
 

@@ -121,10 +121,11 @@ class DataflowRun:
 
     def _run_ready(self) -> None:
         try:
-            self.run_ready()
-            while self.waiting:
-                self.arrive(self.arrivals.get())
+            while True:
                 self.run_ready()
+                if not self.waiting:
+                    return
+                self.arrive(self.arrivals.get())
         except BaseException as error:
             self._note_interruption(error, None)
             raise
@@ -138,7 +139,9 @@ class DataflowRun:
         ready, complete, do = self.move.ready, self.move.complete, self._do
         item: Item | None = None
         try:
-            while ready:
+            while True:
+                if not ready:
+                    return
                 item, at = ready.popleft()
                 outputs = do(item, at)
                 if outputs is LATER:

@@ -84,12 +84,29 @@ def our_chain(*devices: str) -> Work:
     return Work(run=lambda: session.run(y, feeds), outcome=lambda: [session.run(y, feeds)])
 
 
+def tensorflow_chain() -> Work:
+    """The chain of 20 on two CPUs."""
+    import numpy as np
+    import tensorflow as tf
+
+    graph = tf.Graph()
+    with graph.as_default():
+        x = y = tf.compat.v1.placeholder(tf.float32, [4])
+        for number in range(20):
+            with tf.device(f"/cpu:{int(7 <= number < 14)}"):
+                y = tf.tanh(y)
+    session = tf.compat.v1.Session(graph=graph, config=tf.compat.v1.ConfigProto(device_count={"CPU": 2}))
+    feeds = {x: np.ones(4, np.float32)}
+    return Work(run=lambda: session.run(y, feeds), outcome=lambda: [session.run(y, feeds)])
+
+
 PARTITION_LARGE = Row(
     order=4.7,
     title="partition a 100,000-node mix on 4 devices, a node",
     unit="us",
     budgets=(Budget(20),),
     ours=lambda: our_partitioning(LARGE),
+    tensorflow=lambda: Work(run=tensorflow_first_run, prepare=lambda: tensorflow_graph(LARGE), fewest=1, per=LARGE),
     most_rounds=3,
 )
 CHAIN_ON_TWO = Row(
@@ -98,4 +115,5 @@ CHAIN_ON_TWO = Row(
     unit="us",
     budgets=(Budget(120),),
     ours=lambda: our_chain("/cpu:0", "/cpu:1"),
+    tensorflow=tensorflow_chain,
 )
