@@ -116,10 +116,13 @@ class NotebookPage:
     # ---- the life of a notebook -------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Save the notebook and wait until the file is written."""
+        """Save the notebook and wait until the file is written; again if an output arrives meanwhile."""
         self._activate()
-        self.command("docmanager:save")
-        self.page.wait_for_function("path => !window.graphloupeTest.panel(path).context.model.dirty", arg=self.path, timeout=READY_MS)
+        saved = """async path => {
+          if (window.graphloupeTest.panel(path).context.model.dirty) await window.graphloupeTest.panel(path).context.save();
+          return !window.graphloupeTest.panel(path).context.model.dirty;
+        }"""
+        self.page.wait_for_function(saved, arg=self.path, timeout=READY_MS)
 
     def restart_kernel(self) -> None:
         """Restart the kernel through JupyterLab's own dialog."""
