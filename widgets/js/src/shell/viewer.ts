@@ -323,12 +323,12 @@ export class Viewer {
     try {
       let prepared = await this.#prepare(message);
       if (message !== this.#latest || this.#end.signal.aborted) return;
-      if (this.#isCropped(prepared)) {
+      if (this.#isCropped(message, prepared)) {
         if (this.#asksForLess(message, prepared)) {
           await new Promise((resolve) => setTimeout(resolve, ANSWER_MS));
         } else if (message.scene.nodes.length <= FEW_BOXES) {
           const bare = await this.#prepare(message, false);
-          if (!this.#isCropped(bare)) prepared = bare;
+          if (!this.#isCropped(message, bare)) prepared = bare;
         }
         if (message !== this.#latest || this.#end.signal.aborted) return;
       }
@@ -366,18 +366,16 @@ export class Viewer {
     afterPaint(() => this.#report(message, layoutMs));
   }
 
-  /** True for a picture that is too large to be legible as a whole. */
-  #isCropped({ geometry }: Prepared): boolean {
+  /** True for a picture that is too large to be legible as a whole, unless the user opened something in it. */
+  #isCropped({ openings }: SceneMessage, { geometry }: Prepared): boolean {
+    if (openings.mode === "all" || openings.opened.length > 0) return false;
     if (!geometry || !this.#panel || !this.#stage.camera.following) return false;
     return fittingScale(geometry, this.#panel) < LEGIBLE;
   }
 
-  /**
-   * Asks for fewer boxes, unless the user chose them. True if the answer is to be awaited: the picture is then drawn once, as
-   * it stays.
-   */
+  /** Asks for fewer boxes. True if the answer is to be awaited: the picture is then drawn once, as it stays. */
   #asksForLess({ scene: { nodes }, openings }: SceneMessage, { geometry }: Prepared): boolean {
-    if (!geometry || !this.#panel || openings.mode !== "auto" || openings.opened.length > 0) return false;
+    if (!geometry || !this.#panel || openings.mode !== "auto") return false;
     const share = (this.#panel.width * this.#panel.height) / (geometry.width * geometry.height);
     const wanted = Math.max(1, Math.floor(nodes.length * Math.min(0.85, Math.max(0.4, share))));
     if (wanted >= this.#limit) return false;
