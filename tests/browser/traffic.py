@@ -16,6 +16,8 @@ JUPYTERS_OWN = (
     "Could not restore the debugger state: Canceled future for debug_request",
     # Notebook 7, with every notebook.
     "Cannot read properties of undefined (reading 'schema')",
+    # Notebook 7, when it restores the folder of a notebook before its file browser has registered its commands.
+    "Command 'filebrowser:open-path' not registered.",
 )
 
 
