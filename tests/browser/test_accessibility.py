@@ -35,12 +35,12 @@ def faults(page: Page) -> list[str]:
     return found
 
 
-def use(panel: GraphPanel) -> None:
-    """Open everything that a view can show beside its picture."""
-    panel.inspect("x", "Outputs")
+def use(panel: GraphPanel, name: str = "x") -> None:
+    """Open everything that a view can show beside its picture, about the box called `name`."""
+    panel.inspect(name, "Outputs")
     panel.root.get_by_role("button", name="Outline: the graph as a list").click()
     panel.root.locator(".gl-legend summary").click()
-    panel.find("x")
+    panel.find(name)
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Lab
 from tests.browser.graph_panel import GraphPanel
 from tests.browser.notebook_page import NotebookPage
+from tests.browser.test_accessibility import faults, use
 from widgets.render.saved_picture import SCENE_MIME_TYPE
 
 START = "%load_ext kernelext\nimport graphcore as gc\n%graph"
@@ -78,7 +79,7 @@ def distrust(lab: Lab, notebook: NotebookPage) -> None:
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_a_saved_notebook_without_a_kernel_shows_an_interactive_picture(lab: Lab, trusted: bool) -> None:
+def test_a_saved_notebook_without_a_kernel_shows_an_interactive_picture_without_a_fault(lab: Lab, trusted: bool) -> None:
     before = saved(lab, [START, BUILD])
     if not trusted:
         distrust(lab, before)
@@ -87,8 +88,18 @@ def test_a_saved_notebook_without_a_kernel_shows_an_interactive_picture(lab: Lab
     assert notebook._in_panel("return panel.content.model.cells.get(0).trusted") is trusted
     assert notebook._in_panel("return panel.sessionContext.session") is None
     assert notebook.page.evaluate("() => window.scriptRan") is None
+    panel = GraphPanel(notebook.page)
+    panel.box("y").wait_for()
+    assert faults(notebook.page) == []
     explore(notebook)
-    notebook.screenshot("light")
+    use(panel, "y")
+    try:
+        for dark in (False, True):
+            notebook.dark_theme(dark)
+            assert faults(notebook.page) == []
+            notebook.screenshot("dark" if dark else "light")
+    finally:
+        notebook.dark_theme(False)
 
 
 @pytest.mark.parametrize("trusted", [True, False])

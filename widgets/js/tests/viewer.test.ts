@@ -207,44 +207,6 @@ test("the focus survives that the focused box goes", async () => {
   expect(document.activeElement).toBe(page.one(".gl-canvas"));
 });
 
-test("hits that are not shown are counted, and shown when they are asked for", async () => {
-  await page.show(small(1));
-  const field = page.one<HTMLInputElement>(".gl-search-field");
-  field.focus();
-  field.value = "x";
-  const hits = (count: number) =>
-    Array.from({ length: count }, (_, i) => ({ node: `x${i}`, name: `x${i}`, op: "Identity" }));
-  page.receive({ type: "search", query: "x", hits: hits(50), total: 1234 });
-  expect(page.text(".gl-hit-note")).toContain("50 of 1,234 hits");
-  page.one(".gl-hit-note button").dispatchEvent(new MouseEvent("mousedown", { bubbles: true, cancelable: true }));
-  expect(page.last("find")).toEqual({ type: "find", query: "x", limit: 250 });
-  page.receive({ type: "search", query: "x", hits: hits(250), total: 1234 });
-  expect(page.root.querySelectorAll(".gl-hits [role=option]")).toHaveLength(250);
-  for (let i = 0; i < 250; i++) page.key("ArrowDown", field);
-  expect(page.last("find")).toEqual({ type: "find", query: "x", limit: 450 });
-});
-
-test("slash goes to the search field; choosing a hidden hit asks the kernel to reveal it", async () => {
-  await page.show(small(1));
-  page.key("/");
-  const field = page.one<HTMLInputElement>(".gl-search-field");
-  expect(document.activeElement).toBe(field);
-  field.value = "MatM";
-  field.dispatchEvent(new Event("input"));
-  await until(() => page.last("find") !== undefined);
-  expect(page.last("find")).toEqual({ type: "find", query: "MatM", limit: 50 });
-  const hits = [{ node: "deep/MatMul", name: "deep/MatMul", op: "MatMul" }];
-  page.receive({ type: "search", query: "Mat", hits: [], total: 0 });
-  expect(page.one<HTMLElement>(".gl-hits").hidden).toBe(true);
-  page.receive({ type: "search", query: "MatM", hits, total: 4 });
-  expect(page.text(".gl-hits")).toContain("1 of 4 hits");
-  page.key("Enter", field);
-  expect(page.last("reveal")).toEqual({ type: "reveal", name: "deep/MatMul" });
-  expect(document.activeElement).toBe(page.one(".gl-canvas"));
-  await page.show(small(2, ["deep/MatMul"]), { focus: "deep/MatMul" });
-  expect(document.activeElement).toBe(page.box("deep/MatMul"));
-});
-
 test("a picture that comes to a box takes the focus from nothing else on the page", async () => {
   const cell = document.createElement("input");
   document.body.append(cell);
@@ -469,9 +431,9 @@ test("the legend explains the badges that occur", async () => {
 test("opening a scope is not told as nodes added", async () => {
   await page.show(small(1));
   await page.show(small(2, ["z"]), { openings: { opened: ["s"], closed: [], mode: "auto" } });
-  expect(page.text("[role=status]")).toBe("3 boxes shown");
+  expect(page.text(".gl-status [role=status]")).toBe("3 boxes shown");
   await page.show(small(3, ["z", "w"]), { openings: { opened: ["s"], closed: [], mode: "auto" } });
-  expect(page.text("[role=status]")).toBe("Picture updated: 1 node added");
+  expect(page.text(".gl-status [role=status]")).toBe("Picture updated: 1 node added");
 });
 
 test("expand all says how much is shown when something stays closed, and why", async () => {

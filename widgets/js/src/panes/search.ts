@@ -1,5 +1,5 @@
-// The search field with its list of hits: a combobox with keyboard control.
-import { type Child, focusedIn, h, s } from "../dom";
+// The search field with its list of hits, a combobox with keyboard control, and buttons for all hits below the list.
+import { focusedIn, h, s } from "../dom";
 import type { SearchHit, SearchMessage } from "../scene/generated";
 import { ICONS } from "../style/icons";
 
@@ -13,7 +13,12 @@ let serial = 0;
 export class Search {
   readonly element: HTMLElement;
   readonly #input: HTMLInputElement;
+  readonly #panel: HTMLElement;
   readonly #list: HTMLUListElement;
+  readonly #counted: HTMLElement;
+  readonly #terms: HTMLElement;
+  readonly #showMore: HTMLButtonElement;
+  readonly #highlightAll: HTMLButtonElement;
   readonly #ask: (query: string, limit: number) => void;
   readonly #choose: (hit: SearchHit) => void;
   readonly #filter: (query: string) => void;
@@ -36,7 +41,20 @@ export class Search {
     this.#leave = leave;
     serial += 1;
     const listId = `gl-hits-${serial}`;
-    this.#list = h("ul", { class: "gl-hits", id: listId, role: "listbox", "aria-label": "Nodes found", hidden: true });
+    this.#list = h("ul", { id: listId, role: "listbox", "aria-label": "Nodes found", tabindex: "-1" });
+    this.#counted = h("span", { role: "status" });
+    this.#terms = h("small", {}, TERMS);
+    const button = (title: string, click: () => void): HTMLButtonElement =>
+      h("button", { type: "button", class: "gl-text-button", click }, title);
+    this.#showMore = button("Show more", () => this.#more());
+    this.#highlightAll = button("Highlight all (Shift+Enter)", () => this.#filterAll());
+    this.#panel = h(
+      "div",
+      // The field keeps the focus while the mouse presses something here.
+      { class: "gl-hits", hidden: true, mousedown: (event: MouseEvent) => event.preventDefault() },
+      this.#list,
+      h("div", { class: "gl-hit-note" }, this.#counted, this.#terms, this.#showMore, this.#highlightAll),
+    );
     this.#input = h("input", {
       type: "search",
       class: "gl-search-field",
@@ -50,9 +68,7 @@ export class Search {
       autocomplete: "off",
       spellcheck: "false",
       input: () => this.#typed(),
-      keydown: (event: KeyboardEvent) => this.#key(event),
-      blur: () => this.#close(),
-      focus: () => this.#typed(),
+      focus: () => this.#panel.hidden && this.#typed(),
     });
     const icon = s(
       "svg",
@@ -61,11 +77,16 @@ export class Search {
     );
     this.element = h(
       "div",
-      { class: "gl-search" },
+      {
+        class: "gl-search",
+        keydown: (event: KeyboardEvent) => this.#key(event),
+        focusout: ({ relatedTarget }: FocusEvent) =>
+          this.element.contains(relatedTarget as Node | null) || this.#close(),
+      },
       icon,
       this.#input,
       h("kbd", { "aria-hidden": "true" }, "/"),
-      this.#list,
+      this.#panel,
     );
   }
 
@@ -76,7 +97,7 @@ export class Search {
 
   /** Shows the answer, unless the query has changed in the meantime. */
   show({ query, hits, total }: SearchMessage): void {
-    if (query !== this.#query() || focusedIn(this.#input) !== this.#input) return;
+    if (query !== this.#query() || !this.element.contains(focusedIn(this.#input))) return;
     this.#hits = hits;
     this.#total = total;
     const more = this.#limit > PAGE && this.#active > 0;
@@ -84,42 +105,28 @@ export class Search {
     const rows = hits.map((hit, index) =>
       h(
         "li",
-        {
-          role: "option",
-          id: `${this.#list.id}-${index}`,
-          "data-name": hit.name,
-          // Not `click`, before which the field would lose its focus.
-          mousedown: (event: MouseEvent) => {
-            event.preventDefault();
-            this.#take(hit);
-          },
-        },
+        { role: "option", id: `${this.#list.id}-${index}`, "data-name": hit.name, click: () => this.#take(hit) },
         h("span", { class: "gl-hit-name" }, hit.name),
         h("span", { class: "gl-hit-op" }, hit.op),
       ),
     );
-    this.#list.replaceChildren(...rows, ...this.#notes(query, hits.length, total));
+    this.#list.replaceChildren(...rows);
+    this.#note(query, hits.length, total);
     this.#open(true);
     this.#mark();
   }
 
-  /** The line below the hits: their number, and buttons. A list of options can hold no buttons for screen readers. */
-  #notes(query: string, shown: number, total: number): HTMLElement[] {
-    const note = (...children: Child[]): HTMLElement =>
-      h("li", { class: "gl-hit-note", role: "presentation", "aria-hidden": "true" }, ...children);
-    if (shown === 0) return [note(`Nothing is called “${query}”`), note(h("small", {}, TERMS))];
+  /** Shows the number of hits below them, and the buttons that apply. */
+  #note(query: string, shown: number, total: number): void {
     const counted = total === 1 ? "1 hit" : `${total.toLocaleString("en")} hits`;
-    const button = (title: string, press: () => void): HTMLElement => {
-      const mousedown = (event: MouseEvent): void => {
-        event.preventDefault();
-        press();
-      };
-      return h("button", { type: "button", class: "gl-text-button", tabindex: "-1", mousedown }, title);
-    };
-    const all = button("Highlight all (Shift+Enter)", () => this.#filterAll());
-    if (shown >= total) return [note(counted, all)];
-    const more = button("Show more", () => this.#more());
-    return [note(`${shown.toLocaleString("en")} of ${counted}`, more, all)];
+    const all = shown >= total;
+    this.#counted.textContent =
+      shown === 0 ? `Nothing is called “${query}”` : all ? counted : `${shown.toLocaleString("en")} of ${counted}`;
+    this.#terms.hidden = shown > 0;
+    this.#highlightAll.hidden = shown === 0;
+    // The focus does not vanish with the button.
+    if (all && focusedIn(this.#showMore) === this.#showMore) this.#highlightAll.focus();
+    this.#showMore.hidden = all;
   }
 
   #filterAll(): void {
@@ -153,9 +160,10 @@ export class Search {
       this.#input.value = "";
       return this.#leave();
     }
+    if (event.target !== this.#input) return;
     const hit = this.#hits[this.#active];
     if (key === "Enter" && event.shiftKey && this.#query()) return this.#filterAll();
-    if (key === "Enter" && hit && !this.#list.hidden) return this.#take(hit);
+    if (key === "Enter" && hit && !this.#panel.hidden) return this.#take(hit);
     if (key !== "ArrowDown" && key !== "ArrowUp") return;
     event.preventDefault();
     const count = this.#hits.length;
@@ -185,8 +193,8 @@ export class Search {
   }
 
   #open(open: boolean): void {
-    this.#list.hidden = !open;
-    this.#input.setAttribute("aria-expanded", String(open));
+    this.#panel.hidden = !open;
+    this.#input.setAttribute("aria-expanded", String(open && this.#hits.length > 0));
   }
 
   #close(): void {
