@@ -91,15 +91,16 @@ def test_a_saved_notebook_without_a_kernel_shows_an_interactive_picture_without_
     panel = GraphPanel(notebook.page)
     panel.box("y").wait_for()
     assert faults(notebook.page) == []
-    explore(notebook)
     use(panel, "y")
     try:
-        for dark in (False, True):
+        for dark in (True, False):
             notebook.dark_theme(dark)
             assert faults(notebook.page) == []
             notebook.screenshot("dark" if dark else "light")
     finally:
         notebook.dark_theme(False)
+    panel.root.locator(".gl-search-field").press("Escape")
+    explore(notebook)
 
 
 @pytest.mark.parametrize("trusted", [True, False])
