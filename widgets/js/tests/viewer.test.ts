@@ -420,6 +420,13 @@ test("a lens that marks nothing says why, in the legend and in the status line",
   expect(page.text(".gl-legend")).toContain("No node asks for a device");
 });
 
+test("a click on the legend leaves the selection", async () => {
+  await page.show(small(1));
+  page.click(page.box("x"));
+  page.click(page.one(".gl-legend summary"));
+  expect(page.root.dataset.selected).toBe("x");
+});
+
 test("the legend explains the badges that occur", async () => {
   const lenses = [{ name: "structure", title: "Structure", legend: [], note: "" }];
   const nodes = [node("x", { state: "new" }), node("y", { state: "error" }), node("z", { state: "changed" })];

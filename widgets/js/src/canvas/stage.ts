@@ -55,7 +55,7 @@ export class Stage {
     this.#svg = s("svg", { class: "gl-svg" }, this.#defs, this.#picture.world);
     const canvas = { class: "gl-canvas", tabindex: "0", role: "application", "aria-roledescription": "dataflow graph" };
     const layer = h("div", { class: "gl-layer" }, this.#svg);
-    this.canvas = h("div", canvas, layer, this.#hint, this.#legendPlace);
+    this.canvas = h("div", canvas, layer, this.#hint);
     this.camera = new Camera(
       layer,
       this.#picture.world,
@@ -73,7 +73,7 @@ export class Stage {
       iconButton(ICONS.minus, "Zoom out (-)", () => this.camera.zoom(1 / 1.3)),
       iconButton(ICONS.fit, "Fit the whole graph (f)", () => this.fit()),
     );
-    this.element = h("div", { class: "gl-stage" }, this.canvas, this.minimap.element, zoom);
+    this.element = h("div", { class: "gl-stage" }, this.canvas, this.#legendPlace, this.minimap.element, zoom);
     listenToGestures(this.canvas, this.camera, press, (rect) => surround(this.#boxesIn(rect)), signal);
   }
 
