@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Final
 
 import msgspec
 
 from graphcore.graph import Node, Tensor
+from graphcore.graph.model.search import reachable
 from graphcore.placement.copies import size_of
 from graphcore.placement.device import Device
 from graphcore.placement.node_costs import FLOPS_PER_MICROSECOND, cost
@@ -92,7 +93,18 @@ class CostModel:
         return LATENCY + size / min(source.bandwidth or _USUAL_BANDWIDTH, destination.bandwidth or _USUAL_BANDWIDTH)
 
 
-def predict_step(devices: Mapping[Node, Device], model: CostModel | None = None) -> StepPrediction:
+def step_devices(devices: Mapping[Node, Device], fetches: Iterable[Node | Tensor] | None) -> dict[Node, Device]:
+    """The devices of the nodes that a step needs for its fetches; of all nodes for None."""
+    if fetches is None:
+        return dict(devices)
+    starts = [fetch.node if isinstance(fetch, Tensor) else fetch for fetch in fetches]
+    needed = reachable(starts, lambda node: [tensor.node for tensor in node.inputs] + node.control_inputs)
+    return {node: device for node, device in devices.items() if node in needed}
+
+
+def predict_step(
+    devices: Mapping[Node, Device], model: CostModel | None = None, fetches: Iterable[Node | Tensor] | None = None
+) -> StepPrediction:
     """Predict a step by list scheduling: a ready node with the longest way to the end goes first.
 
     A device runs one node at a time, and a link copies one tensor at a time; each tensor goes to another device once. Nodes of loops and
@@ -101,8 +113,9 @@ def predict_step(devices: Mapping[Node, Device], model: CostModel | None = None)
     Args:
         devices: the device of each node.
         model: the times; predicted from shapes by default.
+        fetches: the nodes and tensors that the step computes, with all that they need; by default all nodes, initializers included.
     """
-    return _Scheduler(devices, model or CostModel()).run()
+    return _Scheduler(step_devices(devices, fetches), model or CostModel()).run()
 
 
 class _Scheduler:
