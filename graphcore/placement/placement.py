@@ -58,7 +58,7 @@ class Placement:
 
 
 def withdraw_placement(graph: Graph) -> dict[Node, str]:
-    """Take back the devices that the last placement chose, and return them; those assigned by the user stay."""
+    """Take back the devices that the last placement chose, not those assigned by the user; return them."""
     placement = graph.placer and graph.placer.placement
     devices = {node: node.assigned_device for node in (placement.chosen() if placement else ())}
     for node in devices:
