@@ -10,9 +10,10 @@ import msgspec
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.placement.colocation_graph import ColocationGraph
 from graphcore.placement.constraints import PlacementOptions
-from graphcore.placement.cost_model import CostModel, StepPrediction, predict_step, step_devices
+from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.placement.placement import choose_devices, without_placement
+from graphcore.placement.step_prediction import StepPrediction, predict_step, step_devices
 
 _MOST_GROUPS: Final = 40
 """The groups of nodes, heaviest first, for which other devices are tried."""
