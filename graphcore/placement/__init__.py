@@ -1,6 +1,6 @@
 """Placement: devices, kernels by device type, the choice of a device for each node, and partitions."""
 
-from graphcore.placement.cost_model import CostModel, StepPrediction, predict_step
+from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device, DeviceSet, register_device_type
 from graphcore.placement.explanation import PlacementExplanation
 from graphcore.placement.kernels import register_kernel
@@ -9,6 +9,7 @@ from graphcore.placement.placement import Placement
 from graphcore.placement.placer import Placer, explain_placement
 from graphcore.placement.proposal import Proposal, propose_placement
 from graphcore.placement.simulated import SimulatedHardware, simulated_devices
+from graphcore.placement.step_prediction import StepPrediction, predict_step
 
 __all__ = [
     "CostModel",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
@@ -54,6 +55,26 @@ class Placement:
     def __repr__(self) -> str:
         used = len({device.name for device in self.devices.values()})
         return f"<gc.Placement of {len(self.devices)} nodes on {used} of {len(self.colocation.options.devices)} devices>"
+
+
+def withdraw_placement(graph: Graph) -> dict[Node, str]:
+    """Take back the devices that the last placement chose, not those assigned by the user; return them."""
+    placement = graph.placer and graph.placer.placement
+    devices = {node: node.assigned_device for node in (placement.chosen() if placement else ())}
+    for node in devices:
+        node.assigned_device = ""
+    return devices
+
+
+@contextmanager
+def without_placement(graph: Graph) -> Iterator[None]:
+    """Take back the devices that the last placement chose, for the time of the block."""
+    devices = withdraw_placement(graph)
+    try:
+        yield
+    finally:
+        for node, device in devices.items():
+            node.assigned_device = device
 
 
 def choose_devices(graph: Graph, colocation: ColocationGraph) -> Placement:

@@ -12,7 +12,7 @@ from graphcore.placement.conflict import conflict_text, minimal_conflict
 from graphcore.placement.constraints import PlacementOptions
 from graphcore.placement.device import LOCAL, Device, DeviceSet
 from graphcore.placement.explanation import PlacementExplanation, explain
-from graphcore.placement.placement import Placement, choose_devices
+from graphcore.placement.placement import Placement, choose_devices, without_placement
 
 _log: Final = logging.getLogger("graphcore.placement")
 
@@ -73,11 +73,12 @@ class Placer:
         """Explain the device of a node, or why the graph cannot be placed; assigns nothing."""
         if self.placement is not None and node in self.placement.devices and self.placed_version == self.graph.version:
             return self.placement.explain(node)
-        colocation = self._colocation()
-        try:
-            return self._choose(colocation).explain(node)
-        except GraphError as error:
-            return explain(node, colocation, {}, {}, error, minimal_conflict(colocation.nodes, self.options))
+        with without_placement(self.graph):
+            colocation = self._colocation()
+            try:
+                return self._choose(colocation).explain(node)
+            except GraphError as error:
+                return explain(node, colocation, {}, {}, error, minimal_conflict(colocation.nodes, self.options))
 
     def _colocation(self) -> ColocationGraph:
         if not len(self.options.devices):

@@ -110,7 +110,7 @@ class Variable:
             attrs = {"shape": self._shape, "dtype": self._dtype, "container": container, "shared_name": shared}
             self._variable = graph.apply_op(self._ops.storage, [], attrs, scope).outputs[0]
             with graph.device(self._variable.device or None):
-                given = {"validate_shape": validate_shape}
+                given = {"validate_shape": validate_shape, **self._colocated()}
                 self._initializer = graph.apply_op(self._ops.assign, [self._variable, self._initial_value], given, "Assign")
                 self._read = self._new_read(self._ops.read_name)
         graph.add_to_collection(VARIABLES, self)
@@ -152,12 +152,16 @@ class Variable:
         return shape if validate_shape else Shape(None)
 
     def _new_read(self, name: str | None) -> Tensor:
-        attrs = {"dtype": self._dtype} if self.is_resource else None
+        attrs = {"dtype": self._dtype} if self.is_resource else self._colocated()
         here = self._graph_for_nodes()
         tensor = here.apply_op(self._ops.read, [self._variable], attrs, name).outputs[0]
         if here is not self.graph:
             here.set_shape(tensor, self._shape)  # an argument that is a handle does not carry the shape
         return tensor
+
+    def _colocated(self) -> dict[str, Any]:
+        """The attr that keeps a node on the device of a reference; a handle needs none."""
+        return {} if self.is_resource else {"_class": [f"loc:@{self.op.name}"]}
 
     def _graph_for_nodes(self) -> Graph:
         """The graph for its nodes: its own, or the body being built, which captures a resource's handle."""

@@ -11,6 +11,7 @@ from graphcore.graph.model.argument_errors import refuse
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.placement.partition.incarnations import FIRST_INCARNATION
+from graphcore.placement.placement import withdraw_placement
 from graphcore.placement.placer import Placer
 from graphcore.plumbing import ARG
 from graphcore.runtime.core.options import SessionOptions
@@ -87,17 +88,10 @@ class SessionDevices:
     def _placement(self) -> dict[str, Device]:
         """The device of each node of the whole graph, by name."""
         if self._placed[0] != self.graph.version:
-            _withdraw(self.graph.placer)
+            withdraw_placement(self.graph)
             placement = self._placer(self.graph).run()
             self._placed = (self.graph.version, {node.name: device for node, device in placement.devices.items()})
         return self._placed[1]
 
     def _placer(self, graph: Graph) -> Placer:
         return Placer(graph, self.devices, bool(self.options.allow_soft_placement), self.client, bool(self.options.log_device_placement))
-
-
-def _withdraw(placer: Placer | None) -> None:
-    """Take back the devices that an earlier placement has chosen; those assigned by the user stay."""
-    placement = None if placer is None else placer.placement
-    for node in () if placement is None else placement.chosen():
-        node.assigned_device = ""

@@ -121,3 +121,27 @@ def test_a_proposal_stays_within_the_memory_of_the_devices() -> None:
     found = gc.propose_placement(graph, devices)
     assert all(found.after.peak_bytes.get(device.name, 0) <= device.memory_limit_bytes for device in devices)
     assert any(found.before.peak_bytes.get(device.name, 0) > device.memory_limit_bytes for device in devices)
+
+
+def test_a_step_needs_only_its_fetches() -> None:
+    _, nodes = two_products()
+    devices = on(gc.simulated_devices("1 cpu", hardware=HARDWARE), nodes, 0, 0, 0, 0)
+    found = gc.predict_step(devices, fetches=[nodes[1].outputs[0]])
+    assert {span.name for span in found.spans} == {"a", "first"}
+    assert gc.predict_step(devices, fetches=[nodes[3]]).makespan > found.makespan
+
+
+def test_a_proposal_for_fetches_moves_nothing_else() -> None:
+    graph, nodes = two_products()
+    machine = gc.simulated_devices("2 cpu", hardware=HARDWARE)
+    assert gc.propose_placement(graph, machine, [nodes[1]]).moves == ()
+    assert {move.nodes for move in gc.propose_placement(graph, machine, [nodes[3]]).moves} <= {("first",), ("second",)}
+
+
+def test_a_move_that_saves_next_to_nothing_is_not_proposed() -> None:
+    graph, nodes = two_products()
+    with graph.as_default():
+        small = gc.tanh(gc.constant([1.0, 2.0]), name="small")
+    machine = gc.simulated_devices("2 cpu", hardware=HARDWARE)
+    proposal = gc.propose_placement(graph, machine, [nodes[3], small])
+    assert "small" not in {name for move in proposal.moves for name in move.nodes}

@@ -440,3 +440,15 @@ def test_an_unknown_node_has_no_explanation() -> None:
     placement = gc.Placer(example.graph, DEVICES).run()
     with pytest.raises(gc.errors.NotFoundError, match="a node of the placed graph"):
         placement.explain("other")
+
+
+def test_a_placed_graph_is_explained_by_its_rules_and_not_by_its_own_placement() -> None:
+    graph = gc.Graph()
+    with graph.as_default(), gc.device("/cpu:1"):
+        node = gc.constant(1.0, name="c").node
+    machine = gc.simulated_devices("2 cpu")
+    gc.Placer(graph, machine).run()
+    found = gc.explain_placement(node, machine)
+    assert found.rule == "best device of its group"
+    assert "requests" in found.candidates[0].why
+    assert node.assigned_device in found.assigned

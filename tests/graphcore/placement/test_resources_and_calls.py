@@ -215,3 +215,16 @@ def test_the_user_of_a_resource_is_not_assigned_elsewhere() -> None:
     same(example, "id", "a", at=CPU)
     assert "with incompatible assigned and resource devices: /device:FakeGPU:0 vs " in example.error(soft=False)
     assert example.place() == {"a": "FakeCPU:0", "id": "FakeCPU:0"}
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_the_initializer_of_a_variable_is_on_its_device_and_so_are_the_reads_of_a_reference(use_resource: bool) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        variable = gc.Variable([1.0, 2.0], name="W", use_resource=use_resource)
+        read = variable.value().node
+    machine = gc.simulated_devices("1 cpu, 1 gpu")
+    variable.op.assigned_device = machine.devices[0].name
+    placement = gc.Placer(graph, machine).run()
+    assert placement[variable.initializer] is machine.devices[0]
+    assert placement[read] is machine.devices[0]

@@ -1,0 +1,185 @@
+"""The predicted timeline of a step on a set of devices, and its peak memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from heapq import heapify, heappop, heappush
+
+import msgspec
+
+from graphcore.graph import Node, Tensor
+from graphcore.graph.model.search import reachable
+from graphcore.placement.copies import size_of
+from graphcore.placement.cost_model import CostModel
+from graphcore.placement.device import Device
+from graphcore.plumbing import is_back_edge
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A node that runs, or a tensor that is copied, in a predicted step.
+
+    Args:
+        lane: the name of the device; for a copy `source -> destination`.
+        name: the node, or the tensor.
+        start, end: seconds from the start of the step.
+        bytes: the size of the outputs, or of the tensor; 0 if unknown.
+    """
+
+    lane: str
+    name: str
+    start: float
+    end: float
+    bytes: int = 0
+
+
+class StepPrediction(msgspec.Struct, frozen=True):
+    """The predicted timeline of a step.
+
+    Args:
+        spans: the nodes and copies, by start.
+        makespan: seconds from the start of the first node to the end of the last.
+        peak_bytes: the most bytes of tensors alive at once, by the name of the device. Tensors of unknown size do not count.
+        simulated: True if all devices are simulated: the times are then those of a virtual clock.
+    """
+
+    spans: tuple[Span, ...]
+    makespan: float
+    peak_bytes: dict[str, int]
+    simulated: bool
+
+    def __repr__(self) -> str:
+        clock = " on the virtual clock of simulated devices" if self.simulated else ""
+        return f"<gc.StepPrediction {self.makespan * 1e3:,.3f} ms{clock}, {len(self.spans)} spans>"
+
+
+def step_devices(devices: Mapping[Node, Device], fetches: Iterable[Node | Tensor] | None) -> dict[Node, Device]:
+    """The devices of the nodes that a step needs for its fetches; of all nodes for None."""
+    if fetches is None:
+        return dict(devices)
+    starts = [fetch.node if isinstance(fetch, Tensor) else fetch for fetch in fetches]
+    needed = reachable(starts, lambda node: [tensor.node for tensor in node.inputs] + node.control_inputs)
+    return {node: device for node, device in devices.items() if node in needed}
+
+
+def predict_step(
+    devices: Mapping[Node, Device], model: CostModel | None = None, fetches: Iterable[Node | Tensor] | None = None
+) -> StepPrediction:
+    """Predict a step by list scheduling: a ready node with the longest way to the end goes first.
+
+    A device runs one node at a time, and a link copies one tensor at a time; each tensor goes to another device once. Nodes of loops and
+    branches count once.
+
+    Args:
+        devices: the device of each node.
+        model: the times; predicted from shapes by default.
+        fetches: the nodes and tensors that the step computes, with all that they need; by default all nodes, initializers included.
+    """
+    return ListScheduler(step_devices(devices, fetches), model or CostModel()).run()
+
+
+class ListScheduler:
+    """Schedules the nodes of a step, those with the longest way to its end first."""
+
+    def __init__(self, devices: Mapping[Node, Device], model: CostModel) -> None:
+        self.devices = devices
+        self.model = model
+        self.consumers: dict[Node, list[Node]] = defaultdict(list)
+        self.waiting = dict.fromkeys(devices, 0)
+        for node in devices:
+            for producer in self._producers(node):
+                self.consumers[producer].append(node)
+                self.waiting[node] += 1
+        self.free: dict[str, float] = defaultdict(float)
+        self.ends: dict[Node, float] = {}
+        self.arrived: dict[tuple[Node, int, str], float] = {}
+        self.spans: list[Span] = []
+        self.alive: dict[tuple[Node, int, str], list[float]] = {}
+
+    def run(self) -> StepPrediction:
+        ranks = self._ranks()
+        numbers = {node: number for number, node in enumerate(self.devices)}
+        left = dict(self.waiting)
+        ready = [(0.0, -ranks[node], numbers[node]) for node in left if not left[node]]
+        nodes = list(self.devices)
+        heapify(ready)
+        while ready:
+            node = nodes[heappop(ready)[2]]
+            self._schedule(node)
+            for consumer in self.consumers[node]:
+                left[consumer] -= 1
+                if not left[consumer]:
+                    earliest = max(self.ends[producer] for producer in self._producers(consumer))
+                    heappush(ready, (earliest, -ranks[consumer], numbers[consumer]))
+        makespan = max([span.end for span in self.spans], default=0.0)
+        simulated = bool(self.devices) and all(device.simulated for device in self.devices.values())
+        return StepPrediction(tuple(sorted(self.spans, key=lambda span: span.start)), makespan, self._peaks(), simulated)
+
+    def _producers(self, node: Node) -> list[Node]:
+        found = dict.fromkeys([tensor.node for tensor in node.inputs] + node.control_inputs)
+        return [producer for producer in found if producer in self.devices and not is_back_edge(producer.op, node.op)]
+
+    def _ranks(self) -> dict[Node, float]:
+        """The time from the start of each node to the end of the step, without copies."""
+        left = {node: len(self.consumers[node]) for node in self.devices}
+        ranks = dict.fromkeys(self.devices, 0.0)
+        pending = [node for node in left if not left[node]]
+        while pending:
+            node = pending.pop()
+            ranks[node] += self.model.seconds(node, self.devices[node])
+            for producer in self._producers(node):
+                ranks[producer] = max(ranks[producer], ranks[node])
+                left[producer] -= 1
+                if not left[producer]:
+                    pending.append(producer)
+        return ranks
+
+    def _schedule(self, node: Node) -> None:
+        device = self.devices[node]
+        times = [self._arrival(tensor, device) for tensor in node.inputs if tensor.node in self.ends]
+        times += [self.ends[control] for control in node.control_inputs if control in self.ends]
+        start = max([self.free[device.name], *times])
+        end = start + self.model.seconds(node, device)
+        self.free[device.name] = self.ends[node] = end
+        sizes = [size_of(tensor) or 0 for tensor in node.outputs]
+        self.spans.append(Span(device.name, node.name, start, end, sum(sizes)))
+        for index, size in enumerate(sizes):
+            self.alive[node, index, device.name] = [start, end, size]
+        for tensor in node.inputs:
+            known = self.alive.get((tensor.node, tensor.index, device.name))
+            if known is not None:
+                known[1] = max(known[1], end)
+
+    def _arrival(self, tensor: Tensor, device: Device) -> float:
+        """The time at which a tensor is on a device; it is copied there on first use."""
+        there = self.devices[tensor.node]
+        if there.name == device.name:
+            return self.ends[tensor.node]
+        key = (tensor.node, tensor.index, device.name)
+        if key not in self.arrived:
+            size, lane = size_of(tensor) or 0, f"{there.name} -> {device.name}"
+            start = max(self.free[lane], self.ends[tensor.node])
+            end = start + self.model.copy_seconds(size, there, device)
+            self.free[lane] = self.arrived[key] = end
+            self.spans.append(Span(lane, tensor.name, start, end, size))
+            self.alive[key] = [start, end, size]
+            source = self.alive[tensor.node, tensor.index, there.name]
+            source[1] = max(source[1], end)
+        return self.arrived[key]
+
+    def _peaks(self) -> dict[str, int]:
+        changes: dict[str, list[tuple[float, int]]] = defaultdict(list)
+        for (_, _, device), (start, end, size) in self.alive.items():
+            changes[device] += [(start, int(size)), (end, -int(size))]
+        peaks = {}
+        for device, found in changes.items():
+            held = peak = 0
+            for _, change in sorted(found, key=_allocations_first):
+                held += change
+                peak = max(peak, held)
+            peaks[device] = peak
+        return peaks
+
+
+def _allocations_first(change: tuple[float, int]) -> tuple[float, int]:
+    return change[0], -change[1]
