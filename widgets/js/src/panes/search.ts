@@ -1,4 +1,4 @@
-// The search field with its list of hits, a combobox with keyboard control, and buttons for all hits below the list.
+// The search field: a combobox with a list of hits, and buttons that apply to all hits below it.
 import { focusedIn, h, s } from "../dom";
 import type { SearchHit, SearchMessage } from "../scene/generated";
 import { ICONS } from "../style/icons";
