@@ -19,20 +19,28 @@ COPY_TONE: Final = 6
 """The tone of edges that cross devices."""
 
 
-def device_of(node: Node) -> str:
-    """The assigned device of a node, marked if it is simulated; else the one it requests, else ""."""
+def assigned_device(node: Node) -> str:
+    """The assigned device of a node, marked if it is simulated; "" if it has none."""
     if not node.assigned_device:
-        return f"requested {node.device}" if node.device else ""
+        return ""
     placer = node.graph.placer
     device = None if placer is None else placer.options.devices.find_device_by_name(node.assigned_device)
     return node.assigned_device if device is None else str(device)
 
 
+def device_of(node: Node) -> str:
+    """The assigned device of a node; else the one it requests, else ""."""
+    return assigned_device(node) or (f"requested {node.device}" if node.device else "")
+
+
+def is_elsewhere(node: Node) -> bool:
+    """True iff a node is assigned to another device than it requests."""
+    return bool(node.assigned_device and node.device) and not _is_part(node.device, node.assigned_device)
+
+
 def device_words(node: Node) -> str:
     """The device of a node, and its request if it is on another one."""
-    if not node.assigned_device or not node.device or _is_part(node.device, node.assigned_device):
-        return device_of(node)
-    return f"{device_of(node)} (requested {node.device})"
+    return f"{device_of(node)} (requested {node.device})" if is_elsewhere(node) else device_of(node)
 
 
 def crosses_devices(source: Node, target: Node) -> bool:

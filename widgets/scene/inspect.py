@@ -15,6 +15,7 @@ from graphcore.text import debug_string
 from graphcore.text.describe_traits import describe_traits
 from widgets.inspection import FunctionInfo, Inspection, TensorRow
 from widgets.scene.build import node_error
+from widgets.scene.devices import device_words
 from widgets.scene.function_info import function_infos
 from widgets.scene.gradient_info import body_info, gradient_info, registered_gradient
 from widgets.scene.placement_info import placement_of
@@ -87,7 +88,7 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimension
         doc="\n\n".join(filter(None, (definition.summary, definition.description))),
         traits=describe_traits(node.registration),
         signature=debug_string(definition),
-        device=_device(node),
+        device=device_words(node),
         placement=placement_of(node, visible),
         attrs=[(name, attr_text(value)) for name, value in sorted(node.node_def.attr.items())],
         inputs=[
@@ -159,12 +160,6 @@ def node_def_text(node_def: NodeDef) -> str:
         first = " ".join(attr_text(item) for item in value.array.reshape(-1)[:8].tolist())
         text = text.replace(f"$values_of_{name}", f"Tensor<type: {value.dtype} shape: {value.shape} values: {first} ...>")
     return text
-
-
-def _device(node: Node) -> str:
-    if node.assigned_device:
-        return node.assigned_device + (f" (requested {node.device})" if node.device else "")
-    return f"requested {node.device}" if node.device else ""
 
 
 def names_of_slots(node: Node) -> tuple[list[str], list[str]]:

@@ -34,6 +34,11 @@ class OwnLens(msgspec.Struct, frozen=True, kw_only=True):
     classify: Callable[[Any], object]
     title: str
 
+    def class_of(self, node: Node) -> str:
+        """The class of a node, "" if it stays unmarked; raises whatever the user's function raises."""
+        found = self.classify(node)
+        return "" if found is None else str(found)
+
 
 _own: dict[str, OwnLens] = {}
 
@@ -139,14 +144,15 @@ def all_lenses(graph: Graph, boxes: list[Box], roles: Roles) -> list[LensView]:
 
 
 def _own_view(name: str, own: OwnLens, boxes: list[Box]) -> LensView:
-    def classify(node: Node) -> str:
-        found = own.classify(node)
-        return "" if found is None else str(found)
-
     try:
-        return _view(name, own.title, boxes, classify, rest="unmarked", empty="No node here is marked")
+        return _view(name, own.title, boxes, own.class_of, rest="unmarked", empty="No node here is marked")
     except Exception as error:  # noqa: BLE001 - a user's function must not cost the user the picture
-        return LensView(name, own.title, {}, [], empty=f"The lens failed: {type(error).__name__}: {error}")
+        return LensView(name, own.title, {}, [], empty=failure_note(error))
+
+
+def failure_note(error: Exception) -> str:
+    """The note of a lens whose function raised `error`."""
+    return f"The lens failed: {type(error).__name__}: {error}"
 
 
 def cell_label(node: Node) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner
 from graphcore.plumbing import ARG
+from graphcore.runtime.core.memory import tensor_bytes
 from widgets.inspection import SourceRow
 from widgets.render.page_data.bodies import body_key
 from widgets.render.page_data.explained import Gradients, Outside, SlotNames, chain_record, op_text, why_rows
@@ -22,6 +23,7 @@ from widgets.render.page_data.types import (
     ForeignTensor,
     GradientRow,
     OpText,
+    OwnClasses,
     PageHead,
     SpaceColumns,
     SpaceHead,
@@ -29,9 +31,9 @@ from widgets.render.page_data.types import (
 )
 from widgets.scene.build import node_error
 from widgets.scene.calls import CallBody, callees, calls_functions, has_hub, is_choice, is_loop, is_loop_invariant
-from widgets.scene.devices import device_of
+from widgets.scene.devices import assigned_device, is_elsewhere
 from widgets.scene.function_info import function_infos
-from widgets.scene.lenses import cell_label
+from widgets.scene.lenses import OwnLens, cell_label, failure_note, own_lenses
 from widgets.scene.roles import Roles
 from widgets.scene.shapes.clashes import clashes_of, source_row
 from widgets.scene.shapes.dimensions import MAX_NODES
@@ -42,6 +44,8 @@ from widgets.scene.visible import scope_tree
 from widgets.scene.words import called_functions, is_short, user_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from graphcore.graph import Graph, Node, Tensor
 
 MAX_PREVIEWED: Final = 10_000
@@ -54,7 +58,9 @@ SHORT: Final = 1
 GRADIENT: Final = 2
 PARTIAL: Final = 4
 DIFFERENTIATED: Final = 8
+ELSEWHERE: Final = 16
 _REFERENCES: Final = ("resource",)
+_InfoRow = tuple[str, tuple[str, ...] | None, bool, int | None]
 
 
 class PageData(msgspec.Struct, frozen=True):
@@ -102,10 +108,11 @@ class _Writer:
         self.gradients = Gradients()
         self.attrs = AttrTexts(self.texts, self.gradients, with_previews=len(graph) <= MAX_PREVIEWED)
         self.sources: Numbers[SourceRow] = Numbers()
-        self.infos: Numbers[tuple[str, tuple[str, ...] | None, bool]] = Numbers()
+        self.infos: Numbers[_InfoRow] = Numbers()
         self.signatures: Numbers[tuple[int, ...]] = Numbers()
         self.ops: dict[str, OpText] = {}
         self.slots = SlotNames()
+        self.own_lenses = own_lenses()
         self.spaces: list[tuple[SpaceHead, SpaceColumns] | None] = []
         self.known: dict[object, int] = {}
         self.pending: list[tuple[int, CallBody, list[Part], dict[str, Tensor]]] = []
@@ -128,6 +135,7 @@ class _Writer:
             gradients=self.gradients.texts,
             ops=self.ops,
             slots=self.slots.lists,
+            own_lenses=[(name, own.title) for name, own in self.own_lenses],
             max_boxes=self.state.max_boxes,
             auto_boxes=self.state.auto_boxes,
         )
@@ -137,7 +145,18 @@ class _Writer:
         dims = tensor.shape.dims
         dtype = tensor.node.output_types[tensor.index]
         sizes = None if dims is None else tuple(tensor.graph.size_texts(tensor))
-        return self.infos.of((tensor.dtype.name, sizes, dtype.is_ref or dtype.name in _REFERENCES))
+        return self.infos.of((tensor.dtype.name, sizes, dtype.is_ref or dtype.name in _REFERENCES, tensor_bytes(tensor)))
+
+    def own_classes(self, nodes: Sequence[Node]) -> list[OwnClasses]:
+        """The classes of nodes under each lens of the user."""
+        return [self._own_classes(own, nodes) for _, own in self.own_lenses]
+
+    def _own_classes(self, own: OwnLens, nodes: Sequence[Node]) -> OwnClasses:
+        try:
+            classes = [own.class_of(node) for node in nodes]
+        except Exception as error:  # noqa: BLE001 - a user's function must not cost the user the page
+            return OwnClasses(failure=failure_note(error))
+        return OwnClasses(classes=_column([self.texts.of(found) for found in classes]))
 
     def bodies_of(self, call: Call, given: dict[str, Tensor]) -> list[BodyRecord]:
         key = body_key(call) if self.share else None
@@ -148,22 +167,24 @@ class _Writer:
         roots = call.roots
         records = []
         for body, root in zip(bodies, roots, strict=True):
-            place = None if key is None else self.known.get((key, body.callee.label))
+            # A lens of the user may tell calls apart.
+            whole = (key, body.callee.label, msgspec.json.encode(self.own_classes(body.nodes)))
+            place = None if key is None else self.known.get(whole)
             if place is None:
                 place = len(self.spaces)
                 self.spaces.append(None)
                 self.body_nodes += len(body.nodes)
                 if key is not None:
-                    self.known[key, body.callee.label] = place
+                    self.known[whole] = place
                 inside = given if has_hub(call.node) else {**given, **_arguments(call, body)}
                 self.pending.append((place, body, root.parts(), inside))
             records.append(BodyRecord(space=place, label=body.callee.label, scope_label=root.label if several else ""))
         return records
 
 
-def _info(row: tuple[str, tuple[str, ...] | None, bool]) -> TensorInfo:
-    dtype, sizes, reference = row
-    return TensorInfo(dtype=dtype, sizes=None if sizes is None else list(sizes), reference=reference)
+def _info(row: _InfoRow) -> TensorInfo:
+    dtype, sizes, reference, size = row
+    return TensorInfo(dtype=dtype, sizes=None if sizes is None else list(sizes), reference=reference, bytes=size)
 
 
 def _arguments(call: Call, body: CallBody) -> dict[str, Tensor]:
@@ -234,6 +255,7 @@ class _Space:
             if self.writer.explains
             else {},
             user_names={place: name for place, node in enumerate(self.nodes) if node.op in ARG and (name := user_name(node.attr))},
+            own_classes=self.writer.own_classes(self.nodes),
             arguments=[] if body is None else [self.number[node.name] for node in body.args],
             returns=[] if body is None else [self.number[node.name] for node in body.rets],
             control_returns=[] if body is None else [self.number[node.name] for node in body.control_rets],
@@ -303,7 +325,8 @@ class _Space:
             "kinds": _column([kind for kind, *_ in described]),
             "details": _column([detail for _, detail, *_ in described]),
             "cells": _column([text(cell_label(node)) for node in nodes]),
-            "devices": _column([text(device_of(node)) for node in nodes]),
+            "devices": _column([text(assigned_device(node)) for node in nodes]),
+            "requests": _column([text(node.device) for node in nodes]),
             "functions": _column([text(", ".join(called_functions(node))) if calls_functions(node) else 0 for node in nodes]),
             "definitions": _column([attrs for _, _, attrs, _ in described]),
             "slot_names": _column([writer.slots.of(node) for node in nodes]),
@@ -365,6 +388,8 @@ class _Space:
                 flag |= PARTIAL
             if node.name in differentiated:
                 flag |= DIFFERENTIATED
+            if is_elsewhere(node):
+                flag |= ELSEWHERE
             flags.append(flag)
         return flags
 

@@ -14,12 +14,13 @@ from widgets.inspection import Clash, FunctionInfo, Why
 class TensorInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Type and shape of a tensor.
 
-    The sizes are texts, None for an unknown rank; `reference` is true for references and resources.
+    The sizes are texts, None for an unknown rank; `reference` is true for references and resources; `bytes` is None if unknown.
     """
 
     dtype: str
     sizes: list[str] | None
     reference: bool
+    bytes: int | None
 
 
 class ForeignTensor(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,6 +113,13 @@ class GradientRow(msgspec.Struct, frozen=True, kw_only=True):
     body_node: str = ""
 
 
+class OwnClasses(msgspec.Struct, frozen=True, kw_only=True):
+    """The classes of nodes under a lens of a user, as texts; `failure` is the note if its function failed."""
+
+    classes: list[int] = []
+    failure: str = ""
+
+
 class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a space that is rare in its nodes.
 
@@ -125,6 +133,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
         gradient_count: the number of gradient nodes on record.
         why: the inspector's explanations of dimensions by node, with empty places; their keys are `output:dimension`.
         user_names: the names that the user's code has for arguments, by node.
+        own_classes: a column for each of `PageHead.own_lenses`.
         arguments, returns, control_returns: nodes of a body, by index.
     """
 
@@ -139,6 +148,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
     gradient_count: int = 0
     why: dict[int, list[Why]] = {}
     user_names: dict[int, str] = {}
+    own_classes: list[OwnClasses] = []
     arguments: list[int] = []
     returns: list[int] = []
     control_returns: list[int] = []
@@ -150,7 +160,8 @@ class SpaceColumns(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         scopes: the scope whose path begins the name of the node.
         names: the last part of the name.
-        ops, kinds, details, cells, devices, functions: texts.
+        ops, kinds, details, cells, functions: texts.
+        devices, requests: texts of the assigned and the requested device, "" for none.
         definitions: texts of attrs, a line `name=value` for each.
         slot_names: places in `PageHead.slots`.
         registered: places of the op's gradient in `PageHead.gradients`, -1 for none.
@@ -172,6 +183,7 @@ class SpaceColumns(msgspec.Struct, frozen=True, kw_only=True):
     details: list[int]
     cells: list[int]
     devices: list[int]
+    requests: list[int]
     functions: list[int]
     definitions: list[int]
     slot_names: list[int]
@@ -210,6 +222,7 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         ops: the documentation of ops by name.
         slots: names of inputs and outputs.
+        own_lenses: the names and titles of lenses of the user.
         max_boxes, auto_boxes: the limits of the view.
     """
 
@@ -219,5 +232,6 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
     gradients: list[GradientText]
     ops: dict[str, OpText]
     slots: list[tuple[list[str], list[str]]]
+    own_lenses: list[tuple[str, str]]
     max_boxes: int
     auto_boxes: int

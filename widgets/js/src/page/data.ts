@@ -11,6 +11,7 @@ const COLUMNS = [
   "details",
   "cells",
   "devices",
+  "requests",
   "functions",
   "definitions",
   "slot_names",

@@ -1,6 +1,7 @@
 // Edges between boxes, as `widgets/scene/edges.py` bundles them: one for each pair of boxes and kind.
 import type { EdgeKind, LensMark, Role, SceneEdge } from "../scene/generated";
 import type { ClashLines } from "./clash_lines";
+import { copiedTo, copiesMark } from "./devices";
 import type { Dimensions } from "./dimensions";
 import { getOrMake } from "./order";
 import type { Instance, Part } from "./parts";
@@ -17,6 +18,8 @@ export interface Bundle {
   readonly target: Box;
   readonly kind: EdgeKind;
   readonly tensors: Map<string, Tensor>;
+  /** The tensors that are copied, by their names and the devices they go to. */
+  readonly copies: Map<string, Tensor>;
   readonly errors: string[];
   isBackEdge: boolean;
 }
@@ -41,6 +44,7 @@ class Bundles {
       target,
       kind,
       tensors: new Map<string, Tensor>(),
+      copies: new Map<string, Tensor>(),
       errors: [],
       isBackEdge: false,
     }));
@@ -92,6 +96,8 @@ function bundleInputs(visible: Visible, box: Box, node: number, bundles: Bundles
     if (sources.length === 0) lost.push({ tensor, target: box, error: error ?? "" });
     for (const [source, given] of sources) {
       const bundle = bundles.add(source, box, given);
+      const device = bundle && copiedTo(given, instance, node);
+      if (device) bundle.copies.set(`${tensorName(given)} ${device}`, given);
       if (bundle && error !== undefined)
         bundle.errors.push(`${tensorName(tensor)} into ${instance.name(node)}: ${error}`);
     }
@@ -163,7 +169,7 @@ function joinControls(visible: Visible, call: Part, body: Instance, bundles: Bun
 }
 
 export function sceneEdge(
-  { source, target, kind, tensors, errors, isBackEdge }: Bundle,
+  { source, target, kind, tensors, copies, errors, isBackEdge }: Bundle,
   roles: readonly Role[],
   dimensions: Dimensions,
   clashes: ClashLines,
@@ -186,7 +192,10 @@ export function sceneEdge(
     clash: kind === "control" ? 0 : clashes.line(source, target),
     reversed: isBackEdge || (toGradient && fromGradient),
     role: toGradient || fromGradient ? "gradient" : "forward",
-    lenses: all.length > 0 ? { shapes: shapeMark(all) } : {},
+    lenses: {
+      ...(all.length > 0 && { shapes: shapeMark(all) }),
+      ...(copies.size > 0 && { devices: copiesMark(copies.values()) }),
+    },
   };
 }
 

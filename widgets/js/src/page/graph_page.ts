@@ -15,7 +15,7 @@ import { Inspector } from "./inspect";
 import { compareTexts } from "./order";
 import { Instance, type Part, ROOT } from "./parts";
 import { type Built, buildScene } from "./scene";
-import { CALL, REQUESTED, Space } from "./space";
+import { CALL, Space } from "./space";
 
 /** The state in which a picture begins. */
 export interface Beginning {
@@ -254,7 +254,8 @@ class NodeFacts implements Searched {
   }
 
   get device(): string {
-    return this.instance.space.text("devices", this.node).replace(REQUESTED, "");
+    const { space } = this.instance;
+    return space.text("devices", this.node) || space.text("requests", this.node);
   }
 
   get dtypes(): readonly string[] {

@@ -1,9 +1,10 @@
 // The inspector's content from a page's data, as `widgets/scene/inspect.py` gathers it.
 import type { GradientInfo, GradientText, Inspection, NodeKind, TensorRow, Values, Why } from "../scene/generated";
+import { deviceWords } from "./devices";
 import { Dimensions } from "./dimensions";
 import { Counter, counted, getOrMake, grouped } from "./order";
 import type { Instance, Part } from "./parts";
-import { at, CALL, REQUESTED, type Space } from "./space";
+import { at, CALL, type Space } from "./space";
 import { type Box, inputsOf, isGradientBody, outputOf, type Tensor, tensorName, type Visible } from "./visible";
 
 const MAX_CONSUMERS = 24;
@@ -77,20 +78,19 @@ export class Inspector {
     const inputs = inputsOf(instance, node);
     const [inNames, outNames] = space.data.head.slots[at1(space.columns.slot_names, node)] ?? [[], []];
     const helpers = box === null ? [] : [...box.nodes].filter((other) => other !== node);
-    const device = space.text("devices", node);
     const source = at1(space.columns.sources, node);
     return {
       id: box?.id ?? name,
       name,
       op,
       kind: space.text("kinds", node) as NodeKind,
-      node_def: definitionText(instance, node, device.replace(REQUESTED, "")),
+      node_def: definitionText(instance, node, space.text("requests", node)),
       summary: "",
       doc: text?.doc ?? "",
       traits: text?.traits ?? "",
       placement: [],
       signature: text?.signature ?? "",
-      device,
+      device: deviceWords(instance, node),
       attrs,
       inputs: [
         ...this.#argumentRows(instance, node),

@@ -1,5 +1,6 @@
 // Lenses: a further property of each box, as `widgets/scene/lenses.py` marks them.
-import type { LegendEntry, Lens, LensMark } from "../scene/generated";
+import type { LegendEntry, Lens, LensMark, PageHead } from "../scene/generated";
+import { deviceOf, deviceWords } from "./devices";
 import { SHAPE_TONES, shapeClass } from "./edges";
 import { numberedClasses } from "./instances";
 import { Counter, grouped } from "./order";
@@ -29,16 +30,17 @@ interface ByClass {
   readonly empty: string;
 }
 
-/** All lenses for these boxes, including empty ones. */
-export function allLenses(boxes: readonly Box[]): LensView[] {
+/** All lenses for these boxes, including empty ones; `own` are the names and titles of lenses of the user. */
+export function allLenses(boxes: readonly Box[], own: PageHead["own_lenses"]): LensView[] {
   const text =
-    (column: "devices" | "functions" | "cells"): Classify =>
+    (column: "functions" | "cells"): Classify =>
     ({ space }, node) =>
       space.text(column, node);
   return [
     lensView("structure", "Structure", new Map(), [], ""),
     shapes(boxes),
-    byClass("devices", "Devices", boxes, text("devices"), {
+    byClass("devices", "Devices", boxes, deviceOf, {
+      words: deviceWords,
       rest: "no device requested",
       empty: "No node asks for a device",
     }),
@@ -55,7 +57,18 @@ export function allLenses(boxes: readonly Box[]): LensView[] {
       rest: "made outside a cell",
       empty: "No node was made by a cell",
     }),
+    ...own.map(([name, title], lens) => ownLens(name, title, boxes, lens)),
   ];
+}
+
+function ownLens(name: string, title: string, boxes: readonly Box[], lens: number): LensView {
+  const failures = boxes.map(({ part }) => part.instance.space.head.own_classes[lens]?.failure);
+  const failure = failures.find(Boolean);
+  if (failure) return lensView(name, title, new Map(), [], failure);
+  return byClass(name, title, boxes, ({ space }, node) => space.ownClass(lens, node), {
+    rest: "unmarked",
+    empty: "No node here is marked",
+  });
 }
 
 function gradientClass({ space }: Instance, node: number): string {

@@ -43,7 +43,7 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
   const visible = visibleBoxes(root, folding);
   const { boxes } = visible;
   const roles = boxes.map((box) => boxRole(box));
-  const lenses = allLenses(boxes);
+  const lenses = allLenses(boxes, root.instance.space.data.head.own_lenses);
   const clashes = new ClashLines(visible);
   const captures = capturesOf(visible);
   const shown = boxes.map((box) => sceneNode(box, { root: root.instance, visible, roles, clashes, lenses, captures }));

@@ -2,18 +2,20 @@
 import type { GradientRow, SpaceColumns, SpaceHead, TensorInfo } from "../scene/generated";
 import type { PageData } from "./data";
 
-/** The beginning of the text for a device that is requested and not assigned. */
-export const REQUESTED = /^requested /;
 export const SHORT = 1;
 export const GRADIENT = 2;
 export const PARTIAL = 4;
 export const DIFFERENTIATED = 8;
+/** On another device than the requested one. */
+export const ELSEWHERE = 16;
 
 export const NODE = 0;
 export const THING = 1;
 export const CALL = 2;
 export const GROUP = 3;
 export const SCOPE = 4;
+
+type TextColumn = "ops" | "kinds" | "details" | "cells" | "devices" | "requests" | "functions" | "definitions";
 
 /** A number that is there: places in the data are never beyond its ends. */
 export const at = (column: ArrayLike<number>, place: number): number => column[place] as number;
@@ -142,9 +144,17 @@ export class Space {
     for (let i = 0; i < this.producers.length; i++) if (this.producers[i] === 0) this.#foreignAt.set(i, found++);
   }
 
-  text(column: "ops" | "kinds" | "details" | "cells" | "devices" | "functions" | "definitions", node: number): string {
-    const values = this.columns[column];
-    return this.data.texts[values.length === 1 ? at(values, 0) : at(values, node)] ?? "";
+  text(column: TextColumn, node: number): string {
+    return this.#text(this.columns[column], node);
+  }
+
+  /** The class of a node under a lens of the user. */
+  ownClass(lens: number, node: number): string {
+    return this.#text(this.head.own_classes[lens]?.classes ?? [], node);
+  }
+
+  #text(column: readonly number[], node: number): string {
+    return this.data.texts[column.length === 1 ? at(column, 0) : at(column, node)] ?? "";
   }
 
   /** The attrs of a node. */

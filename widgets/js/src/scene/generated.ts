@@ -598,12 +598,13 @@ export interface BackRequest {
 /**
  * Type and shape of a tensor.
  *
- * The sizes are texts, None for an unknown rank; `reference` is true for references and resources.
+ * The sizes are texts, None for an unknown rank; `reference` is true for references and resources; `bytes` is None if unknown.
  */
 export interface TensorInfo {
   readonly dtype: string;
   readonly sizes: readonly string[] | null;
   readonly reference: boolean;
+  readonly bytes: number | null;
 }
 
 /** An input that is no output of a node of its space: its producer was removed or replaced. `name` is that of the producer. */
@@ -695,6 +696,12 @@ export interface GradientRow {
   readonly body_node: string;
 }
 
+/** The classes of nodes under a lens of a user, as texts; `failure` is the note if its function failed. */
+export interface OwnClasses {
+  readonly classes: readonly number[];
+  readonly failure: string;
+}
+
 /**
  * The part of a space that is rare in its nodes.
  *
@@ -708,6 +715,7 @@ export interface GradientRow {
  * gradient_count: the number of gradient nodes on record.
  * why: the inspector's explanations of dimensions by node, with empty places; their keys are `output:dimension`.
  * user_names: the names that the user's code has for arguments, by node.
+ * own_classes: a column for each of `PageHead.own_lenses`.
  * arguments, returns, control_returns: nodes of a body, by index.
  */
 export interface SpaceHead {
@@ -722,6 +730,7 @@ export interface SpaceHead {
   readonly gradient_count: number;
   readonly why: Readonly<Record<number, readonly Why[]>>;
   readonly user_names: Readonly<Record<number, string>>;
+  readonly own_classes: readonly OwnClasses[];
   readonly arguments: readonly number[];
   readonly returns: readonly number[];
   readonly control_returns: readonly number[];
@@ -733,7 +742,8 @@ export interface SpaceHead {
  * Attributes:
  * scopes: the scope whose path begins the name of the node.
  * names: the last part of the name.
- * ops, kinds, details, cells, devices, functions: texts.
+ * ops, kinds, details, cells, functions: texts.
+ * devices, requests: texts of the assigned and the requested device, "" for none.
  * definitions: texts of attrs, a line `name=value` for each.
  * slot_names: places in `PageHead.slots`.
  * registered: places of the op's gradient in `PageHead.gradients`, -1 for none.
@@ -755,6 +765,7 @@ export interface SpaceColumns {
   readonly details: readonly number[];
   readonly cells: readonly number[];
   readonly devices: readonly number[];
+  readonly requests: readonly number[];
   readonly functions: readonly number[];
   readonly definitions: readonly number[];
   readonly slot_names: readonly number[];
@@ -791,6 +802,7 @@ export interface GradientText {
  * Attributes:
  * ops: the documentation of ops by name.
  * slots: names of inputs and outputs.
+ * own_lenses: the names and titles of lenses of the user.
  * max_boxes, auto_boxes: the limits of the view.
  */
 export interface PageHead {
@@ -800,6 +812,7 @@ export interface PageHead {
   readonly gradients: readonly GradientText[];
   readonly ops: Readonly<Record<string, OpText>>;
   readonly slots: readonly (readonly [readonly string[], readonly string[]])[];
+  readonly own_lenses: readonly (readonly [string, string])[];
   readonly max_boxes: number;
   readonly auto_boxes: number;
 }
