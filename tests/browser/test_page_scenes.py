@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page
 
 import graphcore as gc
+import widgets
 from tests.browser.page_worker import PageWorker, comparable
 from tests.widgets import conftest as cells
 from tests.widgets import test_call_properties as with_calls
+from tests.widgets import test_own_lenses as with_lenses
 from tests.widgets import test_repeats as with_repeats
 from tests.widgets import test_scene_properties as with_scopes
 from tests.widgets.test_structure import residual, width
@@ -27,6 +29,7 @@ from widgets.scene.visible import scope_tree, visible_boxes
 DATA = Path(__file__).parents[1] / "data"
 graph, run_cell = cells.graph, cells.run_cell
 one_wrong = with_repeats.one_wrong
+own_lens = with_lenses.own_lens
 FILES = sorted(path.name for path in DATA.glob("*.pb"))
 
 
@@ -143,6 +146,23 @@ def a_repeat_of_unlike_blocks() -> None:
     gc.softmax(x)
 
 
+def copies_between_devices() -> None:
+    with gc.device("/gpu:0"):
+        x = gc.placeholder(gc.float16, [5, 125], name="x")  # 1,250 bytes, halfway between two tenths of a kB
+        unknown = gc.placeholder(gc.float32, [None], name="unknown")
+    with gc.name_scope("part"):
+        for number in range(3):
+            with gc.device(f"/gpu:{number}"):
+                gc.tanh(x)
+                gc.exp(x)
+                gc.sqrt(unknown)
+    with gc.device("/gpu:7"):
+        gc.identity(x, name="elsewhere")
+    gc.identity(gc.placeholder(gc.float32, [2], name="few"), name="unmoved")
+    devices = gc.simulated_devices("1 cpu, 3 gpu")
+    gc.Placer(gc.get_default_graph(), devices, allow_soft_placement=True).run()
+
+
 def a_repeat_on_three_devices() -> None:
     x = gc.placeholder(gc.float32, [None, 16], name="x")
     for number in range(6):
@@ -158,6 +178,7 @@ def a_repeat_on_three_devices() -> None:
         a_loop_in_a_branch,
         many_waits,
         a_repeat_of_unlike_blocks,
+        copies_between_devices,
         a_repeat_on_three_devices,
     ],
 )
@@ -166,6 +187,28 @@ def test_what_people_write_looks_the_same_in_a_page(page: Page, build: Callable[
         with gc.Graph().as_default() as graph:
             build()
         compare(page, graph, seed)
+
+
+def test_lenses_of_ones_own_look_the_same_in_a_page(page: Page, own_lens: Callable[..., object]) -> None:
+    @widgets.lens(title="<b>Fan-in</b>")
+    def fan_in(node: gc.Node) -> str | None:
+        return f"{len(node.inputs)} inputs" if node.inputs else None
+
+    @widgets.lens
+    def call_of(node: gc.Node) -> str:
+        return node.name.partition("/")[0]
+
+    @widgets.lens
+    def marks_nothing(node: gc.Node) -> None: ...
+
+    @widgets.lens
+    def fails(node: gc.Node) -> str:
+        return node.name[1 // 0]
+
+    for seed in range(3):
+        with gc.Graph().as_default() as graph:
+            a_call_with_its_gradient()
+        compare(page, graph, seed, 20)
 
 
 def test_errors_lost_inputs_and_failed_cells_look_the_same_in_a_page(page: Page, run_cell: cells.RunCell, graph: gc.Graph) -> None:
@@ -202,7 +245,7 @@ def test_a_body_that_cannot_be_made_says_so_in_a_page_once_it_is_opened(page: Pa
 FIELDS = ("id", "name", "op", "kind", "doc", "traits", "signature", "device", "source", "error", "clashes", "functions", "contents")
 
 
-@pytest.mark.parametrize("build", [gradients_of_a_network, a_call_with_its_gradient, a_loop_in_a_branch])
+@pytest.mark.parametrize("build", [gradients_of_a_network, a_call_with_its_gradient, a_loop_in_a_branch, copies_between_devices])
 def test_the_inspector_of_a_page_says_what_the_kernel_says(page: Page, build: Callable[[], None]) -> None:
     with gc.Graph().as_default() as graph:
         build()

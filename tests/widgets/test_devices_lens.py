@@ -58,6 +58,9 @@ def test_a_request_that_soft_placement_replaced_is_named_beside_the_device(graph
         node_of(placed(graph), "x").lenses["devices"].text
         == "/job:worker/replica:0/task:0/device:GPU:0 (simulated) (requested /device:GPU:7)"
     )
+    found = inspect(graph, SceneState(), "x")
+    assert found is not None
+    assert found.device == "/job:worker/replica:0/task:0/device:GPU:0 (simulated) (requested /device:GPU:7)"
 
 
 def test_an_edge_between_devices_names_the_bytes_that_are_copied(graph: gc.Graph) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +45,17 @@ def test_a_function_that_classifies_nodes_is_a_lens_with_marks_and_a_legend(two_
     assert found.title == "Fan-in"
     assert [(row.tone, row.text) for row in found.legend] == [(1, "1 inputs")]
     assert found.note == ""
+
+
+def test_the_example_of_the_contributors_guide_is_a_lens(two_nodes: gc.Graph, own_lens: Callable[..., object]) -> None:
+    guide = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = guide.partition("## A lens of one's own")[2].partition("\n## ")[0]
+    (example,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    assert len(example.splitlines()) <= 10
+    exec(compile(example, "CONTRIBUTING.md", "exec"), {})
+    scene = build_scene(two_nodes)
+    assert lens_of(scene, "fan_in").title == "Fan-in"
+    assert {node.id: node.lenses["fan_in"].text for node in scene.nodes if "fan_in" in node.lenses} == {"y": "1 inputs"}
 
 
 def test_a_scope_counts_the_classes_of_its_nodes(graph: gc.Graph, own_lens: Callable[..., object]) -> None:
