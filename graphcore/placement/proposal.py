@@ -137,7 +137,7 @@ class _Search:
         return [(names[name], names[record.forward]) for name, record in records if name in names and record.forward in names]
 
     def _chain_pairs(self, gradients: list[tuple[Node, Node]]) -> list[tuple[Node, Node]]:
-        """The nodes with the only consumer that each has, where this one has no other producer that computes; gradients aside."""
+        """The edges of chains: the only way from one node to the next, gradients aside."""
         backward = {node for node, _ in gradients}
         forward = [node for node in self.placed if node not in backward]
         producers = {node: {tensor.node for tensor in node.inputs if self._computes(tensor.node)} for node in forward}
