@@ -195,6 +195,16 @@ class Graph(GraphReader):
         """
         self.editor.set_attr(node, name, value)
 
+    def set_requested_device(self, node: Node, spec: str | DeviceSpec) -> None:
+        """Request a device for `node`, given by a full or partial name; "" for none.
+
+        Sessions place the graph again before their next run.
+
+        Raises:
+            InvalidArgumentError: the name is malformed.
+        """
+        self.editor.set_requested_device(node, spec)
+
     def shrink_type_info(self, node: Node, index_mapping: Mapping[int, int], type_attr_name: str = "T") -> None:
         """Keep only the entries in `index_mapping` of the list attr `type_attr_name`.
 

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 
 from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph.model.search import reachable
 from graphcore.placement.colocation_graph import ColocationGraph
 from graphcore.placement.constraints import PlacementOptions
 from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device, DeviceSet
+from graphcore.placement.earliest_finish import earliest_finish
 from graphcore.placement.placement import choose_devices, without_placement
 from graphcore.placement.step_prediction import StepPrediction, predict_step, step_devices
 
 _MOST_GROUPS: Final = 40
 """The groups of nodes, heaviest first, for which other devices are tried."""
+_MOST_SCHEDULED: Final = 500_000
+"""The nodes to schedule in one pass over the groups; of a large graph fewer groups are tried."""
 _LEAST_GAIN: Final = 0.01
 """The part of the step that a move must save."""
 
 
 class Move(msgspec.Struct, frozen=True):
-    """A group of nodes that a proposal moves.
+    """Connected nodes that a proposal moves.
 
     Args:
-        nodes: the names of the nodes, which must be on one device.
+        nodes: their names.
         source, destination: the names of the devices.
-        seconds: the time that the step becomes shorter by; 0 if the move makes it fit into memory.
+        seconds: the time that the step would be longer by without the move; 0 if the move makes it fit into memory.
         reason: the effect of the move in words.
     """
 
@@ -38,7 +43,7 @@ class Move(msgspec.Struct, frozen=True):
     reason: str
 
     def __str__(self) -> str:
-        more = f" and {len(self.nodes) - 1} colocated nodes" if len(self.nodes) > 1 else ""
+        more = f" and {len(self.nodes) - 1} more" if len(self.nodes) > 1 else ""
         return f"{self.nodes[0]}{more}: {self.source} -> {self.destination}: {self.reason}"
 
 
@@ -48,7 +53,7 @@ class Proposal(msgspec.Struct, frozen=True):
     Args:
         devices: the proposed device of each node, by name.
         before, after: the predictions for the placement by the placer, and for this one.
-        moves: the changes, in the order in which they were found.
+        moves: the changes.
     """
 
     devices: dict[str, str]
@@ -72,8 +77,9 @@ def propose_placement(
 ) -> Proposal:
     """Propose devices that shorten the predicted step without breaking a constraint.
 
-    The memory limits of devices hold. Groups of colocated nodes are moved one at a time, heaviest first, for as long as each move makes the
-    step at least 1 % shorter. Devices that a node has requested or that the user has assigned are kept. The graph is unchanged.
+    The memory limits of devices hold. The search starts from the placement by the placer or from that by the heuristic of the earliest finish,
+    moves groups of colocated nodes one at a time, heaviest first, and takes back what saves less than 1 % of the step. Devices that a node
+    has requested or that the user has assigned are kept. The graph is unchanged.
 
     Args:
         graph: the graph.
@@ -97,33 +103,93 @@ def propose_placement(
 class _Search:
     def __init__(self, colocation: ColocationGraph, devices: Mapping[Node, Device], model: CostModel) -> None:
         self.colocation = colocation
-        self.devices = dict(devices)
+        self.placed = dict(devices)
+        self.devices = self.placed
         self.model = model
+        self.groups: dict[int, list[Node]] = defaultdict(list)
+        for node in devices:
+            self.groups[colocation.root_of(node)].append(node)
         self.limits = {device.name: device.memory_limit_bytes for device in colocation.options.devices if device.memory_limit_bytes}
 
     def run(self) -> Proposal:
-        before = best = predict_step(self.devices, self.model)
-        moves: list[Move] = []
+        before = best = self._predict(self.placed)
+        gradients = self._gradient_pairs()
+        for together in ([], gradients, gradients + self._chain_pairs(gradients)):
+            other = earliest_finish(self.colocation, self.placed, self.model, together)
+            if self._is_better(prediction := self._predict(other), best):
+                self.devices, best = other, prediction
+        best = self._improve(best)
+        kept = []
+        for nodes in self._moved():
+            without = self.devices | {node: self.placed[node] for node in nodes}
+            prediction = self._predict(without)
+            if self._is_better(best, prediction):
+                kept.append((nodes, prediction))
+            else:
+                self.devices, best = without, prediction
+        moves = [self._move(nodes, prediction, best) for nodes, prediction in kept]
+        return Proposal({node.name: device.name for node, device in self.devices.items()}, before, best, tuple(moves))
+
+    def _gradient_pairs(self) -> list[tuple[Node, Node]]:
+        """The nodes of gradients, each with the node that it differentiates."""
+        names = {node.name: node for node in self.placed}
+        records = next(iter(self.placed)).graph.gradient_records.items() if self.placed else ()
+        return [(names[name], names[record.forward]) for name, record in records if name in names and record.forward in names]
+
+    def _chain_pairs(self, gradients: list[tuple[Node, Node]]) -> list[tuple[Node, Node]]:
+        """The edges of chains: the only way from one node to the next, gradients aside."""
+        backward = {node for node, _ in gradients}
+        forward = [node for node in self.placed if node not in backward]
+        producers = {node: {tensor.node for tensor in node.inputs if self._computes(tensor.node)} for node in forward}
+        consumers = Counter(producer for found in producers.values() for producer in found)
+        only = [(node, next(iter(found))) for node, found in producers.items() if len(found) == 1]
+        return [(producer, node) for node, producer in only if consumers[producer] == 1]
+
+    def _computes(self, node: Node) -> bool:
+        """False for sources and nodes colocated with one, such as the reads of a variable."""
+        return all(other.inputs for other in self.groups.get(self.colocation.root_of(node), ()))
+
+    def _predict(self, devices: Mapping[Node, Device]) -> StepPrediction:
+        return predict_step(devices, self.model)
+
+    def _improve(self, best: StepPrediction) -> StepPrediction:
+        """Move one group after the other for as long as that helps."""
         improved = True
         while improved:
             improved = False
-            for group in self._groups():
+            for group in self._heaviest_groups():
                 found = self._better(group, best)
-                if found is None:
-                    continue
-                device, prediction = found
-                moves.append(self._move(group, device, best, prediction))
-                self.devices.update(dict.fromkeys(group, device))
-                best, improved = prediction, True
-        names = {node.name: device.name for node, device in self.devices.items()}
-        return Proposal(names, before, best, tuple(moves))
+                if found is not None:
+                    device, best = found
+                    self.devices = self.devices | dict.fromkeys(group, device)
+                    improved = True
+        return best
 
-    def _groups(self) -> list[list[Node]]:
-        """The groups of colocated nodes, heaviest first."""
-        groups: dict[int, list[Node]] = {}
-        for node in self.devices:
-            groups.setdefault(self.colocation.root_of(node), []).append(node)
-        return sorted(groups.values(), key=lambda group: -sum(map(self.model.flops, group)))[:_MOST_GROUPS]
+    def _moved(self) -> list[list[Node]]:
+        """The nodes that moved between the same devices and are connected, those with the most work first."""
+        links = {node: set[Node]() for node, device in self.devices.items() if device.name != self.placed[node].name}
+        for node, linked in links.items():
+            near = [tensor.node for tensor in node.inputs] + self.groups[self.colocation.root_of(node)]
+            for other in near:
+                if other in links and self._way(other) == self._way(node):
+                    linked.add(other)
+                    links[other].add(node)
+        found: list[list[Node]] = []
+        left = dict.fromkeys(links)
+        while left:
+            start = next(iter(left))
+            together = reachable([start], links.__getitem__)
+            found.append([node for node in left if node in together])
+            left = {node: None for node in left if node not in together}
+        return sorted(found, key=lambda nodes: -sum(map(self.model.flops, nodes)))
+
+    def _way(self, node: Node) -> tuple[str, str]:
+        return self.placed[node].name, self.devices[node].name
+
+    def _heaviest_groups(self) -> list[list[Node]]:
+        work = max(1, len(self.placed) * len(self.colocation.options.devices))
+        count = min(_MOST_GROUPS, _MOST_SCHEDULED // work)
+        return sorted(self.groups.values(), key=lambda group: -sum(map(self.model.flops, group)))[:count]
 
     def _better(self, group: list[Node], best: StepPrediction) -> tuple[Device, StepPrediction] | None:
         """The best other device of a group with its prediction; None if no move helps."""
@@ -132,7 +198,7 @@ class _Search:
         for device in self.colocation.devices_for(group[0]):
             if device.name == current.name:
                 continue
-            prediction = predict_step({**self.devices, **dict.fromkeys(group, device)}, self.model)
+            prediction = self._predict(self.devices | dict.fromkeys(group, device))
             if self._is_better(prediction, best):
                 found, best = (device, prediction), prediction
         return found
@@ -145,9 +211,8 @@ class _Search:
     def _excess(self, prediction: StepPrediction) -> int:
         return sum(max(0, prediction.peak_bytes.get(name, 0) - limit) for name, limit in self.limits.items())
 
-    def _move(self, group: list[Node], device: Device, before: StepPrediction, after: StepPrediction) -> Move:
-        gained = before.makespan - after.makespan
-        freed = self._excess(before) - self._excess(after)
-        reason = f"{freed:,} bytes less beyond the memory limits" if freed else f"{gained * 1e6:,.1f} us faster"
-        names = tuple([node.name for node in group])
-        return Move(names, self.devices[group[0]].name, device.name, 0.0 if freed else gained, reason)
+    def _move(self, nodes: list[Node], without: StepPrediction, best: StepPrediction) -> Move:
+        gained = without.makespan - best.makespan
+        freed = self._excess(without) - self._excess(best)
+        reason = f"{freed:,} bytes less beyond the memory limits" if freed else f"the step is {gained * 1e6:,.1f} us shorter"
+        return Move(tuple([node.name for node in nodes]), *self._way(nodes[0]), 0.0 if freed else gained, reason)

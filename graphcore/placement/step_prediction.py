@@ -97,6 +97,7 @@ class ListScheduler:
         self.alive: dict[tuple[Node, int, str], list[float]] = {}
 
     def run(self) -> StepPrediction:
+        """Schedule all nodes."""
         ranks = self._ranks()
         numbers = {node: number for number, node in enumerate(self.devices)}
         left = dict(self.waiting)
@@ -150,6 +151,10 @@ class ListScheduler:
             if known is not None:
                 known[1] = max(known[1], end)
 
+    def copy_time(self, tensor: Tensor, device: Device) -> float:
+        """The seconds that a copy of a tensor to a device takes."""
+        return self.model.copy_seconds(size_of(tensor) or 0, self.devices[tensor.node], device)
+
     def _arrival(self, tensor: Tensor, device: Device) -> float:
         """The time at which a tensor is on a device; it is copied there on first use."""
         there = self.devices[tensor.node]
@@ -159,7 +164,7 @@ class ListScheduler:
         if key not in self.arrived:
             size, lane = size_of(tensor) or 0, f"{there.name} -> {device.name}"
             start = max(self.free[lane], self.ends[tensor.node])
-            end = start + self.model.copy_seconds(size, there, device)
+            end = start + self.copy_time(tensor, device)
             self.free[lane] = self.arrived[key] = end
             self.spans.append(Span(lane, tensor.name, start, end, size))
             self.alive[key] = [start, end, size]

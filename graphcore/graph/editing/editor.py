@@ -15,6 +15,7 @@ import msgspec
 from graphcore.attrs import as_attr_value
 from graphcore.brief import brief
 from graphcore.definitions import NodeDef, in_out_types_for_node, name_ranges_for_node, validate_node_def
+from graphcore.device_spec import DeviceSpec
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph.editing.change_publisher import ChangePublisher
 from graphcore.graph.editing.transaction import Before
@@ -289,6 +290,15 @@ class GraphEditor(ChangePublisher):
         self.publish("replaced", node)
         if not name.startswith("_"):
             infer_downstream(self.graph, node, include_start=True)
+
+    @_edit
+    def set_requested_device(self, node: Node, spec: str | DeviceSpec) -> None:
+        """See `Graph.set_requested_device`."""
+        self.graph.owned(node)
+        parsed = spec if isinstance(spec, DeviceSpec) else DeviceSpec.parse(spec)
+        self.note(node)
+        node.node_def = msgspec.structs.replace(node.node_def, device=parsed.to_string())
+        self.publish("replaced", node)
 
     @_edit
     def set_shape(self, tensor: Tensor, shape: Shape) -> None:

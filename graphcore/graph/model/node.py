@@ -19,6 +19,7 @@ from graphcore.shapes import Shape
 from graphcore.source import SourceLocation
 
 if TYPE_CHECKING:
+    from graphcore.device_spec import DeviceSpec
     from graphcore.graph.graph import Graph
     from graphcore.graph.model.edge import Edge
 
@@ -191,6 +192,10 @@ class Node:
     def clear_attr(self, name: str) -> None:
         """Remove an attr; see `Graph.set_attr`."""
         self.graph.set_attr(self, name, None)
+
+    def set_requested_device(self, spec: str | DeviceSpec) -> None:
+        """Request a device; see `Graph.set_requested_device`."""
+        self.graph.set_requested_device(self, spec)
 
     def consumers(self) -> list[tuple[Node, int]]:
         """The consumers of outputs of this node, each with the input slot; -1 for a control edge."""

@@ -99,6 +99,7 @@ CHANGES: dict[str, Callable[[Setting], Any]] = {
     "set_attr": lambda s: s.graph.set_attr(s.y.node, "_mark", 1),
     "add_attr": lambda s: s.y.node.add_attr("_mark", 1),
     "clear_attr": lambda s: s.several.clear_attr("_mark"),
+    "set_requested_device": lambda s: s.graph.set_requested_device(s.several, "/cpu:1"),
     "shrink_type_info": lambda s: s.graph.shrink_type_info(s.several, {0: 0}),
     "set_shape": lambda s: s.x.set_shape([3, 2]),
     "set_shape_like": lambda s: s.graph.set_shape_like(s.x, s.y),

@@ -123,6 +123,7 @@ def edit_nodes(graph: gc.Graph, kind: str, first: gc.Node, second: gc.Node, numb
         graph.add_edge(second, 0, first, number % 2)
     elif kind == "attr":
         graph.set_attr(first, "size" if number % 2 else "_note", number)
+        graph.set_requested_device(second, f"/cpu:{number}")
     elif kind == "shape" and first.outputs:
         graph.set_shape(first.outputs[0], [number])
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.runtime.partitions.program import PartitionedProgram
 
 CPU: Final = [f"/job:localhost/replica:0/task:0/device:CPU:{number}" for number in range(2)]
@@ -237,3 +238,24 @@ def test_simulated_devices_run_in_one_thread(graph: gc.Graph) -> None:
         assert session.run(y)[0, 0] == 300.0
         assert not program_of(session).concurrent
         assert "simulated" in str(session.list_devices()[0])
+
+
+def test_a_request_that_changes_moves_the_node_before_the_next_run() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        node = gc.constant(2.0, name="c")
+        total = gc.add(node, 1.0, name="total")
+    machine = gc.simulated_devices("2 cpu")
+    session = gc.Session(graph=graph, devices=machine)
+    assert session.run(total) == 3
+    assert total.node.assigned_device.endswith("CPU:0")
+    total.node.set_requested_device("/cpu:1")
+    assert total.node.device == "/device:CPU:1"
+    assert session.run(total) == 3
+    assert total.node.assigned_device.endswith("CPU:1")
+    with pytest.raises(InvalidArgumentError):
+        total.node.set_requested_device("/cpu:one")
+    assert total.node.device == "/device:CPU:1"
+    graph.finalize()
+    with pytest.raises(FailedPreconditionError, match="finalized"):
+        total.node.set_requested_device("")
