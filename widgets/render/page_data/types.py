@@ -114,7 +114,7 @@ class GradientRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnClasses(msgspec.Struct, frozen=True, kw_only=True):
-    """The classes of nodes under a lens of a user, as texts; `failure` is the note if its function failed."""
+    """The classes of nodes under a lens of a user, as texts, or the note of its failure."""
 
     classes: list[int] = []
     failure: str = ""
