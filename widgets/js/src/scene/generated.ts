@@ -696,7 +696,7 @@ export interface GradientRow {
   readonly body_node: string;
 }
 
-/** The classes of nodes under a lens of a user, as texts; `failure` is the note if its function failed. */
+/** The classes of nodes under a lens of a user, as texts, or the note of its failure. */
 export interface OwnClasses {
   readonly classes: readonly number[];
   readonly failure: string;
