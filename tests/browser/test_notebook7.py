@@ -35,6 +35,27 @@ def test_the_view_stays_beside_the_cells_as_they_scroll(lab: Lab) -> None:
     notebook.screenshot("side")
 
 
+def test_a_second_graph_line_brings_its_panel_forward(lab: Lab) -> None:
+    other = "g = gc.Graph()\nwith g.as_default():\n    gc.constant(1.0, name='apart')\n%graph g"
+    notebook = opened(lab, START, BUILD, other, "%graph")
+    shown, apart = (notebook.page.locator(f'[data-name="{name}"]') for name in ("y", "apart"))
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    shown.wait_for()
+    notebook.run_cell(2)
+    apart.wait_for()
+    expect(shown).not_to_be_visible()
+    notebook.run_cell(3)
+    shown.wait_for()
+    expect(apart).not_to_be_visible()
+    notebook.page.locator(".jp-SidePanel-collapse:visible").click()
+    expect(shown).not_to_be_visible()
+    notebook.run_cell(3)
+    shown.wait_for()
+    assert notebook.page.locator(".graphloupe").count() == 2
+    notebook.screenshot("forward")
+
+
 def test_a_view_in_a_cell_follows_and_opens_scopes(lab: Lab) -> None:
     scope = 'with gc.name_scope("layer"):\n    for step in range(50):\n        gc.tanh(y, name=f"step{step}")'
     notebook = opened(lab, START + " inline", BUILD, scope)

@@ -8,7 +8,7 @@ import type { Host } from "./host";
 import { LOST_EVENT } from "./link";
 import type { mount } from "./mount";
 import { type Manager, Notebook } from "./notebook";
-import { panelOf, SidePanel, settle } from "./side_panel";
+import { FORWARD_EVENT, panelOf, SidePanel, settle } from "./side_panel";
 
 /** The part of anywidget's model that is used here. */
 interface Model {
@@ -85,7 +85,10 @@ async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
     const ignore = host.onMessage((message) => {
       // The scene comes from a cell that has just ended, so its notebook is the one in use.
       const news = message.type === "scene" && message.sent_at > 0;
-      if (message.type === "to_front" || (news && panel?.isBehindAnotherNotebook)) panel?.comeForward();
+      if (message.type === "to_front" || (news && panel?.isBehindAnotherNotebook)) {
+        if (panel) panel.comeForward();
+        else around?.dispatchEvent(new Event(FORWARD_EVENT, { bubbles: true }));
+      }
     });
     waiting.remove();
     panel?.closeForerunners();

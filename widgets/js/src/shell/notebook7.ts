@@ -1,6 +1,9 @@
 // A plugin that gives side panels a place in Notebook 7.
+import { FORWARD_EVENT } from "./side_panel";
 
 interface Widget {
+  readonly id: string;
+  readonly node: HTMLElement;
   readonly parent: Widget | null;
   hasClass(name: string): boolean;
   /** Of a split panel. */
@@ -11,6 +14,9 @@ interface Widget {
 /** The part of the application's shell that is used here. */
 interface Shell {
   add(widget: Widget, area: string, options?: object): void;
+  widgets(area: string): Iterable<Widget>;
+  /** Shows a panel, also if its area is collapsed. */
+  activateById(id: string): void;
   readonly _rightHandler?: { sideBar?: object };
 }
 
@@ -42,6 +48,10 @@ function activate({ shell }: { readonly shell: Shell }): void {
     // Sidecar shows the panel after this.
     setTimeout(() => widen(widget));
   };
+  document.addEventListener(FORWARD_EVENT, ({ target }) => {
+    const panel = [...shell.widgets("right")].find(({ node }) => node.contains(target as Node));
+    if (panel) shell.activateById(panel.id);
+  });
 }
 
 export const SIDE_PANEL_PLUGIN = { id: "graphloupe:side-panel", autoStart: true, activate };

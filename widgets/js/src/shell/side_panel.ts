@@ -52,6 +52,9 @@ export interface Home {
 /** The event on the document that announces a live view. */
 export const SETTLED_EVENT = "graphloupe-settled";
 
+/** The event on a panel that asks its application to bring it forward, where only the application can. */
+export const FORWARD_EVENT = "graphloupe-forward";
+
 /** The side panel around `element`; null between cells. */
 export function panelOf(element: Element): HTMLElement | null {
   return element.closest<HTMLElement>(PANEL);
