@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from playwright.sync_api import expect
+
 from tests.browser.conftest import VIEWPORT, Lab
 from tests.browser.graph_panel import GraphPanel
 from tests.browser.notebook_page import NotebookPage
@@ -196,6 +198,15 @@ def test_the_panels_of_two_notebooks_share_a_column_and_the_one_that_works_is_se
     second.run_cell(2)
     second.page.locator('[data-name="other"]').wait_for()
     second.screenshot("two-notebooks")
+    # A notebook that is opened while a graph is the current tab becomes a tab beside it.
+    second.page.locator('[data-name="other"]').click()
+    third = lab.open_cells([START, BUILD.replace('"y"', '"covering"')], name="third.ipynb")
+    assert "third.ipynb" in columns(third)[1]
+    third.run_all()
+    third.page.locator('[data-name="covering"]').wait_for()
+    expect(third.page.locator(".jp-NotebookPanel:visible .cm-content", has_text='"covering"')).to_be_visible()
+    assert "Graph · third" not in columns(third)[1]
+    third.screenshot("beside-its-notebook")
 
 
 def test_a_page_that_is_reloaded_has_its_panel_back(lab: Lab) -> None:
