@@ -10,6 +10,7 @@ from graphcore.placement.placer import Placer, explain_placement
 from graphcore.placement.proposal import Proposal, propose_placement
 from graphcore.placement.simulated import SimulatedHardware, simulated_devices
 from graphcore.placement.step_prediction import StepPrediction, predict_step
+from graphcore.placement.what_if import PlacementEffect, what_if
 
 __all__ = [
     "CostModel",
@@ -17,6 +18,7 @@ __all__ = [
     "DeviceSet",
     "PartitionOptions",
     "Placement",
+    "PlacementEffect",
     "PlacementExplanation",
     "Placer",
     "Proposal",
@@ -31,4 +33,5 @@ __all__ = [
     "set_incarnation",
     "simulated_devices",
     "topological_sort_nodes_with_time_priority",
+    "what_if",
 ]

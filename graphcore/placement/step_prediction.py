@@ -48,9 +48,13 @@ class StepPrediction(msgspec.Struct, frozen=True):
     peak_bytes: dict[str, int]
     simulated: bool
 
+    @property
+    def clock(self) -> str:
+        """The clock of the times in words, "" for real devices."""
+        return " on the virtual clock of simulated devices" if self.simulated else ""
+
     def __repr__(self) -> str:
-        clock = " on the virtual clock of simulated devices" if self.simulated else ""
-        return f"<gc.StepPrediction {self.makespan * 1e3:,.3f} ms{clock}, {len(self.spans)} spans>"
+        return f"<gc.StepPrediction {self.makespan * 1e3:,.3f} ms{self.clock}, {len(self.spans)} spans>"
 
 
 def step_devices(devices: Mapping[Node, Device], fetches: Iterable[Node | Tensor] | None) -> dict[Node, Device]:
