@@ -10,12 +10,14 @@ from graphcore.placement.placer import Placer, explain_placement
 from graphcore.placement.proposal import Proposal, propose_placement
 from graphcore.placement.simulated import SimulatedHardware, simulated_devices
 from graphcore.placement.step_prediction import StepPrediction, predict_step
+from graphcore.placement.timeline import Lane, Span, Timeline
 from graphcore.placement.what_if import PlacementEffect, what_if
 
 __all__ = [
     "CostModel",
     "Device",
     "DeviceSet",
+    "Lane",
     "PartitionOptions",
     "Placement",
     "PlacementEffect",
@@ -23,7 +25,9 @@ __all__ = [
     "Placer",
     "Proposal",
     "SimulatedHardware",
+    "Span",
     "StepPrediction",
+    "Timeline",
     "explain_placement",
     "partition_graph",
     "predict_step",
