@@ -161,7 +161,7 @@ class Trace:
         return {node: sum(times) / len(times) / 1e9 for node, times in taken.items()}
 
     def node_runs(self) -> dict[str, int]:
-        """The number of runs of each node outside of functions, by name; 0 for nodes on branches that were not taken."""
+        """The number of runs of each node outside of functions, by name; 0 for dead nodes."""
         runs: dict[str, int] = {}
         for event in self.events:
             if not event.call and event.kind in {"end", "dead"}:
