@@ -10,18 +10,24 @@ from graphcore.placement.placer import Placer, explain_placement
 from graphcore.placement.proposal import Proposal, propose_placement
 from graphcore.placement.simulated import SimulatedHardware, simulated_devices
 from graphcore.placement.step_prediction import StepPrediction, predict_step
+from graphcore.placement.timeline import Lane, Span, Timeline
+from graphcore.placement.what_if import PlacementEffect, what_if
 
 __all__ = [
     "CostModel",
     "Device",
     "DeviceSet",
+    "Lane",
     "PartitionOptions",
     "Placement",
+    "PlacementEffect",
     "PlacementExplanation",
     "Placer",
     "Proposal",
     "SimulatedHardware",
+    "Span",
     "StepPrediction",
+    "Timeline",
     "explain_placement",
     "partition_graph",
     "predict_step",
@@ -31,4 +37,5 @@ __all__ = [
     "set_incarnation",
     "simulated_devices",
     "topological_sort_nodes_with_time_priority",
+    "what_if",
 ]

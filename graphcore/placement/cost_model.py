@@ -7,7 +7,7 @@ from typing import Final
 
 from graphcore.graph import Node
 from graphcore.placement.device import Device
-from graphcore.placement.node_costs import FLOPS_PER_MICROSECOND, cost
+from graphcore.placement.node_costs import FLOPS_PER_MICROSECOND, Elements, cost, elementwise_cost, known_elements
 
 LAUNCH: Final = 1e-6
 """Seconds that a kernel takes at least."""
@@ -38,11 +38,20 @@ class CostModel:
             found = self._flops[node] = cost(node) * FLOPS_PER_MICROSECOND
         return found
 
-    def seconds(self, node: Node, device: Device) -> float:
-        """The time of a node on a device."""
+    def seconds(self, node: Node, device: Device, elements: Elements = known_elements) -> float:
+        """The time of one run of a node on a device.
+
+        Args:
+            elements: the number of elements of a tensor, -1 if unknown; by its shape by default.
+        """
         if not device.simulated and node.name in self._measured:
             return self._measured[node.name]
-        return max(LAUNCH, self.flops(node) / (device.throughput or _USUAL_THROUGHPUT))
+        flops = self.flops(node) or cost(node, elements) * FLOPS_PER_MICROSECOND
+        return max(LAUNCH, flops / (device.throughput or _USUAL_THROUGHPUT))
+
+    def elementwise_seconds(self, size: int, device: Device) -> float:
+        """The time of an elementwise op that gives `size` bytes."""
+        return max(LAUNCH, elementwise_cost(size) * FLOPS_PER_MICROSECOND / (device.throughput or _USUAL_THROUGHPUT))
 
     def copy_seconds(self, size: int, source: Device, destination: Device) -> float:
         """The time of a copy of `size` bytes, at the smaller of the two bandwidths."""

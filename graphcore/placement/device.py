@@ -136,6 +136,11 @@ class DeviceSet:
             self._matches[wanted] = found
         return found
 
+    @property
+    def simulated(self) -> bool:
+        """True if all of the devices are simulated: the times of runs are then those of a virtual clock."""
+        return bool(self._by_name) and all(device.simulated for device in self)
+
     def device_types(self) -> list[str]:
         """The types of the devices, those of higher priority first, then in the order of the set."""
         types = dict.fromkeys([device.device_type for device in self])

@@ -43,6 +43,16 @@ class NodeInConflict(msgspec.Struct, frozen=True):
     where: str
 
 
+def described_conflict(nodes: Sequence[Node]) -> tuple[NodeInConflict, ...]:
+    """The nodes of a minimal conflicting set with their devices and places."""
+    return tuple(
+        [
+            NodeInConflict(node.name, node.op, node.assigned_device or node.device, "" if node.source is None else str(node.source))
+            for node in nodes
+        ]
+    )
+
+
 class Candidate(msgspec.Struct, frozen=True):
     """A device, and the reason for which the node is not on it.
 
@@ -212,14 +222,7 @@ def explain(
         rule=rules.get(node, ""),
         copies=tuple(copies_of(node, devices)),
         error="" if error is None else error.message,
-        conflict=tuple(
-            [
-                NodeInConflict(
-                    other.name, other.op, other.assigned_device or other.device, "" if other.source is None else str(other.source)
-                )
-                for other in conflict
-            ]
-        ),
+        conflict=described_conflict(conflict),
     )
 
 

@@ -80,6 +80,15 @@ class Placer:
             except GraphError as error:
                 return explain(node, colocation, {}, {}, error, minimal_conflict(colocation.nodes, self.options))
 
+    def choose(self) -> Placement:
+        """Choose devices without assigning them.
+
+        Raises:
+            GraphError: as `run`, without the minimal conflicting set.
+        """
+        with without_placement(self.graph):
+            return self._choose(self._colocation())
+
     def _colocation(self) -> ColocationGraph:
         if not len(self.options.devices):
             raise FailedPreconditionError("No devices are registered")
@@ -105,8 +114,12 @@ def explain_placement(node: Node | Tensor, devices: DeviceSet | None = None, *, 
         FailedPreconditionError: there are no devices.
     """
     found = node.node if isinstance(node, Tensor) else node
-    placer = found.graph.placer if devices is None else None
-    if placer is None:
-        placer = Placer(found.graph, DeviceSet([LOCAL]) if devices is None else devices, allow_soft_placement)
-    explanation: PlacementExplanation = placer.explain(found)
-    return explanation
+    return placer_for(found.graph, devices, allow_soft_placement).explain(found)
+
+
+def placer_for(graph: Graph, devices: DeviceSet | None, allow_soft_placement: bool) -> Placer:
+    """The placer for some devices, by default those of the last placement or the CPU of this process."""
+    last: Placer | None = graph.placer
+    if devices is None and last is not None:
+        return last
+    return Placer(graph, DeviceSet([LOCAL]) if devices is None else devices, allow_soft_placement)

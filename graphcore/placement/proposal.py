@@ -16,6 +16,7 @@ from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.placement.earliest_finish import earliest_finish
 from graphcore.placement.placement import choose_devices, without_placement
+from graphcore.placement.requests import DeviceLine, request_devices
 from graphcore.placement.step_prediction import StepPrediction, predict_step, step_devices
 
 _MOST_GROUPS: Final = 40
@@ -61,9 +62,17 @@ class Proposal(msgspec.Struct, frozen=True):
     after: StepPrediction
     moves: tuple[Move, ...]
 
+    def apply(self, graph: Graph) -> tuple[DeviceLine, ...]:
+        """Request the devices of all moves; the lines that do so in the cells are returned.
+
+        Raises:
+            NotFoundError: a node of the moves is no longer in the graph; nothing has changed then.
+            FailedPreconditionError: the graph has been finalized.
+        """
+        return request_devices(graph, {name: move.destination for move in self.moves for name in move.nodes})
+
     def __str__(self) -> str:
-        clock = " on the virtual clock" if self.before.simulated else ""
-        head = f"predicted step{clock}: {self.before.makespan * 1e3:,.3f} ms before, {self.after.makespan * 1e3:,.3f} ms after"
+        head = f"predicted step{self.before.clock}: {self.before.makespan * 1e3:,.3f} ms before, {self.after.makespan * 1e3:,.3f} ms after"
         return "\n".join([head, *map(str, self.moves)])
 
 

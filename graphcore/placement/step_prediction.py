@@ -13,24 +13,8 @@ from graphcore.graph.model.search import reachable
 from graphcore.placement.copies import size_of
 from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device
+from graphcore.placement.timeline import Span, Timeline, make_timeline, peak
 from graphcore.plumbing import is_back_edge
-
-
-class Span(msgspec.Struct, frozen=True):
-    """A node that runs, or a tensor that is copied, in a predicted step.
-
-    Args:
-        lane: the name of the device; for a copy `source -> destination`.
-        name: the node, or the tensor.
-        start, end: seconds from the start of the step.
-        bytes: the size of the outputs, or of the tensor; 0 if unknown.
-    """
-
-    lane: str
-    name: str
-    start: float
-    end: float
-    bytes: int = 0
 
 
 class StepPrediction(msgspec.Struct, frozen=True):
@@ -48,9 +32,17 @@ class StepPrediction(msgspec.Struct, frozen=True):
     peak_bytes: dict[str, int]
     simulated: bool
 
+    @property
+    def clock(self) -> str:
+        """The clock of the times in words, "" for real devices."""
+        return " on the virtual clock of simulated devices" if self.simulated else ""
+
     def __repr__(self) -> str:
-        clock = " on the virtual clock of simulated devices" if self.simulated else ""
-        return f"<gc.StepPrediction {self.makespan * 1e3:,.3f} ms{clock}, {len(self.spans)} spans>"
+        return f"<gc.StepPrediction {self.makespan * 1e3:,.3f} ms{self.clock}, {len(self.spans)} spans>"
+
+    def timeline(self) -> Timeline:
+        """The spans by lane."""
+        return make_timeline("prediction", self.spans, self.peak_bytes, self.peak_bytes if self.simulated else ())
 
 
 def step_devices(devices: Mapping[Node, Device], fetches: Iterable[Node | Tensor] | None) -> dict[Node, Device]:
@@ -173,18 +165,7 @@ class ListScheduler:
         return self.arrived[key]
 
     def _peaks(self) -> dict[str, int]:
-        changes: dict[str, list[tuple[float, int]]] = defaultdict(list)
+        found: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
         for (_, _, device), (start, end, size) in self.alive.items():
-            changes[device] += [(start, int(size)), (end, -int(size))]
-        peaks = {}
-        for device, found in changes.items():
-            held = peak = 0
-            for _, change in sorted(found, key=_allocations_first):
-                held += change
-                peak = max(peak, held)
-            peaks[device] = peak
-        return peaks
-
-
-def _allocations_first(change: tuple[float, int]) -> tuple[float, int]:
-    return change[0], -change[1]
+            found[device].append((start, end, int(size)))
+        return {device: peak(intervals) for device, intervals in found.items()}

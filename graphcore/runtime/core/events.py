@@ -75,11 +75,15 @@ class Recorder:
     """Collects the events of a run, from any number of threads, in order.
 
     It records plain tuples, which are converted to events after the run.
+
+    Attributes:
+        argument_bytes: the bytes of the arguments of each function at its last call, by the name of their nodes.
     """
 
-    __slots__ = ("_append", "_records")
+    __slots__ = ("_append", "_records", "argument_bytes")
 
     def __init__(self) -> None:
+        self.argument_bytes: dict[str, dict[str, int]] = {}
         self._records: list[tuple[Any, ...]] = []
         self._append = self._records.append  # a single call, which the interpreter does not interrupt
 

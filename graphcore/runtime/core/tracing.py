@@ -10,12 +10,15 @@ from typing import Any, Final
 
 import msgspec
 
+from graphcore.errors import FailedPreconditionError
 from graphcore.graph.model.node import Node
+from graphcore.placement.timeline import Clock, Timeline
 from graphcore.runtime.core.events import Around, Event, loop_iterations
+from graphcore.runtime.core.trace_timeline import NodeRun, recorded_timeline
 from graphcore.support.replacing import write_file
 
 CPU: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
-_Place = tuple[str, str, int, Around, str]
+_Run = tuple[str, str, int, Around, str]
 _INSTANTS: Final = frozenset({"dead", "sent", "received"})
 
 
@@ -106,19 +109,64 @@ class Trace:
         events: in the order in which they came.
         nodes: the nodes of the run.
         peak_bytes: the peak of live arrays made by nodes, in functions too. Feeds, constants, values of variables and scalars do not count.
+        simulated: True for a run on simulated devices: the times of its events are then those of a virtual clock, from 0.
+        simulated_devices: the names of the simulated devices.
     """
 
-    __slots__ = ("events", "nodes", "peak_bytes")
+    __slots__ = ("events", "nodes", "peak_bytes", "simulated", "simulated_devices")
 
-    def __init__(self, events: Sequence[Event], nodes: Sequence[Node] = (), peak_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        events: Sequence[Event],
+        nodes: Sequence[Node] = (),
+        peak_bytes: int = 0,
+        *,
+        simulated: bool = False,
+        simulated_devices: Sequence[str] = (),
+    ) -> None:
         self.events = tuple(sorted(events, key=lambda event: event.ns))  # threads may record events slightly late
         self.nodes = nodes
         self.peak_bytes = peak_bytes
+        self.simulated = simulated
+        self.simulated_devices = simulated_devices
 
     def __repr__(self) -> str:
         runs = sum(1 for event in self.events if event.kind == "end")
         taken = self.events[-1].ns - self.events[0].ns if self.events else 0
-        return f"<gc.Trace {runs:,} node run{'' if runs == 1 else 's'} in {taken / 1e6:,.3f} ms, at most {self.peak_bytes:,} bytes at once>"
+        clock = " on the virtual clock of simulated devices" if self.simulated else ""
+        return f"<gc.Trace {runs:,} node run{'' if runs == 1 else 's'} in {taken / 1e6:,.3f} ms{clock}, at most {self.peak_bytes:,} bytes at once>"
+
+    def timeline(self) -> Timeline:
+        """The node runs and copies by device and link, in seconds from the first event.
+
+        The memory of a device counts each output from the start of its node to the end of the last node that takes it, and a view as a copy.
+        """
+        clock: Clock = "virtual clock" if self.simulated else "wall clock"
+        return recorded_timeline(self._pairs(), self.events, self.nodes, clock, self.simulated_devices, CPU)
+
+    def node_seconds(self) -> dict[str, float]:
+        """The mean seconds of each node outside of functions, by name: measured times for a `CostModel`.
+
+        Raises:
+            FailedPreconditionError: the run was on simulated devices, whose virtual clock is itself a prediction.
+        """
+        if self.simulated:
+            raise FailedPreconditionError(
+                "Required a run on real devices: simulated ones have only the virtual clock, which measures nothing"
+            )
+        taken: dict[str, list[int]] = {}
+        for start, end in self._pairs():
+            if not end.call and not end.how:
+                taken.setdefault(end.node, []).append(end.ns - start.ns)
+        return {node: sum(times) / len(times) / 1e9 for node, times in taken.items()}
+
+    def node_runs(self) -> dict[str, int]:
+        """The number of runs of each node outside of functions, by name; 0 for dead nodes."""
+        runs: dict[str, int] = {}
+        for event in self.events:
+            if not event.call and event.kind in {"end", "dead"}:
+                runs[event.node] = runs.get(event.node, 0) + (event.kind == "end")
+        return runs
 
     def step_stats(self) -> StepStats:
         """The times of each node, by device."""
@@ -137,7 +185,7 @@ class Trace:
         ops = {node.name: node.op for node in self.nodes}
         devices = {device: number for number, device in enumerate(dict.fromkeys([event.device or CPU for event in self.events]))}
         told: list[dict[str, Any]] = [
-            {"ph": "M", "name": "process_name", "pid": number, "args": {"name": device}} for device, number in devices.items()
+            {"ph": "M", "name": "process_name", "pid": number, "args": {"name": self.label(device)}} for device, number in devices.items()
         ]
         for device, stats in self._runs():
             told.append(
@@ -168,6 +216,10 @@ class Trace:
         ]
         return {"traceEvents": told, "displayTimeUnit": "ns"}
 
+    def label(self, device: str) -> str:
+        """The name of a device, marked if it is simulated."""
+        return f"{device} (simulated)" if device in self.simulated_devices else device
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `chrome_trace()` to a JSON file.
 
@@ -177,38 +229,46 @@ class Trace:
         write_file(Path(path), json.dumps(self.chrome_trace()).encode())
 
     def _runs(self) -> Iterator[tuple[str, NodeExecStats]]:
-        """Pairs of start and end events by node. A node whose kernel failed has no end and is left out."""
-        open_runs: dict[tuple[_Place, int], tuple[int, int]] = {}
-        scheduled: dict[_Place, int] = {}
+        """The statistics of each node run, with its device."""
+        scheduled: dict[_Run, int] = {}
         for event in self.events:
-            place = (event.node, event.frame, event.iteration, event.around, event.call)
             if event.kind == "scheduled":
-                scheduled[place] = event.ns
-            elif event.kind == "start":
-                open_runs[place, event.thread] = (scheduled.pop(place, event.ns), event.ns)
+                scheduled[_run(event)] = event.ns
+        for start, event in self._pairs():
+            taken = event.ns - start.ns
+            yield (
+                event.device,
+                NodeExecStats(
+                    node_name=event.node,
+                    scheduled_nanos=min(start.ns, scheduled.get(_run(event), start.ns)),
+                    all_start_nanos=start.ns,
+                    op_start_rel_nanos=0,
+                    op_end_rel_nanos=taken,
+                    all_end_rel_nanos=taken,
+                    thread_id=event.thread,
+                    output_bytes=event.bytes,
+                    frame=event.frame,
+                    iteration=event.iteration,
+                    call=event.call,
+                    how=event.how,
+                    around=event.around,
+                ),
+            )
+
+    def _pairs(self) -> Iterator[NodeRun]:
+        """The start and end events of each node run. A node whose kernel failed has no end and is left out."""
+        open_runs: dict[tuple[_Run, int], Event] = {}
+        for event in self.events:
+            if event.kind == "start":
+                open_runs[_run(event), event.thread] = event
             elif event.kind == "end":
-                started = open_runs.pop((place, event.thread), None) or _elsewhere(open_runs, place)
-                if started is None:
-                    continue
-                taken = event.ns - started[1]
-                yield (
-                    event.device,
-                    NodeExecStats(
-                        node_name=event.node,
-                        scheduled_nanos=started[0],
-                        all_start_nanos=started[1],
-                        op_start_rel_nanos=0,
-                        op_end_rel_nanos=taken,
-                        all_end_rel_nanos=taken,
-                        thread_id=event.thread,
-                        output_bytes=event.bytes,
-                        frame=event.frame,
-                        iteration=event.iteration,
-                        call=event.call,
-                        how=event.how,
-                        around=event.around,
-                    ),
-                )
+                started = open_runs.pop((_run(event), event.thread), None) or _elsewhere(open_runs, _run(event))
+                if started is not None:
+                    yield started, event
+
+
+def _run(event: Event) -> _Run:
+    return event.node, event.frame, event.iteration, event.around, event.call
 
 
 def _place(told: Event | NodeExecStats) -> dict[str, Any]:
@@ -219,7 +279,7 @@ def _place(told: Event | NodeExecStats) -> dict[str, Any]:
     return found | {name: value for name, value in (("call", told.call), ("how", told.how)) if value}
 
 
-def _elsewhere(open_runs: dict[tuple[_Place, int], tuple[int, int]], place: _Place) -> tuple[int, int] | None:
-    """Remove and return the start of an execution that waited, and so ended in another thread."""
-    found = next((key for key in open_runs if key[0] == place), None)
+def _elsewhere(open_runs: dict[tuple[_Run, int], Event], run: _Run) -> Event | None:
+    """Remove and return the start of a run that waited, and so ended in another thread."""
+    found = next((key for key in open_runs if key[0] == run), None)
     return None if found is None else open_runs.pop(found)

@@ -11,8 +11,9 @@ from graphcore.graph.model.node import Node, Tensor
 from graphcore.placement.partition import partition_graph
 from graphcore.plumbing import ARG, IDENTITY, MERGE
 from graphcore.runtime.core.rewrite import copy_with_shapes
+from graphcore.runtime.core.tokens import TRANSFER
 from graphcore.runtime.dataflow.table import build_table
-from graphcore.runtime.partitions.partition_run import TRANSFER, Part
+from graphcore.runtime.partitions.partition_run import Part
 from graphcore.runtime.partitions.program import PartitionedProgram
 from graphcore.runtime.plan.parallel import has_large
 from graphcore.runtime.plan.schedule import MakeKernel
@@ -30,7 +31,7 @@ def build_partitioned(
     incarnations: Mapping[str, int],
     *,
     may_use_threads: bool = True,
-) -> PartitionedProgram | None:
+) -> PartitionedProgram | str:
     """Prepare the subgraph for `fetches` and `targets`, given `feeds`, with one executor for each device.
 
     Args:
@@ -39,18 +40,19 @@ def build_partitioned(
         may_use_threads: False to run all partitions in one thread.
 
     Returns:
-        The program; None if all nodes are on one device.
+        The program; if all nodes are on one device, the name of that, "" for no nodes.
 
     Raises:
         GraphError: a node cannot be placed, has an error or cannot run, or a loop is malformed.
     """
     if not fetches and not targets:
-        return None
+        return ""
     fetches, targets, feeds = copy_with_shapes(fetches, targets, feeds)
     graph = (fetches[0].node if fetches else targets[0]).graph
     place(graph)
-    if len({node.assigned_device for node in graph.nodes}) == 1:
-        return None
+    used = {node.assigned_device for node in graph.nodes}
+    if len(used) == 1:
+        return used.pop()
     _read_variables_at_home(graph)
     divided = partition_graph(graph, get_incarnation=incarnations.__getitem__)
     parts = [_Part(device, graph_def, graph) for device, graph_def in divided.items()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from queue import SimpleQueue
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -15,9 +15,6 @@ from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.rendezvous import Rendezvous, RendezvousArgs
 from graphcore.runtime.dataflow.dataflow import Arrival, DataflowRun
 from graphcore.runtime.dataflow.table import Item, Table
-
-TRANSFER: Final = "_src"
-"""The attr of the sends and receives that partitioning has made."""
 
 
 class Part(msgspec.Struct, frozen=True):

@@ -43,6 +43,10 @@ class FunctionHandles:
             raise NotFoundError(f"Handle {handle} not found.")
         return item
 
+    def items(self) -> list[FunctionItem]:
+        """All instantiations, the oldest first."""
+        return list(self._items.values())
+
     def release(self, handle: int) -> None:
         """Release a handle; an instantiation ends with its last handle.
 

@@ -158,6 +158,11 @@ class FunctionLibraryRuntime:
         """
         return self.get_or_create_item(handle).graph
 
+    def find_node(self, function: str, node: str) -> Node | None:
+        """The node of this name in the graph of a function that was run, None if there is none."""
+        graphs = [item.graph for item in self._handles.items() if item.name == function and item.runnable is not None]
+        return next((found for graph in reversed(graphs) if (found := graph.find(node)) is not None), None)
+
     def debug_string(self, handle: int) -> str:
         """The graph to run, as text.
 
@@ -377,6 +382,9 @@ def _run(item: FunctionItem, executor: Executor, args: Sequence[Any]) -> list[An
     try:
         if step is None:
             return executor.run(*args)
+        if step.recorder is not None and item.runnable is not None:
+            sizes = [getattr(value, "nbytes", 0) for value in args]
+            step.recorder.argument_bytes[item.name] = dict(zip([node.name for node in item.runnable.args], sizes, strict=True))
         with step.calling(item.name):
             return executor.run_step(step, args)
     except RecursionError:

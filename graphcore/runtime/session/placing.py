@@ -9,15 +9,22 @@ from graphcore.errors import FailedPreconditionError
 from graphcore.graph import Graph
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.placement.partition.incarnations import FIRST_INCARNATION
 from graphcore.placement.placement import withdraw_placement
 from graphcore.placement.placer import Placer
 from graphcore.plumbing import ARG
+from graphcore.runtime.core.events import Event
 from graphcore.runtime.core.options import SessionOptions
+from graphcore.runtime.core.program import Program, Step
+from graphcore.runtime.core.tracing import Trace
+from graphcore.runtime.core.virtual_clock import VirtualClock, function_of, located
 from graphcore.runtime.partitions.build import build_partitioned
 from graphcore.runtime.partitions.program import PartitionedProgram
 from graphcore.runtime.plan.schedule import MakeKernel
+from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
+from graphcore.runtime.session.prepared import Prepared
 
 _CPU = "CPU"
 
@@ -65,16 +72,34 @@ class SessionDevices:
 
     def build(
         self, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel
-    ) -> PartitionedProgram | None:
-        """Prepare a run on these devices; None if one of them does all of it.
+    ) -> PartitionedProgram | str:
+        """Prepare a run on these devices; the name of the device if one does all of it.
 
         Raises:
             GraphError: a node cannot be placed, has an error or cannot run.
         """
-        simulated = all(device.simulated for device in self.devices)
-        threads = self.options.inter_op_threads != 1 and not simulated
+        threads = self.options.inter_op_threads != 1 and not self.devices.simulated
         incarnations = {device.name: device.incarnation or FIRST_INCARNATION for device in self.devices}
         return build_partitioned(fetches, targets, feeds, make_kernel, self._place, incarnations, may_use_threads=threads)
+
+    def trace(self, prepared: Prepared, program: Program, values: Sequence[Any], step: Step, functions: FunctionLibraryRuntime) -> Trace:
+        """The recorded run `step` of a program on `values`.
+
+        On simulated devices it has the times of the virtual clock.
+        """
+
+        def find(event: Event) -> Node | None:
+            return functions.find_node(function_of(event.call), event.node) if event.call else self.graph.find(event.node)
+
+        assert step.recorder is not None
+        sole = "" if isinstance(program, PartitionedProgram) else prepared.device or self.client.name
+        events = located(step.recorder.events, sole)
+        simulated = [device.name for device in self.devices if device.simulated]
+        if self.devices.simulated:
+            sizes = {tensor.node.name: getattr(value, "nbytes", 0) for tensor, value in zip(prepared.feeds, values, strict=True)}
+            by_name = {device.name: device for device in self.devices}
+            events = VirtualClock(program.nodes, by_name, find, {**step.recorder.argument_bytes, "": sizes}, CostModel()).replay(events)
+        return Trace(events, program.nodes, step.peak_bytes, simulated=self.devices.simulated, simulated_devices=simulated)
 
     def _place(self, pruned: Graph) -> None:
         """Assign devices to the nodes of a run."""

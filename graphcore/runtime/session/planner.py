@@ -105,25 +105,30 @@ class Planner:
             what = connect(*what, connected)
         what = inferred_from_feeds(*what)
         needed = needed_nodes(*what)
-        program = self._build_program(what, needed)
+        program, device = self._build_program(what, needed)
         if self.runner.resources.redeclared:
             self._drop_plans()
         self._initial_values.note_run(needed)
         prepared = Prepared(self.graph.version, program, structure, fed, needed)
+        prepared.devices, prepared.device = self.devices, device
         if type(program) is Plan and Specialised.pays(program, fed):
             prepared.specialised = Specialised(program, *what, self._build)
         return prepared
 
-    def _build_program(self, what: tuple[list[Tensor], list[Node], list[Tensor]], needed: Sequence[Node]) -> Program:
+    def _build_program(self, what: tuple[list[Tensor], list[Node], list[Tensor]], needed: Sequence[Node]) -> tuple[Program, str]:
+        """The program, and the device that does all of it, "" for several or none."""
+        device = ""
         if self.devices is not None:
             divided = self.devices.build(*what, self.runner.make_kernel)
-            if divided is not None and self.engine == "plan":
+            if isinstance(divided, str):
+                device = divided
+            elif self.engine == "plan":
                 raise UnimplementedError(f"Required a run on one device for the plan engine; this one is on {len(divided.parts)}")
-            if divided is not None:
-                return divided
+            else:
+                return divided, ""
         elif not self.options.allow_soft_placement:
             check_devices(needed, local_devices())
-        return build_program(*what, self.runner.make_kernel, self.engine, needed, self.options.inter_op_threads)
+        return build_program(*what, self.runner.make_kernel, self.engine, needed, self.options.inter_op_threads), device
 
     def predicted_peak(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> PeakMemory:
         """The predicted peak of live arrays of such a run; see `Session.predicted_peak`."""

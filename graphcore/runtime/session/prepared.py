@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from graphcore.runtime.core.feeds import Feeder, make_feeder
 from graphcore.runtime.core.fetches import FetchStructure
 from graphcore.runtime.core.program import Program
 from graphcore.runtime.session.specialise import Specialised
+
+if TYPE_CHECKING:
+    from graphcore.runtime.session.placing import SessionDevices
 
 _RENDEZVOUS_OPS: Final = SEND | RECV
 
@@ -24,14 +27,18 @@ class Prepared:
         version: the version of the graph that it fits.
         names: the nodes that it depends on, whose changes invalidate it.
         uses_rendezvous: True if its nodes send or receive.
+        devices: the devices of the session, None for the CPU of this process.
+        device: in a session with devices, the one that does all of the run; "" if there are several.
         specialised: the plans for specific shapes of feeds, None if these do not pay.
     """
 
-    __slots__ = ("feeders", "feeds", "names", "program", "specialised", "structure", "uses_rendezvous", "version")
+    __slots__ = ("device", "devices", "feeders", "feeds", "names", "program", "specialised", "structure", "uses_rendezvous", "version")
 
     def __init__(self, version: int, program: Program, structure: FetchStructure, feeds: Sequence[Tensor], needed: Iterable[Node]) -> None:
         self.version = version
         self.program = program
+        self.devices: SessionDevices | None = None
+        self.device = ""
         self.specialised: Specialised | None = None
         self.structure = structure
         self.feeds = feeds

@@ -89,7 +89,11 @@ class Runner:
             raise self._explained(prepared, program, error)  # noqa: B904 - `_explained` sets the cause
         finally:
             if step.recorder is not None:
-                self.trace = Trace(step.recorder.events, program.nodes, step.peak_bytes)
+                devices = prepared.devices
+                if devices is None:
+                    self.trace = Trace(step.recorder.events, program.nodes, step.peak_bytes)
+                else:
+                    self.trace = devices.trace(prepared, program, values, step, self.functions)
                 if metadata is not None:
                     metadata.trace = self.trace
 

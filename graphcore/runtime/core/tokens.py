@@ -1,0 +1,82 @@
+"""The values that pass between the node runs of a recorded step, by graph and loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from graphcore.graph.model.node import Node
+from graphcore.plumbing import ENTER, EXIT, NEXT_ITERATION, RECV, SEND
+from graphcore.runtime.core.events import Around, Event
+
+Loop = tuple[str, int, Around]
+"""Frame, iteration, and the loops around."""
+Token = tuple[str, Loop]
+"""A node, and the loop in which its consumers take its outputs."""
+TRANSFER: Final = "_src"
+"""The attr of the sends and receives that partitioning has made."""
+_EVERY: Final = -1
+
+
+class Tokens:
+    """The inputs and outputs of the node runs of a step.
+
+    Args:
+        nodes: the nodes of the step; those in functions are unknown.
+    """
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._nodes = {node.name: node for node in nodes}
+        self._producers: dict[str, list[Node]] = {}
+
+    def node_of(self, event: Event) -> Node | None:
+        """The node of an event, None in functions."""
+        return None if event.call else self._nodes.get(event.node)
+
+    def inputs(self, node: Node, event: Event) -> list[Token]:
+        """The tokens that a run of `node` may take; those of branches that were not taken have no event."""
+        producers = self._producers.get(node.name)
+        if producers is None:
+            producers = self._producers[node.name] = list(dict.fromkeys([*[tensor.node for tensor in node.inputs], *node.control_inputs]))
+        loop = _loop(event)
+        return [(producer.name, (loop[0], _EVERY, loop[2]) if _is_invariant(producer) else loop) for producer in producers]
+
+    def output(self, node: Node, event: Event) -> Token:
+        """The token of the outputs of a run of `node`."""
+        frame, iteration, around = _loop(event)
+        if node.op in NEXT_ITERATION:
+            return node.name, (frame, iteration + 1, around)
+        if node.op in ENTER:
+            inner = _text(node.attr["frame_name"])
+            return node.name, (inner, _EVERY if _is_invariant(node) else 0, (*around, (frame, iteration)) if frame else around)
+        if node.op in EXIT:
+            return node.name, (*around[-1], around[:-1]) if around else ("", 0, ())
+        return node.name, (frame, iteration, around)
+
+
+def is_transfer(node: Node | None) -> bool:
+    """True for the sends and receives that partitioning has made."""
+    return node is not None and node.op in SEND | RECV and TRANSFER in node.attr
+
+
+def link_of(node: Node) -> tuple[str, str]:
+    """The devices from and to which a send or receive passes a value."""
+    return _text(node.attr["send_device"]), _text(node.attr["recv_device"])
+
+
+def transfer_key(node: Node, event: Event) -> tuple[Any, ...]:
+    """The identity of one transfer, the same for its send and its receive."""
+    return _text(node.attr["tensor_name"]), *link_of(node), _loop(event)
+
+
+def _loop(event: Event) -> Loop:
+    return event.frame, event.iteration, event.around
+
+
+def _is_invariant(node: Node) -> bool:
+    """True for an Enter whose value every iteration takes."""
+    return node.op in ENTER and bool(node.attr.get("is_constant"))
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
