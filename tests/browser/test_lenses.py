@@ -10,6 +10,7 @@ import graphcore as gc
 import widgets
 from tests.browser.conftest import Lab
 from tests.browser.graph_panel import GraphPanel
+from tests.browser.notebook_page import NotebookPage
 
 DATA = Path(__file__).parents[1] / "data"
 START = "%load_ext kernelext\nimport graphcore as gc\n%graph"
@@ -28,9 +29,8 @@ def legend(panel: GraphPanel) -> list[str]:
     return panel.root.locator(".gl-legend li > span, .gl-legend-note").all_inner_texts()
 
 
-def test_a_lens_of_ones_own_is_listed_and_marks_the_picture_with_a_legend(lab: Lab) -> None:
-    notebook = lab.open_cells([START, BUILD, OWN])
-    notebook.run_all()
+def choose_own_lens(notebook: NotebookPage) -> None:
+    """Choose the lens `OWN` in a view with a placeholder x and a node y of one input."""
     panel = GraphPanel(notebook.page)
     choice = panel.root.locator(".gl-lenses")
     notebook.wait_until(lambda: "<b>Fan-in</b>" in choice.locator("option").all_inner_texts())
@@ -40,6 +40,12 @@ def test_a_lens_of_ones_own_is_listed_and_marks_the_picture_with_a_legend(lab: L
     assert "1 <i>inputs</i>" in legend(panel)
     assert (panel.box("y").locator(".gl-mark").text_content() or "").startswith("1 <i>")
     notebook.screenshot("own")
+
+
+def test_a_lens_of_ones_own_is_listed_and_marks_the_picture_with_a_legend(lab: Lab) -> None:
+    notebook = lab.open_cells([START, BUILD, OWN])
+    notebook.run_all()
+    choose_own_lens(notebook)
 
 
 def test_the_legend_explains_the_shapes_lines_and_badges_in_the_picture(lab: Lab) -> None:

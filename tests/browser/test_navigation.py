@@ -27,18 +27,8 @@ def box_of(place: Locator) -> FloatRect:
     return found
 
 
-@pytest.fixture
-def notebook(lab: Lab) -> Iterator[NotebookPage]:
-    opened = lab.open_cells([START, BUILD])
-    opened.page.set_viewport_size({"width": 1366, "height": 768})
-    opened.run_all()
-    GraphPanel(opened.page).box("loss").wait_for()
-    yield opened
-    opened.dark_theme(False)
-    opened.page.set_viewport_size(VIEWPORT)
-
-
-def test_a_drag_with_shift_selects_the_boxes_it_goes_around(notebook: NotebookPage) -> None:
+def surround_boxes(notebook: NotebookPage) -> None:
+    """Select boxes by a drag with Shift around them."""
     panel, mouse = GraphPanel(notebook.page), notebook.page.mouse
     panel.wait_drawn()
     first, last = box_of(panel.box("x")), box_of(panel.box("loss"))
@@ -58,7 +48,8 @@ def test_a_drag_with_shift_selects_the_boxes_it_goes_around(notebook: NotebookPa
     notebook.screenshot("selection")
 
 
-def test_the_minimap_shows_what_the_window_shows_and_moves_it(notebook: NotebookPage) -> None:
+def use_minimap(notebook: NotebookPage) -> None:
+    """Zoom in until the minimap shows, and click on it."""
     panel, mouse = GraphPanel(notebook.page), notebook.page.mouse
     minimap = panel.root.locator(".gl-minimap")
     assert not minimap.is_visible()
@@ -74,16 +65,15 @@ def test_the_minimap_shows_what_the_window_shows_and_moves_it(notebook: Notebook
     assert box_of(panel.box("loss"))["y"] < 768
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_selected_box_its_trace_and_the_list_of_keys_fit_on_a_laptop(notebook: NotebookPage, dark: bool) -> None:
-    notebook.dark_theme(dark)
-    panel, theme = GraphPanel(notebook.page), "dark" if dark else "light"
+def trace_a_box(notebook: NotebookPage) -> None:
+    """Find a box, show its upstream and its breadcrumbs, and open the list of keys."""
+    panel = GraphPanel(notebook.page)
     panel.find("layer2/out")
     notebook.page.keyboard.press("Enter")
     panel.inspector("Made by")
     panel.press("Upstream")
     panel.root.get_by_role("navigation").get_by_text("layer2").wait_for()
-    notebook.screenshot(f"traced-{theme}")
+    notebook.screenshot("traced")
     panel.root.locator(".gl-canvas").press("?")
     dialog = panel.root.get_by_role("dialog")
     dialog.wait_for()
@@ -91,4 +81,26 @@ def test_a_selected_box_its_trace_and_the_list_of_keys_fit_on_a_laptop(notebook:
     assert shown["x"] >= 0
     assert shown["x"] + shown["width"] <= 1366
     assert shown["y"] + shown["height"] <= 768
-    notebook.screenshot(f"keys-{theme}")
+
+
+@pytest.fixture
+def notebook(lab: Lab) -> Iterator[NotebookPage]:
+    opened = lab.open_cells([START, BUILD])
+    opened.page.set_viewport_size({"width": 1366, "height": 768})
+    opened.run_all()
+    GraphPanel(opened.page).box("loss").wait_for()
+    yield opened
+    opened.dark_theme(False)
+    opened.page.set_viewport_size(VIEWPORT)
+
+
+def test_a_drag_with_shift_selects_boxes_and_the_minimap_moves_the_window(notebook: NotebookPage) -> None:
+    surround_boxes(notebook)
+    use_minimap(notebook)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_selected_box_its_trace_and_the_list_of_keys_fit_on_a_laptop(notebook: NotebookPage, dark: bool) -> None:
+    notebook.dark_theme(dark)
+    trace_a_box(notebook)
+    notebook.screenshot("keys-dark" if dark else "keys-light")

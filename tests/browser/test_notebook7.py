@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
+from tests.browser import test_lenses as lenses
+from tests.browser import test_navigation as navigation
 from tests.browser.conftest import Lab
 from tests.browser.graph_panel import GraphPanel
 from tests.browser.notebook_page import NotebookPage
@@ -18,7 +20,7 @@ def opened(lab: Lab, *cells: str) -> NotebookPage:
     return lab.open_in_notebook7(lab.write_cells(list(cells)))
 
 
-def test_the_view_stays_beside_the_cells_as_they_scroll(lab: Lab) -> None:
+def test_the_view_stays_beside_the_cells_and_a_click_on_the_place_that_made_a_node_selects_the_line(lab: Lab) -> None:
     notebook = opened(lab, START, BUILD, *[FILLER] * 20, LATER)
     notebook.run_cell(0)
     notebook.run_cell(1)
@@ -30,9 +32,11 @@ def test_the_view_stays_beside_the_cells_as_they_scroll(lab: Lab) -> None:
     box = panel.root.bounding_box()
     assert box is not None
     assert box["width"] > 500
-    assert "Made by" in panel.inspect("z", "Made by")
     expect(notebook.page.locator(".graphloupe")).to_have_count(1)
     notebook.screenshot("side")
+    panel.inspect("y", "Made by")
+    panel.root.locator("button.gl-place").first.click()
+    notebook.wait_until(lambda: notebook.page.evaluate("() => document.getSelection().toString()") == 'y = gc.tanh(x, name="y")')
 
 
 def test_a_second_graph_line_brings_its_panel_forward(lab: Lab) -> None:
@@ -66,15 +70,36 @@ def test_a_view_in_a_cell_follows_and_opens_scopes(lab: Lab) -> None:
     notebook.screenshot("inline")
 
 
-def test_a_click_on_the_place_that_made_a_node_selects_the_line(lab: Lab) -> None:
-    notebook = opened(lab, START, BUILD, *[FILLER] * 20)
-    notebook.run_cell(0)
-    notebook.run_cell(1)
-    notebook.cell(21)
-    panel = GraphPanel(notebook.page)
-    panel.inspect("y", "Made by")
-    panel.root.locator("button.gl-place").first.click()
-    notebook.wait_until(lambda: notebook.page.evaluate("() => document.getSelection().toString()") == 'y = gc.tanh(x, name="y")')
+def test_navigation_search_and_lenses_work_in_the_side_panel(lab: Lab) -> None:
+    notebook = opened(lab, START, navigation.BUILD + '\ny = gc.exp(loss, name="y")', lenses.OWN)
+    notebook.page.set_viewport_size({"width": 1366, "height": 768})
+    notebook.run_all()
+    panel, keys = GraphPanel(notebook.page), notebook.page.keyboard
+    panel.box("loss").wait_for()
+    navigation.surround_boxes(notebook)
+    navigation.use_minimap(notebook)
+    panel.press("Fit the whole graph (f)")
+    navigation.trace_a_box(notebook)
+    keys.press("Escape")
+    lenses.choose_own_lens(notebook)
+
+    panel.press("Collapse all")
+    panel.root.locator('[data-node-id="layer1/"]').wait_for()
+    panel.press("Fit the whole graph (f)")
+    panel.open("layer1/")
+    panel.box("layer1/out").wait_for()
+    notebook.page.wait_for_timeout(1000)  # a place counts once the user has stayed there
+    panel.root.locator('[data-group-id="layer1/"] [data-action="collapse"]').click()
+    panel.box("layer1/out").wait_for(state="detached")
+    panel.press("Back to where you were (Alt+Left)")
+    panel.box("layer1/out").wait_for()
+    panel.find("loss")
+    keys.press("Tab")
+    keys.press("Enter")
+    lit = panel.root.locator(".gl-node[data-node-id]:not(.gl-off)")
+    expect(lit).to_have_count(1)
+    assert lit.get_attribute("data-node-id") == "loss"
+    notebook.screenshot("highlighted")
 
 
 def test_a_restart_leaves_the_picture_and_one_click_reconnects(lab: Lab) -> None:
