@@ -75,7 +75,7 @@ def _requested(nodes: Iterable[Node]) -> str:
 
 
 def _fetches(graph: Graph) -> list[Node]:
-    """The fetches of the session that was made last for a graph, of those with several devices if there are any."""
+    """The fetches of the last session of a graph; one with devices goes before others."""
     sessions = [session for session in live_sessions() if session.graph is graph]
     divided = [session for session in sessions if session.devices is not None]
     return (divided or sessions)[-1].last_fetches if sessions else []

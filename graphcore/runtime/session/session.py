@@ -103,7 +103,7 @@ class Session(DefaultSession):
 
     @property
     def last_fetches(self) -> list[Node]:
-        """The nodes that the last planned run fetches, as far as they still exist; empty before the first run."""
+        """The nodes that the last planned run fetches, as far as they still exist."""
         found = self.planner.last_fetches
         if found is None:
             return []
