@@ -119,6 +119,62 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
     page: int = 0
 
 
+class DeviceChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """A device to choose. `label` says if it is simulated."""
+
+    name: str
+    label: str
+
+
+class EffectRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A quantity of the step before and after a request. `change` is the difference in words."""
+
+    what: str
+    before: str
+    after: str
+    change: str = ""
+
+
+class RequestLine(msgspec.Struct, frozen=True, kw_only=True):
+    """The line of code that requests the device, to be put above the line `source`, which made the nodes."""
+
+    source: SourceRow | None
+    code: str
+    nodes: list[str]
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
+    """The effect of a requested device.
+
+    `error` is the constraint that it breaks, `conflict` a minimal set of nodes in conflict. `moved` are nodes that change their device, `more`
+    the number of those not listed.
+    """
+
+    error: str = ""
+    conflict: list[WhyStep] = []
+    rows: list[EffectRow] = []
+    moved: list[WhyStep] = []
+    more: int = 0
+    notes: list[str] = []
+    lines: list[RequestLine] = []
+
+
+class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
+    """The devices to choose from for the boxes `ids`, and the effect of one.
+
+    `requested` is the device that all their nodes request, `device` the chosen one, None before a choice. `note` is the reason if there is no
+    choice. `applied` is true after the request was made.
+    """
+
+    ids: list[str]
+    devices: list[DeviceChoice] = []
+    requested: str = ""
+    device: str | None = None
+    effect: Effect | None = None
+    applied: bool = False
+    note: str = ""
+
+
 class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     """The inspector's content for one node or scope. Texts are plain text, never markup."""
 

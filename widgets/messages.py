@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from widgets.inspection import Inspection, Values
+from widgets.inspection import Inspection, Values, WhatIf
 from widgets.scene.types import Openings, Scene
 
 Renderer = Literal["graphviz", "mermaid"]
@@ -84,6 +84,12 @@ class ValuesMessage(Message, frozen=True, kw_only=True, tag="values_page"):
 
     name: str
     values: Values
+
+
+class WhatIfMessage(Message, frozen=True, kw_only=True, tag="what_if"):
+    """The answer to `WhatIfRequest`."""
+
+    what_if: WhatIf
 
 
 class SearchMessage(Message, frozen=True, kw_only=True, tag="search"):
@@ -192,7 +198,9 @@ class HighlightMessage(Message, frozen=True, kw_only=True, tag="highlight"):
     text: str
 
 
-PictureMessage = SceneMessage | InspectionMessage | ValuesMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage
+PictureMessage = (
+    SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage
+)
 
 
 class PaneMessage(Message, frozen=True, kw_only=True, tag="pane"):
@@ -206,6 +214,7 @@ FromKernel = (
     SceneMessage
     | InspectionMessage
     | ValuesMessage
+    | WhatIfMessage
     | SearchMessage
     | ExportMessage
     | HighlightMessage
@@ -258,6 +267,17 @@ class ValuesRequest(Message, frozen=True, kw_only=True, tag="values"):
 
     name: str
     first: int
+
+
+class WhatIfRequest(Message, frozen=True, kw_only=True, tag="try_device"):
+    """Predict the effect of requesting `device` for these boxes, and request it if `apply`.
+
+    None as device requests the devices to choose from, "" withdraws requests.
+    """
+
+    ids: list[str]
+    device: str | None = None
+    apply: bool = False
 
 
 class RevealRequest(Message, frozen=True, kw_only=True, tag="reveal"):
@@ -341,6 +361,7 @@ PictureRequest = (
     | CollapseRequest
     | InspectRequest
     | ValuesRequest
+    | WhatIfRequest
     | RevealRequest
     | SearchRequest
     | FilterRequest

@@ -25,6 +25,7 @@ from widgets.scene.build import boxes_of, build_scene
 from widgets.scene.find import find, matching
 from widgets.scene.inspect import inspect
 from widgets.scene.lenses import lens_names, own_lenses
+from widgets.scene.placement_effect import what_if_for
 from widgets.scene.snapshot import Snapshot, take_snapshot
 from widgets.scene.state import SceneState
 from widgets.scene.types import Scene
@@ -219,6 +220,8 @@ class Port:
                 self._inspect(box_id)
             case messages.ValuesRequest(name=name, first=first):
                 self._send_values(name, first)
+            case messages.WhatIfRequest(ids=ids, device=device, apply=apply):
+                self._try_device(ids, device, apply=apply)
             case messages.RevealRequest(name=name):
                 self._reveal(name)
             case messages.SearchRequest(query=query, limit=limit):
@@ -279,6 +282,14 @@ class Port:
         else:
             self._send(messages.ValuesMessage(name=name, values=values))
 
+    def _try_device(self, ids: list[str], device: str | None, *, apply: bool) -> None:
+        visible = visible_boxes(self._graph, self.state)
+        found = what_if_for(self._graph, visible, ids, device, apply=apply)
+        if apply:
+            self._remember()
+            self._send_scene()
+        self._send(messages.WhatIfMessage(what_if=found))
+
     def _reveal(self, name: str) -> None:
         if not self.state.reveal(scope_tree(self._graph, self.state), name):
             self._send(FailureMessage(request="reveal", text=f"'{name}' is no longer in the graph"))
@@ -330,7 +341,9 @@ class Port:
     def _scene_now(self) -> Scene:
         """The scene. If nothing it shows can have changed (by a training cell, say), the last one is reused."""
         graph = self._graph
-        key = (id(graph), graph.version, frozenset(graph.cells.failed), id(self._before), self.title, own_lenses(), *self.state.choices())
+        placement = graph.placer and graph.placer.placement
+        about = (id(graph), graph.version, placement, frozenset(graph.cells.failed), id(self._before), self.title)
+        key = (*about, own_lenses(), *self.state.choices())
         if self._last is not None and key == self._key:
             return msgspec.structs.replace(self._last.scene, revision=self._revision)
         scene = build_scene(graph, self.state, previous=self._before, title=self.title, revision=self._revision)

@@ -69,6 +69,8 @@ class SessionDevices:
         self.options = options
         self.client = next((device for device in devices if device.device_type == _CPU), next(iter(devices)))
         self._placed: tuple[int, dict[str, Device]] = (-1, {})
+        withdraw_placement(graph)
+        graph.placer = self._placer(graph)  # explains devices before the first run
 
     def build(
         self, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel

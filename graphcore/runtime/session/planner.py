@@ -15,7 +15,7 @@ from graphcore.placement.device import Device, DeviceSet
 from graphcore.runtime.core.connections import connect, resolve_connections
 from graphcore.runtime.core.devices import check_devices, local_devices
 from graphcore.runtime.core.feeds import resolve_feeds
-from graphcore.runtime.core.fetches import parse_fetches
+from graphcore.runtime.core.fetches import FetchStructure, parse_fetches
 from graphcore.runtime.core.options import SessionOptions
 from graphcore.runtime.core.program import Program
 from graphcore.runtime.core.prune import needed_nodes
@@ -49,6 +49,7 @@ class Planner:
 
     Attributes:
         plans: the prepared runs, by key; the oldest first.
+        last_fetches: the fetches of the run that was prepared last.
         lock: held during preparation; acquired after the graph's.
         is_closed: True if nothing may be prepared any more.
         is_finalized: True if nothing new may be prepared.
@@ -61,6 +62,7 @@ class Planner:
         self.runner = runner
         self.devices = None if devices is None else SessionDevices(graph, devices, options)
         self.plans: dict[Any, Prepared] = {}
+        self.last_fetches: FetchStructure | None = None
         self.is_closed = False
         self.is_finalized = False
         self._first_version = graph.version
@@ -87,9 +89,11 @@ class Planner:
             self._forget_changed()
             known = None if key is None else self.plans.get(key)
             if known is not None:
+                self.last_fetches = known.structure
                 return known
             self.check_may_plan()
             prepared = self._prepare(fetches, feeds, connections)
+            self.last_fetches = prepared.structure
             if key is not None:
                 if len(self.plans) >= _MAX_PLANS:
                     self.plans.pop(next(iter(self.plans))).close()

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any, Final
 
 from graphcore.errors import UnimplementedError
-from graphcore.graph import Graph, get_default_graph
+from graphcore.graph import Graph, Node, get_default_graph
 from graphcore.kernel_context import ResourceManager
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.runtime.core import arguments
@@ -100,6 +100,21 @@ class Session(DefaultSession):
     def trace(self) -> Trace | None:
         """The last recorded run."""
         return self.runner.trace
+
+    @property
+    def last_fetches(self) -> list[Node]:
+        """The nodes that the last planned run fetches, as far as they still exist."""
+        found = self.planner.last_fetches
+        if found is None:
+            return []
+        names = dict.fromkeys([tensor.node.name for tensor in found.tensors] + [node.name for node in found.targets])
+        return [node for node in map(self.graph.find, names) if node is not None]
+
+    @property
+    def devices(self) -> DeviceSet | None:
+        """The devices that it runs on; None for the CPU of this process."""
+        devices = self.planner.devices
+        return None if devices is None else devices.devices
 
     def run(
         self,

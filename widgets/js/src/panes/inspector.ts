@@ -13,6 +13,7 @@ import type {
   TensorRow,
   Values,
   ValuesMessage,
+  WhatIfMessage,
   Why,
   WhyStep,
 } from "../scene/generated";
@@ -20,6 +21,7 @@ import type { Highlighted, Way } from "../scene/trace";
 import { ICONS } from "../style/icons";
 import { codeFigure } from "./code";
 import { type AskForValues, ValuesPane } from "./values";
+import { type TryDevice, WhatIfPane } from "./what_if";
 
 export interface InspectorActions {
   /** Moves to another box of the diagram. */
@@ -35,6 +37,8 @@ export interface InspectorActions {
   paths(): void;
   copy(text: string): void;
   readonly values: AskForValues;
+  /** Predicts the effect of another device; undefined where there is no graph to place. */
+  readonly tryDevice?: TryDevice | undefined;
   /** Shows a line of a cell in the notebook; undefined where there is no access to one. */
   readonly showLine?: ((cell: string, line: number) => void) | undefined;
 }
@@ -61,12 +65,19 @@ export class Inspector {
   /** The dimensions that the user wants explained, by what they are called. */
   readonly #opened = new Set<string>();
   readonly #values: ValuesPane;
+  readonly #whatIf: WhatIfPane | null;
 
   /** `offline`: there is no kernel, so functions have no pictures of their own. */
   constructor(actions: InspectorActions, offline = false) {
     this.#offline = offline;
     this.#actions = actions;
     this.#values = new ValuesPane(actions.values);
+    const parts = {
+      steps: (steps: readonly WhyStep[]) => this.#steps(steps),
+      source: (row: SourceRow | null) => this.#source(row),
+      code: (text: string, title: string) => this.#code(text, title),
+    };
+    this.#whatIf = actions.tryDevice ? new WhatIfPane(actions.tryDevice, parts) : null;
   }
 
   /** The id of the inspected box; "" if the pane is closed. */
@@ -101,6 +112,7 @@ export class Inspector {
       section("Attributes", this.#attributes(node.attrs)),
       node.device ? section("Device", h("code", {}, node.device)) : null,
       node.placement.length > 0 ? section("Why this device", this.#steps(node.placement)) : null,
+      this.#offerDevices([node.id]),
       section("Contents", this.#contents(node.contents)),
       node.summary ? section("Summary", h("p", {}, ...prose(node.summary))) : null,
       node.signature ? section("Signature", this.#code(node.signature)) : null,
@@ -115,6 +127,16 @@ export class Inspector {
   /** Shows a page of the values of a node. */
   showValues({ name, values }: ValuesMessage): void {
     this.#values.receive(name, values);
+  }
+
+  /** Shows the effect of another device. */
+  showWhatIf({ what_if: answer }: WhatIfMessage): void {
+    this.#whatIf?.receive(answer);
+  }
+
+  #offerDevices(ids: readonly string[]): HTMLElement | null {
+    this.#whatIf?.show(ids);
+    return this.#whatIf && h("section", {}, this.#whatIf.element);
   }
 
   #shownValues(name: string, values: Values): HTMLElement {
@@ -144,6 +166,7 @@ export class Inspector {
       wrong ? section("Errors", h("p", {}, `${wrong} of them with errors`)) : null,
       section("Contents", this.#contents(contents)),
       cells.length > 0 ? section("Made by", h("p", {}, cells.join(", "))) : null,
+      this.#offerDevices(boxes.map(({ id }) => id)),
       section("Boxes", h("ul", {}, ...links), more > 0 ? h("p", { class: "gl-note" }, `and ${more} more`) : null),
     ];
     this.element.replaceChildren(...sections.filter((part) => part !== null));

@@ -243,6 +243,59 @@ export interface Values {
   readonly page: number;
 }
 
+/** A device to choose. `label` says if it is simulated. */
+export interface DeviceChoice {
+  readonly name: string;
+  readonly label: string;
+}
+
+/** A quantity of the step before and after a request. `change` is the difference in words. */
+export interface EffectRow {
+  readonly what: string;
+  readonly before: string;
+  readonly after: string;
+  readonly change: string;
+}
+
+/** The line of code that requests the device, to be put above the line `source`, which made the nodes. */
+export interface RequestLine {
+  readonly source: SourceRow | null;
+  readonly code: string;
+  readonly nodes: readonly string[];
+}
+
+/**
+ * The effect of a requested device.
+ *
+ * `error` is the constraint that it breaks, `conflict` a minimal set of nodes in conflict. `moved` are nodes that change their device, `more`
+ * the number of those not listed.
+ */
+export interface Effect {
+  readonly error: string;
+  readonly conflict: readonly WhyStep[];
+  readonly rows: readonly EffectRow[];
+  readonly moved: readonly WhyStep[];
+  readonly more: number;
+  readonly notes: readonly string[];
+  readonly lines: readonly RequestLine[];
+}
+
+/**
+ * The devices to choose from for the boxes `ids`, and the effect of one.
+ *
+ * `requested` is the device that all their nodes request, `device` the chosen one, None before a choice. `note` is the reason if there is no
+ * choice. `applied` is true after the request was made.
+ */
+export interface WhatIf {
+  readonly ids: readonly string[];
+  readonly devices: readonly DeviceChoice[];
+  readonly requested: string;
+  readonly device: string | null;
+  readonly effect: Effect | null;
+  readonly applied: boolean;
+  readonly note: string;
+}
+
 /** The inspector's content for one node or scope. Texts are plain text, never markup. */
 export interface Inspection {
   readonly id: string;
@@ -333,6 +386,12 @@ export interface ValuesMessage {
   readonly type: "values_page";
   readonly name: string;
   readonly values: Values;
+}
+
+/** The answer to `WhatIfRequest`. */
+export interface WhatIfMessage {
+  readonly type: "what_if";
+  readonly what_if: WhatIf;
 }
 
 /** The answer to `SearchRequest`: the best hits, and the number of all. */
@@ -445,7 +504,7 @@ export interface HighlightMessage {
 export interface PaneMessage {
   readonly type: "pane";
   readonly pane: Pane;
-  readonly message: SceneMessage | InspectionMessage | ValuesMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage;
+  readonly message: SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage;
 }
 
 /** The viewer is mounted and requests the current scene. */
@@ -487,6 +546,18 @@ export interface ValuesRequest {
   readonly type: "values";
   readonly name: string;
   readonly first: number;
+}
+
+/**
+ * Predict the effect of requesting `device` for these boxes, and request it if `apply`.
+ *
+ * None as device requests the devices to choose from, "" withdraws requests.
+ */
+export interface WhatIfRequest {
+  readonly type: "try_device";
+  readonly ids: readonly string[];
+  readonly device: string | null;
+  readonly apply: boolean;
 }
 
 /** Open all scopes around this node and scroll to it. */
@@ -568,7 +639,7 @@ export interface CrowdedRequest {
 export interface PaneRequest {
   readonly type: "to_pane";
   readonly pane: Pane;
-  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
+  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | WhatIfRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
 }
 
 /** Enter text into the field of an attr. */
@@ -821,6 +892,7 @@ export type PictureMessage =
   | SceneMessage
   | InspectionMessage
   | ValuesMessage
+  | WhatIfMessage
   | SearchMessage
   | ExportMessage
   | HighlightMessage
@@ -830,6 +902,7 @@ export type FromKernel =
   | SceneMessage
   | InspectionMessage
   | ValuesMessage
+  | WhatIfMessage
   | SearchMessage
   | ExportMessage
   | HighlightMessage
@@ -848,6 +921,7 @@ export type PictureRequest =
   | CollapseRequest
   | InspectRequest
   | ValuesRequest
+  | WhatIfRequest
   | RevealRequest
   | SearchRequest
   | FilterRequest
@@ -867,6 +941,7 @@ export type FromViewer =
   | CollapseRequest
   | InspectRequest
   | ValuesRequest
+  | WhatIfRequest
   | RevealRequest
   | SearchRequest
   | FilterRequest

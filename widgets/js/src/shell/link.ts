@@ -23,6 +23,7 @@ const ANSWERED: ReadonlySet<string> = new Set<FromViewer["type"]>([
   "ready",
   "renderer",
   "reveal",
+  "try_device",
   "values",
   "want_export",
 ]);

@@ -131,6 +131,11 @@ export class Viewer {
       paths: () => this.#choice.paths(),
       copy: (text: string) => this.#exporter.copy(text),
       values: (name: string, first: number) => this.#send({ type: "values", name, first }),
+      tryDevice:
+        offline || bare
+          ? undefined
+          : (ids: readonly string[], device: string | null, apply: boolean) =>
+              this.#send({ type: "try_device", ids: [...ids], device, apply }),
       showLine: host.notebook?.isKnown ? (id: string, line: number) => void this.#showLine(host, id, line) : undefined,
     };
     this.#inspector = new Inspector(inspector, offline);
@@ -273,6 +278,9 @@ export class Viewer {
         return;
       case "values_page":
         this.#inspector.showValues(message);
+        return;
+      case "what_if":
+        this.#inspector.showWhatIf(message);
         return;
       case "search":
         this.#search.show(message);
