@@ -136,11 +136,15 @@ class EffectRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestLine(msgspec.Struct, frozen=True, kw_only=True):
-    """The line of code that requests the device, to be put above the line `source`, which made the nodes."""
+    """The line of code that requests the device, to be put above `source`.
+
+    That line made the nodes, and `others` more.
+    """
 
     source: SourceRow | None
     code: str
     nodes: list[str]
+    others: int = 0
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):

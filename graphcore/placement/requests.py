@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -9,6 +10,7 @@ import msgspec
 
 from graphcore.errors import NotFoundError
 from graphcore.graph import Graph, Node
+from graphcore.source import SourceLocation
 
 Requests = Mapping[str, str]
 """The names of nodes with the devices to request, full or partial."""
@@ -21,24 +23,32 @@ class DeviceLine(msgspec.Struct, frozen=True):
         where: the line that made the nodes, such as `cell In [3], line 2`; "" if unknown.
         code: the line to put above it.
         nodes: the names of the nodes.
+        others: the number of other nodes that the same line made, by another call of its function, say.
     """
 
     where: str
     code: str
     nodes: tuple[str, ...]
+    others: int = 0
 
     def __str__(self) -> str:
         more = f" and {len(self.nodes) - 1} more" if len(self.nodes) > 1 else ""
         place = f"{self.where}: " if self.where else ""
-        return f"# {place}{self.nodes[0]}{more}\n{self.code}"
+        others = f"  # the line also makes {self.others} other nodes: put it around the call for these alone" if self.others else ""
+        return f"# {place}{self.nodes[0]}{more}\n{self.code}{others}"
 
 
 def device_lines(graph: Graph, requests: Requests) -> tuple[DeviceLine, ...]:
     """The lines that make the cells of the nodes request devices, in the order of the nodes."""
-    found: dict[tuple[str, str], list[str]] = {}
+    found: dict[tuple[SourceLocation | None, str], list[str]] = {}
     for node, device in _nodes(graph, requests):
-        found.setdefault(("" if node.source is None else node.source.where, device), []).append(node.name)
-    return tuple([DeviceLine(where, f'with gc.device("{device}"):', tuple(names)) for (where, device), names in found.items()])
+        found.setdefault((node.source, device), []).append(node.name)
+    lines = []
+    made = Counter(node.source for node in graph.nodes)
+    for (source, device), names in found.items():
+        where, others = ("", 0) if source is None else (source.where, made[source] - len(names))
+        lines.append(DeviceLine(where, f'with gc.device("{device}"):', tuple(names), others))
+    return tuple(lines)
 
 
 def request_devices(graph: Graph, requests: Requests) -> tuple[DeviceLine, ...]:

@@ -95,10 +95,9 @@ def _effect(effect: PlacementEffect, nodes: Sequence[Node], fetches: Sequence[No
         notes.append(f"Times and memory: {which}{effect.after.clock}")
     if unknown := sum(copy.bytes is None for copy in effect.copies_after):
         notes.append(f"{counted(unknown, 'copy', 'copies')} of unknown size not counted")
+    sources = {node.name: node.source for node in nodes}
     lines = [
-        RequestLine(
-            source=source_row(next(node.source for node in nodes if node.name == line.nodes[0])), code=line.code, nodes=list(line.nodes)
-        )
+        RequestLine(source=source_row(sources[line.nodes[0]]), code=line.code, nodes=list(line.nodes), others=line.others)
         for line in effect.lines
     ]
     return Effect(

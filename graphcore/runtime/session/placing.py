@@ -121,4 +121,5 @@ class SessionDevices:
         return self._placed[1]
 
     def _placer(self, graph: Graph) -> Placer:
-        return Placer(graph, self.devices, bool(self.options.allow_soft_placement), self.client, bool(self.options.log_device_placement))
+        soft, logs = bool(self.options.allow_soft_placement), bool(self.options.log_device_placement)
+        return Placer(graph, self.devices, soft, log_device_placement=logs)

@@ -107,8 +107,18 @@ def test_an_applied_request_is_followed_and_its_lines_are_those_of_the_cells(mac
     ]
     assert [line.where.split(",")[0] for line in lines] == ["cell In [0]", "cell In [1]"]
     assert str(lines[0]).startswith("# cell In [0], line ")
+    assert [line.others for line in lines] == [0, 0]
     placement = gc.Placer(graph, machine).run()
     assert {placement[name].name for name in names} == {GPUS[1]}
+
+
+def test_a_line_that_makes_other_nodes_too_is_marked(machine: gc.DeviceSet) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        first, *_ = [gc.placeholder(gc.float32, [2]) for _ in range(3)]
+    (line,) = gc.what_if(first, "/gpu:1", machine).lines
+    assert line.others == 2
+    assert "2 other nodes" in str(line)
 
 
 def test_bad_questions_are_refused(graph: gc.Graph, machine: gc.DeviceSet) -> None:

@@ -27,7 +27,7 @@ const effect = (fields: Partial<Effect>): Effect => ({
   moved: [{ text: "CPU:0 to GPU:0", node: "y", name: "y", depth: 1, source: null }],
   more: 2,
   notes: ["Times and memory: all nodes on the virtual clock of simulated devices"],
-  lines: [{ source: null, code: 'with gc.device("/gpu:0"):', nodes: ["y", "z"] }],
+  lines: [{ source: null, code: 'with gc.device("/gpu:0"):', nodes: ["y", "z"], others: 3 }],
   ...fields,
 });
 
@@ -90,6 +90,7 @@ test("an applied device leaves its lines for the cells, also in the picture that
   receive({ device: GPU, effect: effect({ rows: [] }), requested: GPU });
   expect(find(".gl-applied")?.textContent).toContain("Requested");
   expect(find("[data-apply]")).toBeNull();
+  expect(find(".gl-request-line")?.textContent).toContain("3 other nodes too");
   find(".gl-request-line .gl-code button")?.click();
   expect(copy).toHaveBeenCalledWith('with gc.device("/gpu:0"):');
 });
@@ -128,7 +129,10 @@ test("hostile names are text", () => {
   choose(`=${HOSTILE[0]}`);
   receive({
     device: HOSTILE[0] ?? "",
-    effect: effect({ notes: [...HOSTILE], lines: [{ source: null, code: HOSTILE[0] ?? "", nodes: [...HOSTILE] }] }),
+    effect: effect({
+      notes: [...HOSTILE],
+      lines: [{ source: null, code: HOSTILE[0] ?? "", nodes: [...HOSTILE], others: 0 }],
+    }),
   });
   expect(inspector.element.querySelector("script, image")).toBeNull();
 });

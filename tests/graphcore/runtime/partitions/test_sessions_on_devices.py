@@ -240,6 +240,14 @@ def test_simulated_devices_run_in_one_thread(graph: gc.Graph) -> None:
         assert "simulated" in str(session.list_devices()[0])
 
 
+def test_what_requests_no_device_goes_to_the_first_of_the_best_type(graph: gc.Graph) -> None:
+    with graph.as_default():
+        total = gc.add(gc.placeholder(gc.float32, [2], name="x"), 1.0, name="total")
+    session = gc.Session(graph=graph, devices=gc.simulated_devices("1 cpu, 2 gpu"))
+    assert session.run(total, {"x:0": [1, 2]}).tolist() == [2, 3]
+    assert total.node.assigned_device == "/job:worker/replica:0/task:0/device:GPU:0"
+
+
 def test_a_request_that_changes_moves_the_node_before_the_next_run() -> None:
     graph = gc.Graph()
     with graph.as_default():

@@ -69,6 +69,7 @@ export class WhatIfPane {
     if (this.#isApplied && !answer.applied && !answer.effect?.error) return;
     this.#isApplied = answer.applied;
     this.#result.replaceChildren(...(answer.effect ? this.#effect(answer.effect, answer) : []));
+    this.#result.scrollIntoView?.({ block: "nearest" });
   }
 
   /** The chosen device, null before a choice. */
@@ -138,10 +139,17 @@ export class WhatIfPane {
     );
   }
 
-  #line({ source, code, nodes }: RequestLine): HTMLElement {
+  #line({ source, code, nodes, others: alike }: RequestLine): HTMLElement {
     const [first = "", ...others] = nodes;
     const title = `Above the line that makes ${first}${others.length > 0 ? ` and ${others.length} more` : ""}`;
-    return h("div", { class: "gl-request-line" }, this.#parts.source(source), this.#parts.code(code, title));
+    const warning = `The line makes ${alike} other ${alike === 1 ? "node" : "nodes"} too: put the request around the call that makes these alone`;
+    return h(
+      "div",
+      { class: "gl-request-line" },
+      this.#parts.source(source),
+      this.#parts.code(code, title),
+      alike > 0 ? h("p", { class: "gl-note" }, warning) : null,
+    );
   }
 }
 

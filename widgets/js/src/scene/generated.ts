@@ -257,11 +257,16 @@ export interface EffectRow {
   readonly change: string;
 }
 
-/** The line of code that requests the device, to be put above the line `source`, which made the nodes. */
+/**
+ * The line of code that requests the device, to be put above `source`.
+ *
+ * That line made the nodes, and `others` more.
+ */
 export interface RequestLine {
   readonly source: SourceRow | null;
   readonly code: string;
   readonly nodes: readonly string[];
+  readonly others: number;
 }
 
 /**

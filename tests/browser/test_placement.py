@@ -1,0 +1,57 @@
+"""The placement notebook by mouse: the lens, and another device tried and applied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import nbformat
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.conftest import Lab
+from tests.browser.graph_panel import GraphPanel
+from tests.browser.notebook_page import NotebookPage
+
+PLACEMENT: Final = Path(__file__).resolve().parents[2] / "notebooks" / "08_placement.ipynb"
+GPU: Final = "/job:worker/replica:0/task:0/device:GPU:1"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_placement_notebook_by_mouse(lab: Lab, dark: bool) -> None:
+    notebook = lab.open_copy(PLACEMENT)
+    cells = {cell["id"]: index for index, cell in enumerate(nbformat.read(PLACEMENT, as_version=4).cells)}
+    panel = GraphPanel(notebook.page)
+    shade = "dark" if dark else "light"
+    notebook.dark_theme(dark)
+    try:
+        for cell in ("load", "machine", "model", "run"):
+            run(notebook, cells[cell])
+        panel.box("right").wait_for()
+        notebook.screenshot(f"placed-{shade}")
+        assert panel.root.get_attribute("data-lens") == "devices"
+        panel.inspect("right", "nodes")
+        effect = try_device(panel, f"{GPU} (simulated)")
+        expect(effect).to_contain_text("predicted step")
+        expect(effect).to_contain_text("virtual clock of simulated devices")
+        notebook.screenshot(f"tried-{shade}")
+        effect.get_by_role("button", name="Apply").click()
+        expect(effect).to_contain_text('with gc.device("/job:worker/replica:0/task:0/device:GPU:1"):')
+        expect(panel.box("right")).to_contain_text("GPU:1")
+        notebook.screenshot(f"applied-{shade}")
+        run(notebook, cells["compare"])
+        assert "virtual clock" in notebook.text(cells["compare"])
+    finally:
+        notebook.dark_theme(False)
+
+
+def run(notebook: NotebookPage, cell: int) -> None:
+    notebook.run_cell(cell)
+    assert not [output for output in notebook.outputs(cell) if output["output_type"] == "error"], notebook.text(cell)
+
+
+def try_device(panel: GraphPanel, label: str) -> Locator:
+    """Choose a device in the inspector, and return the predicted effect."""
+    panel.root.get_by_text("What if it were on another device?").click()
+    panel.root.get_by_label("Device").select_option(label=label)
+    return panel.root.locator(".gl-what-if-result")
