@@ -1,39 +1,103 @@
-"""Sixty hostile names are only text in the MIME renderer, its PNG and its PDF."""
+"""Sixty hostile names are only text in live views, standalone pages, the MIME renderer, its PNG and its PDF."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from pathlib import Path
 
 import nbformat
 import pytest
+from playwright.sync_api import Browser, Locator, expect
 
 from tests.browser.conftest import STARTED, Lab
 from tests.browser.test_saved_notebook import choose_no_kernel
 from tests.support.hostile_names import HOSTILE_NAMES
+from tests.support.hostile_view import DEPTH, hostile_scene
 from widgets.messages import SceneMessage
+from widgets.render import to_page
 from widgets.render.saved_picture import SavedPicture, to_saved_bundle
-from widgets.scene import Scene, SceneEdge, SceneGroup, SceneNode
-from widgets.scene.types import LegendEntry, Lens, LensMark
 
 ACTIVE = "script, iframe, object, embed, link, base, meta, form, a[href], img, image, foreignObject, animate, use"
 
 
 def hostile_picture() -> SavedPicture:
-    """Every name as a node, a frame, an edge, an error, and a mark with its row in the legend."""
-    names = HOSTILE_NAMES
-    nodes = [
-        SceneNode(
-            id=f"{at}{name}", label=name, kind="op", op=name, detail=name, cell=name, error=name, state="error", group="g" + name,
-            lenses={"own": LensMark(text=name, tone=1)},
-        )
-        for at, name in enumerate(names)
-    ]  # fmt: skip
-    edges = [SceneEdge(id=f"e{at}", source=a.id, target=b.id, label=a.label, error=b.label) for at, (a, b) in enumerate(pairwise(nodes))]
-    legend = [LegendEntry(tone=1, text=name) for name in names]
-    lenses = [Lens(name="structure", title="Structure"), Lens(name="own", title=names[0], legend=legend, note=names[1])]
-    groups = [SceneGroup(id="g" + name, label=name) for name in names]
-    scene = Scene(title=names[0], nodes=nodes, edges=edges, groups=groups, lenses=lenses, summary=names[1])
-    return SavedPicture(message=SceneMessage(scene=scene, mermaid="flowchart TB\n n0 --> n1\n click n0 href 'javascript:alert(1)'"))
+    """A saved picture of hostile names, with such a text for Mermaid."""
+    mermaid = "flowchart TB\n n0 --> n1\n click n0 href 'javascript:alert(1)'"
+    return SavedPicture(message=SceneMessage(scene=hostile_scene(), mermaid=mermaid))
+
+
+def missing(place: Locator) -> list[str]:
+    """The names that are not in the text of these elements; names of control characters are left out."""
+    text = "\n".join(place.evaluate_all("all => all.map(({textContent}) => textContent)"))
+    return [name for name in HOSTILE_NAMES if name.isprintable() and name not in text]
+
+
+def check_picture(view: Locator) -> None:
+    """Tooltips, outline, breadcrumbs, minimap, lenses, legend and status line of a view of the hostile scene."""
+    view.locator("[data-node-id]").first.wait_for(state="attached")
+    assert view.locator("[data-node-id]").count() == 60
+    assert missing(view.locator("[data-node-id] > title")) == []
+    assert missing(view.locator(".gl-status")) == []
+    view.locator(".gl-lenses").select_option("own")
+    assert HOSTILE_NAMES[0] in view.locator(".gl-lenses option").all_text_contents()
+    assert missing(view.locator(".gl-legend")) == []
+    for _ in range(6):
+        view.get_by_role("button", name="Zoom in").click()
+    view.locator(".gl-minimap").wait_for(state="visible")
+    view.get_by_role("button", name="Outline: the graph as a list").click()
+    assert missing(view.locator('[role="treeitem"]')) == []
+    ids = view.locator('[role="treeitem"]').evaluate_all("rows => rows.map(({dataset}) => dataset.id)")
+    crumbs = view.locator(".gl-way .gl-crumb")
+    seen = []
+    for last in range(DEPTH - 1, 60, DEPTH):
+        view.locator('[role="treeitem"]').nth(next(at for at, box in enumerate(ids) if box.startswith(f"n{last}"))).click()
+        expect(crumbs).to_have_count(DEPTH + 2)
+        seen += crumbs.all_text_contents()
+    assert [name for name in HOSTILE_NAMES if name.isprintable() and name and name not in seen] == []
+    assert view.locator(ACTIVE).count() == 0
+
+
+def check_search(view: Locator) -> None:
+    """The results of a search that finds everything, and the boxes that it highlights."""
+    view.locator(".gl-search-field").fill("a")
+    view.locator('.gl-hits [role="option"]').first.wait_for()
+    assert view.locator(ACTIVE).count() == 0
+    view.locator(".gl-hit-note button", has_text="Highlight all").click()
+    view.locator(".gl-node.gl-off").first.wait_for(state="attached")
+
+
+def test_sixty_hostile_names_are_text_everywhere_in_a_live_view(lab: Lab) -> None:
+    notebook = lab.open_cells(["from tests.support.hostile_view import open_hostile_view\nview = open_hostile_view()"])
+    page = notebook.page
+    dialogs: list[str] = []
+    page.on("dialog", lambda dialog: dialogs.append(dialog.message))
+    notebook.run_all()
+    view = page.locator(".graphloupe")
+    check_picture(view)
+    assert HOSTILE_NAMES[0] in page.locator(".lm-TabBar-tabLabel").all_text_contents()
+    assert page.locator(".lm-TabBar-tabLabel *").count() == 0
+    assert missing(view.locator(".gl-inspector")) == []
+    view.locator(".gl-search-field").fill("anything")
+    view.locator('.gl-hits [role="option"]').nth(59).wait_for(state="attached")
+    assert missing(view.locator(".gl-hits")) == []
+    check_search(view)
+    assert missing(view.locator(".gl-status")) == []
+    assert dialogs == []
+    notebook.screenshot("live")
+
+
+def test_sixty_hostile_names_are_text_everywhere_in_a_standalone_page(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(to_page(SceneMessage(scene=hostile_scene())), "utf-8")
+    page = browser.new_page()
+    try:
+        dialogs: list[str] = []
+        page.on("dialog", lambda dialog: dialogs.append(dialog.message))
+        page.goto(file.as_uri())
+        check_picture(page.locator(".graphloupe"))
+        check_search(page.locator(".graphloupe"))
+        assert dialogs == []
+    finally:
+        page.close()
 
 
 def write(lab: Lab) -> str:
