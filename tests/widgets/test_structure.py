@@ -282,6 +282,13 @@ def test_arrows_form_cycles_only_around_loops_and_never_through_groups_of_datafl
     assert is_acyclic(build_scene(renamed(loops)))
 
 
+def test_a_while_loop_without_a_scope_is_named_as_one() -> None:
+    loops = gc.load(DATA / "while_v1.pb", allow_unknown_ops=True, allow_internal_ops=True)
+    labels = [node.label for node in build_scene(renamed(loops)).nodes]
+    assert "while loop: Less, Add" in labels
+    assert [label for label in labels if "cycle" in label] == []
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> gc.Graph:
     """Random chains of small blocks with skips."""

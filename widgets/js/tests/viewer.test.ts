@@ -274,6 +274,17 @@ test("another lens marks boxes in words, colours and patterns without a new layo
   expect(page.box("W").getAttribute("transform")).toBe(place);
 });
 
+test("a lens whose legend covers a part of the window does not lay out the picture again", async () => {
+  const lenses = ["structure", "shapes"].map((name) => ({ name, title: name, legend: [], note: "" }));
+  await page.show(scene({ nodes: [node("a"), node("b")], edges: [edge("a", "b")], lenses }));
+  const height = vi.spyOn(HTMLElement.prototype, "offsetHeight", "get").mockReturnValue(200);
+  const choice = page.one<HTMLSelectElement>(".gl-lenses");
+  choice.value = "shapes";
+  choice.dispatchEvent(new Event("change"));
+  height.mockRestore();
+  expect(page.root.dataset).toMatchObject({ lens: "shapes", busy: "false" });
+});
+
 test("a lens that has nothing special to say of a box, or says what stands there already, adds no tag", async () => {
   const mark = (text: string, tone: number) => ({ lenses: { l: { text, tone } } });
   const nodes = [node("plain", mark("usual", 0)), node("known", mark("float [2]", 3)), node("told", mark("rare", 2))];

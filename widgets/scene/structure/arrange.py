@@ -6,8 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from widgets.scene.structure.alike import main_ops
 from widgets.scene.structure.decompose import evaluation_order
 from widgets.scene.structure.items import Items, cycles, joined, make_items
+from widgets.scene.structure.naming import kind_name
 from widgets.scene.structure.serving import hosts, serving_nodes
 from widgets.scene.structure.summary import PARTS, Bunch, summarise
 
@@ -20,10 +22,15 @@ FEW_PARTS: Final = 40
 
 @dataclass(slots=True)
 class Unit:
-    """One part, or the parts of a cycle, with the parts that serve them, such as parameters. Parts are known by position."""
+    """One part, or the parts of a cycle, with the parts that serve them, such as parameters. Parts are known by position.
+
+    Attributes:
+        label: the name of a cycle, "" for one part.
+    """
 
     parts: list[int]
     helpers: list[int] = field(default_factory=list)
+    label: str = ""
 
 
 @dataclass(slots=True)
@@ -58,7 +65,10 @@ def arrange(members: list[list[Node]], backward: list[bool]) -> Arrangement:
     left_out = set(idle) if len(idle) > 1 else set()
     kept = [[item, *helpers.get(item, ())] for item in range(len(items)) if host[item] == item and item not in left_out]
     items, groups = joined(items, [group for group in kept if len(group) > 1], keep=[item for group in kept for item in group])
-    units = [Unit(contents[first], [part for item in rest for part in contents[item]]) for first, *rest in groups]
+    units = [
+        Unit(contents[first], [part for item in rest for part in contents[item]], _cycle_name(members, contents[first], serving))
+        for first, *rest in groups
+    ]
     few = len(units) <= FEW_PARTS
     bunches = []
     if items is not apart:
@@ -75,6 +85,13 @@ def arrange(members: list[list[Node]], backward: list[bool]) -> Arrangement:
         bunches.append(Bunch(list(range(len(units), len(units) + len(idle))), f"{len(idle)} unused constants", is_plain=True))
         units.extend(Unit(contents[item], [part for helper in helpers.get(item, ()) for part in contents[helper]]) for item in idle)
     return Arrangement(units, bunches)
+
+
+def _cycle_name(members: list[list[Node]], parts: Sequence[int], serving: Collection[str]) -> str:
+    """The name of the parts of a cycle, "" for one part."""
+    if len(parts) < 2:
+        return ""
+    return kind_name(main_ops([node for part in parts for node in members[part]], serving)) or f"cycle of {len(parts)}"
 
 
 def _with_shared(bunches: Sequence[Bunch], items: Items, serving: Collection[str]) -> list[Bunch]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from graphcore.plumbing import CONTROL_FLOW, NEXT_ITERATION
 from graphcore.registry import op_registry
 from graphcore.traits import Layer
 from widgets.scene.structure.serving import PARAMETRIC
@@ -80,6 +81,9 @@ def layer_of(op: str) -> Layer:
 
 def kind_name(ops: Counter[str]) -> str:
     """The name of a known kind of block with these ops, "" if it is none."""
+    if NEXT_ITERATION & ops.keys():
+        inside = Counter({op: count for op, count in ops.items() if op not in CONTROL_FLOW})
+        return f"while loop: {kind_name(inside) or ops_name(inside, is_normalised=False)}".removesuffix(": ")
     layers = _layers(ops)
     products = layers["product"]
     convolutions = layers["convolution"] + layers["depthwise convolution"]

@@ -40,6 +40,7 @@ class Kernel(NamedTuple):
     is_pointwise: bool | None = None
     strides: tuple[int, ...] = ()
     width: int | None = None
+    is_padded: bool = True
 
 
 class Element(NamedTuple):
@@ -171,9 +172,9 @@ def _candidates(sequence: Sequence[Element]) -> tuple[list[_Candidate], list[_Ca
     Patterns that pass on the same shapes go first, by the elements that they cover; then others, the shortest pattern first.
     """
     symbols = np.array([element.symbol for element in sequence], dtype=np.int64)
-    shapes = [element.shape for element in sequence]
     numbers: dict[Dims, int] = {}
-    numbered = np.array([numbers.setdefault(shape, len(numbers)) for shape in shapes], dtype=np.int64)
+    numbered = np.array([numbers.setdefault(element.shape, len(numbers)) for element in sequence], dtype=np.int64)
+    known = [0, *accumulate(element.shape is not None for element in sequence)]
     weights = [0, *accumulate(element.ops.total() for element in sequence)]
     large = [0, *accumulate(element.ops.total() >= SEED for element in sequence)]
     clear: list[_Candidate] = []
@@ -190,14 +191,14 @@ def _candidates(sequence: Sequence[Element]) -> tuple[list[_Candidate], list[_Ca
             if length >= FEW_LONG:
                 long.append((start, start + length + period, period))
             for most in (0, 1):
-                for first, many in _same_shapes(shapes, others, start, length, period, most):
+                for first, many in _same_shapes(sequence, others, known, Span(start, start + length), period, most):
                     count = many // period + 1
                     if many < period or (count == 2 and weights[first + period] - weights[first] < 2):
                         continue
                     rank = period if most else -count * period
                     if count > 2 or large[first + period] > large[first]:
                         clear.append((bool(most), rank, period, first, many + period))
-                    elif not most or any(_is_unknown(shape) for shape in shapes[first : first + period]):
+                    elif not most or _is_pair(sequence, first, period):
                         weak.append((bool(most), rank, period, first, many + period))
     return sorted(clear), sorted(weak)
 
@@ -224,26 +225,47 @@ def _stretches(equal: npt.NDArray[np.bool_], least: int) -> list[tuple[int, int]
     return [(int(start), int(stop - start)) for start, stop in zip(starts, stops, strict=True) if stop - start >= least]
 
 
-def _same_shapes(shapes: Sequence[Dims], others: Sequence[int], start: int, length: int, period: int, most: int) -> list[tuple[int, int]]:
-    """The parts of a stretch where shapes differ in at most `most` dimensions from those a period later.
+def _same_shapes(
+    sequence: Sequence[Element], others: Sequence[int], known: Sequence[int], stretch: Span, period: int, most: int
+) -> list[tuple[int, int]]:
+    """Start and length of the parts of a stretch where shapes are similar to those a period later.
+
+    Unknown shapes do not count as long as each period has an equal shape beside them.
 
     Args:
+        most: the most dimensions that may differ.
         others: the places with another shape than a period later, in order.
+        known: the number of elements before each place whose shape has a known rank.
     """
     parts: list[tuple[int, int]] = []
-    first = start
-    for place in others[bisect_left(others, start) : bisect_left(others, start + length)]:
-        if not _similar(shapes[place], shapes[place + period], most):
+    first = since = stretch.start
+    before = first - 1
+    for place in others[bisect_left(others, stretch.start) : bisect_left(others, stretch.stop)]:
+        if known[place] > known[before + 1]:
+            since = place  # there are equal shapes before this place
+        before = place
+        ours, theirs = sequence[place].shape, sequence[place + period].shape
+        counts = place - since + 1 >= period or not (_is_unknown(ours) and _is_unknown(theirs))
+        if counts and not _similar(ours, theirs, most):
             parts.append((first, place - first))
-            first = place + 1
-    parts.append((first, start + length - first))
+            first = since = place + 1
+    parts.append((first, stretch.stop - first))
     return [part for part in parts if part[1] > 0]
 
 
 def _similar(ours: Dims, theirs: Dims, most: int) -> bool:
     if ours is None or theirs is None or _is_unknown(ours) != _is_unknown(theirs):
         return True
-    return len(ours) == len(theirs) and sum(None not in (a, b) and a != b for a, b in zip(ours, theirs, strict=True)) <= most
+    differing = [place for place, (a, b) in enumerate(zip(ours, theirs, strict=False)) if None not in (a, b) and a != b]
+    sizes = len(differing) + (_is_unknown(ours) and differing[:1] == [0])  # an area is the height and the width
+    return len(ours) == len(theirs) and sizes <= most
+
+
+def _is_pair(sequence: Sequence[Element], first: int, period: int) -> bool:
+    """True iff shapes are unknown, and the convolutions of two periods have the same strides and padding."""
+    halves = [_kernels(sequence, Span(start, start + period)) for start in (first, first + period)]
+    ours, theirs = [[(kernel.strides, kernel.is_padded) for kernel in half] for half in halves]
+    return ours == theirs and any(_is_unknown(element.shape) for element in sequence[first : first + period])
 
 
 def _is_unknown(shape: Dims) -> bool:

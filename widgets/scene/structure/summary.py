@@ -24,7 +24,7 @@ from widgets.scene.structure.naming import (
 )
 from widgets.scene.structure.repeats import Element, Kernel, find_runs
 from widgets.scene.structure.serving import is_heavy
-from widgets.scene.structure.widths import Widths
+from widgets.scene.structure.widths import Widths, is_padded
 
 if TYPE_CHECKING:
     from graphcore.graph import Node, Tensor
@@ -33,6 +33,8 @@ _Part: TypeAlias = "tuple[Span, list[Span]]"
 """An interval with its instances; none if it is not a repeat."""
 PARTS: Final = 30
 """The most parts of a summary."""
+MANY: Final = 100
+"""Elements and repeats beyond this number are not a description: another way to cut the order is tried."""
 LAYERS_ABOVE: Final = 16
 """With more parts than this, operations are joined to layers: a convolution with its normalisation and activation."""
 TALL: Final = 12
@@ -128,7 +130,7 @@ def _rank(found: list[_Part], size: int) -> tuple[bool, int, int]:
     """Order of preference: few repeats are most of it; few items, each repeat counted once; few parts."""
     repeats = [span.size for span, instances in found if len(instances) > 1]
     described = sum(instances[0].size if instances else span.size for span, instances in found)
-    return 2 * sum(repeats) > size and 2 * len(repeats) <= PARTS, -described, -len(found)
+    return 2 * sum(repeats) > size and 2 * len(repeats) <= PARTS and len(found) <= MANY, -described, -len(found)
 
 
 def _repeats_within(order: Order, span: Span, element: Callable[[Span], Element]) -> list[Span]:
@@ -237,7 +239,7 @@ def _kernel(node: Node, widths: Widths) -> Kernel:
         return Kernel(node.op, width=width)
     dims, strides = node.inputs[1].shape.dims, node.attr.get("strides")
     pointwise = None if dims is None or None in dims[:-2] else set(dims[:-2]) <= {1}
-    return Kernel(node.op, pointwise, tuple(strides) if isinstance(strides, list | tuple) else (), width)
+    return Kernel(node.op, pointwise, tuple(strides) if isinstance(strides, list | tuple) else (), width, is_padded(node))
 
 
 def _stretches(order: Order) -> list[Span]:

@@ -18,7 +18,7 @@ _WIDE: Final = frozenset({"addition", "bias", "normalization", "softmax"})
 _FLAT: Final = _WIDE | {"concatenation", "product"}
 """Layers whose results cover the same area as what they take."""
 _WINDOWS: Final = frozenset({"convolution", "depthwise convolution", "pooling"})
-"""Layers whose results cover about the same area as what they take, unless they have strides."""
+"""Layers whose results cover the same area as what they take if they are padded and have no strides."""
 
 
 class Widths:
@@ -63,7 +63,7 @@ class Widths:
             same = traits.elementwise or is_plumbing(node)
             if same or traits.layer in _WIDE:
                 widths.union(node.name, *self._sources(node))
-            if same or traits.layer in _FLAT or (traits.layer in _WINDOWS and set(_strides(node)) == {1}):
+            if same or traits.layer in _FLAT or (traits.layer in _WINDOWS and set(_strides(node)) == {1} and is_padded(node)):
                 areas.union(node.name, *self._sources(node))
         sizes: dict[str, int] = {}
         for node in nodes:
@@ -80,3 +80,8 @@ class Widths:
 def _strides(node: Node) -> list[int]:
     strides = node.attr.get("strides")
     return list(strides) if isinstance(strides, list | tuple) else []
+
+
+def is_padded(node: Node) -> bool:
+    """True unless windows end where the tensor ends, which makes the result smaller."""
+    return node.attr.get("padding") not in (b"VALID", "VALID")

@@ -248,7 +248,7 @@ def _unit(unit: Unit, path: str, depth: int, parts: Sequence[Part]) -> Part:
     inside = [parts[part] for part in unit.parts]
     helpers = [parts[part] for part in unit.helpers]
     # A cycle has no order to find.
-    main = inside[0] if len(inside) == 1 else Group.of(path, depth, f"cycle of {len(inside)}", inside)
+    main = inside[0] if len(inside) == 1 else Group.of(path, depth, unit.label, inside)
     if helpers and not isinstance(main, Fold):
         return Thing(main, None, helpers)
     if helpers and isinstance(main, Fold):

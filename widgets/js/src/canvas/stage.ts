@@ -73,7 +73,7 @@ export class Stage {
       iconButton(ICONS.minus, "Zoom out (-)", () => this.camera.zoom(1 / 1.3)),
       iconButton(ICONS.fit, "Fit the whole graph (f)", () => this.fit()),
     );
-    this.element = h("div", { class: "gl-stage" }, this.canvas, this.#legendPlace, this.minimap.element, zoom);
+    this.element = h("div", { class: "gl-stage" }, this.canvas, this.minimap.element, this.#legendPlace, zoom);
     listenToGestures(this.canvas, this.camera, press, (rect) => surround(this.#boxesIn(rect)), signal);
   }
 

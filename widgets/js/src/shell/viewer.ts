@@ -452,7 +452,6 @@ export class Viewer {
   #chooseLens(name: string): void {
     this.#lens = name;
     this.#applyLens();
-    this.#reshape();
     this.#send({ type: "lens", lens: name });
   }
 
