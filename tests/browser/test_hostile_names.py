@@ -1,4 +1,4 @@
-"""Sixty hostile names are only text in live views, standalone pages, the MIME renderer, its PNG and its PDF."""
+"""Sixty hostile names are only text in views, pages, saved pictures, PNG and PDF."""
 
 from __future__ import annotations
 
