@@ -74,7 +74,7 @@ def _words(box: Box, nodes: Sequence[Node]) -> str:
 def _text(names: Sequence[str]) -> str:
     """Names without the scope that all are in: `together: W, W/read`."""
     scope, *others = [name[: name.rfind("/") + 1] for name in names]
-    while not all([other.startswith(scope) for other in others]):
+    while not all(other.startswith(scope) for other in others):
         scope = scope[: scope.rfind("/", 0, -1) + 1]
     shown = [name.removeprefix(scope) for name in names[:MAX_NAMES]]
     more = len(names) - len(shown)
