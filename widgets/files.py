@@ -39,7 +39,7 @@ def to_outline(source: Graph | Scene, state: SceneState | None = None) -> str:
 
 def to_svg(source: Graph | Scene, state: SceneState | None = None) -> str:
     """An SVG picture of a graph (folded according to `state`) or of a scene."""
-    return scene_to_svg(as_scene(source, state))
+    return scene_to_svg(as_scene(source, state), lens="" if state is None else state.lens)
 
 
 def to_html(source: Graph | Scene, state: SceneState | None = None, *, title: str = "graph") -> str:

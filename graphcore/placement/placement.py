@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph, Node, Tensor
@@ -13,6 +14,13 @@ from graphcore.placement.device import Device
 from graphcore.placement.explanation import PlacementExplanation, explain
 
 Rule = Literal["assigned before", "best device of its group", "goes with its group", "follows its consumers", "follows its input"]
+
+
+class NodesTogether(NamedTuple):
+    """A colocation group of several nodes, by id, and the constraints that join them in words."""
+
+    nodes: tuple[Node, ...]
+    reasons: tuple[str, ...]
 
 
 class Placement:
@@ -47,6 +55,22 @@ class Placement:
             raise NotFoundError(f"Required a node of the placed graph, got {node!r}")
         return explain(found, self.colocation, self.devices, self.rules)
 
+    @cached_property
+    def groups(self) -> tuple[NodesTogether, ...]:
+        """The colocation groups of several nodes, by their first nodes."""
+        nodes: dict[int, dict[Node, None]] = {}
+        reasons: dict[int, dict[str, None]] = {}
+        for link in self.colocation.links:
+            for node in (link.first, link.second):
+                root = self.colocation.root_of(node)
+                nodes.setdefault(root, {})[node] = None
+                reasons.setdefault(root, {})[link.detail] = None
+        # A call whose resource is elsewhere is in links of that group, but not in the group.
+        found = [
+            NodesTogether(tuple(sorted(members, key=_by_id)), tuple(reasons[root])) for root, members in nodes.items() if len(members) > 1
+        ]
+        return tuple(sorted(found, key=lambda group: group.nodes[0].id))
+
     def chosen(self) -> list[Node]:
         """The nodes that still have the device chosen here; not those that were assigned to theirs before."""
         rules = self.rules
@@ -55,6 +79,10 @@ class Placement:
     def __repr__(self) -> str:
         used = len({device.name for device in self.devices.values()})
         return f"<gc.Placement of {len(self.devices)} nodes on {used} of {len(self.colocation.options.devices)} devices>"
+
+
+def _by_id(node: Node) -> int:
+    return node.id
 
 
 def withdraw_placement(graph: Graph) -> dict[Node, str]:

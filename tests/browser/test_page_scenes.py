@@ -163,6 +163,20 @@ def copies_between_devices() -> None:
     gc.Placer(gc.get_default_graph(), devices, allow_soft_placement=True).run()
 
 
+def variables_with_readers() -> None:
+    weights = []
+    for layer in range(5):
+        with gc.name_scope(f"layer{layer}"):
+            weights.append(gc.Variable(gc.zeros([2, 2]), name="w"))
+            weights[-1].assign_add(gc.zeros([2, 2]))
+    with gc.name_scope("train"):
+        for weight in weights:
+            weight.assign_sub(gc.zeros([2, 2]))
+    for _ in range(9):
+        weights[0].assign_add(gc.zeros([2, 2]))
+    gc.Placer(gc.get_default_graph(), gc.simulated_devices("1 cpu, 1 gpu")).run()
+
+
 def a_repeat_on_three_devices() -> None:
     x = gc.placeholder(gc.float32, [None, 16], name="x")
     for number in range(6):
@@ -179,6 +193,7 @@ def a_repeat_on_three_devices() -> None:
         many_waits,
         a_repeat_of_unlike_blocks,
         copies_between_devices,
+        variables_with_readers,
         a_repeat_on_three_devices,
     ],
 )

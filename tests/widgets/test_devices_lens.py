@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
 import pytest
 
 import graphcore as gc
+from widgets import to_svg
 from widgets.scene import Scene, SceneEdge, SceneNode, SceneState, build_scene
 from widgets.scene.inspect import inspect
 
@@ -139,3 +141,72 @@ def test_the_inspector_names_the_nodes_that_cannot_be_placed_together(graph: gc.
     found = steps(graph, "y")
     assert found[0][0] == "no device"
     assert found[-1][1] == "y"
+
+
+def shared_variable(graph: gc.Graph) -> None:
+    """A variable on a GPU with two assignments, one of them in a scope beside a variable of its own."""
+    with gc.device("/gpu:1"):
+        v = gc.Variable([1.0, 2.0, 3.0], name="v")
+    v.assign_add([1.0, 1.0, 1.0], name="more")
+    with gc.name_scope("train"):
+        v.assign_add([1.0, 1.0, 1.0], name="step")
+        gc.Variable([1.0], name="w").assign_add([1.0], name="rate")
+    placed(graph)
+
+
+def test_boxes_of_nodes_that_must_be_on_one_device_are_enclosed_with_the_reasons(graph: gc.Graph) -> None:
+    shared_variable(graph)
+    scene = build_scene(graph)
+    first, second = scene.colocations
+    assert (first.nodes, second.nodes) == (["v", "more", "train/step"], ["train/w", "train/rate"])
+    assert first.text == "together: v (3 nodes), more, train/step"
+    assert second.text == "together: w (3 nodes), rate"
+    assert "reference edge v:0 -> more:0" in first.reasons
+    assert "_class loc:@v" in first.reasons
+    assert node_of(scene, "more").together == first.text
+    assert node_of(scene, "train/rate").together == second.text
+
+
+def test_a_closed_box_counts_its_colocation_groups(graph: gc.Graph) -> None:
+    shared_variable(graph)
+    scene = closed(graph)
+    assert node_of(scene, "train/").together == "together: 5 nodes in 2 groups, 1 with nodes elsewhere"
+    assert [(group.nodes, group.text) for group in scene.colocations] == [(["v", "more"], "together: v (3 nodes), more, train/step")]
+
+
+def test_a_graph_that_was_never_placed_has_no_colocation_groups(graph: gc.Graph) -> None:
+    gc.Variable([1.0], name="v").assign_add([1.0], name="more")
+    scene = build_scene(graph)
+    assert scene.colocations == []
+    assert node_of(scene, "more").together == ""
+
+
+def test_many_members_and_reasons_are_counted(graph: gc.Graph) -> None:
+    v = gc.Variable([1.0], name="v")
+    for _ in range(12):
+        v.assign_add([1.0])
+    (group,) = placed(graph).colocations
+    assert len(group.nodes) == 13
+    assert group.text == "together: v (3 nodes), AssignAdd, AssignAdd_1, AssignAdd_2 and 9 more"
+    assert len(group.reasons) == 9
+    assert group.reasons[-1] == "and 6 more"
+
+
+def test_a_node_that_left_the_graph_leaves_its_group(graph: gc.Graph) -> None:
+    shared_variable(graph)
+    more = graph.find("more")
+    assert more is not None
+    graph.remove_node(more)
+    assert build_scene(graph).colocations[0].text == "together: v (3 nodes), train/step"
+
+
+def test_a_still_picture_under_the_devices_lens_draws_hulls(graph: gc.Graph) -> None:
+    shared_variable(graph)
+    state = SceneState()
+    assert "together" not in to_svg(graph, state)
+    state.lens = "devices"
+    hulls = [hull for hull in ET.fromstring(to_svg(graph, state)).iter("{http://www.w3.org/2000/svg}g") if hull.get("class") == "hull"]
+    titles = [hull.findtext("{http://www.w3.org/2000/svg}title") or "" for hull in hulls]
+    assert len(hulls) == 4
+    assert titles[0].startswith("together: v (3 nodes), more, train/step\nreference edge v:0")
+    assert titles[:2] == titles[2:]

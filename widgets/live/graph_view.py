@@ -160,7 +160,7 @@ class GraphView(LiveView):
 
     def static_html(self) -> str:
         """The static picture, as HTML without script."""
-        return to_static_html(*self._port.summaries)
+        return to_static_html(*self._port.summaries, lens=self._port.state.lens)
 
     def close(self) -> None:
         """Remove the view from all pages."""

@@ -49,4 +49,4 @@ def to_saved_bundle(picture: SavedPicture, summaries: Sequence[Scene] = ()) -> d
     Args:
         summaries: the scene of the picture, followed by scenes of fewer boxes for HTML.
     """
-    return {SCENE_MIME_TYPE: plain(picture), **to_static_bundle(*(summaries or [picture.message.scene]))}
+    return {SCENE_MIME_TYPE: plain(picture), **to_static_bundle(*(summaries or [picture.message.scene]), lens=picture.message.lens)}

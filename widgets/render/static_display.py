@@ -30,13 +30,14 @@ _THEMES: Final = (
 """Jupyter's themes, and exported notebooks in them, do not declare their color scheme."""
 
 
-def to_static_bundle(scene: Scene, *summaries: Scene) -> dict[str, str]:
+def to_static_bundle(scene: Scene, *summaries: Scene, lens: str = "") -> dict[str, str]:
     """The picture as MIME data: HTML without script, and a text outline.
 
     Args:
         summaries: scenes of fewer boxes, one of which is drawn if `scene` is too large for the space between cells.
+        lens: as for `to_svg`.
     """
-    return {"text/html": to_static_html(scene, *summaries), "text/plain": to_outline(scene)}
+    return {"text/html": to_static_html(scene, *summaries, lens=lens), "text/plain": to_outline(scene)}
 
 
 def to_pre(escaped: str) -> str:
@@ -44,25 +45,26 @@ def to_pre(escaped: str) -> str:
     return f'<pre style="font-family:monospace">{escaped}</pre>'
 
 
-def to_static_html(scene: Scene, *summaries: Scene) -> str:
+def to_static_html(scene: Scene, *summaries: Scene, lens: str = "") -> str:
     """An `<img>` at its natural size, with alt text and a collapsible text outline. No script, no external resources.
 
     In a narrower place the picture scrolls: a smaller one could not be read. If a summary is drawn, a click shows the whole picture.
 
     Args:
         summaries: scenes of fewer boxes, one of which is drawn if `scene` is too large for the space between cells.
+        lens: as for `to_svg`.
     """
     if not scene.nodes:
         return f'<figure class="graphloupe-still"><figcaption>{escape(scene.title)}: nothing to show yet</figcaption></figure>'
     alt = escape(one_line(f"{scene.title}: {scene.summary}"), quote=True)
-    pictures = [_image(drawn, places, alt) for drawn, places in _fitting([scene, *summaries])]
+    pictures = [_image(drawn, places, alt, lens) for drawn, places in _fitting([scene, *summaries])]
     whole = [_details(f"The whole picture: {counted(len(scene.nodes), 'box', 'boxes')}", picture) for picture in pictures[1:]]
     outline = _details(f"Outline of {alt}", to_pre(escape(to_outline(scene), quote=True)))
     return f'<figure class="graphloupe-still">{_THEMES}{pictures[0]}<figcaption>{"".join(whole)}{outline}</figcaption></figure>'
 
 
-def _image(scene: Scene, places: Geometry, alt: str) -> str:
-    address = base64.b64encode(to_svg(scene, places, adapts=True).encode("utf-8")).decode("ascii")
+def _image(scene: Scene, places: Geometry, alt: str, lens: str) -> str:
+    address = base64.b64encode(to_svg(scene, places, adapts=True, lens=lens).encode("utf-8")).decode("ascii")
     return f'<div style="overflow-x:auto"><img src="data:image/svg+xml;base64,{address}" alt="{alt}" style="max-width:none"></div>'
 
 

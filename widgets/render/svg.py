@@ -10,12 +10,13 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from widgets.render.geometry import Geometry, Point, Rect, Route
+from widgets.render.hulls import HULL_GAP, hull_of
 from widgets.render.layers import straight_route
 from widgets.render.layout import lay_out
 from widgets.render.looks import FontName, box_look, edge_font, edge_text, font_width, group_text
 from widgets.render.shapes import arrow_path, detail_path, outline_path
 from widgets.render.text_width import one_line, text_width
-from widgets.scene.types import Scene, SceneEdge, SceneGroup, SceneNode
+from widgets.scene.types import Colocation, Scene, SceneEdge, SceneGroup, SceneNode
 
 MARGIN: Final = 16.0
 _BADGES: Final = {"new": "+", "changed": "~", "error": "!", "stale": "!"}
@@ -46,6 +47,8 @@ text{font-family:Helvetica,Arial,"Liberation Sans","Helvetica Neue",Inter,"Segoe
 .clash .box{stroke:#c32222}.note{fill:#8d1414;font-weight:600}.unknown{fill:#b4540a;font-weight:700}
 .badge{fill:#18794e;stroke:#f8f9fb;stroke-width:1.5}.changed .badge{fill:#8a5a00}.error .badge,.stale .badge{fill:#c32222}
 .sign{font-size:11px;font-weight:700;fill:#fff}.paper{fill:#f8f9fb}
+.hull path{stroke-linejoin:round;stroke-linecap:round}.hull .edge{fill:none;stroke:#7f8c9d}.hull .inside{fill:#eef2f7;stroke:#eef2f7}
+.hull rect{fill:#eef2f7;stroke:#7f8c9d}.hull text{font-size:10px}
 """
 # The colors of dark views. An image takes on the color scheme of its place in the page.
 _DARK_STYLE: Final = """
@@ -66,28 +69,33 @@ text{fill:#e6eaf0}.name,.detail,.label{fill:#a3aebd}
 .error .box{fill:#3a1c1f;stroke:#ff7b7b}.error .line{stroke:#ff7b7b}.error .head{fill:#ff7b7b}.error .label,.error .title{fill:#ffb4b4}
 .clash1 .line,.clash2 .line,.clash .box{stroke:#ff7b7b}.clash1 .head,.clash2 .head{fill:#ff7b7b}.note{fill:#ffb4b4}.unknown{fill:#f0a35e}
 .badge{fill:#63cf9a;stroke:#15181d}.changed .badge{fill:#e6b450}.error .badge,.stale .badge{fill:#ff7b7b}.sign{fill:#14171b}.paper{fill:#15181d}
+.hull .edge{stroke:#8592a3}.hull .inside{fill:#252c36;stroke:#252c36}.hull rect{fill:#252c36;stroke:#8592a3}
 }
 """
 
 
-def to_svg(scene: Scene, geometry: Geometry | None = None, *, adapts: bool = False) -> str:
+def to_svg(scene: Scene, geometry: Geometry | None = None, *, adapts: bool = False, lens: str = "") -> str:
     """The picture of a scene as SVG text.
 
     Args:
         geometry: the layout; computed if None.
         adapts: use dark colors in dark pages.
+        lens: the lens; "devices" draws hulls around nodes that must be on one device.
     """
     places = geometry or lay_out(scene)
     notes = [places.note] if places.note else []
     width, height = places.width + 2 * MARGIN, places.height + 2 * MARGIN + 14 * len(notes)
     width = max(width, max((text_width(note, 10) + 2 * MARGIN for note in notes), default=0.0), 2 * MARGIN + 40)
     style = _STYLE + (_DARK_STYLE if adapts else "")
+    hulls = [drawn for group in scene.colocations if lens == "devices" and (drawn := _hull(group, places))]
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img">',
         f"<title>{_text(scene.title)}</title><desc>{_text(scene.summary)}</desc><style>{style}</style>",
         f'<g transform="translate({MARGIN:g},{MARGIN:g})">',
+        *[shape for shape, _ in hulls],
         *_frames(scene, places),
         *_lines(scene, places),
+        *[name for _, name in hulls],
         *[_box(node, places.nodes[node.id]) for node in scene.nodes if node.id in places.nodes],
         "</g>",
     ]
@@ -97,6 +105,28 @@ def to_svg(scene: Scene, geometry: Geometry | None = None, *, adapts: bool = Fal
     )
     parts.append("</svg>")
     return "\n".join(parts) + "\n"
+
+
+def _hull(group: Colocation, places: Geometry) -> tuple[str, str] | None:
+    """A hull and its name. Two strokes make its outline: a wide one and, over it, a narrower one."""
+    hull = hull_of(group, places.nodes)
+    if hull is None:
+        return None
+    rings = "".join([f"M{_n(x)},{_n(y)}h{_n(width)}v{_n(height)}h{_n(-width)}z" for x, y, width, height in hull.rects])
+    joints = "".join([f"M{_p(start)}L{_p(end)}" for start, end in hull.lines])
+    title = f"<title>{_text(chr(10).join([group.text, *group.reasons]))}</title>"
+    paths = [
+        f'<path class="{name}" d="{path}" stroke-width="{width + more:g}"/>'
+        for name, more in (("edge", 2.4), ("inside", 0))
+        for path, width in ((joints, HULL_GAP), (rings, 2 * HULL_GAP))
+    ]
+    shape = f'<g class="hull">{title}{"".join(paths)}</g>'
+    x, y, width, height = hull.name
+    name = (
+        f'<g class="hull">{title}<rect x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}" rx="7"/>'
+        f'<text x="{_n(x + width / 2)}" y="{_n(y + 10.5)}"{_as_wide(hull.text, "label")}>{_text(hull.text)}</text></g>'
+    )
+    return shape, name
 
 
 def _frames(scene: Scene, places: Geometry) -> list[str]:

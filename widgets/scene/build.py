@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from graphcore.plumbing import ARG
 from widgets.scene.calls import callees, has_hub, is_choice
+from widgets.scene.colocation import colocations_of
 from widgets.scene.edges import LostInput, bundle_edges, scene_edge
 from widgets.scene.instances import number_of
 from widgets.scene.lenses import LensView, all_lenses, cell_label
@@ -49,6 +50,7 @@ def build_scene(
     mirrors = _mirrors(visible, box_roles)
     clashes = ClashLines(visible)
     captures = _captures(visible)
+    colocations, together = colocations_of(graph, visible)
     nodes = [
         _scene_node(
             box,
@@ -59,6 +61,7 @@ def build_scene(
             clash=clashes.notes.get(box.id, ""),
             lenses=lenses,
             captures=captures,
+            together=together.get(box.id, ""),
         )
         for box in visible.boxes
     ]
@@ -74,6 +77,7 @@ def build_scene(
         edges=edges,
         groups=_groups(visible, roles),
         lenses=[view.lens for view in lenses],
+        colocations=colocations,
         revision=revision,
         total_nodes=len(visible.box_of),
         hidden_nodes=len(visible.box_of) - shown,
@@ -109,6 +113,7 @@ def _scene_node(
     clash: str,
     lenses: list[LensView],
     captures: Mapping[str, str],
+    together: str,
 ) -> SceneNode:
     error = _box_error(box)
     main = box.main
@@ -137,6 +142,7 @@ def _scene_node(
         expandable=not _is_single(box),
         mirrors=mirrors,
         cell=_cells(box),
+        together=together,
         lenses={view.lens.name: view.marks[box.id] for view in lenses if box.id in view.marks},
     )
 

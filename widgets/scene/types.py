@@ -49,7 +49,8 @@ class SceneNode(msgspec.Struct, frozen=True, kw_only=True):
     """One box: an op node, a collapsed scope or call, or a stub for a far-away producer.
 
     `clash` names a number that clashes with another one downstream, and the cell that wrote it. `repeat` is the number of instances of
-    a structure that is shown once, 0 for anything else; `detail` then lists their differences.
+    a structure that is shown once, 0 for anything else; `detail` then lists their differences. `together` are the nodes that must be on one
+    device with nodes of the box, in words.
     """
 
     id: str
@@ -68,6 +69,7 @@ class SceneNode(msgspec.Struct, frozen=True, kw_only=True):
     mirrors: str = ""
     stands_for: str = ""
     cell: str = ""
+    together: str = ""
     lenses: dict[str, LensMark] = {}
 
 
@@ -119,6 +121,14 @@ class Lens(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
+class Colocation(msgspec.Struct, frozen=True, kw_only=True):
+    """Boxes of nodes that must be on one device: all nodes in words, and the constraints that join them."""
+
+    nodes: list[str]
+    text: str
+    reasons: list[str]
+
+
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
     """The complete content of one picture. `revision` increases with every scene of a view."""
 
@@ -127,6 +137,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     edges: list[SceneEdge]
     groups: list[SceneGroup] = []
     lenses: list[Lens] = []
+    colocations: list[Colocation] = []
     revision: int = 0
     total_nodes: int = 0
     hidden_nodes: int = 0

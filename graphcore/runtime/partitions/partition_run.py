@@ -58,6 +58,18 @@ class Inbox:
             run, arrival = self._queue.get()
             run.take(arrival)
 
+    def resume(self, runs: Sequence[PartitionRun]) -> None:
+        """Run some partitions in this thread for as long as they can; transfers may go on waiting.
+
+        Raises:
+            GraphError: an error of a node or a wait, with its device.
+        """
+        for run in runs:
+            run.advance()
+        while not self._queue.empty() or any(run.waits_outside() for run in runs):
+            run, arrival = self._queue.get()
+            run.take(arrival)
+
 
 class PartitionRun(DataflowRun):
     """A run of one partition.
@@ -85,12 +97,20 @@ class PartitionRun(DataflowRun):
         Raises:
             GraphError: an error of a node, with its device.
         """
+        self.prepare()
+        for number, value in enumerate(self.values):
+            self.feed(number, value)
+        self.advance()
+
+    def prepare(self) -> None:
+        """Make the nodes ready that need no feed, and register the stop of the run on cancellation."""
         if self.cancellation is not None:
             self.watch()
         self.start()
-        for number, value in enumerate(self.values):
-            self.feed(number, value)
-        self._advance()
+
+    def waits_outside(self) -> bool:
+        """True iff a node waits for something else than another partition."""
+        return any(item.node not in self.part.transfers for item, _ in self.waiting)
 
     def take(self, arrival: Arrival) -> None:
         """Take the end of a wait, and run all nodes that are ready.
@@ -102,7 +122,7 @@ class PartitionRun(DataflowRun):
             self.arrive(arrival)
         except GraphError as error:
             raise self._located(error) from error.__cause__
-        self._advance()
+        self.advance()
 
     def results_into(self, results: list[Any]) -> None:
         """Enter the fetched values into those of the whole step.
@@ -137,7 +157,12 @@ class PartitionRun(DataflowRun):
         if self.own is not None:
             self.own.start_cancel()
 
-    def _advance(self) -> None:
+    def advance(self) -> None:
+        """Run all nodes that are ready.
+
+        Raises:
+            GraphError: an error of a node, with its device.
+        """
         try:
             self.run_ready()
         except GraphError as error:

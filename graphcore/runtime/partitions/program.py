@@ -13,6 +13,7 @@ from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.rendezvous import Rendezvous
 from graphcore.runtime.core.timed_run import under_way
 from graphcore.runtime.partitions.partition_run import Inbox, Part, PartitionRun
+from graphcore.runtime.partitions.stepwise_run import StepwiseRun
 from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes
 from graphcore.support.thread_pool import Pool
 
@@ -66,6 +67,10 @@ class PartitionedProgram:
         for part_run in run(step, values, channel):
             part_run.results_into(results)
         return results
+
+    def begin(self, step: Step | None = None) -> StepwiseRun:
+        """Begin a run that is fed step by step; cancelling `step` stops it before the next node."""
+        return StepwiseRun(self.parts, 1 + max([number for part in self.parts for number in part.feeds], default=-1), step or _UNWATCHED)
 
     def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:  # noqa: ARG002 - the signature is Program's
         """Unknown, as it depends on the order in which values arrive."""

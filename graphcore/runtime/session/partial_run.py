@@ -19,9 +19,7 @@ from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.prune import needed_nodes
 from graphcore.runtime.core.rewrite import inferred_from_feeds
 from graphcore.runtime.core.timed_run import planning_within, run_watched
-from graphcore.runtime.dataflow.program import build_dataflow
-from graphcore.runtime.plan.schedule import MakeKernel
-from graphcore.runtime.session.planner import Planner
+from graphcore.runtime.session.planner import BuildStepwise, Planner
 from graphcore.runtime.session.prepared import uses_rendezvous
 from graphcore.runtime.session.runner import Runner
 
@@ -29,12 +27,12 @@ _SET_UP_FIRST = "Must run 'setup' before performing partial runs!"
 
 
 class PartialRun:
-    """A partial run in progress, by the dataflow engine. Each node runs once, as early as possible.
+    """A partial run in progress, by the dataflow engine, on one or several devices. Each node runs once, as early as possible.
 
     Args:
         structure: the fetches of all steps.
         feeds: the feeds of all steps.
-        make_kernel: makes the kernel of a node.
+        build: prepares the run.
         watched: True if the run can be stopped.
 
     Attributes:
@@ -44,7 +42,7 @@ class PartialRun:
         GraphError: a node cannot run, or a loop is malformed, fed or fetched from.
     """
 
-    def __init__(self, structure: FetchStructure, feeds: Sequence[Tensor], make_kernel: MakeKernel, watched: Step | None = None) -> None:
+    def __init__(self, structure: FetchStructure, feeds: Sequence[Tensor], build: BuildStepwise, watched: Step | None = None) -> None:
         self._waiting_fetches = {*structure.tensors, *structure.targets}
         self._fetches = frozenset(self._waiting_fetches)
         self._feeders: dict[Tensor, Feeder] = {tensor: make_feeder(tensor) for tensor in feeds}
@@ -53,12 +51,12 @@ class PartialRun:
         self._feed_numbers = {tensor: number for number, tensor in enumerate(feeds)}
         self._fetch_numbers = {tensor: number for number, tensor in reversed(list(enumerate(structure.tensors)))}
         what = structure.tensors, structure.targets, list(feeds)
-        program = build_dataflow(*inferred_from_feeds(*what), make_kernel)
-        self._run = program.begin(watched)
+        needed = needed_nodes(*what)
+        self._run = build(inferred_from_feeds(*what), needed).begin(watched)
         self._watched = watched
-        self.uses_rendezvous = uses_rendezvous(program.nodes)
+        self.uses_rendezvous = uses_rendezvous(needed)
         self._enters: dict[object, list[Node]] = {}
-        for node in needed_nodes(*what):
+        for node in needed:
             if node.op in ENTER:
                 self._enters.setdefault(node.node_def.attr["frame_name"], []).append(node)
         self._has_begun = False
@@ -187,7 +185,7 @@ class PartialRuns:
             graph.settle()
             planner.check_may_plan()
             watched = Step(None, CancellationManager()) if limit else None
-            run = PartialRun(parse_fetches(graph, fetches), resolve_feeds(graph, feeds), self._runner.make_kernel, watched)
+            run = PartialRun(parse_fetches(graph, fetches), resolve_feeds(graph, feeds), planner.build_stepwise, watched)
             self._last_handle += 1
             handle = f"partial_run_{self._last_handle}"
             self._runs[handle] = run

@@ -21,6 +21,8 @@ from graphcore.runtime.core.program import Program
 from graphcore.runtime.core.prune import needed_nodes
 from graphcore.runtime.core.rewrite import DeviceAttributes, inferred_from_feeds
 from graphcore.runtime.core.timed_run import planning_within
+from graphcore.runtime.dataflow.program import DataflowProgram, build_dataflow
+from graphcore.runtime.partitions.program import PartitionedProgram
 from graphcore.runtime.plan.peak_memory import PeakMemory
 from graphcore.runtime.plan.plan import Plan, build_plan
 from graphcore.runtime.session.engines import Engine, build_program
@@ -35,6 +37,10 @@ from graphcore.support.critical_section import critical_section
 from graphcore.support.gc_pause import paused_collector
 
 _MAX_PLANS: Final = 256
+_What = tuple[list[Tensor], list[Node], list[Tensor]]
+"""The fetches, targets and feeds of a run."""
+BuildStepwise = Callable[[_What, Sequence[Node]], PartitionedProgram | DataflowProgram]
+"""Prepares a run that is fed step by step, given the nodes that it needs."""
 
 
 class Planner:
@@ -119,20 +125,31 @@ class Planner:
             prepared.specialised = Specialised(program, *what, self._build)
         return prepared
 
-    def _build_program(self, what: tuple[list[Tensor], list[Node], list[Tensor]], needed: Sequence[Node]) -> tuple[Program, str]:
+    def _build_program(self, what: _What, needed: Sequence[Node]) -> tuple[Program, str]:
         """The program, and the device that does all of it, "" for several or none."""
-        device = ""
-        if self.devices is not None:
-            divided = self.devices.build(*what, self.runner.make_kernel)
-            if isinstance(divided, str):
-                device = divided
-            elif self.engine == "plan":
+        divided = self._divided(what, needed)
+        if not isinstance(divided, str):
+            if self.engine == "plan":
                 raise UnimplementedError(f"Required a run on one device for the plan engine; this one is on {len(divided.parts)}")
-            else:
-                return divided, ""
-        elif not self.options.allow_soft_placement:
+            return divided, ""
+        return build_program(*what, self.runner.make_kernel, self.engine, needed, self.options.inter_op_threads), divided
+
+    def build_stepwise(self, what: _What, needed: Sequence[Node]) -> PartitionedProgram | DataflowProgram:
+        """The program of a run that is fed step by step."""
+        divided = self._divided(what, needed)
+        return build_dataflow(*what, self.runner.make_kernel) if isinstance(divided, str) else divided
+
+    def _divided(self, what: _What, needed: Sequence[Node]) -> PartitionedProgram | str:
+        """The program on several devices, or the device that does all of it, "" for the CPU of this process.
+
+        Raises:
+            GraphError: a node cannot be placed, or requests a device that does not exist.
+        """
+        if self.devices is not None:
+            return self.devices.build(*what, self.runner.make_kernel)
+        if not self.options.allow_soft_placement:
             check_devices(needed, local_devices())
-        return build_program(*what, self.runner.make_kernel, self.engine, needed, self.options.inter_op_threads), device
+        return ""
 
     def predicted_peak(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> PeakMemory:
         """The predicted peak of live arrays of such a run; see `Session.predicted_peak`."""

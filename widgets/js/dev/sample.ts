@@ -24,6 +24,7 @@ const DEFAULT_NODE: Omit<SceneNode, "id" | "label"> = {
   mirrors: "",
   stands_for: "",
   cell: "",
+  together: "",
   lenses: {},
 };
 
@@ -60,6 +61,7 @@ export function scene(fields: Partial<Scene> = {}): Scene {
     edges: [],
     groups: [],
     lenses: [],
+    colocations: [],
     revision: 1,
     total_nodes: fields.nodes?.length ?? 0,
     hidden_nodes: 0,

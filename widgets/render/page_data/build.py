@@ -31,6 +31,7 @@ from widgets.render.page_data.types import (
 )
 from widgets.scene.build import node_error
 from widgets.scene.calls import CallBody, callees, calls_functions, has_hub, is_choice, is_loop, is_loop_invariant
+from widgets.scene.colocation import groups_of, reasons_of
 from widgets.scene.devices import assigned_device, is_elsewhere
 from widgets.scene.function_info import function_infos
 from widgets.scene.lenses import OwnLens, cell_label, failure_note, own_lenses
@@ -255,6 +256,9 @@ class _Space:
             if self.writer.explains
             else {},
             user_names={place: name for place, node in enumerate(self.nodes) if node.op in ARG and (name := user_name(node.attr))},
+            colocations=[([self.number[node.name] for node in group.nodes], reasons_of(group)) for group in groups_of(self.graph)]
+            if body is None
+            else [],
             own_classes=self.writer.own_classes(self.nodes),
             arguments=[] if body is None else [self.number[node.name] for node in body.args],
             returns=[] if body is None else [self.number[node.name] for node in body.rets],

@@ -133,6 +133,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
         gradient_count: the number of gradient nodes on record.
         why: the inspector's explanations of dimensions by node, with empty places; their keys are `output:dimension`.
         user_names: the names that the user's code has for arguments, by node.
+        colocations: the colocation groups of the last placement: their nodes, and the constraints that join them.
         own_classes: a column for each of `PageHead.own_lenses`.
         arguments, returns, control_returns: nodes of a body, by index.
     """
@@ -148,6 +149,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
     gradient_count: int = 0
     why: dict[int, list[Why]] = {}
     user_names: dict[int, str] = {}
+    colocations: list[tuple[list[int], list[str]]] = []
     own_classes: list[OwnClasses] = []
     arguments: list[int] = []
     returns: list[int] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import numpy as np
@@ -49,6 +50,50 @@ def test_random_graphs_with_random_placements_give_the_same_as_on_one_device(num
     feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: flag}
     with gc.Session(program.graph) as one, gc.Session(program.graph, devices=DEVICES) as several:
         assert outcome(program, several, feeds) == outcome(program, one, feeds)
+
+
+def partial_outcome(program: Program, session: gc.Session, order: Sequence[tuple[gc.Tensor, Any]]) -> list[Any]:
+    """The values that become available with each feed of a partial run, and the texts of refusals."""
+    session.run(program.start)
+    pending = list(dict.fromkeys([*program.values, program.end]))
+    handle = session.partial_run_setup(pending, [tensor for tensor, _ in order])
+    found: list[Any] = []
+    for tensor, value in order:
+        session.partial_run(handle, [], {tensor: value})
+        for fetch in list(pending):
+            try:
+                found.append((fetch.name, plain(session.partial_run(handle, fetch))))
+                pending.remove(fetch)
+            except gc.errors.InvalidArgumentError as error:
+                found.append((fetch.name, error.message))
+    return [*found, plain(session.run(program.state))]
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(NUMBERS, st.booleans(), st.booleans(), st.lists(st.integers(0, 2), min_size=1, max_size=60))
+def test_partial_runs_give_the_same_on_several_devices(numbers: list[int], flag: bool, flag_first: bool, choices: list[int]) -> None:
+    program = Program(numbers)
+    scatter(program.graph, choices)
+    order = [(program.x, np.array([0.75, -0.5], np.float32)), (program.p, flag)]
+    order = order[::-1] if flag_first else order
+    with gc.Session(program.graph) as one, gc.Session(program.graph, devices=DEVICES) as several:
+        assert partial_outcome(program, several, order) == partial_outcome(program, one, order)
+
+
+def test_callables_and_concurrent_runs_give_the_same_on_several_devices() -> None:
+    random = np.random.default_rng(3)
+    program = Program(random.integers(0, 2**16, 120).tolist())
+    scatter(program.graph, random.integers(0, 3, 40).tolist())
+    feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: True}
+    with gc.Session(program.graph) as one, gc.Session(program.graph, devices=DEVICES) as several:
+        one.run(program.start)
+        several.run(program.start)
+        expected = plain(one.run(program.values, feeds))
+        step = several.make_callable(program.values, list(feeds))
+        assert plain(step(*feeds.values())) == expected
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda _: plain(step(*feeds.values())), range(20)))
+        assert found == [expected] * 20
 
 
 @pytest.mark.parametrize("flag", [True, False])

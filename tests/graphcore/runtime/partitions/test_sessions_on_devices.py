@@ -267,3 +267,32 @@ def test_a_request_that_changes_moves_the_node_before_the_next_run() -> None:
     graph.finalize()
     with pytest.raises(FailedPreconditionError, match="finalized"):
         total.node.set_requested_device("")
+
+
+def test_a_partial_run_is_divided_and_names_the_device_of_an_error() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x, y = gc.placeholder(gc.int32, [], name="x"), gc.placeholder(gc.int32, [], name="y")
+        with gc.device("/cpu:1"):
+            quotient = gc.apply_op("FloorDiv", [x, y], name="quotient")
+        with gc.device("/cpu:0"):
+            total = gc.add(quotient, x, name="total")
+    session = gc.Session(graph=graph, devices=CPU)
+    handle = session.partial_run_setup([total], [x, y])
+    session.partial_run(handle, [], {x: 7})
+    assert session.partial_run(handle, total, {y: 2}) == 10
+    handle = session.partial_run_setup([total], [x, y])
+    with pytest.raises(InvalidArgumentError) as caught:
+        session.partial_run(handle, total, {x: 7, y: 0})
+    assert caught.value.device == CPU[1]
+    with pytest.raises(InvalidArgumentError, match="Must run 'setup'"):
+        session.partial_run(handle, total)
+
+
+def test_a_partial_run_refuses_a_device_that_does_not_exist() -> None:
+    graph = gc.Graph()
+    with graph.as_default(), gc.device("/gpu:7"):
+        node = gc.constant(1.0, name="far")
+    for session in (gc.Session(graph=graph, options=gc.SessionOptions(allow_soft_placement=False)), gc.Session(graph=graph, devices=CPU)):
+        with pytest.raises(InvalidArgumentError, match="GPU:7"):
+            session.partial_run_setup([node])

@@ -2,14 +2,14 @@
 
 import { s, setAttributes } from "../dom";
 import { fullName } from "../scene/boxes";
-import type { LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
+import type { Colocation, LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
 import { ellipsize, oneLine, textWidth } from "../scene/measure";
 import type { Point } from "../scene/places";
 import type { Traced } from "../scene/trace";
 import { PLAIN_LENS } from "./legend";
 
-/** The lens with tags on lines: the bytes that are copied between devices. */
-const TAGGING_LENS = "devices";
+/** The lens with hulls of colocation groups, and tags on lines: the bytes that are copied between devices. */
+const DEVICES_LENS = "devices";
 
 type Words = ReadonlySet<string>;
 
@@ -137,6 +137,8 @@ export abstract class Drawing {
   protected abstract tag(box: SVGGraphicsElement, node: SceneNode, mark: LensMark | null): void;
   /** Shows a lens's tag on a line in place of its label; null removes it. */
   protected abstract tagLine(id: string, mark: LensMark | null): void;
+  /** Draws hulls around the boxes of these groups, in place of all others. */
+  protected abstract enclose(groups: readonly Colocation[]): void;
   protected abstract empty(): void;
 
   /** Called by subclasses once the elements of `scene` are at their places. */
@@ -209,7 +211,8 @@ export abstract class Drawing {
       const mark = edge.lenses[lens];
       if (!element) continue;
       setAttributes(element, { "data-tone": (mark?.tone ?? 0) & 7 || null, "data-lens-text": mark?.text || null });
-      this.tagLine(edge.id, lens === TAGGING_LENS && mark ? mark : null);
+      this.tagLine(edge.id, lens === DEVICES_LENS && mark ? mark : null);
     }
+    this.enclose(lens === DEVICES_LENS ? scene.colocations : []);
   }
 }

@@ -64,6 +64,9 @@ export class MermaidView extends Drawing {
     for (const shape of box.querySelectorAll<SVGElement>(SHAPES)) shape.style.fill = paint;
   }
 
+  /** The boxes of a group name it in their tooltips and in the inspector only. */
+  protected enclose(): void {}
+
   /** Lines have the text of a lens in their tooltips only. */
   protected tagLine(): void {}
 

@@ -2,9 +2,10 @@
 
 import { reducedMotion, s } from "../dom";
 import { boxLook, edgeFont, edgeText, fullName, groupText, HANDLE_WIDTH, type Look, textLimit } from "../scene/boxes";
-import type { LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
+import type { Colocation, LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
 import { type Geometry, type Rect, type Route, routeBase, routeMiddle, routePath } from "../scene/geometry";
-import { textWidth } from "../scene/measure";
+import { hullOf } from "../scene/hulls";
+import { oneLine, textWidth } from "../scene/measure";
 import { arrowPath, detailPath, outlinePath } from "../scene/shapes";
 import { badge } from "./badge";
 import { isKnown } from "./dim_light";
@@ -28,6 +29,7 @@ function tooltip(node: SceneNode): string {
   const lines = [fullName(node), node.op && node.op !== fullName(node) ? node.op : "", detail, shape];
   if (node.mirrors) lines.push(`differentiates ${node.mirrors}`);
   if (node.cell) lines.push(`made by ${node.cell}`);
+  if (node.together) lines.push(node.together);
   if (node.clash) lines.push(`clashes further on: ${node.clash}`);
   if (node.state === "stale") lines.push("left by a cell that failed; running it again replaces it");
   if (node.error) lines.push(`Error: ${node.error}`);
@@ -120,6 +122,27 @@ function labelParts({ dims }: SceneEdge, text: string): (SVGElement | string)[] 
   return [text.slice(0, open + 1), ...parts, "]"];
 }
 
+/** A hull, in the layers of shapes and of names. Two strokes make its outline: a wide one and, over it, a narrower one. */
+function drawHull(group: Colocation, places: (id: string) => Rect | null | undefined): [SVGElement, SVGElement] | null {
+  const hull = hullOf(group, places);
+  if (!hull) return null;
+  const { strokes, text, name } = hull;
+  const paths = (className: string, more: number): SVGElement[] =>
+    strokes.map(([d, width]) => s("path", { class: className, d, "stroke-width": width + more }));
+  const title = (): SVGElement => s("title", {}, [group.text, ...group.reasons].join("\n"));
+  const label = s("text", { x: name.x + name.width / 2, y: name.y + 10.5 }, text);
+  return [
+    s(
+      "g",
+      { class: "gl-hull", role: "img", "aria-label": oneLine(group.text) },
+      title(),
+      ...paths("gl-hull-edge", 2.4),
+      ...paths("gl-hull-inside", 0),
+    ),
+    s("g", { class: "gl-hull-name" }, title(), s("rect", { ...name, rx: 7 }), label),
+  ];
+}
+
 /** Keeps the elements of `ids`, adds missing ones, and removes the others. Returns the ids of the added ones. */
 function keep(layer: SVGGElement, kept: Map<string, Kept>, ids: readonly string[]): Set<string> {
   const wanted = new Set(ids);
@@ -148,7 +171,7 @@ function redraw(kept: Kept, signature: string, draw: () => (SVGElement | null)[]
 
 export class Picture extends Drawing {
   readonly world: SVGGElement;
-  readonly #layers = { groups: s("g"), edges: s("g"), nodes: s("g") };
+  readonly #layers = { hulls: s("g"), edges: s("g"), groups: s("g"), names: s("g"), nodes: s("g") };
   readonly #nodes = new Map<string, Kept>();
   readonly #groups = new Map<string, Kept>();
   readonly #edges = new Map<string, Kept>();
@@ -158,7 +181,7 @@ export class Picture extends Drawing {
     super();
     this.#fixed = fixed;
     // Frames lie over the lines, so that no line crosses a frame's name. The mouse reaches the lines through them.
-    this.world = s("g", { class: "gl-world" }, this.#layers.edges, this.#layers.groups, this.#layers.nodes);
+    this.world = s("g", { class: "gl-world" }, ...Object.values(this.#layers));
   }
 
   nodeElement(id: string): SVGGElement | null {
@@ -201,7 +224,17 @@ export class Picture extends Drawing {
     if (kept?.place && mark) kept.element.append(s("g", { class: "gl-mark" }, ...lineTag(mark, kept.place)));
   }
 
+  protected enclose(groups: readonly Colocation[]): void {
+    const drawn = groups.flatMap((group) => {
+      const hull = drawHull(group, (id) => this.#nodes.get(id)?.place);
+      return hull ? [hull] : [];
+    });
+    this.#layers.hulls.replaceChildren(...drawn.map(([shape]) => shape));
+    this.#layers.names.replaceChildren(...drawn.map(([, name]) => name));
+  }
+
   protected empty(): void {
+    this.enclose([]);
     for (const kept of [this.#nodes, this.#groups, this.#edges]) keep(this.world, kept, []);
   }
 

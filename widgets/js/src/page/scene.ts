@@ -1,6 +1,7 @@
 // Builds scenes from a page's data: the same as `widgets/scene/build.py` builds from the graph.
 import type { NodeKind, Role, Scene, SceneEdge, SceneGroup, SceneNode, State } from "../scene/generated";
 import { ClashLines } from "./clash_lines";
+import { colocationsOf } from "./colocation";
 import { Dimensions } from "./dimensions";
 import { bundleEdges, type LostInput, sceneEdge } from "./edges";
 import { numberOf } from "./instances";
@@ -46,7 +47,9 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
   const lenses = allLenses(boxes, root.instance.space.data.head.own_lenses);
   const clashes = new ClashLines(visible);
   const captures = capturesOf(visible);
-  const shown = boxes.map((box) => sceneNode(box, { root: root.instance, visible, roles, clashes, lenses, captures }));
+  const [colocations, together] = colocationsOf(root.instance, visible);
+  const around = { root: root.instance, visible, roles, clashes, lenses, captures, together };
+  const shown = boxes.map((box) => sceneNode(box, around));
   const [bundles, lost] = bundleEdges(visible);
   const dimensions = new Dimensions(visible);
   const lines = bundles.map((bundle) => sceneEdge(bundle, roles, dimensions, clashes));
@@ -58,6 +61,7 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
     edges,
     groups: visible.frames.map((frame) => sceneGroup(frame, root.instance, visible)),
     lenses: lenses.map(({ lens }) => lens),
+    colocations,
     revision: 0,
     total_nodes: visible.total,
     hidden_nodes: visible.total - boxes.filter((box) => box.nodes.length === 1).length,
@@ -77,9 +81,10 @@ interface Around {
   readonly clashes: ClashLines;
   readonly lenses: readonly LensView[];
   readonly captures: Captures;
+  readonly together: ReadonlyMap<Box, string>;
 }
 
-function sceneNode(box: Box, { root, visible, roles, clashes, lenses, captures }: Around): SceneNode {
+function sceneNode(box: Box, { root, visible, roles, clashes, lenses, captures, together }: Around): SceneNode {
   const { part, main, nodes } = box;
   const error = boxError(box);
   const role = roles[box.index] as Role;
@@ -101,6 +106,7 @@ function sceneNode(box: Box, { root, visible, roles, clashes, lenses, captures }
     expandable: part.kind === CALL ? !part.refusal || part.call.has_scope : part.kind !== NODE,
     mirrors: role === "gradient" ? mirrored(box, root, visible) : "",
     cell: cells(box),
+    together: together.get(box) ?? "",
     lenses: Object.fromEntries(marks),
   };
 }

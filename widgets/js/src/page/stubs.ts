@@ -26,6 +26,7 @@ export const PLAIN: Omit<SceneNode, "id" | "label" | "kind"> = {
   mirrors: "",
   stands_for: "",
   cell: "",
+  together: "",
   lenses: {},
 };
 

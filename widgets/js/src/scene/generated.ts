@@ -53,7 +53,8 @@ export interface Dim {
  * One box: an op node, a collapsed scope or call, or a stub for a far-away producer.
  *
  * `clash` names a number that clashes with another one downstream, and the cell that wrote it. `repeat` is the number of instances of
- * a structure that is shown once, 0 for anything else; `detail` then lists their differences.
+ * a structure that is shown once, 0 for anything else; `detail` then lists their differences. `together` are the nodes that must be on one
+ * device with nodes of the box, in words.
  */
 export interface SceneNode {
   readonly id: string;
@@ -72,6 +73,7 @@ export interface SceneNode {
   readonly mirrors: string;
   readonly stands_for: string;
   readonly cell: string;
+  readonly together: string;
   readonly lenses: Readonly<Record<string, LensMark>>;
 }
 
@@ -120,6 +122,13 @@ export interface Lens {
   readonly note: string;
 }
 
+/** Boxes of nodes that must be on one device: all nodes in words, and the constraints that join them. */
+export interface Colocation {
+  readonly nodes: readonly string[];
+  readonly text: string;
+  readonly reasons: readonly string[];
+}
+
 /** The complete content of one picture. `revision` increases with every scene of a view. */
 export interface Scene {
   readonly title: string;
@@ -127,6 +136,7 @@ export interface Scene {
   readonly edges: readonly SceneEdge[];
   readonly groups: readonly SceneGroup[];
   readonly lenses: readonly Lens[];
+  readonly colocations: readonly Colocation[];
   readonly revision: number;
   readonly total_nodes: number;
   readonly hidden_nodes: number;
@@ -791,6 +801,7 @@ export interface OwnClasses {
  * gradient_count: the number of gradient nodes on record.
  * why: the inspector's explanations of dimensions by node, with empty places; their keys are `output:dimension`.
  * user_names: the names that the user's code has for arguments, by node.
+ * colocations: the colocation groups of the last placement: their nodes, and the constraints that join them.
  * own_classes: a column for each of `PageHead.own_lenses`.
  * arguments, returns, control_returns: nodes of a body, by index.
  */
@@ -806,6 +817,7 @@ export interface SpaceHead {
   readonly gradient_count: number;
   readonly why: Readonly<Record<number, readonly Why[]>>;
   readonly user_names: Readonly<Record<number, string>>;
+  readonly colocations: readonly (readonly [readonly number[], readonly string[]])[];
   readonly own_classes: readonly OwnClasses[];
   readonly arguments: readonly number[];
   readonly returns: readonly number[];
