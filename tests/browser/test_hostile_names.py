@@ -32,7 +32,7 @@ def missing(place: Locator) -> list[str]:
 
 
 def check_picture(view: Locator) -> None:
-    """Tooltips, outline, breadcrumbs, minimap, lenses, legend and status line of a view of the hostile scene."""
+    """Check tooltips, outline, breadcrumbs, minimap, lenses, legend and status line of a view."""
     view.locator("[data-node-id]").first.wait_for(state="attached")
     assert view.locator("[data-node-id]").count() == 60
     assert missing(view.locator("[data-node-id] > title")) == []
@@ -57,7 +57,7 @@ def check_picture(view: Locator) -> None:
 
 
 def check_search(view: Locator) -> None:
-    """The results of a search that finds everything, and the boxes that it highlights."""
+    """Check the results of a search that finds everything, and the boxes that it highlights."""
     view.locator(".gl-search-field").fill("a")
     view.locator('.gl-hits [role="option"]').first.wait_for()
     assert view.locator(ACTIVE).count() == 0
