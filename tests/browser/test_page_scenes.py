@@ -238,6 +238,10 @@ def test_errors_lost_inputs_and_failed_cells_look_the_same_in_a_page(page: Page,
     run_cell("c", "q = gc.tanh(w, name='q')\nraise ValueError")
     compare(page, graph, 3)
     assert any(node.state == "stale" for node in build_scene(graph).nodes)
+    worker = PageWorker(page, graph, SceneState())
+    worker.scene(type="ready")
+    answer = {"type": "highlight", "boxes": ["w"], "text": "1 node for cell:4, in 1 box"}
+    assert worker.ask(type="filter", query="cell:4") == answer
 
 
 def test_a_body_that_cannot_be_made_says_so_in_a_page_once_it_is_opened(page: Page, graph: gc.Graph) -> None:

@@ -73,6 +73,22 @@ def test_filters_are_by_op_device_and_cell(run_cell: RunCell) -> None:
     assert view.filter(op="tanh") == ["a", "b"]
     assert view.filter(device="cpu") == ["a"]
     assert view.filter(op="Tanh", cell="2") == ["b"]
+    assert view.filter(cell="1") == ["x", "a"]
+    assert view.filter(cell="In [2]") == ["b"]
+    assert view.filter(cell="3") == []
+    view.close()
+
+
+def test_the_viewer_may_filter_by_a_cell(run_cell: RunCell) -> None:
+    run_cell("one", "with gc.name_scope('layer'):\n    x = gc.placeholder(gc.float32, [4], name='x')\n    a = gc.tanh(x, name='a')")
+    run_cell("two", "b = gc.tanh(a, name='b')")
+    view: Any = GraphView(gc.get_default_graph())
+    view.choices.collapse("*")
+    view.sent = []
+    view.send = lambda content, _buffers=None: view.sent.append(content)
+    for query, boxes, text in (("cell:1", ["layer/"], "2 nodes for cell:1, in 1 box"), ("cell:2", ["b"], "1 node for cell:2, in 1 box")):
+        view._handle_custom_msg({"type": "filter", "query": query}, [])
+        assert view.sent[-1] == {"type": "highlight", "boxes": boxes, "text": text}
     view.close()
 
 

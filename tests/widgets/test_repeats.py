@@ -12,6 +12,7 @@ from tests.widgets.conftest import RunCell
 from tests.widgets.test_structure import residual, width
 from widgets import GraphView
 from widgets.scene import Scene, SceneNode, SceneState, build_scene, take_snapshot
+from widgets.scene.inspect import inspect
 
 BLOCKS = 6
 Block = Callable[[gc.Tensor], gc.Tensor]
@@ -46,6 +47,20 @@ def opened(graph: gc.Graph) -> list[SceneNode]:
     state = SceneState()
     state.expand(repeat_of(build_scene(graph, state)).id)
     return [node for node in build_scene(graph, state).nodes if node.group]
+
+
+def test_the_inspector_shows_a_repeat_closed_and_open(graph: gc.Graph) -> None:
+    chain(plain, 1)
+    state = SceneState()
+    box = repeat_of(build_scene(graph, state))
+    closed = inspect(graph, state, box.id)
+    assert closed is not None
+    assert (closed.id, closed.kind, closed.summary) == (box.id, "scope", f"{box.count} nodes")
+    state.expand(box.id)
+    (frame,) = [group for group in build_scene(graph, state).groups if not group.parent]
+    opened = inspect(graph, state, frame.id)
+    assert opened is not None
+    assert (opened.id, opened.summary, opened.contents) == (frame.id, closed.summary, closed.contents)
 
 
 @pytest.mark.parametrize("place", [1, 4, 6])

@@ -60,6 +60,14 @@ test("without a graph, search finds boxes by name, op and cell, whatever the cas
   expect(found("stub").total).toBe(0);
 });
 
+test("without a graph, boxes are filtered by their cell", async () => {
+  const here = data.message.scene.nodes.filter(({ cell, kind }) => cell === "In [6]" && kind !== "stub");
+  const { message } = await answer({ type: "filter", query: "cell:6" });
+  expect(here.length).toBeGreaterThan(3);
+  expect(message.type === "highlight" && [...message.boxes].sort()).toEqual(here.map(({ id }) => id).sort());
+  expect((await answer({ type: "filter", query: "cell:60" })).message).toMatchObject({ boxes: [] });
+});
+
 test.each(CASES.cases)("a query finds what matches all its words and terms: $query", ({ query, found: expected }) => {
   const nodes = CASES.nodes.map((node) => ({ ...node, box: node.name, attrs: Object.entries<string>(node.attrs) }));
   expect(matches(nodes, query).map(({ name }) => name)).toEqual(expected);

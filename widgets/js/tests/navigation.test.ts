@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { trace } from "../src/scene/trace";
-import { edge, group, node, Page, scene, until } from "./support";
+import { edge, group, inspection, node, Page, scene, until } from "./support";
 
 let page: Page;
 
@@ -84,6 +84,37 @@ test("u and d highlight what lies upstream and downstream, and again no longer",
   page.key("d");
   expect(dimmed().sort()).toEqual(["alone", "s/a", "x"]);
   page.key("d");
+  expect(dimmed()).toEqual([]);
+});
+
+const repeated = (open: boolean) =>
+  scene({
+    nodes: [
+      node("x"),
+      ...(open
+        ? [node("#0.a/one", { group: "#0.a/" }), node("#0.a/two", { group: "#0.a/" })]
+        : [node("#0.a/", { kind: "scope", count: 12, repeat: 6, expandable: true })]),
+      node("y"),
+      node("alone"),
+    ],
+    edges: open
+      ? [edge("x", "#0.a/one"), edge("#0.a/one", "#0.a/two"), edge("#0.a/two", "y")]
+      : [edge("x", "#0.a/"), edge("#0.a/", "y")],
+    groups: open ? [group("#0.a/", { label: "a ×6" })] : [],
+    revision: open ? 2 : 1,
+  });
+
+test.each([false, true])("buttons highlight what lies upstream and downstream of a repeat (open: %s)", async (open) => {
+  await page.show(repeated(open));
+  page.click(open ? page.one('[data-group-id="#0.a/"] .gl-group-label') : page.box("#0.a/"));
+  page.receive({ type: "inspection", inspection: inspection("#0.a/", { kind: "scope", summary: "12 nodes" }) });
+  button(/^Upstream/).click();
+  expect(dimmed().sort()).toEqual(["alone", "y"]);
+  expect(page.text(".gl-status-text")).toBe("1 box upstream");
+  expect(page.one('[data-way="upstream"]').getAttribute("aria-pressed")).toBe("true");
+  button(/^Downstream/).click();
+  expect(dimmed().sort()).toEqual(["alone", "x"]);
+  button(/^Downstream/).click();
   expect(dimmed()).toEqual([]);
 });
 

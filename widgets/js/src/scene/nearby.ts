@@ -1,6 +1,6 @@
 // The boxes near others, and those between two.
 import type { Scene } from "./generated";
-import { behind, type Traced, trace } from "./trace";
+import { behind, selectedBoxes, type Traced, trace } from "./trace";
 
 /** The boxes, and the lines between them. */
 export function among({ edges }: Scene, boxes: ReadonlySet<string>): Traced {
@@ -10,7 +10,7 @@ export function among({ edges }: Scene, boxes: ReadonlySet<string>): Traced {
 
 /** The boxes at most so many lines away from `from`, in either direction. A stub is the box it stands for. */
 export function nearby(scene: Scene, from: Iterable<string>, steps: number): Traced {
-  const boxes = new Set(trace({ ...scene, edges: [] }, from, "downstream").boxes);
+  const boxes = selectedBoxes(scene, from);
   const meetStubs = (): void => {
     for (const node of scene.nodes) {
       const real = behind(node);

@@ -16,8 +16,15 @@ export function behind({ id, stands_for: one, detail }: Scene["nodes"][number]):
   return id.startsWith("stub:*") ? detail.split(", ") : [];
 }
 
+/** The boxes of a selection. A frame stands for the boxes in it. */
+export function selectedBoxes({ nodes, groups }: Scene, selection: Iterable<string>): Set<string> {
+  const wanted = new Set(selection);
+  for (const group of groups) if (wanted.has(group.parent)) wanted.add(group.id);
+  return new Set(nodes.filter(({ id, group }) => wanted.has(id) || wanted.has(group)).map(({ id }) => id));
+}
+
 /** Everything that `from` depends on, or that depends on it, `from` included. A frame stands for the boxes in it. */
-export function trace({ nodes, edges, groups }: Scene, from: Iterable<string>, way: Way): Traced {
+export function trace(scene: Scene, from: Iterable<string>, way: Way): Traced {
   const next = new Map<string, { readonly box: string; readonly line: string }[]>();
   const link = (source: string, target: string, line: string): void => {
     const [here, there] = way === "downstream" ? [source, target] : [target, source];
@@ -25,12 +32,9 @@ export function trace({ nodes, edges, groups }: Scene, from: Iterable<string>, w
     if (known) known.push({ box: there, line });
     else next.set(here, [{ box: there, line }]);
   };
-  for (const { id, source, target } of edges) link(source, target, id);
-  for (const node of nodes) for (const box of behind(node)) link(box, node.id, "");
-  const boxes = new Set<string>();
-  const wanted = new Set(from);
-  for (const group of groups) if (wanted.has(group.parent)) wanted.add(group.id);
-  for (const { id, group } of nodes) if (wanted.has(id) || wanted.has(group)) boxes.add(id);
+  for (const { id, source, target } of scene.edges) link(source, target, id);
+  for (const node of scene.nodes) for (const box of behind(node)) link(box, node.id, "");
+  const boxes = selectedBoxes(scene, from);
   const lines = new Set<string>();
   for (const box of boxes) {
     for (const { box: other, line } of next.get(box) ?? []) {

@@ -17,7 +17,7 @@ import type {
   SceneNode,
 } from "../scene/generated";
 import { among, between, nearby } from "../scene/nearby";
-import { type Highlighted, type Traced, trace, type Way } from "../scene/trace";
+import { type Highlighted, selectedBoxes, type Traced, trace, type Way } from "../scene/trace";
 import { endOfLine } from "../scene/walk";
 import { History, type Place } from "./history";
 
@@ -220,7 +220,8 @@ export class Choice {
   #tellOthers(which: string): void {
     const found = this.#showTrace();
     if (!found || !this.#scene) return this.#view.tellScene();
-    const others = found.boxes.size - this.#scene.nodes.filter(({ id }) => this.#selection.has(id)).length;
+    const own = selectedBoxes(this.#scene, this.#selection);
+    const others = [...found.boxes].filter((id) => !own.has(id)).length;
     this.#view.status.say(`${others} ${others === 1 ? "box" : "boxes"} ${which}`);
   }
 
