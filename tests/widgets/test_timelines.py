@@ -108,7 +108,8 @@ def test_the_view_sends_timelines_once_and_the_boxes_of_each_picture(recorded: g
     with gc.Session(recorded, gc.simulated_devices("1 cpu, 1 gpu")) as session:
         session.run("z:0", {"x:0": DATA}, TRACED)
     port.answer(messages.TimelinesRequest(known=first.key))
-    assert [timeline.title for timeline in sent[-1].timelines] == ["Recorded run", "Prediction"]
+    last: Any = sent[-1]
+    assert [timeline.title for timeline in last.timelines] == ["Recorded run", "Prediction"]
 
 
 def test_a_page_carries_the_recorded_run(recorded: gc.Graph) -> None:

@@ -1,4 +1,4 @@
-// The timeline below the picture: the recorded run and the predicted step, linked to the boxes of the picture.
+// The pane of the recorded run and the predicted step, linked to the boxes of the picture.
 import { h, iconButton } from "../dom";
 import { bytes, duration, totals, type Window, zoomed } from "../scene/bars";
 import type { StepTimeline, TimelinesMessage } from "../scene/generated";

@@ -130,7 +130,7 @@ export function bytes(count: number): string {
   return `${Number((count / size).toPrecision(3))} ${unit}`;
 }
 
-/** What the spans of one label took together. */
+/** The spans of one label on one lane together. */
 export interface Total {
   readonly label: number;
   readonly lane: number;
