@@ -302,7 +302,7 @@ class WhatIfRequest(Message, frozen=True, kw_only=True, tag="try_device"):
 
 
 class TimelinesRequest(Message, frozen=True, kw_only=True, tag="want_timelines"):
-    """Send the boxes of the nodes in the timelines, and the timelines unless they are those of key `known`."""
+    """Send the timelines, unless their key is `known`, and the boxes of their nodes."""
 
     known: str = ""
 

@@ -633,7 +633,7 @@ export interface WhatIfRequest {
   readonly apply: boolean;
 }
 
-/** Send the timelines of the graph, if they are not those of the key `known`, and the boxes of their nodes. */
+/** Send the timelines, unless their key is `known`, and the boxes of their nodes. */
 export interface TimelinesRequest {
   readonly type: "want_timelines";
   readonly known: string;
