@@ -58,7 +58,9 @@ def arrange(members: list[list[Node]], backward: list[bool]) -> Arrangement:
     joins = [(host[source], host[item]) for item in range(len(items)) for source in items.before(item)]
     linked = {item for source, target in joins if source != target for item in (source, target)}
     ends = [is_end(nodes[0]) for nodes in items.members]
-    idle = [item for item in range(len(items)) if (serves[item] or ends[item]) and host[item] == item and item not in linked]
+    alone = [item for item in range(len(items)) if host[item] == item and item not in linked]
+    many = 2 * sum(ends[item] for item in alone) > sum(host[item] == item for item in range(len(items)))
+    idle = [item for item in alone if serves[item] or (ends[item] and many)]
     helpers: dict[int, list[int]] = {}
     for item, target in enumerate(host):
         if target != item:
