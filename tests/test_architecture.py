@@ -53,7 +53,7 @@ LAYERS = (
     ("api",),
     ("", "testing"),
     ("widgets.scene.types",),
-    ("widgets.inspection",),
+    ("widgets.inspection", "widgets.timelines"),
     ("widgets.messages",),
     ("widgets.scene",),
     ("widgets.render",),

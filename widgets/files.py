@@ -17,6 +17,7 @@ from widgets.render.page_data import graph_data, pack
 from widgets.render.svg import to_svg as scene_to_svg
 from widgets.scene.build import build_scene
 from widgets.scene.state import SceneState
+from widgets.scene.timelines import page_timelines
 from widgets.scene.types import Scene
 
 SUFFIXES: Final = (".svg", ".dot", ".mmd", ".html", ".txt")
@@ -55,7 +56,9 @@ def to_html(source: Graph | Scene, state: SceneState | None = None, *, title: st
     own = (state or SceneState()).copy()  # a page opens every call of its tree to carry the bodies, and the live view must not see that
     scene = as_scene(source, own, title)
     message = scene_message(scene, own)
-    return to_page(message, data=pack(graph_data(source, own)) if isinstance(source, Graph) else b"", with_mermaid=True)
+    if not isinstance(source, Graph):
+        return to_page(message, with_mermaid=True)
+    return to_page(message, data=pack(graph_data(source, own)), timelines=page_timelines(source), with_mermaid=True)
 
 
 def save(source: Graph | Scene, path: str | Path, state: SceneState | None = None, *, title: str = "graph") -> Path:

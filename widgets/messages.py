@@ -11,6 +11,7 @@ import msgspec
 
 from widgets.inspection import Inspection, Values, WhatIf
 from widgets.scene.types import Openings, Scene
+from widgets.timelines import StepTimeline
 
 Renderer = Literal["graphviz", "mermaid"]
 ExportFormat = Literal["svg", "dot", "mermaid"]
@@ -90,6 +91,17 @@ class WhatIfMessage(Message, frozen=True, kw_only=True, tag="what_if"):
     """The answer to `WhatIfRequest`."""
 
     what_if: WhatIf
+
+
+class TimelinesMessage(Message, frozen=True, kw_only=True, tag="timelines"):
+    """The answer to `TimelinesRequest`.
+
+    `timelines` is None if they are still those of `key`, which the viewer has. `boxes` are the boxes of the nodes in the current picture.
+    """
+
+    key: str
+    timelines: list[StepTimeline] | None = None
+    boxes: dict[str, str] = {}
 
 
 class SearchMessage(Message, frozen=True, kw_only=True, tag="search"):
@@ -199,7 +211,15 @@ class HighlightMessage(Message, frozen=True, kw_only=True, tag="highlight"):
 
 
 PictureMessage = (
-    SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage
+    SceneMessage
+    | InspectionMessage
+    | ValuesMessage
+    | WhatIfMessage
+    | TimelinesMessage
+    | SearchMessage
+    | ExportMessage
+    | HighlightMessage
+    | FailureMessage
 )
 
 
@@ -215,6 +235,7 @@ FromKernel = (
     | InspectionMessage
     | ValuesMessage
     | WhatIfMessage
+    | TimelinesMessage
     | SearchMessage
     | ExportMessage
     | HighlightMessage
@@ -278,6 +299,12 @@ class WhatIfRequest(Message, frozen=True, kw_only=True, tag="try_device"):
     ids: list[str]
     device: str | None = None
     apply: bool = False
+
+
+class TimelinesRequest(Message, frozen=True, kw_only=True, tag="want_timelines"):
+    """Send the timelines, unless their key is `known`, and the boxes of their nodes."""
+
+    known: str = ""
 
 
 class RevealRequest(Message, frozen=True, kw_only=True, tag="reveal"):
@@ -362,6 +389,7 @@ PictureRequest = (
     | InspectRequest
     | ValuesRequest
     | WhatIfRequest
+    | TimelinesRequest
     | RevealRequest
     | SearchRequest
     | FilterRequest

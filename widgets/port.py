@@ -28,10 +28,12 @@ from widgets.scene.lenses import lens_names, own_lenses
 from widgets.scene.placement_effect import what_if_for
 from widgets.scene.snapshot import Snapshot, take_snapshot
 from widgets.scene.state import SceneState
+from widgets.scene.timelines import timelines_key, timelines_of
 from widgets.scene.types import Scene
 from widgets.scene.values import values_of
 from widgets.scene.visible import scope_tree, visible_boxes
 from widgets.scene.words import counted
+from widgets.timelines import StepTimeline
 
 MIN_SECONDS_BETWEEN: Final = 0.1
 """Scenes are not sent more often than this; of several the latest is sent."""
@@ -79,6 +81,7 @@ class Port:
         self._last: SceneMessage | None = None
         self._look = Look()
         self._look_is_due = False
+        self._timelines: tuple[str, list[StepTimeline]] = ("", [])
         self._summaries: list[Scene] = []
         self._key: tuple[object, ...] = ()
         self._before: Snapshot | None = None
@@ -222,6 +225,8 @@ class Port:
                 self._send_values(name, first)
             case messages.WhatIfRequest(ids=ids, device=device, apply=apply):
                 self._try_device(ids, device, apply=apply)
+            case messages.TimelinesRequest(known=known):
+                self._send_timelines(known)
             case messages.RevealRequest(name=name):
                 self._reveal(name)
             case messages.SearchRequest(query=query, limit=limit):
@@ -289,6 +294,15 @@ class Port:
             self._remember()
             self._send_scene()
         self._send(messages.WhatIfMessage(what_if=found))
+
+    def _send_timelines(self, known: str) -> None:
+        key = timelines_key(self._graph)
+        if key != self._timelines[0]:
+            self._timelines = (key, timelines_of(self._graph))
+        timelines = self._timelines[1]
+        boxes = boxes_of(self._graph, self.state)
+        shown = {node: boxes[node] for timeline in timelines for node in timeline.nodes if node in boxes}
+        self._send(messages.TimelinesMessage(key=key, timelines=None if key == known else timelines, boxes=shown))
 
     def _reveal(self, name: str) -> None:
         if not self.state.reveal(scope_tree(self._graph, self.state), name):

@@ -64,6 +64,8 @@ class Graph(GraphReader):
     """The graph around a function's body while that is traced."""
     placer: Any = None
     """The placer that ran last."""
+    trace: Any = None
+    """The last recorded run of a session of this graph, also of one that is closed."""
     lock: threading.RLock
     """Held by the thread that changes the graph or reads several parts of it.
 

@@ -21,11 +21,18 @@ class CostModel:
     """Times of nodes and of copies.
 
     Args:
-        measured: the seconds of nodes by name, for instance from a trace; they replace predictions on devices that are not simulated.
+        measured: the seconds of a run of each node by name, as `Trace.node_seconds` gives them; they replace predictions on devices that
+            are not simulated.
+        runs: the number of runs of each node in a step by name, as `Trace.node_runs` gives them; a node that is not in it runs once.
+
+    Attributes:
+        knows_runs: True if numbers of runs were given.
     """
 
-    def __init__(self, measured: Mapping[str, float] | None = None) -> None:
+    def __init__(self, measured: Mapping[str, float] | None = None, runs: Mapping[str, float] | None = None) -> None:
         self._measured = dict(measured or {})
+        self._runs = dict(runs or {})
+        self.knows_runs = runs is not None
         self._flops: dict[Node, float] = {}
 
     def flops(self, node: Node) -> float:
@@ -37,6 +44,10 @@ class CostModel:
         if found is None:
             found = self._flops[node] = cost(node) * FLOPS_PER_MICROSECOND
         return found
+
+    def runs(self, node: Node) -> float:
+        """The number of runs of a node in a step: more in a loop, 0 on a branch that is not taken."""
+        return self._runs.get(node.name, 1.0)
 
     def seconds(self, node: Node, device: Device, elements: Elements = known_elements) -> float:
         """The time of one run of a node on a device.

@@ -14,7 +14,7 @@ from graphcore.placement.copies import size_of
 from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device
 from graphcore.placement.timeline import Span, Timeline, make_timeline, peak
-from graphcore.plumbing import is_back_edge
+from graphcore.plumbing import BRANCH, CALL, CONTROL_FLOW, WHILE, is_back_edge
 
 
 class StepPrediction(msgspec.Struct, frozen=True):
@@ -25,12 +25,14 @@ class StepPrediction(msgspec.Struct, frozen=True):
         makespan: seconds from the start of the first node to the end of the last.
         peak_bytes: the most bytes of tensors alive at once, by the name of the device. Tensors of unknown size do not count.
         simulated: True if all devices are simulated: the times are then those of a virtual clock.
+        notes: the assumptions about loops, branches and functions, in words.
     """
 
     spans: tuple[Span, ...]
     makespan: float
     peak_bytes: dict[str, int]
     simulated: bool
+    notes: tuple[str, ...] = ()
 
     @property
     def clock(self) -> str:
@@ -42,7 +44,7 @@ class StepPrediction(msgspec.Struct, frozen=True):
 
     def timeline(self) -> Timeline:
         """The spans by lane."""
-        return make_timeline("prediction", self.spans, self.peak_bytes, self.peak_bytes if self.simulated else ())
+        return make_timeline("prediction", self.spans, self.peak_bytes, self.peak_bytes if self.simulated else (), self.notes)
 
 
 def step_devices(devices: Mapping[Node, Device], fetches: Iterable[Node | Tensor] | None) -> dict[Node, Device]:
@@ -59,12 +61,13 @@ def predict_step(
 ) -> StepPrediction:
     """Predict a step by list scheduling: a ready node with the longest way to the end goes first.
 
-    A device runs one node at a time, and a link copies one tensor at a time; each tensor goes to another device once. Nodes of loops and
-    branches count once.
+    A device runs one node at a time, and a link copies one tensor at a time; each tensor goes to another device once. The nodes
+    of a loop take the time of all of their iterations at once. Without numbers of runs in the model, nodes of loops and branches are assumed to
+    run once, which `notes` of the result says.
 
     Args:
         devices: the device of each node.
-        model: the times; predicted from shapes by default.
+        model: the times, and the numbers of runs; predicted from shapes, and 1, by default.
         fetches: the nodes and tensors that the step computes, with all that they need; by default all nodes, initializers included.
     """
     return ListScheduler(step_devices(devices, fetches), model or CostModel()).run()
@@ -106,7 +109,8 @@ class ListScheduler:
                     heappush(ready, (earliest, -ranks[consumer], numbers[consumer]))
         makespan = max([span.end for span in self.spans], default=0.0)
         simulated = bool(self.devices) and all(device.simulated for device in self.devices.values())
-        return StepPrediction(tuple(sorted(self.spans, key=lambda span: span.start)), makespan, self._peaks(), simulated)
+        spans = tuple(sorted(self.spans, key=lambda span: span.start))
+        return StepPrediction(spans, makespan, self._peaks(), simulated, _assumptions(self.devices, self.model))
 
     def _producers(self, node: Node) -> list[Node]:
         found = dict.fromkeys([tensor.node for tensor in node.inputs] + node.control_inputs)
@@ -119,7 +123,7 @@ class ListScheduler:
         pending = [node for node in left if not left[node]]
         while pending:
             node = pending.pop()
-            ranks[node] += self.model.seconds(node, self.devices[node])
+            ranks[node] += self._seconds(node)
             for producer in self._producers(node):
                 ranks[producer] = max(ranks[producer], ranks[node])
                 left[producer] -= 1
@@ -129,13 +133,17 @@ class ListScheduler:
 
     def _schedule(self, node: Node) -> None:
         device = self.devices[node]
+        runs = self.model.runs(node)
+        if not runs:  # on a branch that is not taken: it neither computes nor needs copies
+            self.ends[node] = max([self.ends[producer] for producer in self._producers(node) if producer in self.ends], default=0.0)
+            return
         times = [self._arrival(tensor, device) for tensor in node.inputs if tensor.node in self.ends]
         times += [self.ends[control] for control in node.control_inputs if control in self.ends]
         start = max([self.free[device.name], *times])
-        end = start + self.model.seconds(node, device)
+        end = start + self._seconds(node)
         self.free[device.name] = self.ends[node] = end
         sizes = [size_of(tensor) or 0 for tensor in node.outputs]
-        self.spans.append(Span(device.name, node.name, start, end, sum(sizes)))
+        self.spans.append(Span(device.name, node.name, start, end, sum(sizes), times=runs))
         for index, size in enumerate(sizes):
             self.alive[node, index, device.name] = [start, end, size]
         for tensor in node.inputs:
@@ -143,14 +151,17 @@ class ListScheduler:
             if known is not None:
                 known[1] = max(known[1], end)
 
+    def _seconds(self, node: Node) -> float:
+        return self.model.runs(node) * self.model.seconds(node, self.devices[node])
+
     def copy_time(self, tensor: Tensor, device: Device) -> float:
-        """The seconds that a copy of a tensor to a device takes."""
-        return self.model.copy_seconds(size_of(tensor) or 0, self.devices[tensor.node], device)
+        """The seconds that the copies of a tensor to a device take."""
+        return self.model.runs(tensor.node) * self.model.copy_seconds(size_of(tensor) or 0, self.devices[tensor.node], device)
 
     def _arrival(self, tensor: Tensor, device: Device) -> float:
         """The time at which a tensor is on a device; it is copied there on first use."""
         there = self.devices[tensor.node]
-        if there.name == device.name:
+        if there.name == device.name or not self.model.runs(tensor.node):
             return self.ends[tensor.node]
         key = (tensor.node, tensor.index, device.name)
         if key not in self.arrived:
@@ -158,7 +169,7 @@ class ListScheduler:
             start = max(self.free[lane], self.ends[tensor.node])
             end = start + self.copy_time(tensor, device)
             self.free[lane] = self.arrived[key] = end
-            self.spans.append(Span(lane, tensor.name, start, end, size))
+            self.spans.append(Span(lane, tensor.name, start, end, size, times=self.model.runs(tensor.node)))
             self.alive[key] = [start, end, size]
             source = self.alive[tensor.node, tensor.index, there.name]
             source[1] = max(source[1], end)
@@ -169,3 +180,16 @@ class ListScheduler:
         for (_, _, device), (start, end, size) in self.alive.items():
             found[device].append((start, end, int(size)))
         return {device: peak(intervals) for device, intervals in found.items()}
+
+
+def _assumptions(nodes: Iterable[Node], model: CostModel) -> tuple[str, ...]:
+    """The assumptions about loops, branches and functions, in words."""
+    notes = []
+    if any(node.op in CONTROL_FLOW for node in nodes):
+        as_traced = "the nodes of loops and branches run as often as in the trace"
+        notes.append(as_traced if model.knows_runs else "without a trace, each node of a loop or branch is assumed to run once")
+    calls = sum(node.registration.is_function or node.op in CALL | BRANCH | WHILE for node in nodes)
+    if calls:
+        one = "the call of a function counts" if calls == 1 else f"{calls} calls of functions count"
+        notes.append(f"{one} as a single op, however often its nodes run, unless its time was measured")
+    return tuple(notes)

@@ -284,9 +284,29 @@ def test_arrows_form_cycles_only_around_loops_and_never_through_groups_of_datafl
 
 def test_a_while_loop_without_a_scope_is_named_as_one() -> None:
     loops = gc.load(DATA / "while_v1.pb", allow_unknown_ops=True, allow_internal_ops=True)
-    labels = [node.label for node in build_scene(renamed(loops)).nodes]
+    scene = build_scene(renamed(loops))
+    labels = [node.label for node in scene.nodes]
     assert "while loop: Less, Add" in labels
     assert [label for label in labels if "cycle" in label] == []
+    assert not {"Enter", "Exit"} & {node.op for node in scene.nodes}
+
+
+def test_scopes_that_cross_by_name_only_are_taken_apart(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [None, 16], name="x")
+    for layer in range(8):
+        with gc.name_scope(f"{('left', 'right')[layer % 2]}/layer_{layer}"):
+            x = residual(x, 16)
+    scene = build_scene(graph)
+    assert repeats(scene) == [8]
+    assert is_acyclic(scene)
+    assert sum(node.count for node in scene.nodes if node.kind != "stub") == len(graph)
+
+
+def test_inputs_without_a_use_that_outnumber_the_rest_are_one_box() -> None:
+    graph = stages([3, 4])
+    for _ in range(200):
+        gc.placeholder(gc.float32, [], name="spare")
+    assert [(node.label, node.count) for node in build_scene(graph).nodes if "unused" in node.label] == [("200 unused inputs", 200)]
 
 
 @st.composite

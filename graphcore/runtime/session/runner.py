@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.errors import CancelledError, GraphError
-from graphcore.functions import FunctionLibraryDefinition
+from graphcore.graph import Graph
 from graphcore.graph.model.node import Node
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.registry import Kernel
@@ -32,7 +32,7 @@ class Runner:
     """Executes prepared runs.
 
     Args:
-        library: the functions that nodes may call.
+        graph: the graph, with the functions that nodes may call.
         timeout_in_ms: the time limit of runs without one in their options; 0 for none.
 
     Attributes:
@@ -42,13 +42,14 @@ class Runner:
         trace: the last recorded run.
     """
 
-    def __init__(self, library: FunctionLibraryDefinition, timeout_in_ms: int) -> None:
-        self.library = library
+    def __init__(self, graph: Graph, timeout_in_ms: int) -> None:
+        self.graph = graph
+        self.library = graph.library
         self.timeout_in_ms = timeout_in_ms
         self.rendezvous = Rendezvous()
         self.resources = ResourceManager()
         self.resources.channel = self.rendezvous
-        self.functions = FunctionLibraryRuntime(library, resources=self.resources)
+        self.functions = FunctionLibraryRuntime(graph.library, resources=self.resources)
         self.trace: Trace | None = None
         self._kernels: dict[str, tuple[Any, Kernel]] = {}
         self._kernels_lock = threading.Lock()
@@ -94,6 +95,7 @@ class Runner:
                     self.trace = Trace(step.recorder.events, program.nodes, step.peak_bytes)
                 else:
                     self.trace = devices.trace(prepared, program, values, step, self.functions)
+                self.graph.trace = self.trace
                 if metadata is not None:
                     metadata.trace = self.trace
 

@@ -76,7 +76,7 @@ class Session(DefaultSession):
         self.graph = get_default_graph() if graph is None else graph
         self.engine = check_engine(engine)
         self.source = caller_location()
-        self.runner = Runner(self.graph.library, self.options.operation_timeout_in_ms)
+        self.runner = Runner(self.graph, self.options.operation_timeout_in_ms)
         self.planner = Planner(self.graph, self.options, self.engine, self.runner, device_set)
         self._partial_runs = PartialRuns(self.planner, self.runner)
         _live[next(_numbers)] = self

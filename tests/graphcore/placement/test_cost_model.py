@@ -10,6 +10,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.placement.node_costs import FLOPS_PER_MICROSECOND
+from tests.graphcore.runtime.loop_graphs import cond, enter, while_loop
 
 HARDWARE: Final = {"CPU": gc.SimulatedHardware(memory=1 << 30, bandwidth=1e9, throughput=1e9)}
 WIDTH: Final = 500
@@ -165,3 +166,53 @@ def test_two_towers_are_proposed_side_by_side(trains: bool) -> None:
     for number in range(2):
         scope = f"tower{number}/"
         assert len({device for name, device in found.devices.items() if scope in name and name.endswith(("W", "MatMul", "out"))}) == 1
+
+
+def looping() -> tuple[gc.Graph, gc.Tensor, gc.Tensor]:
+    """A loop of nodes with a product in its body, and a branch that is never taken."""
+    graph = gc.Graph()
+    with graph.as_default():
+        limit = enter(gc.constant(5), "loop", constant=True)
+        one = enter(gc.constant(1), "loop", constant=True)
+        start = gc.constant(np.ones((WIDTH, WIDTH), np.float32))
+        body = while_loop(
+            lambda number, _: gc.ops.less(number, limit), lambda number, value: [number + one, gc.matmul(value, value, name="product")],
+            [gc.constant(0), start],
+        )  # fmt: skip
+        never = cond(gc.constant(False), [start], lambda x: [gc.matmul(x, x, name="never")], lambda x: [gc.identity(x)])
+        return graph, body[1], never[0]
+
+
+def test_loops_and_branches_take_the_numbers_of_runs_of_a_trace() -> None:
+    graph, loop, branch = looping()
+    (device,) = gc.simulated_devices("1 cpu", hardware=HARDWARE)
+    devices = dict.fromkeys(graph.op_nodes(), device)
+    blind = gc.predict_step(devices)
+    assert any("assumed to run once" in note for note in blind.notes)
+    with gc.Session(graph, [device], engine="dataflow") as session:
+        session.run([loop, branch], options=gc.RunOptions(trace=True))
+        assert session.trace is not None
+        model, recorded = gc.CostModel(runs=session.trace.node_runs()), session.trace.timeline()
+    informed = gc.predict_step(devices, model)
+    product = 2 * WIDTH**3 / 1e9
+    assert any("as often as in the trace" in note for note in informed.notes)
+    (found,) = [span for span in informed.spans if span.name == "product"]
+    assert found.times == 5
+    assert found.end - found.start == pytest.approx(5 * product)
+    assert "never" not in {span.name for span in informed.spans}
+    assert blind.makespan < 3 * product
+    assert informed.makespan == pytest.approx(recorded.makespan, rel=0.01)
+
+
+def test_a_step_without_loops_assumes_nothing() -> None:
+    _, nodes = two_products()
+    (device,) = gc.simulated_devices("1 cpu", hardware=HARDWARE)
+    assert gc.predict_step(dict.fromkeys(nodes, device)).notes == ()
+
+
+def test_a_call_of_a_function_counts_as_one_op_and_the_prediction_says_so() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        gc.while_loop(lambda number: number < 3, lambda number: [number + 1], [gc.constant(0)])
+    (device,) = gc.simulated_devices("1 cpu", hardware=HARDWARE)
+    assert any("single op" in note for note in gc.predict_step(dict.fromkeys(graph.op_nodes(), device)).notes)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from widgets.scene.structure.alike import main_ops
 from widgets.scene.structure.decompose import evaluation_order
-from widgets.scene.structure.items import Items, cycles, joined, make_items
+from widgets.scene.structure.items import Items, joined, loops, make_items
 from widgets.scene.structure.naming import kind_name
-from widgets.scene.structure.serving import hosts, serving_nodes
+from widgets.scene.structure.serving import hosts, is_end, serving_nodes
 from widgets.scene.structure.summary import PARTS, Bunch, summarise
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def arrange(members: list[list[Node]], backward: list[bool]) -> Arrangement:
         backward: true for parts of the backward pass.
     """
     items = make_items(members, backward)
-    items, contents = joined(items, cycles(items))
+    items, contents = joined(items, loops(items))
     serving = serving_nodes([node for nodes in items.members for node in nodes])
     serves = [all(node.name in serving for node in nodes) for nodes in items.members]
     apart = items
@@ -57,7 +57,10 @@ def arrange(members: list[list[Node]], backward: list[bool]) -> Arrangement:
     host = hosts(items, order, serves)
     joins = [(host[source], host[item]) for item in range(len(items)) for source in items.before(item)]
     linked = {item for source, target in joins if source != target for item in (source, target)}
-    idle = [item for item, serve in enumerate(serves) if serve and host[item] == item and item not in linked]
+    ends = [is_end(nodes[0]) for nodes in items.members]
+    alone = [item for item in range(len(items)) if host[item] == item and item not in linked]
+    many = 2 * sum(ends[item] for item in alone) > sum(host[item] == item for item in range(len(items)))
+    idle = [item for item in alone if serves[item] or (ends[item] and many)]
     helpers: dict[int, list[int]] = {}
     for item, target in enumerate(host):
         if target != item:
@@ -82,7 +85,8 @@ def arrange(members: list[list[Node]], backward: list[bool]) -> Arrangement:
             bunches.append(bunch)
     bunches = _with_shared(bunches, items, serving)
     if left_out:
-        bunches.append(Bunch(list(range(len(units), len(units) + len(idle))), f"{len(idle)} unused constants", is_plain=True))
+        kind = "inputs" if all(ends[item] for item in idle) else "inputs and constants" if any(ends[item] for item in idle) else "constants"
+        bunches.append(Bunch(list(range(len(units), len(units) + len(idle))), f"{len(idle)} unused {kind}", is_plain=True))
         units.extend(Unit(contents[item], [part for helper in helpers.get(item, ()) for part in contents[helper]]) for item in idle)
     return Arrangement(units, bunches)
 

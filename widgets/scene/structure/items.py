@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import networkx as nx
 
+from graphcore.plumbing import ENTER, EXIT
+
 if TYPE_CHECKING:
     from graphcore.graph import Node
 
@@ -70,6 +72,22 @@ def cycles(items: Items) -> list[list[int]]:
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_edges_from((source, item) for item in range(len(items)) for source in items.before(item))
     return sorted(sorted(clump) for clump in nx.strongly_connected_components(graph) if len(clump) > 1)
+
+
+def loops(items: Items) -> list[list[int]]:
+    """The cycles, each with the single nodes that lead values into it or out of it and do nothing else."""
+    found = cycles(items)
+    clump_of = {item: clump for clump in found for item in clump}
+    ends: list[tuple[list[int], int]] = []
+    for item in range(len(items)) if found else ():
+        op = items.members[item][0].op if len(items.members[item]) == 1 else ""
+        beside = items.outputs[item] if op in ENTER else items.before(item) if op in EXIT else []
+        clump = clump_of.get(beside[0]) if beside else None
+        if clump is not None and all(clump_of.get(each) is clump for each in beside):
+            ends.append((clump, item))
+    for clump, item in ends:
+        clump.append(item)
+    return sorted(sorted(clump) for clump in found)
 
 
 def joined(items: Items, groups: Sequence[Sequence[int]], keep: Collection[int] | None = None) -> tuple[Items, list[list[int]]]:

@@ -163,7 +163,7 @@ class _Summary:
         self.ops = ops
         self.weak = weak
         self.names = [node.name for nodes in order.items.members for node in nodes[:1]]
-        self.within = shared_words([name for item, name in enumerate(self.names) if not weak[item]])
+        self.within = shared_words([self.names[item] for item, main in zip(order.order, ops, strict=True) if main])
 
     def output(self, span: Span) -> Tensor | None:
         """The first output of the last item that is not serving."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from widgets.scene.calls import calls_functions
 from widgets.scene.structure import FEW_PARTS, Bunch, Unit, arrange
-from widgets.scene.structure.items import make_items
+from widgets.scene.structure.items import cycles, make_items
 from widgets.scene.structure.serving import CONE, is_end, is_variable
 
 if TYPE_CHECKING:
@@ -48,6 +48,10 @@ class Fold(ABC):
     @abstractmethod
     def leads_to(self, target: str, *, is_node: bool) -> bool:
         """True iff it is or contains the node, or the part with the key, `target`."""
+
+    def apart(self) -> list[Part]:
+        """The parts in its place if it cannot be kept whole; itself by default."""
+        return [cast("Part", self)]
 
     def take_in(self, helpers: Sequence[Part]) -> None:
         """Add parts from around it that serve its nodes."""
@@ -168,10 +172,42 @@ def structured(path: str, parts: list[Part], depth: int) -> list[Part]:
         return parts
     if len(parts) <= FEW_PARTS and total_of(parts) <= FEW_NODES:
         return with_initial_values(parts)
+    parts = without_cycles_of_names(parts)
     members = [nodes_of([part]) for part in parts]
     arranged = arrange(members, [_is_backward(nodes) for nodes in members])
     units = [_unit(unit, path, depth, parts) for unit in arranged.units]
     return [group_or_part(path, depth, bunch, units) for bunch in arranged.bunches]
+
+
+def without_cycles_of_names(parts: list[Part]) -> list[Part]:
+    """The parts, with scopes taken apart that form a cycle although their nodes form none.
+
+    Scopes in a cycle stay whole if all of them share one loop of nodes.
+    """
+    loop_of: dict[str, int] | None = None
+    while True:
+        members = [nodes_of([part]) for part in parts]
+        clumps = cycles(make_items(members, [False] * len(parts)))
+        scopes = {place for clump in clumps for place in clump if _apart(parts[place]) != [parts[place]]}
+        if not scopes:
+            return parts
+        if loop_of is None:
+            nodes = [node for each in members for node in each]
+            found = cycles(make_items([[node] for node in nodes], [False] * len(nodes)))
+            loop_of = {nodes[place].name: number for number, loop in enumerate(found) for place in loop}
+        cut: set[int] = set()
+        for clump in clumps:
+            loops = {place: {loop_of[node.name] for node in members[place] if node.name in loop_of} for place in clump}
+            if len(set().union(*loops.values())) == 1 and all(loops.values()):
+                continue
+            cut.update([place for place in clump if place in scopes and len(loops[place]) != 1] or scopes.intersection(clump))
+        if not cut:
+            return parts
+        parts = [inner for place, part in enumerate(parts) for inner in (_apart(part) if place in cut else [part])]
+
+
+def _apart(part: Part) -> list[Part]:
+    return part.apart() if isinstance(part, Fold) else [part]
 
 
 def with_initial_values(parts: list[Part]) -> list[Part]:
@@ -248,12 +284,18 @@ def _unit(unit: Unit, path: str, depth: int, parts: Sequence[Part]) -> Part:
     inside = [parts[part] for part in unit.parts]
     helpers = [parts[part] for part in unit.helpers]
     # A cycle has no order to find.
-    main = inside[0] if len(inside) == 1 else Group.of(path, depth, unit.label, inside)
+    main = inside[0] if len(inside) == 1 else Group.of(path, depth, _scope_of_most(inside) or unit.label, inside)
     if helpers and not isinstance(main, Fold):
         return Thing(main, None, helpers)
     if helpers and isinstance(main, Fold):
         main.take_in(helpers)
     return main
+
+
+def _scope_of_most(parts: Sequence[Part]) -> str:
+    """The last word of the path of the scope with most of the nodes, "" if there is none."""
+    largest = max(parts, key=lambda part: part.total if isinstance(part, Fold) else 1)
+    return largest.key.rpartition("/")[2] if isinstance(largest, Fold) and 2 * largest.total > total_of(parts) else ""
 
 
 def _varies(node: Node) -> bool:

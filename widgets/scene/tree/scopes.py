@@ -137,8 +137,12 @@ class Scope(Fold):
         A scope of one node is that node.
         """
         if self._contents is None:
-            self._contents = structured(self.path, [*self._plain_parts(), *self.helpers], 0)
+            self._contents = structured(self.path, self.apart(), 0)
         return self._contents
+
+    def apart(self) -> list[Part]:
+        """The nodes and inner scopes, without groups."""
+        return [*self._plain_parts(), *self.helpers]
 
     def take_in(self, helpers: Sequence[Part]) -> None:
         """Add parts from around it that serve its nodes."""

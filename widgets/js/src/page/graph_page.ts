@@ -8,6 +8,8 @@ import type {
   PictureMessage,
   Renderer,
   SearchMessage,
+  StepTimeline,
+  TimelinesMessage,
 } from "../scene/generated";
 import { highlighted, matches, type Searched } from "../scene/query";
 import type { PageData } from "./data";
@@ -17,12 +19,16 @@ import { Instance, type Part, ROOT } from "./parts";
 import { type Built, buildScene } from "./scene";
 import { CALL, Space } from "./space";
 
+/** The key of the timelines, which never change in a page. */
+const OF_PAGE = "page";
+
 /** The state in which a picture begins. */
 export interface Beginning {
   readonly title: string;
   readonly lens: string;
   readonly renderer: Renderer;
   readonly openings: Openings;
+  readonly timelines?: readonly StepTimeline[] | undefined;
 }
 
 /** A node in the graph or in a body. */
@@ -35,6 +41,7 @@ export class GraphPage {
   readonly #data: PageData;
   readonly #root: Part;
   readonly #title: string;
+  readonly #timelines: readonly StepTimeline[];
   #opened = new Set<string>();
   #closed = new Set<string>();
   #mode: Mode = "auto";
@@ -44,11 +51,12 @@ export class GraphPage {
   #built: Built | null = null;
   #searched: NodeFacts[] | null = null;
 
-  constructor(data: PageData, { title, lens, renderer, openings }: Beginning) {
+  constructor(data: PageData, { title, lens, renderer, openings, timelines = [] }: Beginning) {
     this.#data = data;
     this.#autoBoxes = data.head.auto_boxes;
     this.#root = new Instance(Space.first(data), "").part(ROOT);
     this.#title = title;
+    this.#timelines = timelines;
     this.#lens = lens;
     this.#renderer = renderer;
     this.#restore(openings);
@@ -81,6 +89,8 @@ export class GraphPage {
         const text = `'${request.id}' is not in the graph`;
         return inspection ? { type: "inspection", inspection } : { type: "failure", request: "inspect", text };
       }
+      case "want_timelines":
+        return this.#timelinesFor(request.known);
       case "find":
         return this.#find(request.query, request.limit);
       case "filter":
@@ -162,6 +172,18 @@ export class GraphPage {
     const keys = keysAround(part);
     for (const [i] of keys.entries()) this.#open(keys.slice(0, i + 1));
     return this.#scene(name);
+  }
+
+  /** The timelines of the page, and the boxes of their nodes. */
+  #timelinesFor(known: string): TimelinesMessage {
+    const { visible } = this.#now();
+    const boxes: Record<string, string> = {};
+    for (const name of this.#timelines.flatMap(({ nodes }) => nodes)) {
+      const place = this.#locate(name);
+      const box = place && visible.box(place.instance, place.node);
+      if (box) boxes[name] = box.id;
+    }
+    return { type: "timelines", key: OF_PAGE, timelines: known === OF_PAGE ? null : this.#timelines, boxes };
   }
 
   /** The node of this name: names in bodies follow that of the call and a colon. */

@@ -341,6 +341,52 @@ export interface Inspection {
   readonly values: Values | null;
 }
 
+/**
+ * A device, or a link between two.
+ *
+ * `name` is the full name, `text` a short one, marked if it is simulated. `busy` is in nanoseconds; `peak` is the most bytes of tensors alive at
+ * once on a device, -1 for a link.
+ */
+export interface TimelineLane {
+  readonly name: string;
+  readonly text: string;
+  readonly link: boolean;
+  readonly busy: number;
+  readonly peak: number;
+}
+
+/**
+ * The spans of a timeline by start, as columns of equal length.
+ *
+ * `lanes` and `labels` are places in the lists of the timeline; `starts` and `lasting` are in nanoseconds from the start of the step; `sizes` are in
+ * bytes; `iterations` are those of the innermost loop, -1 outside of loops.
+ */
+export interface TimelineSpans {
+  readonly lanes: readonly number[];
+  readonly labels: readonly number[];
+  readonly starts: readonly number[];
+  readonly lasting: readonly number[];
+  readonly sizes: readonly number[];
+  readonly iterations: readonly number[];
+}
+
+/**
+ * A predicted or recorded step.
+ *
+ * `clock` and `notes` tell where the times come from. `labels` name what runs or is copied, and `nodes` are the nodes of the graph that they
+ * belong to. `length` is in nanoseconds.
+ */
+export interface StepTimeline {
+  readonly title: string;
+  readonly clock: string;
+  readonly notes: readonly string[];
+  readonly length: number;
+  readonly lanes: readonly TimelineLane[];
+  readonly labels: readonly string[];
+  readonly nodes: readonly string[];
+  readonly spans: TimelineSpans;
+}
+
 /** A node that matches a query; `node` is the id of its box with all scopes open. */
 export interface SearchHit {
   readonly node: string;
@@ -407,6 +453,18 @@ export interface ValuesMessage {
 export interface WhatIfMessage {
   readonly type: "what_if";
   readonly what_if: WhatIf;
+}
+
+/**
+ * The answer to `TimelinesRequest`.
+ *
+ * `timelines` is None if they are still those of `key`, which the viewer has. `boxes` are the boxes of the nodes in the current picture.
+ */
+export interface TimelinesMessage {
+  readonly type: "timelines";
+  readonly key: string;
+  readonly timelines: readonly StepTimeline[] | null;
+  readonly boxes: Readonly<Record<string, string>>;
 }
 
 /** The answer to `SearchRequest`: the best hits, and the number of all. */
@@ -519,7 +577,7 @@ export interface HighlightMessage {
 export interface PaneMessage {
   readonly type: "pane";
   readonly pane: Pane;
-  readonly message: SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage;
+  readonly message: SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | TimelinesMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage;
 }
 
 /** The viewer is mounted and requests the current scene. */
@@ -573,6 +631,12 @@ export interface WhatIfRequest {
   readonly ids: readonly string[];
   readonly device: string | null;
   readonly apply: boolean;
+}
+
+/** Send the timelines, unless their key is `known`, and the boxes of their nodes. */
+export interface TimelinesRequest {
+  readonly type: "want_timelines";
+  readonly known: string;
 }
 
 /** Open all scopes around this node and scroll to it. */
@@ -654,7 +718,7 @@ export interface CrowdedRequest {
 export interface PaneRequest {
   readonly type: "to_pane";
   readonly pane: Pane;
-  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | WhatIfRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
+  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | WhatIfRequest | TimelinesRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
 }
 
 /** Enter text into the field of an attr. */
@@ -910,6 +974,7 @@ export type PictureMessage =
   | InspectionMessage
   | ValuesMessage
   | WhatIfMessage
+  | TimelinesMessage
   | SearchMessage
   | ExportMessage
   | HighlightMessage
@@ -920,6 +985,7 @@ export type FromKernel =
   | InspectionMessage
   | ValuesMessage
   | WhatIfMessage
+  | TimelinesMessage
   | SearchMessage
   | ExportMessage
   | HighlightMessage
@@ -939,6 +1005,7 @@ export type PictureRequest =
   | InspectRequest
   | ValuesRequest
   | WhatIfRequest
+  | TimelinesRequest
   | RevealRequest
   | SearchRequest
   | FilterRequest
@@ -959,6 +1026,7 @@ export type FromViewer =
   | InspectRequest
   | ValuesRequest
   | WhatIfRequest
+  | TimelinesRequest
   | RevealRequest
   | SearchRequest
   | FilterRequest

@@ -34,6 +34,8 @@ export interface ChoiceView {
   /** The picture on the screen; null before the first. */
   message(): SceneMessage | null;
   send(message: FromViewer): void;
+  /** These boxes are selected. */
+  marked(ids: ReadonlySet<string>): void;
   /** Says again in the status line what the picture shows. */
   tellScene(): void;
   canGo(back: boolean, forward: boolean): void;
@@ -176,6 +178,7 @@ export class Choice {
     this.#view.root.dataset.selected = id;
     this.#view.stage.select(all);
     this.#view.outline.select(id, all);
+    this.#view.marked(all);
     if (this.#scene) this.#view.breadcrumbs.show(this.#scene, id);
     this.#showTrace();
     this.history.touch();

@@ -10,6 +10,7 @@ import { type Shortcut, shortcutOf, spoken } from "./shortcuts";
 export interface KeyboardView extends Pick<ChoiceView, "stage" | "inspector" | "outline" | "message" | "send"> {
   readonly search: Search;
   toggleOutline(): void;
+  toggleTimeline(): void;
 }
 
 export class Keyboard {
@@ -60,6 +61,7 @@ export class Keyboard {
         run: () => this.#choice.neighborhood(),
       },
       { keys: ["p"], says: "highlight the ways between two selected boxes", run: () => this.#choice.paths() },
+      { keys: ["t"], says: "open or close the timeline", run: () => this.#view.toggleTimeline() },
       { keys: ["f", "0"], says: "fit the whole graph", run: fit },
       { keys: ["+", "="], shown: "+", says: "zoom in", run: zoom(1.3) },
       { keys: ["-"], says: "zoom out", run: zoom(1 / 1.3) },

@@ -13,6 +13,7 @@ import type {
   HighlightMessage,
   SceneMessage,
   SearchMessage,
+  StepTimeline,
 } from "../scene/generated";
 import { highlighted, matches, type Searched } from "../scene/query";
 import type { Host } from "./host";
@@ -23,6 +24,7 @@ export interface PictureData {
   readonly message: SceneMessage;
   /** The graph behind the picture, gzipped, in base64; without it the picture stays as it is. */
   readonly graph_gzip_base64?: string;
+  readonly timelines?: readonly StepTimeline[];
 }
 
 /** The gzipped script of an engine, or of the worker that opens graphs; undefined if the page lacks it. */
@@ -108,7 +110,7 @@ export function localHost(data: PictureData, findScript: FindScript): Host {
     const script = graph && !worker ? findScript("page") : undefined;
     if (!graph || !script) return worker;
     const { scene, lens, renderer, openings } = message;
-    const beginning: Beginning = { title: scene.title, lens, renderer, openings };
+    const beginning: Beginning = { title: scene.title, lens, renderer, openings, timelines: data.timelines };
     worker = startWorker(script, { data: graph, beginning }, (told) => {
       // The revisions are the page's: a change of the renderer makes one without the worker.
       if (told.type === "scene") show({ ...told, scene: { ...told.scene, revision: latest.scene.revision + 1 } });
@@ -142,6 +144,11 @@ export function localHost(data: PictureData, findScript: FindScript): Host {
         return ask(message, () => fail(message.type, `This page tells nothing about ${message.id}`));
       case "values":
         return fail(message.type, "The values of a node need a kernel");
+      case "want_timelines": {
+        const boxes = Object.fromEntries(latest.scene.nodes.map(({ id }) => [id, id]));
+        const { timelines = [] } = data;
+        return ask(message, () => answer({ type: "timelines", key: "page", timelines, boxes }));
+      }
       case "reveal":
         return ask(message, () => fail(message.type, `${message.name} is not in this picture`));
       case "expand":

@@ -12,6 +12,7 @@ import { Outline } from "../panes/outline";
 import { Search } from "../panes/search";
 import { splitter } from "../panes/splitter";
 import { Status } from "../panes/status";
+import { TimelinePane } from "../panes/timeline";
 import { Toolbar } from "../panes/toolbar";
 import { distinguish } from "../scene/boxes";
 import { fittingScale } from "../scene/fold";
@@ -65,6 +66,7 @@ export class Viewer {
   readonly #search: Search;
   readonly #inspector: Inspector;
   readonly #outline: Outline;
+  readonly #timeline: TimelinePane;
   readonly #exporter: Exporter;
   readonly #end = new AbortController();
   readonly #openFunction: (message: FunctionMessage) => Overlay | null;
@@ -156,6 +158,11 @@ export class Viewer {
       expand: (id) => this.#send({ type: "expand", id }),
       collapse: (id) => this.#send({ type: "collapse", id }),
     });
+    this.#timeline = new TimelinePane({
+      ask: (known) => this.#send({ type: "want_timelines", known }),
+      choose: (node, box) => this.#choice.reveal(fixed ? box : node, node),
+      close: () => this.#toggleTimeline(),
+    });
     this.#toolbar = new Toolbar(this.#search.element, this.#actions(), renderers, fixed);
     this.root = h(
       "div",
@@ -169,6 +176,7 @@ export class Viewer {
         splitter(this.#inspector.element),
         this.#inspector.element,
       ),
+      this.#timeline.element,
       this.#status.element,
     );
     const breadcrumbs = new Breadcrumbs((id) => (id ? this.#choice.goTo(id, true) : this.#choice.unselect()));
@@ -186,6 +194,8 @@ export class Viewer {
       tellScene: () => this.#tellLit(null),
       canGo: (back: boolean, forward: boolean) => this.#toolbar.canGo(back, forward),
       toggleOutline: () => this.#toggleOutline(),
+      toggleTimeline: () => this.#toggleTimeline(),
+      marked: (ids: ReadonlySet<string>) => this.#timeline.select(ids),
     };
     this.#choice = new Choice(view);
     this.#keyboard = new Keyboard(view, this.#choice);
@@ -213,6 +223,7 @@ export class Viewer {
     this.#choice.dispose();
     this.#end.abort();
     this.#layouts.cancel();
+    this.#timeline.dispose();
     this.#overlay?.dispose();
     this.root.remove();
   }
@@ -249,6 +260,7 @@ export class Viewer {
       },
       collapseAll: () => this.#send({ type: "collapse", id: "*" }),
       outline: () => this.#toggleOutline(),
+      timeline: () => this.#toggleTimeline(),
       back: () => this.#choice.history.step(-1),
       forward: () => this.#choice.history.step(1),
       help: () => this.#keyboard.help.open(),
@@ -259,6 +271,12 @@ export class Viewer {
   #toggleOutline(): void {
     this.#outline.toggle();
     this.#toolbar.outlineOpen(this.#outline.open);
+  }
+
+  #toggleTimeline(): void {
+    this.#timeline.toggle();
+    this.#toolbar.timelineOpen(this.#timeline.open);
+    if (!this.#timeline.open) this.#stage.focus(this.#choice.selected);
   }
 
   // ---- messages ----------------------------------------------------------------------------------------------------
@@ -281,6 +299,9 @@ export class Viewer {
         return;
       case "what_if":
         this.#inspector.showWhatIf(message);
+        return;
+      case "timelines":
+        this.#timeline.receive(message);
         return;
       case "search":
         this.#search.show(message);
@@ -368,6 +389,7 @@ export class Viewer {
     this.#outline.update(scene);
     this.#status.describe(scene);
     this.#choice.drawn(message);
+    this.#timeline.refresh();
     if (this.#expandsAll) this.#status.expanded(scene);
     this.#expandsAll = false;
     if (message.mermaid && renderer === "graphviz") this.#status.say(tooManyForMermaid(scene));

@@ -5,9 +5,10 @@ import mermaid from "./mermaid.css";
 import panes from "./panes.css";
 import picture from "./picture.css";
 import theme from "./theme.css";
+import timeline from "./timeline.css";
 import values from "./values.css";
 
-const css = [theme, controls, picture, mermaid, panes, functions, values].join("\n");
+const css = [theme, controls, picture, mermaid, panes, functions, values, timeline].join("\n");
 
 const MARK = "data-graphloupe-style";
 

@@ -1,0 +1,198 @@
+// The pane of the recorded run and the predicted step, linked to the boxes of the picture.
+import { h, iconButton } from "../dom";
+import { bytes, duration, totals, type Window, zoomed } from "../scene/bars";
+import type { StepTimeline, TimelinesMessage } from "../scene/generated";
+import { ICONS } from "../style/icons";
+import { Chart } from "./chart";
+
+const MOST_ROWS = 200;
+
+export interface TimelineActions {
+  /** Requests the timelines, unless they are those of this key. */
+  ask(known: string): void;
+  /** Shows a node in the picture. */
+  choose(node: string, box: string): void;
+  close(): void;
+}
+
+export class TimelinePane {
+  readonly element: HTMLElement;
+  readonly #actions: TimelineActions;
+  readonly #choices = h("select", { "aria-label": "Which timeline", change: () => this.#show() });
+  readonly #body = h("div", { class: "gl-timeline-body" });
+  readonly #said = h("p", { class: "gl-timeline-said", role: "status" });
+  readonly #resized: ResizeObserver;
+  #key = "";
+  #timelines: readonly StepTimeline[] = [];
+  #boxes: Readonly<Record<string, string>> = {};
+  #charts: Chart[] = [];
+  #window: Window = { from: 0, to: 1 };
+  #length = 1;
+  #selection: ReadonlySet<string> = new Set();
+
+  constructor(actions: TimelineActions) {
+    this.#actions = actions;
+    const zoom = (factor: number) => (): void => {
+      const { from, to } = this.#window;
+      this.#look(zoomed(this.#window, factor, (from + to) / 2, this.#length));
+    };
+    this.element = h(
+      "section",
+      { class: "gl-timeline", "aria-label": "Timeline", hidden: true },
+      h(
+        "header",
+        {},
+        h("h3", {}, "Timeline"),
+        this.#choices,
+        this.#said,
+        h(
+          "div",
+          { class: "gl-timeline-buttons" },
+          iconButton(ICONS.plus, "Zoom into the time", zoom(2)),
+          iconButton(ICONS.minus, "Zoom out of the time", zoom(0.5)),
+          iconButton(ICONS.fit, "The whole time", () => this.#look({ from: 0, to: this.#length })),
+          iconButton(ICONS.close, "Close the timeline", () => actions.close()),
+        ),
+      ),
+      this.#body,
+    );
+    this.#resized = new ResizeObserver(() => this.#draw());
+    this.#resized.observe(this.element);
+  }
+
+  get open(): boolean {
+    return !this.element.hidden;
+  }
+
+  dispose(): void {
+    this.#resized.disconnect();
+  }
+
+  toggle(): void {
+    this.element.hidden = this.open;
+    if (!this.open) return;
+    this.#actions.ask(this.#key);
+    this.#draw();
+  }
+
+  /** Another picture is on the screen, perhaps after a run. */
+  refresh(): void {
+    if (this.open) this.#actions.ask(this.#key);
+  }
+
+  receive({ key, timelines, boxes }: TimelinesMessage): void {
+    this.#boxes = boxes;
+    if (!timelines) return this.#draw();
+    this.#key = key;
+    this.#timelines = timelines;
+    const drawn = timelines.filter(({ spans }) => spans.starts.length > 0);
+    const titles =
+      drawn.length > 1 ? ["Both", ...drawn.map(({ title }) => title)] : timelines.map(({ title }) => title);
+    const before = this.#choices.value;
+    this.#choices.replaceChildren(...titles.map((title) => h("option", { value: title }, title)));
+    this.#choices.hidden = titles.length < 2;
+    if (titles.includes(before)) this.#choices.value = before;
+    this.#show();
+  }
+
+  /** Marks the bars of these boxes and frames. */
+  select(ids: ReadonlySet<string>): void {
+    this.#selection = ids;
+    this.#draw();
+  }
+
+  #show(): void {
+    const chosen = this.#choices.value;
+    const shown = this.#timelines.filter(({ title }) => chosen === "Both" || chosen === "" || chosen === title);
+    const length = Math.max(1, ...shown.map((timeline) => timeline.length));
+    if (length !== this.#length) this.#window = { from: 0, to: length };
+    this.#length = length;
+    this.#charts = [];
+    const none = h("p", { class: "gl-timeline-clock" }, "This picture carries no timeline");
+    this.#body.replaceChildren(...(shown.length > 0 ? shown.map((timeline) => this.#section(timeline)) : [none]));
+    this.#draw();
+  }
+
+  #section(timeline: StepTimeline): HTMLElement {
+    const { title, clock, notes, spans, length } = timeline;
+    const head = h(
+      "p",
+      { class: "gl-timeline-clock" },
+      h("strong", {}, `${title}: ${duration(length)}`),
+      ` ${[clock, ...notes].join("; ")}`,
+    );
+    if (spans.starts.length === 0) return h("div", {}, head);
+    const chart = new Chart(timeline, {
+      window: () => this.#window,
+      look: (window) => this.#look(window),
+      length: () => this.#length,
+      lit: (node) => this.#isLit(node),
+      choose: (node) => this.#actions.choose(node, this.#boxes[node] ?? ""),
+      say: (text) => {
+        this.#said.textContent = text;
+      },
+    });
+    this.#charts.push(chart);
+    return h("div", {}, head, chart.element, this.#table(timeline));
+  }
+
+  #isLit(node: string): boolean {
+    if (this.#selection.size === 0) return false;
+    const box = this.#boxes[node];
+    if (this.#selection.has(node) || (box !== undefined && this.#selection.has(box))) return true;
+    return [...this.#selection].some((id) => node.startsWith(id.endsWith("/") ? id : `${id}/`));
+  }
+
+  #look(window: Window): void {
+    this.#window = window;
+    this.#draw();
+  }
+
+  #draw(): void {
+    if (!this.open) return;
+    for (const chart of this.#charts) chart.draw();
+  }
+
+  /** The same in a table, made when it is opened. */
+  #table(timeline: StepTimeline): HTMLElement {
+    const details = h("details", { class: "gl-timeline-table" }, h("summary", {}, "As a table"));
+    details.addEventListener(
+      "toggle",
+      () => {
+        const all = totals(timeline);
+        const rows = all
+          .slice(0, MOST_ROWS)
+          .map(({ label, lane, runs, ns, bytes: size }) =>
+            h(
+              "tr",
+              {},
+              h("th", { scope: "row" }, this.#link(timeline, label)),
+              h("td", {}, timeline.lanes[lane]?.text ?? ""),
+              h("td", {}, String(runs)),
+              h("td", {}, duration(ns)),
+              h("td", {}, size > 0 ? bytes(size) : ""),
+            ),
+          );
+        const heads = ["Node or copy", "Device or link", "Times", "Time", "Size"];
+        const shown = all.length > MOST_ROWS ? `The longest ${MOST_ROWS} of ${all.length}` : `All ${all.length}`;
+        details.append(
+          h(
+            "table",
+            {},
+            h("caption", {}, `${timeline.title}: ${timeline.clock}. ${shown}, the longest first`),
+            h("thead", {}, h("tr", {}, ...heads.map((text) => h("th", { scope: "col" }, text)))),
+            h("tbody", {}, ...rows),
+          ),
+        );
+      },
+      { once: true },
+    );
+    return details;
+  }
+
+  #link(timeline: StepTimeline, label: number): HTMLElement {
+    const node = timeline.nodes[label] ?? "";
+    const choose = (): void => this.#actions.choose(node, this.#boxes[node] ?? "");
+    return h("button", { type: "button", class: "gl-link", click: choose }, timeline.labels[label] ?? "");
+  }
+}

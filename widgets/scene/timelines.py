@@ -1,0 +1,143 @@
+"""The timelines of a graph: its predicted step, and its last recorded run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from graphcore.device_spec import DeviceSpec
+from graphcore.errors import GraphError
+from graphcore.placement import CostModel, Device, Timeline, predict_step
+from graphcore.placement.device import LOCAL
+from graphcore.placement.timeline import ARROW
+from graphcore.plumbing import FEEDABLE
+from widgets.timelines import StepTimeline, TimelineLane, TimelineSpans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from graphcore.graph import Graph, Node
+    from graphcore.placement import Lane, Span
+    from graphcore.runtime import Trace
+
+MAX_SPANS: Final = 100_000
+"""The most spans of a timeline in a view."""
+MAX_PAGE_SPANS: Final = 20_000
+"""The most spans of a timeline in a page."""
+MAX_PREDICTED: Final = 20_000
+"""The most nodes of a predicted step: kernels answer requests between cells."""
+_CLOCKS: Final = {
+    "prediction": "Predicted by the cost model",
+    "wall clock": "Recorded by the wall clock",
+    "virtual clock": "Recorded by the virtual clock of simulated devices",
+}
+
+
+def timelines_key(graph: Graph) -> str:
+    """A text that changes when the timelines of a graph may have changed."""
+    placement = graph.placer and graph.placer.placement
+    return f"{id(graph)} {graph.version} {id(placement)} {id(graph.trace)}"
+
+
+def timelines_of(graph: Graph, most: int = MAX_SPANS) -> list[StepTimeline]:
+    """The last recorded run of a graph's sessions, if there is one, and the predicted step.
+
+    The prediction is of the nodes of the recorded run, or else of all nodes, on the devices of the last placement.
+
+    Args:
+        most: the most spans of each.
+    """
+    trace: Trace | None = graph.trace
+    found = [] if trace is None else [to_view("Recorded run", trace.timeline(), most)]
+    return [*found, _predicted(graph, trace, most)]
+
+
+def page_timelines(graph: Graph) -> list[StepTimeline]:
+    """The timelines that a page carries: none for a graph that was neither placed nor recorded."""
+    return timelines_of(graph, MAX_PAGE_SPANS) if graph.trace is not None or graph.placer is not None else []
+
+
+def to_view(title: str, timeline: Timeline, most: int = MAX_SPANS) -> StepTimeline:
+    """A timeline as views draw it."""
+    spans = timeline.spans[:most]
+    notes = list(timeline.notes)
+    if len(spans) < len(timeline.spans):
+        notes.append(f"the first {most:,} of {len(timeline.spans):,} spans")
+    lanes = {lane.name: place for place, lane in enumerate(timeline.lanes)}
+    labels: dict[tuple[str, str], int] = {}
+    numbers = [labels.setdefault((_label(span), _node(span)), len(labels)) for span in spans]
+    clock = _CLOCKS[timeline.clock]
+    if timeline.clock == "prediction" and any(lane.simulated for lane in timeline.lanes):
+        clock += " for the virtual clock of simulated devices"
+    return StepTimeline(
+        title=title,
+        clock=clock,
+        notes=notes,
+        length=round(timeline.makespan * 1e9),
+        lanes=[_lane(lane) for lane in timeline.lanes],
+        labels=[label for label, _ in labels],
+        nodes=[node for _, node in labels],
+        spans=TimelineSpans(
+            lanes=[lanes[span.lane] for span in spans],
+            labels=numbers,
+            starts=[round(span.start * 1e9) for span in spans],
+            lasting=[round((span.end - span.start) * 1e9) for span in spans],
+            sizes=[span.bytes for span in spans],
+            iterations=[span.iteration if span.frame else -1 for span in spans],
+        ),
+    )
+
+
+def _predicted(graph: Graph, trace: Trace | None, most: int) -> StepTimeline:
+    """The predicted step; an empty timeline with the reason if it cannot be predicted."""
+    runs = None if trace is None else trace.node_runs()
+    nodes = list(graph.op_nodes()) if runs is None else _step_nodes(graph, runs)
+    if len(nodes) > MAX_PREDICTED:
+        reason = f"the step has {len(nodes):,} nodes, and a view predicts up to {MAX_PREDICTED:,}; see gc.predict_step"
+        return StepTimeline(title="Prediction", clock="Not predicted", notes=[reason])
+    placement = graph.placer and graph.placer.placement
+    local = Device(LOCAL)
+    devices = {node: placement.devices.get(node, local) if placement else local for node in nodes}
+    try:
+        timeline = predict_step(devices, CostModel(runs=runs)).timeline()
+    except GraphError as error:
+        return StepTimeline(title="Prediction", clock="Not predicted", notes=[error.message])
+    return to_view("Prediction", timeline, most)
+
+
+def _step_nodes(graph: Graph, names: Iterable[str]) -> list[Node]:
+    """The nodes of a step by name, with those that were fed."""
+    nodes = [node for node in map(graph.find, names) if node is not None]
+    fed = [tensor.node for node in nodes for tensor in node.inputs if tensor.node.op in FEEDABLE]
+    return list(dict.fromkeys([*fed, *nodes]))
+
+
+def _label(span: Span) -> str:
+    name = f"{span.call} > {span.name}" if span.call else span.name
+    return name if span.times == 1 else f"{name} ({span.times:g} times)"
+
+
+def _node(span: Span) -> str:
+    """The node of the graph that a span belongs to: of a node in a function the caller."""
+    if span.call:
+        return span.call.partition(" > ")[0].partition(":")[0]
+    return span.name.rpartition(":")[0] if span.is_copy else span.name
+
+
+def _lane(lane: Lane) -> TimelineLane:
+    ends = [_short(device) for device in lane.name.split(ARROW)]
+    if len({task for task, _ in ends}) == 1:
+        ends[1:] = [("", device) for _, device in ends[1:]]
+    text = " → ".join([f"{task}, {device}" if task else device for task, device in ends])
+    return TimelineLane(
+        name=str(lane),
+        text=f"{text} (simulated)" if lane.simulated else text,
+        link=lane.is_link,
+        busy=round(lane.busy * 1e9),
+        peak=-1 if lane.peak_bytes is None else lane.peak_bytes,
+    )
+
+
+def _short(device: str) -> tuple[str, str]:
+    """`worker 1` and `gpu:0`; the first is "" for a device of this process."""
+    spec = DeviceSpec.parse(device)
+    return "" if spec.job in {None, "localhost"} else f"{spec.job} {spec.task}", f"{(spec.type or '').lower()}:{spec.id}"
