@@ -121,7 +121,10 @@ def _seconds(step: Callable[[], object], times: int = 50) -> float:
 
 
 def our_conflict(nodes: int) -> Work:
-    """The explanation of a chain, of which every 100th node must be where the one before is, and the ends request different devices."""
+    """The explanation of a chain whose ends request different devices.
+
+    Every 100th node must be where the one before is.
+    """
     import graphcore as gc
 
     graph = gc.Graph()
@@ -129,7 +132,9 @@ def our_conflict(nodes: int) -> Work:
         y = last = gc.placeholder(gc.float32, [4], name="x")
         for number in range(nodes):
             with gc.device({0: "/cpu:0", nodes - 1: "/cpu:1"}.get(number, "")):
-                y = gc.apply_op("Tanh", [y], {"_class": [f"loc:@{last.node.name}"]} if number % 100 in (0, 99) else None)
+                y = gc.ops.tanh(y)
+                if number % 100 in (0, 99):
+                    y.node.add_attr("_class", [f"loc:@{last.node.name}"])
             last = y if number % 100 == 0 else last
     devices = gc.simulated_devices("2 cpu")
     return Work(run=lambda: gc.explain_placement(y.node, devices), fewest=5)
