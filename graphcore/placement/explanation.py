@@ -154,7 +154,7 @@ class PlacementExplanation(msgspec.Struct, frozen=True, kw_only=True):
 def _reason(entry: Candidate, explanation: PlacementExplanation) -> str:
     if not entry.why:
         return "chosen" if explanation.assigned else "possible"
-    return entry.why + (f" (by {'; '.join(entry.chain)})" if entry.chain else "")
+    return entry.why + (f" (by {'; '.join(_shown(list(entry.chain)))})" if entry.chain else "")
 
 
 def _shown(lines: list[str], indent: str = "") -> list[str]:

@@ -11,7 +11,6 @@ import numpy as np
 from graphcore.dtypes import as_dtype
 from graphcore.errors import CancelledError, GraphError, InternalError, InvalidArgumentError
 from graphcore.kernel_context import DEAD, RefVariable
-from graphcore.opset.control_flow.sending import edge_key
 from graphcore.runtime.core.cancellation import CancellationManager
 from graphcore.runtime.core.kernel_checks import dead_fetch, explain_at
 from graphcore.runtime.core.program import Step
@@ -272,8 +271,7 @@ class DataflowRun:
 
     def send(self, item: Item, at: Iteration, value: Any, *, is_dead: bool = False) -> None:
         """Send the value of `item`, or a dead value."""
-        assert item.context is not None
-        self.channel_of(item).send(edge_key(item.context, (at.frame.number(), at.number)), None, value, is_dead)
+        self.channel_of(item).send(f"{item.key}{at.frame.number()}:{at.number}", None, value, is_dead)
         if self.tracer is not None:
             self.tracer.record("sent", item, at, None if is_dead else (value,))
 
@@ -282,7 +280,6 @@ class DataflowRun:
         return RendezvousArgs(cancellation_manager=self.watch())
 
     def _receive(self, item: Item, at: Iteration) -> None:
-        assert item.context is not None
         arrive = self.announce
 
         def done(status: GraphError | None, _sent: object, _own: object, value: Any, is_dead: bool) -> None:
@@ -290,7 +287,7 @@ class DataflowRun:
 
         self.waiting[item, at] = None
         args = self.receive_args(item)
-        self.channel_of(item).recv_async(edge_key(item.context, (at.frame.number(), at.number)), args, done)
+        self.channel_of(item).recv_async(f"{item.key}{at.frame.number()}:{at.number}", args, done)
 
     def _await(self, item: Item, at: Iteration) -> None:
         """Begin the wait of the kernel of `item`."""
@@ -342,11 +339,10 @@ class DataflowRun:
         array = np.asarray(value)
         if array.dtype == wanted:
             return (array,)
-        assert item.context is not None
         raise InternalError.at(
             item.node,
             f"'{item.name}' (op {item.node.op}) expected to receive {item.node.output_types[0].name}, got {array.dtype} "
-            f"under {edge_key(item.context, (at.frame.number(), at.number))}",
+            f"under {item.key}{at.frame.number()}:{at.number}",
         )
 
     def _fetched(self, number: int, value: Any) -> Any:

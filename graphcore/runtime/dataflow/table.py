@@ -12,6 +12,7 @@ from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.constant_values import constant_outputs
 from graphcore.graph.shapes.evaluation import kernel_context
 from graphcore.kernel_context import KernelContext
+from graphcore.opset.control_flow.sending import edge_key
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls
 from graphcore.plumbing import ANY_SWITCH, CONST, CONTROL_TRIGGER, ENTER, EXIT, MERGE, NEXT_ITERATION, RECV, SEND
 from graphcore.registry import Kernel
@@ -235,6 +236,8 @@ class _Builder:
         item.dtypes = tuple([dtype.base if dtype.is_ref else dtype.as_numpy for dtype in node.output_types])
         item.dtype = item.dtypes[0] if item.dtypes else None
         item.context = self._context(node)
+        if item.kind in (SENDING, RECEIVING):
+            item.key = edge_key(item.context).removesuffix("0:0")
         if self.has_large:
             refuse_known(node)
         kernel = self.make_kernel(node, item.context)

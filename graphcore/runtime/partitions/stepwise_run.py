@@ -11,7 +11,7 @@ from graphcore.runtime.partitions.partition_run import Inbox, Part, PartitionRun
 
 
 class StepwiseRun:
-    """A run of several partitions in one thread, which are fed step by step; the counterpart of a `DataflowRun` on one device.
+    """A run of several partitions in one thread, fed step by step, as a `DataflowRun` is on one device.
 
     Args:
         parts: the partitions.

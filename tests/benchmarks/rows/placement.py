@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
+
+import numpy as np
 
 from tests.benchmarks.rows.mix import LARGE, NODES, A, M, X, our_graph, tensorflow_graph
 from tests.benchmarks.work import Budget, Row, Work
@@ -67,10 +72,8 @@ def our_partitioning(nodes: int) -> Work:
     return Work(run=lambda: gc.partition_graph(graph), per=nodes)
 
 
-def our_chain(*devices: str) -> Work:
-    """A chain of 20 ops of which those in the middle are on the second device, if there are two."""
-    import numpy as np
-
+def our_chain(*devices: str) -> Callable[[], object]:
+    """A step of a chain of 20 ops, of which those in the middle are on the second device if there are two."""
     import graphcore as gc
 
     graph = gc.Graph()
@@ -81,23 +84,85 @@ def our_chain(*devices: str) -> Work:
                 y = gc.ops.tanh(y)
     session = gc.Session(graph, devices=devices)
     feeds = {x: np.ones(4, np.float32)}
-    return Work(run=lambda: session.run(y, feeds), outcome=lambda: [session.run(y, feeds)])
+    return lambda: session.run(y, feeds)
 
 
-def tensorflow_chain() -> Work:
-    """The chain of 20 on two CPUs."""
-    import numpy as np
+def tensorflow_chain(*devices: str) -> Callable[[], object]:
+    """The chain of 20."""
     import tensorflow as tf
 
     graph = tf.Graph()
     with graph.as_default():
         x = y = tf.compat.v1.placeholder(tf.float32, [4])
         for number in range(20):
-            with tf.device(f"/cpu:{int(7 <= number < 14)}"):
+            with tf.device(devices[-1] if 7 <= number < 14 else devices[0]):
                 y = tf.tanh(y)
-    session = tf.compat.v1.Session(graph=graph, config=tf.compat.v1.ConfigProto(device_count={"CPU": 2}))
+    session = tf.compat.v1.Session(graph=graph, config=tf.compat.v1.ConfigProto(device_count={"CPU": len(devices)}))
     feeds = {x: np.ones(4, np.float32)}
-    return Work(run=lambda: session.run(y, feeds), outcome=lambda: [session.run(y, feeds)])
+    return lambda: session.run(y, feeds)
+
+
+def over_one_device(chain: Callable[..., Callable[[], object]]) -> Work:
+    """The seconds that a step on two devices takes more than on one, run in turns."""
+    one, two = chain("/cpu:0"), chain("/cpu:0", "/cpu:1")
+
+    def figure() -> float:
+        steps = [(_seconds(one), _seconds(two)) for _ in range(40)]
+        return float(np.median([more - less for less, more in steps]))
+
+    return Work(figure=figure, outcome=lambda: [np.asarray(one()), np.asarray(two())])
+
+
+def _seconds(step: Callable[[], object], times: int = 50) -> float:
+    begun = time.perf_counter()
+    for _ in range(times):
+        step()
+    return (time.perf_counter() - begun) / times
+
+
+def our_conflict(nodes: int) -> Work:
+    """The explanation of a chain whose ends request different devices.
+
+    Every 100th node must be where the one before is.
+    """
+    import graphcore as gc
+
+    graph = gc.Graph()
+    with graph.as_default():
+        y = last = gc.placeholder(gc.float32, [4], name="x")
+        for number in range(nodes):
+            with gc.device({0: "/cpu:0", nodes - 1: "/cpu:1"}.get(number, "")):
+                y = gc.ops.tanh(y)
+                if number % 100 in (0, 99):
+                    y.node.add_attr("_class", [f"loc:@{last.node.name}"])
+            last = y if number % 100 == 0 else last
+    devices = gc.simulated_devices("2 cpu")
+    return Work(run=lambda: gc.explain_placement(y.node, devices), fewest=5)
+
+
+def tensorflow_conflict(nodes: int) -> Work:
+    """A first run of the same chain, which TensorFlow refuses."""
+    import tensorflow as tf
+
+    graph = tf.Graph()
+    with graph.as_default():
+        y = last = tf.compat.v1.placeholder(tf.float32, [4])
+        for number in range(nodes):
+            colocated = tf.compat.v1.colocate_with(last) if number % 100 in (0, 99) else nullcontext()
+            with colocated, tf.device({0: "/cpu:0", nodes - 1: "/cpu:1"}.get(number)):
+                y = tf.tanh(y)
+            last = y if number % 100 == 0 else last
+    config = tf.compat.v1.ConfigProto(device_count={"CPU": 2})
+
+    def refused() -> None:
+        with tf.compat.v1.Session(graph=graph, config=config) as session:
+            try:
+                session.run(y, {"Placeholder:0": np.ones(4, np.float32)})
+            except tf.errors.InvalidArgumentError:
+                return
+        raise AssertionError("this was to be refused")
+
+    return Work(run=refused, fewest=1)
 
 
 PARTITION_LARGE = Row(
@@ -111,9 +176,17 @@ PARTITION_LARGE = Row(
 )
 CHAIN_ON_TWO = Row(
     order=5.3,
-    title="Session.run of a chain of 20 on 2 devices, there and back",
+    title="Session.run of a chain of 20 on 2 devices, there and back: over one device",
     unit="us",
-    budgets=(Budget(120),),
-    ours=lambda: our_chain("/cpu:0", "/cpu:1"),
-    tensorflow=tensorflow_chain,
+    budgets=(Budget(100),),
+    ours=lambda: over_one_device(our_chain),
+    tensorflow=lambda: over_one_device(tensorflow_chain),
+)
+EXPLAIN_CONFLICT = Row(
+    order=4.8,
+    title="explain a minimal conflict among 10,000 nodes; TensorFlow: a failed first run",
+    unit="ms",
+    budgets=(Budget(50),),
+    ours=lambda: our_conflict(10_000),
+    tensorflow=lambda: tensorflow_conflict(10_000),
 )
