@@ -95,6 +95,32 @@ def test_the_devices_lens_names_devices_and_copied_bytes(lab: Lab) -> None:
     notebook.dark_theme(False)
 
 
+def test_lenses_of_ones_own_and_copied_bytes_stay_in_a_page_when_a_scope_is_opened(browser: Browser, tmp_path: Path) -> None:
+    @widgets.lens(title="Fan-in")
+    def fan_in(node: gc.Node) -> str | None:
+        return f"{len(node.inputs)} inputs" if node.inputs else None
+
+    with gc.Graph().as_default() as graph:
+        exec(COPIES, {})
+        with gc.name_scope("part"):
+            gc.placeholder(gc.float32, [], name="a")
+            gc.exp(gc.placeholder(gc.float32, [], name="b"), name="z")
+    state = widgets.SceneState()
+    state.collapse("*")
+    page = browser.new_page()
+    try:
+        page.goto(widgets.save(graph, tmp_path / "graph.html", state).as_uri())
+    finally:
+        widgets.remove_lens("fan_in")
+    panel = GraphPanel(page)
+    panel.open("part/")
+    panel.root.locator(".gl-lenses").select_option("fan_in")
+    assert panel.box("part/z").get_attribute("data-lens-text") == "1 inputs"
+    panel.root.locator(".gl-lenses").select_option("devices")
+    assert panel.root.locator(".gl-edge .gl-mark text").all_text_contents() == ["2.0 kB"]
+    page.close()
+
+
 def test_the_legend_stands_beside_the_map_of_a_large_picture(browser: Browser, tmp_path: Path) -> None:
     graph = gc.load(DATA / "mlp_train_v1.pb", allow_unknown_ops=True)
     page = browser.new_page(viewport={"width": 640, "height": 600})
