@@ -1,6 +1,6 @@
 // Draws a laid-out scene as SVG. Elements are keyed by id and keep their identity from one scene to the next.
 
-import { reducedMotion, s } from "../dom";
+import { reducedMotion, s, setAttributes } from "../dom";
 import { boxLook, edgeFont, edgeText, fullName, groupText, HANDLE_WIDTH, type Look, textLimit } from "../scene/boxes";
 import type { Colocation, LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
 import { type Geometry, type Rect, type Route, routeBase, routeMiddle, routePath } from "../scene/geometry";
@@ -20,6 +20,8 @@ const BADGE_SPACE = 12;
 interface Kept {
   readonly element: SVGGElement;
   signature: string;
+  /** The current route of a line. */
+  route?: string;
   place: Rect | null;
 }
 
@@ -87,26 +89,35 @@ function drawGroup(group: SceneGroup, rect: Rect, fixed: boolean): (SVGElement |
   ];
 }
 
-function drawEdge(edge: SceneEdge, route: Route): (SVGElement | null)[] {
-  const text = edgeText(edge);
-  const { label } = route;
+function drawEdge(edge: SceneEdge, labelled: boolean): (SVGElement | null)[] {
+  const text = labelled ? edgeText(edge) : "";
   const width = textWidth(text, edgeFont(edge)) + 6;
-  const path = routePath(route);
-  const line = `${path}L${route.tip.x},${route.tip.y}`;
   const title = `${edge.source} → ${edge.target}\n${edge.label}${edge.error ? `\nError: ${edge.error}` : ""}`;
   return [
     s("title", {}, title),
-    s("path", { class: "gl-reach", d: line }),
-    s("path", { class: "gl-line", d: line }),
-    edge.kind === "reference" ? s("path", { class: "gl-line-core", d: path }) : null,
-    s("path", { class: "gl-arrow", d: arrowPath(routeBase(route), route.tip) }),
-    label && text
-      ? s("rect", { class: "gl-label-back", x: label.x - width / 2, y: label.y - 7, width, height: 14, rx: 3 })
-      : null,
-    label && text
-      ? s("text", { class: "gl-edge-label", x: label.x, y: label.y + 3.5 }, ...labelParts(edge, text))
-      : null,
+    s("path", { class: "gl-reach" }),
+    s("path", { class: "gl-line" }),
+    edge.kind === "reference" ? s("path", { class: "gl-line-core" }) : null,
+    s("path", { class: "gl-arrow" }),
+    text ? s("rect", { class: "gl-label-back", x: -width / 2, y: -7, width, height: 14, rx: 3 }) : null,
+    text ? s("text", { class: "gl-edge-label", y: 3.5 }, ...labelParts(edge, text)) : null,
   ];
+}
+
+/** Leads a line along a route. With each layout most lines change by fractions of a pixel: their elements stay. */
+function lead(line: SVGGElement, route: Route): void {
+  const path = routePath(route);
+  const d = `${path}L${route.tip.x},${route.tip.y}`;
+  const label = { transform: route.label && `translate(${route.label.x},${route.label.y})` };
+  const places: Record<string, Parameters<typeof setAttributes>[1]> = {
+    "gl-reach": { d },
+    "gl-line": { d },
+    "gl-line-core": { d: path },
+    "gl-arrow": { d: arrowPath(routeBase(route), route.tip) },
+    "gl-label-back": label,
+    "gl-edge-label": label,
+  };
+  for (const part of line.children) setAttributes(part, places[part.getAttribute("class") ?? ""] ?? {});
 }
 
 /** The label of a line, split into dimensions; those known only at run time are emphasised. */
@@ -287,7 +298,11 @@ export class Picture extends Drawing {
       const kept = this.#edges.get(edge.id);
       const route = geometry.edges.get(edge.id);
       if (!kept || !route) continue;
-      const changed = redraw(kept, JSON.stringify([edge, route]), () => drawEdge(edge, route));
+      const labelled = route.label !== null;
+      const places = JSON.stringify(route);
+      const changed = redraw(kept, JSON.stringify([edge, labelled]), () => drawEdge(edge, labelled));
+      if (changed || kept.route !== places) lead(kept.element, route);
+      kept.route = places;
       kept.place = { ...routeMiddle(route), width: 0, height: 0 };
       markLine(kept.element, edge);
       const next: Element | null = last ? last.nextElementSibling : this.#layers.edges.firstElementChild;

@@ -3,6 +3,7 @@
 import { focusedIn, h, iconButton, s } from "../dom";
 import type { Renderer, Scene } from "../scene/generated";
 import { beginning, type Geometry, type Rect, union } from "../scene/geometry";
+import type { Size } from "../scene/places";
 import type { Traced } from "../scene/trace";
 import { ICONS } from "../style/icons";
 import { Camera, type View } from "./camera";
@@ -42,6 +43,8 @@ export class Stage {
   #drawing: Renderer = "graphviz";
   #scene: Scene | null = null;
   #geometry: Geometry | null = null;
+  /** The size of the window while a scene is drawn: the browser would lay out the unfinished page to tell it. */
+  #size: Size | null = null;
   /** True if the user opened the legend, false if they closed it, null before that. */
   #legendOpen: boolean | null = null;
 
@@ -59,7 +62,7 @@ export class Stage {
     this.camera = new Camera(
       layer,
       this.#picture.world,
-      () => ({ width: this.canvas.clientWidth, height: this.canvas.clientHeight }),
+      () => this.#size ?? this.#measure(),
       (view) => {
         this.#showSeen(view);
         moved();
@@ -84,6 +87,7 @@ export class Stage {
   /** Draws a scene. `place` adds it to the page and returns its geometry; `chosen` is the id of the selected box. */
   show(scene: Scene, renderer: Renderer, place: () => Geometry, chosen: string): void {
     const before = this.#geometry;
+    this.#size = this.#measure();
     const news = this.#news(scene);
     const hadFocus = this.#svg.contains(focusedIn(this.#svg));
     const fresh = this.#scene === null || this.#drawing !== renderer;
@@ -93,13 +97,14 @@ export class Stage {
     this.#scene = scene;
     this.camera.size = geometry;
     this.camera.beginning = beginning(geometry);
-    if (renderer === "graphviz") this.#picture.draw(scene, geometry);
     this.minimap.draw(geometry);
+    if (renderer === "graphviz") this.#picture.draw(scene, geometry);
     this.#hint.hidden = scene.nodes.length > 0;
     if (scene.nodes.length === 0) this.#emptyHint();
     const follows = this.camera.following && (news.length > 0 || this.camera.showsAll(this.bounds()));
     if (fresh) this.camera.follow(this.bounds(), null, false);
     else if (follows || !this.#holdView(before, geometry, chosen)) this.#follow(news);
+    this.#size = null;
     if (hadFocus && !this.#svg.contains(focusedIn(this.#svg))) this.focus();
   }
 
@@ -161,9 +166,13 @@ export class Stage {
     return standaloneSvg(this.#view.world, this.#defs, bounds, getComputedStyle(this.canvas).backgroundColor);
   }
 
+  #measure(): Size {
+    return { width: this.canvas.clientWidth, height: this.canvas.clientHeight };
+  }
+
   #showSeen({ x, y, scale }: View): void {
-    const { clientWidth, clientHeight } = this.canvas;
-    const seen = { x: -x / scale, y: -y / scale, width: clientWidth / scale, height: clientHeight / scale };
+    const { width, height } = this.#size ?? this.#measure();
+    const seen = { x: -x / scale, y: -y / scale, width: width / scale, height: height / scale };
     if (this.#geometry) this.minimap.show(seen, this.#geometry);
   }
 
