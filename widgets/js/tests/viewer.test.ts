@@ -274,6 +274,21 @@ test("another lens marks boxes in words, colours and patterns without a new layo
   expect(page.box("W").getAttribute("transform")).toBe(place);
 });
 
+test("a line keeps its elements when its route changes, and one with an error lies over the others", async () => {
+  const nodes = [node("a"), node("b"), node("c")];
+  const wrong = edge("a", "b", "float [2]", { error: "too short" });
+  await page.show(scene({ nodes, edges: [wrong, edge("b", "c", "float [4]")] }));
+  const line = page.one('[data-edge-id="b->c"] .gl-line');
+  const before = line.getAttribute("d");
+  await page.show(
+    scene({ revision: 2, nodes: [node("much longer"), ...nodes], edges: [wrong, edge("b", "c", "float [4]")] }),
+  );
+  expect(page.one('[data-edge-id="b->c"] .gl-line')).toBe(line);
+  expect(line.getAttribute("d")).not.toBe(before);
+  const order = page.one('[data-edge-id="a->b"]').compareDocumentPosition(line);
+  expect(order & Node.DOCUMENT_POSITION_PRECEDING).toBeTruthy();
+});
+
 test("a lens whose legend covers a part of the window does not lay out the picture again", async () => {
   const lenses = ["structure", "shapes"].map((name) => ({ name, title: name, legend: [], note: "" }));
   await page.show(scene({ nodes: [node("a"), node("b")], edges: [edge("a", "b")], lenses }));

@@ -186,6 +186,8 @@ export class Picture extends Drawing {
   readonly #nodes = new Map<string, Kept>();
   readonly #groups = new Map<string, Kept>();
   readonly #edges = new Map<string, Kept>();
+  /** The layers of the lines, by their order from below. */
+  readonly #lineLayers = new Map<number, SVGGElement>();
   readonly #fixed: boolean;
 
   constructor(fixed: boolean) {
@@ -288,12 +290,6 @@ export class Picture extends Drawing {
       this.#edges,
       drawn.map((edge) => edge.id),
     );
-    // Long lines first, since they would cross out the labels of others; those with errors last.
-    const order = new Map(
-      drawn.map(({ id, error, clash }) => [id, error || clash ? Infinity : -extent(geometry.edges.get(id))]),
-    );
-    drawn.sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0) || 0);
-    let last: Element | null = null;
     for (const edge of drawn) {
       const kept = this.#edges.get(edge.id);
       const route = geometry.edges.get(edge.id);
@@ -305,13 +301,21 @@ export class Picture extends Drawing {
       kept.route = places;
       kept.place = { ...routeMiddle(route), width: 0, height: 0 };
       markLine(kept.element, edge);
-      const next: Element | null = last ? last.nextElementSibling : this.#layers.edges.firstElementChild;
-      // A line that comes later now is moved by itself, instead of all others before it.
-      if (next && next.nextElementSibling === kept.element) this.#layers.edges.append(next);
-      else if (next !== kept.element) this.#layers.edges.insertBefore(kept.element, next);
-      last = kept.element;
+      const layer = this.#lineLayer(edge.error || edge.clash ? Infinity : -extent(route));
+      if (kept.element.parentNode !== layer) layer.append(kept.element);
       if (animated && (changed || made.has(edge.id))) appear(kept.element, MOVE_MS * 0.6);
     }
+  }
+
+  /** The layer of the lines of an order: long lines lie under short ones, whose labels they would cross out, and errors on top. */
+  #lineLayer(order: number): SVGGElement {
+    const known = this.#lineLayers.get(order);
+    if (known) return known;
+    const layer = s("g");
+    const above = [...this.#lineLayers.keys()].filter((other) => other > order);
+    this.#layers.edges.insertBefore(layer, this.#lineLayers.get(Math.min(...above)) ?? null);
+    this.#lineLayers.set(order, layer);
+    return layer;
   }
 
   #drawNodes(scene: Scene, geometry: Geometry, animated: boolean): void {
