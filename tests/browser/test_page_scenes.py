@@ -182,6 +182,8 @@ def a_repeat_on_three_devices() -> None:
     for number in range(6):
         with gc.device(f"/device:CPU:{number % 4 % 3}"):
             x = residual(x, 16)
+        if number == 4:
+            x.node.set_requested_device("/device:CPU:1")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -92,6 +93,17 @@ def test_instances_of_three_devices_are_all_numbered(graph: gc.Graph) -> None:
             x = plain(x)
     text = repeat_of(build_scene(graph)).lenses["devices"].text
     assert text == "numbers 3 to 4: requested /device:CPU:1; number 6: requested /device:CPU:2; others: requested /device:CPU:0"
+
+
+def test_instances_with_nodes_on_several_devices_say_how_many_on_each(graph: gc.Graph) -> None:
+    def divided(x: gc.Tensor) -> gc.Tensor:
+        with gc.device("/device:CPU:0"):
+            y = plain(x)
+        y.node.set_requested_device("/device:CPU:1")
+        return y
+
+    text = repeat_of(build_scene(chain(divided, 2))).lenses["devices"].text
+    assert re.fullmatch(r"number 2: requested /device:CPU:0 × \d+, requested /device:CPU:1 × \d+; others: no device requested", text)
 
 
 def test_cells_of_instances_are_numbered(run_cell: RunCell, graph: gc.Graph) -> None:

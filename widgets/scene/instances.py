@@ -43,7 +43,11 @@ def number_of(part: Part, node: Node) -> str:
 
 
 def _label(classes: Iterable[str], rest: str) -> str:
-    return ", ".join(sorted({found for found in classes if found})) or rest
+    """The classes of an instance; with their numbers of nodes if there are several."""
+    counts = Counter([found for found in classes if found])
+    if len(counts) < 2:
+        return next(iter(counts), rest)
+    return ", ".join([f"{found} × {counts[found]:,}" for found in sorted(counts)])
 
 
 def _numbers(places: Sequence[int]) -> str:

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { INSPECTIONS } from "../dev/sample";
 import { Inspector } from "../src/panes/inspector";
-import { HOSTILE, inspection } from "./support";
+import { HOSTILE, inspection, node } from "./support";
 
 function inspector(): { pane: Inspector; goTo: ReturnType<typeof vi.fn>; copy: ReturnType<typeof vi.fn> } {
   const [goTo, copy] = [vi.fn(), vi.fn()];
@@ -79,4 +79,20 @@ test("hostile texts stay texts", () => {
     expect(pane.element.querySelectorAll("script, img, image, iframe")).toHaveLength(0);
     expect(pane.element.querySelector("h2")?.textContent).toBe(text);
   }
+});
+
+test("the devices of a scope and the reasons for nodes to be together are in words", () => {
+  const { pane } = inspector();
+  const together = "together: v, more";
+  const box = node("train/", {
+    kind: "scope",
+    together,
+    lenses: { devices: { text: "/gpu:0 × 3, /cpu:0 × 2", tone: 1 } },
+  });
+  pane.show(inspection("train/", { kind: "scope" }), box, ["reference edge v:0 -> more:0"]);
+  expect(headings(pane)).toEqual(expect.arrayContaining(["Device", "On one device"]));
+  for (const words of ["/gpu:0 × 3, /cpu:0 × 2", together, "reference edge v:0 -> more:0"])
+    expect(pane.element.textContent).toContain(words);
+  pane.show(inspection("x"), node("x"));
+  expect(headings(pane)).not.toContain("On one device");
 });

@@ -1,15 +1,13 @@
 // The common part of all drawings of a scene: marks on boxes, frames and edges, lens, selection.
 
 import { s, setAttributes } from "../dom";
-import { fullName } from "../scene/boxes";
+import { fullName, type Size } from "../scene/boxes";
+import { deviceShortener } from "../scene/device_names";
 import type { Colocation, LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
 import { ellipsize, oneLine, textWidth } from "../scene/measure";
 import type { Point } from "../scene/places";
 import type { Traced } from "../scene/trace";
-import { PLAIN_LENS } from "./legend";
-
-/** The lens with hulls of colocation groups, and tags on lines: the bytes that are copied between devices. */
-const DEVICES_LENS = "devices";
+import { DEVICES_LENS, PLAIN_LENS } from "./legend";
 
 type Words = ReadonlySet<string>;
 
@@ -98,19 +96,42 @@ function hasNewText(mark: LensMark, node: SceneNode, outgoing: Words): boolean {
 /** The width in pixels that the text of a tag may always have, even over a narrow box. */
 const TAG_LIMIT = 50;
 
-/** A small tag over the upper edge of a box, with the lens's text for it. `space` is that at the left of the box. */
-export function lensTag(mark: LensMark, boxWidth: number, space: () => number = () => 0): SVGElement[] {
+const MOST_ROWS = 3;
+const ROW_HEIGHT = 13;
+
+/** The rows of a tag that is too long for one: instances of a repeat, or classes with the number of their nodes first. */
+function rowsOf(text: string): readonly string[] {
+  const rows = text.includes("; ")
+    ? text.split("; ")
+    : text.split(/(?<= × [\d,]+), /).map((row) => row.replace(/^(.*) × ([\d,]+)$/, "$2 × $1"));
+  return rows.length > MOST_ROWS ? [...rows.slice(0, MOST_ROWS - 1), "and more"] : rows;
+}
+
+/**
+ * A small tag over the upper edge of a box, with the lens's text for it; further rows are at the lower edge. `space` is that at the left
+ * of the box.
+ */
+export function lensTag(
+  { text }: LensMark,
+  { width: boxWidth, height: boxHeight }: Size,
+  space: () => number = () => 0,
+): SVGElement[] {
   const least = Math.max(boxWidth - 30, TAG_LIMIT);
-  // Devices differ in the last part of their names.
-  const short = mark.text.replace(/\/\S*device:(?=\S)/g, "");
-  const shown = textWidth(mark.text, "label") > least ? short : mark.text;
-  const limit = textWidth(shown, "label") > least ? Math.max(least, boxWidth - 24 + space()) : least;
-  const text = ellipsize(shown, "label", limit);
-  if (!text) return [];
-  const width = textWidth(text, "label") + 10;
-  // The tag of a narrow box stands out at its left: the badge is at the right.
-  const x = Math.min(6, boxWidth - 14 - width);
-  return [s("rect", { x, y: -9, width, height: 13, rx: 6.5 }), s("text", { x: x + width / 2, y: 1 }, text)];
+  const long = textWidth(text, "label") > least;
+  const limit = long ? Math.max(least, boxWidth - 24 + space()) : least;
+  const rows = textWidth(text, "label") > limit ? rowsOf(text) : [text];
+  return rows.flatMap((row, i) => {
+    const shown = ellipsize(row, "label", limit);
+    if (!shown) return [];
+    const width = textWidth(shown, "label") + 10;
+    // The tag of a narrow box stands out at its left: the badge is at the right.
+    const x = Math.min(6, boxWidth - 14 - width);
+    const y = i > 0 ? boxHeight + 5 + ROW_HEIGHT * (i - 1) : 0;
+    return [
+      s("rect", { x, y: y - 9, width, height: ROW_HEIGHT, rx: 6.5 }),
+      s("text", { x: x + width / 2, y: y + 1 }, shown),
+    ];
+  });
 }
 
 /** A small tag on a line, with the lens's text for it. */
@@ -197,6 +218,8 @@ export abstract class Drawing {
     if (!scene) return;
     const lens = this.#lens === PLAIN_LENS ? "" : this.#lens;
     const outgoing = outgoingLabels(scene);
+    const marks = scene.nodes.flatMap(({ lenses }) => lenses[lens]?.text ?? []);
+    const short = lens === DEVICES_LENS ? deviceShortener(marks) : (text: string) => text;
     for (const node of scene.nodes) {
       const element = this.nodeElement(node.id);
       if (!element) continue;
@@ -204,7 +227,8 @@ export abstract class Drawing {
       const tone = (mark?.tone ?? 0) & 7;
       setAttributes(element, { "data-tone": tone || null, "data-lens-text": mark?.text || null });
       this.fill(element, tone ? `url(#${this.patterns}-${tone})` : "");
-      this.tag(element, node, mark && hasNewText(mark, node, outgoing.get(node.id) ?? NOTHING) ? mark : null);
+      const tagged = mark && hasNewText(mark, node, outgoing.get(node.id) ?? NOTHING);
+      this.tag(element, node, tagged ? { ...mark, text: short(mark.text) } : null);
     }
     for (const edge of scene.edges) {
       const element = this.lineElement(edge.id);

@@ -31,6 +31,8 @@ export function patternDefs(prefix: string): SVGDefsElement {
 
 /** The lens without marks: kinds and roles are shown by shape and colour. */
 export const PLAIN_LENS = "structure";
+/** The lens with hulls of colocation groups, and tags on lines: the bytes that are copied between devices. */
+export const DEVICES_LENS = "devices";
 
 const KINDS: readonly (readonly [SceneNode["kind"], string])[] = [
   ["op", "computation"],
@@ -103,6 +105,24 @@ function lensRows(lens: Lens, prefix: string): HTMLElement[] {
   });
 }
 
+/** The meanings of further signs and words of the devices lens in this scene. */
+function deviceRows({ nodes, edges, colocations }: Scene): HTMLElement[] {
+  const texts = nodes.map(({ lenses }) => lenses.devices?.text ?? "");
+  const sign = (fields: Record<string, string | number>): SVGSVGElement =>
+    swatch(s("rect", { x: 1, y: 1, width: 22, height: 12, rx: 6, ...fields }));
+  const rows: [boolean, SVGSVGElement | null, string][] = [
+    [texts.some((text) => text.startsWith("requested ")), null, "requested …: not placed yet"],
+    [texts.some((text) => text.includes(" (requested ")), null, "(requested …): placed elsewhere than requested"],
+    [
+      edges.some(({ lenses }) => lenses.devices),
+      sign({ class: "gl-tone-6 gl-copy" }),
+      "bytes copied to another device",
+    ],
+    [colocations.length > 0, sign({ class: "gl-hull-edge" }), "together: must be on one device"],
+  ];
+  return rows.flatMap(([occurs, drawn, text]) => (occurs ? [h("li", {}, drawn, h("span", {}, text))] : []));
+}
+
 /** The legend of a scene under a lens. Calls `folded` when the user folds or unfolds it. */
 export function legendElement(
   scene: Scene,
@@ -113,7 +133,8 @@ export function legendElement(
 ): HTMLElement {
   const note = lens?.note ? [h("li", { class: "gl-legend-note" }, lens.note)] : [];
   const own = lens && lens.name !== PLAIN_LENS ? lensRows(lens, prefix) : plainRows(scene);
-  const rows = [...note, ...own, ...badgeRows(scene)];
+  const further = lens?.name === DEVICES_LENS ? deviceRows(scene) : [];
+  const rows = [...note, ...own, ...further, ...badgeRows(scene)];
   const legend = h(
     "details",
     { class: "gl-legend", open, hidden: rows.length === 0 },

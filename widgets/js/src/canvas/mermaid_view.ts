@@ -73,8 +73,8 @@ export class MermaidView extends Drawing {
   protected tag(box: SVGGraphicsElement, _node: SceneNode, mark: LensMark | null): void {
     box.querySelector(":scope > .gl-mark")?.remove();
     if (!mark) return;
-    const { x, y, width } = box.getBBox?.() ?? { x: 0, y: 0, width: 100 };
-    box.append(s("g", { class: "gl-mark", transform: `translate(${x},${y})` }, ...lensTag(mark, width)));
+    const { x, y, width, height } = box.getBBox?.() ?? { x: 0, y: 0, width: 100, height: 40 };
+    box.append(s("g", { class: "gl-mark", transform: `translate(${x},${y})` }, ...lensTag(mark, { width, height })));
   }
 
   protected empty(): void {

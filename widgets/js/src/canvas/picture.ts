@@ -214,7 +214,7 @@ export class Picture extends Drawing {
   }
 
   protected tag(box: SVGGraphicsElement, node: SceneNode, mark: LensMark | null): void {
-    const tag = mark ? lensTag(mark, boxLook(node).width, () => this.#spaceAtLeft(node.id)) : [];
+    const tag = mark ? lensTag(mark, boxLook(node), () => this.#spaceAtLeft(node.id)) : [];
     box.querySelector(".gl-mark")?.replaceChildren(...tag);
   }
 

@@ -1,13 +1,12 @@
 // Numbers of the instances of a repeat that differ, in words, as in `widgets/scene/instances.py`.
-import { Counter, compareTexts } from "./order";
+import { Counter, compareTexts, grouped } from "./order";
 import type { Instance, Part } from "./parts";
 
 const MOST = 3;
 
 /** The instances with each label: `number 4: /CPU:1; others: /CPU:0`. "" if all labels are equal. */
 export function numbered(labels: readonly string[]): string {
-  const counter = new Counter();
-  for (const label of labels) counter.add(label);
+  const counter = new Counter(labels);
   if (counter.counts.size < 2) return "";
   const [first, count] = counter.mostCommon(1)[0] as [string, number];
   const usual = count > 1 ? first : null;
@@ -29,8 +28,10 @@ export function numberedClasses(
 ): string {
   return numbered(
     part.instances.map((each) => {
-      const found = new Set([...each.nodes()].map((node) => classify(each.instance, node)).filter(Boolean));
-      return [...found].sort(compareTexts).join(", ") || rest;
+      const { counts } = new Counter([...each.nodes()].map((node) => classify(each.instance, node)).filter(Boolean));
+      const found = [...counts.keys()].sort(compareTexts);
+      if (found.length < 2) return found[0] ?? rest;
+      return found.map((label) => `${label} × ${grouped(counts.get(label) ?? 0)}`).join(", ");
     }),
   );
 }

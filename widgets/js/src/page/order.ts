@@ -15,6 +15,10 @@ export function compareTexts(a: string, b: string): number {
 export class Counter {
   readonly counts = new Map<string, number>();
 
+  constructor(values: Iterable<string> = []) {
+    for (const value of values) this.add(value);
+  }
+
   add(value: string, count = 1): void {
     this.counts.set(value, (this.counts.get(value) ?? 0) + count);
   }

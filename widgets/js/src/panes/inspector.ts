@@ -91,7 +91,8 @@ export class Inspector {
     this.element.replaceChildren();
   }
 
-  show(node: Inspection): void {
+  /** Shows a node or scope. `box` is its box in the picture, `reasons` are the constraints that join it with other boxes. */
+  show(node: Inspection, box?: SceneNode, reasons: readonly string[] = []): void {
     const scrolled = this.#shown === node.id ? this.element.scrollTop : 0;
     this.#shown = node.id;
     const gradient = node.gradient && this.#gradient(node.gradient);
@@ -110,7 +111,8 @@ export class Inspector {
       section("Control inputs", this.#tensors(node.control_inputs)),
       section("Control outputs", this.#tensors(node.control_outputs)),
       section("Attributes", this.#attributes(node.attrs)),
-      node.device ? section("Device", h("code", {}, node.device)) : null,
+      this.#device(node.device || (box?.lenses.devices?.text ?? "")),
+      box?.together ? section("On one device", h("p", {}, box.together), this.#list(reasons)) : null,
       node.placement.length > 0 ? section("Why this device", this.#steps(node.placement)) : null,
       this.#offerDevices([node.id]),
       section("Contents", this.#contents(node.contents)),
@@ -132,6 +134,14 @@ export class Inspector {
   /** Shows the effect of another device. */
   showWhatIf({ what_if: answer }: WhatIfMessage): void {
     this.#whatIf?.receive(answer);
+  }
+
+  #device(text: string): HTMLElement | null {
+    return text ? section("Device", h("code", {}, text)) : null;
+  }
+
+  #list(lines: readonly string[]): HTMLElement | null {
+    return lines.length > 0 ? h("ul", {}, ...lines.map((line) => h("li", {}, line))) : null;
   }
 
   #offerDevices(ids: readonly string[]): HTMLElement | null {

@@ -280,7 +280,8 @@ export class Choice {
   showInspection(inspection: Inspection): void {
     if (inspection.id !== this.#inspecting) return;
     const { camera } = this.#view.stage;
-    this.#view.inspector.show(inspection);
+    const group = this.#scene?.colocations.find(({ nodes }) => nodes.includes(inspection.id));
+    this.#view.inspector.show(inspection, this.node(inspection.id), group?.reasons);
     this.#view.root.classList.add("gl-inspecting");
     const rect = this.#view.stage.rectOf(inspection.id) ?? this.#view.stage.rectOf(this.#selected);
     // Later, so that the second press of a double click still meets the same box.
