@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { lensTag } from "../src/canvas/drawing";
 import { fileStem } from "../src/canvas/exporter";
-import { deviceShortener } from "../src/scene/device_names";
 import { edge, group, HOSTILE, inspection, node, Page, SAMPLE, scene, sceneMessage, until } from "./support";
 
 let page: Page;
@@ -117,47 +116,6 @@ test("clicking a line asks about the box it ends at; a line on the way of a clas
   page.click(page.one('[data-edge-id="W->matmul"] .gl-reach'));
   expect(page.last("inspect")?.id).toBe("add");
   expect(page.box("add").classList).toContain("gl-selected");
-});
-
-test("the tags of devices have the parts of their names that tell them apart", () => {
-  const worker = "/job:worker/replica:0/task:0/device";
-  const one = deviceShortener([`${worker}:GPU:0 (simulated) × 3, ${worker}:CPU:0 × 2`, "requested /device:GPU:7"]);
-  expect(one(`${worker}:GPU:0 (simulated) (requested /device:GPU:7)`)).toBe("GPU:0 (simulated) (requested GPU:7)");
-  const other = "/job:ps/replica:0/task:1/device";
-  const several = deviceShortener([`${worker}:GPU:0`, `${other}:GPU:0`]);
-  expect(several(`${worker}:GPU:0 × 3, ${other}:GPU:0 × 2`)).toBe("worker task 0 GPU:0 × 3, ps task 1 GPU:0 × 2");
-});
-
-test("a tag too long for its box has a row for each class, with the number of its nodes first", () => {
-  const rows = (text: string, width: number) =>
-    lensTag({ text, tone: 1 }, { width, height: 40 }).flatMap(({ tagName, textContent }) =>
-      tagName === "text" ? [textContent] : [],
-    );
-  expect(rows("GPU:0 × 3, CPU:0 × 2", 300)).toEqual(["GPU:0 × 3, CPU:0 × 2"]);
-  expect(rows("GPU:0 × 3,000, CPU:0 × 2", 115)).toEqual(["3,000 × GPU:0", "2 × CPU:0"]);
-  expect(rows("number 4: A × 3, B × 2; others: A", 160)).toEqual(["number 4: A × 3, B × 2", "others: A"]);
-  expect(rows("In [1] × 12, In [2] × 10, In [3] × 9, In [4] × 1, …", 90)).toEqual([
-    "12 × In [1]",
-    "10 × In [2]",
-    "and more",
-  ]);
-});
-
-test("the legend of the devices lens tells requested from assigned devices and explains copies and hulls", async () => {
-  const marked = (id: string, text: string) => node(id, { lenses: { devices: { text, tone: 1 } } });
-  const lens = { name: "devices", title: "Devices", legend: [], note: "" };
-  const copied = edge("a", "b", "", { lenses: { devices: { text: "2.0 kB", tone: 6 } } });
-  await page.show(scene({ nodes: [marked("a", "/device:CPU:0")], lenses: [lens] }), { lens: "devices" });
-  expect(page.text(".gl-legend ul")).toBe("");
-  const nodes = [marked("a", "requested /device:GPU:0"), marked("b", "/device:CPU:0 (requested /device:GPU:0)")];
-  const colocations = [{ nodes: ["a", "b"], text: "together: a, b", reasons: [] }];
-  await page.show(scene({ revision: 2, nodes, edges: [copied], lenses: [lens], colocations }), { lens: "devices" });
-  expect([...page.root.querySelectorAll(".gl-legend li")].map((row) => row.textContent)).toEqual([
-    "requested …: not placed yet",
-    "(requested …): placed elsewhere than requested",
-    "bytes copied to another device",
-    "together: must be on one device",
-  ]);
 });
 
 test("boxes whose names differ never show the same shortened name", async () => {
