@@ -73,7 +73,7 @@ def our_partitioning(nodes: int) -> Work:
 
 
 def our_chain(*devices: str) -> Callable[[], object]:
-    """A step of a chain of 20 ops, of which those in the middle are on the second device if there are two."""
+    """A step of a chain of 20 ops; those in the middle are on the last device."""
     import graphcore as gc
 
     graph = gc.Graph()
