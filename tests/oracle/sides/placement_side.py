@@ -27,6 +27,21 @@ def placed(data: bytes, cpus: int, tasks: int, soft: bool, target: str) -> dict[
     Returns:
         The device of each node that ran, by name, or the text of the error of placement.
     """
+    found = _partition_graphs(data, cpus, tasks, soft, target)
+    return found if isinstance(found, str) else {node.name: node.device for part in found for node in part.node}
+
+
+def partitioned(data: bytes, cpus: int, target: str) -> list[bytes] | str:
+    """Run node `target` of a GraphDef.
+
+    Returns:
+        The partitions as GraphDefs, or the text of the error of placement.
+    """
+    found = _partition_graphs(data, cpus, 0, True, target)
+    return found if isinstance(found, str) else [part.SerializeToString() for part in found]
+
+
+def _partition_graphs(data: bytes, cpus: int, tasks: int, soft: bool, target: str) -> Any:
     graph_def = tf.compat.v1.GraphDef.FromString(data)
     graph = tf.Graph()
     with graph.as_default():
@@ -44,4 +59,4 @@ def placed(data: bytes, cpus: int, tasks: int, soft: bool, target: str) -> dict[
             session.run(graph.get_operation_by_name(target), options=options, run_metadata=metadata)
         except (tf.errors.InvalidArgumentError, tf.errors.InternalError) as error:
             return str(error.message)
-    return {node.name: node.device for part in metadata.partition_graphs for node in part.node}
+    return list(metadata.partition_graphs)
