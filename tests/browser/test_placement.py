@@ -1,4 +1,4 @@
-"""The placement notebook by mouse: the lens, and another device tried and applied."""
+"""The placement notebook by mouse: lens, a device tried and applied, timeline."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 import nbformat
-import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import Lab
@@ -17,30 +16,38 @@ PLACEMENT: Final = Path(__file__).resolve().parents[2] / "notebooks" / "08_place
 GPU: Final = "/job:worker/replica:0/task:0/device:GPU:1"
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_placement_notebook_by_mouse(lab: Lab, dark: bool) -> None:
+def test_the_placement_notebook_by_mouse_in_light_and_dark(lab: Lab) -> None:
     notebook = lab.open_copy(PLACEMENT)
     cells = {cell["id"]: index for index, cell in enumerate(nbformat.read(PLACEMENT, as_version=4).cells)}
     panel = GraphPanel(notebook.page)
-    shade = "dark" if dark else "light"
-    notebook.dark_theme(dark)
+    for cell in ("load", "machine", "model", "run"):
+        run(notebook, cells[cell])
+    panel.box("right").wait_for()
+    assert panel.root.get_attribute("data-lens") == "devices"
+    panel.inspect("right", "nodes")
+    effect = try_device(panel, f"{GPU} (simulated)")
+    expect(effect).to_contain_text("predicted step")
+    expect(effect).to_contain_text("virtual clock of simulated devices")
+    picture(notebook, "tried")
+    effect.get_by_role("button", name="Apply").click()
+    expect(effect).to_contain_text('with gc.device("/job:worker/replica:0/task:0/device:GPU:1"):')
+    expect(panel.box("right")).to_contain_text("GPU:1")
+    run(notebook, cells["compare"])
+    assert "virtual clock" in notebook.text(cells["compare"])
+    panel.root.get_by_role("button", name="Timeline: ").click()
+    bar = panel.root.locator('.gl-chart >> nth=0 >> .gl-bar[data-node="left/layer1/MatMul"]').last
+    panel.root.locator(".gl-chart").first.wait_for()
+    picture(notebook, "timeline")
+    bar.click()
+    expect(panel.root).to_have_attribute("data-selected", "left/layer1/MatMul")
+
+
+def picture(notebook: NotebookPage, name: str) -> None:
+    """Take a screenshot in the light theme and one in the dark theme."""
+    notebook.screenshot(f"{name}-light")
+    notebook.dark_theme()
     try:
-        for cell in ("load", "machine", "model", "run"):
-            run(notebook, cells[cell])
-        panel.box("right").wait_for()
-        notebook.screenshot(f"placed-{shade}")
-        assert panel.root.get_attribute("data-lens") == "devices"
-        panel.inspect("right", "nodes")
-        effect = try_device(panel, f"{GPU} (simulated)")
-        expect(effect).to_contain_text("predicted step")
-        expect(effect).to_contain_text("virtual clock of simulated devices")
-        notebook.screenshot(f"tried-{shade}")
-        effect.get_by_role("button", name="Apply").click()
-        expect(effect).to_contain_text('with gc.device("/job:worker/replica:0/task:0/device:GPU:1"):')
-        expect(panel.box("right")).to_contain_text("GPU:1")
-        notebook.screenshot(f"applied-{shade}")
-        run(notebook, cells["compare"])
-        assert "virtual clock" in notebook.text(cells["compare"])
+        notebook.screenshot(f"{name}-dark")
     finally:
         notebook.dark_theme(False)
 
