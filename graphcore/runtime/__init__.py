@@ -4,6 +4,7 @@ from graphcore.rendezvous_key import RendezvousKey, create_key, parse_key
 from graphcore.runtime.core.cancellation import CancellationManager
 from graphcore.runtime.core.events import Event, Recorder
 from graphcore.runtime.core.options import RunMetadata, RunOptions, SessionOptions
+from graphcore.runtime.core.prediction_error import PredictionError, prediction_error
 from graphcore.runtime.core.program import Executor
 from graphcore.runtime.core.prune import needed_nodes
 from graphcore.runtime.core.rendezvous import Received, Rendezvous, RendezvousArgs
@@ -40,6 +41,7 @@ __all__ = [
     "NodeExecStats",
     "PeakMemory",
     "Plan",
+    "PredictionError",
     "ProcessFunctionLibraryRuntime",
     "Received",
     "Recorder",
@@ -61,6 +63,7 @@ __all__ = [
     "needed_nodes",
     "new_executor",
     "parse_key",
+    "prediction_error",
     "prune_for_targets",
     "register_executor_factory",
     "rewrite_graph_for_execution",

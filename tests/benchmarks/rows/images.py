@@ -34,8 +34,8 @@ def _layers(x: Any, w: Sequence[Any], conv: Callable[..., Any], pool: Callable[.
     return dot(relu(dot(relu(dot(flat(x), w[2])), w[3])), w[4])
 
 
-def our_lenet(*, gradient: bool) -> Work:
-    """LeNet in a session; with `gradient`, the derivatives of the sum of squares by all parameters."""
+def lenet_graph(*, gradient: bool) -> tuple[Any, Any, list[Any], list[Any]]:
+    """LeNet as graph, pictures, parameters and fetches; with `gradient`, the derivatives of the sum of squares by all parameters."""
     import graphcore as gc
 
     ops = gc.ops
@@ -53,7 +53,14 @@ def our_lenet(*, gradient: bool) -> Work:
             lambda x, w: x @ w,
             lambda x: gc.reshape(x, [BATCH, 400]),
         )
-        fetches = gc.gradients(gc.reduce_sum(y * y), parameters) if gradient else [y]
+        return graph, x, parameters, gc.gradients(gc.reduce_sum(y * y), parameters) if gradient else [y]
+
+
+def our_lenet(*, gradient: bool) -> Work:
+    """LeNet in a session."""
+    import graphcore as gc
+
+    graph, x, parameters, fetches = lenet_graph(gradient=gradient)
     session = gc.Session(graph=graph)
     feeds = dict(zip([x, *parameters], [pictures(), *weights()], strict=True))
     return _work(lambda: session.run(fetches, feeds))

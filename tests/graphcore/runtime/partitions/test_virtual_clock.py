@@ -223,3 +223,29 @@ def test_real_devices_have_wall_clock_times(crossing: tuple[gc.Graph, gc.Tensor,
     assert {span.name for span in timeline.spans if span.is_copy} == {"x:0", "second:0"}
     assert trace.node_seconds().keys() >= {"first", "second", "total"}
     assert all(seconds > 0 for seconds in trace.node_seconds().values())
+
+
+def test_a_prediction_is_compared_with_a_run_on_a_real_device(crossing: tuple[gc.Graph, gc.Tensor, gc.Tensor]) -> None:
+    graph, x, total = crossing
+    cpus = [gc.Device("/cpu:0"), gc.Device("/cpu:1")]
+    with gc.Session(graph, cpus) as session:
+        session.run(total, {x: DATA}, TRACED)
+        trace = session.trace
+    assert trace is not None
+    devices = dict(zip(graph.op_nodes(), [cpus[0], cpus[0], cpus[1], cpus[0]], strict=True))
+    measured = gc.prediction_error(gc.predict_step(devices, gc.CostModel(trace.node_seconds())), trace)
+    assert measured.nodes.keys() == {"first", "second", "total"}
+    assert measured.median == pytest.approx(0, abs=1e-9)
+    assert measured.recorded == trace.timeline().makespan
+    twice = gc.CostModel({node: 2 * seconds for node, seconds in trace.node_seconds().items()})
+    found = gc.prediction_error(gc.predict_step(devices, twice), trace)
+    assert found.median == pytest.approx(1)
+    assert "100%" in str(found)
+
+
+def test_on_simulated_devices_there_is_only_the_virtual_clock(crossing: tuple[gc.Graph, gc.Tensor, gc.Tensor]) -> None:
+    graph, x, total = crossing
+    trace = traced(graph, total, {x: DATA})
+    prediction = gc.predict_step(dict.fromkeys(graph.op_nodes(), gc.Device("/cpu:0")))
+    with pytest.raises(gc.errors.FailedPreconditionError, match="only the virtual clock"):
+        gc.prediction_error(prediction, trace)
