@@ -96,6 +96,7 @@ def test_a_standalone_page_has_no_fault(browser: Browser, tmp_path: Path, scheme
     graph = gc.Graph()
     with graph.as_default():
         exec(BUILD, {"gc": gc})
+    gc.Placer(graph, gc.simulated_devices("1 cpu, 1 gpu")).run()
     file = tmp_path / "page.html"
     file.write_text(to_html(graph), encoding="utf-8")
     page = browser.new_page(color_scheme="dark" if scheme == "dark" else "light")
@@ -105,6 +106,9 @@ def test_a_standalone_page_has_no_fault(browser: Browser, tmp_path: Path, scheme
         panel.box("x").wait_for()
         assert faults(page) == []
         use(panel)
+        assert faults(page) == []
+        panel.root.get_by_role("button", name="Timeline: ").click()
+        panel.root.locator(".gl-timeline-table summary").first.click()
         assert faults(page) == []
     finally:
         page.close()

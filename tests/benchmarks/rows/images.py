@@ -35,7 +35,10 @@ def _layers(x: Any, w: Sequence[Any], conv: Callable[..., Any], pool: Callable[.
 
 
 def lenet_graph(*, gradient: bool) -> tuple[Any, Any, list[Any], list[Any]]:
-    """LeNet as graph, pictures, parameters and fetches; with `gradient`, the derivatives of the sum of squares by all parameters."""
+    """LeNet as graph, pictures, parameters and fetches.
+
+    With `gradient`, the fetches are the derivatives of the sum of squares by all parameters.
+    """
     import graphcore as gc
 
     ops = gc.ops

@@ -1,4 +1,7 @@
-"""The relative error of predicted times of nodes, by recorded runs on a real CPU: a median over nodes and runs."""
+"""The relative error of predicted times of nodes, as a median over nodes and runs.
+
+The recorded runs are on a real CPU. Rows without TensorFlow: the wall clock is what the predictions are compared with.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ RUNS = 7
 
 
 def digits_perceptron() -> tuple[gc.Graph, Any, Any, dict[Any, Float]]:
-    """A training step of a perceptron for pictures of 8 x 8 pixels: graph, initializer, step and feeds."""
+    """A training step of a perceptron for 8 x 8 pictures: graph, initializer, step and feeds."""
     import graphcore as gc
 
     graph = gc.Graph()
@@ -46,7 +49,7 @@ def lenet() -> tuple[gc.Graph, Any, Any, dict[Any, Float]]:
 
 
 def error(title: str, model: tuple[gc.Graph, Any, Any, dict[Any, Float]], *, measured: bool) -> Work:
-    """The median error of predictions by the cost model, calibrated for a usual CPU or with the times of the run before."""
+    """The median error of the cost model, as it is, or with the measured times of the run before."""
     import graphcore as gc
 
     graph, init, fetches, feeds = model
