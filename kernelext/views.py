@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -30,8 +30,11 @@ from widgets.scene import build_scene
 ANSWER_SECONDS: Final = 2.0
 """The seconds that an idle kernel waits for a page to show the view before it concludes that there is no side panel."""
 
-QUIET_SECONDS: Final = 1.0
-"""The seconds that a kernel is idle before it saves the graphs behind the pictures."""
+QUIET_SECONDS: Final = 0.05
+"""The seconds that a kernel is idle, at least, before it saves the graphs behind the pictures: no cell is waiting then."""
+
+SLICE_SECONDS: Final = 0.01
+"""The seconds of saving after which a cell, or a request of a page, has its turn."""
 
 SIDE_NOTE: Final = {
     "text/html": "<small>The live view opens in a panel beside the notebook.</small>",
@@ -160,7 +163,7 @@ class Views:
         opened.view.choose(renderer=line.renderer, lens=line.lens)
         self._show(opened, line.place)
         still = opened.stills[requested_cell(self._shell)] = Still()
-        still.open(opened.view.still_bundle())
+        still.open(opened.view.still_bundle(with_graph=front_end(self._shell) == "none"))
 
     def close(self, name: str) -> None:
         """Close the view of `name`, or all views for ""."""
@@ -259,15 +262,25 @@ class Views:
             return  # a terminal cannot change printed text
         has_page = front_end(self._shell) != "none"
         self._paint(opened, self._painter.paint if has_page else self._painter.paint_now, with_graph=not has_page)
-        if has_page:
+        if has_page and not opened.view.is_packed:
             call_later(QUIET_SECONDS, lambda: self._save_graph(opened))
 
     def _save_graph(self, opened: OpenView) -> None:
-        """Save the graph with its picture, so that the picture opens without a kernel. Too slow for the end of each cell."""
+        """Save the graph with its picture, so that the picture opens without a kernel."""
+        if time.monotonic() - self._cell_ended >= QUIET_SECONDS:
+            self._go_on_saving(opened, opened.view.pack())
+
+    def _go_on_saving(self, opened: OpenView, steps: Iterator[None]) -> None:
+        """Pack the graph for a moment, until no step is left. A cell that begins ends this; its own end begins anew."""
         with self._guard("saving a picture"):
-            quiet = time.monotonic() - self._cell_ended
-            if self._open.get(opened.name) is opened and not self._busy() and quiet >= QUIET_SECONDS:
-                self._paint(opened, self._painter.paint, with_graph=True)
+            if self._open.get(opened.name) is not opened or self._busy():
+                return
+            end = time.monotonic() + SLICE_SECONDS
+            for _ in steps:
+                if time.monotonic() >= end:
+                    call_later(SLICE_SECONDS, lambda: self._go_on_saving(opened, steps))
+                    return
+            self._paint(opened, self._painter.paint, with_graph=False)
 
     def _paint(self, opened: OpenView, paint: Callable[[Still, Draw], None], *, with_graph: bool) -> None:
         # The picture is taken now: when it is drawn, the next cell may be changing the graph.

@@ -19,7 +19,8 @@ from widgets.messages import FailureMessage, HighlightMessage, Look, PictureMess
 from widgets.render.dot import to_dot
 from widgets.render.mermaid import to_mermaid
 from widgets.render.messages import scene_message
-from widgets.render.saved_picture import SavedPicture, packed_graph
+from widgets.render.page_data import graph_data_in_steps
+from widgets.render.saved_picture import NOT_YET, TOO_LARGE, SavedPicture, packed_graph
 from widgets.render.svg import to_svg
 from widgets.scene.build import boxes_of, build_scene
 from widgets.scene.find import find, matching
@@ -83,6 +84,7 @@ class Port:
         self._look_is_due = False
         self._timelines: tuple[str, list[StepTimeline]] = ("", [])
         self._summaries: list[Scene] = []
+        self._packed: tuple[tuple[object, ...], str] | None = None
         self._key: tuple[object, ...] = ()
         self._before: Snapshot | None = None
         self._now: Snapshot | None = None
@@ -109,12 +111,38 @@ class Port:
 
         Args:
             model: the id of the live view's model.
-            with_graph: save what opens the picture, too; this takes tens of milliseconds.
+            with_graph: pack the graph first, all at once.
         """
         with self.lock:
-            message = scene_message(self.scene, self.state)
-            graph = packed_graph(self._graph, self.state) if with_graph else ""
-            return SavedPicture(message=message, model=model, graph_gzip_base64=graph)
+            if with_graph:
+                for _ in self.pack():
+                    pass
+            scene, graph = self.scene, self.packed
+            if not graph:
+                scene = msgspec.structs.replace(scene, summary=f"{scene.summary} · {NOT_YET if graph is None else TOO_LARGE}")
+            return SavedPicture(message=scene_message(scene, self.state), model=model, graph_gzip_base64=graph or "")
+
+    @property
+    def packed(self) -> str | None:
+        """The packed graph, which opens saved pictures.
+
+        "" if it is too large, None if the graph has changed since it was packed.
+        """
+        return None if self._packed is None or self._packed[0] != self._content() else self._packed[1]
+
+    def pack(self) -> Iterator[None]:
+        """Pack the graph for saved pictures, in steps of about a millisecond. Ends early if the graph changes between them."""
+        if self.packed is not None:
+            return
+        content = self._content()
+        steps = graph_data_in_steps(self._graph, self.state)
+        while content == self._content():
+            try:
+                next(steps)
+            except StopIteration as end:
+                self._packed = content, packed_graph(end.value)
+                return
+            yield
 
     @property
     def summaries(self) -> list[Scene]:
@@ -355,14 +383,18 @@ class Port:
     def _scene_now(self) -> Scene:
         """The scene. If nothing it shows can have changed (by a training cell, say), the last one is reused."""
         graph = self._graph
-        placement = graph.placer and graph.placer.placement
-        about = (id(graph), graph.version, placement, frozenset(graph.cells.failed), id(self._before), self.title)
-        key = (*about, own_lenses(), *self.state.choices())
+        key = (*self._content(), id(self._before), self.title, *self.state.choices())
         if self._last is not None and key == self._key:
             return msgspec.structs.replace(self._last.scene, revision=self._revision)
         scene = build_scene(graph, self.state, previous=self._before, title=self.title, revision=self._revision)
         self._key = key
         return scene
+
+    def _content(self) -> tuple[object, ...]:
+        """Everything that decides what is in the graph behind the picture, for comparison of two moments."""
+        graph = self._graph
+        placement = graph.placer and graph.placer.placement
+        return (id(graph), graph.version, placement, frozenset(graph.cells.failed), own_lenses())
 
 
 def exported(scene: Scene, kind: messages.ExportFormat) -> messages.ExportMessage:

@@ -20,6 +20,15 @@ with gc.name_scope("layer"):
         x = gc.tanh(x, name=f"step{step}")
 y = gc.exp(x, name="y")
 """
+LARGE = (
+    BUILD
+    + """with gc.name_scope("tail"):
+    for block in range(60):
+        with gc.name_scope(f"block{block}"):
+            for _ in range(100):
+                x = gc.tanh(x)
+"""
+)
 SAVED = f"""panel.content.model.cells.get(0).outputs.toJSON().some(
   output => output.data && output.data['{SCENE_MIME_TYPE}'] && output.data['{SCENE_MIME_TYPE}'].graph_gzip_base64)"""
 WITHOUT_KERNELSPEC = "for (const key of ['kernelspec', 'language_info']) panel.content.model.deleteMetadata(key)"
@@ -104,8 +113,8 @@ def test_a_saved_notebook_without_a_kernel_shows_an_interactive_picture_without_
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_a_saved_notebook_is_interactive_in_notebook_7_without_a_kernel(lab: Lab, trusted: bool) -> None:
-    before = saved(lab, [START, BUILD])
+def test_a_saved_notebook_of_any_size_is_interactive_in_notebook_7_without_a_kernel(lab: Lab, trusted: bool) -> None:
+    before = saved(lab, [START, BUILD if trusted else LARGE])
     if not trusted:
         distrust(lab, before)
     notebook = lab.new_page(before.path)

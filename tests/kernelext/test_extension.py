@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from kernelext import views as views_module
 from tests.kernelext.conftest import NotebookShell
 from widgets.live.function_view import FunctionView
 from widgets.live.graph_view import GraphView
+from widgets.render.saved_picture import SCENE_MIME_TYPE
 
 START = "%load_ext kernelext\nimport graphcore as gc"
 BUILD = 'x = gc.placeholder(gc.float32, [None, 4], name="x")'
@@ -66,6 +68,12 @@ class Page:
         """The HTML of static pictures, updates included."""
         htmls = [display["data"].get("text/html", "") for display in self.displays]
         return [html for html in htmls if "<figure" in html]
+
+    def finish_stills(self) -> None:
+        """Wait until the static pictures are drawn."""
+        for thread in threading.enumerate():
+            if thread.name == "graphloupe-stills":
+                thread.join()
 
     def live_in_cells(self) -> int:
         return sum("application/vnd.jupyter.widget-view+json" in display["data"] for display in self.displays)
@@ -224,6 +232,46 @@ def test_still_pictures_are_renewed_below_the_cell_that_asked(shell: NotebookShe
     assert updates[-1]["transient"]["display_id"] in {
         display["transient"]["display_id"] for display in page.displays if not display.get("update")
     }
+
+
+def saved_graph(page: Page) -> bool:
+    """True iff the last saved picture opens without a kernel."""
+    saved = [display["data"][SCENE_MIME_TYPE] for display in page.displays if SCENE_MIME_TYPE in display["data"]]
+    return bool(saved[-1].get("graph_gzip_base64"))
+
+
+def test_an_idle_kernel_saves_the_graph_in_slices_and_a_cell_that_adds_nothing_keeps_it(
+    shell: NotebookShell, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views_module, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(views_module, "SLICE_SECONDS", 0.0)
+    shell.run("%graph", "a")
+    shell.run(BUILD, "b")
+    page.later.pop()()
+    assert len(page.later) > 0  # only one slice was done
+    page.wait()
+    page.finish_stills()
+    assert saved_graph(page)
+    shell.run("1 + 1", "c")
+    assert page.later == []
+    page.finish_stills()
+    assert saved_graph(page)
+
+
+def test_a_cell_that_changes_the_graph_while_it_is_saved_begins_the_saving_anew(
+    shell: NotebookShell, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views_module, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(views_module, "SLICE_SECONDS", 0.0)
+    shell.run("%graph", "a")
+    shell.run(BUILD, "b")
+    page.later.pop()()
+    shell.run("y = x + 1.0", "c")
+    page.wait()
+    page.finish_stills()
+    assert saved_graph(page)
+    last = next(display["data"] for display in reversed(page.displays) if SCENE_MIME_TYPE in display["data"])
+    assert {node["label"] for node in last[SCENE_MIME_TYPE]["message"]["scene"]["nodes"]} >= {"x", "add"}
 
 
 def test_without_a_page_there_is_only_the_still_picture_and_it_is_up_to_date_at_once(shell: NotebookShell, page: Page) -> None:

@@ -21,6 +21,7 @@ import graphcore as gc
 from tests.widgets.conftest import RunCell
 from widgets import GraphView, port
 from widgets.messages import FromKernel, SceneMessage
+from widgets.render.saved_picture import NOT_YET, TOO_LARGE
 
 Sent = list[tuple[Any, list[bytes] | None]]
 
@@ -148,6 +149,39 @@ def test_what_stays_is_html_and_text(page: Page) -> None:
     bundle = page.view.still_bundle()
     assert bundle["text/html"] == page.view.static_html()
     assert bundle["text/plain"].startswith("digits: ")
+
+
+def test_a_picture_says_that_its_graph_is_not_written_yet_or_too_large_to_be_saved(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    page.view.refresh()
+    early = page.view.take_still(with_graph=False)
+    assert early.graph_gzip_base64 == ""
+    assert early.message.scene.summary.endswith(NOT_YET)
+    monkeypatch.setattr("widgets.render.saved_picture.MAX_SAVED_BYTES", 100)
+    large = page.view.take_still(with_graph=True)
+    assert large.graph_gzip_base64 == ""
+    assert large.message.scene.summary.endswith(TOO_LARGE)
+
+
+def test_a_graph_that_changes_while_it_is_packed_is_not_saved_half(page: Page) -> None:
+    steps = page.view.pack()
+    next(steps)
+    page.view.graph.apply_op("NoOp", name="late")
+    assert list(steps) == []
+    assert not page.view.is_packed
+    assert page.view.take_still(with_graph=True).graph_gzip_base64
+    assert page.view.is_packed
+
+
+def test_a_graph_of_ten_thousand_nodes_is_saved_whole(page: Page) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        tensor = gc.placeholder(gc.float32, [8, 8], name="x")
+        for scope in range(100):
+            with gc.name_scope(f"block{scope // 100}/layer{scope % 100}"):
+                for _ in range(100):
+                    tensor = gc.tanh(tensor)
+    page.view.show(graph)
+    assert page.view.take_still(with_graph=True).graph_gzip_base64
 
 
 def test_the_widgets_own_module_is_small_and_engines_are_no_traits(page: Page) -> None:

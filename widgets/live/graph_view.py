@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -150,13 +151,22 @@ class GraphView(LiveView):
         """Take the current picture for an output; `to_saved_bundle` draws it, on any thread.
 
         Args:
-            with_graph: save what opens the picture without a kernel, too; this takes tens of milliseconds.
+            with_graph: pack the graph first, all at once, if it has changed since `pack`.
         """
         return self._port.saved_picture(self.model_id, with_graph=with_graph)
 
-    def still_bundle(self) -> dict[str, Any]:
+    def pack(self) -> Iterator[None]:
+        """Pack the graph, which opens saved pictures, in steps of about a millisecond."""
+        return self._port.pack()
+
+    @property
+    def is_packed(self) -> bool:
+        """True iff the graph has not changed since it was packed."""
+        return self._port.packed is not None
+
+    def still_bundle(self, *, with_graph: bool = True) -> dict[str, Any]:
         """The picture for an output, as MIME data."""
-        return to_saved_bundle(self.take_still(with_graph=True), self.summaries)
+        return to_saved_bundle(self.take_still(with_graph=with_graph), self.summaries)
 
     def static_html(self) -> str:
         """The static picture, as HTML without script."""

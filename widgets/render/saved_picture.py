@@ -8,18 +8,19 @@ from typing import Any, Final
 
 import msgspec
 
-from graphcore.graph import Graph
 from widgets.messages import SceneMessage
 from widgets.render.messages import plain
-from widgets.render.page_data import graph_data, pack
+from widgets.render.page_data import PageData, pack
 from widgets.render.static_display import to_static_bundle
-from widgets.scene.state import SceneState
 from widgets.scene.types import Scene
 
 SCENE_MIME_TYPE: Final = "application/vnd.graphloupe.scene+json"
 
-MAX_SAVED_NODES: Final = 5000
-"""The pictures of larger graphs are saved as they are shown: nothing in them opens."""
+MAX_SAVED_BYTES: Final = 1_500_000
+"""The most bytes of a graph in an output, enough for several 100,000 nodes. Jupyter's server drops outputs of more than 3 MB."""
+
+TOO_LARGE: Final = "too large to be saved whole: without a kernel its boxes do not open"
+NOT_YET: Final = "saved while its graph was being written: without a kernel its boxes do not open"
 
 
 class SavedPicture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -36,11 +37,10 @@ class SavedPicture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     graph_gzip_base64: str = ""
 
 
-def packed_graph(graph: Graph, state: SceneState) -> str:
-    """The data that opens a picture of the graph, "" for a graph of more than `MAX_SAVED_NODES` nodes."""
-    if len(graph) > MAX_SAVED_NODES:
-        return ""
-    return base64.b64encode(pack(graph_data(graph, state.copy()))).decode("ascii")
+def packed_graph(data: PageData) -> str:
+    """A graph's data as text, "" if it has more than `MAX_SAVED_BYTES`."""
+    packed = pack(data)
+    return base64.b64encode(packed).decode("ascii") if len(packed) <= MAX_SAVED_BYTES else ""
 
 
 def to_saved_bundle(picture: SavedPicture, summaries: Sequence[Scene] = ()) -> dict[str, Any]:

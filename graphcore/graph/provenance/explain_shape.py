@@ -39,11 +39,19 @@ _NUMBERS: Final = re.compile(r"[-\d?,.\[\]]+")
 _Local = tuple[How, str, list[Fact], int | None]
 """The reason in words, the origin, the number."""
 
+KnownSteps = dict[Fact, tuple[_Local, tuple[Fact, ...]]]
+"""Single steps backwards, to be shared by explanations of one graph while it does not change."""
 
-def explain_tensor(tensor: Tensor) -> ShapeExplanation:
-    """Explain the shape of `tensor`, by dimension."""
+
+def explain_tensor(tensor: Tensor, steps: KnownSteps | None = None) -> ShapeExplanation:
+    """Explain the shape of `tensor`, by dimension.
+
+    Args:
+        tensor: a tensor of a settled graph.
+        steps: those of earlier explanations; new ones are added.
+    """
     node = tensor.node
-    trail = _Trail(node.graph)
+    trail = _Trail(node.graph, {} if steps is None else steps)
     handle = _handle(tensor)
     data = (node.handle_data or {}).get(tensor.index)
     held = data[0].shape.dims if data else None
@@ -67,7 +75,7 @@ def explain_error(node: Node) -> tuple[Origin, ...]:
     kind = _kind_of(wrong)
     known = needed(node, lambda result: result.error is not None and _kind_of(result.error) == kind)
     found = _merged_values([(_fact_of(node, each), node.inputs[each.slot]) for each in known])
-    trail = _Trail(node.graph)
+    trail = _Trail(node.graph, {})
     chains = [trail.origin(fact, tensor) for fact, tensor in found]
     if len({fact.tensor for fact, _ in found}) < 2 or _names_attr(node, wrong):
         chains.append(_required(node))
@@ -109,7 +117,8 @@ def _required(node: Node) -> Origin:
 class _Trail:
     """One explanation, with a cache of origins."""
 
-    def __init__(self, graph: GraphReader) -> None:
+    def __init__(self, graph: GraphReader, steps: KnownSteps) -> None:
+        self._steps = steps
         self._symbols = graph.symbols()
         self._found: dict[Fact, Origin] = {}
         self._in_progress: set[Fact] = set()
@@ -122,8 +131,10 @@ class _Trail:
         while fact not in self._found and fact not in self._in_progress and (not depth or self._behind_forks < _MOST_FACTS):
             self._in_progress.add(fact)
             self._behind_forks += depth > 0
-            local = _Step(fact, tensor).explain()
-            merged = _agreeing(fact, tensor) if fact.kind == "dimension" and local[0] in {"passed", "computed"} else ()
+            step = self._steps.get(fact)
+            if step is None:
+                step = self._steps[fact] = _step(fact, tensor)
+            local, merged = step
             chain.append((fact, tensor, local, merged))
             if len(local[2]) != 1:
                 break
@@ -160,6 +171,12 @@ class _Trail:
         if depth >= _DEEPEST:
             return tuple([_cut(each, _tensor(tensor.node, each)) for each in facts])
         return tuple([self.origin(each, _tensor(tensor.node, each), depth + 1) for each in facts])
+
+
+def _step(fact: Fact, tensor: Tensor) -> tuple[_Local, tuple[Fact, ...]]:
+    """One step backwards, and the dimensions that must agree with this one."""
+    local = _Step(fact, tensor).explain()
+    return local, _agreeing(fact, tensor) if fact.kind == "dimension" and local[0] in {"passed", "computed"} else ()
 
 
 def _cut(fact: Fact, tensor: Tensor) -> Origin:

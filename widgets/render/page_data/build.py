@@ -14,6 +14,7 @@ from graphcore.runtime.core.memory import tensor_bytes
 from widgets.inspection import SourceRow
 from widgets.render.page_data.bodies import body_key
 from widgets.render.page_data.explained import Gradients, Outside, SlotNames, chain_record, op_text, why_rows
+from widgets.render.page_data.steps import STEP, Steps
 from widgets.render.page_data.texts import AttrTexts, Numbers
 from widgets.render.page_data.tree import write_tree
 from widgets.render.page_data.types import (
@@ -75,12 +76,25 @@ class PageData(msgspec.Struct, frozen=True):
 
 def graph_data(graph: Graph, state: SceneState) -> PageData:
     """The data of a graph in a view."""
+    steps = graph_data_in_steps(graph, state)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            data: PageData = end.value
+            return data
+
+
+def graph_data_in_steps(graph: Graph, state: SceneState) -> Steps[PageData]:
+    """Make the data of a graph in a view in steps of about a millisecond, and return it.
+
+    The graph must not change between the steps.
+    """
     graph.settle()
-    shared = _Writer(graph, state, share=True)
-    data = shared.run()
+    data = yield from _Writer(graph, state, share=True).run()
     # An error in a body is explained through its call: then each call has bodies of its own.
     if any(head.errors for head in data.head.spaces[1:]):
-        return _Writer(graph, state, share=False).run()
+        return (yield from _Writer(graph, state, share=False).run())
     return data
 
 
@@ -120,14 +134,14 @@ class _Writer:
         self.body_nodes = 0
         self.explains = len(graph) <= MAX_EXPLAINED
 
-    def run(self) -> PageData:
+    def run(self) -> Steps[PageData]:
         tree = scope_tree(self.graph, self.state)
         self.texts.of("")
         self.spaces.append(None)
-        self.spaces[0] = _Space(self, self.graph, "", tree.root.parts(), Roles(self.graph, tree), None, {}).write()
+        self.spaces[0] = yield from _Space(self, self.graph, "", tree.root.parts(), Roles(self.graph, tree), None, {}).write()
         while self.pending:
             place, body, parts, given = self.pending.pop()
-            self.spaces[place] = _Space(self, body.graph, f"{body.path}/", parts, None, body, given).write()
+            self.spaces[place] = yield from _Space(self, body.graph, f"{body.path}/", parts, None, body, given).write()
         written = [space for space in self.spaces if space is not None]
         head = PageHead(
             spaces=[head for head, _ in written],
@@ -227,9 +241,10 @@ class _Space:
         self.foreign_dims: dict[int, int] = {}
         self.classes = graph.dimension_classes() if len(graph) <= MAX_NODES else {}
 
-    def write(self) -> tuple[SpaceHead, SpaceColumns]:
-        columns = self._columns()
-        column, groups = write_tree(self.parts, self.number, self._scope, self._call)
+    def write(self) -> Steps[tuple[SpaceHead, SpaceColumns]]:
+        columns = yield from self._columns()
+        why = (yield from why_rows(self.nodes, self.given)) if self.writer.explains else {}
+        column, groups = yield from write_tree(self.parts, self.number, self._scope, self._call)
         roles, body = self.roles, self.body
         records = self.graph.gradient_records if body is None else {}
         head = SpaceHead(
@@ -252,9 +267,7 @@ class _Space:
                 if name in self.number
             ],
             gradient_count=len(records),
-            why={place: rows for place, node in enumerate(self.nodes) if (rows := why_rows(node, self.given))}
-            if self.writer.explains
-            else {},
+            why=why,
             user_names={place: name for place, node in enumerate(self.nodes) if node.op in ARG and (name := user_name(node.attr))},
             colocations=[([self.number[node.name] for node in group.nodes], reasons_of(group)) for group in groups_of(self.graph)]
             if body is None
@@ -269,7 +282,7 @@ class _Space:
     def _scope(self, path: str) -> int:
         return self.paths.setdefault(path, len(self.paths))
 
-    def _columns(self) -> dict[str, Any]:
+    def _columns(self) -> Steps[dict[str, Any]]:
         writer = self.writer
         text = writer.texts.of
         nodes, number = self.nodes, self.number
@@ -286,6 +299,8 @@ class _Space:
         signature_of: dict[object, int] = {}
         symbolic = isinstance(self.graph.refiner, SymbolicRefiner)
         for place, node in enumerate(nodes):
+            if place % STEP == 0:
+                yield
             path, _, name = node.name.rpartition("/")
             scopes.append(self._scope(path))
             names.append(name)

@@ -16,7 +16,11 @@ from widgets.scene.tree import Call
 from widgets.scene.types import Dim
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from graphcore.graph import GradientRecord, Graph, Node, Tensor
+    from graphcore.graph.provenance.explain_shape import KnownSteps
+    from widgets.render.page_data.steps import Steps
     from widgets.scene.visible import Box
 
 
@@ -55,9 +59,20 @@ class _Numbered:
         return [Dim(text="", key=f"{tensor.index}:{place}") for place in range(len(tensor.shape.dims or ()))]
 
 
-def why_rows(node: Node, given: dict[str, Tensor]) -> list[Why]:
-    """The explanations of a node's dimensions, without places; their keys are `output:dimension`."""
-    return why_of(node, Outside(given), _Numbered())
+def why_rows(nodes: Sequence[Node], given: dict[str, Tensor]) -> Steps[dict[int, list[Why]]]:
+    """Explain the dimensions of a graph's nodes, without places, one node a step.
+
+    The keys are `output:dimension`.
+    """
+    outside, numbered = Outside(given), _Numbered()
+    known: KnownSteps = {}
+    rows: dict[int, list[Why]] = {}
+    for place, node in enumerate(nodes):
+        found = why_of(node, outside, numbered, known)
+        if found:
+            rows[place] = found
+        yield
+    return rows
 
 
 class Gradients:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from widgets.render.page_data.steps import STEP, Steps
 from widgets.render.page_data.types import GroupRecord
 from widgets.scene.lenses import passed_on
 from widgets.scene.tree import FOLDS, Call, Group, Part, Scope, Thing
@@ -26,8 +27,8 @@ SCOPE: Final = 4
 
 def write_tree(
     parts: list[Part], number: Mapping[str, int], scope_number: Callable[[str], int], on_call: Callable[[Call], None]
-) -> tuple[list[int], list[GroupRecord]]:
-    """The column of some parts, and their groups.
+) -> Steps[tuple[list[int], list[GroupRecord]]]:
+    """Write the column of some parts, and their groups, in steps.
 
     Args:
         parts: the parts of a root.
@@ -37,9 +38,12 @@ def write_tree(
     """
     column: list[int] = []
     groups: list[GroupRecord] = []
-    last = 0
+    last = pause = 0
     stack: list[Part] = parts[::-1]
     while stack:
+        if len(column) >= pause:
+            pause = len(column) + STEP
+            yield
         part = stack.pop()
         if not isinstance(part, FOLDS):
             place = number[part.name]

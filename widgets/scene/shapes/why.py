@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
-from graphcore.api import explain_shape
 from graphcore.errors import GraphError
+from graphcore.graph.provenance.explain_shape import KnownSteps, explain_tensor
 from widgets.inspection import Why, WhyStep
 from widgets.scene.outside import from_outside
 from widgets.scene.shapes.clashes import source_row
@@ -47,17 +47,24 @@ class Keys(Protocol):
         """The dimensions of a tensor."""
 
 
-def why_of(node: Node, visible: Around, dimensions: Keys) -> list[Why]:
+def why_of(node: Node, visible: Around, dimensions: Keys, steps: KnownSteps | None = None) -> list[Why]:
     """An entry for each dimension of the first outputs, or one for an unknown rank.
 
     None for graphs that are too large.
+
+    Args:
+        node: the node.
+        visible: the part of the picture that the explanations refer to.
+        dimensions: the keys of dimensions.
+        steps: the steps of explanations of other nodes of the graph; new ones are added.
     """
+    node.graph.settle()
     if len(node.graph) > MAX_NODES:
         return []
     found: list[Why] = []
     for tensor in node.outputs[:MAX_OUTPUTS]:
         try:
-            explanation = explain_shape(tensor)
+            explanation = explain_tensor(tensor, steps)
         except GraphError:
             continue
         keys = [dim.key for dim in dimensions.of(tensor)]
