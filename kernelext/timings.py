@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from graphcore.runtime import RunMetadata, StepStats, Trace
+from graphcore.runtime import DeviceStepStats, RunMetadata, StepStats, Trace
 
 _TIMES: Final = re.compile(r"#\d+(?= >|$)")
 """The mark that separates calls of a function in `NodeExecStats.call`."""
@@ -29,10 +29,14 @@ def stats_text(stats: StepStats) -> str:
     entries = sum(len(device.node_stats) for device in stats.dev_stats)
     return "\n".join(
         [
-            f"<gc.StepStats {entries:,} node runs on {', '.join(device.device for device in stats.dev_stats) or 'no device'}>",
+            f"<gc.StepStats {entries:,} node runs on {', '.join(map(_device, stats.dev_stats)) or 'no device'}>",
             *_rows(stats, {}),
         ]
     )
+
+
+def _device(stats: DeviceStepStats) -> str:
+    return f"{stats.device} (simulated)" if stats.simulated else stats.device
 
 
 def metadata_text(metadata: RunMetadata) -> str:

@@ -90,10 +90,12 @@ class DeviceStepStats(msgspec.Struct, frozen=True):
     Args:
         device: its full name.
         node_stats: one entry for each execution of a node, by start.
+        simulated: True if the device is simulated.
     """
 
     device: str
     node_stats: tuple[NodeExecStats, ...]
+    simulated: bool = False
 
 
 class StepStats(msgspec.Struct, frozen=True):
@@ -173,7 +175,7 @@ class Trace:
         by_device: dict[str, list[NodeExecStats]] = {}
         for device, stats in self._runs():
             by_device.setdefault(device or CPU, []).append(stats)
-        entries = [DeviceStepStats(device, tuple(stats)) for device, stats in by_device.items()]
+        entries = [DeviceStepStats(device, tuple(stats), device in self.simulated_devices) for device, stats in by_device.items()]
         return StepStats(tuple(entries))
 
     def chrome_trace(self) -> dict[str, Any]:

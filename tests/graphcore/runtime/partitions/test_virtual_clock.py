@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from kernelext.timings import stats_text
 from tests.graphcore.runtime.loop_graphs import cond, enter, while_loop
 
 WIDTH: Final = 100
@@ -87,6 +88,8 @@ def test_the_trace_says_that_it_is_simulated(crossing: tuple[gc.Graph, gc.Tensor
         f"{name(number)} (simulated)" for number in range(2)
     }
     assert trace.timeline().clock == "virtual clock"
+    assert all(entry.simulated for entry in trace.step_stats().dev_stats)
+    assert stats_text(trace.step_stats()).count("(simulated)") == 2
     assert all("(simulated)" in str(lane) for lane in trace.timeline().lanes)
     with pytest.raises(gc.errors.FailedPreconditionError, match="virtual clock"):
         trace.node_seconds()
