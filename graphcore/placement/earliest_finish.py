@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Final
 
-from networkx.utils import UnionFind
-
 from graphcore.graph import Node
-from graphcore.graph.model.search import post_order
+from graphcore.graph.model.search import post_order, reachable
 from graphcore.placement.colocation_graph import ColocationGraph
 from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device
@@ -44,14 +43,17 @@ class _EarliestFinish(ListScheduler):
         self.chosen = dict(devices)
         super().__init__(self.chosen, model)
         self.colocation: Final = colocation
-        self._clusters = UnionFind(devices)
+        links: dict[Node, list[Node]] = defaultdict(list)
         first: dict[int, Node] = {}
-        for node in devices:
-            self._clusters.union(first.setdefault(colocation.root_of(node), node), node)
-        for node, other in together:
-            self._clusters.union(node, other)
+        pairs = [(first.setdefault(colocation.root_of(node), node), node) for node in devices]
+        for node, other in chain(pairs, together):
+            links[node].append(other)
+            links[other].append(node)
+        self._clusters: dict[Node, Node] = {}
         self._members: dict[Node, list[Node]] = defaultdict(list)
         for node in devices:
+            if node not in self._clusters:
+                self._clusters.update(dict.fromkeys(reachable([node], links.__getitem__), node))
             self._members[self._clusters[node]].append(node)
         self._decided: set[Node] = set()
         self._load: dict[str, float] = defaultdict(float)
