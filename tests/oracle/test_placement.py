@@ -198,3 +198,65 @@ def test_a_random_graph_is_divided_as_in_tensorflow(seed: int, oracle: Oracle) -
     there = [graph_def_from_bytes(part) for part in theirs]
     assert described(here, own) == described(there, own)
     assert transfers(here) == transfers(there)
+
+
+BODIES = """Read(h:resource, x:float) -> (y:float) {
+  read = ReadVariableOp[dtype=float](h)
+  sum = AddV2[T=float](read:value:0, x)
+  return y = sum:z:0
+}
+
+Keep(h:resource, x:float) -> (y:float) {
+  same = Identity[T=float](x)
+  return y = same:output:0
+}
+
+Small(h:resource, x:float) -> (y:bool) {
+  limit = Const[dtype=float, value=Tensor<type: float shape: [] values: 3>]()
+  less = Less[T=float](x, limit:output:0)
+  return y = less:z:0
+}
+
+Step(h:resource, x:float) -> (g:resource, y:float) {
+  same = Identity[T=resource](h)
+  read = ReadVariableOp[dtype=float](h)
+  sum = AddV2[T=float](read:value:0, x)
+  return g = same:output:0
+  return y = sum:z:0
+}"""
+
+
+@pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
+@pytest.mark.parametrize("op", ["If", "While"])
+@pytest.mark.parametrize(("variable", "branching"), [("", ""), ("1", ""), ("", "1"), ("1", "1"), ("1", "2"), ("2", "1")])
+def test_branches_and_loops_over_a_variable_are_placed_as_in_tensorflow(
+    variable: str, branching: str, op: str, soft: bool, oracle: Oracle
+) -> None:
+    graph = gc.Graph()
+    for text in BODIES.split("\n\n"):
+        graph.library.add_function_def(gc.parse_function(text))
+    types = (gc.resource, gc.float32)
+
+    def add(name: str, kind: str, *inputs: str, at: str = "", **attrs: object) -> None:
+        graph.add_node(gc.NodeDef(name, kind, inputs, at and f"/device:CPU:{at}", attrs))  # type: ignore[arg-type]  # attr values of several types
+
+    add("c", "Const", value=gc.TensorValue(np.float32(1)), dtype=gc.float32)
+    add("p", "Const", value=gc.TensorValue(np.bool_(1)), dtype=gc.bool_)
+    add("v", "VarHandleOp", at=variable, dtype=gc.float32, shape=gc.Shape([]), shared_name=b"v")
+    add("set", "AssignVariableOp", "v", "c", dtype=gc.float32)
+    if op == "If":
+        branches = {"then_branch": gc.Func("Read"), "else_branch": gc.Func("Keep")}
+        add("call", "If", "p", "v", "c", "^set", at=branching, Tcond=gc.bool_, Tin=types, Tout=(gc.float32,), **branches)
+        add("use", "Neg", "call", T=gc.float32)
+    else:
+        add("call", "While", "v", "c", "^set", at=branching, T=types, cond=gc.Func("Small"), body=gc.Func("Step"))
+        add("use", "Neg", "call:1", T=gc.float32)
+    add(ALL, "NoOp", "^use", "^p")
+    data = graph_def_to_bytes(graph.as_graph_def())
+    theirs = oracle.call("tests.oracle.sides.placement_side:placed", data, CPUS, 0, soft, ALL)
+    ours = placed_here(graph, "localhost", 1, soft=soft)
+    if isinstance(theirs, str) or isinstance(ours, str):
+        assert isinstance(theirs, str), f"refused here only: {ours}"
+        assert isinstance(ours, str), f"refused in TensorFlow only: {theirs}"
+        return
+    assert {name: theirs.get(name) for name in ours} == ours
