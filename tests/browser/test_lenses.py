@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 import graphcore as gc
 import widgets
@@ -72,6 +72,8 @@ with gc.device("/gpu:0"):
     x = gc.placeholder(gc.float32, [10, 50], name="x")
     with gc.device("/gpu:1"):
         y = gc.tanh(x, name="y")
+        v = gc.Variable([1.0], name="v")
+v.assign_add([1.0], name="more")
 gc.Placer(graph, gc.simulated_devices("1 cpu, 2 gpu")).run()
 """
 
@@ -85,10 +87,25 @@ def test_the_devices_lens_names_devices_and_copied_bytes(lab: Lab) -> None:
     tag = panel.root.locator(".gl-edge .gl-mark text")
     tag.wait_for()
     assert tag.text_content() == "2.0 kB"
-    assert [row for row in legend(panel) if "GPU:1 (simulated)" in row]
+    rows = legend(panel)
+    assert [row for row in rows if "GPU:1 (simulated)" in row]
+    assert {"bytes copied to another device", "together: must be on one device"} <= set(rows)
+    hull = panel.root.locator(".gl-hull")
+    assert (hull.locator("title").text_content() or "").startswith("together: v (3 nodes), more\nreference edge v:0 -> ")
+    for box in ("v", "more"):
+        inner, outer = panel.box(box).locator(".gl-shape").bounding_box(), hull.bounding_box()
+        assert inner is not None
+        assert outer is not None
+        assert outer["x"] < inner["x"]
+        assert inner["x"] + inner["width"] < outer["x"] + outer["width"]
     text = panel.inspect("y", "Why this device")
     assert "not on /job:worker/replica:0/task:0/device:GPU:0 (simulated): 'y' requests /device:GPU:1" in text
     assert "copies x:0 from" in text
+    panel.inspect("v", "On one device")
+    panel.box("v").press("ArrowDown")
+    inspector = panel.root.locator(".gl-inspector")
+    expect(inspector.locator("h2")).to_have_text("AssignAdd")
+    expect(inspector).to_contain_text("together: v (3 nodes), more")
     notebook.screenshot("devices")
     notebook.dark_theme()
     notebook.screenshot("devices-dark")
