@@ -52,10 +52,12 @@ def colocations_of(graph: Graph, visible: Visible) -> tuple[list[Colocation], di
                 boxes[box.id] = box
                 members.setdefault(box.id, []).append(node)
         shown = [key for key, nodes in members.items() if boxes[key].main in nodes]
-        text = _text([_words(boxes[key], nodes) for key, nodes in members.items()])
-        texts.update(dict.fromkeys(shown, text))
         for key in members.keys() - set(shown):
             inside.setdefault(key, []).append((len(members[key]), len(members) > 1))
+        if not shown:
+            continue
+        text = _text([_words(boxes[key], nodes) for key, nodes in members.items()])
+        texts.update(dict.fromkeys(shown, text))
         if len(shown) > 1:
             found.append(Colocation(nodes=shown, text=text, reasons=reasons_of(group)))
     for key, counts in inside.items():

@@ -18,9 +18,7 @@ export function colocationsOf(root: Instance, visible: Visible): [Colocation[], 
       const box = visible.box(root, node);
       if (box) getOrMake(members, box, (): number[] => []).push(node);
     }
-    const text = textOf([...members].map(([box, held]) => words(root, box, held)));
     const shown = [...members].flatMap(([box, held]) => (held.includes(box.main) ? [box] : []));
-    for (const box of shown) texts.set(box, text);
     for (const [box, held] of members) {
       if (held.includes(box.main)) continue;
       const counts = getOrMake(inside, box, () => ({ nodes: 0, groups: 0, elsewhere: 0 }));
@@ -28,6 +26,9 @@ export function colocationsOf(root: Instance, visible: Visible): [Colocation[], 
       counts.groups += 1;
       if (members.size > 1) counts.elsewhere += 1;
     }
+    if (shown.length === 0) continue;
+    const text = textOf([...members].map(([box, held]) => words(root, box, held)));
+    for (const box of shown) texts.set(box, text);
     if (shown.length > 1) found.push({ nodes: shown.map(({ id }) => id), text, reasons });
   }
   for (const [box, { nodes, groups, elsewhere }] of inside) {
