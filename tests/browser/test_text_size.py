@@ -81,6 +81,34 @@ def test_the_first_picture_of_a_model_fits_whole_and_is_legible(file: Path, size
     assert overlaps(page) == []
 
 
+def with_skips() -> gc.Graph:
+    """A network in one scope: blocks of different lengths, later ones with a skip from an earlier one."""
+    gc.reset_default_graph()
+    x = gc.zeros([4, 16], name="x")
+    skips = []
+    with gc.name_scope("network"):
+        for level in range(8):
+            with gc.name_scope(f"encoder_of_level_{level}"):
+                for _ in range(level + 3):
+                    x = gc.tanh(gc.sigmoid(x))
+            skips.append(x)
+        for level in range(7):
+            with gc.name_scope(f"decoder_of_level_{level}"):
+                x = gc.add(x, skips[6 - level]) if level > 2 else x
+                for _ in range(9 - level):
+                    x = gc.relu(gc.square(x))
+    return gc.get_default_graph()
+
+
+@pytest.mark.parametrize("size", [LAPTOP])
+def test_a_network_in_one_scope_is_shown_without_labels_rather_than_closed(page: Page, tmp_path: Path) -> None:
+    page.goto(widgets.save(with_skips(), tmp_path / "graph.html").as_uri())
+    page.locator(".gl-world text").first.wait_for()
+    assert too_small(page) == []
+    assert page.locator(".graphloupe").evaluate(OUTSIDE) == []
+    assert page.locator(".gl-world [data-node-id]").count() >= 12
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [LAPTOP, DESKTOP], ids=["laptop", "desktop"])
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)

@@ -15,6 +15,8 @@ const EMPTY: Geometry = { width: 0, height: 0, nodes: new Map(), groups: new Map
 
 /** Laid-out pictures with more boxes are not tried in the other direction: it would take too long. */
 export const FEW_BOXES = 150;
+/** The most boxes of a first picture. */
+const FEW_IN_FRAME = 40;
 /** The number of times by which the other direction must enlarge a picture. */
 const TURN_GAIN = 1.15;
 
@@ -27,6 +29,13 @@ interface Layout {
 function withSize(edge: SceneEdge): [string, Size][] {
   const size = edgeLabelSize(edge);
   return size ? [[edge.id, size]] : [];
+}
+
+/** True if one frame holds most of a few boxes: with fewer boxes it would be closed, and the picture would say little. */
+export function isOneFrame({ nodes }: Scene): boolean {
+  const counts = new Map<string, number>();
+  for (const { group } of nodes) if (group) counts.set(group, (counts.get(group) ?? 0) + 1);
+  return nodes.length <= FEW_IN_FRAME && 2 * Math.max(0, ...counts.values()) > nodes.length;
 }
 
 export class Layouts {

@@ -18,7 +18,7 @@ import { distinguish } from "../scene/boxes";
 import { fittingScale } from "../scene/fold";
 import type { FailureMessage, FromKernel, FromViewer, FunctionMessage, Scene, SceneMessage } from "../scene/generated";
 import type { Geometry } from "../scene/geometry";
-import { FEW_BOXES, Layouts } from "../scene/layouts";
+import { FEW_BOXES, isOneFrame, Layouts } from "../scene/layouts";
 import { LEGIBLE } from "../scene/measure";
 import type { Size } from "../scene/places";
 import type { Way } from "../scene/trace";
@@ -353,7 +353,10 @@ export class Viewer {
       let prepared = await this.#prepare(message);
       if (message !== this.#latest || this.#end.signal.aborted) return;
       if (this.#isCropped(message, prepared)) {
-        if (this.#asksForLess(message, prepared)) {
+        const first = isOneFrame(message.scene) ? await this.#prepare(message, false) : prepared;
+        if (!this.#isCropped(message, first)) {
+          prepared = first;
+        } else if (this.#asksForLess(message, prepared)) {
           await new Promise((resolve) => setTimeout(resolve, ANSWER_MS));
         } else if (message.scene.nodes.length <= FEW_BOXES) {
           const bare = await this.#prepare(message, false);
