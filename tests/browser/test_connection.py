@@ -71,7 +71,9 @@ def test_a_restart_is_announced_without_a_click_and_one_click_reconnects(lab: La
 
 
 def test_a_kernel_that_dies_in_the_middle_of_an_update_leaves_the_last_picture_and_a_way_back(lab: Lab) -> None:
-    die = "import os\nfor step in range(200):\n    gc.identity(y, name=f'late{step}')\nos._exit(1)"
+    # The scene is sent, and what follows it in an update is not: the end of the cell, the still picture, answers to the page.
+    late = "for step in range(200):\n    gc.identity(y, name=f'late{step}')\n"
+    die = FIND_VIEW + late + "import os, time\nview.refresh()\ntime.sleep(0.05)\nos._exit(1)"
     notebook = lab.open_cells([START, BUILD, die])
     notebook.run_cell(0)
     notebook.run_cell(1)
@@ -127,15 +129,32 @@ def test_a_comm_that_the_kernel_closes_leaves_the_picture_and_a_way_back(lab: La
     assert notebook.page.locator(".graphloupe").count() == 1
 
 
-def test_two_views_of_one_graph_both_follow_and_both_announce_the_end(lab: Lab) -> None:
-    notebook = lab.open_cells([START, BUILD, "from widgets.live.graph_view import GraphView\nGraphView(gc.get_default_graph())"])
+def test_two_views_of_one_graph_both_follow_announce_the_end_and_follow_again_when_reconnected(lab: Lab) -> None:
+    again = "%load_ext kernelext\nimport graphcore as gc\nagain = gc.get_default_graph()\n%graph again inline"
+    notebook = lab.open_cells([START, again, BUILD])
     notebook.run_all()
     views = notebook.page.locator(".graphloupe")
-    views.nth(1).locator("[data-name='y']").wait_for(state="attached")
-    assert views.count() == 2
+    followers = views.filter(has=notebook.page.locator("[data-name='y']"))
+    notebook.wait_until(lambda: followers.count() == 2)
     notebook.restart_kernel()
     notebook.wait_until(lambda: lost(notebook).count() == 2)
     assert notebook.page.locator(".graphloupe.gl-lost [data-name='y']").count() == 2
+    for remaining in (1, 0):
+        lost(notebook).first.get_by_role("button", name="Reconnect").click()
+        lost(notebook).nth(remaining).wait_for(state="detached")
+        notebook.wait_idle()
+    notebook.run_cell(2)
+    notebook.wait_until(lambda: followers.count() == 2)
+    assert views.count() == 2
+
+
+def test_twenty_views_of_one_graph_all_follow_a_cell(lab: Lab) -> None:
+    twenty = "for number in range(20):\n    globals()[f'g{number}'] = gc.get_default_graph()\n    get_ipython().run_line_magic('graph', f'g{number} inline')"
+    notebook = lab.open_cells([START.removesuffix("%graph"), twenty, BUILD])
+    notebook.run_all()
+    views = notebook.page.locator(".graphloupe")
+    notebook.wait_until(lambda: views.filter(has=notebook.page.locator("[data-name='y']")).count() == 20)
+    assert lost(notebook).count() == 0
 
 
 def test_a_reloaded_page_has_its_view_back_and_follows(lab: Lab) -> None:
