@@ -165,8 +165,8 @@ def test_a_package_init_only_exports_names(path: Path) -> None:
     wrong = []
     statements: list[ast.stmt] = []
     for part in ast.parse(path.read_text(encoding="utf-8")).body:
-        unseen_by_type_checkers = isinstance(part, ast.If) and ast.unparse(part.test) == "not TYPE_CHECKING" and not part.orelse
-        statements += part.body if isinstance(part, ast.If) and unseen_by_type_checkers else [part]
+        about_types = isinstance(part, ast.If) and ast.unparse(part.test) in {"TYPE_CHECKING", "not TYPE_CHECKING"} and not part.orelse
+        statements += part.body if isinstance(part, ast.If) and about_types else [part]
     for node in statements:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets if isinstance(node, ast.Assign) else []

@@ -1,9 +1,15 @@
 """Views of graphs: scenes, renderers, and the live view."""
 
+from typing import TYPE_CHECKING
+
 from widgets.files import save, to_dot, to_html, to_mermaid, to_outline, to_svg
-from widgets.live.function_view import FunctionView
-from widgets.live.graph_view import GraphView
 from widgets.scene import Scene, SceneState, build_scene, lens, remove_lens
+
+if TYPE_CHECKING:
+    from widgets.live.function_view import FunctionView
+    from widgets.live.graph_view import GraphView
+if not TYPE_CHECKING:
+    from widgets.live.loading import live_view as __getattr__  # noqa: F401 - Python calls it for the names that are missing here
 
 __all__ = [
     "FunctionView",

@@ -145,6 +145,13 @@ def test_inspect_loads_no_views() -> None:
     assert told.stdout.splitlines()[-1] == "[]"
 
 
+def test_view_loads_no_notebook_and_no_networkx(tmp_path: Path) -> None:
+    code = "import sys, graphcore.__main__ as m; m.main(['view', sys.argv[1], '-o', sys.argv[2]]); print([*sys.modules])"
+    command = [sys.executable, "-c", code, str(DATA / "mobilenetv2.pb"), str(tmp_path / "page.html")]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not {"'IPython'", "'ipywidgets'", "'networkx'"} & set(told.stdout.splitlines()[-1].strip("[]").split(", "))
+
+
 def test_importing_the_package_loads_no_protobuf_and_nothing_of_numpy_that_takes_long() -> None:
     code = "import sys, graphcore; print([name for name in sys.modules if name.startswith(('google', 'numpy.f2py', 'numpy.testing', 'unittest'))])"
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

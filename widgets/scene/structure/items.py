@@ -6,11 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-import networkx as nx
-
 from graphcore.plumbing import ENTER, EXIT
+from graphcore.support.safe_import import import_whole
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from graphcore.graph import Node
 
 Dims: TypeAlias = "tuple[int | None, ...] | None"
@@ -69,9 +70,10 @@ def cycles(items: Items) -> list[list[int]]:
     """The strongly connected clumps of more than one item, each in the order of its items."""
     if _is_acyclic(items):
         return []
-    graph: nx.DiGraph[int] = nx.DiGraph()
+    networkx = import_whole("networkx")
+    graph: nx.DiGraph[int] = networkx.DiGraph()
     graph.add_edges_from((source, item) for item in range(len(items)) for source in items.before(item))
-    return sorted(sorted(clump) for clump in nx.strongly_connected_components(graph) if len(clump) > 1)
+    return sorted(sorted(clump) for clump in networkx.strongly_connected_components(graph) if len(clump) > 1)
 
 
 def loops(items: Items) -> list[list[int]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from networkx.utils import UnionFind
-
+from graphcore.support.safe_import import import_whole
 from widgets.scene.structure.items import Dims, Items
 from widgets.scene.structure.serving import is_plumbing
 
 if TYPE_CHECKING:
+    from networkx.utils import UnionFind
+
     from graphcore.graph import Node, Tensor
 
 _WIDE: Final = frozenset({"addition", "bias", "normalization", "softmax"})
@@ -55,8 +56,9 @@ class Widths:
 
     def _classified(self) -> tuple[UnionFind[str], UnionFind[str], dict[str, int]]:
         """The nodes with tensors of the same area, those of the same width, and the known widths."""
-        areas: UnionFind[str] = UnionFind()
-        widths: UnionFind[str] = UnionFind()
+        union_find = import_whole("networkx.utils").UnionFind
+        areas: UnionFind[str] = union_find()
+        widths: UnionFind[str] = union_find()
         nodes = [node for nodes in self._items.members for node in nodes]
         for node in nodes:
             traits = node.registration.traits
