@@ -28,6 +28,9 @@ MODELS: dict[str, tuple[str, tuple[int, ...], list[int]]] = {
     "translator": ("translator", (4,), [4, 4]),
     "unet": ("unet", (4,), 9 * [2]),
     "lstm": ("lstm", (20,), [20]),
+    "stacked": ("stacked", (4,), [4]),
+    "writer": ("writer", (5,), [5]),
+    "MobileNetV3Small": ("MobileNetV3Small", (), [2, 3, 2, 3]),
 }
 NAMED: list[str] = [model for model in MODELS if model not in {"translator", "unet", "lstm"}]
 _loaded: dict[tuple[str, bool], gc.Graph] = {}

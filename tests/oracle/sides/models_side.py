@@ -72,9 +72,29 @@ def lstm(steps: int) -> Any:
     return keras.Model(x, layers.Dense(3)(layers.LSTM(16, unroll=True)(x)))
 
 
+def stacked(count: int) -> Any:
+    """Recurrences on top of one another, each a while loop."""
+    x = given = keras.Input((12, 16))
+    for _ in range(count):
+        x = layers.LSTM(16, return_sequences=True)(x)
+    return keras.Model(given, layers.Dense(3)(x))
+
+
+def writer(count: int) -> Any:
+    """A decoder without an encoder, with its normalisations first."""
+    tokens = keras.Input((16,), dtype="int32")
+    x = layers.Embedding(100, 32)(tokens)
+    for _ in range(count):
+        before = layers.LayerNormalization()(x)
+        x = layers.Add()([x, layers.MultiHeadAttention(4, 8)(before, before, use_causal_mask=True)])
+        fed = layers.Dense(128, activation="gelu")(layers.LayerNormalization()(x))
+        x = layers.Add()([x, layers.Dense(32)(fed)])
+    return keras.Model(tokens, layers.Dense(100)(layers.LayerNormalization()(x)))
+
+
 def graph_of(name: str, arguments: list[int], frozen: bool) -> bytes:
     """The GraphDef of a model of this module or of `keras.applications`; frozen, or with its variables."""
-    own = {"transformer": transformer, "translator": translator, "unet": unet, "lstm": lstm}
+    own = {"transformer": transformer, "translator": translator, "unet": unet, "lstm": lstm, "stacked": stacked, "writer": writer}
     keras.utils.clear_session()
     model = own[name](*arguments) if name in own else getattr(keras.applications, name)(weights=None)
     call = tf.function(lambda *given: model(given[0] if len(given) == 1 else list(given), training=False))
