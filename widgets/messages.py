@@ -15,7 +15,7 @@ from widgets.timelines import StepTimeline
 
 Renderer = Literal["graphviz", "mermaid"]
 ExportFormat = Literal["svg", "dot", "mermaid"]
-Engine = Literal["core", "graphviz", "mermaid"]
+Engine = Literal["core", "graphviz", "mermaid", "timeline"]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):

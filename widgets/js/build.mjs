@@ -89,10 +89,11 @@ function gzip(data) {
 }
 
 const graphviz = await bundle({ entryPoints: ["src/engines/graphviz.ts"], format: "iife" });
-const mermaid = await bundle({ entryPoints: ["src/engines/mermaid.ts"], format: "esm", plugins: [flowchartOnly] });
-// A page that holds an engine of another build asks for its own: the hash of a script is its version.
-const versions = { core: "", graphviz: hash(graphviz), mermaid: hash(mermaid) };
+const mermaid = await bundle({ entryPoints: ["src/engines/mermaid.ts"], format: "esm", plugins: [flowchartOnly, minifiedCss] });
 const viewer = { format: "esm", plugins: [minifiedCss] };
+const timeline = await bundle({ ...viewer, entryPoints: ["src/engines/timeline.ts"] });
+// A page that holds an engine of another build asks for its own: the hash of a script is its version.
+const versions = { core: "", graphviz: hash(graphviz), mermaid: hash(mermaid), timeline: hash(timeline) };
 const core = await bundle({ ...viewer, entryPoints: ["src/shell/mount.ts"] }, versions);
 versions.core = hash(core);
 const shell = await bundle({ ...viewer, entryPoints: ["src/shell/anywidget.ts"] }, versions);
@@ -114,6 +115,7 @@ const files = {
   "standalone.js": standalone,
   "core.js.gz": gzip(core),
   "graphviz.js.gz": gzip(graphviz),
+  "timeline.js.gz": gzip(timeline),
   "page.js.gz": gzip(page),
   "mermaid.js.gz": gzip(mermaid),
   "labextension.js": labextension,

@@ -125,6 +125,7 @@ const answer = (fields: Partial<TimelinesMessage> = {}): TimelinesMessage => ({
 async function opened(): Promise<void> {
   await page.show(scene({ revision: 1, nodes: [node("scope/", { kind: "scope", expandable: true }), node("c")] }));
   page.one<HTMLButtonElement>('[aria-label^="Timeline:"]').click();
+  await vi.waitFor(() => page.one(".gl-timeline"));
   page.receive(answer());
 }
 

@@ -3,9 +3,12 @@ import { s, setAttributes } from "../dom";
 import { sanitizeSvg } from "../engines/sanitize";
 import type { LensMark, Scene, SceneEdge, SceneNode } from "../scene/generated";
 import type { Geometry, Rect } from "../scene/geometry";
+import { installStyle } from "../style/style";
 import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
 
 interface MermaidEngine {
+  /** The style sheet of its drawings. */
+  readonly css: string;
   render(text: string): Promise<string>;
 }
 
@@ -88,6 +91,7 @@ export class MermaidView extends Drawing {
   async render(text: string): Promise<SVGSVGElement> {
     if (!text) throw new Error("the kernel sent no Mermaid text");
     const engine = (await import(/* @vite-ignore */ await this.#engine())) as MermaidEngine;
+    installStyle(this.world, engine.css);
     return sanitizeSvg(await engine.render(text));
   }
 

@@ -1,6 +1,9 @@
 // The Mermaid engine: flowcharts laid out by dagre, without the other diagrams (see build.mjs).
 import mermaid from "mermaid";
 import { FONT_FAMILY } from "../scene/measure";
+import css from "../style/mermaid.css";
+
+export { css };
 
 /** The font size with which labels are measured; the viewer's style sheet has the same. */
 const FONT_SIZE = "13px";

@@ -17,7 +17,7 @@ export type Renderer = "graphviz" | "mermaid";
 
 export type ExportFormat = "dot" | "mermaid" | "svg";
 
-export type Engine = "core" | "graphviz" | "mermaid";
+export type Engine = "core" | "graphviz" | "mermaid" | "timeline";
 
 export type Pane = "definition" | "instance";
 

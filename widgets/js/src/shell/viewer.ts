@@ -12,7 +12,7 @@ import { Outline } from "../panes/outline";
 import { Search } from "../panes/search";
 import { splitter } from "../panes/splitter";
 import { Status } from "../panes/status";
-import { TimelinePane } from "../panes/timeline";
+import { TimelinePlace, type TimelineScript } from "../panes/timeline_place";
 import { Toolbar } from "../panes/toolbar";
 import { distinguish } from "../scene/boxes";
 import { fittingScale } from "../scene/fold";
@@ -66,7 +66,7 @@ export class Viewer {
   readonly #search: Search;
   readonly #inspector: Inspector;
   readonly #outline: Outline;
-  readonly #timeline: TimelinePane;
+  readonly #timeline: TimelinePlace;
   readonly #exporter: Exporter;
   readonly #end = new AbortController();
   readonly #openFunction: (message: FunctionMessage) => Overlay | null;
@@ -95,6 +95,7 @@ export class Viewer {
       height,
       bare = false,
       complete = false,
+      timeline,
     }: MountOptions,
     openFunction: (message: FunctionMessage) => Overlay | null = () => null,
   ) {
@@ -158,10 +159,16 @@ export class Viewer {
       expand: (id) => this.#send({ type: "expand", id }),
       collapse: (id) => this.#send({ type: "collapse", id }),
     });
-    this.#timeline = new TimelinePane({
+    const load = timeline ?? (async () => (await import(await engineUrl("timeline", host))) as TimelineScript);
+    this.#timeline = new TimelinePlace(load, {
       ask: (known) => this.#send({ type: "want_timelines", known }),
       choose: (node, box) => this.#choice.reveal(fixed ? box : node, node),
-      close: () => this.#toggleTimeline(),
+      close: () => this.#timeline.toggle(),
+      toggled: (open) => {
+        this.#toolbar.timelineOpen(open);
+        if (!open) this.#stage.focus(this.#choice.selected);
+      },
+      failed: (error) => this.#status.fail(reason(error)),
     });
     this.#toolbar = new Toolbar(this.#search.element, this.#actions(), renderers, fixed);
     this.root = h(
@@ -194,7 +201,7 @@ export class Viewer {
       tellScene: () => this.#tellLit(null),
       canGo: (back: boolean, forward: boolean) => this.#toolbar.canGo(back, forward),
       toggleOutline: () => this.#toggleOutline(),
-      toggleTimeline: () => this.#toggleTimeline(),
+      toggleTimeline: () => this.#timeline.toggle(),
       marked: (ids: ReadonlySet<string>) => this.#timeline.select(ids),
     };
     this.#choice = new Choice(view);
@@ -260,7 +267,7 @@ export class Viewer {
       },
       collapseAll: () => this.#send({ type: "collapse", id: "*" }),
       outline: () => this.#toggleOutline(),
-      timeline: () => this.#toggleTimeline(),
+      timeline: () => this.#timeline.toggle(),
       back: () => this.#choice.history.step(-1),
       forward: () => this.#choice.history.step(1),
       help: () => this.#keyboard.help.open(),
@@ -271,12 +278,6 @@ export class Viewer {
   #toggleOutline(): void {
     this.#outline.toggle();
     this.#toolbar.outlineOpen(this.#outline.open);
-  }
-
-  #toggleTimeline(): void {
-    this.#timeline.toggle();
-    this.#toolbar.timelineOpen(this.#timeline.open);
-    if (!this.#timeline.open) this.#stage.focus(this.#choice.selected);
   }
 
   // ---- messages ----------------------------------------------------------------------------------------------------

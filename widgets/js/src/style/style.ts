@@ -1,19 +1,17 @@
 // Adds the style sheet to the root (document or shadow) of the viewer, once.
 import controls from "./controls.css";
 import functions from "./function.css";
-import mermaid from "./mermaid.css";
 import panes from "./panes.css";
 import picture from "./picture.css";
 import theme from "./theme.css";
-import timeline from "./timeline.css";
 import values from "./values.css";
 
-const css = [theme, controls, picture, mermaid, panes, functions, values, timeline].join("\n");
+const common = [theme, controls, picture, panes, functions, values].join("\n");
 
 const MARK = "data-graphloupe-style";
 
-/** Adds the viewer's style sheet to the element's root, once. */
-export function installStyle(element: HTMLElement): void {
+/** Adds a style sheet to the element's root, once; by default that of the viewer. */
+export function installStyle(element: Element, css = common): void {
   const root = element.getRootNode();
   const place = root instanceof ShadowRoot ? root : document.head;
   const known = [...place.querySelectorAll(`style[${MARK}]`)].some((style) => style.textContent === css);
