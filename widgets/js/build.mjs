@@ -89,7 +89,11 @@ function gzip(data) {
 }
 
 const graphviz = await bundle({ entryPoints: ["src/engines/graphviz.ts"], format: "iife" });
-const mermaid = await bundle({ entryPoints: ["src/engines/mermaid.ts"], format: "esm", plugins: [flowchartOnly, minifiedCss] });
+const mermaid = await bundle({
+  entryPoints: ["src/engines/mermaid.ts"],
+  format: "esm",
+  plugins: [flowchartOnly, minifiedCss],
+});
 const viewer = { format: "esm", plugins: [minifiedCss] };
 const timeline = await bundle({ ...viewer, entryPoints: ["src/engines/timeline.ts"] });
 // A page that holds an engine of another build asks for its own: the hash of a script is its version.
