@@ -7,11 +7,11 @@ from typing import Literal
 
 import msgspec
 
-ChangeKind = Literal["added", "removed", "replaced", "inputs", "shapes"]
+ChangeKind = Literal["added", "removed", "replaced", "inputs", "shapes", "device"]
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """A change of `node`: added, removed, replaced in place, reconnected, or with other shapes."""
+    """A change of `node`: added, removed, replaced in place, reconnected, with other shapes, or requesting another device."""
 
     kind: ChangeKind
     node: str

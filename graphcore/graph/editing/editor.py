@@ -298,7 +298,7 @@ class GraphEditor(ChangePublisher):
         parsed = spec if isinstance(spec, DeviceSpec) else DeviceSpec.parse(spec)
         self.note(node)
         node.node_def = msgspec.structs.replace(node.node_def, device=parsed.to_string())
-        self.publish("replaced", node)
+        self.publish("device", node)
 
     @_edit
     def set_shape(self, tensor: Tensor, shape: Shape) -> None:

@@ -73,7 +73,7 @@ class Planner:
         self.is_finalized = False
         self._first_version = graph.version
         self._initial_values = InitialValues()
-        self._changed: set[str] = set()
+        self._changed: dict[str, bool] = {}  # changed nodes: True if their values may differ
         self.lock = threading.RLock()
         weakref.finalize(self, graph.subscribe(_add_names_to(self._changed))).atexit = False
 
@@ -215,15 +215,18 @@ class Planner:
         """Discard the plans that depend on changed nodes, or do not fit the graph's new version."""
         version = self.graph.version
         changed = self._changed.copy()
+        others = {name for name, differs in changed.items() if differs}
         for key, prepared in list(self.plans.items()):
-            if changed.isdisjoint(prepared.names) and (self.devices is None or prepared.version == version):
+            if changed.keys().isdisjoint(prepared.names) and (self.devices is None or prepared.version == version):
                 prepared.version = version
             else:
                 self.plans.pop(key).close()
         resources = self.runner.resources
-        self._initial_values.note_changes(self.graph, resources, changed)
+        self._initial_values.note_changes(self.graph, resources, others)
         resources.disown(lambda it: it.owner in changed and getattr(self.graph.find(it.owner), "op", None) != it.op)
-        self._changed -= changed  # last, since Ctrl-C may interrupt the lines above
+        for name, differs in changed.items():  # last, since Ctrl-C may interrupt the lines above
+            if self._changed.get(name) == differs:
+                self._changed.pop(name)
 
     def _drop_plans(self) -> None:
         self.runner.resources.redeclared = False
@@ -236,10 +239,10 @@ class Planner:
         return build_plan(fetches, targets, feeds, self.runner.make_kernel, threads=self.options.inter_op_threads)
 
 
-def _add_names_to(changed: set[str]) -> Callable[[Change], None]:
+def _add_names_to(changed: dict[str, bool]) -> Callable[[Change], None]:
     """A subscriber that collects the names of changed nodes, without keeping the planner alive."""
 
     def add(change: Change) -> None:
-        changed.add(change.node)
+        changed[change.node] = changed.get(change.node, False) or change.kind != "device"
 
     return add

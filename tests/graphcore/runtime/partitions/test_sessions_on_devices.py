@@ -296,3 +296,16 @@ def test_a_partial_run_refuses_a_device_that_does_not_exist() -> None:
     for session in (gc.Session(graph=graph, options=gc.SessionOptions(allow_soft_placement=False)), gc.Session(graph=graph, devices=CPU)):
         with pytest.raises(InvalidArgumentError, match="GPU:7"):
             session.partial_run_setup([node])
+
+
+def test_a_request_does_not_change_the_initial_value_of_a_variable() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        variable = gc.Variable(gc.ones([2]), name="v")
+    session = gc.Session(graph=graph, devices=gc.simulated_devices("2 cpu"))
+    session.run(variable.initializer)
+    for node in graph.nodes:
+        node.set_requested_device("/cpu:1")
+    assert session.variables_with_other_initial_values() == []
+    assert session.run(variable.value()).tolist() == [1, 1]
+    assert variable.op.assigned_device.endswith("CPU:1")
