@@ -18,6 +18,9 @@ BUILD = """x = gc.placeholder(gc.float32, [None, 4], name="x")
 with gc.name_scope("layer"):
     for step in range(30):
         x = gc.tanh(x, name=f"step{step}")
+with gc.name_scope("other"):
+    for step in range(30):
+        x = gc.exp(x, name=f"stage{step}")
 y = gc.exp(x, name="y")
 """
 LARGE = (

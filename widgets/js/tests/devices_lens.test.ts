@@ -58,7 +58,7 @@ it("is drawn with its reasons under the devices lens only", async () => {
 it("tags devices with the parts of their names that tell them apart", () => {
   const worker = "/job:worker/replica:0/task:0/device";
   const one = deviceShortener([`${worker}:GPU:0 (simulated) × 3, ${worker}:CPU:0 × 2`, "requested /device:GPU:7"]);
-  expect(one(`${worker}:GPU:0 (simulated) (requested /device:GPU:7)`)).toBe("GPU:0 (simulated) (requested GPU:7)");
+  expect(one(`${worker}:GPU:0 (simulated) (requested /device:GPU:7)`)).toBe("GPU:0 sim. (requested GPU:7)");
   const other = "/job:ps/replica:0/task:1/device";
   const several = deviceShortener([`${worker}:GPU:0`, `${other}:GPU:0`]);
   expect(several(`${worker}:GPU:0 × 3, ${other}:GPU:0 × 2`)).toBe("worker task 0 GPU:0 × 3, ps task 1 GPU:0 × 2");

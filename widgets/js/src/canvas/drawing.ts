@@ -94,7 +94,7 @@ function hasNewText(mark: LensMark, node: SceneNode, outgoing: Words): boolean {
 }
 
 /** The width in pixels that the text of a tag may always have, even over a narrow box. */
-const TAG_LIMIT = 50;
+const TAG_LIMIT = 60;
 
 const MOST_ROWS = 3;
 const ROW_HEIGHT = 13;
