@@ -110,8 +110,11 @@ def test_a_network_in_one_scope_is_shown_without_labels_rather_than_closed(page:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [LAPTOP, DESKTOP], ids=["laptop", "desktop"])
-@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    ("file", "size"),
+    [*[(file, LAPTOP) for file in NOTEBOOKS], (NOTEBOOKS[0], DESKTOP)],
+    ids=lambda value: getattr(value, "stem", str(value)),
+)
 def test_the_picture_beside_a_notebook_is_legible_after_each_cell(file: Path, size: tuple[int, int], lab: Lab) -> None:
     """Cells that are meant to fail are part of the notebooks."""
     notebook = lab.open_copy(file, page_of_its_own=True)

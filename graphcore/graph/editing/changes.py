@@ -11,7 +11,7 @@ ChangeKind = Literal["added", "removed", "replaced", "inputs", "shapes", "device
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """A change of `node`: added, removed, replaced in place, reconnected, with other shapes, or requesting another device."""
+    """A change of `node`: added, removed, replaced in place, reconnected, with other shapes, or moved."""
 
     kind: ChangeKind
     node: str
