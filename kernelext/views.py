@@ -275,12 +275,10 @@ class Views:
         with self._guard("saving a picture"):
             if self._open.get(opened.name) is not opened or self._busy():
                 return
-            end = time.monotonic() + SLICE_SECONDS
-            for _ in steps:
-                if time.monotonic() >= end:
-                    call_later(SLICE_SECONDS, lambda: self._go_on_saving(opened, steps))
-                    return
-            self._paint(opened, self._painter.paint, with_graph=False)
+            if _take_steps(steps, time.monotonic() + SLICE_SECONDS):
+                self._paint(opened, self._painter.paint, with_graph=False)
+            else:
+                call_later(SLICE_SECONDS, lambda: self._go_on_saving(opened, steps))
 
     def _paint(self, opened: OpenView, paint: Callable[[Still, Draw], None], *, with_graph: bool) -> None:
         # The picture is taken now: when it is drawn, the next cell may be changing the graph.
@@ -307,3 +305,8 @@ def _display_live(view: FunctionView) -> None:
     """Display the widget alone. `display(view)` would call the formatter that is running."""
     data, metadata = view._repr_mimebundle_() or ({}, {})
     display(data, metadata=metadata, raw=True)
+
+
+def _take_steps(steps: Iterator[None], end: float) -> bool:
+    """Take steps until a time of the monotonic clock. True iff none is left."""
+    return all(time.monotonic() < end for _ in steps)
