@@ -141,7 +141,10 @@ def our_conflict(nodes: int) -> Work:
 
 
 def tensorflow_conflict(nodes: int) -> Work:
-    """A first run of the same chain, which TensorFlow refuses."""
+    """A first run of the same chain.
+
+    TensorFlow gives colocated nodes one device in Python, so that there is no conflict.
+    """
     import tensorflow as tf
 
     graph = tf.Graph()
@@ -154,15 +157,11 @@ def tensorflow_conflict(nodes: int) -> Work:
             last = y if number % 100 == 0 else last
     config = tf.compat.v1.ConfigProto(device_count={"CPU": 2})
 
-    def refused() -> None:
+    def first_run() -> None:
         with tf.compat.v1.Session(graph=graph, config=config) as session:
-            try:
-                session.run(y, {"Placeholder:0": np.ones(4, np.float32)})
-            except tf.errors.InvalidArgumentError:
-                return
-        raise AssertionError("this was to be refused")
+            session.run(y, {"Placeholder:0": np.ones(4, np.float32)})
 
-    return Work(run=refused, fewest=1)
+    return Work(run=first_run, fewest=1)
 
 
 PARTITION_LARGE = Row(
@@ -184,7 +183,7 @@ CHAIN_ON_TWO = Row(
 )
 EXPLAIN_CONFLICT = Row(
     order=4.8,
-    title="explain a minimal conflict among 10,000 nodes; TensorFlow: a failed first run",
+    title="explain a minimal conflict among 10,000 nodes; TensorFlow: a first run",
     unit="ms",
     budgets=(Budget(50),),
     ours=lambda: our_conflict(10_000),
