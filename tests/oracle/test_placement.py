@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from graphcore.attrs import AttrValue
 from graphcore.definitions.wire import graph_def_from_bytes, graph_def_to_bytes
 from tests.oracle.conftest import Oracle
 
@@ -237,8 +238,8 @@ def test_branches_and_loops_over_a_variable_are_placed_as_in_tensorflow(
         graph.library.add_function_def(gc.parse_function(text))
     types = (gc.resource, gc.float32)
 
-    def add(name: str, kind: str, *inputs: str, at: str = "", **attrs: object) -> None:
-        graph.add_node(gc.NodeDef(name, kind, inputs, at and f"/device:CPU:{at}", attrs))  # type: ignore[arg-type]  # attr values of several types
+    def add(name: str, kind: str, *inputs: str, at: str = "", **attrs: AttrValue) -> None:
+        graph.add_node(gc.NodeDef(name, kind, inputs, at and f"/device:CPU:{at}", attrs))
 
     add("c", "Const", value=gc.TensorValue(np.float32(1)), dtype=gc.float32)
     add("p", "Const", value=gc.TensorValue(np.bool_(1)), dtype=gc.bool_)

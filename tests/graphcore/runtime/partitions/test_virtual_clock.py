@@ -168,9 +168,12 @@ def test_a_loop_takes_time_as_often_as_it_ran(count: int, device: str) -> None:
 
 def test_a_while_loop_of_functions_takes_time_as_often_as_it_ran() -> None:
     graph = gc.Graph()
+
+    def body(number: gc.Tensor, value: gc.Tensor) -> list[gc.Tensor]:
+        return [number + 1, gc.matmul(value, value, name="product")]
+
     with graph.as_default():
         times = gc.placeholder(gc.int32, [], name="times")
-        body = lambda number, value: [number + 1, gc.matmul(value, value, name="product")]  # noqa: E731 - a function would be no shorter
         result = gc.while_loop(lambda number, _: number < times, body, [gc.constant(0), gc.constant(DATA)])
     for count in (0, 3):
         found = [span for span in traced(graph, result[1], {times: count}, devices=1).timeline().spans if span.name == "product"]
