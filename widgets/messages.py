@@ -15,7 +15,7 @@ from widgets.timelines import StepTimeline
 
 Renderer = Literal["graphviz", "mermaid"]
 ExportFormat = Literal["svg", "dot", "mermaid"]
-Engine = Literal["core", "graphviz", "mermaid", "timeline"]
+Engine = Literal["core", "graphviz", "mermaid", "lower"]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -102,6 +102,12 @@ class TimelinesMessage(Message, frozen=True, kw_only=True, tag="timelines"):
     key: str
     timelines: list[StepTimeline] | None = None
     boxes: dict[str, str] = {}
+
+
+class ShowPaneMessage(Message, frozen=True, kw_only=True, tag="show_pane"):
+    """Open this pane of the panel below the picture."""
+
+    pane: str
 
 
 class SearchMessage(Message, frozen=True, kw_only=True, tag="search"):
@@ -216,6 +222,7 @@ PictureMessage = (
     | ValuesMessage
     | WhatIfMessage
     | TimelinesMessage
+    | ShowPaneMessage
     | SearchMessage
     | ExportMessage
     | HighlightMessage
@@ -236,6 +243,7 @@ FromKernel = (
     | ValuesMessage
     | WhatIfMessage
     | TimelinesMessage
+    | ShowPaneMessage
     | SearchMessage
     | ExportMessage
     | HighlightMessage

@@ -95,9 +95,9 @@ const mermaid = await bundle({
   plugins: [flowchartOnly, minifiedCss],
 });
 const viewer = { format: "esm", plugins: [minifiedCss] };
-const timeline = await bundle({ ...viewer, entryPoints: ["src/engines/timeline.ts"] });
+const lower = await bundle({ ...viewer, entryPoints: ["src/engines/lower.ts"] });
 // A page that holds an engine of another build asks for its own: the hash of a script is its version.
-const versions = { core: "", graphviz: hash(graphviz), mermaid: hash(mermaid), timeline: hash(timeline) };
+const versions = { core: "", graphviz: hash(graphviz), mermaid: hash(mermaid), lower: hash(lower) };
 const core = await bundle({ ...viewer, entryPoints: ["src/shell/mount.ts"] }, versions);
 versions.core = hash(core);
 const shell = await bundle({ ...viewer, entryPoints: ["src/shell/anywidget.ts"] }, versions);
@@ -119,7 +119,7 @@ const files = {
   "standalone.js": standalone,
   "core.js.gz": gzip(core),
   "graphviz.js.gz": gzip(graphviz),
-  "timeline.js.gz": gzip(timeline),
+  "lower.js.gz": gzip(lower),
   "page.js.gz": gzip(page),
   "mermaid.js.gz": gzip(mermaid),
   "labextension.js": labextension,

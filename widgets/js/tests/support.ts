@@ -1,7 +1,7 @@
 // A viewer on a page without a kernel: the test plays the kernel, the real Graphviz lays out.
 import "../src/engines/graphviz";
 import { sceneMessage } from "../dev/sample";
-import * as timeline from "../src/engines/timeline";
+import * as lower from "../src/engines/lower";
 import type { FromKernel, FromViewer, Scene, SceneMessage } from "../src/scene/generated";
 import type { MountOptions } from "../src/shell/host";
 import { mount } from "../src/shell/mount";
@@ -49,7 +49,7 @@ export class Page {
           return () => this.#listeners.delete(callback);
         },
       },
-      { timeline: () => Promise.resolve(timeline), ...options },
+      { lower: () => Promise.resolve(lower), ...options },
     );
     this.dispose = () => {
       handle.dispose();

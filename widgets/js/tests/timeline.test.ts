@@ -125,7 +125,7 @@ const answer = (fields: Partial<TimelinesMessage> = {}): TimelinesMessage => ({
 async function opened(): Promise<void> {
   await page.show(scene({ revision: 1, nodes: [node("scope/", { kind: "scope", expandable: true }), node("c")] }));
   page.one<HTMLButtonElement>('[aria-label^="Timeline:"]').click();
-  await vi.waitFor(() => page.one(".gl-timeline"));
+  await vi.waitFor(() => page.one(".gl-lower"));
   page.receive(answer());
 }
 
@@ -205,6 +205,17 @@ test("without a recorded run the prediction is there alone, and an empty one giv
   await opened();
   const empty = { ...timeline([]), title: "Prediction", clock: "Not predicted", notes: ["the step has 30,000 nodes"] };
   page.receive(answer({ timelines: [empty] }));
-  expect(page.one(".gl-timeline-body").textContent).toContain("30,000 nodes");
+  expect(page.one(".gl-lower-pane").textContent).toContain("30,000 nodes");
   expect(all(".gl-plot")).toHaveLength(0);
+});
+
+test("the host opens the panel, and Escape closes it", async () => {
+  await page.show(scene({ revision: 1, nodes: [node("c")] }));
+  page.receive({ type: "show_pane", pane: "timeline" });
+  await vi.waitFor(() => page.one(".gl-lower"));
+  const tab = page.one('[role="tab"]');
+  expect(tab.getAttribute("aria-selected")).toBe("true");
+  expect(page.one('[role="tabpanel"]').getAttribute("aria-labelledby")).toBe(tab.id);
+  tab.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true, cancelable: true }));
+  expect(page.one<HTMLElement>(".gl-lower").hidden).toBe(true);
 });

@@ -11,7 +11,7 @@ export interface ToolbarActions {
   expandAll(): void;
   collapseAll(): void;
   outline(): void;
-  timeline(): void;
+  lower(): void;
   back(): void;
   forward(): void;
   help(): void;
@@ -41,7 +41,7 @@ export class Toolbar {
   readonly #menu: HTMLElement;
   readonly #menuButton: HTMLButtonElement;
   readonly #outlineButton: HTMLButtonElement;
-  readonly #timelineButton: HTMLButtonElement;
+  readonly #lowerButton: HTMLButtonElement;
   readonly #back: HTMLButtonElement;
   readonly #forward: HTMLButtonElement;
   #lensKey = "";
@@ -67,7 +67,7 @@ export class Toolbar {
         ? h("div", { class: "gl-segments", role: "group", "aria-label": "Renderer" }, ...this.#renderers.values())
         : null;
     this.#outlineButton = iconButton(ICONS.outline, "Outline: the graph as a list", () => actions.outline());
-    this.#timelineButton = iconButton(ICONS.timeline, "Timeline: when each node runs (t)", () => actions.timeline());
+    this.#lowerButton = iconButton(ICONS.timeline, "Timeline: when each node runs (t)", () => actions.lower());
     this.#back = iconButton(ICONS.back, "Back to where you were (Alt+Left)", () => actions.back());
     this.#forward = iconButton(ICONS.forward, "Forward again (Alt+Right)", () => actions.forward());
     this.canGo(false, false);
@@ -100,7 +100,7 @@ export class Toolbar {
         this.#forward,
         ...folding,
         this.#outlineButton,
-        this.#timelineButton,
+        this.#lowerButton,
         iconButton(ICONS.help, "Keyboard shortcuts (?)", () => actions.help()),
         menuBox,
       ),
@@ -129,8 +129,8 @@ export class Toolbar {
     this.#outlineButton.setAttribute("aria-pressed", String(open));
   }
 
-  timelineOpen(open: boolean): void {
-    this.#timelineButton.setAttribute("aria-pressed", String(open));
+  lowerOpen(open: boolean): void {
+    this.#lowerButton.setAttribute("aria-pressed", String(open));
   }
 
   #exportMenu(actions: ToolbarActions): HTMLElement {

@@ -17,7 +17,7 @@ export type Renderer = "graphviz" | "mermaid";
 
 export type ExportFormat = "dot" | "mermaid" | "svg";
 
-export type Engine = "core" | "graphviz" | "mermaid" | "timeline";
+export type Engine = "core" | "graphviz" | "lower" | "mermaid";
 
 export type Pane = "definition" | "instance";
 
@@ -467,6 +467,12 @@ export interface TimelinesMessage {
   readonly boxes: Readonly<Record<string, string>>;
 }
 
+/** Open this pane of the panel below the picture. */
+export interface ShowPaneMessage {
+  readonly type: "show_pane";
+  readonly pane: string;
+}
+
 /** The answer to `SearchRequest`: the best hits, and the number of all. */
 export interface SearchMessage {
   readonly type: "search";
@@ -577,7 +583,7 @@ export interface HighlightMessage {
 export interface PaneMessage {
   readonly type: "pane";
   readonly pane: Pane;
-  readonly message: SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | TimelinesMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage;
+  readonly message: SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | TimelinesMessage | ShowPaneMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage;
 }
 
 /** The viewer is mounted and requests the current scene. */
@@ -975,6 +981,7 @@ export type PictureMessage =
   | ValuesMessage
   | WhatIfMessage
   | TimelinesMessage
+  | ShowPaneMessage
   | SearchMessage
   | ExportMessage
   | HighlightMessage
@@ -986,6 +993,7 @@ export type FromKernel =
   | ValuesMessage
   | WhatIfMessage
   | TimelinesMessage
+  | ShowPaneMessage
   | SearchMessage
   | ExportMessage
   | HighlightMessage

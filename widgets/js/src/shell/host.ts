@@ -1,4 +1,4 @@
-import type { TimelineScript } from "../panes/timeline_place";
+import type { LowerScript } from "../panes/lower/place";
 import type { FromKernel, FromViewer } from "../scene/generated";
 import type { Notebook } from "./notebook";
 
@@ -27,8 +27,8 @@ export interface MountOptions {
   readonly complete?: boolean;
   /** The kind of content: a graph, or a function with definition and body. */
   readonly kind?: "graph" | "function";
-  /** Gives the script of the timeline; by default it is loaded from the host. */
-  readonly timeline?: () => Promise<TimelineScript>;
+  /** Gives the script of the panel below the picture; by default it is loaded from the host. */
+  readonly lower?: () => Promise<LowerScript>;
   /** The height of the viewer in CSS; "fill" for that of the parent element. */
   readonly height?: string;
 }

@@ -1,5 +1,6 @@
 // The keyboard: the table of shortcuts, and walking through the picture.
 import { Help } from "../panes/help";
+import type { LowerPlace } from "../panes/lower/place";
 import type { Search } from "../panes/search";
 import type { Geometry } from "../scene/geometry";
 import { ARROWS, type Direction, firstBox, lastBox, PANS, walk } from "../scene/walk";
@@ -10,7 +11,8 @@ import { type Shortcut, shortcutOf, spoken } from "./shortcuts";
 export interface KeyboardView extends Pick<ChoiceView, "stage" | "inspector" | "outline" | "message" | "send"> {
   readonly search: Search;
   toggleOutline(): void;
-  toggleTimeline(): void;
+  /** The panel below the picture. */
+  readonly lower: Pick<LowerPlace, "toggle" | "press">;
 }
 
 export class Keyboard {
@@ -61,7 +63,7 @@ export class Keyboard {
         run: () => this.#choice.neighborhood(),
       },
       { keys: ["p"], says: "highlight the ways between two selected boxes", run: () => this.#choice.paths() },
-      { keys: ["t"], says: "open or close the timeline", run: () => this.#view.toggleTimeline() },
+      { keys: ["t"], says: "open or close the timeline", run: () => this.#view.lower.toggle("timeline") },
       { keys: ["f", "0"], says: "fit the whole graph", run: fit },
       { keys: ["+", "="], shown: "+", says: "zoom in", run: zoom(1.3) },
       { keys: ["-"], says: "zoom out", run: zoom(1 / 1.3) },
@@ -78,6 +80,7 @@ export class Keyboard {
     const { target } = event;
     const typing = target instanceof Element && target.matches("input, select, textarea");
     if (event.defaultPrevented || typing) return;
+    if (this.#view.lower.press(event)) return event.preventDefault();
     const onPicture = target instanceof Node && this.#view.stage.canvas.contains(target);
     const shortcut = shortcutOf(this.table, event, onPicture);
     if (!shortcut) return;

@@ -16,7 +16,7 @@ export function scriptsOf(data: StandaloneData): FindScript {
       core: undefined,
       graphviz: data.engine_gzip_base64,
       mermaid: data.mermaid_engine_gzip_base64,
-      timeline: undefined, // part of the page's own script
+      lower: undefined, // part of the page's own script
       page: data.worker_gzip_base64,
     };
     const base64 = scripts[name];

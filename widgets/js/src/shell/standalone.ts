@@ -1,5 +1,5 @@
 // The viewer as a standalone page: scene and answers are in the page as JSON, nothing is fetched.
-import * as timeline from "../engines/timeline";
+import * as lower from "../engines/lower";
 import { localHost } from "./local_host";
 import { mount } from "./mount";
 import { type StandaloneData, scriptsOf } from "./page_scripts";
@@ -15,7 +15,7 @@ function start(): void {
     fixed: !data.graph_gzip_base64,
     height: "fill",
     renderers,
-    timeline: () => Promise.resolve(timeline),
+    lower: () => Promise.resolve(lower),
   });
   // The page contains only the viewer, so it gets all keys even before a click.
   document.addEventListener("keydown", (event) => {

@@ -8,11 +8,11 @@ import { Superseded } from "../engines/layouter";
 import { engineUrl } from "../engines/load";
 import { Breadcrumbs } from "../panes/breadcrumbs";
 import { Inspector } from "../panes/inspector";
+import { LowerPlace, type LowerScript } from "../panes/lower/place";
 import { Outline } from "../panes/outline";
 import { Search } from "../panes/search";
 import { splitter } from "../panes/splitter";
 import { Status } from "../panes/status";
-import { TimelinePlace, type TimelineScript } from "../panes/timeline_place";
 import { Toolbar } from "../panes/toolbar";
 import { distinguish } from "../scene/boxes";
 import { fittingScale } from "../scene/fold";
@@ -66,7 +66,7 @@ export class Viewer {
   readonly #search: Search;
   readonly #inspector: Inspector;
   readonly #outline: Outline;
-  readonly #timeline: TimelinePlace;
+  readonly #lower: LowerPlace;
   readonly #exporter: Exporter;
   readonly #end = new AbortController();
   readonly #openFunction: (message: FunctionMessage) => Overlay | null;
@@ -95,7 +95,7 @@ export class Viewer {
       height,
       bare = false,
       complete = false,
-      timeline,
+      lower,
     }: MountOptions,
     openFunction: (message: FunctionMessage) => Overlay | null = () => null,
   ) {
@@ -159,14 +159,17 @@ export class Viewer {
       expand: (id) => this.#send({ type: "expand", id }),
       collapse: (id) => this.#send({ type: "collapse", id }),
     });
-    const load = timeline ?? (async () => (await import(await engineUrl("timeline", host))) as TimelineScript);
-    this.#timeline = new TimelinePlace(load, {
-      ask: (known) => this.#send({ type: "want_timelines", known }),
+    const load = lower ?? (async () => (await import(await engineUrl("lower", host))) as LowerScript);
+    this.#lower = new LowerPlace(load, {
+      stage: this.#stage,
+      send: (message) => this.#send(message),
       choose: (node, box) => this.#choice.reveal(fixed ? box : node, node),
-      close: () => this.#timeline.toggle(),
-      toggled: (open) => {
-        this.#toolbar.timelineOpen(open);
-        if (!open) this.#stage.focus(this.#choice.selected);
+      say: (text) => this.#status.say(text),
+      scene: () => this.#shown?.scene ?? null,
+      close: () => this.#lower.close(),
+      toggled: (pane) => {
+        this.#toolbar.lowerOpen(pane !== "");
+        if (!pane) this.#stage.focus(this.#choice.selected);
       },
       failed: (error) => this.#status.fail(reason(error)),
     });
@@ -183,7 +186,7 @@ export class Viewer {
         splitter(this.#inspector.element),
         this.#inspector.element,
       ),
-      this.#timeline.element,
+      this.#lower.element,
       this.#status.element,
     );
     const breadcrumbs = new Breadcrumbs((id) => (id ? this.#choice.goTo(id, true) : this.#choice.unselect()));
@@ -201,8 +204,8 @@ export class Viewer {
       tellScene: () => this.#tellLit(null),
       canGo: (back: boolean, forward: boolean) => this.#toolbar.canGo(back, forward),
       toggleOutline: () => this.#toggleOutline(),
-      toggleTimeline: () => this.#timeline.toggle(),
-      marked: (ids: ReadonlySet<string>) => this.#timeline.select(ids),
+      lower: this.#lower,
+      marked: (ids: ReadonlySet<string>) => this.#lower.select(ids),
     };
     this.#choice = new Choice(view);
     this.#keyboard = new Keyboard(view, this.#choice);
@@ -230,7 +233,7 @@ export class Viewer {
     this.#choice.dispose();
     this.#end.abort();
     this.#layouts.cancel();
-    this.#timeline.dispose();
+    this.#lower.dispose();
     this.#overlay?.dispose();
     this.root.remove();
   }
@@ -267,7 +270,7 @@ export class Viewer {
       },
       collapseAll: () => this.#send({ type: "collapse", id: "*" }),
       outline: () => this.#toggleOutline(),
-      timeline: () => this.#timeline.toggle(),
+      lower: () => this.#lower.toggle("timeline"),
       back: () => this.#choice.history.step(-1),
       forward: () => this.#choice.history.step(1),
       help: () => this.#keyboard.help.open(),
@@ -301,9 +304,6 @@ export class Viewer {
       case "what_if":
         this.#inspector.showWhatIf(message);
         return;
-      case "timelines":
-        this.#timeline.receive(message);
-        return;
       case "search":
         this.#search.show(message);
         return;
@@ -322,6 +322,11 @@ export class Viewer {
       case "function_closed":
         this.#closeFunction();
         return;
+      case "show_pane":
+        this.#lower.show(message.pane);
+        return;
+      default:
+        this.#lower.receive(message);
     }
   }
 
@@ -393,7 +398,7 @@ export class Viewer {
     this.#outline.update(scene);
     this.#status.describe(scene);
     this.#choice.drawn(message);
-    this.#timeline.refresh();
+    this.#lower.drawn(scene);
     if (this.#expandsAll) this.#status.expanded(scene);
     this.#expandsAll = false;
     if (message.mermaid && renderer === "graphviz") this.#status.say(tooManyForMermaid(scene));

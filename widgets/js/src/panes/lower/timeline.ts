@@ -1,27 +1,21 @@
 // The pane of the recorded run and the predicted step, linked to the boxes of the picture.
-import { h, iconButton } from "../dom";
-import { bytes, duration, totals, type Window, zoomed } from "../scene/bars";
-import type { StepTimeline, TimelinesMessage } from "../scene/generated";
-import { ICONS } from "../style/icons";
+import { h, iconButton } from "../../dom";
+import { bytes, duration, totals, type Window, zoomed } from "../../scene/bars";
+import type { FromKernel, StepTimeline, TimelinesMessage } from "../../scene/generated";
+import { ICONS } from "../../style/icons";
 import { Chart } from "./chart";
+import type { LowerActions, LowerPane } from "./pane";
 
 const MOST_ROWS = 200;
 
-export interface TimelineActions {
-  /** Requests the timelines, unless they are those of this key. */
-  ask(known: string): void;
-  /** Shows a node in the picture. */
-  choose(node: string, box: string): void;
-  close(): void;
-}
-
-export class TimelinePane {
+export class TimelinePane implements LowerPane {
+  readonly name = "timeline";
+  readonly title = "Timeline";
+  readonly controls: HTMLElement;
   readonly element: HTMLElement;
-  readonly #actions: TimelineActions;
+  readonly #actions: LowerActions;
   readonly #choices = h("select", { "aria-label": "Which timeline", change: () => this.#show() });
-  readonly #body = h("div", { class: "gl-timeline-body" });
   readonly #said = h("p", { class: "gl-timeline-said", role: "status" });
-  readonly #resized: ResizeObserver;
   #key = "";
   #timelines: readonly StepTimeline[] = [];
   #boxes: Readonly<Record<string, string>> = {};
@@ -29,58 +23,60 @@ export class TimelinePane {
   #window: Window = { from: 0, to: 1 };
   #length = 1;
   #selection: ReadonlySet<string> = new Set();
+  #isShown = false;
 
-  constructor(actions: TimelineActions) {
+  constructor(actions: LowerActions) {
     this.#actions = actions;
     const zoom = (factor: number) => (): void => {
       const { from, to } = this.#window;
       this.#look(zoomed(this.#window, factor, (from + to) / 2, this.#length));
     };
-    this.element = h(
-      "section",
-      { class: "gl-timeline", "aria-label": "Timeline", hidden: true },
-      h(
-        "header",
-        {},
-        h("h3", {}, "Timeline"),
-        this.#choices,
-        this.#said,
-        h(
-          "div",
-          { class: "gl-timeline-buttons" },
-          iconButton(ICONS.plus, "Zoom into the time", zoom(2)),
-          iconButton(ICONS.minus, "Zoom out of the time", zoom(0.5)),
-          iconButton(ICONS.fit, "The whole time", () => this.#look({ from: 0, to: this.#length })),
-          iconButton(ICONS.close, "Close the timeline", () => actions.close()),
-        ),
-      ),
-      this.#body,
+    this.controls = h(
+      "div",
+      { class: "gl-lower-controls" },
+      this.#choices,
+      this.#said,
+      iconButton(ICONS.plus, "Zoom into the time", zoom(2)),
+      iconButton(ICONS.minus, "Zoom out of the time", zoom(0.5)),
+      iconButton(ICONS.fit, "The whole time", () => this.#look({ from: 0, to: this.#length })),
     );
-    this.#resized = new ResizeObserver(() => this.#draw());
-    this.#resized.observe(this.element);
+    this.element = h("div", {});
   }
 
-  get open(): boolean {
-    return !this.element.hidden;
-  }
+  dispose(): void {}
 
-  dispose(): void {
-    this.#resized.disconnect();
-  }
-
-  toggle(): void {
-    this.element.hidden = this.open;
-    if (!this.open) return;
-    this.#actions.ask(this.#key);
+  shown(): void {
+    this.#isShown = true;
+    this.#ask();
     this.#draw();
   }
 
-  /** Another picture is on the screen, perhaps after a run. */
-  refresh(): void {
-    if (this.open) this.#actions.ask(this.#key);
+  hidden(): void {
+    this.#isShown = false;
   }
 
-  receive({ key, timelines, boxes }: TimelinesMessage): void {
+  drawn(): void {
+    this.#ask();
+  }
+
+  resized(): void {
+    this.#draw();
+  }
+
+  press(): boolean {
+    return false;
+  }
+
+  receive(message: FromKernel): void {
+    if (message.type === "timelines") this.#receive(message);
+  }
+
+  /** Requests the timelines, unless they are those that are there. */
+  #ask(): void {
+    this.#actions.send({ type: "want_timelines", known: this.#key });
+  }
+
+  #receive({ key, timelines, boxes }: TimelinesMessage): void {
     this.#boxes = boxes;
     if (!timelines) return this.#draw();
     this.#key = key;
@@ -109,7 +105,7 @@ export class TimelinePane {
     this.#length = length;
     this.#charts = [];
     const none = h("p", { class: "gl-timeline-clock" }, "This picture carries no timeline");
-    this.#body.replaceChildren(...(shown.length > 0 ? shown.map((timeline) => this.#section(timeline)) : [none]));
+    this.element.replaceChildren(...(shown.length > 0 ? shown.map((timeline) => this.#section(timeline)) : [none]));
     this.#draw();
   }
 
@@ -149,7 +145,7 @@ export class TimelinePane {
   }
 
   #draw(): void {
-    if (!this.open) return;
+    if (!this.#isShown) return;
     for (const chart of this.#charts) chart.draw();
   }
 

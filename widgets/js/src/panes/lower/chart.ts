@@ -1,7 +1,18 @@
 // The chart of one timeline: a row of bars for each device and link, by mouse and keyboard.
-import { h, s } from "../dom";
-import { type Bar, barsOf, bytes, duration, moved, type Rows, rowsOf, ticks, type Window, zoomed } from "../scene/bars";
-import type { StepTimeline, TimelineLane } from "../scene/generated";
+import { h, s } from "../../dom";
+import {
+  type Bar,
+  barsOf,
+  bytes,
+  duration,
+  moved,
+  type Rows,
+  rowsOf,
+  ticks,
+  type Window,
+  zoomed,
+} from "../../scene/bars";
+import type { StepTimeline, TimelineLane } from "../../scene/generated";
 
 const ROW = 20;
 const AXIS = 20;

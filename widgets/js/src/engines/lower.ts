@@ -1,0 +1,13 @@
+// The script of the panel below the picture, which a viewer loads when the panel is opened for the first time.
+
+import type { LowerActions } from "../panes/lower/pane";
+import { LowerPanel } from "../panes/lower/panel";
+import { TimelinePane } from "../panes/lower/timeline";
+import css from "../style/lower.css";
+
+/** The panel with all its panes, in the order of their tabs. */
+export function makePanel(actions: LowerActions): LowerPanel {
+  return new LowerPanel([new TimelinePane(actions)], actions);
+}
+
+export { css };
