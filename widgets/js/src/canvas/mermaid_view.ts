@@ -1,7 +1,7 @@
 // The second renderer: the kernel's Mermaid text drawn by the Mermaid engine, and sanitized.
 import { s, setAttributes } from "../dom";
 import { sanitizeSvg } from "../engines/sanitize";
-import type { LensMark, Scene, SceneEdge, SceneNode } from "../scene/generated";
+import type { LensMark, Scene, SceneEdge, SceneMessage, SceneNode } from "../scene/generated";
 import type { Geometry, Rect } from "../scene/geometry";
 import { installStyle } from "../style/style";
 import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
@@ -38,6 +38,20 @@ function moveTitle(frame: Element): void {
 
 /** The elements that form a box in Mermaid's drawing. */
 const SHAPES = ".label-container, .label-container path, .outer-path path";
+
+/** The most boxes that Mermaid draws: it takes a second for every 50, in which the page stands still. */
+const MERMAID_BOXES = 150;
+
+/** A message with a renderer that can draw its picture. */
+export function drawable(message: SceneMessage): SceneMessage {
+  const tooMany = message.renderer === "mermaid" && message.scene.nodes.length > MERMAID_BOXES;
+  return tooMany ? { ...message, renderer: "graphviz" } : message;
+}
+
+/** The reason why Graphviz draws a scene although Mermaid was chosen. */
+export function tooManyForMermaid({ nodes }: Scene): string {
+  return `Mermaid draws up to ${MERMAID_BOXES} boxes. Graphviz draws these ${nodes.length}; close some for Mermaid`;
+}
 
 export class MermaidView extends Drawing {
   readonly world = s("g", { class: "gl-world gl-mermaid" });

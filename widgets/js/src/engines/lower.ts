@@ -1,4 +1,4 @@
-// The script of the panel below the picture, which a viewer loads when the panel is opened for the first time.
+// The script of the panel below the picture, loaded when the panel is first opened.
 
 import type { LowerActions } from "../panes/lower/pane";
 import { LowerPanel } from "../panes/lower/panel";

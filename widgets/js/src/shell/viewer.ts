@@ -1,7 +1,7 @@
 // The viewer: connects picture, inspector, outline, search and controls with its host.
 import { lightDimensions } from "../canvas/dim_light";
 import { Exporter } from "../canvas/exporter";
-import { MermaidView } from "../canvas/mermaid_view";
+import { drawable, MermaidView, tooManyForMermaid } from "../canvas/mermaid_view";
 import { Stage } from "../canvas/stage";
 import { afterPaint, h, ownKeys, reason } from "../dom";
 import { Superseded } from "../engines/layouter";
@@ -16,7 +16,7 @@ import { Status } from "../panes/status";
 import { Toolbar } from "../panes/toolbar";
 import { distinguish } from "../scene/boxes";
 import { fittingScale } from "../scene/fold";
-import type { FailureMessage, FromKernel, FromViewer, FunctionMessage, Scene, SceneMessage } from "../scene/generated";
+import type { FailureMessage, FromKernel, FromViewer, FunctionMessage, SceneMessage } from "../scene/generated";
 import type { Geometry } from "../scene/geometry";
 import { FEW_BOXES, isOneFrame, Layouts } from "../scene/layouts";
 import { LEGIBLE } from "../scene/measure";
@@ -33,19 +33,6 @@ const RESHAPE = 24;
 
 /** The milliseconds for which a picture that is too large waits for one of fewer boxes. */
 const ANSWER_MS = 400;
-
-/** The most boxes that Mermaid draws: it takes a second for every 50, in which the page stands still. */
-const MERMAID_BOXES = 150;
-
-/** A message with a renderer that can draw its picture. */
-function drawable(message: SceneMessage): SceneMessage {
-  const tooMany = message.renderer === "mermaid" && message.scene.nodes.length > MERMAID_BOXES;
-  return tooMany ? { ...message, renderer: "graphviz" } : message;
-}
-
-function tooManyForMermaid({ nodes }: Scene): string {
-  return `Mermaid draws up to ${MERMAID_BOXES} boxes. Graphviz draws these ${nodes.length}; close some for Mermaid`;
-}
 
 /** A picture ready to be put on the screen. */
 interface Prepared {

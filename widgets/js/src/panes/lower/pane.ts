@@ -2,7 +2,7 @@
 import type { Stage } from "../../canvas/stage";
 import type { FromKernel, FromViewer, Scene } from "../../scene/generated";
 
-/** What a pane may do with the viewer around it. */
+/** The parts of the viewer that a pane may use. */
 export interface LowerActions {
   /** The picture, on which a pane may put marks. */
   readonly stage: Stage;

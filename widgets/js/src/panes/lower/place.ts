@@ -1,4 +1,4 @@
-// The place of the panel below the picture, whose script is loaded when it is opened for the first time.
+// The place of the panel below the picture. Its script is loaded when the panel is first opened.
 import { h } from "../../dom";
 import type { FromKernel, Scene } from "../../scene/generated";
 import { installStyle } from "../../style/style";
