@@ -1,4 +1,4 @@
-"""The update rules of optimizers; each makes an op on reference variables and one on resources.
+"""The update rules of optimizers; each makes ops on references and resources, on all rows or some.
 
 A rule takes the array module, the values of the variables and the other inputs, and returns the new values of the variables.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.opset.state.optimizer_blocks import optimizer
+from graphcore.opset.state.optimizer_blocks import DENSE, optimizer
 
 Values = tuple[Any, ...]
 
 
-@optimizer("GradientDescent")
+@optimizer("GradientDescent", prefixes=DENSE)
 def gradient_descent(_xp: Any, var: Any, /, alpha: Any, delta: Any) -> Values:
     """Gradient descent: `var -= alpha * delta`."""
     return (var - alpha * delta,)
@@ -37,7 +37,7 @@ def momentum(_xp: Any, var: Any, accum: Any, /, lr: Any, grad: Any, momentum: An
     return var - step, accum
 
 
-@optimizer("KerasMomentum", prefixes=("ResourceApply",))
+@optimizer("KerasMomentum", prefixes=("ResourceApply", "ResourceSparseApply"))
 def keras_momentum(_xp: Any, var: Any, accum: Any, /, lr: Any, grad: Any, momentum: Any, *, use_nesterov: bool = False) -> Values:
     """Descent with momentum: `accum = accum * momentum - lr * grad`, `var += accum`.
 
@@ -47,7 +47,7 @@ def keras_momentum(_xp: Any, var: Any, accum: Any, /, lr: Any, grad: Any, moment
     return var + (accum * momentum - grad * lr if use_nesterov else accum), accum
 
 
-@optimizer("Adam")
+@optimizer("Adam", prefixes=DENSE)
 def adam(
     xp: Any,
     var: Any,
@@ -77,7 +77,31 @@ def adam(
     return var - direction * alpha / (xp.sqrt(v) + epsilon), m, v
 
 
-@optimizer("AdaMax")
+@optimizer("AdamWithAmsgrad", prefixes=("ResourceApply",))
+def adam_with_amsgrad(
+    xp: Any,
+    var: Any,
+    m: Any,
+    v: Any,
+    vhat: Any,
+    /,
+    beta1_power: Any,
+    beta2_power: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    epsilon: Any,
+    grad: Any,
+) -> Values:
+    """Adam with the largest of all running means of squares instead of the last."""
+    alpha = lr * xp.sqrt(1 - beta2_power) / (1 - beta1_power)
+    m = m + (grad - m) * (1 - beta1)
+    v = v + (grad * grad - v) * (1 - beta2)
+    vhat = xp.maximum(vhat, v)
+    return var - m * alpha / (xp.sqrt(vhat) + epsilon), m, v, vhat
+
+
+@optimizer("AdaMax", prefixes=DENSE)
 def ada_max(xp: Any, var: Any, m: Any, v: Any, /, beta1_power: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, grad: Any) -> Values:
     """AdaMax: Adam with the running maximum of magnitudes instead of squares."""
     m = m + (grad - m) * (1 - beta1)
@@ -103,6 +127,38 @@ def adagrad_v2(xp: Any, var: Any, accum: Any, /, lr: Any, epsilon: Any, grad: An
     """
     accum = accum + grad * grad if update_slots else accum
     return var - grad * lr / (xp.sqrt(accum) + epsilon), accum
+
+
+@optimizer("AdagradDA")
+def adagrad_da(
+    xp: Any,
+    var: Any,
+    gradient_accumulator: Any,
+    gradient_squared_accumulator: Any,
+    /,
+    grad: Any,
+    lr: Any,
+    l1: Any,
+    l2: Any,
+    global_step: Any,
+) -> Values:
+    """Adagrad by dual averaging: the variable follows from the sums of gradients and of squares.
+
+    global_step: the number of the step, from 1
+    """
+    total, squares, step = gradient_accumulator + grad, gradient_squared_accumulator + grad * grad, global_step.astype(var.dtype)
+    shrunk = xp.sign(total) * xp.maximum(xp.abs(total) - l1 * step, 0) if l1 > 0 else total
+    return -lr * shrunk / (l2 * step * lr + xp.sqrt(squares)), total, squares
+
+
+@optimizer("ProximalAdagrad")
+def proximal_adagrad(xp: Any, var: Any, accum: Any, /, lr: Any, l1: Any, l2: Any, grad: Any) -> Values:
+    """Adagrad with penalties on the sum of magnitudes and of squares."""
+    accum = accum + grad * grad
+    rate = lr / xp.sqrt(accum)
+    moved = var - grad * rate
+    shrunk = xp.sign(moved) * xp.maximum(xp.abs(moved) - rate * l1, 0) if l1 > 0 else moved
+    return shrunk / (1 + l2 * rate), accum
 
 
 @optimizer("Adadelta")
@@ -185,14 +241,14 @@ def ftrl_v2(
     return xp.where(xp.abs(linear) > l1 * scale, chosen, chosen.dtype.type(0)), new, linear
 
 
-@optimizer("AddSign")
+@optimizer("AddSign", prefixes=DENSE)
 def add_sign(xp: Any, var: Any, m: Any, /, lr: Any, alpha: Any, sign_decay: Any, beta: Any, grad: Any) -> Values:
     """AddSign: larger steps if gradient and running mean agree in sign."""
     m = m * beta + grad * (1 - beta)
     return var - lr * (alpha + sign_decay * xp.sign(grad) * xp.sign(m)) * grad, m
 
 
-@optimizer("PowerSign")
+@optimizer("PowerSign", prefixes=DENSE)
 def power_sign(xp: Any, var: Any, m: Any, /, lr: Any, logbase: Any, sign_decay: Any, beta: Any, grad: Any) -> Values:
     """PowerSign: exponentially larger steps if gradient and running mean agree in sign."""
     m = m * beta + grad * (1 - beta)
