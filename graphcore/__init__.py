@@ -127,5 +127,8 @@ from graphcore.runtime import (
 from graphcore.shapes import Shape
 from graphcore.text import parse_function, parse_nodes, parse_op_signature
 
+if TYPE_CHECKING:
+    from graphcore.tf1 import app, flags, gfile, logging
 if not TYPE_CHECKING:  # or type checkers would assume that every name exists
-    from graphcore.api.ops import raise_missing as __getattr__
+    from graphcore.tf1.lookup import attribute_of_package as __getattr__
+    from graphcore.tf1.lookup import names_of_package as __dir__

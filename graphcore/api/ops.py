@@ -6,7 +6,7 @@ import difflib
 import keyword
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, NoReturn
 
 from graphcore.definitions import AttrDef, OpDef
@@ -49,8 +49,12 @@ def __getattr__(name: str) -> Callable[..., Any]:
     return found
 
 
-def raise_missing(name: str) -> NoReturn:
-    """Raise an error that suggests an op or a similar name: the package's `__getattr__`.
+def raise_missing(name: str, names: Iterable[str] = ()) -> NoReturn:
+    """Raise an error that suggests an op or a similar name for an attribute that the package lacks.
+
+    Args:
+        name: the attribute.
+        names: names of the package besides those that are loaded.
 
     Raises:
         AttributeError: always.
@@ -58,16 +62,16 @@ def raise_missing(name: str) -> NoReturn:
     text = f"module {_PACKAGE!r} has no attribute {name!r}"
     if name.startswith("_"):
         raise AttributeError(text, name=name, obj=sys.modules[_PACKAGE])
-    raise UnknownNameError(text + _advice(name, ""))
+    raise UnknownNameError(text + _advice(name, "", names))
 
 
-def _advice(name: str, prefix: Literal["", "ops."]) -> str:
+def _advice(name: str, prefix: Literal["", "ops."], more: Iterable[str] = ()) -> str:
     """Suggest the right place of an op, or else the most similar name."""
     ops = _names()
     op = name if name in ops else next((snake for snake, camel in ops.items() if camel == name), None)
     if op is not None:
         return f": the op {ops[op]} is called as gc.ops.{op}(...)"
-    known = {each: f"gc.{each}" for each in vars(sys.modules[_PACKAGE]) if not each.startswith("_")}
+    known = {each: f"gc.{each}" for each in [*vars(sys.modules[_PACKAGE]), *more] if not each.startswith("_")}
     places = [known, {each: f"gc.ops.{each}" for each in ops}]
     for place in reversed(places) if prefix else places:
         near = difflib.get_close_matches(name, place, 1, _ALIKE)

@@ -1,0 +1,80 @@
+"""Names of TensorFlow 1 that are not here, with their purpose there and a substitute."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from graphcore.api.ops import snake_case
+from graphcore.registry import op_registry
+
+_ABSENT: Final[dict[str, str]] = {
+    "contrib": "a package of parts outside of the core of TensorFlow; of these contrib.rnn, contrib.layers and contrib.legacy_seq2seq are here",
+    "contrib.cudnn_rnn": "cells that only a GPU of NVIDIA computes; gc.nn.dynamic_rnn with gc.nn.rnn_cell.LSTMCell computes the same",
+    "contrib.data": "an early form of tf.data; gc.data.Dataset makes data sets from arrays",
+    "contrib.eager": "eager execution; here a graph is built first, and a gc.Session runs it",
+    "contrib.estimator": "ready-made models; build the graph, and run its training step in a loop with a gc.Session",
+    "contrib.framework": "helpers around variables; gc.get_variable, gc.variable_scope and gc.train.get_or_create_global_step do their work",
+    "contrib.keras": "a copy of Keras; gc.layers has its layers as functions, such as gc.layers.dense",
+    "contrib.learn": "ready-made models in the manner of scikit-learn; build the graph, and run its training step in a loop with a gc.Session",
+    "contrib.losses": "an early form of tf.losses; gc.losses has the functions",
+    "contrib.metrics": "an early form of tf.metrics; gc.metrics has the functions",
+    "contrib.opt": "further optimizers; those of gc.train are here",
+    "contrib.seq2seq": "decoders and attention; gc.contrib.legacy_seq2seq and gc.nn.dynamic_rnn are here",
+    "contrib.slim": "layers and training loops in short form; gc.layers (gc.layers.conv2d, gc.layers.dense) has the layers",
+    "contrib.tensorboard": "settings of TensorBoard; gc.summary.FileWriter writes what TensorBoard opens",
+    "contrib.tpu": "training on TPUs; devices are simulated here with gc.Session(devices=[...])",
+    "distribute": "distribution strategies, which copy a model to several devices; with gc.device and gc.Session(devices=[...]) nodes are placed one by one",
+    "distributions": "probability distributions; gc.random_normal, gc.random_uniform and arithmetic on their values do the work of the common ones",
+    "GradientTape": "the gradients of eager execution; gc.gradients(ys, xs) adds them to the graph",
+    "enable_eager_execution": "the switch to eager execution; here a graph is built first, and a gc.Session runs it",
+    "enable_v2_behavior": "the switch to TensorFlow 2; here a graph is built first, and a gc.Session runs it",
+    "estimator": "ready-made models with their training loops; build the graph, and run its training step in a loop with a gc.Session",
+    "examples": "the examples of TensorFlow's own repository",
+    "examples.tutorials.mnist": "a download of the digits of MNIST; read them with NumPy, or take sklearn.datasets.load_digits()",
+    "feature_column": "columns of tables for tf.estimator; gc.one_hot and gc.nn.embedding_lookup do their work on tensors",
+    "keras": "Keras, layers and models as objects; gc.layers has the layers as functions, such as gc.layers.dense",
+    "lite": "a converter for telephones; gc.save writes the graph",
+    "load_op_library": "the load of ops in C++; gc.register_op adds an op",
+    "mixed_precision": "a rewriting of graphs for half precision on GPUs; gc.cast converts single tensors",
+    "models": "early models of TensorFlow's own repository; recurrent cells are in gc.nn.rnn_cell, sequence models in gc.contrib.legacy_seq2seq",
+    "numpy_function": "a call of Python within a run; what a program computes in NumPy it can feed",
+    "profiler": "measurements of runs; run with gc.RunOptions(trace_level=...) or look at the timeline of a view",
+    "py_func": "a call of Python within a run; what a program computes in NumPy it can feed",
+    "py_function": "a call of Python within a run; what a program computes in NumPy it can feed",
+    "python": "TensorFlow's own sources; the public names are in gc itself, recurrent cells in gc.nn.rnn_cell",
+    "ragged": "tensors with rows of different lengths; pad the rows, and pass their lengths to gc.sequence_mask",
+    "tpu": "training on TPUs; devices are simulated here with gc.Session(devices=[...])",
+    "train.ClusterSpec": "the machines of a cluster; gc.Session(devices=[...]) simulates several devices in this process",
+    "train.Server": "a server of a cluster; gc.Session(devices=[...]) simulates several devices in this process",
+    "train.replica_device_setter": "a rule for parameter servers; gc.device places nodes",
+    "train.SyncReplicasOptimizer": "training on several machines; the other optimizers of gc.train train in this process",
+    "xla": "a compiler; plans of a gc.Session are compiled to Python anyway",
+}
+"""Names and whole namespaces, each with what it was and what to use. The longest name that fits a name is taken."""
+
+
+def what_to_use(name: str) -> str:
+    """The purpose of a name in TensorFlow 1.15 and its substitute here; "" for no name of TensorFlow.
+
+    Args:
+        name: the full name without `tf.`, such as `contrib.slim` or `estimator.DNNClassifier`.
+    """
+    parts = name.split(".")
+    prefixes = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    entry = next((prefix for prefix in prefixes if prefix in _ABSENT), None)
+    if entry is not None:
+        return f"tf.{entry} of TensorFlow 1 was {_ABSENT[entry]}"
+    if name in _tensorflow_names():
+        return _op_of_that_name(parts[-1]) or f"tf.{name} of TensorFlow 1 is not available here"
+    return ""
+
+
+def _op_of_that_name(name: str) -> str:
+    op = next((op for op in op_registry.names() if snake_case(op) == name), "")
+    return f"the op {op} is called as gc.ops.{name}(...)" if op else ""
+
+
+def _tensorflow_names() -> frozenset[str]:
+    from graphcore.tf1.tensorflow_names import NAMES  # noqa: PLC0415 - needed for errors only
+
+    return frozenset(f"{space}.{name}" if space else name for space, names in NAMES.items() for name in names.split())

@@ -1,0 +1,212 @@
+"""`tf.gfile`: files of this machine, under TensorFlow's names."""
+
+from __future__ import annotations
+
+import glob as _glob
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from graphcore.errors import AlreadyExistsError, NotFoundError
+
+__all__ = [
+    "Copy",
+    "DeleteRecursively",
+    "Exists",
+    "FastGFile",
+    "GFile",
+    "Glob",
+    "IsDirectory",
+    "ListDirectory",
+    "MakeDirs",
+    "MkDir",
+    "Open",
+    "Remove",
+    "Rename",
+    "Stat",
+    "Walk",
+]
+
+
+class GFile:
+    """A file, opened when it is first read or written.
+
+    Args:
+        name: the path.
+        mode: as for `open`; text is UTF-8.
+    """
+
+    def __init__(self, name: str, mode: str = "r") -> None:
+        self._name = name
+        self._mode = mode
+        self._file: Any = None
+
+    def _opened(self) -> Any:
+        if self._file is None:
+            encoding = None if "b" in self._mode else "utf-8"
+            try:
+                self._file = Path(self._name).open(self._mode, encoding=encoding)  # noqa: SIM115 - closed by `close`
+            except FileNotFoundError:
+                raise NotFoundError(f"{self._name}; No such file or directory") from None
+        return self._file
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return self._name
+
+    @property
+    def mode(self) -> str:
+        """The mode."""
+        return self._mode
+
+    def size(self) -> int:
+        """The size in bytes."""
+        return Path(self._name).stat().st_size
+
+    def read(self, n: int = -1) -> Any:
+        """The next `n` characters or bytes; all that are left for -1."""
+        return self._opened().read(n)
+
+    def readline(self) -> Any:
+        """The next line with its end; an empty text at the end of the file."""
+        return self._opened().readline()
+
+    def readlines(self) -> list[Any]:
+        """The lines that are left, each with its end."""
+        return list(self._opened().readlines())
+
+    def write(self, file_content: Any) -> None:
+        """Append to what was written."""
+        self._opened().write(file_content)
+
+    def seek(self, offset: int = 0, whence: int = 0) -> None:
+        """Go on at `offset`."""
+        self._opened().seek(offset, whence)
+
+    def tell(self) -> int:
+        """The current place."""
+        return int(self._opened().tell())
+
+    def flush(self) -> None:
+        """Write what is still in memory."""
+        if self._file is not None:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._opened())
+
+
+FastGFile = Open = GFile
+
+
+def Exists(filename: str) -> bool:  # noqa: N802 - TensorFlow's name, as all below
+    """True iff there is a file or folder of this name."""
+    return Path(filename).exists()
+
+
+def IsDirectory(dirname: str) -> bool:  # noqa: N802
+    """True iff it is a folder."""
+    return Path(dirname).is_dir()
+
+
+def Glob(filename: str | list[str]) -> list[str]:  # noqa: N802
+    """The files that match a pattern, or one of several."""
+    patterns = [filename] if isinstance(filename, str) else filename
+    return [name for pattern in patterns for name in sorted(_glob.glob(pattern))]  # noqa: PTH207 - the names are texts in TensorFlow
+
+
+def ListDirectory(dirname: str) -> list[str]:  # noqa: N802
+    """The names of the entries of a folder.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    if not Path(dirname).is_dir():
+        raise NotFoundError(f"Could not find directory {dirname}")
+    return sorted(entry.name for entry in Path(dirname).iterdir())
+
+
+def MakeDirs(dirname: str) -> None:  # noqa: N802
+    """Make a folder, and those around it, unless it is there."""
+    Path(dirname).mkdir(parents=True, exist_ok=True)
+
+
+def MkDir(dirname: str) -> None:  # noqa: N802
+    """Make a folder in one that is there."""
+    Path(dirname).mkdir()
+
+
+def Remove(filename: str) -> None:  # noqa: N802
+    """Remove a file.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    try:
+        Path(filename).unlink()
+    except FileNotFoundError:
+        raise NotFoundError(f"{filename}; No such file or directory") from None
+
+
+def DeleteRecursively(dirname: str) -> None:  # noqa: N802
+    """Remove a folder with all that is in it.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    if not Path(dirname).is_dir():
+        raise NotFoundError(f"{dirname}; No such directory")
+    shutil.rmtree(dirname)
+
+
+def Copy(oldpath: str, newpath: str, overwrite: bool = False) -> None:  # noqa: N802
+    """Copy a file.
+
+    Raises:
+        AlreadyExistsError: `newpath` is there, and `overwrite` was not asked for.
+    """
+    _check_free(newpath, overwrite)
+    shutil.copyfile(oldpath, newpath)
+
+
+def Rename(oldname: str, newname: str, overwrite: bool = False) -> None:  # noqa: N802
+    """Rename a file or folder.
+
+    Raises:
+        AlreadyExistsError: `newname` is there, and `overwrite` was not asked for.
+    """
+    _check_free(newname, overwrite)
+    Path(oldname).replace(newname)
+
+
+def _check_free(name: str, overwrite: bool) -> None:
+    if not overwrite and Path(name).exists():
+        raise AlreadyExistsError(f"{name}: file already exists; overwrite=True replaces it")
+
+
+def Stat(filename: str) -> Any:  # noqa: N802
+    """Size and times of a file, as `os.stat` gives them: TensorFlow's `length` is `st_size`."""
+    return Path(filename).stat()
+
+
+def Walk(top: str, in_order: bool = True) -> Iterator[tuple[str, list[str], list[str]]]:  # noqa: N802
+    """For each folder from `top` on: its path, folders and files; parents first if `in_order`."""
+    return os.walk(top, topdown=in_order)

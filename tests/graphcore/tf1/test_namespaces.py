@@ -1,0 +1,79 @@
+"""TensorFlow 1's namespaces: loaded on demand, imported in any form, with errors that help."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import graphcore as gc
+
+
+def test_a_namespace_is_an_attribute_and_a_module() -> None:
+    from graphcore.app import flags as by_from  # type: ignore[import-untyped]  # noqa: PLC0415 - imports are what is tested
+    from graphcore.compat import v1  # type: ignore[import-untyped]  # noqa: PLC0415 - see above
+
+    module = __import__("graphcore.gfile", fromlist=["GFile"])
+    assert gc.gfile is module
+    assert gc.flags is gc.app.flags is by_from
+    assert v1 is gc
+    assert gc.__spec__ is not None
+    assert gc.__spec__.name == "graphcore"
+
+
+def test_a_namespace_is_loaded_when_it_is_first_asked_for() -> None:
+    code = "import sys, graphcore as gc; before = set(sys.modules); assert 'graphcore.tf1.gfile' not in before; gc.gfile.GFile"
+    subprocess.run([sys.executable, "-c", f"{code}; assert 'graphcore.tf1.gfile' in sys.modules"], check=True)
+
+
+def test_dir_lists_the_namespaces_and_their_names() -> None:
+    assert {"app", "flags", "gfile", "constant"} <= set(dir(gc))
+    assert "FLAGS" in dir(gc.flags)
+    assert "annotations" not in dir(gc.flags)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("contrib.slim", r"tf\.contrib\.slim of TensorFlow 1 was .*gc\.layers"),
+        ("contrib.frob", r"tf\.contrib of TensorFlow 1 was "),
+        ("estimator", r"tf\.estimator of TensorFlow 1 was .*gc\.Session"),
+        ("distribute", r"distribution strategies.*gc\.device"),
+        ("keras", r"gc\.layers"),
+        ("enable_eager_execution", "eager execution.* gc.Session runs it"),
+        ("foldl", "tf.foldl of TensorFlow 1 is not available here$"),
+    ],
+)
+def test_what_is_not_here_says_what_it_was_and_what_to_use(name: str, text: str) -> None:
+    module, _, attribute = name.rpartition(".")
+    with pytest.raises(AttributeError, match=text):
+        getattr(getattr(gc, module) if module else gc, attribute)
+
+
+@pytest.mark.parametrize(
+    ("statement", "text"),
+    [
+        ("from graphcore.contrib import slim", r"gc\.layers"),
+        ("import graphcore.contrib.slim", r"gc\.layers"),
+        ("from graphcore import keras", r"gc\.layers"),
+        ("import graphcore.keras.layers", r"gc\.layers"),
+        ("from graphcore.examples.tutorials.mnist import input_data", "examples"),
+        ("import graphcore.frobnicate", "^No module named 'graphcore.frobnicate'$"),
+    ],
+)
+def test_an_import_of_what_is_not_here_says_so_too(statement: str, text: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match=text):
+        exec(statement)
+
+
+def test_a_misspelling_within_a_namespace_suggests_the_name() -> None:
+    with pytest.raises(AttributeError, match=r"^module 'graphcore.gfile' has no attribute 'GFil': did you mean gc\.gfile\.GFile\?$"):
+        _ = gc.gfile.GFil  # type: ignore[attr-defined]  # a misspelling on purpose
+    with pytest.raises(AttributeError, match=r"has no attribute 'frobnicate'; dir\(gc\.gfile\) lists what is there$"):
+        _ = gc.gfile.frobnicate  # type: ignore[attr-defined]  # see above
+
+
+def test_a_misspelt_namespace_suggests_it() -> None:
+    with pytest.raises(AttributeError, match=r"did you mean gc\.loggin?g\?"):
+        _ = gc.loging  # type: ignore[attr-defined]  # a misspelling on purpose
