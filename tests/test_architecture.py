@@ -56,7 +56,7 @@ LAYERS = (
     ("tf1",),
     ("", "testing"),
     ("widgets.scene.types",),
-    ("widgets.inspection", "widgets.timelines"),
+    ("widgets.inspection", "widgets.timelines", "widgets.times"),
     ("widgets.messages",),
     ("widgets.scene",),
     ("widgets.render",),

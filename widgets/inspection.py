@@ -207,4 +207,5 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     registered_gradient: GradientInfo | None = None
     functions: list[FunctionInfo] = []
     contents: list[tuple[str, int]] = []
+    times: list[tuple[str, str]] = []
     values: Values | None = None

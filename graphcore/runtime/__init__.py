@@ -3,6 +3,7 @@
 from graphcore.rendezvous_key import RendezvousKey, create_key, parse_key
 from graphcore.runtime.core.cancellation import CancellationManager
 from graphcore.runtime.core.events import Event, Recorder
+from graphcore.runtime.core.node_times import NodeTime
 from graphcore.runtime.core.options import RunMetadata, RunOptions, SessionOptions
 from graphcore.runtime.core.prediction_error import PredictionError, prediction_error
 from graphcore.runtime.core.program import Executor
@@ -39,6 +40,7 @@ __all__ = [
     "FunctionLibraryRuntime",
     "GraphRunner",
     "NodeExecStats",
+    "NodeTime",
     "PeakMemory",
     "Plan",
     "PredictionError",

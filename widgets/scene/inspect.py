@@ -23,6 +23,7 @@ from widgets.scene.shapes.clashes import clashes_of, source_row
 from widgets.scene.shapes.dimensions import Dimensions
 from widgets.scene.shapes.why import chains_of, why_of
 from widgets.scene.state import SceneState
+from widgets.scene.time_lens import time_rows
 from widgets.scene.tree import Call, Part, Scope
 from widgets.scene.values import values_of
 from widgets.scene.visible import Box, Frame, Visible, in_order, visible_boxes
@@ -107,6 +108,7 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimension
         registered_gradient=registered_gradient(node),
         functions=[] if call is None else function_infos(call),
         contents=_contents(helpers),
+        times=time_rows(graph, [node] if box is None else box.nodes),
         values=values_of(node),
     )
 
@@ -133,6 +135,7 @@ def _scope(graph: Graph, visible: Visible, place: Box | Frame) -> Inspection:
         functions=called,
         inputs=_boundary(nodes, visible, place.id),
         contents=_contents(nodes),
+        times=time_rows(graph, nodes),
     )
 
 

@@ -14,6 +14,7 @@ from widgets.scene.devices import device_of, device_words
 from widgets.scene.edges import SHAPE_TONES, shape_class
 from widgets.scene.instances import numbered, numbered_classes
 from widgets.scene.roles import Roles
+from widgets.scene.time_lens import time_marks
 from widgets.scene.tree import Group
 from widgets.scene.types import LegendEntry, Lens, LensMark
 from widgets.scene.visible import Box
@@ -22,7 +23,7 @@ from widgets.scene.words import called_functions, tensor_label
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
 
-BUILT_IN: Final = ("structure", "shapes", "devices", "gradients", "functions", "cells")
+BUILT_IN: Final = ("structure", "shapes", "devices", "gradients", "functions", "cells", "time")
 Classify = TypeVar("Classify", bound=Callable[..., Any])
 _LAST_TONE: Final = 7
 _GRADIENT_TONES: Final = {"not differentiated": 0, "forward, differentiated": 1, "gradient": 2, "gradient seed or sum": 3}
@@ -101,11 +102,16 @@ def own_lenses() -> tuple[tuple[str, OwnLens], ...]:
 
 
 class LensView:
-    """One lens over one scene: the mark of each box, and the legend."""
+    """One lens over one scene: the mark of each box, the legend, and a note.
 
-    def __init__(self, name: str, title: str, marks: dict[str, LensMark], legend: list[LegendEntry], *, empty: str = "") -> None:
-        note = "" if any(mark.tone for mark in marks.values()) else empty
-        self.lens = Lens(name=name, title=title, legend=legend, note=note)
+    The note is `empty` if nothing is marked.
+    """
+
+    def __init__(
+        self, name: str, title: str, marks: dict[str, LensMark], legend: list[LegendEntry], *, empty: str = "", note: str = ""
+    ) -> None:
+        unmarked = not any(mark.tone for mark in marks.values())
+        self.lens = Lens(name=name, title=title, legend=legend, note=(unmarked and empty) or note)
         self.marks = marks
 
 
@@ -139,6 +145,7 @@ def all_lenses(graph: Graph, boxes: list[Box], roles: Roles) -> list[LensView]:
         ),
         _view("functions", "Functions", boxes, _function, rest="no function call", empty="No node calls a function"),
         _view("cells", "Cells", boxes, _cell, rest="made outside a cell", empty="No node was made by a cell"),
+        _time(graph, boxes),
         *(_own_view(name, own, boxes) for name, own in _own.items()),
     ]
 
@@ -153,6 +160,11 @@ def _own_view(name: str, own: OwnLens, boxes: list[Box]) -> LensView:
 def failure_note(error: Exception) -> str:
     """The note of a lens whose function raised `error`."""
     return f"The lens failed: {type(error).__name__}: {error}"
+
+
+def _time(graph: Graph, boxes: list[Box]) -> LensView:
+    marks, legend, note = time_marks(graph, boxes)
+    return LensView("time", "Time", marks, legend, note=note)
 
 
 def cell_label(node: Node) -> str:

@@ -25,11 +25,12 @@ MAX_PAGE_SPANS: Final = 20_000
 """The most spans of a timeline in a page."""
 MAX_PREDICTED: Final = 20_000
 """The most nodes of a predicted step: kernels answer requests between cells."""
-_CLOCKS: Final = {
+CLOCKS: Final = {
     "prediction": "Predicted by the cost model",
     "wall clock": "Recorded by the wall clock",
     "virtual clock": "Recorded by the virtual clock of simulated devices",
 }
+"""The origin of the times of a timeline, in words."""
 
 
 def timelines_key(graph: Graph) -> str:
@@ -65,7 +66,7 @@ def to_view(title: str, timeline: Timeline, most: int = MAX_SPANS) -> StepTimeli
     lanes = {lane.name: place for place, lane in enumerate(timeline.lanes)}
     labels: dict[tuple[str, str], int] = {}
     numbers = [labels.setdefault((_label(span), _node(span)), len(labels)) for span in spans]
-    clock = _CLOCKS[timeline.clock]
+    clock = CLOCKS[timeline.clock]
     if timeline.clock == "prediction" and any(lane.simulated for lane in timeline.lanes):
         clock += " for the virtual clock of simulated devices"
     return StepTimeline(
@@ -135,6 +136,12 @@ def _lane(lane: Lane) -> TimelineLane:
         busy=round(lane.busy * 1e9),
         peak=-1 if lane.peak_bytes is None else lane.peak_bytes,
     )
+
+
+def device_text(device: str, *, simulated: bool) -> str:
+    """A device in few words: `worker 1, gpu:0 (simulated)`."""
+    task, name = _short(device)
+    return f"{f'{task}, ' if task else ''}{name}{' (simulated)' if simulated else ''}"
 
 
 def _short(device: str) -> tuple[str, str]:

@@ -113,7 +113,7 @@ class LegendEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lens(msgspec.Struct, frozen=True, kw_only=True):
-    """A lens with marks in this scene. `note` is the reason why it marks nothing, "" if it does."""
+    """A lens with marks in this scene. `note` is the reason why it marks nothing, or where its marks come from."""
 
     name: str
     title: str

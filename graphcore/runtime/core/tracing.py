@@ -14,6 +14,8 @@ from graphcore.errors import FailedPreconditionError
 from graphcore.graph.model.node import Node
 from graphcore.placement.timeline import Clock, Timeline
 from graphcore.runtime.core.events import Around, Event, loop_iterations
+from graphcore.runtime.core.node_times import NodeTime, times_of
+from graphcore.runtime.core.tokens import is_transfer
 from graphcore.runtime.core.trace_timeline import NodeRun, recorded_timeline
 from graphcore.support.replacing import write_file
 
@@ -115,7 +117,7 @@ class Trace:
         simulated_devices: the names of the simulated devices.
     """
 
-    __slots__ = ("events", "nodes", "peak_bytes", "simulated", "simulated_devices")
+    __slots__ = ("_node_times", "events", "nodes", "peak_bytes", "simulated", "simulated_devices")
 
     def __init__(
         self,
@@ -131,12 +133,12 @@ class Trace:
         self.peak_bytes = peak_bytes
         self.simulated = simulated
         self.simulated_devices = simulated_devices
+        self._node_times: tuple[NodeTime, ...] | None = None
 
     def __repr__(self) -> str:
         runs = sum(1 for event in self.events if event.kind == "end")
-        taken = self.events[-1].ns - self.events[0].ns if self.events else 0
         clock = " on the virtual clock of simulated devices" if self.simulated else ""
-        return f"<gc.Trace {runs:,} node run{'' if runs == 1 else 's'} in {taken / 1e6:,.3f} ms{clock}, at most {self.peak_bytes:,} bytes at once>"
+        return f"<gc.Trace {runs:,} node run{'' if runs == 1 else 's'} in {self.length / 1e6:,.3f} ms{clock}, at most {self.peak_bytes:,} bytes at once>"
 
     def timeline(self) -> Timeline:
         """The node runs and copies by device and link, in seconds from the first event.
@@ -145,6 +147,22 @@ class Trace:
         """
         clock: Clock = "virtual clock" if self.simulated else "wall clock"
         return recorded_timeline(self._pairs(), self.events, self.nodes, clock, self.simulated_devices, CPU)
+
+    def node_times(self) -> tuple[NodeTime, ...]:
+        """The times of all nodes that ran, those in functions too.
+
+        Their own times add up to the busy times of the devices.
+        """
+        if self._node_times is None:
+            transfers = {node.name for node in self.nodes if is_transfer(node)}
+            kernels = [run for run in self._pairs() if run[1].call or run[1].node not in transfers]
+            self._node_times = times_of(kernels, CPU)
+        return self._node_times
+
+    @property
+    def length(self) -> int:
+        """The nanoseconds from the first to the last event."""
+        return self.events[-1].ns - self.events[0].ns if self.events else 0
 
     def node_seconds(self) -> dict[str, float]:
         """The mean seconds of each node outside of functions, by name: measured times for a `CostModel`.

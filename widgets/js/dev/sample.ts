@@ -113,6 +113,7 @@ export function inspection(id: string, fields: Partial<Inspection> = {}): Inspec
     chains: [],
     why: [],
     contents: [],
+    times: [],
     ...fields,
   };
 }

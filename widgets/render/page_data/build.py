@@ -41,6 +41,7 @@ from widgets.scene.shapes.clashes import clashes_of, source_row
 from widgets.scene.shapes.dimensions import MAX_NODES
 from widgets.scene.shapes.why import chains_of
 from widgets.scene.state import SceneState
+from widgets.scene.time_lens import recorded_times
 from widgets.scene.tree import Call, Part
 from widgets.scene.visible import scope_tree
 from widgets.scene.words import called_functions, is_short, user_name
@@ -143,6 +144,7 @@ class _Writer:
             place, body, parts, given = self.pending.pop()
             self.spaces[place] = yield from _Space(self, body.graph, f"{body.path}/", parts, None, body, given).write()
         written = [space for space in self.spaces if space is not None]
+        recorded = recorded_times(self.graph)
         head = PageHead(
             spaces=[head for head, _ in written],
             infos=[_info(row) for row in self.infos.values],
@@ -153,6 +155,7 @@ class _Writer:
             own_lenses=[(name, own.title) for name, own in self.own_lenses],
             max_boxes=self.state.max_boxes,
             auto_boxes=self.state.auto_boxes,
+            times=None if recorded is None else recorded.times,
         )
         return PageData(head, self.texts.values, self.sources.values, [columns for _, columns in written])
 

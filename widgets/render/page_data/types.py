@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from widgets.inspection import Clash, FunctionInfo, Why
+from widgets.times import RunTimes
 
 
 class TensorInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,6 +227,7 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
         slots: names of inputs and outputs.
         own_lenses: the names and titles of lenses of the user.
         max_boxes, auto_boxes: the limits of the view.
+        times: the times of the last recorded run, None if there is none.
     """
 
     spaces: list[SpaceHead]
@@ -237,3 +239,4 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
     own_lenses: list[tuple[str, str]]
     max_boxes: int
     auto_boxes: int
+    times: RunTimes | None = None

@@ -49,7 +49,7 @@ export function copiesMark(copies: Iterable<Tensor>): LensMark {
 }
 
 /** `12 bytes`, `3.1 kB`. */
-function byteCount(count: number): string {
+export function byteCount(count: number): string {
   const [unit, size] = UNITS.find(([, least]) => count >= least) ?? ["", 0];
   return unit ? `${TENTHS.format(count / size)} ${unit}` : counted(count, "byte");
 }

@@ -5,6 +5,7 @@ import { Dimensions } from "./dimensions";
 import { Counter, counted, getOrMake, grouped } from "./order";
 import type { Instance, Part } from "./parts";
 import { at, CALL, type Space } from "./space";
+import { timeRows } from "./times";
 import { type Box, inputsOf, isGradientBody, outputOf, type Tensor, tensorName, type Visible } from "./visible";
 
 const MAX_CONSUMERS = 24;
@@ -111,6 +112,7 @@ export class Inspector {
       registered_gradient: registered(space, node),
       functions: call?.call.functions ?? [],
       contents: contents(space, helpers),
+      times: timeRows(instance, box?.nodes ?? [node]),
       values: previewOf(space, node),
     };
   }
@@ -154,6 +156,7 @@ export class Inspector {
       registered_gradient: null,
       functions,
       contents: contents(space, nodes),
+      times: timeRows(instance, nodes),
       values: null,
     };
   }

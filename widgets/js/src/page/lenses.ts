@@ -6,6 +6,7 @@ import { numberedClasses } from "./instances";
 import { Counter, grouped } from "./order";
 import type { Instance } from "./parts";
 import { DIFFERENTIATED, GRADIENT, GROUP } from "./space";
+import { timeMarks } from "./times";
 import { type Box, outputOf, tensorLabel } from "./visible";
 
 const LAST_TONE = 7;
@@ -30,8 +31,8 @@ interface ByClass {
   readonly empty: string;
 }
 
-/** All lenses for these boxes, including empty ones; `own` are the names and titles of lenses of the user. */
-export function allLenses(boxes: readonly Box[], own: PageHead["own_lenses"]): LensView[] {
+/** All lenses for these boxes, including empty ones. */
+export function allLenses(boxes: readonly Box[], { own_lenses: own, times }: PageHead): LensView[] {
   const text =
     (column: "functions" | "cells"): Classify =>
     ({ space }, node) =>
@@ -57,8 +58,14 @@ export function allLenses(boxes: readonly Box[], own: PageHead["own_lenses"]): L
       rest: "made outside a cell",
       empty: "No node was made by a cell",
     }),
+    timeLens(boxes, times),
     ...own.map(([name, title], lens) => ownLens(name, title, boxes, lens)),
   ];
+}
+
+function timeLens(boxes: readonly Box[], times: PageHead["times"]): LensView {
+  const [marks, legend, note] = timeMarks(boxes, times);
+  return { lens: { name: "time", title: "Time", legend, note }, marks };
 }
 
 function ownLens(name: string, title: string, boxes: readonly Box[], lens: number): LensView {

@@ -44,7 +44,7 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
   const visible = visibleBoxes(root, folding);
   const { boxes } = visible;
   const roles = boxes.map((box) => boxRole(box));
-  const lenses = allLenses(boxes, root.instance.space.data.head.own_lenses);
+  const lenses = allLenses(boxes, root.instance.space.data.head);
   const clashes = new ClashLines(visible);
   const captures = capturesOf(visible);
   const [colocations, together] = colocationsOf(root.instance, visible);

@@ -114,7 +114,7 @@ export interface LegendEntry {
   readonly text: string;
 }
 
-/** A lens with marks in this scene. `note` is the reason why it marks nothing, "" if it does. */
+/** A lens with marks in this scene. `note` is the reason why it marks nothing, or where its marks come from. */
 export interface Lens {
   readonly name: string;
   readonly title: string;
@@ -338,6 +338,7 @@ export interface Inspection {
   readonly registered_gradient: GradientInfo | null;
   readonly functions: readonly FunctionInfo[];
   readonly contents: readonly (readonly [string, number])[];
+  readonly times: readonly (readonly [string, string])[];
   readonly values: Values | null;
 }
 
@@ -385,6 +386,32 @@ export interface StepTimeline {
   readonly labels: readonly string[];
   readonly nodes: readonly string[];
   readonly spans: TimelineSpans;
+}
+
+/**
+ * The times of all nodes that ran, as columns of equal length; see `graphcore.runtime.NodeTime`.
+ *
+ * The name of a node is its entry in `prefixes`, "" or the open calls around it (`loop:body/`), followed by that in `names`. Times are in
+ * nanoseconds, `sizes` in bytes. `devices` are the busy devices in words, and `on` has the total time on each of them, by node, if there are several.
+ * `length` is that of the step, and `whole` is the time that shares refer to: the same, or the time of all devices together if there are several.
+ */
+export interface RunTimes {
+  readonly clock: string;
+  readonly length: number;
+  readonly whole: number;
+  readonly devices: readonly string[];
+  readonly prefixes: readonly string[];
+  readonly places: readonly number[];
+  readonly names: readonly string[];
+  readonly runs: readonly number[];
+  readonly own: readonly number[];
+  readonly total: readonly number[];
+  readonly lasting: readonly number[];
+  readonly shortest: readonly number[];
+  readonly longest: readonly number[];
+  readonly sizes: readonly number[];
+  readonly threads: readonly number[];
+  readonly on: readonly (readonly number[])[];
 }
 
 /** A node that matches a query; `node` is the id of its box with all scopes open. */
@@ -962,6 +989,7 @@ export interface GradientText {
  * slots: names of inputs and outputs.
  * own_lenses: the names and titles of lenses of the user.
  * max_boxes, auto_boxes: the limits of the view.
+ * times: the times of the last recorded run, None if there is none.
  */
 export interface PageHead {
   readonly spaces: readonly SpaceHead[];
@@ -973,6 +1001,7 @@ export interface PageHead {
   readonly own_lenses: readonly (readonly [string, string])[];
   readonly max_boxes: number;
   readonly auto_boxes: number;
+  readonly times: RunTimes | null;
 }
 
 export type PictureMessage =

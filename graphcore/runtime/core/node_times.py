@@ -1,0 +1,147 @@
+"""Times of nodes in a recorded run, which add up to the times of its devices."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from graphcore.runtime.core.events import SKIPPED
+from graphcore.runtime.core.trace_timeline import NodeRun
+
+_TIMES: Final = re.compile(r"#\d+(?= >|$)")
+"""The mark that separates runs of one function in `Event.call`."""
+
+
+class NodeTime(msgspec.Struct, frozen=True, kw_only=True):
+    """All runs of one node in a recorded run. Times are in nanoseconds.
+
+    Each moment of a device belongs to one node: of those that run there, to the one that began last. So the `own` times of all nodes add up
+    to the busy times of all devices. A node that calls a function has as `total` its own time and those of all nodes in the function.
+
+    Args:
+        node: the node.
+        call: the surrounding function calls as in `Event.call`, without the marks of repeated runs; "" outside of functions.
+        runs: the number of its runs.
+        own: the time without functions that it calls.
+        total: the time with functions that it calls.
+        lasting: the sum of the durations of its runs, in which others may have run too.
+        shortest, longest: the least and the greatest duration of a run.
+        bytes: the bytes of its outputs in all runs.
+        devices: the total time on each device, by name.
+        threads: the number of its threads.
+    """
+
+    node: str
+    call: str
+    runs: int
+    own: int
+    total: int
+    lasting: int
+    shortest: int
+    longest: int
+    bytes: int
+    devices: dict[str, int]
+    threads: int
+
+
+class _Sum:
+    """The times of one node while they are added up."""
+
+    __slots__ = ("bytes", "durations", "own", "threads", "total")
+
+    def __init__(self) -> None:
+        self.own: dict[str, int] = {}
+        self.total: dict[str, int] = {}
+        self.durations: list[int] = []
+        self.threads: set[int] = set()
+        self.bytes = 0
+
+
+def times_of(runs: Iterable[NodeRun], local: str) -> tuple[NodeTime, ...]:
+    """The times of all nodes that ran, in the order of their first ends.
+
+    Args:
+        runs: the start and the end of each kernel.
+        local: the device of events without one.
+    """
+    taken = [run for run in runs if run[1].how not in SKIPPED]
+    sums: dict[tuple[str, str], _Sum] = defaultdict(_Sum)
+    plain: dict[str, str] = {}
+    for (start, end), own in zip(taken, _own_times(taken), strict=True):
+        call = plain.get(end.call)
+        if call is None:
+            call = plain[end.call] = _TIMES.sub("", end.call)
+        found, device = sums[call, end.node], end.device or local
+        found.own[device] = found.own.get(device, 0) + own
+        found.durations.append(end.ns - start.ns)
+        found.threads.add(start.thread)
+        found.bytes += end.bytes
+    for (call, node), found in sums.items():
+        for place in ((call, node), *_callers(call)):
+            if place in sums:
+                total = sums[place].total
+                for device, own in found.own.items():
+                    total[device] = total.get(device, 0) + own
+    return tuple([_node_time(call, node, found) for (call, node), found in sums.items()])
+
+
+def _node_time(call: str, node: str, found: _Sum) -> NodeTime:
+    return NodeTime(
+        node=node,
+        call=call,
+        runs=len(found.durations),
+        own=sum(found.own.values()),
+        total=sum(found.total.values()),
+        lasting=sum(found.durations),
+        shortest=min(found.durations),
+        longest=max(found.durations),
+        bytes=found.bytes,
+        devices=found.total,
+        threads=len(found.threads),
+    )
+
+
+def _callers(call: str) -> Iterator[tuple[str, str]]:
+    """The nodes whose calls surround those in `call`, with their own calls, outermost first."""
+    around = ""
+    for segment in call.split(" > ") if call else ():
+        yield around, segment.partition(":")[0]
+        around = f"{around} > {segment}" if around else segment
+
+
+def _own_times(runs: Sequence[NodeRun]) -> list[int]:
+    """The time of each run in which none that began later runs on its device."""
+    own = [0] * len(runs)
+    by_device: dict[str, list[int]] = defaultdict(list)
+    for place, (_, end) in enumerate(runs):
+        by_device[end.device].append(place)
+    for places in by_device.values():
+        # A caller that begins together with a node of its function comes first.
+        places.sort(key=lambda place: (runs[place][0].ns, -runs[place][1].ns, runs[place][1].call.count(" > "), runs[place][1].call != ""))
+        under_way: list[int] = []
+        now = 0
+        for place in places:
+            now = _advance(runs, own, under_way, now, runs[place][0].ns)
+            under_way.append(place)
+        _advance(runs, own, under_way, now, None)
+    return own
+
+
+def _advance(runs: Sequence[NodeRun], own: list[int], under_way: list[int], now: int, until: int | None) -> int:
+    """Give the time from `now` to `until` to the latest of the runs under way, and return `until`.
+
+    None as `until` is the end of all.
+    """
+    while under_way and (until is None or now < until):
+        latest = under_way[-1]
+        end = runs[latest][1].ns
+        stop = end if until is None else min(end, until)
+        own[latest] += max(0, stop - now)
+        now = max(now, stop)
+        if end <= now:
+            under_way.pop()
+    return now if until is None else until

@@ -1,0 +1,106 @@
+"""The names in views of the nodes of a recorded run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from graphcore.errors import GraphError
+from graphcore.functions.library import GRADIENT_OP
+from graphcore.passes import InstantiatedFunctions
+from widgets.scene.calls import Callee, callees_of
+
+if TYPE_CHECKING:
+    from graphcore.definitions import NodeDef
+    from graphcore.graph import Graph
+
+
+class _Body:
+    """The nodes of the graph, or of a called function, by name; `prefix` is that of their names in views."""
+
+    def __init__(self, prefix: str, nodes: Mapping[str, NodeDef]) -> None:
+        self.prefix = prefix
+        self.nodes = nodes
+
+
+class RunNames:
+    """Gives the nodes of recorded events the names that they have in views.
+
+    A node in the body of a call is named as the open call names it: `loop:body/add`. A call that was inlined into the function around it is
+    found by its name.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._library = graph.library
+        self._functions = InstantiatedFunctions(graph.library)
+        self._definitions: dict[object, Mapping[str, NodeDef]] = {}
+        self._bodies: dict[str, _Body | None] = {"": _Body("", {node.name: node.node_def for node in graph.op_nodes()})}
+        self._names: dict[tuple[str, str], tuple[str, bool]] = {}
+
+    def name_of(self, call: str, node: str) -> tuple[str, bool]:
+        """The name of a node, and True.
+
+        For a node that views do not show the name of the nearest node that calls it, and False.
+
+        Args:
+            call: the surrounding calls, as `NodeTime.call`.
+            node: its name in the innermost function.
+        """
+        name = self._names.get((call, node))
+        if name is None:
+            name = self._names[call, node] = self._find(call, node)
+        return name
+
+    def _find(self, call: str, node: str) -> tuple[str, bool]:
+        body = self._body(call)
+        found = None if body is None else self._place(body, node)
+        if found is not None:
+            return found[0].prefix + found[1], True
+        around, _, segment = call.rpartition(" > ")
+        return (self._find(around, segment.partition(":")[0])[0] if call else node), False
+
+    def _body(self, call: str) -> _Body | None:
+        if call not in self._bodies:
+            around, _, segment = call.rpartition(" > ")
+            caller, _, function = segment.partition(":")
+            outer = self._body(around)
+            found = None if outer is None else self._place(outer, caller)
+            self._bodies[call] = None if found is None else self._opened(*found, function)
+        return self._bodies[call]
+
+    def _place(self, body: _Body, name: str) -> tuple[_Body, str] | None:
+        """The body with a node, and its name there: an inlined node is in the body of an inner call."""
+        if name in body.nodes:
+            return body, name
+        parts = name.split("/")
+        for count in range(1, len(parts)):
+            caller = "/".join(parts[:count])
+            inner = self._opened(body, caller, "") if caller in body.nodes else None
+            found = None if inner is None else self._place(inner, "/".join(parts[count:]))
+            if found is not None:
+                return found
+        return None
+
+    def _opened(self, body: _Body, caller: str, function: str) -> _Body | None:
+        """The body of a call, of the function of this name if it calls several."""
+        node = body.nodes[caller]
+        called = callees_of(node, is_function=node.op in self._library)
+        found = [callee for callee in called if len(called) == 1 or callee.function.name == function]
+        return _Body(f"{body.prefix}{caller}:{found[0].label}/", self._nodes_of(found[0])) if found else None
+
+    def _nodes_of(self, callee: Callee) -> Mapping[str, NodeDef]:
+        nodes = self._definitions.get(callee.key)
+        if nodes is None:
+            nodes = self._definitions[callee.key] = self._read(callee)
+        return nodes
+
+    def _read(self, callee: Callee) -> Mapping[str, NodeDef]:
+        function = callee.function
+        definition = None if callee.gradient else self._library.find(function.name)
+        if definition is not None:
+            return {node.name: node for node in definition.node_def}
+        try:
+            body = self._functions.body_of(*((GRADIENT_OP, {"f": function}) if callee.gradient else (function.name, function.attr)))
+        except GraphError:
+            return {}
+        return {node.name: node.node_def for node in body.graph.op_nodes()}

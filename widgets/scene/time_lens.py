@@ -1,0 +1,221 @@
+"""The time lens: the times of a recorded run on boxes, as heat in words and tones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from widgets.scene.run_names import RunNames
+from widgets.scene.timelines import CLOCKS, device_text
+from widgets.scene.types import LegendEntry, LensMark
+from widgets.scene.words import byte_count
+from widgets.times import RunTimes
+
+if TYPE_CHECKING:
+    from graphcore.graph import Graph, Node
+    from graphcore.runtime import Trace
+    from widgets.scene.visible import Box
+
+HEAT: Final = (7, 2, 5, 3, 6, 1)
+"""The tones from hot to cold. A box is in the next tone if its time is less than half of the time at which the one before begins."""
+NOT_RECORDED: Final = "No run is recorded: use %graph time, or options=gc.RunOptions(trace=True)"
+_UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
+
+
+class Spent:
+    """The recorded times of some nodes together; see `RunTimes`."""
+
+    __slots__ = ("bytes", "lasting", "longest", "nodes", "on", "own", "runs", "shortest", "threads", "total")
+
+    def __init__(self, devices: int) -> None:
+        self.nodes = self.runs = self.own = self.total = self.lasting = self.shortest = self.longest = self.bytes = self.threads = 0
+        self.on = [0] * devices
+
+    def add(self, runs: int, own: int, total: int, lasting: int, shortest: int, longest: int, size: int, threads: int) -> None:
+        """Add the times of one node."""
+        self.shortest = min(self.shortest, shortest) if self.nodes else shortest
+        self.longest = max(self.longest, longest)
+        self.threads = max(self.threads, threads)
+        self.nodes += 1
+        self.runs += runs
+        self.own += own
+        self.total += total
+        self.lasting += lasting
+        self.bytes += size
+
+
+class RecordedTimes:
+    """The recorded times of a graph, by the names of nodes in views."""
+
+    def __init__(self, times: RunTimes) -> None:
+        self.times = times
+        names = [times.prefixes[place] + name for place, name in zip(times.places, times.names, strict=True)]
+        self._rows = {name: row for row, name in enumerate(names)}
+
+    def of(self, nodes: Iterable[Node]) -> Spent:
+        """The times of some nodes together."""
+        times, found = self.times, Spent(len(self.times.devices))
+        columns = (times.runs, times.own, times.total, times.lasting, times.shortest, times.longest, times.sizes, times.threads)
+        for node in nodes:
+            row = self._rows.get(node.name)
+            if row is None:
+                continue
+            found.add(*[column[row] for column in columns])
+            for place, taken in enumerate(times.on[row] if times.on else ()):
+                found.on[place] += taken
+        return found
+
+    def words(self, spent: Spent, count: int) -> str:
+        """The times of a box of `count` nodes: `12.3 ms, 41 % of the step, self 0.2 ms, 128 runs`."""
+        parts = [time_text(spent.total), share_text(spent.total, self.times)]
+        if spent.own != spent.total:
+            parts.append(f"self {time_text(spent.own)}")
+        if count > 1:
+            parts.append(f"{spent.runs:,} node run{'' if spent.runs == 1 else 's'}")
+        elif spent.runs > 1:
+            parts.append(f"{spent.runs:,} runs")
+        return ", ".join(parts)
+
+
+_recorded: WeakKeyDictionary[Graph, tuple[Trace, int, RecordedTimes]] = WeakKeyDictionary()
+
+
+def recorded_times(graph: Graph) -> RecordedTimes | None:
+    """The times of the last recorded run of a graph's sessions, None if there is none."""
+    trace: Trace | None = graph.trace
+    if trace is None:
+        return None
+    known = _recorded.get(graph)
+    if known is None or known[0] is not trace or known[1] != graph.version:
+        known = _recorded[graph] = (trace, graph.version, RecordedTimes(run_times(graph, trace)))
+    return known[2]
+
+
+def run_times(graph: Graph, trace: Trace) -> RunTimes:
+    """The times of a recorded run, by the names of nodes in views."""
+    names, times = RunNames(graph), trace.node_times()
+    busy = {device: place for place, device in enumerate(dict.fromkeys([device for time in times for device in time.devices]))}
+    sums: dict[str, Spent] = {}
+    hidden: dict[str, int] = defaultdict(int)
+    for time in times:
+        name, is_shown = names.name_of(time.call, time.node)
+        if not is_shown:
+            hidden[name] += time.own
+            continue
+        found = sums.setdefault(name, Spent(len(busy)))
+        found.add(time.runs, time.own, time.total, time.lasting, time.shortest, time.longest, time.bytes, time.threads)
+        for device, taken in time.devices.items():
+            found.on[busy[device]] += taken
+    for name, own in hidden.items():  # what views do not show is the own time of its caller, whose total has it already
+        if name in sums:
+            sums[name].own += own
+    prefixes: dict[str, int] = {}
+    split = [_split(name) for name in sums]
+    rows = list(sums.values())
+    several = len(busy) > 1
+    return RunTimes(
+        clock=CLOCKS["virtual clock" if trace.simulated else "wall clock"],
+        length=trace.length,
+        whole=sum([time.own for time in times]) if several else trace.length,
+        devices=[device_text(device, simulated=device in trace.simulated_devices) for device in busy],
+        places=[prefixes.setdefault(prefix, len(prefixes)) for prefix, _ in split],
+        prefixes=list(prefixes),
+        names=[name for _, name in split],
+        runs=[row.runs for row in rows],
+        own=[row.own for row in rows],
+        total=[row.total for row in rows],
+        lasting=[row.lasting for row in rows],
+        shortest=[row.shortest for row in rows],
+        longest=[row.longest for row in rows],
+        sizes=[row.bytes for row in rows],
+        threads=[row.threads for row in rows],
+        on=[row.on for row in rows] if several else [],
+    )
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The open calls around a node, and its name in the innermost."""
+    call, colon, rest = name.rpartition(":")
+    if not colon:
+        return "", name
+    label, slash, inner = rest.partition("/")
+    return f"{call}:{label}{slash}", inner
+
+
+def time_marks(graph: Graph, boxes: Sequence[Box]) -> tuple[dict[str, LensMark], list[LegendEntry], str]:
+    """The marks of the boxes, the legend, and the clock in words, or the reason why there are no marks."""
+    recorded = recorded_times(graph)
+    if recorded is None:
+        return {}, [], NOT_RECORDED
+    found = [(box, recorded.of(box.nodes)) for box in boxes]
+    hottest = max([spent.total for _, spent in found], default=0)
+    marks = {
+        box.id: LensMark(text=recorded.words(spent, len(box.nodes)), tone=HEAT[_heat(spent.total, hottest)])
+        for box, spent in found
+        if spent.runs
+    }
+    levels = {_heat(spent.total, hottest) for _, spent in found if spent.runs}
+    legend = [LegendEntry(tone=HEAT[level], text=_range(level, hottest)) for level in sorted(levels)]
+    return marks, legend, f"{recorded.times.clock}; the step took {time_text(recorded.times.length)}"
+
+
+def _heat(time: int, hottest: int) -> int:
+    """The level of a time, 0 for at least half of the hottest."""
+    level = 0
+    while level < len(HEAT) - 1 and time * 2 ** (level + 1) < hottest:
+        level += 1
+    return level
+
+
+def _range(level: int, hottest: int) -> str:
+    """The times of a level in words."""
+    if level == 0:
+        return f"{time_text(hottest // 2)} and more"
+    above = time_text(hottest // 2**level)
+    return f"below {above}" if level == len(HEAT) - 1 else f"{time_text(hottest // 2 ** (level + 1))} to {above}"
+
+
+def time_rows(graph: Graph, nodes: Sequence[Node]) -> list[tuple[str, str]]:
+    """The inspector's rows on the recorded times of some nodes."""
+    recorded = recorded_times(graph)
+    if recorded is None:
+        return []
+    spent, times = recorded.of(nodes), recorded.times
+    if not spent.runs:
+        return [("runs", "none in the recorded run")]
+    rows = [("total", f"{time_text(spent.total)}, {share_text(spent.total, times)}")]
+    if spent.own != spent.total:
+        rows.append(("self", f"{time_text(spent.own)}, without the functions that it calls"))
+    if len(nodes) > 1:
+        rows.append(("runs", f"{spent.runs:,}, of {spent.nodes:,} nodes"))
+    else:
+        rows.append(("runs", f"{spent.runs:,}"))
+    if len(nodes) == 1 and spent.runs > 1:
+        rows.append(("mean run", time_text(spent.lasting // spent.runs)))
+        rows.append(("shortest, longest", f"{time_text(spent.shortest)}, {time_text(spent.longest)}"))
+    where = [(name, taken) for name, taken in zip(times.devices, spent.on, strict=True) if taken or not times.on]
+    rows.append(("on", ", ".join([f"{name} {time_text(taken)}" if len(where) > 1 else name for name, taken in where])))
+    if spent.threads > 1:
+        rows.append(("threads", str(spent.threads)))
+    if spent.bytes:
+        rows.append(("made", byte_count(spent.bytes)))
+    rows.append(("clock", times.clock))
+    return rows
+
+
+def time_text(ns: int) -> str:
+    """A duration with three digits: `12.3 ms`."""
+    size, unit = next(((size, unit) for size, unit in _UNITS if ns >= size), _UNITS[-1])
+    digits = 0 if size == 1 or ns >= 100 * size else 1 if ns >= 10 * size else 2
+    scale = 10**digits
+    rounded = (2 * ns * scale + size) // (2 * size)
+    return f"{rounded // scale:,}{f'.{rounded % scale:0{digits}}' if digits else ''} {unit}"
+
+
+def share_text(time: int, times: RunTimes) -> str:
+    """The share of the step, or of the time of all devices."""
+    percent = (200 * time + times.whole) // (2 * times.whole) if times.whole else 0
+    share = f"{percent} %" if percent or not time else "under 1 %"
+    return f"{share} of {'the time of all devices' if len(times.devices) > 1 else 'the step'}"
