@@ -1,4 +1,4 @@
-"""Command line: `inspect FILE` summarises a graph file, `view FILE -o out.html` draws it."""
+"""Command line: `inspect FILE` summarises a graph file, `view FILE` draws it, `diff A B` compares two."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from graphcore.api import load
+from graphcore.api import graph_diff, load
 from graphcore.api.summary import summarize_graph
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Graph
@@ -32,18 +32,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("--tags", help="which graph of a SavedModel that holds several: its tags, separated by commas")
         if name == "view":
             command.add_argument("-o", "--output", type=Path, required=True, help="the file to write: .html, .svg, .dot, .mmd or .txt")
+    words = "print what is different in a second file"
+    command = commands.add_parser("diff", help=words, description=words)
+    command.add_argument("file", type=Path, metavar="A", help="the earlier graph file")
+    command.add_argument("other", type=Path, metavar="B", help="the later graph file")
     options = parser.parse_args(arguments)
     try:
         with _collection_paused():
-            graph = _load(options.file, options.tags)
-            text = summarize_graph(graph) if options.command == "inspect" else _view(graph, options.output, options.file.resolve().name)
+            text = _run(options)
     except (GraphError, OSError) as error:
         sys.stderr.write(f"error: {error.message if isinstance(error, GraphError) else error}\n")
         return 1
-    if options.command == "inspect":
-        sys.stdout.write(f"{options.file}  {_bytes_in(options.file):,} bytes\n")
     sys.stdout.write(text)
     return 0
+
+
+def _run(options: argparse.Namespace) -> str:
+    """Run a command. Returns the text to print."""
+    path: Path = options.file
+    if options.command == "diff":
+        return f"{graph_diff(path, options.other)}\n"
+    graph = _load(path, options.tags)
+    if options.command == "view":
+        return _view(graph, options.output, path.resolve().name)
+    return f"{path}  {_bytes_in(path):,} bytes\n{summarize_graph(graph)}"
 
 
 @contextmanager

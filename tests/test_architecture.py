@@ -43,6 +43,7 @@ LAYERS = (
     ("passes.gradients", "passes.lower", "passes.optimize"),
     ("passes.gradients.explanation",),
     ("passes",),
+    ("difference",),
     ("placement",),
     ("runtime.core",),
     ("runtime.plan",),

@@ -38,6 +38,7 @@ from graphcore.api.gradients.check_report import GradientCheck, InputCheck
 from graphcore.api.gradients.explain_gradient import explain_gradient
 from graphcore.api.gradients.explanation import BackwardNode, GradientCut, GradientExplanation, GradientPart, GradientStep, GradientSum
 from graphcore.api.gradients.gradients import gradients
+from graphcore.api.graph_diff import graph_diff
 from graphcore.api.interchange import import_graph_def, load, register_op_list, save, save_saved_model
 from graphcore.api.loops import while_loop
 from graphcore.api.math import (
@@ -128,6 +129,7 @@ __all__ = [
     "function",
     "get_collection",
     "gradients",
+    "graph_diff",
     "group",
     "identity",
     "import_graph_def",

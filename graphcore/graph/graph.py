@@ -66,6 +66,8 @@ class Graph(GraphReader):
     """The placer that ran last."""
     trace: Any = None
     """The last recorded run of a session of this graph, also of one that is closed."""
+    difference: Any = None
+    """The marks of the difference that this graph shows; None for any other graph. See `graphcore.difference`."""
     lock: threading.RLock
     """Held by the thread that changes the graph or reads several parts of it.
 

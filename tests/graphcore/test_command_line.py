@@ -156,3 +156,18 @@ def test_importing_the_package_loads_no_protobuf_and_nothing_of_numpy_that_takes
     code = "import sys, graphcore; print([name for name in sys.modules if name.startswith(('google', 'numpy.f2py', 'numpy.testing', 'unittest'))])"
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
+
+
+def test_diff_tells_what_is_different_in_a_second_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = []
+    for name, act in (("a", gc.relu), ("b", gc.tanh)):
+        graph = gc.Graph()
+        with graph.as_default():
+            act(gc.placeholder(gc.float32, [2], name="x"), name="h")
+        paths.append(gc.save(graph, tmp_path / f"{name}.pb"))
+    assert main(["diff", *map(str, paths)]) == 0
+    assert capsys.readouterr().out == "1 changed, 1 unchanged\n~ h  op: Relu → Tanh\n"
+    assert main(["diff", str(paths[0]), str(paths[0])]) == 0
+    assert capsys.readouterr().out == "No difference\n"
+    assert main(["diff", str(paths[0]), str(tmp_path / "missing.pb")]) == 1
+    assert "missing.pb" in capsys.readouterr().err

@@ -1,0 +1,84 @@
+"""The difference of two graphs: `gc.graph_diff`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from graphcore.api.function import Function
+from graphcore.api.interchange import load
+from graphcore.brief import brief
+from graphcore.definitions import FunctionDef, GraphDef
+from graphcore.difference import GraphDiff, GraphState, compare, state_of_function, state_of_graph
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import Graph, ImportOptions
+from graphcore.graph import import_graph_def as _import
+
+
+def graph_diff(a: Any, b: Any) -> GraphDiff:
+    """The difference from `a` to `b`.
+
+    Nodes of one name and op are the same node. Others are matched by their place in the structure, so that a renamed node or scope is no
+    removal and addition. Types and shapes that only follow from another change are listed apart from it.
+
+    In a notebook the result is a picture of both graphs, `widgets.save(diff, "diff.html")` writes it as a page, and it prints in words:
+
+        before = graph.copy()
+        gc.lower_functional_ops(graph)
+        gc.graph_diff(before, graph)
+
+    Args:
+        a, b: the earlier and the later one: graphs, whatever has one (a tensor, a session, a function's body), GraphDefs, the paths of graph files,
+            or an earlier `GraphState`. Two FunctionDefs or traced functions are compared as they are defined.
+
+    Returns:
+        The difference; false if there is none.
+
+    Raises:
+        NotFoundError: there is no such file.
+        InvalidArgumentError: it is no graph, or a function is compared with a graph.
+    """
+    if (isinstance(a, FunctionDef | Function)) != (isinstance(b, FunctionDef | Function)):
+        raise InvalidArgumentError(f"Required two functions or two graphs to compare, got {brief(a)} and {brief(b)}")
+    return compare(_state(a), _state(b))
+
+
+def _state(value: Any) -> GraphState:
+    if isinstance(value, GraphState):
+        return value
+    if isinstance(value, Function):
+        return state_of_function(_definition(value))
+    if isinstance(value, FunctionDef):
+        return state_of_function(value)
+    if isinstance(value, str | os.PathLike):
+        return state_of_graph(_with_shapes_if_they_fit(partial(load, Path(value), allow_unknown_ops=True, allow_internal_ops=True)))
+    if isinstance(value, GraphDef):
+        return state_of_graph(_with_shapes_if_they_fit(partial(_imported, value)))
+    graph = value if isinstance(value, Graph) else getattr(value, "graph", None)
+    if not isinstance(graph, Graph):
+        raise InvalidArgumentError(f"Required a graph, something that has one, a GraphDef or the path of a graph file, got {brief(value)}")
+    return state_of_graph(graph)
+
+
+def _imported(graph_def: GraphDef, *, validate_shape: bool) -> Graph:
+    graph = Graph()
+    _import(graph_def, graph, ImportOptions(allow_unknown_ops=True, allow_internal_ops=True, validate_shape=validate_shape))
+    return graph
+
+
+def _with_shapes_if_they_fit(read: Callable[..., Graph]) -> Graph:
+    """Read a graph. Contradictory shapes are left out: graphs are compared when something is wrong with one."""
+    try:
+        return read(validate_shape=True)
+    except InvalidArgumentError:
+        return read(validate_shape=False)
+
+
+def _definition(function: Function) -> FunctionDef:
+    traced = function.instantiations
+    if not traced:
+        raise InvalidArgumentError(f"'{function.name}' has not been called yet: it is traced for the types of its first call")
+    return traced[-1].fdef

@@ -1,0 +1,22 @@
+"""Differences of graphs: nodes added, removed, changed, renamed and rewired between two states."""
+
+from graphcore.difference.changes import Change, NodeChange
+from graphcore.difference.compare import compare
+from graphcore.difference.diff import FunctionsDiff, GraphDiff
+from graphcore.difference.marks import Marks
+from graphcore.difference.state import GraphState, NodeState, state_of_function, state_of_graph
+from graphcore.difference.union import difference_graph
+
+__all__ = [
+    "Change",
+    "FunctionsDiff",
+    "GraphDiff",
+    "GraphState",
+    "Marks",
+    "NodeChange",
+    "NodeState",
+    "compare",
+    "difference_graph",
+    "state_of_function",
+    "state_of_graph",
+]

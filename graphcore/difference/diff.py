@@ -1,0 +1,79 @@
+"""The difference of two graphs as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from html import escape
+
+import msgspec
+
+from graphcore.difference.changes import NodeChange
+from graphcore.difference.scopes import renamed_scopes
+from graphcore.difference.state import GraphState
+from graphcore.difference.text import diff_text
+
+
+class FunctionsDiff(msgspec.Struct, frozen=True, eq=False):
+    """The difference of two function libraries; true iff there is one.
+
+    Attributes:
+        added, removed: names of functions.
+        changed: the difference of the bodies of each function that has changed.
+        renamed: the later names of functions whose bodies are equal.
+        gradients: the former and the later gradient function of each function for which that has changed, "" for none.
+    """
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: Mapping[str, GraphDiff] = {}
+    renamed: Mapping[str, str] = {}
+    gradients: Mapping[str, tuple[str, str]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed or self.renamed or self.gradients)
+
+
+class GraphDiff(msgspec.Struct, frozen=True, eq=False, dict=True):
+    """The difference of a later state of a graph from an earlier one; true iff there is one. It prints in words.
+
+    Attributes:
+        before, after: the two states.
+        pairs: the later name of each node that was there before and still is.
+        added: names of new nodes.
+        removed: former names of nodes that are gone.
+        changed: the changes of nodes that are there before and after, by their later names.
+        renamed: the later names of renamed nodes by their former ones. A node may be renamed and changed.
+        functions: the difference of the libraries.
+    """
+
+    before: GraphState
+    after: GraphState
+    pairs: Mapping[str, str]
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: Mapping[str, NodeChange]
+    renamed: Mapping[str, str]
+    functions: FunctionsDiff
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed or self.renamed or self.functions)
+
+    @cached_property
+    def renamed_scopes(self) -> dict[str, str]:
+        """The later names of renamed scopes by their former ones. Their nodes are in `renamed` too."""
+        return renamed_scopes(self.renamed)
+
+    @cached_property
+    def removed_names(self) -> frozenset[str]:
+        """The names in `removed`, for look-up."""
+        return frozenset(self.removed)
+
+    def __str__(self) -> str:
+        return diff_text(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"

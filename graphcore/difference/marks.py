@@ -1,0 +1,65 @@
+"""The difference of two graphs by the nodes and edges of the graph that shows both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from graphcore.difference.text import counts_text
+
+MarkKind = Literal["added", "removed", "changed", "renamed", "follows"]
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """The difference of one node: its kind, and what has changed in words."""
+
+    kind: MarkKind
+    text: str = ""
+
+
+class OldEdge(msgspec.Struct, frozen=True):
+    """An edge that is no longer there: names in the graph that shows both. Slot -1 stands for a control edge."""
+
+    producer: str
+    output: int
+    consumer: str
+    slot: int
+
+
+class Marks(msgspec.Struct, frozen=True, eq=False):
+    """The differences, for pictures of the graph that shows both states.
+
+    Attributes:
+        nodes: the marks of nodes; unchanged ones have none.
+        new_inputs: consumer and slot of each edge between kept nodes that was not there before; slot -1 with the producer's name after
+            it stands for a control edge.
+        old_edges: edges to kept nodes that are gone.
+        summary: the counts.
+    """
+
+    nodes: dict[str, Mark]
+    new_inputs: frozenset[tuple[str, int, str]]
+    old_edges: tuple[OldEdge, ...]
+    summary: str
+
+    def kind_of(self, name: str) -> MarkKind | None:
+        """The kind of difference of a node, None for an unchanged one."""
+        mark = self.nodes.get(name)
+        return None if mark is None else mark.kind
+
+    def counts(self, names: Iterable[str]) -> str:
+        """The differences among some nodes, counted: `+3 −1 ~2`; "" if there are none."""
+        found = {"added": 0, "removed": 0, "changed": 0, "renamed": 0, "follows": 0}
+        for name in names:
+            mark = self.nodes.get(name)
+            if mark is not None:
+                found[mark.kind] += 1
+        counts = counts_text(found["added"], found["removed"], found["changed"], found["renamed"])
+        return counts or (f"{found['follows']:,} of other shapes" if found["follows"] else "")
+
+    def is_new_edge(self, producer: str, consumer: str, slot: int) -> bool:
+        """True iff the edge was not there before."""
+        kinds = (self.kind_of(producer), self.kind_of(consumer))
+        return "added" in kinds or (consumer, slot, producer if slot < 0 else "") in self.new_inputs

@@ -1,0 +1,158 @@
+"""Both states of a difference in one graph, for views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from graphcore.definitions import FunctionDefLibrary, GradientDef, OpDef
+from graphcore.difference.diff import GraphDiff
+from graphcore.difference.marks import Mark, Marks, OldEdge
+from graphcore.difference.state import GraphState, NodeState
+from graphcore.difference.text import diff_text
+from graphcore.difference.wiring import CONTROL, parse_input
+from graphcore.dtypes import INVALID
+from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph.model.node import NO_CONTROLS, absent_tensor
+from graphcore.inference import ShapeHandle
+from graphcore.registry import OpRegistration
+
+FORMER: Final = " (before)"
+"""Follows the name of a removed node if a later node has that name."""
+
+
+def difference_graph(diff: GraphDiff) -> Graph:
+    """A graph of all nodes of the later state and the removed ones of the earlier state.
+
+    Its `difference` has the marks. It is for views and cannot be run. Kept nodes have their later definitions; a removed node is fed by the nodes that fed it.
+    """
+    return _Union(diff).graph
+
+
+class _Union:
+    def __init__(self, diff: GraphDiff) -> None:
+        self.diff = diff
+        self.graph = Graph(diff.after.registry)
+        self.now = {**diff.pairs}
+        self.now.update({name: name + FORMER if name in diff.after.nodes else name for name in diff.removed})
+        self.widths = _used_outputs([(diff.before, self.now), (diff.after, {})])
+        self.nodes: dict[str, Node] = {}
+        graph = self.graph
+        with graph.lock, graph.transaction():
+            graph.add_function_library(_library(diff))
+            for number, (name, state) in enumerate(self._ordered(), graph.num_node_ids):
+                self.nodes[name] = self._bare(number, name, state)
+            self._connect()
+            for node in self.nodes.values():
+                graph.node_store.adopt(node)
+                graph.names.take(node.name)
+                graph.edge_store.add_node(node)
+                graph.editor.publish("added", node)
+            graph.ranks_are_stale = True
+            records = {self.now[name]: record for name, record in diff.before.gradient_records.items() if name in diff.removed_names}
+            graph.gradient_records.update({**records, **diff.after.gradient_records})
+        graph.difference = self._marks()
+        graph.finalize()
+
+    def _ordered(self) -> Iterable[tuple[str, NodeState]]:
+        """The later nodes in their order, each removed node behind the kept one that it stood behind."""
+        behind: dict[str, list[str]] = {}
+        last = ""
+        for name in self.diff.before.nodes:
+            kept = self.diff.pairs.get(name)
+            if kept is None:
+                behind.setdefault(last, []).append(name)
+            else:
+                last = kept
+        for name in ["", *self.diff.after.nodes]:
+            if name:
+                yield name, self.diff.after.nodes[name]
+            yield from ((self.now[old], self.diff.before.nodes[old]) for old in behind.get(name, ()))
+
+    def _bare(self, number: int, name: str, state: NodeState) -> Node:
+        registration = state.registration or OpRegistration(OpDef(name=state.op), is_opaque=True)
+        types = state.output_types or (INVALID,) * self.widths.get(name, 0)
+        node = Node(self.graph, number, name, state.node_def, registration, [], NO_CONTROLS, state.input_types, types, state.source)
+        node.output_handles = state.shapes or tuple([ShapeHandle() for _ in types])
+        node.assigned_device = state.device
+        return node
+
+    def _connect(self) -> None:
+        removed = set(self.diff.removed)
+        for state, names in ((self.diff.before, self.now), (self.diff.after, {})):
+            for name, node_state in state.nodes.items():
+                if state is self.diff.before and name not in removed:
+                    continue
+                node = self.nodes[names.get(name, name)]
+                for text in node_state.node_def.input:
+                    producer, output = parse_input(text)
+                    source = self.nodes.get(names.get(producer, producer))
+                    if output != CONTROL:
+                        node.inputs.append(self._tensor(source, producer, output_index(output)))
+                    elif source is not None:
+                        node.control_inputs = [*node.control_inputs, source]
+
+    def _tensor(self, source: Node | None, producer: str, index: int) -> Tensor:
+        if source is None or index >= len(source.outputs):
+            return absent_tensor(self.graph, producer, index)
+        return source.outputs[index]
+
+    def _marks(self) -> Marks:
+        diff = self.diff
+        former = {new: old for old, new in diff.renamed.items()}
+        marks: dict[str, Mark] = {name: Mark("renamed", f"was {old}") for name, old in former.items()}
+        for name, change in diff.changed.items():
+            text = "; ".join(map(str, change.changes)) + (f"; was {former[name]}" if name in former else "")
+            marks[name] = Mark("follows" if change.follows and name not in former else "changed", text)
+        marks |= {name: Mark("added") for name in diff.added}
+        marks |= {self.now[name]: Mark("removed") for name in diff.removed}
+        new_inputs: set[tuple[str, int, str]] = set()
+        old_edges: list[OldEdge] = []
+        for name, change in diff.changed.items():
+            for each in change.of_kind("input"):
+                slot = int(each.what)
+                if each.after:
+                    new_inputs.add((name, slot, ""))
+                old_edges.extend(self._old_edge(each.before, name, slot))
+            for each in change.of_kind("control"):
+                if each.after:
+                    new_inputs.add((name, -1, each.after))
+                old_edges.extend(self._old_edge(each.before and CONTROL + each.before, name, -1))
+        return Marks(marks, frozenset(new_inputs), tuple(old_edges), diff_text(diff).partition("\n")[0])
+
+    def _old_edge(self, text: str, consumer: str, slot: int) -> Iterable[OldEdge]:
+        if not text:
+            return
+        producer, output = parse_input(text)
+        # Changes name kept producers as they are called now, removed ones as they were.
+        source = producer if producer in self.nodes and producer not in self.diff.removed_names else self.now.get(producer, producer)
+        if source in self.nodes:
+            yield OldEdge(source, -1 if output == CONTROL else output_index(output), consumer, slot)
+
+
+def output_index(output: str) -> int:
+    """The number of an output; in a function's body the number within its output argument."""
+    tail = output.rpartition(":")[2]
+    return int(tail) if tail.isdecimal() else 0
+
+
+def _used_outputs(states: Iterable[tuple[GraphState, dict[str, str]]]) -> dict[str, int]:
+    """The outputs of each node that are used, counted, for nodes of unknown types."""
+    widths: dict[str, int] = {}
+    for state, names in states:
+        if any(node.output_types for node in state.nodes.values()):
+            continue
+        for node in state.nodes.values():
+            for text in node.node_def.input:
+                name, output = parse_input(text)
+                if output != CONTROL:
+                    name = names.get(name, name)
+                    widths[name] = max(widths.get(name, 0), output_index(output) + 1)
+    return widths
+
+
+def _library(diff: GraphDiff) -> FunctionDefLibrary:
+    """The functions of both states; the later of those of one name."""
+    functions = {**diff.before.functions, **diff.after.functions}
+    gradients = {**diff.before.gradients, **diff.after.gradients}
+    return FunctionDefLibrary(tuple(functions.values()), tuple([GradientDef(*pair) for pair in gradients.items()]))
