@@ -1,4 +1,4 @@
-"""Command line: `inspect FILE` summarises a graph file, `view FILE` draws it, `diff A B` compares two."""
+"""Command line: `inspect FILE` summarises a graph file, `view` draws it, `diff A B` compares two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matching of the nodes of two states: by the same names first, then by the same places in the structure."""
+"""Matching of the nodes of two states: by name first, then by place in the structure."""
 
 from __future__ import annotations
 

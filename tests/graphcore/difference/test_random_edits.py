@@ -27,7 +27,7 @@ def graphs(draw: st.DrawFn) -> gc.Graph:
 
 
 class Model:
-    """The facts that a test knows about a graph: names, inputs, devices, control inputs, values of constants."""
+    """The facts that a test knows about a graph: inputs, control inputs, device and mark of each node."""
 
     def __init__(self, graph: gc.Graph) -> None:
         self.facts = {
