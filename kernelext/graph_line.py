@@ -16,6 +16,8 @@ from widgets.scene import lens_names
 
 Place = Literal["auto", "side", "inline", "off"]
 PLACES: Final = ("side", "inline", "off")
+RECORDINGS: Final = ("time",)
+"""The words that record the runs of a graph's sessions; each opens the lens of its name."""
 RENDERERS: Final[tuple[str, ...]] = get_args(Renderer)
 OPTIONS: Final[dict[str, Callable[[], tuple[str, ...]]]] = {"--renderer": lambda: RENDERERS, "--lens": lens_names}
 
@@ -25,6 +27,7 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph side                  open it on the right
     %graph inline                open it in this cell
     %graph off                   close it
+    %graph time                  record the runs from now on, and show where the time went; %graph time off ends the recording
     %graph NAME                  show the graph of a variable (a Graph, Session, Tensor, ...) instead of the default one,
                                  or a function (of gc.function, or a FunctionDef) in this cell
 
@@ -35,12 +38,16 @@ The view follows every cell. Below this cell a still picture is kept: the notebo
 
 
 class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A parsed `%graph` line: `name` is "" for the default graph, `renderer` and `lens` "" by default."""
+    """A parsed `%graph` line. `name` is "" for the default graph.
+
+    `renderer`, `lens` and `recording` are "" by default.
+    """
 
     place: Place = "auto"
     name: str = ""
     renderer: str = ""
     lens: str = ""
+    recording: str = ""
 
 
 def parse_graph_line(line: str) -> GraphLine:
@@ -69,6 +76,8 @@ def _split(line: str) -> list[str]:
 def _read_word(word: str, following: Iterable[str]) -> tuple[str, str]:
     if word in PLACES:
         return "place", word
+    if word in RECORDINGS:
+        return "recording", word
     option, _, value = word.partition("=")
     if option in OPTIONS:
         allowed = OPTIONS[option]()
@@ -83,7 +92,7 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str]:
 
 def hint(word: str) -> str:
     """A suggestion for `word` in an error message; "" if there is none."""
-    near = difflib.get_close_matches(word, [*PLACES, *OPTIONS], n=1)
+    near = difflib.get_close_matches(word, [*PLACES, *RECORDINGS, *OPTIONS], n=1)
     return f", did you mean '{near[0]}'?" if near else ""
 
 
@@ -95,4 +104,5 @@ def next_words(before: str, variables: dict[str, Any]) -> list[str]:
     graphs = [name for name, value in variables.items() if not name.startswith("_") and can_be_shown(value)]
     typed = set(words)
     places = [] if typed & set(PLACES) else PLACES
-    return [*places, *(option for option in OPTIONS if option not in typed), *sorted(graphs)]
+    recordings = [] if typed & set(RECORDINGS) else RECORDINGS
+    return [*places, *recordings, *(option for option in OPTIONS if option not in typed), *sorted(graphs)]

@@ -15,6 +15,7 @@ from IPython.display import DisplayHandle, display
 from graphcore.api import Function
 from graphcore.definitions import FunctionDef
 from graphcore.graph import Graph, get_default_graph
+from graphcore.runtime import RunOptions
 from kernelext.front_end import call_later, front_end, requested_cell
 from kernelext.graph_line import GraphLine, Place, hint
 from kernelext.graph_names import graph_of
@@ -35,6 +36,9 @@ QUIET_SECONDS: Final = 0.05
 
 SLICE_SECONDS: Final = 0.01
 """The seconds of saving after which a cell, or a request of a page, has its turn."""
+
+RECORDED: Final = {"time": RunOptions(trace=True)}
+"""The options of recorded runs, by the words of `%graph`."""
 
 SIDE_NOTE: Final = {
     "text/html": "<small>The live view opens in a panel beside the notebook.</small>",
@@ -64,6 +68,7 @@ class OpenView:
         self.answered = False
         self.on_pages = 0
         self.docked_at = 0.0
+        self.recording = ""
 
     def _on_message(self, _view: object, content: object, _buffers: object) -> None:
         """Handle a page's report that it shows the view, or no longer does."""
@@ -107,8 +112,24 @@ class OpenView:
             self.place_in_cell.update(self.view)
         self.place_in_cell = None
 
+    def show(self, graph: Graph) -> None:
+        """Show another graph; if runs are recorded, then those of its sessions."""
+        recording, is_same = self.recording, graph is self.view.graph
+        if not is_same:
+            self.record("")
+        self.view.show(graph)
+        if not is_same:
+            self.record(recording)
+
+    def record(self, recording: str) -> None:
+        """Record the runs of the graph's sessions from now on; "" ends this."""
+        if recording or self.recording:
+            self.view.graph.recording = RECORDED[recording] if recording else None
+        self.recording = recording
+
     def close(self) -> None:
         """Remove the view from all pages; its static pictures stay."""
+        self.record("")
         self._close_panel()
         self.view.close()
 
@@ -147,7 +168,7 @@ class Views:
             UsageError: there is no such graph.
         """
         if line.place == "off":
-            self.close(line.name)
+            self._stop(line)
             return
         named = self._shell.user_ns.get(line.name)
         if isinstance(named, Function | FunctionDef):
@@ -160,10 +181,19 @@ class Views:
         opened = self._open.get(line.name)
         if opened is None or opened.is_lost:
             opened = self._open[line.name] = OpenView(line.name, find, graph)
-        opened.view.choose(renderer=line.renderer, lens=line.lens)
+        opened.record(line.recording or opened.recording)
+        opened.view.choose(renderer=line.renderer, lens=line.lens or line.recording)
         self._show(opened, line.place)
         still = opened.stills[requested_cell(self._shell)] = Still()
         still.open(opened.view.still_bundle(with_graph=front_end(self._shell) == "none"))
+
+    def _stop(self, line: GraphLine) -> None:
+        """Close views, or only end their recording."""
+        if not line.recording:
+            self.close(line.name)
+            return
+        for opened in [self._open[name] for name in ([line.name] if line.name else self._open) if name in self._open]:
+            opened.record("")
 
     def close(self, name: str) -> None:
         """Close the view of `name`, or all views for ""."""
@@ -256,7 +286,7 @@ class Views:
     def _update(self, opened: OpenView) -> None:
         graph = opened.find()
         if graph is not None:
-            opened.view.show(graph)
+            opened.show(graph)
         opened.view.refresh()
         if not hasattr(self._shell, "kernel"):
             return  # a terminal cannot change printed text

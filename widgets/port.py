@@ -394,7 +394,7 @@ class Port:
         """Everything that decides what is in the graph behind the picture, for comparison of two moments."""
         graph = self._graph
         placement = graph.placer and graph.placer.placement
-        return (id(graph), graph.version, placement, graph.trace, frozenset(graph.cells.failed), own_lenses())
+        return (id(graph), graph.version, placement, graph.trace, graph.recording, frozenset(graph.cells.failed), own_lenses())
 
 
 def exported(scene: Scene, kind: messages.ExportFormat) -> messages.ExportMessage:

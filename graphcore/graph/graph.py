@@ -68,6 +68,8 @@ class Graph(GraphReader):
     """The last recorded run of a session of this graph, also of one that is closed."""
     difference: Any = None
     """The marks of the difference that this graph shows; None for any other graph. See `graphcore.difference`."""
+    recording: Any = None
+    """The `RunOptions` by which sessions of this graph record all their runs, also those without options of their own; None for none."""
     lock: threading.RLock
     """Held by the thread that changes the graph or reads several parts of it.
 

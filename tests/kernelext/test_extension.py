@@ -332,10 +332,35 @@ def test_the_words_of_a_graph_line_are_all_understood(shell: NotebookShell, page
     assert message["mermaid"].startswith("flowchart")
 
 
+def test_graph_time_records_the_runs_from_then_on_and_opens_the_lens(shell: NotebookShell, page: Page) -> None:
+    shell.run("%graph", "a")
+    shell.run("g = gc.get_default_graph()\nx = gc.constant([1.0, 2.0], name='x')\ny = gc.tanh(x + gc.random_uniform([2]), name='y')", "b")
+    shell.run("session = gc.Session()\nsession.run(y)", "c")
+    assert shell.run("g.trace is None", "d").result
+    shell.run("%graph time", "e")
+    assert [message["lens"] for message in page.sent if message["type"] == "scene"][-1] == "time"
+    assert "the next session.run" in next(lens for lens in page.scenes()[-1]["lenses"] if lens["name"] == "time")["note"]
+    shell.run("session.run(y)", "f")
+    assert [node["id"] for node in page.scenes()[-1]["nodes"] if "time" in node["lenses"] and node["id"] == "y"]
+    first = shell.run("g.trace", "g").result
+    shell.run("%graph time off", "h")
+    shell.run("session.run(y)", "i")
+    assert shell.run("g.trace", "j").result is first
+    shell.run("%graph time", "k")
+    shell.run("%graph off\nsession.run(y)", "l")
+    assert shell.run("g.trace", "m").result is first, "closing the view ends the recording"
+
+
+def test_recording_follows_the_variable_to_another_graph(shell: NotebookShell, page: Page) -> None:
+    shell.run("mine = gc.Graph()\n%graph time mine", "a")
+    shell.run("old = mine\nmine = gc.Graph()", "b")
+    assert shell.run("(old.recording, mine.recording.trace)", "c").result == (None, True)
+
+
 def test_help_lists_the_words(shell: NotebookShell, page: Page, capsys: pytest.CaptureFixture[str]) -> None:
     shell.run("%graph?", "a")
     text = capsys.readouterr().out
-    for word in ("side", "inline", "off", "NAME", "--renderer", "--lens"):
+    for word in ("side", "inline", "off", "time", "NAME", "--renderer", "--lens"):
         assert word in text
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 HEAT: Final = (7, 2, 5, 3, 6, 1)
 """The tones from hot to cold. A box is in the next tone if its time is less than half of the time at which the one before begins."""
 NOT_RECORDED: Final = "No run is recorded: use %graph time, or options=gc.RunOptions(trace=True)"
+WAITING: Final = "No run is recorded yet: the next session.run will be"
 _UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 
 
@@ -148,7 +149,7 @@ def time_marks(graph: Graph, boxes: Sequence[Box]) -> tuple[dict[str, LensMark],
     """The marks of the boxes, the legend, and the clock in words, or the reason why there are no marks."""
     recorded = recorded_times(graph)
     if recorded is None:
-        return {}, [], NOT_RECORDED
+        return {}, [], NOT_RECORDED if graph.recording is None else WAITING
     found = [(box, recorded.of(box.nodes)) for box in boxes]
     hottest = max([spent.total for _, spent in found], default=0)
     marks = {

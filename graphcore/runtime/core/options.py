@@ -39,6 +39,15 @@ class RunOptions(msgspec.Struct, frozen=True):
         _require_flag("trace", self.trace)
         _require_count("trace_level", self.trace_level, "a level such as RunOptions.FULL_TRACE")
 
+    def over(self, others: RunOptions | None) -> RunOptions:
+        """These options, with those of `others` in place of defaults."""
+        if others is None:
+            return self
+        defaults = RunOptions()
+        return RunOptions(
+            **{name: getattr(others if getattr(self, name) == getattr(defaults, name) else self, name) for name in self.__struct_fields__}
+        )
+
     @property
     def is_traced(self) -> bool:
         """True iff the run is to be recorded."""

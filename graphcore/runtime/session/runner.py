@@ -64,7 +64,7 @@ class Runner:
         Raises:
             GraphError: the run failed; the error names the node.
         """
-        if self.timeout_in_ms:
+        if self.timeout_in_ms or self.graph.recording is not None:
             return self.execute_watched(prepared, values, None, None)
         program = prepared.program if prepared.specialised is None else prepared.specialised.plan_for(values)
         try:
@@ -76,9 +76,12 @@ class Runner:
     def execute_watched(
         self, prepared: Prepared, values: Sequence[Any], options: RunOptions | None, metadata: RunMetadata | None, begun: float = 0.0
     ) -> list[Any]:
-        """Run with recording and a time limit according to `options`; `metadata` gets the trace."""
+        """Run with recording and a time limit according to `options` and `Graph.recording`.
+
+        `metadata` gets the trace.
+        """
         arguments.check_run(None, options, metadata)
-        chosen = options or _NO_RUN_OPTIONS
+        chosen = (options or _NO_RUN_OPTIONS).over(self.graph.recording)
         step = Step(Recorder() if chosen.is_traced else None)
         if metadata is not None:
             metadata.trace = None

@@ -287,3 +287,24 @@ def test_loop_variables_without_readers_are_released_at_once() -> None:
     assert predicted.bytes is not None
     assert held <= predicted.bytes
     assert held <= 3 * 4000
+
+
+def test_a_graph_that_records_traces_all_runs_of_its_sessions_and_keeps_their_time_limits() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [2], name="x")
+        y = gc.tanh(x, name="y")
+    with gc.Session(graph) as session:
+        graph.recording = gc.RunOptions(trace=True)
+        session.run(y, {x: [1.0, 2.0]})
+        first = session.trace
+        assert first is not None
+        call = session.make_callable(y, [x])
+        call([1.0, 2.0])
+        assert session.trace is not first
+        options = gc.RunOptions(timeout_in_ms=5).over(graph.recording)
+        assert (options.trace, options.timeout_in_ms) == (True, 5)
+        graph.recording = None
+        last = session.trace
+        session.run(y, {x: [1.0, 2.0]})
+        assert session.trace is last
