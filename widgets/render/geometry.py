@@ -87,11 +87,25 @@ def layout_dot(scene: Scene, *, fast: bool = False, across: bool = False, labels
             f"digraph{{graph[rankdir={'LR' if across else 'TB'},newrank=true,nodesep=.25,ranksep={0.3 if labels else 0.2},pad=0,margin=0{shortcuts}]",
             'node[shape=box,fixedsize=true,label=""]',
             "edge[arrowsize=.55]",
-            *members[""],
-            *_edge_lines(scene, index, lambda edge: not fast and (labels or edge.error != "")),
+            *_halves(members[""], scene, index),
+            *_edge_lines(scene, index, lambda edge: not fast and not edge.loose and (labels or edge.error != "")),
             "}",
         ]
     )
+
+
+def _halves(members: list[str], scene: Scene, index: dict[str, int]) -> list[str]:
+    """The statements at the top; of a mirrored scene the forward pass by itself, and the rows of boxes and their gradients."""
+    if not scene.mirror:
+        return members
+    backward = [text for text in members if text.startswith("subgraph") and scene.groups[int(text[17 : text.index("{")])].role == "gradient"]
+    forward = [text for text in members if text not in backward]
+    rows = [
+        f"{{rank=same;n{index[node.mirrors]}->n{number}[style=invis]}}"
+        for number, node in enumerate(scene.nodes)
+        if node.kind != "stub" and node.mirrors in index
+    ]
+    return ["subgraph cluster_{graph[margin=0]", *forward, "}", *backward, *rows]
 
 
 def _edge_lines(scene: Scene, index: dict[str, int], is_labelled: Callable[[SceneEdge], bool]) -> list[str]:
@@ -104,6 +118,8 @@ def _edge_lines(scene: Scene, index: dict[str, int], is_labelled: Callable[[Scen
             attributes.append("weight=0")
         if edge.reversed:
             attributes.append("dir=back")
+        if edge.loose:
+            attributes.append("constraint=false")
         size = edge_label_size(edge) if is_labelled(edge) else None
         if size:
             attributes.append(f"label={_empty_label(size)}")
@@ -127,7 +143,7 @@ def parse_geometry(text: str, scene: Scene, *, engine: str, note: str = "") -> G
     edges: dict[str, Route] = {}
     for item in graph.get("objects", ()):
         name = item.get("name", "")
-        if name.startswith("cluster_") and "bb" in item:
+        if name.startswith("cluster_") and name[8:] and "bb" in item:
             left, bottom, right, upper = _numbers(item["bb"])
             groups[scene.groups[int(name[8:])].id] = Rect(left, top - upper, right - left, upper - bottom)
         elif name.startswith("n") and "pos" in item:
@@ -135,8 +151,9 @@ def parse_geometry(text: str, scene: Scene, *, engine: str, note: str = "") -> G
             w, h = float(item["width"]) * 72, float(item["height"]) * 72
             nodes[scene.nodes[int(name[1:])].id] = Rect(x - w / 2, top - y - h / 2, w, h)
     for item in graph.get("edges", ()):
-        edge = scene.edges[int(item["id"][1:])]
-        if item.get("pos"):
+        number = item.get("id", "")[1:]
+        edge = scene.edges[int(number)] if number else None
+        if edge is not None and item.get("pos"):
             edges[edge.id] = _route(item, top, backwards=edge.reversed)
     return Geometry(width, top, nodes, groups, edges, engine, note)
 

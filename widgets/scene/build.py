@@ -7,20 +7,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from graphcore.plumbing import ARG
+from widgets.scene.boxes import Box, Foldable, Visible
 from widgets.scene.calls import callees, has_hub, is_choice
 from widgets.scene.colocation import colocations_of
 from widgets.scene.edges import LostInput, bundle_edges, scene_edge
 from widgets.scene.instances import number_of
 from widgets.scene.lenses import LensView, all_lenses, cell_label
+from widgets.scene.mirror import BACKWARD, Mirrored
 from widgets.scene.roles import Roles
 from widgets.scene.shapes.clash_lines import ClashLines
 from widgets.scene.shapes.dimensions import Dimensions
 from widgets.scene.snapshot import Snapshot
 from widgets.scene.state import SceneState
 from widgets.scene.stubs import cut_long_edges
-from widgets.scene.tree import Call, Group, Scope, Thing
+from widgets.scene.tree import Call, Group, Part, Scope, Thing
 from widgets.scene.types import NodeKind, Role, Scene, SceneEdge, SceneGroup, SceneNode, State
-from widgets.scene.visible import Box, Foldable, Visible, visible_boxes
+from widgets.scene.visible import visible_boxes
 from widgets.scene.words import counted, is_short, last_part, node_detail, node_kind, tensor_label, user_name
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def build_scene(
     visible = visible_boxes(graph, state)
     roles = visible.roles
     lenses = all_lenses(graph, visible.boxes, roles)
-    box_roles: dict[str, Role] = {box.id: _role(box, roles) for box in visible.boxes}
+    box_roles: dict[str, Role] = {box.id: _role(box, visible) for box in visible.boxes}
     mirrors = _mirrors(visible, box_roles)
     clashes = ClashLines(visible)
     captures = _captures(visible)
@@ -67,9 +69,9 @@ def build_scene(
     ]
     bundles, lost = bundle_edges(visible)
     dimensions = Dimensions(graph, visible)
-    edges = [scene_edge(bundle, box_roles, dimensions, clashes) for bundle in bundles]
+    edges = [scene_edge(bundle, box_roles, dimensions, clashes, visible) for bundle in bundles]
     gone_nodes, gone_edges = _lost_inputs(lost)
-    nodes, edges = cut_long_edges([*nodes, *gone_nodes], [*edges, *gone_edges])
+    nodes, edges = cut_long_edges([*nodes, *gone_nodes], [*edges, *gone_edges], mirror=bool(visible.origins))
     shown = sum(1 for box in visible.boxes if len(box.nodes) == 1)
     return Scene(
         title=title,
@@ -82,6 +84,7 @@ def build_scene(
         total_nodes=len(visible.box_of),
         hidden_nodes=len(visible.box_of) - shown,
         summary=_summary(graph, visible, nodes, edges),
+        mirror=bool(visible.origins),
     )
 
 
@@ -90,7 +93,10 @@ def boxes_of(graph: Graph, state: SceneState) -> dict[str, str]:
     return {name: box.id for name, box in visible_boxes(graph, state).box_of.items()}
 
 
-def _role(box: Box, roles: Roles) -> Role:
+def _role(box: Box, visible: Visible) -> Role:
+    roles, first = visible.roles, box.nodes[0].name
+    if visible.origins and first not in roles.inner:
+        return "gradient" if first in visible.origins else "forward"
     if box.main is not None:
         return "gradient" if roles.is_gradient(box.main) else "forward"
     return roles.of_nodes(box.nodes)
@@ -99,6 +105,12 @@ def _role(box: Box, roles: Roles) -> Role:
 def _mirrors(visible: Visible, box_roles: dict[str, Role]) -> dict[str, str]:
     if "gradient" not in box_roles.values():
         return {}
+    if visible.origins:
+        return {
+            box.id: visible.place_of_name(visible.origins[box.nodes[0].name])
+            for box in visible.boxes
+            if box.nodes[0].name in visible.origins and box.id != BACKWARD
+        }
     box_ids = {name: box.id for name, box in visible.box_of.items()}
     return {box.id: visible.roles.mirrored(box.nodes, box_ids) for box in visible.boxes if box_roles[box.id] == "gradient"}
 
@@ -119,11 +131,13 @@ def _scene_node(
     main = box.main
     kind: NodeKind
     if main is None:
-        body = isinstance(box.part, Scope) and (box.part.callee is not None or visible.roles.body_of(box.part.path))
+        body = _is_function(box.part) or (isinstance(box.part, Scope) and visible.roles.body_of(box.part.path))
         kind, op, label = "function" if body else "scope", "", _part_label(box)
         detail = box.part.differences if isinstance(box.part, Group) else ""
     else:
         kind, op, label, detail = _node_texts(box, main, visible)
+        if box.id in visible.words:
+            op, label = main.op, visible.words[box.id]
         if main.op in ARG:
             label = user_name(main.node_def.attr) or captures.get(main.name, label)
     return SceneNode(
@@ -267,7 +281,9 @@ def _groups(visible: Visible, roles: Roles) -> list[SceneGroup]:
     ]
 
 
-def _is_function(part: Foldable) -> bool:
+def _is_function(part: Part) -> bool:
+    if isinstance(part, Mirrored):
+        return part.is_body
     return isinstance(part, Call) or (isinstance(part, Scope) and part.callee is not None)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from graphcore.graph import Graph, Node
     from graphcore.placement.placement import NodesTogether, Placement
-    from widgets.scene.visible import Box, Visible
+    from widgets.scene.boxes import Box, Visible
 
 MAX_NAMES: Final = 4
 """Boxes that are named; the others are counted."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from widgets.scene.boxes import Box, Visible
 from widgets.scene.calls import has_hub, is_choice
 from widgets.scene.devices import copies_mark, crosses_devices
 from widgets.scene.types import EdgeKind, LensMark, Role, SceneEdge
-from widgets.scene.visible import Box, Visible
 from widgets.scene.words import tensor_label
 
 if TYPE_CHECKING:
@@ -190,9 +190,12 @@ def _join_controls(visible: Visible, node: Node, body: CallBody, bundles: _Bundl
                     bundles.of(source, target, "control")
 
 
-def scene_edge(bundle: Bundle, roles: dict[str, Role], dimensions: Dimensions, clashes: ClashLines) -> SceneEdge:
+def scene_edge(bundle: Bundle, roles: dict[str, Role], dimensions: Dimensions, clashes: ClashLines, visible: Visible) -> SceneEdge:
     """The edge for a bundle; `roles` by box id."""
     gradient = roles[bundle.target.id] == "gradient"
+    orders = [visible.order(box.nodes[0].name) for box in (bundle.source, bundle.target)]
+    loose = orders[1] > 0 and orders[0] != orders[1]
+    turned = orders[0] > 0 and orders[0] % 2 == 0  # gradients of gradients flow as the forward pass does
     label = bundle.label()
     dims = dimensions.common(bundle.tensors.values()) if label else []
     if dims:
@@ -210,7 +213,8 @@ def scene_edge(bundle: Bundle, roles: dict[str, Role], dimensions: Dimensions, c
         dims=dims,
         error="\n".join(bundle.errors),
         clash=clashes.lines.get((bundle.source.id, bundle.target.id), 0) if bundle.kind != "control" else 0,
-        reversed=bundle.is_back_edge or (gradient and roles[bundle.source.id] == "gradient"),
+        reversed=bundle.is_back_edge or (gradient and roles[bundle.source.id] == "gradient" and not turned and not loose),
+        loose=loose,
         role="gradient" if gradient or roles[bundle.source.id] == "gradient" else "forward",
         lenses=lenses,
     )

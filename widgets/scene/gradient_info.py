@@ -13,7 +13,8 @@ from graphcore.functions import instantiate_function
 from graphcore.registry import get_op_gradient_creator
 from graphcore.text import debug_string
 from widgets.inspection import GradientInfo
-from widgets.scene.visible import Visible
+from widgets.scene.boxes import Visible
+from widgets.scene.mirror import Mirrored
 
 if TYPE_CHECKING:
     from graphcore.graph import GradientRecord, Graph, Node
@@ -34,6 +35,14 @@ def body_info(graph: Graph, path: str, nodes: list[Node], visible: Visible) -> G
         return None
     record = graph.gradient_records.get(nodes[0].name)
     return None if record is None else _from_record(graph, nodes[0], record, visible, "")
+
+
+def mirrored_info(graph: Graph, part: Mirrored, visible: Visible) -> GradientInfo | None:
+    """For the gradient of one node in a mirrored picture: the same. None for the gradient of a scope."""
+    nodes = part.all_nodes() if part.is_body else []
+    records = graph.gradient_records
+    node = next((node for node in nodes if node.name in records and records[node.name].function is not None), None)
+    return None if node is None else _from_record(graph, node, records[node.name], visible, "")
 
 
 def registered_gradient(node: Node) -> GradientInfo | None:

@@ -14,10 +14,12 @@ from graphcore.errors import GraphError
 from graphcore.text import debug_string
 from graphcore.text.describe_traits import describe_traits
 from widgets.inspection import FunctionInfo, Inspection, TensorRow
+from widgets.scene.boxes import Box, Frame, Visible, in_order
 from widgets.scene.build import node_error
 from widgets.scene.devices import device_words
 from widgets.scene.function_info import function_infos
-from widgets.scene.gradient_info import body_info, gradient_info, registered_gradient
+from widgets.scene.gradient_info import body_info, gradient_info, mirrored_info, registered_gradient
+from widgets.scene.mirror import Mirrored
 from widgets.scene.placement_info import placement_of
 from widgets.scene.shapes.clashes import clashes_of, source_row
 from widgets.scene.shapes.dimensions import Dimensions
@@ -26,7 +28,7 @@ from widgets.scene.state import SceneState
 from widgets.scene.time_lens import time_rows
 from widgets.scene.tree import Call, Part, Scope
 from widgets.scene.values import values_of
-from widgets.scene.visible import Box, Frame, Visible, in_order, visible_boxes
+from widgets.scene.visible import visible_boxes
 from widgets.scene.words import attr_text, counted, node_kind, value_text
 
 if TYPE_CHECKING:
@@ -115,8 +117,9 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimension
 
 def _scope(graph: Graph, visible: Visible, place: Box | Frame) -> Inspection:
     nodes = place.nodes if isinstance(place, Box) else in_order(place.part)
+    mirrored = place.part if isinstance(place.part, Mirrored) else None
     path = place.part.key if isinstance(place, Frame) else place.id.removesuffix("/")
-    info = body_info(graph, path, nodes, visible)
+    info = body_info(graph, path, nodes, visible) if mirrored is None else mirrored_info(graph, mirrored, visible)
     called = _called(visible, place.part)
     wrong = [node for node in nodes if node.error is not None or node.input_errors]
     errors = [f"{node.name}: {node_error(node)}" for node in wrong[:MAX_ERRORS]]
@@ -124,7 +127,7 @@ def _scope(graph: Graph, visible: Visible, place: Box | Frame) -> Inspection:
         errors.append(f"and {len(wrong) - MAX_ERRORS} more")
     return Inspection(
         id=place.id,
-        name=path,
+        name=path if mirrored is None else mirrored.label,
         op="",
         kind="inlined gradient function" if info is not None else "function" if called else "scope",
         summary=counted(len(nodes), "node"),

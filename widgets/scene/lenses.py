@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 import msgspec
 
 from graphcore.errors import AlreadyExistsError, NotFoundError
+from widgets.scene.boxes import Box
 from widgets.scene.devices import device_of, device_words
 from widgets.scene.edges import SHAPE_TONES, shape_class
 from widgets.scene.instances import numbered, numbered_classes
@@ -17,7 +18,6 @@ from widgets.scene.roles import Roles
 from widgets.scene.time_lens import time_marks
 from widgets.scene.tree import Group
 from widgets.scene.types import LegendEntry, Lens, LensMark
-from widgets.scene.visible import Box
 from widgets.scene.words import called_functions, tensor_label
 
 if TYPE_CHECKING:

@@ -13,15 +13,15 @@ from graphcore.placement.device import LOCAL, DeviceSet
 from graphcore.placement.placement import withdraw_placement
 from graphcore.runtime import live_sessions
 from widgets.inspection import DeviceChoice, Effect, EffectRow, RequestLine, WhatIf, WhyStep
+from widgets.scene.boxes import in_order
 from widgets.scene.shapes.clashes import source_row
 from widgets.scene.shapes.why import place_of
-from widgets.scene.visible import in_order
 from widgets.scene.words import byte_count, counted
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
     from graphcore.placement.copies import Copy
-    from widgets.scene.visible import Visible
+    from widgets.scene.boxes import Visible
 
 MAX_ROWS: Final = 12
 """Nodes that are listed; the others are counted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from widgets.scene.origins import MIRROR, origins_of
 from widgets.scene.tree import ScopeTree
 from widgets.scene.types import Mode, Openings
 
@@ -26,6 +27,7 @@ class SceneState:
         closed: paths that the user closed.
         mode: the rule for all other scopes: `auto` opens them while there is space, small helpers excepted;
             `all` opens helpers too; `none` opens nothing.
+        mirror: show the gradient of each forward box beside it.
         lens, renderer: the selected ones.
     """
 
@@ -40,6 +42,7 @@ class SceneState:
         self.opened: dict[str, None] = {}
         self.closed: set[str] = set()
         self.mode: Mode = "auto"
+        self.mirror = False
         self.max_boxes = max_boxes
         self.auto_boxes = auto_boxes
         self._usual_boxes = auto_boxes
@@ -52,7 +55,7 @@ class SceneState:
         if box_id == "*":
             self._start_over("all")
             return
-        path = scope_path(box_id)
+        path = self._forward(box_id)
         self.closed.discard(path)
         outer = [] if self.tree is None else self.tree.keys_to_part(path)
         for key in [*outer, path]:
@@ -65,6 +68,7 @@ class SceneState:
             self._start_over("none")
             return
         path = scope_path(box_id)
+        path = path if path in self.opened else self._forward(box_id)
         self.opened.pop(path, None)
         self.closed.add(path)
 
@@ -73,6 +77,11 @@ class SceneState:
         tree.sync()
         if not tree.has_node(name):
             return False
+        origin = origins_of(tree.graph, tree).get(name) if self.mirror else None
+        if origin is not None and self.reveal(tree, origin):
+            self.closed.discard(MIRROR)
+            self.expand(MIRROR + origin)
+            return True
         for key in tree.keys_to_node(name):
             self.expand(key)
         return True
@@ -89,17 +98,24 @@ class SceneState:
 
     def openings(self) -> Openings:
         """The open and closed scopes, to be restored later."""
-        return Openings(opened=list(self.opened), closed=sorted(self.closed), mode=self.mode)
+        return Openings(opened=list(self.opened), closed=sorted(self.closed), mode=self.mode, mirror=self.mirror)
 
     def restore(self, openings: Openings) -> None:
         """Open and close scopes as they were."""
         self._start_over(openings.mode)
+        self.mirror = openings.mirror
         self.opened.update(dict.fromkeys(openings.opened))
         self.closed.update(openings.closed)
 
     def choices(self) -> tuple[object, ...]:
         """All choices that decide which boxes show, for comparison of two moments."""
-        return (tuple(self.opened), frozenset(self.closed), self.mode, self.max_boxes, self.auto_boxes)
+        return (tuple(self.opened), frozenset(self.closed), self.mode, self.mirror, self.max_boxes, self.auto_boxes)
+
+    def _forward(self, box_id: str) -> str:
+        """The path to open or close for a box: a scope of the backward pass opens with the scope that it mirrors."""
+        path = scope_path(box_id)
+        is_scope = self.mirror and box_id.endswith("/") and path.startswith(MIRROR)
+        return path.lstrip(MIRROR) or MIRROR if is_scope else path
 
     def _start_over(self, mode: Mode) -> None:
         self.mode = mode

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from widgets.scene.boxes import MOST_ORDERS
 from widgets.scene.ranks import estimate_ranks
 from widgets.scene.types import EdgeKind, SceneEdge, SceneNode
 
@@ -23,13 +24,19 @@ MANY: Final = 6
 """More far producers than this of one box share one stub."""
 
 
-def cut_long_edges(nodes: list[SceneNode], edges: list[SceneEdge]) -> tuple[list[SceneNode], list[SceneEdge]]:
-    """Replace long edges by stubs. Returns the nodes with stubs, and the edges re-attached."""
+def cut_long_edges(nodes: list[SceneNode], edges: list[SceneEdge], *, mirror: bool = False) -> tuple[list[SceneNode], list[SceneEdge]]:
+    """Replace long edges by stubs. With `mirror` each gradient is in the row of its origin.
+
+    Returns:
+        The nodes with stubs, and the edges re-attached.
+    """
     by_id = {node.id: node for node in nodes}
-    arrows = [(edge.target, edge.source) if edge.reversed else (edge.source, edge.target) for edge in edges if edge.kind != "control"]
-    loose = [(edge.source, edge.target) for edge in edges if edge.kind == "control" and not edge.reversed]
-    ranks = estimate_ranks([node.id for node in nodes], arrows, loose)
-    cut = _chosen(edges, by_id, ranks)
+    row = _rows(by_id) if mirror else {node.id: node.id for node in nodes}
+    ends = [(row[edge.target], row[edge.source]) if edge.reversed else (row[edge.source], row[edge.target]) for edge in edges]
+    firm = [pair for edge, pair in zip(edges, ends, strict=True) if edge.kind != "control" and not edge.loose]
+    waits = [pair for edge, pair in zip(edges, ends, strict=True) if edge.kind == "control" and not edge.reversed]
+    ranks = estimate_ranks(list(dict.fromkeys(row.values())), firm, waits)
+    cut = _chosen(edges, by_id, {node.id: ranks[row[node.id]] for node in nodes})
     if not cut:
         return nodes, edges
     per_target: dict[tuple[str, EdgeKind], list[SceneEdge]] = {}
@@ -47,8 +54,19 @@ def cut_long_edges(nodes: list[SceneNode], edges: list[SceneEdge]) -> tuple[list
         for edge in far:
             stub = _stub(by_id[edge.source], by_id[target])
             stubs[stub.id] = stub
-            result.append(msgspec.structs.replace(edge, source=stub.id, reversed=False))
+            result.append(msgspec.structs.replace(edge, source=stub.id, reversed=False, loose=False))
     return [*nodes, *stubs.values()], result
+
+
+def _rows(by_id: dict[str, SceneNode]) -> dict[str, str]:
+    """For each box the forward box in whose row it is."""
+    row: dict[str, str] = {}
+    for box in by_id:
+        first, steps = box, 0
+        while (origin := by_id[first].mirrors) in by_id and steps < MOST_ORDERS:
+            first, steps = origin, steps + 1
+        row[box] = first
+    return row
 
 
 def _chosen(edges: list[SceneEdge], by_id: dict[str, SceneNode], ranks: dict[str, int]) -> set[str]:

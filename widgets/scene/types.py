@@ -20,12 +20,14 @@ class Openings(msgspec.Struct, frozen=True, kw_only=True):
     """The open and closed scopes of a view, by path.
 
     `opened` and `closed` are those that the user opened and closed. `mode` is the rule for all others: `auto` opens them while there is
-    space, small helpers excepted; `all` opens helpers too; `none` opens nothing.
+    space, small helpers excepted; `all` opens helpers too; `none` opens nothing. With `mirror` the gradient of
+    each forward box is beside it.
     """
 
     opened: list[str] = []
     closed: list[str] = []
     mode: Mode = "auto"
+    mirror: bool = False
 
 
 class LensMark(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +78,7 @@ class SceneNode(msgspec.Struct, frozen=True, kw_only=True):
 class SceneEdge(msgspec.Struct, frozen=True, kw_only=True):
     """One edge between two boxes for `count` tensors; `label` is their type and shape.
 
-    With `reversed`, the layout ranks the target before the source (the arrow still points at the target). `dims` are the dimensions in
+    With `reversed`, the layout ranks the target before the source (the arrow still points at the target); `loose` edges leave ranks alone. `dims` are the dimensions in
     the label. `clash` is the number of the chain of a shape error on this edge, 0 if there is none.
     """
 
@@ -90,6 +92,7 @@ class SceneEdge(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     clash: int = 0
     reversed: bool = False
+    loose: bool = False
     role: Role = "forward"
     lenses: dict[str, LensMark] = {}
 
@@ -130,7 +133,7 @@ class Colocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
-    """The complete content of one picture. `revision` increases with every scene of a view."""
+    """The complete content of one picture. `revision` increases with every scene of a view; `mirror` puts each gradient beside its origin."""
 
     title: str
     nodes: list[SceneNode]
@@ -142,3 +145,4 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     total_nodes: int = 0
     hidden_nodes: int = 0
     summary: str = ""
+    mirror: bool = False

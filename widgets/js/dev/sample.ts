@@ -44,6 +44,7 @@ export function edge(source: string, target: string, label = "", fields: Partial
     dims: [],
     clash: 0,
     reversed: false,
+    loose: false,
     role: "forward",
     lenses: {},
     ...fields,
@@ -65,6 +66,7 @@ export function scene(fields: Partial<Scene> = {}): Scene {
     revision: 1,
     total_nodes: fields.nodes?.length ?? 0,
     hidden_nodes: 0,
+    mirror: false,
     summary: "",
     ...fields,
   };
@@ -79,7 +81,7 @@ export function sceneMessage(shown: Scene, fields: Partial<SceneMessage> = {}): 
     sent_at: 0,
     lens: "shapes",
     renderer: "graphviz",
-    openings: { opened: [], closed: [], mode: "auto" },
+    openings: { opened: [], closed: [], mode: "auto", mirror: false },
     look: null,
     ...fields,
   };

@@ -148,7 +148,7 @@ test("back and forward lead through what was selected and opened", async () => {
   page.click(page.box("x"));
   await until(() => page.last("look")?.look.selection[0] === "x");
   expect(back.disabled).toBe(false);
-  const closed = { opened: [], closed: ["s"], mode: "auto" as const };
+  const closed = { opened: [], closed: ["s"], mode: "auto" as const, mirror: false };
   await page.show(
     scene({
       revision: 2,
@@ -158,7 +158,10 @@ test("back and forward lead through what was selected and opened", async () => {
     { openings: closed },
   );
   page.key("ArrowLeft", page.one(".gl-canvas"), { altKey: true });
-  expect(page.last("restore")).toEqual({ type: "restore", openings: { opened: [], closed: [], mode: "auto" } });
+  expect(page.last("restore")).toEqual({
+    type: "restore",
+    openings: { opened: [], closed: [], mode: "auto", mirror: false },
+  });
   await page.show({ ...shown, revision: 3 });
   expect(selected()).toEqual(["x"]);
   await new Promise((resolve) => setTimeout(resolve, 350));

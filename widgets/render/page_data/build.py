@@ -36,6 +36,7 @@ from widgets.scene.colocation import groups_of, reasons_of
 from widgets.scene.devices import assigned_device, is_elsewhere
 from widgets.scene.function_info import function_infos
 from widgets.scene.lenses import OwnLens, cell_label, failure_note, own_lenses
+from widgets.scene.origins import origins_of
 from widgets.scene.roles import Roles
 from widgets.scene.shapes.clashes import clashes_of, source_row
 from widgets.scene.shapes.dimensions import MAX_NODES
@@ -270,6 +271,7 @@ class _Space:
                 if name in self.number
             ],
             gradient_count=len(records),
+            origins=self._origins(),
             why=why,
             user_names={place: name for place, node in enumerate(self.nodes) if node.op in ARG and (name := user_name(node.attr))},
             colocations=[([self.number[node.name] for node in group.nodes], reasons_of(group)) for group in groups_of(self.graph)]
@@ -281,6 +283,12 @@ class _Space:
             control_returns=[] if body is None else [self.number[node.name] for node in body.control_rets],
         )
         return head, SpaceColumns(tree=column, **columns)
+
+    def _origins(self) -> list[int]:
+        if self.body is not None:
+            return []
+        found = origins_of(self.graph, scope_tree(self.graph, self.writer.state))
+        return [self.number[name] for pair in found.items() for name in pair]
 
     def _scope(self, path: str) -> int:
         return self.paths.setdefault(path, len(self.paths))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from graphcore.graph import GradientRecord, Graph, Node, Tensor
     from graphcore.graph.provenance.explain_shape import KnownSteps
     from widgets.render.page_data.steps import Steps
-    from widgets.scene.visible import Box
+    from widgets.scene.boxes import Box
 
 
 def chain_record(node: Node, given: dict[str, Tensor]) -> list[tuple[list[tuple[str, str]], list[tuple[str, str]]]]:

@@ -131,6 +131,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
         groups, calls: in the order of the tree.
         foreign: inputs from elsewhere, in the order of use.
         errors: by node.
+        origins: each gradient node, and after it the node that it differentiates.
         gradient_count: the number of gradient nodes on record.
         why: the inspector's explanations of dimensions by node, with empty places; their keys are `output:dimension`.
         user_names: the names that the user's code has for arguments, by node.
@@ -148,6 +149,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
     errors: dict[int, ErrorRecord] = {}
     gradients: list[GradientRow] = []
     gradient_count: int = 0
+    origins: list[int] = []
     why: dict[int, list[Why]] = {}
     user_names: dict[int, str] = {}
     colocations: list[tuple[list[int], list[str]]] = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from widgets.scene.boxes import Visible
 from widgets.scene.outside import from_outside
-from widgets.scene.visible import Visible
 
 if TYPE_CHECKING:
     from graphcore.graph import Node, Tensor

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from widgets.scene.boxes import Visible
 from widgets.scene.calls import CallBody, callee_arguments, is_choice, is_loop, is_loop_invariant
 from widgets.scene.types import Dim
-from widgets.scene.visible import Visible
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node, Tensor

@@ -14,9 +14,9 @@ from widgets.scene.shapes.clashes import source_row
 if TYPE_CHECKING:
     from graphcore.graph import Node, Tensor
     from graphcore.graph.provenance.origins import Origin
+    from widgets.scene.boxes import Box
     from widgets.scene.tree import Call
     from widgets.scene.types import Dim
-    from widgets.scene.visible import Box
 
 MAX_OUTPUTS: Final = 4
 MAX_STEPS: Final = 24

@@ -113,7 +113,7 @@ class Group(Fold):
         self.path = path
         self.depth = depth
         self.items = [units[unit] for unit in bunch.items]
-        self._key = f"{path}/#{depth}.{_name_at_start(self.items[0])}"
+        self._key = f"{path}/#{depth}.{_name_at_start(self.items[0]) if self.items else ''}"
         self.label = bunch.label
         self.differences = bunch.differences
         self.instances: list[Part] = [group_or_part(path, depth + 1, inner, units) for inner in bunch.instances]

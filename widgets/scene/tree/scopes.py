@@ -70,10 +70,16 @@ class Call(Fold):
 
     def parts(self) -> list[Part]:
         """The parts shown when it is open: body, or own box and a scope for each body; then helpers."""
-        bodies = self.bodies()
         hub: list[Part] = [self.node] if has_hub(self.node) else []
-        inside: list[Part] = list(self._roots) if len(bodies) > 1 else [part for root in self._roots for part in root.parts()]
-        return [*hub, *inside, *(self.scope.parts() if self.scope is not None else []), *self.helpers]
+        return [*hub, *self.inside(), *self.beside()]
+
+    def inside(self) -> list[Part]:
+        """The parts of its bodies."""
+        return list(self.roots) if len(self.roots) > 1 else [part for root in self.roots for part in root.parts()]
+
+    def beside(self) -> list[Part]:
+        """Its helpers."""
+        return [*(self.scope.parts() if self.scope is not None else []), *self.helpers]
 
     def all_nodes(self) -> list[Node]:
         """The call and its helpers."""

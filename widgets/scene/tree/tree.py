@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphcore.passes import InstantiatedFunctions
-from widgets.scene.calls import Opener
+from widgets.scene.calls import Opener, calls_functions
 from widgets.scene.tree.folds import leads_to
-from widgets.scene.tree.scopes import FOLDS, Scope, Scopes
+from widgets.scene.tree.scopes import FOLDS, Call, Scope, Scopes
 
 if TYPE_CHECKING:
-    from graphcore.graph import Graph
+    from graphcore.graph import Graph, Node
 
 
 class ScopeTree:
@@ -39,6 +39,17 @@ class ScopeTree:
     def find(self, path: str) -> Scope | None:
         """The scope with this path."""
         return self._scopes.by_path.get(path)
+
+    def call_of(self, node: Node) -> Call | None:
+        """The part of a node that calls functions, None for any other node."""
+        if not calls_functions(node):
+            return None
+        parts = self.root.parts()
+        while (part := next((part for part in parts if leads_to(part, node.name, is_node=True)), None)) is not None:
+            if isinstance(part, Call) and part.node is node:
+                return part
+            parts = part.parts() if isinstance(part, FOLDS) else []
+        return None
 
     def scope_of(self, name: str) -> Scope | None:
         """The scope that directly holds the node of this name."""

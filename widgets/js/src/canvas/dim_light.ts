@@ -24,7 +24,17 @@ export function lightDimensions(root: HTMLElement, report: (lines: number | null
     for (const line of root.querySelectorAll(".gl-edge")) line.classList.toggle(LIT, lines.has(line));
     report(key === "" ? null : lines.size);
   };
+  // A box, with what it differentiates and what differentiates it.
+  const lightMirrors = (target: Element | null): void => {
+    const { nodeId, mirrors } = target?.closest<SVGElement>(".gl-node")?.dataset ?? {};
+    for (const box of root.querySelectorAll<SVGElement>(".gl-node"))
+      box.classList.toggle(
+        LIT,
+        [nodeId, mirrors].some((id) => id && [box.dataset.nodeId, box.dataset.mirrors].includes(id)),
+      );
+  };
   const look = ({ target }: Event): void => {
+    lightMirrors(target instanceof Element ? target : null);
     const place = target instanceof Element ? target.closest<SVGElement | HTMLElement>("[data-dim]") : null;
     const key = place?.dataset.dim ?? "";
     light(key);

@@ -40,6 +40,7 @@ export function markBox(element: SVGGraphicsElement, node: SceneNode): void {
   dress(element, "gl-node", `gl-${kind}`, `gl-role-${role}`, `gl-state-${state}`, node.clash ? "gl-clash" : "");
   setAttributes(element, {
     "data-node-id": node.id,
+    "data-mirrors": node.mirrors || null,
     "data-name": fullName(node),
     "data-state": state,
     "data-role": role,

@@ -3,7 +3,7 @@ import { reason } from "../dom";
 import type { ExportFormat, ExportMessage, Scene } from "../scene/generated";
 import { copyText, download } from "../shell/files";
 import { PLAIN_LENS } from "./legend";
-import { pngOf, printPdf } from "./raster";
+import type * as raster from "./raster";
 
 /** The formats that are offered: those of the kernel, and those that the page makes of its SVG. */
 export type FileFormat = ExportFormat | "png" | "pdf";
@@ -35,6 +35,8 @@ export interface ExporterActions {
   svgText(): string | null;
   /** The graph and the lens that are shown, and the path of the notebook, "" if there is none. */
   shown(): { readonly scene: Scene; readonly lens: string; readonly notebook: string } | null;
+  /** Loads what makes pixels and pages. */
+  raster(): Promise<Pick<typeof raster, "pngOf" | "printPdf">>;
   /** Asks the kernel for the text of a format. */
   ask(format: ExportFormat): void;
   say(text: string): void;
@@ -56,11 +58,13 @@ export class Exporter {
     const svg = this.#actions.svgText();
     if (svg === null) return this.#actions.fail("There is no picture to export yet");
     if (format === "svg") return this.receive({ type: "export", format, text: svg });
-    if (format === "pdf") return this.#print(svg);
-    pngOf(svg).then(
-      ({ file, scale }) => this.#save("png", file, scale < 1 ? ", smaller than it is: no browser draws it whole" : ""),
-      (error: unknown) => this.#actions.fail(reason(error)),
-    );
+    const made = format === "pdf" ? this.#print(svg) : this.#paint(svg);
+    made.catch((error: unknown) => this.#actions.fail(reason(error)));
+  }
+
+  async #paint(svg: string): Promise<void> {
+    const { file, scale } = await (await this.#actions.raster()).pngOf(svg);
+    this.#save("png", file, scale < 1 ? ", smaller than it is: no browser draws it whole" : "");
   }
 
   receive({ format, text }: ExportMessage): void {
@@ -71,8 +75,8 @@ export class Exporter {
     this.#save(format, new Blob([text], { type: FILES[format][1] }));
   }
 
-  #print(svg: string): void {
-    printPdf(svg, this.#stem());
+  async #print(svg: string): Promise<void> {
+    (await this.#actions.raster()).printPdf(svg, this.#stem());
     this.#actions.say("Choose “Save as PDF” where the browser asks for a printer");
   }
 

@@ -1,4 +1,6 @@
-// The script of the panel below the picture, loaded when the panel is first opened.
+// The panel below the picture, and exports to pixels and paper: loaded when one of them is first asked for.
+
+export { pngOf, printPdf } from "../canvas/raster";
 
 import type { LowerActions } from "../panes/lower/pane";
 import { LowerPanel } from "../panes/lower/panel";

@@ -173,6 +173,7 @@ export function sceneEdge(
   roles: readonly Role[],
   dimensions: Dimensions,
   clashes: ClashLines,
+  visible: Visible,
 ): SceneEdge {
   const all = [...tensors.values()];
   const labels = new Set(all.map(tensorLabel));
@@ -180,6 +181,9 @@ export function sceneEdge(
   const dims = label ? dimensions.common(all) : [];
   if (dims.length > 0) label = `${label.split(" [")[0]} [${dims.map(({ text }) => text).join(",")}]`;
   const [toGradient, fromGradient] = [roles[target.index] === "gradient", roles[source.index] === "gradient"];
+  const [from, to] = [visible.order(source), visible.order(target)];
+  const loose = to > 0 && from !== to;
+  const turned = from > 0 && from % 2 === 0; // gradients of gradients flow as the forward pass does
   return {
     id: `${source.id}->${MARKS[kind]}${target.id}`,
     source: source.id,
@@ -190,7 +194,8 @@ export function sceneEdge(
     dims,
     error: errors.join("\n"),
     clash: kind === "control" ? 0 : clashes.line(source, target),
-    reversed: isBackEdge || (toGradient && fromGradient),
+    reversed: isBackEdge || (toGradient && fromGradient && !turned && !loose),
+    loose,
     role: toGradient || fromGradient ? "gradient" : "forward",
     lenses: {
       ...(all.length > 0 && { shapes: shapeMark(all) }),

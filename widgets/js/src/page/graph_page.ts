@@ -14,6 +14,7 @@ import type {
 import { highlighted, matches, type Searched } from "../scene/query";
 import type { PageData } from "./data";
 import { Inspector } from "./inspect";
+import { MIRROR, Mirrored } from "./mirror";
 import { compareTexts } from "./order";
 import { Instance, type Part, ROOT } from "./parts";
 import { type Built, buildScene } from "./scene";
@@ -45,6 +46,7 @@ export class GraphPage {
   #opened = new Set<string>();
   #closed = new Set<string>();
   #mode: Mode = "auto";
+  #mirror = false;
   #autoBoxes: number;
   #lens: string;
   #renderer: Renderer;
@@ -111,6 +113,7 @@ export class GraphPage {
         opened: this.#opened,
         closed: this.#closed,
         mode: this.#mode,
+        mirror: this.#mirror,
         maxBoxes: this.#data.head.max_boxes,
         autoBoxes: this.#autoBoxes,
       },
@@ -126,27 +129,34 @@ export class GraphPage {
       opened: [...this.#opened],
       closed: [...this.#closed].sort(compareTexts),
       mode: this.#mode,
+      mirror: this.#mirror,
     };
     const [lens, renderer] = [this.#lens, this.#renderer];
     return { type: "scene", scene, mermaid: "", focus, sent_at: 0, lens, renderer, openings, look: null };
   }
 
-  #restore({ opened, closed, mode }: Openings): void {
+  #restore({ opened, closed, mode, mirror }: Openings): void {
+    this.#mirror = mirror;
+    this.#start(opened, closed, mode);
+  }
+
+  #start(opened: Iterable<string>, closed: Iterable<string>, mode: Mode): void {
     this.#mode = mode;
     this.#opened = new Set(opened);
     this.#closed = new Set(closed);
   }
 
   #startOver(mode: Mode): void {
-    this.#restore({ opened: [], closed: [], mode });
+    this.#start([], [], mode);
   }
 
   #expand(id: string): void {
     if (id === "*") return this.#startOver("all");
     const { boxes, frames } = this.#now().visible;
-    const part = boxes.find((box) => box.id === id)?.part ?? frames.find((frame) => frame.id === id)?.part;
-    const key = id.endsWith("/") ? id.slice(0, -1) : id;
-    this.#open(part?.folds ? [...keysAround(part), key] : [key]);
+    const key = this.#forward(id);
+    const place = key === withoutSlash(id) ? id : `${key}/`;
+    const part = boxes.find((box) => box.id === place)?.part ?? frames.find((frame) => frame.id === place)?.part;
+    this.#open(part?.folds && !(part instanceof Mirrored) ? [...keysAround(part), key] : [key]);
   }
 
   /** Opens what has these keys; the last is the latest, and the one to be reopened. */
@@ -160,18 +170,37 @@ export class GraphPage {
 
   #collapse(id: string): void {
     if (id === "*") return this.#startOver("none");
-    const key = id.endsWith("/") ? id.slice(0, -1) : id;
+    const path = withoutSlash(id);
+    const key = this.#opened.has(path) ? path : this.#forward(id);
     this.#opened.delete(key);
     this.#closed.add(key);
+  }
+
+  /** The key to open or close for a box: a scope of the backward pass opens with the scope that it mirrors. */
+  #forward(id: string): string {
+    const path = withoutSlash(id);
+    return this.#mirror && id.endsWith("/") && path.startsWith(MIRROR) ? path.replace(/^∇+/, "") || MIRROR : path;
   }
 
   #reveal(name: string): PictureMessage {
     const place = this.#locate(name);
     if (!place) return { type: "failure", request: "reveal", text: `'${name}' is not in the graph` };
+    this.#show(place);
+    return this.#scene(name);
+  }
+
+  /** Opens everything around a node. */
+  #show(place: Place): void {
+    const { instance } = this.#root;
+    const origin = this.#mirror && place.instance === instance ? instance.space.origins.get(place.node) : undefined;
+    if (origin !== undefined) {
+      this.#show({ instance, node: origin });
+      this.#closed.delete(MIRROR);
+      return this.#open([MIRROR + instance.name(origin)]);
+    }
     const part = place.instance.part(place.instance.space.partOf[place.node] as number);
     const keys = keysAround(part);
     for (const [i] of keys.entries()) this.#open(keys.slice(0, i + 1));
-    return this.#scene(name);
   }
 
   /** The timelines of the page, and the boxes of their nodes. */
@@ -225,6 +254,8 @@ export class GraphPage {
     return { type: "search", query, hits, total: found.length };
   }
 }
+
+const withoutSlash = (id: string): string => (id.endsWith("/") ? id.slice(0, -1) : id);
 
 /** The keys of everything around a part, outermost first. */
 function keysAround(part: Part): string[] {

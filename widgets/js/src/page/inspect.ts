@@ -2,6 +2,7 @@
 import type { GradientInfo, GradientText, Inspection, NodeKind, TensorRow, Values, Why } from "../scene/generated";
 import { deviceWords } from "./devices";
 import { Dimensions } from "./dimensions";
+import { Mirrored } from "./mirror";
 import { Counter, counted, getOrMake, grouped } from "./order";
 import type { Instance, Part } from "./parts";
 import { at, CALL, type Space } from "./space";
@@ -120,7 +121,11 @@ export class Inspector {
   #scope(part: Part, nodes: Int32Array, id: string): Inspection {
     const { instance } = part;
     const { space } = instance;
-    const isGradient = isGradientBody(this.#root, part.key);
+    const mirrored = part instanceof Mirrored ? part : null;
+    const described = mirrored?.ofNode
+      ? [...nodes].find((node) => space.gradients.get(node)?.function != null)
+      : undefined;
+    const isGradient = mirrored ? described !== undefined : isGradientBody(this.#root, part.key);
     const functions = part.isBody
       ? (instance.call?.call.functions ?? []).filter(({ label }) => label === instance.record?.label)
       : [];
@@ -129,10 +134,10 @@ export class Inspector {
     if (wrong.length > MAX_ERRORS) errors.push(`and ${wrong.length - MAX_ERRORS} more`);
     const sources = [...nodes].map((node) => space.data.sources[at1(space.columns.sources, node)] ?? null);
     const made = new Set(sources.map((source) => (source ? source.cell || source.file : "")));
-    const first = nodes[0];
+    const first = described ?? nodes[0];
     return {
       id,
-      name: part.key,
+      name: mirrored?.label ?? part.key,
       op: "",
       kind: isGradient ? "inlined gradient function" : functions.length > 0 ? "function" : "scope",
       node_def: "",

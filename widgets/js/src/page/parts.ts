@@ -167,13 +167,22 @@ export class Part {
   #makeParts(): readonly Part[] {
     const { instance, index } = this;
     if (index === ROOT) return instance.partsBetween(0, instance.space.parts);
-    const beside = instance.partsBetween(index + 1, at(instance.space.ends, index));
-    if (this.kind !== CALL) return beside;
-    const bodies = this.bodies();
-    const inside =
-      bodies.length > 1 ? bodies.map((body) => body.part(ROOT)) : bodies.flatMap((body) => body.part(ROOT).parts());
+    if (this.kind !== CALL) return this.beside();
     const hub = this.call.hub ? [new Part(instance, index, NODE)] : [];
-    return [...hub, ...inside, ...beside];
+    return [...hub, ...this.inside(), ...this.beside()];
+  }
+
+  /** The parts of the bodies of a call. */
+  inside(): readonly Part[] {
+    const bodies = this.bodies();
+    return bodies.length > 1
+      ? bodies.map((body) => body.part(ROOT))
+      : bodies.flatMap((body) => body.part(ROOT).parts());
+  }
+
+  /** The parts in it, but for the bodies of a call. */
+  beside(): readonly Part[] {
+    return this.instance.partsBetween(this.index + 1, at(this.instance.space.ends, this.index));
   }
 
   /** The bodies of a call; empty if it does not open. */

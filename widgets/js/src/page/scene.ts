@@ -6,6 +6,7 @@ import { Dimensions } from "./dimensions";
 import { bundleEdges, type LostInput, sceneEdge } from "./edges";
 import { numberOf } from "./instances";
 import { allLenses, type LensView } from "./lenses";
+import { BACKWARD, Mirrored } from "./mirror";
 import { Counter, counted, grouped } from "./order";
 import type { Instance, Part } from "./parts";
 import { CALL, GROUP, NODE, PARTIAL, SCOPE, SHORT, THING } from "./space";
@@ -43,7 +44,7 @@ export interface Built {
 export function buildScene(root: Part, folding: Folding, title: string): Built {
   const visible = visibleBoxes(root, folding);
   const { boxes } = visible;
-  const roles = boxes.map((box) => boxRole(box));
+  const roles = boxes.map((box) => boxRole(box, visible));
   const lenses = allLenses(boxes, root.instance.space.data.head);
   const clashes = new ClashLines(visible);
   const captures = capturesOf(visible);
@@ -52,9 +53,10 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
   const shown = boxes.map((box) => sceneNode(box, around));
   const [bundles, lost] = bundleEdges(visible);
   const dimensions = new Dimensions(visible);
-  const lines = bundles.map((bundle) => sceneEdge(bundle, roles, dimensions, clashes));
+  const mirror = visible.origins.size > 0;
+  const lines = bundles.map((bundle) => sceneEdge(bundle, roles, dimensions, clashes, visible));
   const [goneNodes, goneEdges] = lostInputs(lost);
-  const [nodes, edges] = cutLongEdges([...shown, ...goneNodes], [...lines, ...goneEdges]);
+  const [nodes, edges] = cutLongEdges([...shown, ...goneNodes], [...lines, ...goneEdges], mirror);
   const scene: Scene = {
     title,
     nodes,
@@ -66,11 +68,14 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
     total_nodes: visible.total,
     hidden_nodes: visible.total - boxes.filter((box) => box.nodes.length === 1).length,
     summary: summary(root.instance, visible, nodes, edges),
+    mirror,
   };
   return { scene, visible };
 }
 
-function boxRole({ part, main, nodes }: Box): Role {
+function boxRole({ part, main, nodes }: Box, visible: Visible): Role {
+  if (visible.origins.size > 0 && part.instance === visible.root)
+    return visible.origins.has(nodes[0] as number) ? "gradient" : "forward";
   return roleOf(part.instance, main < 0 ? nodes : Int32Array.of(main));
 }
 
@@ -88,6 +93,7 @@ function sceneNode(box: Box, { root, visible, roles, clashes, lenses, captures, 
   const { part, main, nodes } = box;
   const error = boxError(box);
   const role = roles[box.index] as Role;
+  const words = visible.words.get(box.id);
   const marks = lenses.flatMap(({ lens, marks }) => {
     const mark = marks.get(box);
     return mark ? [[lens.name, mark] as const] : [];
@@ -96,6 +102,7 @@ function sceneNode(box: Box, { root, visible, roles, clashes, lenses, captures, 
     ...PLAIN,
     id: box.id,
     ...(main < 0 ? partTexts(box, root) : nodeTexts(box, captures)),
+    ...(main >= 0 && words && { op: part.instance.space.text("ops", main), label: words }),
     group: box.group,
     role,
     state: error ? "error" : boxState(box),
@@ -114,10 +121,12 @@ function sceneNode(box: Box, { root, visible, roles, clashes, lenses, captures, 
 type Texts = Pick<SceneNode, "kind" | "op" | "label" | "detail">;
 
 function partTexts({ part }: Box, root: Instance): Texts {
-  const body = part.kind === SCOPE && (part.isBody || isGradientBody(root, part.key));
+  const body = part instanceof Mirrored ? part.ofNode : part.kind === SCOPE && isFunctionScope(part, root);
   const detail = part.kind === GROUP ? part.group.differences : "";
   return { kind: body ? "function" : "scope", op: "", label: part.label, detail };
 }
+
+const isFunctionScope = (part: Part, root: Instance): boolean => part.isBody || isGradientBody(root, part.key);
 
 /** A constant shows its value, with its name if the user chose one. */
 function nodeTexts({ part, main, group }: Box, captures: Captures): Texts {
@@ -199,6 +208,10 @@ function boxState({ part, nodes }: Box): State {
 
 /** The id of the forward box that most of these gradient nodes differentiate, "" if there is none. */
 function mirrored({ part, nodes, id }: Box, root: Instance, visible: Visible): string {
+  if (visible.origins.size > 0) {
+    const origin = visible.origin(part.instance, nodes[0] as number);
+    return origin === undefined || id === BACKWARD ? "" : visible.placeOf(root, origin);
+  }
   const forward = new Counter();
   let total = 0;
   for (const node of nodes) {
@@ -232,6 +245,7 @@ function lostInputs(lost: readonly LostInput[]): [SceneNode[], SceneEdge[]] {
       error,
       clash: 0,
       reversed: false,
+      loose: false,
       role: "forward",
       lenses: {},
     });
@@ -240,7 +254,7 @@ function lostInputs(lost: readonly LostInput[]): [SceneNode[], SceneEdge[]] {
 }
 
 function sceneGroup({ id, parent, part }: Frame, root: Instance, visible: Visible): SceneGroup {
-  const isFunction = part.kind === CALL || part.isBody || isGradientBody(root, part.key);
+  const isFunction = part instanceof Mirrored ? part.ofNode : part.kind === CALL || isFunctionScope(part, root);
   return {
     id,
     label: frameLabel(part, parent),

@@ -43,6 +43,8 @@ export class Space {
   readonly slots: ArrayLike<number>;
   readonly waitsAt: Int32Array;
   readonly gradients: ReadonlyMap<number, GradientRow>;
+  /** For each gradient node the node that it differentiates. */
+  readonly origins: ReadonlyMap<number, number>;
   /** The parts of the tree, each before its contents: kind, node or number of its scope or record, end of its contents. */
   readonly kinds: Uint8Array;
   readonly refs: Int32Array;
@@ -79,6 +81,12 @@ export class Space {
     this.slots = full(this.columns.slots, this.producers.length);
     this.waitsAt = starts(full(this.columns.waits, this.size), this.size);
     this.gradients = new Map(this.head.gradients.map((row) => [row.node, row]));
+    const { origins } = this.head;
+    const pairs = Array.from({ length: origins.length / 2 }, (_, i): [number, number] => [
+      at(origins, 2 * i),
+      at(origins, 2 * i + 1),
+    ]);
+    this.origins = new Map(pairs);
     this.kinds = new Uint8Array(tree.length);
     this.refs = new Int32Array(tree.length);
     this.ends = new Int32Array(tree.length);

@@ -2,6 +2,7 @@
 import type { SceneEdge, SceneNode } from "../scene/generated";
 import { getOrMake } from "./order";
 import { estimateRanks } from "./ranks";
+import { MOST_ORDERS } from "./visible";
 
 /** Layers that a line from the forward into the backward pass may span. */
 const FAR = 7;
@@ -30,20 +31,17 @@ export const PLAIN: Omit<SceneNode, "id" | "label" | "kind"> = {
   lenses: {},
 };
 
-/** Replaces long edges by stubs. Returns the nodes with stubs, and the edges re-attached. */
-export function cutLongEdges(nodes: SceneNode[], edges: SceneEdge[]): [SceneNode[], SceneEdge[]] {
+/** Replaces long edges by stubs. With `mirror` each gradient is in the row of its origin. Returns the nodes with stubs, and the edges re-attached. */
+export function cutLongEdges(nodes: SceneNode[], edges: SceneEdge[], mirror: boolean): [SceneNode[], SceneEdge[]] {
   const byId = new Map(nodes.map((node) => [node.id, node]));
-  const arrows = edges
-    .filter(({ kind }) => kind !== "control")
-    .map(({ source, target, reversed }) => (reversed ? ([target, source] as const) : ([source, target] as const)));
-  const loose = edges
-    .filter(({ kind, reversed }) => kind === "control" && !reversed)
-    .map(({ source, target }) => [source, target] as const);
-  const ranks = estimateRanks(
-    nodes.map(({ id }) => id),
-    arrows,
-    loose,
-  );
+  const rows = mirror ? rowsOf(byId) : new Map<string, string>();
+  const row = (id: string): string => rows.get(id) ?? id;
+  const ends = ({ source, target, reversed }: SceneEdge): readonly [string, string] =>
+    reversed ? [row(target), row(source)] : [row(source), row(target)];
+  const firm = edges.filter(({ kind, loose }) => kind !== "control" && !loose).map(ends);
+  const waits = edges.filter(({ kind, reversed }) => kind === "control" && !reversed).map(ends);
+  const ranked = estimateRanks([...new Set(nodes.map(({ id }) => row(id)))], firm, waits);
+  const ranks = new Map(nodes.map(({ id }) => [id, ranked.get(row(id)) ?? 0]));
   const cut = chosen(edges, byId, ranks);
   if (cut.size === 0) return [nodes, edges];
   const perTarget = new Map<string, SceneEdge[]>();
@@ -62,10 +60,25 @@ export function cutLongEdges(nodes: SceneNode[], edges: SceneEdge[]): [SceneNode
     for (const edge of far) {
       const stub = stubFor(byId.get(edge.source) as SceneNode, target);
       stubs.set(stub.id, stub);
-      result.push({ ...edge, source: stub.id, reversed: false });
+      result.push({ ...edge, source: stub.id, reversed: false, loose: false });
     }
   }
   return [[...nodes, ...stubs.values()], result];
+}
+
+/** For each box the forward box in whose row it is. */
+function rowsOf(byId: ReadonlyMap<string, SceneNode>): Map<string, string> {
+  return new Map(
+    [...byId.keys()].map((id) => {
+      let row = id;
+      for (let steps = 0; steps < MOST_ORDERS; steps++) {
+        const origin = byId.get(row)?.mirrors ?? "";
+        if (!byId.has(origin)) break;
+        row = origin;
+      }
+      return [id, row];
+    }),
+  );
 }
 
 function chosen(
@@ -123,6 +136,7 @@ function bundled(far: readonly SceneEdge[], stub: SceneNode): SceneEdge {
       .join("\n"),
     clash: 0,
     reversed: false,
+    loose: false,
     role,
     lenses: {},
   };

@@ -1,11 +1,14 @@
 // The visible boxes and frames, as `widgets/scene/visible.py` chooses them.
 import type { Mode, Role, TensorInfo } from "../scene/generated";
+import { placeMirrored } from "./mirror";
 import { compareTexts, getOrMake } from "./order";
 import type { Instance, Part } from "./parts";
 import { at, CALL, GRADIENT, NODE, SCOPE, THING } from "./space";
 
 /** However much the user opens: beyond this the oldest openings give way. */
 const HARD_LIMIT = 500;
+/** Gradients of higher order are not told apart. */
+export const MOST_ORDERS = 9;
 /** Of larger graphs only major scopes open by themselves. */
 const FEW_NODES = 150;
 
@@ -14,6 +17,7 @@ export interface Folding {
   readonly opened: ReadonlySet<string>;
   readonly closed: ReadonlySet<string>;
   readonly mode: Mode;
+  readonly mirror: boolean;
   readonly maxBoxes: number;
   readonly autoBoxes: number;
 }
@@ -86,9 +90,64 @@ export class Visible {
   /** Gradient nodes in the bodies of open calls exist. */
   inner = false;
   total = 0;
+  /** In a mirrored picture, for each gradient node the node that it differentiates. */
+  readonly origins: ReadonlyMap<number, number>;
+  /** In a mirrored picture, what a box of the backward pass is, by its id. */
+  readonly words = new Map<string, string>();
+  readonly root: Instance;
 
-  constructor(root: Instance) {
+  constructor(root: Instance, mirror: boolean) {
+    this.root = root;
+    this.origins = mirror ? root.space.origins : new Map();
     this.#enter(root);
+  }
+
+  /** The node that a node of an instance differentiates, in a mirrored picture. */
+  origin(instance: Instance, node: number): number | undefined {
+    return instance === this.root ? this.origins.get(node) : undefined;
+  }
+
+  /** In a mirrored picture 1 for a gradient, 2 for a gradient of a gradient, and so on; else 0. */
+  order({ part, nodes }: Box): number {
+    let order = 0;
+    let node = nodes[0];
+    while (node !== undefined && order < MOST_ORDERS) {
+      node = this.origin(part.instance, node);
+      if (node !== undefined) order += 1;
+    }
+    return order;
+  }
+
+  /** The parts with nodes of the forward pass if the backward pass mirrors them, else all. */
+  shown(parts: readonly Part[]): readonly Part[] {
+    const { origins } = this;
+    if (origins.size === 0) return parts;
+    return parts.flatMap((part) => {
+      if (part.instance !== this.root) return [part];
+      if ((part.kind === THING || part.kind === CALL) && origins.has(part.node))
+        return this.shown(part.kind === THING ? part.parts() : part.beside());
+      const nodes = part.nodes();
+      return nodes.length === 0 || nodes.some((node) => !origins.has(node)) ? [part] : [];
+    });
+  }
+
+  /** Adds the boxes and frames of some parts, in the frame `group`. */
+  placeParts(parts: readonly Part[], group: string, opened: ReadonlySet<string>): void {
+    for (const part of this.shown(parts)) {
+      if (!part.folds) {
+        this.place({ id: part.key, group, part, main: part.node, nodes: part.nodes() });
+      } else if (opened.has(part.key)) {
+        const frame = `${part.key}/`;
+        this.frames.push({ id: frame, parent: group, part });
+        if (part.kind === CALL) this.openCall(part);
+        this.placeParts(part.parts(), frame, opened);
+      } else {
+        const isNode = part.kind === THING || part.kind === CALL;
+        const id = isNode ? part.key : `${part.key}/`;
+        const nodes = part.nodes().filter((node) => this.origin(part.instance, node) === undefined);
+        this.place({ id, group, part, main: part.node, nodes });
+      }
+    }
   }
 
   #enter(instance: Instance): void {
@@ -193,26 +252,11 @@ export function calleeArguments(part: Part): Tensor[] | null {
 }
 
 export function visibleBoxes(root: Part, folding: Folding): Visible {
-  const visible = new Visible(root.instance);
-  place(root.parts(), "", chooseOpen(root, folding), visible);
+  const visible = new Visible(root.instance, folding.mirror);
+  const opened = chooseOpen(root, folding, visible);
+  visible.placeParts(root.parts(), "", opened);
+  if (visible.origins.size > 0) placeMirrored(visible, folding, opened);
   return visible;
-}
-
-function place(parts: readonly Part[], group: string, opened: ReadonlySet<string>, visible: Visible): void {
-  for (const part of parts) {
-    if (!part.folds) {
-      visible.place({ id: part.key, group, part, main: part.node, nodes: part.nodes() });
-    } else if (opened.has(part.key)) {
-      const frame = `${part.key}/`;
-      visible.frames.push({ id: frame, parent: group, part });
-      if (part.kind === CALL) visible.openCall(part);
-      place(part.parts(), frame, opened, visible);
-    } else {
-      const isNode = part.kind === THING || part.kind === CALL;
-      const id = isNode ? part.key : `${part.key}/`;
-      visible.place({ id, group, part, main: part.node, nodes: part.nodes() });
-    }
-  }
 }
 
 // ---- choosing what is open -------------------------------------------------------------------------------------------
@@ -223,30 +267,35 @@ interface Requested {
   readonly closed: readonly (readonly [string, Part])[];
 }
 
-function chooseOpen(root: Part, folding: Folding): ReadonlySet<string> {
+function chooseOpen(root: Part, folding: Folding, visible: Visible): ReadonlySet<string> {
   const requested = [...folding.opened];
   let found: Requested;
   for (;;) {
-    found = openRequested(root, new Set(requested), folding.closed);
+    found = openRequested(root, visible, new Set(requested), folding.closed);
     if (found.boxes <= HARD_LIMIT || requested.length === 0) break;
     requested.shift();
   }
-  if (folding.mode !== "none") openLargest(root, folding, found);
+  if (folding.mode !== "none") openLargest(root, folding, visible, found);
   return found.opened;
 }
 
-function openRequested(root: Part, requested: ReadonlySet<string>, shut: ReadonlySet<string>): Requested {
+function openRequested(
+  root: Part,
+  visible: Visible,
+  requested: ReadonlySet<string>,
+  shut: ReadonlySet<string>,
+): Requested {
   const opened = new Set<string>();
   const closed: [string, Part][] = [];
   let boxes = 0;
-  const stack: [string, Part][] = root.parts().map((part) => ["", part]);
+  const stack: [string, Part][] = visible.shown(root.parts()).map((part) => ["", part]);
   for (let next = stack.pop(); next; next = stack.pop()) {
     const [, part] = next;
     if (!part.folds) {
       boxes += 1;
     } else if (isRequested(part, requested, shut)) {
       opened.add(part.key);
-      for (const inner of part.parts()) stack.push([part.key, inner]);
+      for (const inner of visible.shown(part.parts())) stack.push([part.key, inner]);
     } else {
       boxes += 1;
       closed.push(next);
@@ -279,9 +328,11 @@ interface Family {
  * Opens the largest first, and gradients once there is space for everything else. Siblings of similar size open together or
  * not at all, so that equal layers look equal.
  */
-function openLargest(root: Part, folding: Folding, { opened, boxes, closed }: Requested): void {
-  const limit = folding.mode === "all" ? folding.maxBoxes : Math.min(folding.maxBoxes, folding.autoBoxes);
-  const least = root.total > FEW_NODES ? Math.floor(root.total / 4) : 0;
+function openLargest(root: Part, folding: Folding, visible: Visible, { opened, boxes, closed }: Requested): void {
+  let limit = folding.mode === "all" ? folding.maxBoxes : Math.min(folding.maxBoxes, folding.autoBoxes);
+  if (visible.origins.size > 0) limit = Math.floor((2 * limit) / 3); // the rest is for their gradients
+  const total = root.total - visible.origins.size;
+  const least = total > FEW_NODES ? Math.floor(total / 4) : 0;
   let shown = boxes;
   const families: Family[] = [];
   const mayOpen = (part: Part): boolean => {
@@ -308,7 +359,7 @@ function openLargest(root: Part, folding: Folding, { opened, boxes, closed }: Re
   while (families.length > 0) {
     families.sort((a, b) => compareTexts(b.role, a.role) || a.size - b.size || compareTexts(b.key, a.key));
     const { role, parts } = families.pop() as Family;
-    const more = parts.reduce((sum, part) => sum + part.parts().length - 1, 0);
+    const more = parts.reduce((sum, part) => sum + visible.shown(part.parts()).length - 1, 0);
     if (shown + more > limit || (role === "gradient" && isFull)) {
       isFull = true;
       continue;
@@ -316,7 +367,7 @@ function openLargest(root: Part, folding: Folding, { opened, boxes, closed }: Re
     shown += more;
     for (const part of parts) {
       opened.add(part.key);
-      consider(part.parts().filter(({ kind }) => kind !== NODE));
+      consider(visible.shown(part.parts()).filter(({ kind }) => kind !== NODE));
     }
   }
 }

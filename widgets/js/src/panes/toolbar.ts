@@ -2,7 +2,7 @@
 
 import type { FileFormat } from "../canvas/exporter";
 import { focusedIn, h, iconButton } from "../dom";
-import type { Lens, Renderer } from "../scene/generated";
+import type { Renderer, Scene } from "../scene/generated";
 import { ICONS } from "../style/icons";
 
 export interface ToolbarActions {
@@ -11,6 +11,7 @@ export interface ToolbarActions {
   expandAll(): void;
   collapseAll(): void;
   outline(): void;
+  mirror(): void;
   lower(): void;
   back(): void;
   forward(): void;
@@ -42,6 +43,7 @@ export class Toolbar {
   readonly #menuButton: HTMLButtonElement;
   readonly #outlineButton: HTMLButtonElement;
   readonly #lowerButton: HTMLButtonElement;
+  readonly #mirror: HTMLButtonElement;
   readonly #back: HTMLButtonElement;
   readonly #forward: HTMLButtonElement;
   #lensKey = "";
@@ -66,6 +68,7 @@ export class Toolbar {
       offered.length > 1
         ? h("div", { class: "gl-segments", role: "group", "aria-label": "Renderer" }, ...this.#renderers.values())
         : null;
+    this.#mirror = iconButton(ICONS.mirror, "Gradients beside what they differentiate (m)", () => actions.mirror());
     this.#outlineButton = iconButton(ICONS.outline, "Outline: the graph as a list", () => actions.outline());
     this.#lowerButton = iconButton(ICONS.timeline, "Timeline: when each node runs (t)", () => actions.lower());
     this.#back = iconButton(ICONS.back, "Back to where you were (Alt+Left)", () => actions.back());
@@ -99,6 +102,7 @@ export class Toolbar {
         this.#back,
         this.#forward,
         ...folding,
+        this.#mirror,
         this.#outlineButton,
         this.#lowerButton,
         iconButton(ICONS.help, "Keyboard shortcuts (?)", () => actions.help()),
@@ -107,14 +111,16 @@ export class Toolbar {
     );
   }
 
-  /** Shows the available lenses, and the chosen lens and renderer. */
-  update(lenses: readonly Lens[], lens: string, renderer: Renderer): void {
+  /** Shows the available lenses, whether gradients can be beside what they differentiate, and the chosen lens and renderer. */
+  update({ lenses, mirror }: Scene, lens: string, renderer: Renderer): void {
     const key = JSON.stringify(lenses.map(({ name, title }) => [name, title]));
     if (key !== this.#lensKey) {
       this.#lensKey = key;
       this.#lenses.replaceChildren(...lenses.map(({ name, title }) => h("option", { value: name }, title)));
     }
     this.#lensBox.hidden = lenses.length === 0;
+    this.#mirror.hidden = !mirror && lenses.every(({ name, note }) => name !== "gradients" || note !== "");
+    this.#mirror.setAttribute("aria-pressed", String(mirror));
     this.#lenses.value = lens;
     for (const [name, button] of this.#renderers) button.setAttribute("aria-pressed", String(name === renderer));
   }

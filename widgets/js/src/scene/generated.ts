@@ -25,12 +25,14 @@ export type Pane = "definition" | "instance";
  * The open and closed scopes of a view, by path.
  *
  * `opened` and `closed` are those that the user opened and closed. `mode` is the rule for all others: `auto` opens them while there is
- * space, small helpers excepted; `all` opens helpers too; `none` opens nothing.
+ * space, small helpers excepted; `all` opens helpers too; `none` opens nothing. With `mirror` the gradient of
+ * each forward box is beside it.
  */
 export interface Openings {
   readonly opened: readonly string[];
   readonly closed: readonly string[];
   readonly mode: Mode;
+  readonly mirror: boolean;
 }
 
 /**
@@ -80,7 +82,7 @@ export interface SceneNode {
 /**
  * One edge between two boxes for `count` tensors; `label` is their type and shape.
  *
- * With `reversed`, the layout ranks the target before the source (the arrow still points at the target). `dims` are the dimensions in
+ * With `reversed`, the layout ranks the target before the source (the arrow still points at the target); `loose` edges leave ranks alone. `dims` are the dimensions in
  * the label. `clash` is the number of the chain of a shape error on this edge, 0 if there is none.
  */
 export interface SceneEdge {
@@ -94,6 +96,7 @@ export interface SceneEdge {
   readonly error: string;
   readonly clash: number;
   readonly reversed: boolean;
+  readonly loose: boolean;
   readonly role: Role;
   readonly lenses: Readonly<Record<string, LensMark>>;
 }
@@ -129,7 +132,7 @@ export interface Colocation {
   readonly reasons: readonly string[];
 }
 
-/** The complete content of one picture. `revision` increases with every scene of a view. */
+/** The complete content of one picture. `revision` increases with every scene of a view; `mirror` puts each gradient beside its origin. */
 export interface Scene {
   readonly title: string;
   readonly nodes: readonly SceneNode[];
@@ -141,6 +144,7 @@ export interface Scene {
   readonly total_nodes: number;
   readonly hidden_nodes: number;
   readonly summary: string;
+  readonly mirror: boolean;
 }
 
 /** One input or output of the inspected node. `node` is the other end's box id ("" if none). */
@@ -439,6 +443,7 @@ export interface ViewState {
   readonly opened: readonly string[];
   readonly closed: readonly string[];
   readonly mode: Mode;
+  readonly mirror: boolean;
   readonly lens: string;
   readonly renderer: Renderer;
   readonly camera: Camera | null;
@@ -895,6 +900,7 @@ export interface OwnClasses {
  * groups, calls: in the order of the tree.
  * foreign: inputs from elsewhere, in the order of use.
  * errors: by node.
+ * origins: each gradient node, and after it the node that it differentiates.
  * gradient_count: the number of gradient nodes on record.
  * why: the inspector's explanations of dimensions by node, with empty places; their keys are `output:dimension`.
  * user_names: the names that the user's code has for arguments, by node.
@@ -912,6 +918,7 @@ export interface SpaceHead {
   readonly errors: Readonly<Record<number, ErrorRecord>>;
   readonly gradients: readonly GradientRow[];
   readonly gradient_count: number;
+  readonly origins: readonly number[];
   readonly why: Readonly<Record<number, readonly Why[]>>;
   readonly user_names: Readonly<Record<number, string>>;
   readonly colocations: readonly (readonly [readonly number[], readonly string[]])[];

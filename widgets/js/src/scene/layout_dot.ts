@@ -24,6 +24,7 @@ function edgeLines(
     const size = isLabelled(edge) ? edgeLabelSize(edge) : null;
     if (edge.kind === "control") attributes.push("weight=0");
     if (edge.reversed) attributes.push("dir=back");
+    if (edge.loose) attributes.push("constraint=false");
     if (size) attributes.push(`label=${emptyLabel(size)}`);
     const [tail, head] = edge.reversed ? [target, source] : [source, target];
     lines.push(`n${tail}->n${head}[${attributes.join(",")}]`);
@@ -45,6 +46,19 @@ export function frameParents(groups: readonly SceneGroup[]): Map<string, string>
     }
   }
   return parents;
+}
+
+/** The statements at the top; of a mirrored scene the forward pass by itself, and the rows of boxes and their gradients. */
+function halves({ mirror, groups, nodes }: Scene, members: string[], index: ReadonlyMap<string, number>): string[] {
+  if (!mirror) return members;
+  const isBackward = (text: string): boolean =>
+    groups[Number(/^subgraph cluster_(\d+)/.exec(text)?.[1])]?.role === "gradient";
+  const rows = nodes.flatMap(({ kind, mirrors }, number) => {
+    const origin = kind === "stub" ? undefined : index.get(mirrors);
+    return origin === undefined ? [] : [`{rank=same;n${origin}->n${number}[style=invis]}`];
+  });
+  const forward = members.filter((text) => !isBackward(text));
+  return ["subgraph cluster_{graph[margin=0]", ...forward, "}", ...members.filter(isBackward), ...rows];
 }
 
 /**
@@ -80,8 +94,8 @@ export function layoutDot(scene: Scene, { fast = false, across = false, labels =
     `digraph{graph[rankdir=${across ? "LR" : "TB"},newrank=true,nodesep=.25,ranksep=${labels ? 0.3 : 0.2},pad=0,margin=0${limits}]`,
     'node[shape=box,fixedsize=true,label=""]',
     "edge[arrowsize=.55]",
-    ...(members.get("") ?? []),
-    ...edgeLines(scene, index, (edge) => !fast && (labels || edge.error !== "")),
+    ...halves(scene, members.get("") ?? [], index),
+    ...edgeLines(scene, index, (edge) => !fast && !edge.loose && (labels || edge.error !== "")),
     "}",
   ].join("\n");
 }

@@ -300,6 +300,12 @@ export class Choice {
     if (!node && this.#scene?.groups.some((group) => group.id === id)) this.#view.send({ type: "collapse", id });
   }
 
+  /** Puts each gradient beside what it differentiates, or no longer. */
+  mirror(): void {
+    const openings = this.#view.message()?.openings;
+    if (openings) this.#view.send({ type: "restore", openings: { ...openings, mirror: !openings.mirror } });
+  }
+
   /** Brings a box of this picture into view, or asks the kernel to open what hides it. */
   reveal(id: string, name: string): void {
     if (this.#view.stage.rectOf(id)) return this.goTo(id, true);

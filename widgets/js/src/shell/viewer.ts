@@ -129,7 +129,9 @@ export class Viewer {
       showLine: host.notebook?.isKnown ? (id: string, line: number) => void this.#showLine(host, id, line) : undefined,
     };
     this.#inspector = new Inspector(inspector, offline);
+    const load = lower ?? (async () => (await import(await engineUrl("lower", host))) as LowerScript);
     this.#exporter = new Exporter({
+      raster: load,
       svgText: () => this.#choice.unmarked(() => this.#stage.svgText()),
       shown: () =>
         this.#shown && {
@@ -146,7 +148,6 @@ export class Viewer {
       expand: (id) => this.#send({ type: "expand", id }),
       collapse: (id) => this.#send({ type: "collapse", id }),
     });
-    const load = lower ?? (async () => (await import(await engineUrl("lower", host))) as LowerScript);
     this.#lower = new LowerPlace(load, {
       stage: this.#stage,
       send: (message) => this.#send(message),
@@ -257,6 +258,7 @@ export class Viewer {
       },
       collapseAll: () => this.#send({ type: "collapse", id: "*" }),
       outline: () => this.#toggleOutline(),
+      mirror: () => this.#choice.mirror(),
       lower: () => this.#lower.toggle("timeline"),
       back: () => this.#choice.history.step(-1),
       forward: () => this.#choice.history.step(1),
@@ -479,7 +481,7 @@ export class Viewer {
     this.root.dataset.lens = name;
     const note = this.#shown.scene.lenses.find((lens) => lens.name === name)?.note;
     if (note) this.#status.say(note);
-    this.#toolbar.update(this.#shown.scene.lenses, name, this.#shown.renderer);
+    this.#toolbar.update(this.#shown.scene, name, this.#shown.renderer);
   }
 
   #tellLit(lines: number | null): void {

@@ -1,12 +1,13 @@
 // The place of the panel below the picture. Its script is loaded when the panel is first opened.
+import type * as raster from "../../canvas/raster";
 import { h } from "../../dom";
 import type { FromKernel, Scene } from "../../scene/generated";
 import { installStyle } from "../../style/style";
 import type { LowerActions } from "./pane";
 import type { LowerPanel } from "./panel";
 
-/** The script of the panel (`engines/lower.ts`). */
-export interface LowerScript {
+/** The script of the panel (`engines/lower.ts`), which also makes pixels. */
+export interface LowerScript extends Pick<typeof raster, "pngOf" | "printPdf"> {
   makePanel(actions: LowerActions): LowerPanel;
   readonly css: string;
 }
