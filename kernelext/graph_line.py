@@ -19,6 +19,7 @@ PLACES: Final = ("side", "inline", "off")
 RECORDINGS: Final = ("time",)
 """The words that record the runs of a graph's sessions; each opens the lens of its name."""
 RENDERERS: Final[tuple[str, ...]] = get_args(Renderer)
+FLAGS: Final = ("--mirror",)
 OPTIONS: Final[dict[str, Callable[[], tuple[str, ...]]]] = {"--renderer": lambda: RENDERERS, "--lens": lens_names}
 
 HELP: Final = f"""Show the graph, live, beside the cells.
@@ -33,6 +34,7 @@ HELP: Final = f"""Show the graph, live, beside the cells.
 
     --renderer {"|".join(RENDERERS):18s}who draws
     --lens NAME                  what is marked: {", ".join(lens_names())}, or one of your own
+    --mirror                     the gradient of each box beside it
 
 The view follows every cell. Below this cell a still picture is kept: the notebook shows it without a kernel too."""
 
@@ -40,7 +42,7 @@ The view follows every cell. Below this cell a still picture is kept: the notebo
 class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed `%graph` line. `name` is "" for the default graph.
 
-    `renderer`, `lens` and `recording` are "" by default.
+    `renderer`, `lens` and `recording` are "" by default. `mirror` puts gradients beside what they differentiate.
     """
 
     place: Place = "auto"
@@ -48,6 +50,7 @@ class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
     renderer: str = ""
     lens: str = ""
     recording: str = ""
+    mirror: bool = False
 
 
 def parse_graph_line(line: str) -> GraphLine:
@@ -56,7 +59,7 @@ def parse_graph_line(line: str) -> GraphLine:
     Raises:
         UsageError: an unknown word, a missing or unknown value, or a repeated option.
     """
-    values: dict[str, str] = {}
+    values: dict[str, str | bool] = {}
     words = iter(_split(line))
     for word in words:
         key, value = _read_word(word, words)
@@ -73,11 +76,13 @@ def _split(line: str) -> list[str]:
         raise UsageError(f"%graph: {error} in '{line}'.") from error
 
 
-def _read_word(word: str, following: Iterable[str]) -> tuple[str, str]:
+def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
     if word in PLACES:
         return "place", word
     if word in RECORDINGS:
         return "recording", word
+    if word in FLAGS:
+        return word[2:], True
     option, _, value = word.partition("=")
     if option in OPTIONS:
         allowed = OPTIONS[option]()
@@ -92,7 +97,7 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str]:
 
 def hint(word: str) -> str:
     """A suggestion for `word` in an error message; "" if there is none."""
-    near = difflib.get_close_matches(word, [*PLACES, *RECORDINGS, *OPTIONS], n=1)
+    near = difflib.get_close_matches(word, [*PLACES, *RECORDINGS, *OPTIONS, *FLAGS], n=1)
     return f", did you mean '{near[0]}'?" if near else ""
 
 
@@ -105,4 +110,4 @@ def next_words(before: str, variables: dict[str, Any]) -> list[str]:
     typed = set(words)
     places = [] if typed & set(PLACES) else PLACES
     recordings = [] if typed & set(RECORDINGS) else RECORDINGS
-    return [*places, *recordings, *(option for option in OPTIONS if option not in typed), *sorted(graphs)]
+    return [*places, *recordings, *(option for option in (*OPTIONS, *FLAGS) if option not in typed), *sorted(graphs)]

@@ -182,7 +182,7 @@ class Views:
         if opened is None or opened.is_lost:
             opened = self._open[line.name] = OpenView(line.name, find, graph)
         opened.record(line.recording or opened.recording)
-        opened.view.choose(renderer=line.renderer, lens=line.lens or line.recording)
+        opened.view.choose(renderer=line.renderer, lens=line.lens or line.recording, mirror=line.mirror or None)
         self._show(opened, line.place)
         still = opened.stills[requested_cell(self._shell)] = Still()
         still.open(opened.view.still_bundle(with_graph=front_end(self._shell) == "none"))

@@ -174,6 +174,7 @@ class Port:
                 opened=openings.opened,
                 closed=openings.closed,
                 mode=openings.mode,
+                mirror=openings.mirror,
                 lens=self.state.lens,
                 renderer=self.state.renderer,
                 camera=look.camera,
@@ -204,11 +205,12 @@ class Port:
             self._before = self._now = None
             self._seen_version = -1
 
-    def choose(self, *, renderer: str = "", lens: str = "") -> None:
-        """Choose a renderer or lens for the next `refresh`; "" keeps it."""
+    def choose(self, *, renderer: str = "", lens: str = "", mirror: bool | None = None) -> None:
+        """Choose what the next `refresh` shows; "" and None keep the choice."""
         self.state.renderer = _RENDERERS.get(renderer, self.state.renderer)
         if lens in lens_names():
             self.state.lens = lens
+        self.state.mirror = self.state.mirror if mirror is None else mirror
 
     def refresh(self, failed: Callable[[str, Exception], None], *, sent_at: float | None = None) -> None:
         """Send the current graph, at once or after the minimum interval.

@@ -45,7 +45,7 @@ def compare(page: Page, graph: gc.Graph, seed: int, steps: int = 12, *, max_boxe
     chance = random.Random(seed)
     state = SceneState(max_boxes=max_boxes, auto_boxes=auto_boxes)
     worker = PageWorker(page, graph, state)
-    request: dict[str, str] = {"type": "ready"}
+    request: dict[str, Any] = {"type": "ready"}
     for _ in range(steps):
         scene = build_scene(graph, state)
         found, openings = worker.scene(**request)
@@ -54,12 +54,12 @@ def compare(page: Page, graph: gc.Graph, seed: int, steps: int = 12, *, max_boxe
         request = _next(chance, graph, state)
 
 
-def _next(chance: random.Random, graph: gc.Graph, state: SceneState) -> dict[str, str]:
+def _next(chance: random.Random, graph: gc.Graph, state: SceneState) -> dict[str, Any]:
     scene = build_scene(graph, state)
     closed = [node.id for node in scene.nodes if node.expandable]
     opened = [group.id for group in scene.groups]
     names = [node.name for node in (visible_boxes(graph, state).inner_nodes() if chance.random() < 0.5 else []) or graph.nodes]
-    kind = chance.choices(["expand", "collapse", "reveal", "all"], [6, 3, 2, 1])[0]
+    kind = chance.choices(["expand", "collapse", "reveal", "all", "mirror"], [6, 3, 2, 1, 2])[0]
     if kind == "expand" and closed:
         box = chance.choice(closed)
         state.expand(box)
@@ -72,6 +72,9 @@ def _next(chance: random.Random, graph: gc.Graph, state: SceneState) -> dict[str
         name = chance.choice(names)
         assert state.reveal(scope_tree(graph, state), name)
         return {"type": "reveal", "name": name}
+    if kind == "mirror" or chance.random() < 0.2:
+        state.mirror = not state.mirror
+        return {"type": "restore", "openings": msgspec.to_builtins(state.openings())}
     kind = chance.choice(["expand", "collapse"])
     (state.expand if kind == "expand" else state.collapse)("*")
     return {"type": kind, "id": "*"}
@@ -103,6 +106,21 @@ def gradients_of_a_network() -> None:
             weights.append(gc.Variable(gc.zeros([8, 8]), name="w"))
             x = gc.tanh(x @ weights[-1] + 0.5)
     gc.gradients(x, weights)
+
+
+def second_derivatives() -> None:
+    x = gc.placeholder(gc.float32, [3], name="x")
+    with gc.name_scope("f"):
+        y = gc.tanh(x) * x * x
+    (first,) = gc.gradients(gc.reduce_sum(y), [x])
+    gc.gradients(gc.reduce_sum(first), [x])
+
+
+def a_loop_with_its_gradient() -> None:
+    x = gc.placeholder(gc.float32, [3], name="x")
+    w = gc.Variable(gc.ones([3]), name="w", use_resource=True)
+    y = gc.while_loop(lambda i, _: i < 3, lambda i, v: (i + 1, gc.tanh(v * w)), [gc.constant(0), x])[1]
+    gc.gradients(gc.reduce_sum(y * y), [x])
 
 
 def a_call_with_its_gradient() -> None:
@@ -190,6 +208,8 @@ def a_repeat_on_three_devices() -> None:
     "build",
     [
         gradients_of_a_network,
+        second_derivatives,
+        a_loop_with_its_gradient,
         a_call_with_its_gradient,
         a_loop_in_a_branch,
         many_waits,

@@ -357,10 +357,21 @@ def test_recording_follows_the_variable_to_another_graph(shell: NotebookShell, p
     assert shell.run("(old.recording, mine.recording.trace)", "c").result == (None, True)
 
 
+def test_a_graph_line_puts_gradients_beside_what_they_differentiate(shell: NotebookShell, page: Page) -> None:
+    shell.run(f"{BUILD}\ngc.gradients(gc.tanh(x, name='y'), x)", "a")
+    shell.run("%graph --mirror", "b")
+    page.says("ready")
+    message = [message for message in page.sent if message["type"] == "scene"][-1]
+    assert message["openings"]["mirror"]
+    assert [node["mirrors"] for node in message["scene"]["nodes"] if node["id"] == "∇y"] == ["y"]
+    shell.run("%graph", "b")
+    assert [message for message in page.sent if message["type"] == "scene"][-1]["openings"]["mirror"]
+
+
 def test_help_lists_the_words(shell: NotebookShell, page: Page, capsys: pytest.CaptureFixture[str]) -> None:
     shell.run("%graph?", "a")
     text = capsys.readouterr().out
-    for word in ("side", "inline", "off", "time", "NAME", "--renderer", "--lens"):
+    for word in ("side", "inline", "off", "time", "NAME", "--renderer", "--lens", "--mirror"):
         assert word in text
 
 

@@ -257,6 +257,7 @@ def test_a_view_is_stored_as_json_and_restored(run_cell: RunCell, graph: gc.Grap
         "opened": [],
         "closed": ["model"],
         "mode": "auto",
+        "mirror": False,
         "lens": "cells",
         "renderer": "graphviz",
         "camera": {"x": 10.5, "y": 20.0, "scale": 0.5},

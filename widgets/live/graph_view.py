@@ -53,7 +53,7 @@ class GraphView(LiveView):
     def state(self) -> dict[str, Any]:
         """Everything the user chose in the view, as a dict for JSON; assign it to restore the view.
 
-        The keys are `opened`, `closed` (paths of scopes) and `mode` (`auto`, `all` or `none`, for all other scopes), `lens`, `renderer`,
+        The keys are `opened`, `closed` (paths of scopes), `mode` (`auto`, `all` or `none`, for all other scopes), `mirror`, `lens`, `renderer`,
         `camera` (the point in the middle of the window and the scale, None while it follows the graph), and `selection` (ids of boxes).
         A key that is left out has its default.
 
@@ -90,9 +90,15 @@ class GraphView(LiveView):
         """Show another graph from the next `refresh` on; scopes of the same names stay open."""
         self._port.show(graph)
 
-    def choose(self, *, renderer: str = "", lens: str = "") -> None:
-        """Choose a renderer (`graphviz`, `mermaid`) or lens for the next `refresh`; "" keeps it."""
-        self._port.choose(renderer=renderer, lens=lens)
+    def choose(self, *, renderer: str = "", lens: str = "", mirror: bool | None = None) -> None:
+        """Choose what the next `refresh` shows; "" and None keep the choice.
+
+        Args:
+            renderer: `graphviz` or `mermaid`.
+            lens: the name of a lens.
+            mirror: show the gradient of each box beside it.
+        """
+        self._port.choose(renderer=renderer, lens=lens, mirror=mirror)
 
     def refresh(self, *, sent_at: float | None = None) -> None:
         """Send the current graph: once a cell, at most ten times a second.

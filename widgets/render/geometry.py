@@ -95,10 +95,12 @@ def layout_dot(scene: Scene, *, fast: bool = False, across: bool = False, labels
 
 
 def _halves(members: list[str], scene: Scene, index: dict[str, int]) -> list[str]:
-    """The statements at the top; of a mirrored scene the forward pass by itself, and the rows of boxes and their gradients."""
+    """The statements at the top; a mirrored scene has its forward pass apart, and rows."""
     if not scene.mirror:
         return members
-    backward = [text for text in members if text.startswith("subgraph") and scene.groups[int(text[17 : text.index("{")])].role == "gradient"]
+    backward = [
+        text for text in members if text.startswith("subgraph") and scene.groups[int(text[17 : text.index("{")])].role == "gradient"
+    ]
     forward = [text for text in members if text not in backward]
     rows = [
         f"{{rank=same;n{index[node.mirrors]}->n{number}[style=invis]}}"

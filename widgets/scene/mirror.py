@@ -71,8 +71,6 @@ def _levels(origins: Mapping[str, str]) -> Iterator[list[str]]:
     left = origins
     while left:
         here = [name for name in left if left[name] not in left]
-        if not here:  # records in a circle, of a graph that was put together by hand
-            here = list(left)
         yield here
         done = set(here)
         left = {name: origin for name, origin in left.items() if name not in done}

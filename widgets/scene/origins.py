@@ -29,4 +29,19 @@ def origins_of(graph: Graph, tree: ScopeTree) -> dict[str, str]:
                 recorded = next((records[other].forward for other in beside if other in records), "")
                 if recorded and graph.find(recorded) is not None:
                     found[name] = recorded
+    _break_circles(found)
     return found
+
+
+def _break_circles(found: dict[str, str]) -> None:
+    """Leave out what closes a circle of records, which a graph put together by hand may have."""
+    firm: set[str] = set()
+    for start in list(found):
+        path: dict[str, None] = {}
+        name = start
+        while name in found and name not in firm and name not in path:
+            path[name] = None
+            name = found[name]
+        if name in path:
+            del found[next(reversed(path))]
+        firm.update(path)

@@ -38,11 +38,12 @@ class SceneState:
         auto_boxes: int = AUTO_BOXES,
         lens: str = "structure",
         renderer: Literal["graphviz", "mermaid"] = "graphviz",
+        mirror: bool = False,
     ) -> None:
         self.opened: dict[str, None] = {}
         self.closed: set[str] = set()
         self.mode: Mode = "auto"
-        self.mirror = False
+        self.mirror = mirror
         self.max_boxes = max_boxes
         self.auto_boxes = auto_boxes
         self._usual_boxes = auto_boxes
@@ -112,7 +113,10 @@ class SceneState:
         return (tuple(self.opened), frozenset(self.closed), self.mode, self.mirror, self.max_boxes, self.auto_boxes)
 
     def _forward(self, box_id: str) -> str:
-        """The path to open or close for a box: a scope of the backward pass opens with the scope that it mirrors."""
+        """The path to open or close for a box.
+
+        A scope of the backward pass opens with the scope that it mirrors.
+        """
         path = scope_path(box_id)
         is_scope = self.mirror and box_id.endswith("/") and path.startswith(MIRROR)
         return path.lstrip(MIRROR) or MIRROR if is_scope else path

@@ -16,7 +16,7 @@ from widgets.times import RunTimes
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
     from graphcore.runtime import Trace
-    from widgets.scene.visible import Box
+    from widgets.scene.boxes import Box
 
 HEAT: Final = (7, 2, 5, 3, 6, 1)
 """The tones from hot to cold. A box is in the next tone if its time is less than half of the time at which the one before begins."""

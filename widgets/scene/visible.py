@@ -51,9 +51,7 @@ def choose_open(root: Scope, state: SceneState, visible: Visible) -> set[str]:
     return opened
 
 
-def _open_requested(
-    root: Scope, visible: Visible, requested: set[str], shut: set[str]
-) -> tuple[set[str], int, list[tuple[str, Foldable]]]:
+def _open_requested(root: Scope, visible: Visible, requested: set[str], shut: set[str]) -> tuple[set[str], int, list[tuple[str, Foldable]]]:
     opened: set[str] = set()
     closed: list[tuple[str, Foldable]] = []
     boxes = 0

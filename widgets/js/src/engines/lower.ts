@@ -1,4 +1,4 @@
-// The panel below the picture, and exports to pixels and paper: loaded when one of them is first asked for.
+// The panel below the picture, and exports to pixels: loaded when one of them is first needed.
 
 export { pngOf, printPdf } from "../canvas/raster";
 

@@ -1,4 +1,4 @@
-// The mirrored picture, as `widgets/scene/mirror.py` makes it: beside each forward box what differentiates it.
+// The mirrored picture, as `widgets/scene/mirror.py` makes it.
 import type { GroupRecord } from "../scene/generated";
 import { getOrMake } from "./order";
 import { type Instance, Part } from "./parts";
@@ -80,9 +80,8 @@ function levels(origins: ReadonlyMap<number, number>): number[][] {
   let left = origins;
   while (left.size > 0) {
     const here = [...left].filter(([, origin]) => !left.has(origin)).map(([node]) => node);
-    const level = here.length > 0 ? here : [...left.keys()]; // a circle, of a graph that was put together by hand
-    found.push(level);
-    const done = new Set(level);
+    found.push(here);
+    const done = new Set(here);
     left = new Map([...left].filter(([node]) => !done.has(node)));
   }
   return found;
