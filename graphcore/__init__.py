@@ -114,6 +114,7 @@ from graphcore.runtime import (
     SessionOptions,
     StepStats,
     Trace,
+    ValueRecords,
     create_key,
     get_default_session,
     get_executor_factory,

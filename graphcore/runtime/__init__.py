@@ -11,6 +11,7 @@ from graphcore.runtime.core.prune import needed_nodes
 from graphcore.runtime.core.rendezvous import Received, Rendezvous, RendezvousArgs
 from graphcore.runtime.core.rewrite import DeviceAttributes, RewrittenGraph, prune_for_targets, rewrite_graph_for_execution
 from graphcore.runtime.core.tracing import DeviceStepStats, NodeExecStats, StepStats, Trace
+from graphcore.runtime.core.value_records import ValueRecords
 from graphcore.runtime.plan.peak_memory import PeakMemory
 from graphcore.runtime.plan.plan import Plan, build_plan
 from graphcore.runtime.session.default_session import get_default_session
@@ -57,6 +58,7 @@ __all__ = [
     "SessionOptions",
     "StepStats",
     "Trace",
+    "ValueRecords",
     "build_plan",
     "create_key",
     "get_default_session",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from threading import get_ident
 from time import perf_counter_ns
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
+
+if TYPE_CHECKING:
+    from graphcore.runtime.core.value_records import ValueRecorder
 
 Around = tuple[tuple[str, int], ...]
 Kind = Literal["scheduled", "start", "end", "dead", "sent", "received"]
@@ -76,13 +79,17 @@ class Recorder:
 
     It records plain tuples, which are converted to events after the run.
 
+    Args:
+        values: records the values too, if given.
+
     Attributes:
         argument_bytes: the bytes of the arguments of each function at its last call, by the name of their nodes.
     """
 
-    __slots__ = ("_append", "_records", "argument_bytes")
+    __slots__ = ("_append", "_records", "argument_bytes", "values")
 
-    def __init__(self) -> None:
+    def __init__(self, values: ValueRecorder | None = None) -> None:
+        self.values = values
         self.argument_bytes: dict[str, dict[str, int]] = {}
         self._records: list[tuple[Any, ...]] = []
         self._append = self._records.append  # a single call, which the interpreter does not interrupt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,6 +15,7 @@ from graphcore.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from graphcore.runtime.core.tracing import StepStats, Trace
+    from graphcore.runtime.core.value_records import ValueRecords
 
 
 class RunOptions(msgspec.Struct, frozen=True):
@@ -23,6 +25,8 @@ class RunOptions(msgspec.Struct, frozen=True):
         trace: record the run, with nodes in sequence; see `RunMetadata.trace` and `Session.trace`.
         timeout_in_ms: the time limit in milliseconds; 0 for none.
         trace_level: TF1's option for a trace: any level except NO_TRACE.
+        values: True to record least, greatest and mean value, NaNs and infinities of all tensors as well, in `RunMetadata.values`; a glob
+            pattern of node names, or several, to record full statistics of these nodes besides (standard deviation, histogram, zeros).
     """
 
     NO_TRACE: ClassVar[int] = 0
@@ -33,11 +37,14 @@ class RunOptions(msgspec.Struct, frozen=True):
     trace: bool = False
     timeout_in_ms: int = 0
     trace_level: int = 0
+    values: bool | str | tuple[str, ...] = False
 
     def __post_init__(self) -> None:
         _require_time("timeout_in_ms", self.timeout_in_ms)
         _require_flag("trace", self.trace)
         _require_count("trace_level", self.trace_level, "a level such as RunOptions.FULL_TRACE")
+        if not isinstance(self.values, bool | str) and not all(isinstance(pattern, str) for pattern in _listed(self.values)):
+            raise InvalidArgumentError(f"values: required True, False or glob patterns of node names, got {brief(self.values)}")
 
     def over(self, others: RunOptions | None) -> RunOptions:
         """These options, with those of `others` in place of defaults."""
@@ -51,7 +58,12 @@ class RunOptions(msgspec.Struct, frozen=True):
     @property
     def is_traced(self) -> bool:
         """True iff the run is to be recorded."""
-        return self.trace or self.trace_level != self.NO_TRACE
+        return self.trace or self.trace_level != self.NO_TRACE or bool(self.values)
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The glob patterns of the nodes with full statistics."""
+        return (self.values,) if isinstance(self.values, str) else () if isinstance(self.values, bool) else tuple(self.values)
 
 
 class RunMetadata:
@@ -68,6 +80,11 @@ class RunMetadata:
 
     def __repr__(self) -> str:
         return f"<gc.RunMetadata trace={self.trace!r}>"
+
+    @property
+    def values(self) -> ValueRecords | None:
+        """The recorded values; None if they were not requested."""
+        return None if self.trace is None else self.trace.values
 
     @property
     def step_stats(self) -> StepStats | None:
@@ -99,6 +116,11 @@ class SessionOptions(msgspec.Struct, frozen=True):
         for option in ("optimize_for_static_graph", "place_pruned_graph", "allow_soft_placement", "log_device_placement"):
             _require_flag(option, getattr(self, option))
         _require_count("inter_op_threads", self.inter_op_threads, "a number of threads, or 0 for as many as pay")
+
+
+def _listed(value: object) -> Sequence[object]:
+    """The items of a list, or the value itself as one that is no pattern."""
+    return value if isinstance(value, list | tuple) else (value,)
 
 
 def _require_time(option: str, value: object) -> None:

@@ -17,6 +17,7 @@ from graphcore.runtime.core.events import Around, Event, loop_iterations
 from graphcore.runtime.core.node_times import NodeTime, times_of
 from graphcore.runtime.core.tokens import is_transfer
 from graphcore.runtime.core.trace_timeline import NodeRun, recorded_timeline
+from graphcore.runtime.core.value_records import ValueRecords
 from graphcore.support.replacing import write_file
 
 CPU: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -115,9 +116,10 @@ class Trace:
         peak_bytes: the peak of live arrays made by nodes, in functions too. Feeds, constants, values of variables and scalars do not count.
         simulated: True for a run on simulated devices: the times of its events are then those of a virtual clock, from 0.
         simulated_devices: the names of the simulated devices.
+        values: the recorded values, None if they were not requested.
     """
 
-    __slots__ = ("_node_times", "events", "nodes", "peak_bytes", "simulated", "simulated_devices")
+    __slots__ = ("_node_times", "events", "nodes", "peak_bytes", "simulated", "simulated_devices", "values")
 
     def __init__(
         self,
@@ -127,7 +129,9 @@ class Trace:
         *,
         simulated: bool = False,
         simulated_devices: Sequence[str] = (),
+        values: ValueRecords | None = None,
     ) -> None:
+        self.values = values
         self.events = tuple(sorted(events, key=lambda event: event.ns))  # threads may record events slightly late
         self.nodes = nodes
         self.peak_bytes = peak_bytes

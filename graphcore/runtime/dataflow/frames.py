@@ -152,13 +152,18 @@ class StepTracer:
             self._live_arrays.add(outputs)
         if kind == "end" and may_assign_inputs(item.node):
             self._live_arrays.settle()
+        frame = self._frame if outside else at.frame.table.name
+        iteration = self._iteration if outside else at.number
+        around = self._around if outside else self._loops_around(at.frame)
         self._recorder.record(
             kind,
             item.name,
             bytes=size,
             device=self._device,
-            frame=self._frame if outside else at.frame.table.name,
-            iteration=self._iteration if outside else at.number,
+            frame=frame,
+            iteration=iteration,
             call=self._call,
-            around=self._around if outside else self._loops_around(at.frame),
+            around=around,
         )
+        if outputs and kind == "end" and self._recorder.values is not None:
+            self._recorder.values.record(item.name, outputs, (frame, iteration, around, self._call))

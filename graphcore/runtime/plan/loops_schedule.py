@@ -216,7 +216,7 @@ class _LoopScheduler(Scheduler):
     def skip(self, node: Node, how: str) -> None:
         """Record that `node` needs no kernel, and the reason."""
         self.skips += 1
-        self._append(Skipped(node, how))
+        self._append(Skipped(node, how, [self.values.get(tensor) for tensor in node.outputs]))
 
     def _append(self, operation: Operation) -> None:
         self.guards[operation] = self.guard

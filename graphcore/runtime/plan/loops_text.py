@@ -106,7 +106,7 @@ class _LoopWriter(Writer):
         for guard, group in groupby(self.skipped.get(operation, ()) if self.watched else (), self.guards.__getitem__):
             skipped = list(group)
             self._go_to(guard)
-            self._write(self._note_call([Note(one.node.name, one.how) for one in skipped]))
+            self._write(self._note_call([Note.of(one) for one in skipped]))
             for one in skipped:
                 self._may_die(one)
 

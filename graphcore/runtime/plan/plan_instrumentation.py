@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from graphcore.attrs import Array
 from graphcore.errors import CancelledError
 from graphcore.plumbing import SEND
 from graphcore.runtime.core.events import Around, Recorder
 from graphcore.runtime.core.memory import LiveArrays, may_assign_inputs
 from graphcore.runtime.core.program import Step
-from graphcore.runtime.plan.schedule import Schedule
+from graphcore.runtime.plan.schedule import Schedule, Skipped, Value
 from graphcore.support.thread_pool import Task, kernel_pool
 
 
@@ -21,11 +22,18 @@ class Note(NamedTuple):
         name: the node.
         how: the reason (see `events.SKIPPED`); "" if it is dead.
         frames: the loops that it would have run in, outermost first; () for the current one.
+        values: for each output the tensor with its value, or its constant value; None if neither is known.
     """
 
     name: str
     how: str = ""
     frames: tuple[str, ...] = ()
+    values: tuple[tuple[str, int] | Array | None, ...] = ()
+
+    @classmethod
+    def of(cls, skipped: Skipped) -> Note:
+        """The record of a skipped node."""
+        return cls(skipped.node.name, skipped.how, values=tuple([_source(value) for value in skipped.stands_for]))
 
 
 class Watcher:
@@ -35,7 +43,20 @@ class Watcher:
         before, after: called with a node's number, the latter also with its outputs (a sending node's input).
     """
 
-    __slots__ = ("_call", "_giving", "_live_arrays", "_names", "_notes", "_record", "_schedule", "_sends", "_step", "after", "before")
+    __slots__ = (
+        "_call",
+        "_giving",
+        "_live_arrays",
+        "_names",
+        "_notes",
+        "_record",
+        "_schedule",
+        "_sends",
+        "_step",
+        "_values",
+        "after",
+        "before",
+    )
 
     def __init__(self, schedule: Schedule, step: Step, notes: Sequence[Note] = (), given: Sequence[Any] = ()) -> None:
         self._schedule = schedule
@@ -43,6 +64,7 @@ class Watcher:
         self._notes = notes
         self._call = step.call
         self._record = (Recorder() if step.recorder is None else step.recorder).record
+        self._values = None if step.recorder is None else step.recorder.values
         self._live_arrays = LiveArrays(step, given)
         self.before: Callable[[int], None] = self._check
         self.after: Callable[..., None] = _nothing
@@ -56,13 +78,16 @@ class Watcher:
     def note(self, first: int, last: int) -> None:
         """Emit the notes from `first` to `last`."""
         step, record, call = self._step, self._record, self._call
-        if step.recorder is None:
+        recorder = step.recorder
+        if recorder is None:
             return
-        for name, how, inner in self._notes[first : last + 1]:
+        for name, how, inner, same in self._notes[first : last + 1]:
             frame, iteration, around = step.frame, step.iteration, step.around
             if inner:
                 frame, iteration, around = inner[-1], 0, (*step.within(), *[(loop, 0) for loop in inner[:-1]])
             record("scheduled", name, frame=frame, iteration=iteration, call=call, how=how, around=around)
+            if how and recorder.values is not None:
+                recorder.values.record_same(name, same, (frame, iteration, around, call))
             if how:
                 record("start", name, frame=frame, iteration=iteration, call=call, how=how, around=around)
             record("end" if how else "dead", name, frame=frame, iteration=iteration, call=call, how=how, around=around)
@@ -84,6 +109,8 @@ class Watcher:
         given = kernel(*inputs)
         values = given if type(given) is tuple else (given,)
         record("end", name, bytes=_size(values), frame=frame, iteration=iteration, call=self._call, around=around)
+        if self._values is not None:
+            self._values.record(name, values, (frame, iteration, around, self._call))
         self._live_arrays.add(values)
         return given
 
@@ -110,6 +137,8 @@ class Watcher:
             self._record("sent", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
             return
         self._record("end", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
+        if self._values is not None:
+            self._values.record(name, values, (step.frame, step.iteration, step.around, self._call))
         self._live_arrays.add(values)
         if number in self._giving:
             self._live_arrays.settle()
@@ -117,6 +146,13 @@ class Watcher:
     def close(self) -> None:
         """End the run: its results belong to the caller."""
         self._live_arrays.close()
+
+
+def _source(value: Value | None) -> tuple[str, int] | Array | None:
+    """The tensor that has a value, or the value if it is constant."""
+    if value is None:
+        return None
+    return (value.tensor.node.name, value.tensor.index) if value.constant is None else value.constant
 
 
 def _size(values: Sequence[Any]) -> int:

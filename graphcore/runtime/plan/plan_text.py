@@ -178,7 +178,7 @@ class Writer:
         if not due:
             return ""
         first = len(self.notes)
-        self.notes += [Note(skipped.node.name, skipped.how) for skipped in due]
+        self.notes += [Note.of(skipped) for skipped in due]
         return f"note({first}, {len(self.notes) - 1}); "
 
     def _call(self, number: int, operation: Operation) -> str:

@@ -84,13 +84,15 @@ class Skipped(Operation):
 
     Attributes:
         how: the reason; see `events.SKIPPED`.
+        stands_for: the values of its outputs, as far as they are known.
     """
 
-    __slots__ = ("how",)
+    __slots__ = ("how", "stands_for")
 
-    def __init__(self, node: Node, how: str) -> None:
+    def __init__(self, node: Node, how: str, stands_for: Sequence[Value | None] = ()) -> None:
         super().__init__(node, None, [], [], [])
         self.how = how
+        self.stands_for = stands_for
 
 
 class Schedule:
@@ -196,7 +198,7 @@ class Scheduler:
     def skip(self, node: Node, how: str) -> None:
         """Record that `node` needs no kernel, and the reason."""
         self.skips += 1
-        self.operations.append(Skipped(node, how))
+        self.operations.append(Skipped(node, how, [self.values.get(tensor) for tensor in node.outputs]))
 
     def substitute(self, node: Node, replacement: Node) -> None:
         """Use the values of `replacement`, which was added, for `node`."""

@@ -21,6 +21,7 @@ from graphcore.runtime.core.program import Program, Step
 from graphcore.runtime.core.rendezvous import Rendezvous
 from graphcore.runtime.core.timed_run import run_watched
 from graphcore.runtime.core.tracing import Trace
+from graphcore.runtime.core.value_records import ValueRecorder
 from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.session.prepared import Prepared
 from graphcore.support.critical_section import critical_section
@@ -82,7 +83,7 @@ class Runner:
         """
         arguments.check_run(None, options, metadata)
         chosen = (options or _NO_RUN_OPTIONS).over(self.graph.recording)
-        step = Step(Recorder() if chosen.is_traced else None)
+        step = Step(_recorder(chosen, prepared, values))
         if metadata is not None:
             metadata.trace = None
         program = prepared.program_for(values)
@@ -98,6 +99,8 @@ class Runner:
                     self.trace = Trace(step.recorder.events, program.nodes, step.peak_bytes)
                 else:
                     self.trace = devices.trace(prepared, program, values, step, self.functions)
+                if step.recorder.values is not None:
+                    self.trace.values = step.recorder.values.records(program.nodes)
                 self.graph.trace = self.trace
                 if metadata is not None:
                     metadata.trace = self.trace
@@ -145,3 +148,15 @@ class Runner:
         self.resources.shared.close()
         self.resources = ResourceManager()
         self.functions = FunctionLibraryRuntime(self.library, resources=self.resources)
+
+
+def _recorder(options: RunOptions, prepared: Prepared, values: Sequence[Any]) -> Recorder | None:
+    """The recorder of a run on fed values; None if it is not recorded."""
+    if not options.is_traced:
+        return None
+    if not options.values:
+        return Recorder()
+    recorder = ValueRecorder(options.patterns)
+    for tensor, value in zip(prepared.feeds, values, strict=True):
+        recorder.record_output(tensor.node.name, tensor.index, value)
+    return Recorder(recorder)

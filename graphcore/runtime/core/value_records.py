@@ -1,0 +1,292 @@
+"""Recorded values: the statistics of the tensors of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+
+from graphcore.attrs import Array
+from graphcore.errors import NotFoundError
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.kernel_context import RefVariable
+from graphcore.runtime.core.events import Around
+from graphcore.runtime.core.tensor_stats import Detail, Summarizer, Summary, TensorStats, detail_of, dtype_name
+
+if TYPE_CHECKING:
+    from graphcore.graph import Graph
+
+Place = tuple[str, int, Around, str]
+"""Frame, iteration, surrounding loops, and surrounding calls of a run of a node."""
+Key = tuple[str, str, int]
+"""Call, node and output."""
+_NOWHERE: Final[Place] = ("", 0, (), "")
+
+
+class BadValue(msgspec.Struct, frozen=True):
+    """The first tensor of a run with NaNs or infinities.
+
+    Attributes:
+        tensor: its statistics.
+        inputs: those of the inputs of its node, as far as they were recorded; () in functions.
+    """
+
+    tensor: TensorStats
+    inputs: tuple[TensorStats, ...]
+
+    def __str__(self) -> str:
+        lines = [f"The first NaN or Inf of this run: {self.tensor}"]
+        if self.inputs:
+            lines += ["computed from", *[f"  {stats}" for stats in self.inputs]]
+        return "\n".join(lines)
+
+
+class Magnitude(msgspec.Struct, frozen=True):
+    """The greatest absolute value among the gradients of a forward node.
+
+    Attributes:
+        node: the forward node.
+        depth: the length of the longest path of forward nodes to it.
+        value: the magnitude; None if its gradients have no finite elements.
+        is_finite: True iff its gradients have neither NaNs nor infinities.
+    """
+
+    node: str
+    depth: int
+    value: float | None
+    is_finite: bool
+
+
+class ValueRecords:
+    """The statistics of the tensors of a run, in the order in which they were computed.
+
+    `records["h:0"]`, `records["h"]` (its first output) and `records[tensor]` are the last of a tensor; a node that needed no kernel has
+    those of the tensor that has its value.
+
+    Attributes:
+        stats: all statistics, one for each output of each run of a node; feeds first.
+        same: for tensors of nodes that needed no kernel, the tensor with the same value.
+    """
+
+    __slots__ = ("_last", "_nodes", "same", "stats")
+
+    def __init__(self, stats: Sequence[TensorStats], same: Mapping[Key, Key], nodes: Sequence[Node] = ()) -> None:
+        self.stats = tuple(stats)
+        self.same = same
+        self._last: dict[Key, TensorStats] = {(one.call, one.node, one.output): one for one in self.stats}
+        self._nodes = {node.name: node for node in nodes}
+
+    def __len__(self) -> int:
+        return len(self.stats)
+
+    def __iter__(self) -> Iterator[TensorStats]:
+        return iter(self.stats)
+
+    def __repr__(self) -> str:
+        bad = sum(1 for one in self._last.values() if not one.is_finite)
+        state = "all finite" if not bad else f"{bad:,} with NaN or Inf"
+        return f"<gc.ValueRecords of {len(self._last):,} tensor{'s' * (len(self._last) != 1)}, {state}>"
+
+    def __getitem__(self, tensor: Tensor | str) -> TensorStats:
+        found = self.find(tensor)
+        if found is None:
+            name = tensor if isinstance(tensor, str) else tensor.name
+            raise NotFoundError(f"Required a tensor of the recorded run, got '{name}': it was not computed, or has no recorded values")
+        return found
+
+    def find(self, tensor: Tensor | str, call: str = "") -> TensorStats | None:
+        """The last statistics of a tensor; None if it was not computed.
+
+        Args:
+            tensor: the tensor, or its name.
+            call: the surrounding function calls, as `Event.call`.
+        """
+        name, output = (tensor.node.name, tensor.index) if isinstance(tensor, Tensor) else _parsed(tensor)
+        return self._resolved((call, name, output), set())
+
+    def of_node(self, node: str, call: str = "") -> tuple[TensorStats, ...]:
+        """The statistics of all outputs of all runs of a node, in order."""
+        return tuple([one for one in self.stats if one.node == node and one.call == call])
+
+    @property
+    def first_bad(self) -> BadValue | None:
+        """The first tensor with NaNs or infinities, with the inputs of its node; None if all are finite."""
+        bad = next((one for one in self.stats if not one.is_finite), None)
+        if bad is None:
+            return None
+        node = self._nodes.get(bad.node) if not bad.call else None
+        inputs = [self.find(tensor) for tensor in node.inputs] if node is not None else []
+        return BadValue(bad, tuple([found for found in inputs if found is not None]))
+
+    def gradient_magnitudes(self, graph: Graph) -> list[Magnitude]:
+        """The magnitude of the gradients of each forward node, by its depth in the forward graph.
+
+        Args:
+            graph: the graph of the run, whose gradient records say which node differentiates which.
+        """
+        found: dict[str, list[TensorStats]] = {}
+        for (call, name, _), stats in self._last.items():
+            record = None if call else graph.gradient_records.get(name)
+            if record is not None and stats.dtype in _FLOATS:
+                found.setdefault(record.forward, []).append(stats)
+        depths = _depths(graph, found)
+        magnitudes = [
+            Magnitude(
+                node=name,
+                depth=depths[name],
+                value=max([one.magnitude for one in stats if one.magnitude is not None], default=None),
+                is_finite=all(one.is_finite for one in stats),
+            )
+            for name, stats in found.items()
+            if name in depths
+        ]
+        return sorted(magnitudes, key=lambda one: one.depth)
+
+    def _resolved(self, key: Key, seen: set[Key]) -> TensorStats | None:
+        """The statistics of a tensor, or of the tensor with the same value."""
+        while key not in seen:
+            seen.add(key)
+            known = self._last.get(key)
+            if known is not None:
+                return known
+            other = self.same.get(key)
+            if other is None:
+                break
+            key = other
+        call, name, output = key
+        node = self._nodes.get(name)
+        if call or node is None or not node.registration.is_alias or output:
+            return None
+        inputs = [self._resolved(("", tensor.node.name, tensor.index), seen) for tensor in node.inputs]
+        return next((found for found in inputs if found is not None), None)
+
+
+_FLOATS: Final = frozenset({"half", "float", "double", "bfloat16", "complex64", "complex128"})
+
+
+def _parsed(name: str) -> tuple[str, int]:
+    node, colon, output = name.rpartition(":")
+    return (node, int(output)) if colon and output.isdigit() else (name, 0)
+
+
+def _depths(graph: Graph, names: Mapping[str, object]) -> dict[str, int]:
+    """The lengths of the longest paths to some nodes of a graph; nodes of loops count once."""
+    depths: dict[Node, int] = {}
+    for name in names:
+        found = graph.find(name)
+        pending = [found] if found is not None else []
+        while pending:
+            node = pending[-1]
+            inputs = [tensor.node for tensor in node.inputs]
+            if node not in depths:
+                depths[node] = -1  # begun: a loop comes back to it
+                pending += [other for other in inputs if other not in depths]
+                continue
+            pending.pop()
+            if depths[node] < 0:
+                depths[node] = 1 + max([max(depths.get(other, 0), 0) for other in inputs], default=-1)
+    return {node.name: depth for node, depth in depths.items() if node.name in names}
+
+
+class ValueRecorder:
+    """Collects the statistics of a run, from any number of threads.
+
+    Args:
+        patterns: glob patterns of the names of nodes with full statistics.
+    """
+
+    __slots__ = ("_constants", "_detailed", "_details", "_lock", "_order", "_patterns", "_rows", "_same", "_summarizer", "_unchanging")
+
+    def __init__(self, patterns: Sequence[str] = ()) -> None:
+        self._patterns = tuple(patterns)
+        self._rows: list[tuple[str, int, Any, tuple[int, ...], Summary, Place]] = []
+        self._details: dict[Key, tuple[int, Detail]] = {}
+        self._detailed: dict[str, bool] = {}
+        self._same: dict[Key, Key] = {}
+        self._constants: set[Key] = set()
+        self._unchanging: dict[int, tuple[Array, Summary]] = {}
+        self._summarizer = Summarizer()
+        self._lock = Lock()
+
+    def record(self, node: str, outputs: Sequence[Any], place: Place = _NOWHERE) -> None:
+        """Record the outputs of a run of a node."""
+        for output, value in enumerate(outputs):
+            array = _as_array(value)
+            if array is not None:
+                self._add(node, output, array, place)
+
+    def record_output(self, node: str, output: int, value: Any) -> None:
+        """Record a fed tensor."""
+        array = _as_array(value)
+        if array is not None:
+            self._add(node, output, array, _NOWHERE)
+
+    def record_same(self, node: str, values: Sequence[tuple[str, int] | Array | None], place: Place = _NOWHERE) -> None:
+        """Record a node that needed no kernel.
+
+        Args:
+            values: for each output the tensor with the same value, or its constant value; None if neither is known.
+        """
+        call = place[3]
+        for output, value in enumerate(values):
+            key = call, node, output
+            if isinstance(value, tuple):
+                if value != (node, output):
+                    self._same[key] = (call, *value)
+            elif value is not None and key not in self._constants:
+                self._constants.add(key)
+                self._add(node, output, np.asarray(value), place)
+
+    def records(self, nodes: Sequence[Node]) -> ValueRecords:
+        """The statistics recorded so far.
+
+        Args:
+            nodes: the nodes of the run.
+        """
+        stats = []
+        rows = list(self._rows)
+        details = dict(self._details)
+        names = {dtype: dtype_name(dtype) for dtype in {row[2] for row in rows}}
+        for number, (node, output, dtype, shape, summary, (frame, iteration, around, call)) in enumerate(rows):
+            last, detail = details.get((call, node, output), (-1, None))
+            found = detail if last == number else None
+            stats.append(TensorStats(node, output, names[dtype], shape, *summary, frame, iteration, around, call, found))
+        return ValueRecords(stats, dict(self._same), nodes)
+
+    def _add(self, node: str, output: int, array: Array, place: Place) -> None:
+        with self._lock, np.errstate(all="ignore"):  # threads of one run share the buffers of the summaries
+            summary = self._summary(array)
+            detail = detail_of(array) if self._patterns and self._wants_detail(node) else None
+            if detail is not None:
+                self._details[place[3], node, output] = (len(self._rows), detail)
+            self._rows.append((node, output, array.dtype, array.shape, summary, place))
+
+    def _summary(self, array: Array) -> Summary:
+        """The summary of an array; that of an array that cannot change is computed once."""
+        if array.flags.writeable or array.size < 64:
+            return self._summarizer.summary(array)
+        known = self._unchanging.get(id(array))
+        if known is None or known[0] is not array:
+            known = self._unchanging[id(array)] = (array, self._summarizer.summary(array))
+        return known[1]
+
+    def _wants_detail(self, node: str) -> bool:
+        found = self._detailed.get(node)
+        if found is None:
+            found = self._detailed[node] = any(fnmatchcase(node, pattern) for pattern in self._patterns)
+        return found
+
+
+def _as_array(value: Any) -> Array | None:
+    """The array of a value, that of a variable too; None for values without elements, such as resources and dead ones."""
+    if type(value) is np.ndarray:
+        return value
+    if type(value) is RefVariable:
+        return _as_array(value.value)
+    if isinstance(value, np.generic | bool | int | float | complex):
+        return np.asarray(value)
+    return np.asarray(value.get()) if hasattr(value, "get") and hasattr(value, "nbytes") else None  # on a GPU
