@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from graphcore.runtime import DeviceStepStats, RunMetadata, StepStats, Trace
+from graphcore.runtime.core.node_times import without_repeats
 
-_TIMES: Final = re.compile(r"#\d+(?= >|$)")
-"""The mark that separates calls of a function in `NodeExecStats.call`."""
 _MOST_ROWS: Final = 12
 _UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"))
 
@@ -50,7 +48,7 @@ def _rows(stats: StepStats, ops: dict[str, str]) -> list[str]:
     taken: dict[str, list[int]] = {}
     for device in stats.dev_stats:
         for entry in device.node_stats:
-            name = f"{_TIMES.sub('', entry.call)} > {entry.node_name}" if entry.call else entry.node_name
+            name = f"{without_repeats(entry.call)} > {entry.node_name}" if entry.call else entry.node_name
             total = taken.setdefault(name, [0, 0, 0])
             total[0] += entry.op_end_rel_nanos - entry.op_start_rel_nanos
             total[1] += 1

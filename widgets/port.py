@@ -29,7 +29,7 @@ from widgets.scene.lenses import lens_names, own_lenses
 from widgets.scene.placement_effect import what_if_for
 from widgets.scene.snapshot import Snapshot, take_snapshot
 from widgets.scene.state import SceneState
-from widgets.scene.timelines import timelines_key, timelines_of
+from widgets.scene.timelines import box_around, timelines_key, timelines_of
 from widgets.scene.types import Scene
 from widgets.scene.values import values_of
 from widgets.scene.visible import scope_tree, visible_boxes
@@ -331,7 +331,7 @@ class Port:
             self._timelines = (key, timelines_of(self._graph))
         timelines = self._timelines[1]
         boxes = boxes_of(self._graph, self.state)
-        shown = {node: boxes[node] for timeline in timelines for node in timeline.nodes if node in boxes}
+        shown = {node: box for timeline in timelines for node in timeline.nodes if (box := box_around(node, boxes))}
         self._send(messages.TimelinesMessage(key=key, timelines=None if key == known else timelines, boxes=shown))
 
     def _reveal(self, name: str) -> None:

@@ -34,11 +34,24 @@ class TimelineSpans(msgspec.Struct, frozen=True, kw_only=True):
     iterations: list[int] = []
 
 
+class TimelineMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """The tensors that are alive on devices in a step, by start.
+
+    They are columns of equal length, as `TimelineSpans`.
+    """
+
+    lanes: list[int] = []
+    labels: list[int] = []
+    starts: list[int] = []
+    lasting: list[int] = []
+    sizes: list[int] = []
+
+
 class StepTimeline(msgspec.Struct, frozen=True, kw_only=True):
     """A predicted or recorded step.
 
-    `clock` and `notes` tell where the times come from. `labels` name what runs or is copied, and `nodes` are the nodes of the graph that they
-    belong to. `length` is in nanoseconds.
+    `clock` and `notes` tell where the times come from. `labels` name what runs or is copied, and `nodes` are the nodes that they belong to, those in
+    functions by their names in open calls. `length` is in nanoseconds.
     """
 
     title: str
@@ -49,3 +62,4 @@ class StepTimeline(msgspec.Struct, frozen=True, kw_only=True):
     labels: list[str] = []
     nodes: list[str] = []
     spans: TimelineSpans = TimelineSpans()
+    memory: TimelineMemory = TimelineMemory()

@@ -13,7 +13,7 @@ from graphcore.graph.model.search import reachable
 from graphcore.placement.copies import size_of
 from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device
-from graphcore.placement.timeline import Span, Timeline, make_timeline, peak
+from graphcore.placement.timeline import Held, Span, Timeline, make_timeline, peak
 from graphcore.plumbing import BRANCH, CALL, CONTROL_FLOW, WHILE, is_back_edge
 
 
@@ -26,6 +26,7 @@ class StepPrediction(msgspec.Struct, frozen=True):
         peak_bytes: the most bytes of tensors alive at once, by the name of the device. Tensors of unknown size do not count.
         simulated: True if all devices are simulated: the times are then those of a virtual clock.
         notes: the assumptions about loops, branches and functions, in words.
+        memory: the tensors that make the peaks.
     """
 
     spans: tuple[Span, ...]
@@ -33,6 +34,7 @@ class StepPrediction(msgspec.Struct, frozen=True):
     peak_bytes: dict[str, int]
     simulated: bool
     notes: tuple[str, ...] = ()
+    memory: tuple[Held, ...] = ()
 
     @property
     def clock(self) -> str:
@@ -44,7 +46,7 @@ class StepPrediction(msgspec.Struct, frozen=True):
 
     def timeline(self) -> Timeline:
         """The spans by lane."""
-        return make_timeline("prediction", self.spans, self.peak_bytes, self.peak_bytes if self.simulated else (), self.notes)
+        return make_timeline("prediction", self.spans, self.peak_bytes, self.peak_bytes if self.simulated else (), self.notes, self.memory)
 
 
 def step_devices(devices: Mapping[Node, Device], fetches: Iterable[Node | Tensor] | None) -> dict[Node, Device]:
@@ -110,7 +112,10 @@ class ListScheduler:
         makespan = max([span.end for span in self.spans], default=0.0)
         simulated = bool(self.devices) and all(device.simulated for device in self.devices.values())
         spans = tuple(sorted(self.spans, key=lambda span: span.start))
-        return StepPrediction(spans, makespan, self._peaks(), simulated, _assumptions(self.devices, self.model))
+        memory = tuple(
+            [Held(device, node.name, start, end, int(size)) for (node, _, device), (start, end, size) in self.alive.items() if size]
+        )
+        return StepPrediction(spans, makespan, self._peaks(), simulated, _assumptions(self.devices, self.model), memory)
 
     def _producers(self, node: Node) -> list[Node]:
         found = dict.fromkeys([tensor.node for tensor in node.inputs] + node.control_inputs)

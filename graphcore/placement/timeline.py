@@ -42,6 +42,25 @@ class Span(msgspec.Struct, frozen=True):
         return ARROW in self.lane
 
 
+class Held(msgspec.Struct, frozen=True):
+    """Memory that a tensor holds on a device for some time of a step.
+
+    Args:
+        device: the name of the device.
+        name: the node that made the tensor; for one that was copied from another device the tensor.
+        start, end: seconds from the start of the step.
+        bytes: the size.
+        call: the surrounding function calls in a recorded run, as in `Event`.
+    """
+
+    device: str
+    name: str
+    start: float
+    end: float
+    bytes: int
+    call: str = ""
+
+
 class Lane(msgspec.Struct, frozen=True):
     """A device, or a link from one device to another.
 
@@ -75,6 +94,7 @@ class Timeline(msgspec.Struct, frozen=True):
         lanes: the devices, then the links.
         makespan: seconds from the start of the step to the end of the last span.
         notes: the assumptions behind the times, in words.
+        memory: the tensors that make the peaks of the devices, by start.
     """
 
     clock: Clock
@@ -82,6 +102,7 @@ class Timeline(msgspec.Struct, frozen=True):
     lanes: tuple[Lane, ...]
     makespan: float
     notes: tuple[str, ...] = ()
+    memory: tuple[Held, ...] = ()
 
     def __repr__(self) -> str:
         count = len(self.spans)
@@ -96,12 +117,17 @@ class Timeline(msgspec.Struct, frozen=True):
 
 
 def make_timeline(
-    clock: Clock, spans: Iterable[Span], peaks: Mapping[str, int], simulated: Iterable[str], notes: tuple[str, ...] = ()
+    clock: Clock,
+    spans: Iterable[Span],
+    peaks: Mapping[str, int],
+    simulated: Iterable[str],
+    notes: tuple[str, ...] = (),
+    memory: Iterable[Held] = (),
 ) -> Timeline:
     """Make a timeline, with lanes by name, devices first.
 
     Args:
-        clock, spans, notes: as in `Timeline`; spans in any order.
+        clock, spans, notes, memory: as in `Timeline`; spans and memory in any order.
         peaks: the peaks of memory by device; every device in it has a lane.
         simulated: the names of the simulated devices.
     """
@@ -112,7 +138,14 @@ def make_timeline(
         Lane(name, busy[name], None if ARROW in name else peaks.get(name, 0), virtual.issuperset(name.split(ARROW)))
         for name in sorted(busy, key=lambda name: (ARROW in name, name))
     ]
-    return Timeline(clock, ordered, tuple(lanes), max([span.end for span in ordered], default=0.0), notes)
+    return Timeline(
+        clock,
+        ordered,
+        tuple(lanes),
+        max([span.end for span in ordered], default=0.0),
+        notes,
+        tuple(sorted(memory, key=lambda held: held.start)),
+    )
 
 
 def _busy(spans: Iterable[Span]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -82,7 +83,7 @@ def test_a_long_timeline_says_how_much_of_it_is_there() -> None:
     assert view.notes == ["the first 4 of 10 spans"]
 
 
-def test_nodes_of_functions_belong_to_their_caller() -> None:
+def test_nodes_of_functions_have_their_names_in_open_calls_and_the_box_of_a_closed_call() -> None:
     graph = gc.Graph()
     with graph.as_default():
         i = gc.while_loop(lambda i: i < 3, lambda i: [i + 1], [gc.constant(0)], name="loop")
@@ -90,7 +91,38 @@ def test_nodes_of_functions_belong_to_their_caller() -> None:
     run = timelines_of(graph)[0]
     inner = [node for label, node in zip(run.labels, run.nodes, strict=True) if " > " in label]
     assert inner
-    assert set(inner) == {"loop"}
+    assert set(inner) == {"loop:cond/Less", "loop:body/add"}
+    sent: list[Any] = []
+    port = Port(graph, sent.append)
+    port.answer(messages.CollapseRequest(id="*"))
+    port.answer(messages.TimelinesRequest())
+    assert sent[-1].boxes["loop:body/add"] == "loop"
+    port.answer(messages.RevealRequest(name="loop:body/add"))
+    port.answer(messages.TimelinesRequest())
+    assert sent[-1].boxes["loop:body/add"] == "loop:body/add"
+
+
+def test_memory_of_a_recorded_run_has_the_peak_of_its_trace_and_names_tensors_in_functions() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [100, 10], name="x")
+
+        @gc.function
+        def double(a: gc.Tensor) -> gc.Tensor:
+            return gc.concat([gc.exp(a), gc.tanh(a)], 0, name="both")
+
+        y = gc.reduce_sum(double(x), name="y")
+    with gc.Session(graph) as session:
+        session.run(y, {x: np.ones((100, 10), np.float32)}, TRACED)
+    assert graph.trace is not None
+    run = timelines_of(graph)[0]
+    held = run.memory
+    changes = [(start, size) for start, size in zip(held.starts, held.sizes, strict=True)]
+    changes += [(start + lasting, -size) for start, lasting, size in zip(held.starts, held.lasting, held.sizes, strict=True)]
+    alive = list(accumulate(size for _, size in sorted(changes, key=lambda change: (change[0], -change[1]))))
+    assert max(alive) == graph.trace.peak_bytes == run.lanes[0].peak == 4 * 4000
+    assert alive[-1] == 0
+    assert {run.nodes[label] for label in held.labels} == {"double:/Exp", "double:/Tanh", "double:/both", "double"}
 
 
 def test_the_view_sends_timelines_once_and_the_boxes_of_each_picture(recorded: gc.Graph) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from graphcore.errors import GraphError
 from graphcore.functions.library import GRADIENT_OP
@@ -13,6 +14,17 @@ from widgets.scene.calls import Callee, callees_of
 if TYPE_CHECKING:
     from graphcore.definitions import NodeDef
     from graphcore.graph import Graph
+
+
+_known: WeakKeyDictionary[Graph, tuple[int, RunNames]] = WeakKeyDictionary()
+
+
+def run_names(graph: Graph) -> RunNames:
+    """The names of the nodes of a graph's recorded runs."""
+    known = _known.get(graph)
+    if known is None or known[0] != graph.version:
+        known = _known[graph] = (graph.version, RunNames(graph))
+    return known[1]
 
 
 class _Body:

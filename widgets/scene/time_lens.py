@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from widgets.scene.run_names import RunNames
+from widgets.scene.run_names import run_names
 from widgets.scene.timelines import CLOCKS, device_text
 from widgets.scene.types import LegendEntry, LensMark
 from widgets.scene.words import byte_count
@@ -96,7 +96,7 @@ def recorded_times(graph: Graph) -> RecordedTimes | None:
 
 def run_times(graph: Graph, trace: Trace) -> RunTimes:
     """The times of a recorded run, by the names of nodes in views."""
-    names, times = RunNames(graph), trace.node_times()
+    names, times = run_names(graph), trace.node_times()
     busy = {device: place for place, device in enumerate(dict.fromkeys([device for time in times for device in time.devices]))}
     sums: dict[str, Spent] = {}
     hidden: dict[str, int] = defaultdict(int)

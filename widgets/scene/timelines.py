@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from graphcore.device_spec import DeviceSpec
@@ -10,14 +11,18 @@ from graphcore.placement import CostModel, Device, Timeline, predict_step
 from graphcore.placement.device import LOCAL
 from graphcore.placement.timeline import ARROW
 from graphcore.plumbing import FEEDABLE
-from widgets.timelines import StepTimeline, TimelineLane, TimelineSpans
+from graphcore.runtime.core.node_times import without_repeats
+from widgets.scene.run_names import run_names
+from widgets.timelines import StepTimeline, TimelineLane, TimelineMemory, TimelineSpans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from graphcore.graph import Graph, Node
     from graphcore.placement import Lane, Span
+    from graphcore.placement.timeline import Held
     from graphcore.runtime import Trace
+    from widgets.scene.run_names import RunNames
 
 MAX_SPANS: Final = 100_000
 """The most spans of a timeline in a view."""
@@ -48,8 +53,20 @@ def timelines_of(graph: Graph, most: int = MAX_SPANS) -> list[StepTimeline]:
         most: the most spans of each.
     """
     trace: Trace | None = graph.trace
-    found = [] if trace is None else [to_view("Recorded run", trace.timeline(), most)]
+    found = [] if trace is None else [to_view("Recorded run", trace.timeline(), most, run_names(graph))]
     return [*found, _predicted(graph, trace, most)]
+
+
+def box_around(node: str, boxes: Mapping[str, str]) -> str:
+    """The box of a node, or that of the closed call that contains it; "" if there is none.
+
+    Args:
+        node: a name of `StepTimeline.nodes`.
+        boxes: the boxes of nodes by name.
+    """
+    while node not in boxes and ":" in node:
+        node = node.rpartition(":")[0]
+    return boxes.get(node, "")
 
 
 def page_timelines(graph: Graph) -> list[StepTimeline]:
@@ -57,15 +74,27 @@ def page_timelines(graph: Graph) -> list[StepTimeline]:
     return timelines_of(graph, MAX_PAGE_SPANS) if graph.trace is not None or graph.placer is not None else []
 
 
-def to_view(title: str, timeline: Timeline, most: int = MAX_SPANS) -> StepTimeline:
-    """A timeline as views draw it."""
+def to_view(title: str, timeline: Timeline, most: int = MAX_SPANS, names: RunNames | None = None) -> StepTimeline:
+    """A timeline as views draw it.
+
+    Args:
+        title: its title.
+        timeline: the timeline.
+        most: the most spans, and the most tensors of its memory, which are then the largest.
+        names: the names of nodes in functions; without them such nodes belong to their callers.
+    """
     spans = timeline.spans[:most]
+    memory = timeline.memory
     notes = list(timeline.notes)
     if len(spans) < len(timeline.spans):
         notes.append(f"the first {most:,} of {len(timeline.spans):,} spans")
+    if len(memory) > most:
+        memory = tuple(sorted(sorted(memory, key=lambda held: -held.bytes)[:most], key=lambda held: held.start))
+        notes.append(f"the memory of the {most:,} largest of {len(timeline.memory):,} tensors")
     lanes = {lane.name: place for place, lane in enumerate(timeline.lanes)}
     labels: dict[tuple[str, str], int] = {}
-    numbers = [labels.setdefault((_label(span), _node(span)), len(labels)) for span in spans]
+    numbers = [labels.setdefault((_label(span), _node(span, names)), len(labels)) for span in spans]
+    held_numbers = [labels.setdefault((_held_label(held), _held_node(held, names)), len(labels)) for held in memory]
     clock = CLOCKS[timeline.clock]
     if timeline.clock == "prediction" and any(lane.simulated for lane in timeline.lanes):
         clock += " for the virtual clock of simulated devices"
@@ -84,6 +113,13 @@ def to_view(title: str, timeline: Timeline, most: int = MAX_SPANS) -> StepTimeli
             lasting=[round((span.end - span.start) * 1e9) for span in spans],
             sizes=[span.bytes for span in spans],
             iterations=[span.iteration if span.frame else -1 for span in spans],
+        ),
+        memory=TimelineMemory(
+            lanes=[lanes[held.device] for held in memory],
+            labels=held_numbers,
+            starts=[round(held.start * 1e9) for held in memory],
+            lasting=[round((held.end - held.start) * 1e9) for held in memory],
+            sizes=[held.bytes for held in memory],
         ),
     )
 
@@ -117,11 +153,29 @@ def _label(span: Span) -> str:
     return name if span.times == 1 else f"{name} ({span.times:g} times)"
 
 
-def _node(span: Span) -> str:
-    """The node of the graph that a span belongs to: of a node in a function the caller."""
+def _node(span: Span, names: RunNames | None) -> str:
+    """The node that a span belongs to."""
     if span.call:
-        return span.call.partition(" > ")[0].partition(":")[0]
+        return _inner(span.call, span.name, names)
     return span.name.rpartition(":")[0] if span.is_copy else span.name
+
+
+def _held_node(held: Held, names: RunNames | None) -> str:
+    return _inner(held.call, held.name, names) if held.call else held.name.partition(":")[0]
+
+
+def _held_label(held: Held) -> str:
+    return f"{_once(held.call)} > {held.name}" if held.call else held.name
+
+
+def _inner(call: str, node: str, names: RunNames | None) -> str:
+    """The name of a node in a function in open calls, or without names its caller."""
+    return call.partition(" > ")[0].partition(":")[0] if names is None else names.name_of(_once(call), node)[0]
+
+
+@lru_cache(maxsize=4096)
+def _once(call: str) -> str:
+    return without_repeats(call)
 
 
 def _lane(lane: Lane) -> TimelineLane:

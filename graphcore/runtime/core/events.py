@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import get_ident
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -74,6 +75,25 @@ def loop_iterations(around: Around, frame: str, iteration: int) -> tuple[int, ..
     return (*[turn for _, turn in around], iteration) if frame else ()
 
 
+class ArrayLife(msgspec.Struct, frozen=True):
+    """The time for which an array was alive in a run.
+
+    Args:
+        node: the node that made it.
+        call: the surrounding function calls; see `Event.call`.
+        device: the full name of the device, "" if there is only one, or in a function.
+        start, end: the times on the clock of events.
+        bytes: its size.
+    """
+
+    node: str
+    call: str
+    device: str
+    start: int
+    end: int
+    bytes: int
+
+
 class Recorder:
     """Collects the events of a run, from any number of threads, in order.
 
@@ -86,12 +106,13 @@ class Recorder:
         argument_bytes: the bytes of the arguments of each function at its last call, by the name of their nodes.
     """
 
-    __slots__ = ("_append", "_records", "argument_bytes", "values")
+    __slots__ = ("_append", "_arrays", "_records", "argument_bytes", "values")
 
     def __init__(self, values: ValueRecorder | None = None) -> None:
         self.values = values
         self.argument_bytes: dict[str, dict[str, int]] = {}
         self._records: list[tuple[Any, ...]] = []
+        self._arrays: list[list[Any]] = []
         self._append = self._records.append  # a single call, which the interpreter does not interrupt
 
     def record(
@@ -119,6 +140,30 @@ class Recorder:
         """The events recorded so far."""
         return tuple([Event(*record) for record in list(self._records)])
 
+    def record_array(self, node: str, call: str, device: str, size: int) -> Callable[[], None]:
+        """Record an array that is alive from now on.
+
+        Args:
+            node, call, device, size: see `ArrayLife`.
+
+        Returns:
+            A function that records its end.
+        """
+        life = [node, call, device, perf_counter_ns(), -1, size]
+        self._arrays.append(life)
+
+        def ended() -> None:
+            life[4] = perf_counter_ns()
+
+        return ended
+
+    @property
+    def arrays(self) -> tuple[ArrayLife, ...]:
+        """The arrays recorded so far; those that are alive end now."""
+        now = perf_counter_ns()
+        lives = [ArrayLife(*life) for life in list(self._arrays)]
+        return tuple([life if life.end >= 0 else msgspec.structs.replace(life, end=now) for life in lives])
+
     def __len__(self) -> int:
         return len(self._records)
 
@@ -128,3 +173,4 @@ class Recorder:
     def clear(self) -> None:
         """Clear the events."""
         self._records.clear()
+        self._arrays.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Final
 
@@ -56,51 +56,63 @@ class LiveArrays:
     Args:
         step: the run.
         feeds: the feeds.
+        device: the full name of the device, "" if there is only one.
     """
 
-    __slots__ = ("__weakref__", "_feeds", "_sizes", "_step")
+    __slots__ = ("__weakref__", "_call", "_device", "_feeds", "_sizes", "_step")
 
-    def __init__(self, step: Step, feeds: Iterable[Any] = ()) -> None:
+    def __init__(self, step: Step, feeds: Iterable[Any] = (), device: str = "") -> None:
         self._step = step
+        self._call = step.call
+        self._device = device
         self._feeds = {id(_owner(value)) for value in feeds}
-        self._sizes: dict[int, tuple[Any, int]] = {}
+        self._sizes: dict[int, tuple[Any, int, Callable[[], None]]] = {}
 
-    def add(self, values: Iterable[Any]) -> None:
-        """Count the arrays in `values`, the outputs of a node."""
+    def add(self, values: Iterable[Any], node: str) -> None:
+        """Count the arrays in `values`, the outputs of `node`."""
         for value in values:
             if type(value) is not np.ndarray or not value.ndim:
                 continue
             owner = value if value.base is None else _owner(value)
             if id(owner) not in self._sizes and owner.flags.writeable and id(owner) not in self._feeds:
-                self._add(owner)
+                self._add(owner, node)
 
     def settle(self) -> None:
         """After a node has run, stop counting the arrays that variables took; these are read-only."""
-        for identity, (reference, size) in list(self._sizes.items()):
+        for identity, (reference, size, ended) in list(self._sizes.items()):
             array = reference()
             if array is not None and not array.flags.writeable and self._sizes.pop(identity, None) is not None:
                 self._step.hold(-size)
+                ended()
 
     def close(self) -> None:
         """Stop counting after the run: the results belong to the caller."""
-        self._step.hold(-sum([size for _, size in list(self._sizes.values())]))
+        for _, size, ended in list(self._sizes.values()):
+            self._step.hold(-size)
+            ended()
         self._sizes.clear()
 
-    def _add(self, array: Any) -> None:
+    def _add(self, array: Any, node: str) -> None:
         identity, sizes, step = id(array), self._sizes, self._step
 
         def gone(_reference: Any) -> None:
             found = sizes.pop(identity, None)
             if found is not None:
                 step.hold(-found[1])
+                found[2]()
 
-        sizes[identity] = (weakref.ref(array, gone), array.nbytes)
+        ended = _ignore if step.recorder is None else step.recorder.record_array(node, self._call, self._device, array.nbytes)
+        sizes[identity] = (weakref.ref(array, gone), array.nbytes, ended)
         step.hold(array.nbytes)
 
 
 def may_assign_inputs(node: Node) -> bool:
     """True iff an input array of `node` may become the value of a variable."""
     return node.op_def.is_stateful or any(dtype.is_ref or dtype is resource for dtype in node.input_types)
+
+
+def _ignore() -> None:
+    return None
 
 
 def _owner(value: Any) -> Any:

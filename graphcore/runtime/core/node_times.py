@@ -12,8 +12,8 @@ import msgspec
 from graphcore.runtime.core.events import SKIPPED
 from graphcore.runtime.core.trace_timeline import NodeRun
 
-_TIMES: Final = re.compile(r"#\d+(?= >|$)")
-"""The mark that separates runs of one function in `Event.call`."""
+_REPEAT: Final = re.compile(r"#\d+(?= >|$)")
+"""The mark of a further run of the same function by a node in `Event.call`."""
 
 
 class NodeTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +48,11 @@ class NodeTime(msgspec.Struct, frozen=True, kw_only=True):
     threads: int
 
 
+def without_repeats(call: str) -> str:
+    """An `Event.call` without the marks of repeated runs of functions."""
+    return _REPEAT.sub("", call)
+
+
 class _Sum:
     """The times of one node while they are added up."""
 
@@ -74,7 +79,7 @@ def times_of(runs: Iterable[NodeRun], local: str) -> tuple[NodeTime, ...]:
     for (start, end), own in zip(taken, _own_times(taken), strict=True):
         call = plain.get(end.call)
         if call is None:
-            call = plain[end.call] = _TIMES.sub("", end.call)
+            call = plain[end.call] = without_repeats(end.call)
         found, device = sums[call, end.node], end.device or local
         found.own[device] = found.own.get(device, 0) + own
         found.durations.append(end.ns - start.ns)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.placement.timeline import ARROW, Clock, Span, Timeline, make_timeline, peak
+from graphcore.placement.timeline import ARROW, Clock, Held, Span, Timeline, make_timeline, peak
 from graphcore.plumbing import SEND
-from graphcore.runtime.core.events import SKIPPED, Event
+from graphcore.runtime.core.events import SKIPPED, ArrayLife, Event
 from graphcore.runtime.core.rewrite import STANDS_FOR
 from graphcore.runtime.core.tokens import Token, Tokens, is_transfer, link_of, transfer_key
 
@@ -18,7 +18,13 @@ NodeRun = tuple[Event, Event]
 
 
 def recorded_timeline(
-    runs: Iterable[NodeRun], events: Sequence[Event], nodes: Sequence[Node], clock: Clock, simulated: Sequence[str], local: str
+    runs: Iterable[NodeRun],
+    events: Sequence[Event],
+    nodes: Sequence[Node],
+    clock: Clock,
+    simulated: Sequence[str],
+    local: str,
+    arrays: Sequence[ArrayLife] = (),
 ) -> Timeline:
     """The timeline of a recorded run.
 
@@ -29,8 +35,9 @@ def recorded_timeline(
         clock: the clock of the events.
         simulated: the names of the simulated devices.
         local: the device of events without one.
+        arrays: the arrays that were alive, unless the clock is virtual.
     """
-    return _Recorded(events, nodes, local).timeline(runs, clock, simulated)
+    return _Recorded(events, nodes, local).timeline(runs, clock, simulated, arrays)
 
 
 class _Recorded:
@@ -42,17 +49,36 @@ class _Recorded:
         self.spans: list[Span] = []
         self.alive: dict[Token, list[float]] = {}
         self.devices: dict[Token, str] = {}
+        self.names: dict[Token, str] = {}
 
-    def timeline(self, runs: Iterable[NodeRun], clock: Clock, simulated: Sequence[str]) -> Timeline:
+    def timeline(self, runs: Iterable[NodeRun], clock: Clock, simulated: Sequence[str], arrays: Sequence[ArrayLife]) -> Timeline:
         self._add_copies()
         for start, end in runs:
             if end.how not in SKIPPED:
                 self._add_run(start, end)
-        intervals: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
-        for token, (first, last, size) in self.alive.items():
-            intervals[self.devices[token]].append((first, last, int(size)))
-        peaks = {event.device or self.local: 0 for event in self.events} | {device: peak(found) for device, found in intervals.items()}
-        return make_timeline(clock, self.spans, peaks, simulated)
+        memory = self._by_tokens() if clock == "virtual clock" else self._by_arrays(arrays)
+        by_device: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
+        for held in memory:
+            by_device[held.device].append((held.start, held.end, held.bytes))
+        peaks = {event.device or self.local: 0 for event in self.events} | {device: peak(found) for device, found in by_device.items()}
+        return make_timeline(clock, self.spans, peaks, simulated, memory=memory)
+
+    def _by_tokens(self) -> list[Held]:
+        return [
+            Held(self.devices[token], self.names[token], first, last, int(size))
+            for token, (first, last, size) in self.alive.items()
+            if size
+        ]
+
+    def _by_arrays(self, arrays: Sequence[ArrayLife]) -> list[Held]:
+        devices = {event.node: event.device for event in self.events if event.kind == "end" and not event.call}
+        found = []
+        for array in arrays:
+            outermost = array.call.partition(":")[0] if array.call else array.node
+            device = array.device or devices.get(outermost) or self.local
+            start, end = ((time - self.origin) / 1e9 for time in (array.start, array.end))
+            found.append(Held(device, array.node, start, end, array.bytes, array.call))
+        return found
 
     def _seconds(self, event: Event) -> float:
         return (event.ns - self.origin) / 1e9
@@ -86,6 +112,7 @@ class _Recorded:
         self._use(sender, sent, end)
         token = self.tokens.output(node, received)
         self.alive[token] = [start, end, received.bytes]
+        self.names[token] = _given_name(sender.inputs[0])
         self.devices[token] = received.device or self.local
 
     def _add_run(self, begin: Event, finish: Event) -> None:
@@ -100,6 +127,7 @@ class _Recorded:
         if finish.bytes:
             token = self.tokens.output(node, finish)
             self.alive[token] = [start, end, finish.bytes]
+            self.names[token] = finish.node
             self.devices[token] = lane
 
     def _use(self, node: Node, event: Event, end: float) -> None:

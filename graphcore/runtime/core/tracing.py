@@ -13,7 +13,7 @@ import msgspec
 from graphcore.errors import FailedPreconditionError
 from graphcore.graph.model.node import Node
 from graphcore.placement.timeline import Clock, Timeline
-from graphcore.runtime.core.events import Around, Event, loop_iterations
+from graphcore.runtime.core.events import Around, ArrayLife, Event, loop_iterations
 from graphcore.runtime.core.node_times import NodeTime, times_of
 from graphcore.runtime.core.tokens import is_transfer
 from graphcore.runtime.core.trace_timeline import NodeRun, recorded_timeline
@@ -114,18 +114,20 @@ class Trace:
         events: in the order in which they came.
         nodes: the nodes of the run.
         peak_bytes: the peak of live arrays made by nodes, in functions too. Feeds, constants, values of variables and scalars do not count.
+        arrays: the arrays that `peak_bytes` counts, with the times for which they were alive; none on the virtual clock.
         simulated: True for a run on simulated devices: the times of its events are then those of a virtual clock, from 0.
         simulated_devices: the names of the simulated devices.
         values: the recorded values, None if they were not requested.
     """
 
-    __slots__ = ("_node_times", "events", "nodes", "peak_bytes", "simulated", "simulated_devices", "values")
+    __slots__ = ("_node_times", "arrays", "events", "nodes", "peak_bytes", "simulated", "simulated_devices", "values")
 
     def __init__(
         self,
         events: Sequence[Event],
         nodes: Sequence[Node] = (),
         peak_bytes: int = 0,
+        arrays: Sequence[ArrayLife] = (),
         *,
         simulated: bool = False,
         simulated_devices: Sequence[str] = (),
@@ -135,6 +137,7 @@ class Trace:
         self.events = tuple(sorted(events, key=lambda event: event.ns))  # threads may record events slightly late
         self.nodes = nodes
         self.peak_bytes = peak_bytes
+        self.arrays = arrays
         self.simulated = simulated
         self.simulated_devices = simulated_devices
         self._node_times: tuple[NodeTime, ...] | None = None
@@ -147,10 +150,11 @@ class Trace:
     def timeline(self) -> Timeline:
         """The node runs and copies by device and link, in seconds from the first event.
 
-        The memory of a device counts each output from the start of its node to the end of the last node that takes it, and a view as a copy.
+        The memory of a device is that of `arrays`. On the virtual clock it counts each output from the start of its node to the end of the last node
+        that takes it, and a view as a copy.
         """
         clock: Clock = "virtual clock" if self.simulated else "wall clock"
-        return recorded_timeline(self._pairs(), self.events, self.nodes, clock, self.simulated_devices, CPU)
+        return recorded_timeline(self._pairs(), self.events, self.nodes, clock, self.simulated_devices, CPU, self.arrays)
 
     def node_times(self) -> tuple[NodeTime, ...]:
         """The times of all nodes that ran, those in functions too.

@@ -113,7 +113,7 @@ class StepTracer:
         self._iteration = step.iteration
         self._around = step.around
         self._within = step.within()
-        self._live_arrays = LiveArrays(step, given)
+        self._live_arrays = LiveArrays(step, given, device)
 
     @contextmanager
     def within(self, item: Item, at: Iteration) -> Iterator[None]:
@@ -149,7 +149,7 @@ class StepTracer:
         for value in outputs or ():
             size += getattr(value, "nbytes", 0)
         if outputs and kind == "end":
-            self._live_arrays.add(outputs)
+            self._live_arrays.add(outputs, item.name)
         if kind == "end" and may_assign_inputs(item.node):
             self._live_arrays.settle()
         frame = self._frame if outside else at.frame.table.name

@@ -111,7 +111,7 @@ class Watcher:
         record("end", name, bytes=_size(values), frame=frame, iteration=iteration, call=self._call, around=around)
         if self._values is not None:
             self._values.record(name, values, (frame, iteration, around, self._call))
-        self._live_arrays.add(values)
+        self._live_arrays.add(values, name)
         return given
 
     def _check(self, number: int) -> None:
@@ -139,7 +139,7 @@ class Watcher:
         self._record("end", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
         if self._values is not None:
             self._values.record(name, values, (step.frame, step.iteration, step.around, self._call))
-        self._live_arrays.add(values)
+        self._live_arrays.add(values, name)
         if number in self._giving:
             self._live_arrays.settle()
 

@@ -97,11 +97,13 @@ class SessionDevices:
         sole = "" if isinstance(program, PartitionedProgram) else prepared.device or self.client.name
         events = located(step.recorder.events, sole)
         simulated = [device.name for device in self.devices if device.simulated]
+        arrays = step.recorder.arrays
         if self.devices.simulated:
+            arrays = ()  # their times are those of the wall clock
             sizes = {tensor.node.name: getattr(value, "nbytes", 0) for tensor, value in zip(prepared.feeds, values, strict=True)}
             by_name = {device.name: device for device in self.devices}
             events = VirtualClock(program.nodes, by_name, find, {**step.recorder.argument_bytes, "": sizes}, CostModel()).replay(events)
-        return Trace(events, program.nodes, step.peak_bytes, simulated=self.devices.simulated, simulated_devices=simulated)
+        return Trace(events, program.nodes, step.peak_bytes, arrays, simulated=self.devices.simulated, simulated_devices=simulated)
 
     def _place(self, pruned: Graph) -> None:
         """Assign devices to the nodes of a run."""

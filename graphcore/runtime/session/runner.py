@@ -96,7 +96,7 @@ class Runner:
             if step.recorder is not None:
                 devices = prepared.devices
                 if devices is None:
-                    self.trace = Trace(step.recorder.events, program.nodes, step.peak_bytes)
+                    self.trace = Trace(step.recorder.events, program.nodes, step.peak_bytes, step.recorder.arrays)
                 else:
                     self.trace = devices.trace(prepared, program, values, step, self.functions)
                 if step.recorder.values is not None:

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { barsOf, bytes, duration, moved, rowsOf, ticks, totals, zoomed } from "../src/scene/bars";
 import type { StepTimeline, TimelinesMessage } from "../src/scene/generated";
+import { aliveAt, areaPath, columnsOf, curvesOf } from "../src/scene/memory";
 import { node, Page, scene } from "./support";
 
 type Span = readonly [lane: number, label: number, start: number, lasting: number];
@@ -25,6 +26,13 @@ function timeline(spans: readonly Span[], length = 1000): StepTimeline {
       lasting: spans.map(([, , , lasting]) => lasting),
       sizes: spans.map(() => 400),
       iterations: spans.map(() => -1),
+    },
+    memory: {
+      lanes: [0, 0, 0],
+      labels: [0, 1, 0],
+      starts: [100, 300, 300],
+      lasting: [400, 100, 100],
+      sizes: [1000, 2000, 1000],
     },
   };
 }
@@ -71,6 +79,30 @@ test("100,000 spans are drawn as at most one bar for every two pixels of a row",
   expect(whole.reduce((sum, { count }) => sum + count, 0)).toBe(100_000);
   const near = barsOf(many, rows, { from: 500_000, to: 500_100 }, 800, nothing);
   expect(near.every(({ count }) => count === 1)).toBe(true);
+});
+
+test("the memory of a lane has its peak, and names what is alive at a moment, the largest first", () => {
+  const shown = timeline(FEW);
+  const [curve, link] = curvesOf(shown);
+  expect(link).toBeNull();
+  expect([curve?.peak, curve?.peakAt]).toEqual([4000, 300]);
+  expect(curve?.bytes.at(-1)).toBe(0);
+  const alive = aliveAt(shown, 0, 300);
+  expect(alive.map(({ label, bytes: size, count }) => [label, size, count])).toEqual([
+    [0, 2000, 2],
+    [1, 2000, 1],
+  ]);
+  expect(aliveAt(shown, 0, 450).map(({ label }) => label)).toEqual([0]);
+  expect(aliveAt(shown, 1, 300)).toEqual([]);
+});
+
+test("the area of the memory shows the most of each pixel, however short it was", () => {
+  const shown = timeline(FEW);
+  const [curve] = curvesOf({ ...shown, memory: { ...shown.memory, lasting: [400, 1, 1] } });
+  if (!curve) throw new Error("no memory");
+  const columns = columnsOf(curve, { from: 0, to: 1000 }, 10);
+  expect([...columns]).toEqual([0, 1000, 1000, 4000, 1000, 1000, 0, 0, 0, 0]);
+  expect(areaPath(columns, curve.peak, 40, 50)).toBe("M0 50H0V50.0H1V40.0H3V10.0H4V40.0H6V50.0H10V50Z");
 });
 
 test("marked spans are not drawn together with others", () => {
@@ -170,13 +202,13 @@ test("Enter on a bar of a visible box selects it, and its bars are marked in wor
   press("Enter");
   expect(page.root.dataset.selected).toBe("c");
   expect(said()).toContain("selected in the picture");
-  expect(all(".gl-lit").map(({ dataset }) => dataset.node)).toEqual(["c"]);
+  expect(all(".gl-bar.gl-lit").map(({ dataset }) => dataset.node)).toEqual(["c"]);
 });
 
 test("a selected folded box marks the bars of all nodes in it", async () => {
   await opened();
   page.click(page.box("scope/"));
-  expect(all(".gl-lit").map(({ dataset }) => dataset.node)).toEqual(["scope/a", "scope/b"]);
+  expect(all(".gl-bar.gl-lit").map(({ dataset }) => dataset.node)).toEqual(["scope/a", "scope/b"]);
 });
 
 test("plus enlarges, zero shows the whole time again", async () => {
@@ -199,6 +231,33 @@ test("a table says the same, and leads to the nodes", async () => {
   expect(cells[0]).toEqual(["scope/a", "gpu:0 (simulated)", "1", "400 ns", "400 bytes"]);
   details.querySelector<HTMLButtonElement>("tbody button")?.click();
   expect(page.last("reveal")).toEqual({ type: "reveal", name: "scope/a" });
+});
+
+test("the tensors at the peak of the memory are named, and lead to their nodes; other moments by mouse and keyboard", async () => {
+  await opened();
+  const details = page.one<HTMLDetailsElement>(".gl-memory-table");
+  const words = (): string => details.querySelector("summary")?.textContent ?? "";
+  expect(words()).toBe("Memory at the peak: 4 kB alive at 300 ns on gpu:0 (simulated): scope/a 2 kB, scope/b 2 kB");
+  const rows = [...details.querySelectorAll("tbody tr")].map((row) =>
+    [...row.children].map(({ textContent }) => textContent),
+  );
+  expect(rows[0]).toEqual(["scope/a × 2", "2 kB", "50 %", "100 ns to 500 ns"]);
+  details.querySelector<HTMLButtonElement>("tbody button")?.click();
+  expect(page.last("reveal")).toEqual({ type: "reveal", name: "scope/a" });
+
+  const moment = details.querySelector<HTMLInputElement>("input[type=range]") as HTMLInputElement;
+  moment.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true, cancelable: true }));
+  expect(words()).toBe("Memory: 1 kB alive at 100 ns on gpu:0 (simulated): scope/a 1 kB");
+  expect(moment.getAttribute("aria-valuetext")).toContain("1 kB alive at 100 ns");
+  press("m");
+  expect(said()).toContain("4 kB alive at 300 ns");
+  expect(words()).toContain("at the peak");
+  expect(all(".gl-memory-moment")).toHaveLength(1);
+  vi.spyOn(plot(), "getBoundingClientRect").mockReturnValue(new DOMRect(0, 0, 80, 200));
+  const base = Number(/^M0 ([\d.]+)/.exec(all(".gl-memory path")[0]?.getAttribute("d") ?? "")?.[1]);
+  for (const kind of ["pointermove", "pointerdown", "pointerup"])
+    plot().dispatchEvent(new MouseEvent(kind, { bubbles: true, clientX: 360, clientY: base - 2, button: 0 }));
+  expect(words()).toContain("alive at 450 ns");
 });
 
 test("without a recorded run the prediction is there alone, and an empty one gives its reason", async () => {

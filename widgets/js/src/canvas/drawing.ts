@@ -220,7 +220,8 @@ export abstract class Drawing {
     const lens = this.#lens === PLAIN_LENS ? "" : this.#lens;
     const outgoing = outgoingLabels(scene);
     const marks = scene.nodes.flatMap(({ lenses }) => lenses[lens]?.text ?? []);
-    const short = lens === DEVICES_LENS ? deviceShortener(marks) : (text: string) => text;
+    const short =
+      lens === DEVICES_LENS ? deviceShortener(marks) : (text: string) => text.replace(/ % of the [^,]+/, " %");
     for (const node of scene.nodes) {
       const element = this.nodeElement(node.id);
       if (!element) continue;

@@ -208,9 +208,13 @@ export class GraphPage {
     const { visible } = this.#now();
     const boxes: Record<string, string> = {};
     for (const name of this.#timelines.flatMap(({ nodes }) => nodes)) {
-      const place = this.#locate(name);
-      const box = place && visible.box(place.instance, place.node);
-      if (box) boxes[name] = box.id;
+      // A node of a closed call has the box of that call.
+      for (let around = name; ; around = around.slice(0, around.lastIndexOf(":"))) {
+        const place = this.#locate(around);
+        const box = place && visible.box(place.instance, place.node);
+        if (box) boxes[name] = box.id;
+        if (box || !around.includes(":")) break;
+      }
     }
     return { type: "timelines", key: OF_PAGE, timelines: known === OF_PAGE ? null : this.#timelines, boxes };
   }

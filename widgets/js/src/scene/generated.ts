@@ -376,10 +376,23 @@ export interface TimelineSpans {
 }
 
 /**
+ * The tensors that are alive on devices in a step, by start.
+ *
+ * They are columns of equal length, as `TimelineSpans`.
+ */
+export interface TimelineMemory {
+  readonly lanes: readonly number[];
+  readonly labels: readonly number[];
+  readonly starts: readonly number[];
+  readonly lasting: readonly number[];
+  readonly sizes: readonly number[];
+}
+
+/**
  * A predicted or recorded step.
  *
- * `clock` and `notes` tell where the times come from. `labels` name what runs or is copied, and `nodes` are the nodes of the graph that they
- * belong to. `length` is in nanoseconds.
+ * `clock` and `notes` tell where the times come from. `labels` name what runs or is copied, and `nodes` are the nodes that they belong to, those in
+ * functions by their names in open calls. `length` is in nanoseconds.
  */
 export interface StepTimeline {
   readonly title: string;
@@ -390,6 +403,7 @@ export interface StepTimeline {
   readonly labels: readonly string[];
   readonly nodes: readonly string[];
   readonly spans: TimelineSpans;
+  readonly memory: TimelineMemory;
 }
 
 /**

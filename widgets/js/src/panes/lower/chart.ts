@@ -13,11 +13,15 @@ import {
   zoomed,
 } from "../../scene/bars";
 import type { StepTimeline, TimelineLane } from "../../scene/generated";
+import { areaPath, type Curve, columnsOf } from "../../scene/memory";
+import { momentWords } from "./memory";
 
 const ROW = 20;
 const AXIS = 20;
 /** The least height of a lane: two lines of text. */
 const LANE = 40;
+/** The height of the memory below the bars of a lane. */
+const MEMORY = 30;
 const NARROW = 34;
 const LETTER = 6.6;
 const DRAG = 4;
@@ -31,6 +35,8 @@ export interface ChartHost {
   lit(node: string): boolean;
   choose(node: string): void;
   say(text: string): void;
+  /** Tells about the memory of a lane at a time. */
+  moment(lane: number, time: number): void;
 }
 
 export class Chart {
@@ -38,23 +44,30 @@ export class Chart {
   readonly timeline: StepTimeline;
   readonly #host: ChartHost;
   readonly #rows: Rows;
+  readonly #curves: readonly (Curve | null)[];
   readonly #svg = s("svg", { "aria-hidden": "true" });
   readonly #plot: HTMLElement;
   readonly #tops: number[] = [];
+  /** The base line of the memory of each lane. */
+  readonly #bases: number[] = [];
   readonly #height: number;
   #bars: Bar[] = [];
   /** The span that the keyboard is at. */
   #at = -1;
+  #moment: { readonly lane: number; readonly time: number } | null = null;
   #drag: { readonly x: number; readonly window: Window; far: boolean } | null = null;
 
-  constructor(timeline: StepTimeline, host: ChartHost) {
+  constructor(timeline: StepTimeline, curves: readonly (Curve | null)[], host: ChartHost) {
     this.timeline = timeline;
+    this.#curves = curves;
     this.#host = host;
     this.#rows = rowsOf(timeline);
     let top = AXIS;
-    for (const count of this.#rows.counts) {
+    for (const [lane, count] of this.#rows.counts.entries()) {
       this.#tops.push(top);
-      top += Math.max(LANE, count * ROW + 6);
+      const bars = count * ROW + 6;
+      top += Math.max(LANE, bars + (curves[lane] ? MEMORY + 6 : 0));
+      this.#bases.push(top - 4);
     }
     this.#height = top;
     this.#plot = h(
@@ -64,7 +77,7 @@ export class Chart {
         tabindex: 0,
         role: "application",
         "aria-roledescription": "timeline",
-        "aria-label": `${timeline.title}. Arrow keys go from bar to bar, Enter shows the node in the picture, + and - zoom, 0 shows all`,
+        "aria-label": `${timeline.title}. Arrow keys go from bar to bar, Enter shows the node in the picture, m tells the peak of the memory, + and - zoom, 0 shows all`,
         keydown: (event: KeyboardEvent) => this.#key(event),
         wheel: (event: WheelEvent) => this.#wheel(event),
         pointerdown: (event: PointerEvent) => this.#press(event),
@@ -119,7 +132,42 @@ export class Chart {
     const rules = this.#tops.map((top) => s("path", { d: `M0 ${top - 1.5}H${width}`, class: "gl-lane-rule" }));
     this.#svg.setAttribute("width", String(width));
     this.#svg.setAttribute("height", String(this.#height));
-    this.#svg.replaceChildren(...axis, ...rules, ...this.#bars.map((bar) => this.#drawBar(bar)));
+    const memory = this.#curves.flatMap((curve, lane) => (curve ? [this.#drawMemory(curve, lane, window, width)] : []));
+    this.#svg.replaceChildren(...axis, ...rules, ...memory, ...this.#bars.map((bar) => this.#drawBar(bar)));
+  }
+
+  /** Marks a moment in the memory of a lane. */
+  mark(lane: number, time: number): void {
+    this.#moment = { lane, time };
+    this.draw();
+  }
+
+  #drawMemory(curve: Curve, lane: number, window: Window, width: number): SVGElement {
+    const base = this.#bases[lane] ?? 0;
+    const scale = width / Math.max(1, window.to - window.from);
+    const area = areaPath(columnsOf(curve, window, width), curve.peak, MEMORY - 2, base);
+    const group = s("g", { class: "gl-memory", "data-lane": lane }, s("path", { d: area }));
+    const place = (time: number): number => (time - window.from) * scale;
+    const peak = place(curve.peakAt);
+    if (peak >= 0 && peak <= width) {
+      const text = `peak ${bytes(curve.peak)}`;
+      const isLeft = peak > width - 100;
+      const x = peak + (isLeft ? -6 : 6);
+      group.append(
+        s("path", { class: "gl-memory-peak", d: `M${peak.toFixed(1)} ${base - MEMORY + 2}l-4 -6h8Z` }),
+        s("text", { x, y: base - MEMORY + 4, "text-anchor": isLeft ? "end" : "start" }, text),
+      );
+    }
+    if (this.#moment?.lane === lane) {
+      const x = place(this.#moment.time).toFixed(1);
+      group.append(s("path", { class: "gl-memory-moment", d: `M${x} ${base}V${base - MEMORY}` }));
+    }
+    return group;
+  }
+
+  /** The lane whose memory is at this height; -1 for none. */
+  #memoryAt(y: number): number {
+    return this.#bases.findIndex((base, lane) => this.#curves[lane] && y <= base + 3 && y >= base - MEMORY);
   }
 
   #drawBar(bar: Bar): SVGElement {
@@ -198,12 +246,18 @@ export class Chart {
 
   #move(event: PointerEvent): void {
     const drag = this.#drag;
-    if (!drag) return;
+    if (!drag) return this.#hover(event);
     const by = drag.x - event.clientX;
     if (!drag.far && Math.abs(by) < DRAG) return;
     drag.far = true;
     const { window } = drag;
     this.#host.look(moved(window, (by / this.#width) * (window.to - window.from), this.#host.length()));
+  }
+
+  /** Tells the memory under the mouse. */
+  #hover({ clientX, clientY }: PointerEvent): void {
+    const lane = this.#memoryAt(clientY - this.#plot.getBoundingClientRect().top);
+    if (lane >= 0) this.#host.say(momentWords(this.timeline, lane, Math.max(0, Math.round(this.#time(clientX)))));
   }
 
   #release(event: PointerEvent): void {
@@ -212,7 +266,9 @@ export class Chart {
     if (dragged) return;
     const box = this.#plot.getBoundingClientRect();
     const bar = this.#barAt(event.clientX - box.left, event.clientY - box.top);
-    if (bar) this.#enter(bar);
+    if (bar) return this.#enter(bar);
+    const lane = this.#memoryAt(event.clientY - box.top);
+    if (lane >= 0) this.#host.moment(lane, Math.max(0, Math.round(this.#time(event.clientX))));
   }
 
   /** The bar at a place, with a pixel around it; the last of several, which is drawn on top. */
@@ -258,6 +314,7 @@ export class Chart {
       "=": () => this.#host.look(zoomed(window, 2, middle, length)),
       "-": () => this.#host.look(zoomed(window, 0.5, middle, length)),
       "0": () => this.#host.look({ from: 0, to: length }),
+      m: () => this.#tellPeak(),
       Enter: () => {
         const bar = this.#current();
         if (bar) this.#enter(bar);
@@ -268,6 +325,16 @@ export class Chart {
     event.preventDefault();
     event.stopPropagation();
     run();
+  }
+
+  /** Tells the peak of the memory of the lane that the keyboard is at, or of the first that has any. */
+  #tellPeak(): void {
+    const here = this.#current()?.lane ?? -1;
+    const lane = this.#curves[here] ? here : this.#curves.findIndex(Boolean);
+    const curve = this.#curves[lane];
+    if (!curve) return this.#host.say("This timeline has no memory");
+    this.#host.moment(lane, curve.peakAt);
+    this.#host.say(momentWords(this.timeline, lane, curve.peakAt));
   }
 
   #current(): Bar | undefined {

@@ -2,8 +2,10 @@
 import { h, iconButton } from "../../dom";
 import { bytes, duration, totals, type Window, zoomed } from "../../scene/bars";
 import type { FromKernel, StepTimeline, TimelinesMessage } from "../../scene/generated";
+import { curvesOf } from "../../scene/memory";
 import { ICONS } from "../../style/icons";
 import { Chart } from "./chart";
+import { MemoryTable } from "./memory";
 import type { LowerActions, LowerPane } from "./pane";
 
 const MOST_ROWS = 200;
@@ -118,7 +120,14 @@ export class TimelinePane implements LowerPane {
       ` ${[clock, ...notes].join("; ")}`,
     );
     if (spans.starts.length === 0) return h("div", {}, head);
-    const chart = new Chart(timeline, {
+    const curves = curvesOf(timeline);
+    const table = curves.some(Boolean)
+      ? new MemoryTable(timeline, curves, {
+          link: (label) => this.#link(timeline, label),
+          moved: (lane, time) => this.#charts.find((chart) => chart.timeline === timeline)?.mark(lane, time),
+        })
+      : null;
+    const chart = new Chart(timeline, curves, {
       window: () => this.#window,
       look: (window) => this.#look(window),
       length: () => this.#length,
@@ -127,16 +136,17 @@ export class TimelinePane implements LowerPane {
       say: (text) => {
         this.#said.textContent = text;
       },
+      moment: (lane, time) => table?.show(lane, time),
     });
     this.#charts.push(chart);
-    return h("div", {}, head, chart.element, this.#table(timeline));
+    return h("div", {}, head, chart.element, table?.element ?? null, this.#table(timeline));
   }
 
   #isLit(node: string): boolean {
     if (this.#selection.size === 0) return false;
     const box = this.#boxes[node];
     if (this.#selection.has(node) || (box !== undefined && this.#selection.has(box))) return true;
-    return [...this.#selection].some((id) => node.startsWith(id.endsWith("/") ? id : `${id}/`));
+    return [...this.#selection].some((id) => isWithin(node, id));
   }
 
   #look(window: Window): void {
@@ -151,7 +161,7 @@ export class TimelinePane implements LowerPane {
 
   /** The same in a table, made when it is opened. */
   #table(timeline: StepTimeline): HTMLElement {
-    const details = h("details", { class: "gl-timeline-table" }, h("summary", {}, "As a table"));
+    const details = h("details", { class: "gl-lower-table gl-timeline-table" }, h("summary", {}, "As a table"));
     details.addEventListener(
       "toggle",
       () => {
@@ -191,4 +201,9 @@ export class TimelinePane implements LowerPane {
     const choose = (): void => this.#actions.choose(node, this.#boxes[node] ?? "");
     return h("button", { type: "button", class: "gl-link", click: choose }, timeline.labels[label] ?? "");
   }
+}
+
+/** True if a node is within a scope, or in a function that a node calls. */
+function isWithin(node: string, id: string): boolean {
+  return node.startsWith(id.endsWith("/") ? id : `${id}/`) || node.startsWith(`${id}:`);
 }
