@@ -11,6 +11,7 @@ from pathlib import Path
 
 from graphcore.api import graph_diff, load
 from graphcore.api.summary import summarize_graph
+from graphcore.difference import GraphDiff
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Graph
 
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = commands.add_parser("diff", help=words, description=words)
     command.add_argument("file", type=Path, metavar="A", help="the earlier graph file")
     command.add_argument("other", type=Path, metavar="B", help="the later graph file")
+    command.add_argument("-o", "--output", "--out", type=Path, help="draw it as well, to this file: .html, .svg, .dot, .mmd or .txt")
     options = parser.parse_args(arguments)
     try:
         with _collection_paused():
@@ -51,7 +53,9 @@ def _run(options: argparse.Namespace) -> str:
     """Run a command. Returns the text to print."""
     path: Path = options.file
     if options.command == "diff":
-        return f"{graph_diff(path, options.other)}\n"
+        diff = graph_diff(path, options.other)
+        drawn = "" if options.output is None else _view(diff, options.output, f"{path.name} → {options.other.name}")
+        return f"{diff}\n{drawn}"
     graph = _load(path, options.tags)
     if options.command == "view":
         return _view(graph, options.output, path.resolve().name)
@@ -86,7 +90,7 @@ def _bytes_in(path: Path) -> int:
     return sum(each.stat().st_size for each in files)
 
 
-def _view(graph: Graph, output: Path, title: str) -> str:
+def _view(graph: Graph | GraphDiff, output: Path, title: str) -> str:
     # The views build on the core. Only this command of the core's command line needs them, and `inspect` need not load them.
     from widgets.files import save  # noqa: PLC0415 - see above
 

@@ -48,7 +48,7 @@ class CellTracker:
         graphs: returns the existing graphs.
         finished: a callback after each cell, when the graphs are settled, with the run and True for a failure.
         guard: keeps failures away from the cell.
-        begins: a callback before each cell, before any change.
+        begins: a callback before each cell, before any change, with the run.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class CellTracker:
         graphs: Callable[[], Iterable[CellOwned]],
         finished: Callable[[CellRun, bool], None],
         guard: Guard,
-        begins: Callable[[], None] = lambda: None,
+        begins: Callable[[CellRun], None] = lambda _run: None,
     ) -> None:
         self._shell = shell
         self._graphs = graphs
@@ -145,7 +145,7 @@ class CellTracker:
             cell_runs[run.file] = run
             self._entered.add(run.file)
         with self._guard("noting how the graphs are"):
-            self._begins()
+            self._begins(run)
         deleted = self._deleted_cells()
         for graph in self._graphs():
             with self._guard("preparing a graph for a cell"):

@@ -9,12 +9,14 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 from graphcore.graph import live_graphs
+from graphcore.source import CellRun
 from kernelext.cells import CellTracker
 from kernelext.completion import Completion
 from kernelext.error_display import ErrorDisplay
 from kernelext.formatters import Formatters
 from kernelext.graph_line import HELP, next_words, parse_graph_line
 from kernelext.guard import Guard
+from kernelext.history import History
 from kernelext.remarks import Remarks
 from kernelext.views import Views
 
@@ -33,9 +35,10 @@ class Extension:
         self._shell = shell
         self._magic_before: Any = None
         self._guard = Guard(self._failed)
-        self.views = Views(shell, self._guard, lambda: self.cells.run is not None)
+        self.history = History(live_graphs)
+        self.views = Views(shell, self._guard, lambda: self.cells.run is not None, self.history)
         self.remarks = Remarks(live_graphs)
-        self.cells = CellTracker(shell, live_graphs, lambda _run, _failed: self._finish_cell(), self._guard, self.remarks.begin)
+        self.cells = CellTracker(shell, live_graphs, lambda _run, _failed: self._finish_cell(), self._guard, self._begin_cell)
         self._parts = (
             self.cells,
             ErrorDisplay(shell, self._guard),
@@ -62,6 +65,11 @@ class Extension:
         lines.pop(MAGIC, None)
         if self._magic_before is not None:
             lines[MAGIC] = self._magic_before
+
+    def _begin_cell(self, run: CellRun) -> None:
+        self.remarks.begin()
+        with self._guard("noting how the graphs are"):
+            self.history.begin(run)
 
     def _finish_cell(self) -> None:
         self.views.update()

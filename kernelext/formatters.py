@@ -9,6 +9,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from graphcore.api import Function
 from graphcore.definitions import FunctionDef
+from graphcore.difference import GraphDiff, difference_graph
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.runtime import RunMetadata, StepStats, Trace
 from kernelext.timings import metadata_text, stats_text, trace_text
@@ -40,6 +41,7 @@ class Formatters:
         self._set("text/plain", RunMetadata, _printing(metadata_text))
         self._set("text/plain", StepStats, _printing(stats_text))
         self._set("text/html", Graph, self._picture)
+        self._set("text/html", GraphDiff, self._difference)
         for kind in (Function, FunctionDef, FunctionView):
             self._set_display(kind)
 
@@ -51,6 +53,10 @@ class Formatters:
             else:
                 formatter.for_type(kind, before)
         self._before.clear()
+
+    def _difference(self, diff: GraphDiff) -> str | None:
+        """The picture of a difference, None if there is none: then it is displayed as text."""
+        return self._picture(difference_graph(diff)) if diff else None
 
     def _set_display(self, kind: type) -> None:
         display_formatter: Any = self._shell.display_formatter

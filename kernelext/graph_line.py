@@ -18,6 +18,7 @@ Place = Literal["auto", "side", "inline", "off"]
 PLACES: Final = ("side", "inline", "off")
 RECORDINGS: Final = ("time",)
 """The words that record the runs of a graph's sessions; each opens the lens of its name."""
+DIFF: Final = "diff"
 RENDERERS: Final[tuple[str, ...]] = get_args(Renderer)
 FLAGS: Final = ("--mirror",)
 OPTIONS: Final[dict[str, Callable[[], tuple[str, ...]]]] = {"--renderer": lambda: RENDERERS, "--lens": lens_names}
@@ -31,6 +32,9 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph time                  record the runs from now on, and show where the time went; %graph time off ends the recording
     %graph NAME                  show the graph of a variable (a Graph, Session, Tensor, ...) instead of the default one,
                                  or a function (of gc.function, or a FunctionDef) in this cell
+    %graph diff                  show the difference that the last cell with nodes of the graph has made
+    %graph diff 3                show the difference from the state before In [3]
+    %graph diff NAME             show it for the graph of a variable
 
     --renderer {"|".join(RENDERERS):18s}who draws
     --lens NAME                  what is marked: {", ".join(lens_names())}, or one of your own
@@ -42,7 +46,8 @@ The view follows every cell. Below this cell a still picture is kept: the notebo
 class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed `%graph` line. `name` is "" for the default graph.
 
-    `renderer`, `lens` and `recording` are "" by default. `mirror` puts gradients beside what they differentiate.
+    `renderer`, `lens` and `recording` are "" by default. `mirror` puts gradients beside what they differentiate. `diff` is "diff" for the
+    difference from the state before run `since` of a cell, or before the last one that made nodes of the graph.
     """
 
     place: Place = "auto"
@@ -51,6 +56,8 @@ class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
     lens: str = ""
     recording: str = ""
     mirror: bool = False
+    diff: str = ""
+    since: str = ""
 
 
 def parse_graph_line(line: str) -> GraphLine:
@@ -66,6 +73,8 @@ def parse_graph_line(line: str) -> GraphLine:
         if key in values:
             raise UsageError(f"%graph: '{values[key]}' and '{value}' cannot both be meant.")
         values[key] = value
+    if "since" in values and "diff" not in values:
+        raise UsageError(f"%graph: '{values['since']}' is the number of a run, which only %graph diff {values['since']} compares with.")
     return msgspec.convert(values, GraphLine)
 
 
@@ -83,6 +92,10 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
         return "recording", word
     if word in FLAGS:
         return word[2:], True
+    if word == DIFF:
+        return "diff", word
+    if word.isdecimal():
+        return "since", word
     option, _, value = word.partition("=")
     if option in OPTIONS:
         allowed = OPTIONS[option]()
@@ -97,7 +110,7 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
 
 def hint(word: str) -> str:
     """A suggestion for `word` in an error message; "" if there is none."""
-    near = difflib.get_close_matches(word, [*PLACES, *RECORDINGS, *OPTIONS, *FLAGS], n=1)
+    near = difflib.get_close_matches(word, [*PLACES, *RECORDINGS, DIFF, *OPTIONS, *FLAGS], n=1)
     return f", did you mean '{near[0]}'?" if near else ""
 
 
@@ -110,4 +123,5 @@ def next_words(before: str, variables: dict[str, Any]) -> list[str]:
     typed = set(words)
     places = [] if typed & set(PLACES) else PLACES
     recordings = [] if typed & set(RECORDINGS) else RECORDINGS
-    return [*places, *recordings, *(option for option in (*OPTIONS, *FLAGS) if option not in typed), *sorted(graphs)]
+    diff = [] if DIFF in typed else [DIFF]
+    return [*places, *recordings, *diff, *(option for option in (*OPTIONS, *FLAGS) if option not in typed), *sorted(graphs)]

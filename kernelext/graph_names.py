@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from graphcore.api import Function
 from graphcore.definitions import FunctionDef
+from graphcore.difference import GraphDiff, difference_graph
 from graphcore.graph import Graph
 
 
 def graph_of(value: object) -> Graph | None:
-    """The graph of `value`: itself, or that of a tensor, node, variable or session."""
+    """The graph of `value`: itself, that of a tensor, node, variable or session, or that of both states of a difference."""
     if isinstance(value, Graph):
         return value
+    if isinstance(value, GraphDiff):
+        return difference_graph(value)
     graph = getattr(value, "graph", None) if type(value).__module__.startswith("graphcore.") else None
     return graph if isinstance(graph, Graph) else None
 
 
 def can_be_shown(value: object) -> bool:
     """True iff `%graph` can show `value`: it is or has a graph, or is a function."""
-    return isinstance(value, Function | FunctionDef) or graph_of(value) is not None
+    return isinstance(value, Function | FunctionDef | GraphDiff) or graph_of(value) is not None
 
 
 def matching_names(graph: Graph, typed: str, *, outputs: bool) -> list[str]:

@@ -14,12 +14,14 @@ from IPython.display import DisplayHandle, display
 
 from graphcore.api import Function
 from graphcore.definitions import FunctionDef
+from graphcore.difference import difference_graph
 from graphcore.graph import Graph, get_default_graph
 from graphcore.runtime import RunOptions
 from kernelext.front_end import call_later, front_end, requested_cell
 from kernelext.graph_line import GraphLine, Place, hint
 from kernelext.graph_names import graph_of
 from kernelext.guard import Guard
+from kernelext.history import History
 from kernelext.side_panel import open_side_panel, stand_alone
 from kernelext.still import Draw, Still, StillPainter
 from widgets.live.function_view import FunctionView
@@ -149,9 +151,11 @@ class Views:
         shell: the IPython shell.
         guard: keeps failures away from the cell.
         busy: returns True while a cell runs.
+        history: the earlier states of graphs.
     """
 
-    def __init__(self, shell: InteractiveShell, guard: Guard, busy: Callable[[], bool]) -> None:
+    def __init__(self, shell: InteractiveShell, guard: Guard, busy: Callable[[], bool], history: History) -> None:
+        self._history = history
         self._shell = shell
         self._guard = guard
         self._busy = busy
@@ -167,8 +171,12 @@ class Views:
         Raises:
             UsageError: there is no such graph.
         """
+        key = f"{line.diff} {line.name}".strip() if line.diff else line.name
         if line.place == "off":
-            self._stop(line)
+            self._stop(line, key)
+            return
+        if line.diff:
+            self._open_difference(line, key)
             return
         named = self._shell.user_ns.get(line.name)
         if isinstance(named, Function | FunctionDef):
@@ -178,19 +186,47 @@ class Views:
         graph = find()
         if graph is None:
             raise UsageError(f"%graph: '{line.name}' is no graph and belongs to none{hint(line.name)}. {self._graph_names()}")
-        opened = self._open.get(line.name)
+        self._open_graph(line, line.name, find, graph)
+
+    def _open_difference(self, line: GraphLine, key: str) -> None:
+        """Show what is different in a graph since a run of a cell; the view follows the cells."""
+        find = self._finder(line.name)
+        graph = find()
+        if graph is None:
+            raise UsageError(f"%graph: '{line.name}' is no graph and belongs to none{hint(line.name)}. {self._graph_names()}")
+        since = int(line.since or 0)
+        try:
+            comparison = self._history.compare(graph, since)
+        except KeyError:
+            known = ", ".join(map(str, dict.fromkeys(self._history.runs(graph)))) or "none"
+            raise UsageError(f"%graph: the state before In [{since}] is not known; known are those before {known}.") from None
+        print(comparison.text.partition("\n")[0])  # noqa: T201 - it says what is compared
+
+        def differing() -> Graph | None:
+            current = find()
+            return None if current is None else difference_graph(self._history.compare(current, since).diff)
+
+        known_view = self._open.get(key)
+        if known_view is not None:
+            known_view.find = differing
+        self._open_graph(line, key, differing, difference_graph(comparison.diff))
+
+    def _open_graph(self, line: GraphLine, key: str, find: Callable[[], Graph | None], graph: Graph) -> None:
+        opened = self._open.get(key)
         if opened is None or opened.is_lost:
-            opened = self._open[line.name] = OpenView(line.name, find, graph)
+            opened = self._open[key] = OpenView(key, find, graph)
+        else:
+            opened.view.show(graph)
         opened.record(line.recording or opened.recording)
         opened.view.choose(renderer=line.renderer, lens=line.lens or line.recording, mirror=line.mirror or None)
         self._show(opened, line.place)
         still = opened.stills[requested_cell(self._shell)] = Still()
         still.open(opened.view.still_bundle(with_graph=front_end(self._shell) == "none"))
 
-    def _stop(self, line: GraphLine) -> None:
+    def _stop(self, line: GraphLine, key: str) -> None:
         """Close views, or only end their recording."""
         if not line.recording:
-            self.close(line.name)
+            self.close(key)
             return
         for opened in [self._open[name] for name in ([line.name] if line.name else self._open) if name in self._open]:
             opened.record("")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from graphcore.difference import GraphDiff, difference_graph
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
 from graphcore.support.replacing import write_file
@@ -20,39 +21,41 @@ from widgets.scene.state import SceneState
 from widgets.scene.timelines import page_timelines
 from widgets.scene.types import Scene
 
+Source = Graph | GraphDiff | Scene
 SUFFIXES: Final = (".svg", ".dot", ".mmd", ".html", ".txt")
 
 
-def to_dot(source: Graph | Scene, state: SceneState | None = None) -> str:
-    """DOT text of a graph (folded according to `state`) or of a scene."""
+def to_dot(source: Source, state: SceneState | None = None) -> str:
+    """DOT text of a graph (folded according to `state`), a difference, or a scene."""
     return scene_to_dot(as_scene(source, state))
 
 
-def to_mermaid(source: Graph | Scene, state: SceneState | None = None) -> str:
-    """Mermaid flowchart text of a graph (folded according to `state`) or of a scene."""
+def to_mermaid(source: Source, state: SceneState | None = None) -> str:
+    """Mermaid flowchart text of a graph (folded according to `state`), a difference, or a scene."""
     return scene_to_mermaid(as_scene(source, state))
 
 
-def to_outline(source: Graph | Scene, state: SceneState | None = None) -> str:
-    """A text tree of a graph (folded according to `state`) or of a scene."""
+def to_outline(source: Source, state: SceneState | None = None) -> str:
+    """A text tree of a graph (folded according to `state`), a difference, or a scene."""
     return scene_to_outline(as_scene(source, state))
 
 
-def to_svg(source: Graph | Scene, state: SceneState | None = None) -> str:
-    """An SVG picture of a graph (folded according to `state`) or of a scene."""
+def to_svg(source: Source, state: SceneState | None = None) -> str:
+    """An SVG picture of a graph (folded according to `state`), a difference, or a scene."""
     return scene_to_svg(as_scene(source, state), lens="" if state is None else state.lens)
 
 
-def to_html(source: Graph | Scene, state: SceneState | None = None, *, title: str = "graph") -> str:
-    """An interactive page of a graph or a scene, for offline use.
+def to_html(source: Source, state: SceneState | None = None, *, title: str = "graph") -> str:
+    """An interactive page of a graph, a difference or a scene, for offline use.
 
     The page of a graph opens every scope and body, finds every node and inspects it, as a live view does. That of a scene is a fixed picture.
 
     Args:
-        source: the graph or scene.
+        source: the graph, difference or scene.
         state: the folding of a graph.
         title: the title of a graph.
     """
+    source = _drawable(source)
     own = (state or SceneState()).copy()  # a page opens every call of its tree to carry the bodies, and the live view must not see that
     scene = as_scene(source, own, title)
     message = scene_message(scene, own)
@@ -61,11 +64,11 @@ def to_html(source: Graph | Scene, state: SceneState | None = None, *, title: st
     return to_page(message, data=pack(graph_data(source, own)), timelines=page_timelines(source), with_mermaid=True)
 
 
-def save(source: Graph | Scene, path: str | Path, state: SceneState | None = None, *, title: str = "graph") -> Path:
-    """Write a graph or a scene in the format of the suffix: .svg, .dot, .mmd, .html or .txt.
+def save(source: Source, path: str | Path, state: SceneState | None = None, *, title: str = "graph") -> Path:
+    """Write a graph, a difference (`gc.graph_diff`) or a scene in the format of the suffix: .svg, .dot, .mmd, .html or .txt.
 
     Args:
-        source: the graph or scene.
+        source: the graph, difference or scene.
         path: the file.
         state: the folding of a graph.
         title: the title of a graph.
@@ -87,6 +90,11 @@ def save(source: Graph | Scene, path: str | Path, state: SceneState | None = Non
     return target
 
 
-def as_scene(source: Graph | Scene, state: SceneState | None = None, title: str = "graph") -> Scene:
+def as_scene(source: Source, state: SceneState | None = None, title: str = "graph") -> Scene:
     """`source` if it is a scene, else the scene of the graph, which gets the title."""
-    return source if isinstance(source, Scene) else build_scene(source, state, title=title)
+    drawn = _drawable(source)
+    return drawn if isinstance(drawn, Scene) else build_scene(drawn, state, title=title)
+
+
+def _drawable(source: Source) -> Graph | Scene:
+    return difference_graph(source) if isinstance(source, GraphDiff) else source

@@ -99,7 +99,7 @@ def _attr_changes(a: NodeState, b: NodeState, names: Mapping[str, str], function
             continue
         if functions and isinstance(old, Func) and isinstance(new, Func) and functions.get(old.name) == new.name and old.attr == new.attr:
             continue
-        before, after = value_text(old), value_text(new)
+        before, after = _texts(old, new)
         if before == after:
             before, after = (f"{before} (before)", f"{after} (other values)")
         yield Change("attr", name, before, after)
@@ -171,6 +171,16 @@ def _sizes(shape: ShapeHandle) -> list[int] | None:
 
 def _type_text(dtype: DType | None) -> str:
     return "" if dtype is None else dtype.name
+
+
+def _texts(old: Any, new: Any) -> tuple[str, str]:
+    """Two values of an attr in words; type and shape of tensors only if those differ."""
+    before, after = value_text(old), value_text(new)
+    if isinstance(old, TensorValue) and isinstance(new, TensorValue):
+        (head, colon, first), (other, _, second) = before.partition(": "), after.partition(": ")
+        if colon and head == other:
+            return first, second
+    return before, after
 
 
 def value_text(value: Any) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Final, Literal, get_args
 
 import msgspec
 
 from graphcore.difference.text import counts_text
 
-MarkKind = Literal["added", "removed", "changed", "renamed", "follows"]
+MarkKind = Literal["added", "removed", "changed", "renamed", "moved", "follows"]
+"""`renamed` alone or `moved` with its scope; `follows`: types and shapes are others because of a change before it."""
+TOUCHED: Final = frozenset({"added", "removed", "changed", "renamed"})
+"""The kinds that a picture opens scopes for."""
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -36,12 +39,14 @@ class Marks(msgspec.Struct, frozen=True, eq=False):
         new_inputs: consumer and slot of each edge between kept nodes that was not there before; slot -1 with the producer's name after
             it stands for a control edge.
         old_edges: edges to kept nodes that are gone.
+        scopes: the former names of renamed scopes by their later ones.
         summary: the counts.
     """
 
     nodes: dict[str, Mark]
     new_inputs: frozenset[tuple[str, int, str]]
     old_edges: tuple[OldEdge, ...]
+    scopes: dict[str, str]
     summary: str
 
     def kind_of(self, name: str) -> MarkKind | None:
@@ -49,9 +54,14 @@ class Marks(msgspec.Struct, frozen=True, eq=False):
         mark = self.nodes.get(name)
         return None if mark is None else mark.kind
 
+    def is_touched(self, name: str) -> bool:
+        """True iff a node is different itself, not only moved with its scope or because of a change before it."""
+        mark = self.nodes.get(name)
+        return mark is not None and mark.kind in TOUCHED
+
     def counts(self, names: Iterable[str]) -> str:
         """The differences among some nodes, counted: `+3 −1 ~2`; "" if there are none."""
-        found = {"added": 0, "removed": 0, "changed": 0, "renamed": 0, "follows": 0}
+        found = dict.fromkeys(get_args(MarkKind), 0)
         for name in names:
             mark = self.nodes.get(name)
             if mark is not None:

@@ -119,7 +119,7 @@ class _Matcher:
                 self._pair(name, to)
 
     def _match_scopes(self) -> None:
-        """Match the nodes of renamed scopes: pairs of prefixes for which equal definitions under equal names speak."""
+        """Match the nodes of renamed scopes, found by equal definitions under equal names."""
         left_a, left_b = self._left_a(), self._left_b()
         if not left_a or not left_b:
             return
@@ -182,7 +182,7 @@ class _Matcher:
                 yield before, after
 
     def _agree(self, old: str, new: str) -> bool:
-        """True iff two nodes are one: inputs and consumers agree, or either does and the definitions are equal."""
+        """True iff two nodes are one: inputs and consumers agree, or one of these and the definitions."""
         a, b = self.a.nodes[old], self.b.nodes[new]
         if a.op != b.op:
             return False
@@ -265,7 +265,7 @@ def _by_last_part(olds: list[str], news: list[str]) -> Iterator[tuple[str, str]]
 
 
 def _splits(name: str) -> Iterator[tuple[str, str]]:
-    """Each scope around a node with the rest of the name, the outermost first: `("", "a/b")`, `("a", "b")`."""
+    """Each scope around a node with the rest of the name, outermost first: `("", "a/b")`, `("a", "b")`."""
     yield "", name
     place = name.find("/")
     while place >= 0:

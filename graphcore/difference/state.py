@@ -75,13 +75,19 @@ class GraphState(msgspec.Struct, frozen=True, eq=False):
         return f"<gc.GraphState of {len(self.nodes):,} nodes>"
 
 
-def state_of_graph(graph: Graph) -> GraphState:
-    """The state of a graph now. Nodes derived from changed ones are rebuilt first."""
+def state_of_graph(graph: Graph, earlier: GraphState | None = None) -> GraphState:
+    """The state of a graph now. Nodes derived from changed ones are rebuilt first.
+
+    Args:
+        graph: the graph.
+        earlier: an earlier state of it; the states of unchanged nodes are taken from there.
+    """
     graph.settle()
+    known = {} if earlier is None else earlier.nodes
     with graph.lock, paused_collector():
         library = graph.library.to_proto()
         return GraphState(
-            nodes={node.name: _node_state(node) for node in graph.op_nodes()},
+            nodes={node.name: _node_state(node, known.get(node.name)) for node in graph.op_nodes()},
             functions={function.name: function for function in library.function},
             gradients={entry.function_name: entry.gradient_func for entry in library.gradient},
             gradient_records=dict(graph.gradient_records),
@@ -89,9 +95,18 @@ def state_of_graph(graph: Graph) -> GraphState:
         )
 
 
-def _node_state(node: Node) -> NodeState:
+def _node_state(node: Node, earlier: NodeState | None) -> NodeState:
+    definition = node.node_def
+    if (
+        earlier is not None
+        and earlier.node_def is definition
+        and earlier.shapes is node.output_handles
+        and earlier.device == node.assigned_device
+        and not (earlier.error or node.error or node.input_errors)
+    ):
+        return earlier
     return NodeState(
-        node.node_def,
+        definition,
         node.input_types,
         node.output_types,
         node.output_handles,

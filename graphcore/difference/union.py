@@ -8,15 +8,19 @@ from typing import Final
 from graphcore.definitions import FunctionDefLibrary, GradientDef, OpDef
 from graphcore.difference.diff import GraphDiff
 from graphcore.difference.marks import Mark, Marks, OldEdge
+from graphcore.difference.scopes import scope_of_renaming
 from graphcore.difference.state import GraphState, NodeState
-from graphcore.difference.text import diff_text
+from graphcore.difference.text import counts_text, diff_text
 from graphcore.difference.wiring import CONTROL, parse_input
 from graphcore.dtypes import INVALID
+from graphcore.functions.library import names_in_node
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.model.node import NO_CONTROLS, absent_tensor
 from graphcore.inference import ShapeHandle
 from graphcore.registry import OpRegistration
 
+_GRAPH: Final = "_graph"
+"""Holds the graph in the difference, so that it is made once."""
 FORMER: Final = " (before)"
 """Follows the name of a removed node if a later node has that name."""
 
@@ -26,7 +30,10 @@ def difference_graph(diff: GraphDiff) -> Graph:
 
     Its `difference` has the marks. It is for views and cannot be run. Kept nodes have their later definitions; a removed node is fed by the nodes that fed it.
     """
-    return _Union(diff).graph
+    known: Graph | None = vars(diff).get(_GRAPH)
+    if known is None:
+        known = vars(diff)[_GRAPH] = _Union(diff).graph
+    return known
 
 
 class _Union:
@@ -100,10 +107,15 @@ class _Union:
     def _marks(self) -> Marks:
         diff = self.diff
         former = {new: old for old, new in diff.renamed.items()}
-        marks: dict[str, Mark] = {name: Mark("renamed", f"was {old}") for name, old in former.items()}
+        scopes = diff.renamed_scopes
+        marks = {name: self._mark_of_call(name) for name in self._callers()}
+        for name, old in former.items():
+            scope = scope_of_renaming(old, name)
+            moved = scope is not None and scopes.get(scope[0]) == scope[1]
+            marks[name] = Mark("moved" if moved else "renamed", f"was {old}")
         for name, change in diff.changed.items():
             text = "; ".join(map(str, change.changes)) + (f"; was {former[name]}" if name in former else "")
-            marks[name] = Mark("follows" if change.follows and name not in former else "changed", text)
+            marks[name] = Mark("follows" if change.follows else "changed", text)
         marks |= {name: Mark("added") for name in diff.added}
         marks |= {self.now[name]: Mark("removed") for name in diff.removed}
         new_inputs: set[tuple[str, int, str]] = set()
@@ -118,7 +130,30 @@ class _Union:
                 if each.after:
                     new_inputs.add((name, -1, each.after))
                 old_edges.extend(self._old_edge(each.before and CONTROL + each.before, name, -1))
-        return Marks(marks, frozenset(new_inputs), tuple(old_edges), diff_text(diff).partition("\n")[0])
+        return Marks(
+            nodes=marks,
+            new_inputs=frozenset(new_inputs),
+            old_edges=tuple(old_edges),
+            scopes={new: old for old, new in scopes.items() if new},
+            summary=diff_text(diff).partition("\n")[0],
+        )
+
+    def _callers(self) -> Iterable[str]:
+        """The nodes that call a function with another body."""
+        changed = self.diff.functions.changed
+        if not changed:
+            return
+        for name, node in self.diff.after.nodes.items():
+            if any(called in changed for called in names_in_node(node.node_def)):
+                yield name
+
+    def _mark_of_call(self, name: str) -> Mark:
+        changed = self.diff.functions.changed
+        called = [each for each in dict.fromkeys(names_in_node(self.diff.after.nodes[name].node_def)) if each in changed]
+        texts = [counts_text(len(changed[each].added), len(changed[each].removed), len(changed[each].changed)) for each in called]
+        return Mark(
+            "changed", "; ".join([f"body of {each}: {text or 'other signature'}" for each, text in zip(called, texts, strict=True)])
+        )
 
     def _old_edge(self, text: str, consumer: str, slot: int) -> Iterable[OldEdge]:
         if not text:

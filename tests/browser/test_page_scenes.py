@@ -15,7 +15,9 @@ from playwright.sync_api import Browser, Page
 
 import graphcore as gc
 import widgets
+from graphcore.difference import difference_graph
 from tests.browser.page_worker import PageWorker, comparable
+from tests.graphcore.difference import test_random_edits as edits
 from tests.widgets import conftest as cells
 from tests.widgets import test_call_properties as with_calls
 from tests.widgets import test_own_lenses as with_lenses
@@ -96,6 +98,16 @@ def test_graphs_of_scopes_and_gradients_look_the_same_in_a_page(page: Page, grap
 @given(with_calls.graphs(), st.integers(0, 1000))
 def test_graphs_of_functions_branches_and_loops_look_the_same_in_a_page(page: Page, graph: gc.Graph, seed: int) -> None:
     compare(page, graph, seed)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(with_scopes.graphs(), edits.EDITS, st.booleans(), st.integers(0, 1000), st.sampled_from([5, 60]))
+def test_differences_look_the_same_in_a_page(
+    page: Page, graph: gc.Graph, changes: list[edits.Edit], backwards: bool, seed: int, boxes: int
+) -> None:
+    before = graph.copy()
+    edits.apply(graph, changes)
+    compare(page, difference_graph(gc.graph_diff(*((graph, before) if backwards else (before, graph)))), seed, max_boxes=boxes)
 
 
 def gradients_of_a_network() -> None:

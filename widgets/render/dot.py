@@ -27,6 +27,7 @@ _STATES: Final[dict[str, dict[str, str]]] = {
     "normal": {},
     "new": {"color": "#18794e", "penwidth": "2"},
     "changed": {"color": "#8a5a00", "penwidth": "2"},
+    "removed": {"color": "#c32222", "style": "filled,dashed"},
     "stale": {"color": "#c32222", "penwidth": "2"},
     "error": {"color": "#c32222", "penwidth": "2", "fillcolor": "#fdeeee", "fontcolor": "#8d1414"},
 }
@@ -94,6 +95,8 @@ def _edge_attributes(edge: SceneEdge) -> dict[str, str]:
         attributes["penwidth"] = "2.5"
     if edge.role == "gradient":
         attributes["color"] = "#8d44c9"
+    if edge.state != "normal":
+        attributes |= {"color": _STATES[edge.state]["color"]} | ({"style": "dashed"} if edge.state == "removed" else {})
     if edge.error:
         attributes |= {"color": "#c32222", "fontcolor": "#8d1414", "penwidth": "2", "tooltip": _label(edge.error.splitlines())}
     if edge.clash:

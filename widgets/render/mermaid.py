@@ -38,6 +38,7 @@ _STYLES: Final = {
     "groupGradient": "fill:#f3edf9,stroke:#c6a2e4,stroke-dasharray:5 3,color:#5f2394",
     "stateNew": "stroke:#18794e,stroke-width:2px",
     "stateChanged": "stroke:#8a5a00,stroke-width:2px",
+    "stateRemoved": "stroke:#c32222,stroke-dasharray:4 3",
     "stateStale": "stroke:#c32222,stroke-width:2px",
     "stateError": "fill:#fdeeee,stroke:#c32222,stroke-width:2px,color:#8d1414",
 }
@@ -68,6 +69,8 @@ def to_mermaid(scene: Scene) -> str:
     lines.extend(f"  {_arrow(edge, index)}" for edge in drawn)
     for style, numbers in (
         ("stroke:#8d44c9", [number for number, edge in enumerate(drawn) if edge.role == "gradient" and not edge.error and not edge.clash]),
+        ("stroke:#18794e,stroke-width:2px", [number for number, edge in enumerate(drawn) if edge.state == "new"]),
+        ("stroke:#c32222,stroke-dasharray:4 3", [number for number, edge in enumerate(drawn) if edge.state == "removed"]),
         ("stroke:#c32222,stroke-width:2px", [number for number, edge in enumerate(drawn) if edge.error or edge.clash == 1]),
         ("stroke:#c32222,stroke-width:2px,stroke-dasharray:7 3", [n for n, edge in enumerate(drawn) if edge.clash > 1 and not edge.error]),
     ):

@@ -19,7 +19,7 @@ from widgets.render.text_width import one_line, text_width
 from widgets.scene.types import Colocation, Scene, SceneEdge, SceneGroup, SceneNode
 
 MARGIN: Final = 16.0
-_BADGES: Final = {"new": "+", "changed": "~", "error": "!", "stale": "!"}
+_BADGES: Final = {"new": "+", "removed": "−", "changed": "~", "error": "!", "stale": "!"}
 # Without a background: boxes and labels have one of their own, and everything else is legible on light and on dark pages. The first fonts are those of `text_width`; text in other fonts is
 # stretched or compressed to that width.
 _STYLE: Final = """
@@ -41,6 +41,8 @@ text{font-family:Helvetica,Arial,"Liberation Sans","Helvetica Neue",Inter,"Segoe
 .stub .box{fill:#f8f9fb;stroke:#7f8c9d;stroke-width:1;stroke-dasharray:2 3}
 .control .line{stroke-dasharray:2 3}.reference .line{stroke-width:3.6}.core{fill:none;stroke:#f8f9fb;stroke-width:1.4}
 .new .box{stroke:#18794e;stroke-width:2}.changed .box{stroke:#8a5a00;stroke-width:2}.stale .box{stroke:#c32222;stroke-width:1.6}
+.removed .box{stroke:#c32222;stroke-width:1.6;stroke-dasharray:4 3;fill-opacity:.45}.removed .badge{fill:#c32222}
+.new .line{stroke:#18794e;stroke-width:2}.new .head{fill:#18794e}.removed .line{stroke:#c32222;stroke-dasharray:4 3}.removed .head{fill:#c32222}
 .error .box{fill:#fdeeee;stroke:#c32222;stroke-width:2}.error .line{stroke:#c32222;stroke-width:2}.error .head{fill:#c32222}
 .error .label{fill:#8d1414}.error .title{fill:#8d1414}
 .clash1 .line,.clash2 .line{stroke:#c32222;stroke-width:2.4}.clash2 .line{stroke-dasharray:7 3}.clash1 .head,.clash2 .head{fill:#c32222}
@@ -65,6 +67,7 @@ text{fill:#e6eaf0}.name,.detail,.label{fill:#a3aebd}
 .gradient .group{fill:#bf8bf0}.gradient .frame{fill:#bf8bf0;stroke:#bf8bf0}.body .frame{stroke:#d39a52}.body .group{fill:#d39a52}
 .gradient.body .frame{stroke:#bf8bf0}.gradient.body .group{fill:#bf8bf0}.gradient .line{stroke:#bf8bf0}.gradient .head{fill:#bf8bf0}
 .stub .box{fill:#1b1f25;stroke:#8592a3}.core{stroke:#15181d}
+.removed .box,.removed .line{stroke:#ff7b7b}.removed .head,.removed .badge{fill:#ff7b7b}.new .line{stroke:#63cf9a}.new .head{fill:#63cf9a}
 .new .box{stroke:#63cf9a}.changed .box{stroke:#e6b450}.stale .box{stroke:#ff7b7b}
 .error .box{fill:#3a1c1f;stroke:#ff7b7b}.error .line{stroke:#ff7b7b}.error .head{fill:#ff7b7b}.error .label,.error .title{fill:#ffb4b4}
 .clash1 .line,.clash2 .line,.clash .box{stroke:#ff7b7b}.clash1 .head,.clash2 .head{fill:#ff7b7b}.note{fill:#ffb4b4}.unknown{fill:#f0a35e}
@@ -159,7 +162,8 @@ def _line(edge: SceneEdge, route: Route) -> str:
     first, *rest = route.points
     path = f"M{_p(first)}" + "".join(f"C{_p(a)} {_p(b)} {_p(c)}" for a, b, c in zip(rest[::3], rest[1::3], rest[2::3], strict=True))
     clash = f" clash{min(edge.clash, 2)}" if edge.clash else ""
-    classes = f"{edge.kind} {edge.role}{' error' if edge.error else ''}{clash}"
+    state = "" if edge.state == "normal" else f" {edge.state}"
+    classes = f"{edge.kind} {edge.role}{state}{' error' if edge.error else ''}{clash}"
     tooltip = "\n".join(filter(None, [f"{edge.source} → {edge.target}", edge.label, edge.error]))
     parts = [f'<g class="{classes}"><title>{_text(tooltip)}</title><path class="line" d="{path}L{_p(route.tip)}"/>']
     if edge.kind == "reference":

@@ -10,6 +10,7 @@ from graphcore.plumbing import ARG
 from widgets.scene.boxes import Box, Foldable, Visible
 from widgets.scene.calls import callees, has_hub, is_choice
 from widgets.scene.colocation import colocations_of
+from widgets.scene.difference import box_difference, frame_words, mark_edges
 from widgets.scene.edges import LostInput, bundle_edges, scene_edge
 from widgets.scene.instances import number_of
 from widgets.scene.lenses import LensView, all_lenses, cell_label
@@ -68,6 +69,8 @@ def build_scene(
         for box in visible.boxes
     ]
     bundles, lost = bundle_edges(visible)
+    if graph.difference is not None:
+        bundles.extend(mark_edges(visible, graph, graph.difference, bundles))
     dimensions = Dimensions(graph, visible)
     edges = [scene_edge(bundle, box_roles, dimensions, clashes, visible) for bundle in bundles]
     gone_nodes, gone_edges = _lost_inputs(lost)
@@ -140,6 +143,10 @@ def _scene_node(
             op, label = main.op, visible.words[box.id]
         if main.op in ARG:
             label = user_name(main.node_def.attr) or captures.get(main.name, label)
+    marks = visible.roles.graph.difference
+    if marks is not None and box.nodes[0].graph is visible.roles.graph:
+        state, words = box_difference(box, marks)
+        detail = "; ".join(filter(None, [words, detail])) if main is None else words or detail
     return SceneNode(
         id=box.id,
         label=label,
@@ -268,10 +275,11 @@ def _lost_inputs(lost: list[LostInput]) -> tuple[list[SceneNode], list[SceneEdge
 
 
 def _groups(visible: Visible, roles: Roles) -> list[SceneGroup]:
+    marks = roles.graph.difference
     return [
         SceneGroup(
             id=frame.id,
-            label=_frame_label(frame.part, frame.parent),
+            label=_frame_label(frame.part, frame.parent) + ("" if marks is None else frame_words(frame.part, marks)),
             parent=frame.parent,
             count=sum(len(body.nodes) for body in frame.part.bodies()) if isinstance(frame.part, Call) else frame.part.total,
             role=roles.of_part(frame.part),
@@ -303,6 +311,8 @@ def _summary(graph: Graph, visible: Visible, nodes: list[SceneNode], edges: list
     total = len(visible.box_of)
     boxes = len(visible.boxes)
     parts = [counted(total, "node") + (f" in {boxes:,} boxes" if boxes != total else "")]
+    if graph.difference is not None:
+        return f"{graph.difference.summary}; {parts[0]}"
     wrong = sum(1 for node in nodes if node.error and node.kind != "stub")
     if wrong:  # first, because the end of a long line is cut off
         parts.append(f"{wrong:,} with errors")

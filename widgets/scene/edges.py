@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from widgets.scene.boxes import Box, Visible
 from widgets.scene.calls import has_hub, is_choice
 from widgets.scene.devices import copies_mark, crosses_devices
-from widgets.scene.types import EdgeKind, LensMark, Role, SceneEdge
+from widgets.scene.types import EdgeKind, LensMark, Role, SceneEdge, State
 from widgets.scene.words import tensor_label
 
 if TYPE_CHECKING:
@@ -19,13 +19,21 @@ if TYPE_CHECKING:
 
 CROWD: Final = 3
 """More control edges than this into one box are thinned out."""
+REMOVED: Final = " (removed)"
+"""Ends the ids of edges that are gone."""
+SIGNS: Final[dict[State, str]] = {"new": "+ ", "removed": "− "}
+"""Begin the labels of edges in the picture of a difference."""
 _MARKS: Final[dict[EdgeKind, str]] = {"data": "", "control": "^", "reference": "&"}
 
 
 class Bundle:
-    """All tensors (or control edges) between two boxes, and the copies of tensors to other devices."""
+    """All tensors (or control edges) between two boxes, and the copies of tensors to other devices.
 
-    __slots__ = ("copies", "errors", "is_back_edge", "kind", "source", "target", "tensors")
+    In the picture of a difference `new` and `removed` count the edges that were not there before, and those of removed nodes; a bundle that
+    `is_gone` has edges that kept nodes had before.
+    """
+
+    __slots__ = ("copies", "errors", "is_back_edge", "is_gone", "kind", "new", "removed", "source", "target", "tensors")
 
     def __init__(self, source: Box, target: Box, kind: EdgeKind) -> None:
         self.source = source
@@ -35,11 +43,20 @@ class Bundle:
         self.copies: dict[tuple[Tensor, str], None] = {}
         self.errors: list[str] = []
         self.is_back_edge = False
+        self.new = self.removed = 0
+        self.is_gone = False
 
     @property
     def id(self) -> str:
         """An id that is stable across scenes."""
-        return edge_id(self.source.id, self.target.id, self.kind)
+        return edge_id(self.source.id, self.target.id, self.kind) + (REMOVED if self.is_gone else "")
+
+    @property
+    def state(self) -> State:
+        """`new` or `removed` in the picture of a difference if all tensors are."""
+        if self.is_gone or self.removed >= self.count:
+            return "removed"
+        return "new" if self.new >= self.count else "normal"
 
     @property
     def count(self) -> int:
@@ -200,11 +217,13 @@ def scene_edge(bundle: Bundle, roles: dict[str, Role], dimensions: Dimensions, c
     dims = dimensions.common(bundle.tensors.values()) if label else []
     if dims:
         label = f"{label.partition(' [')[0]} [{','.join([dim.text for dim in dims])}]"
+    label = SIGNS.get(bundle.state, "") + label
     lenses = {"shapes": _shape_mark(bundle)} if bundle.tensors else {}
     if bundle.copies:
         lenses["devices"] = copies_mark(bundle.copies)
     return SceneEdge(
         id=bundle.id,
+        state=bundle.state,
         source=bundle.source.id,
         target=bundle.target.id,
         kind=bundle.kind,

@@ -17,6 +17,7 @@ class Roles:
     """Roles in one graph: recorded gradient nodes, and helpers in scopes that mostly consist of those."""
 
     def __init__(self, graph: Graph, tree: ScopeTree) -> None:
+        self.graph = graph
         self._records = graph.gradient_records
         self._tree = tree
         self._counts: Counter[str] = Counter()

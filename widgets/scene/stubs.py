@@ -99,6 +99,7 @@ def _crowd(far: list[SceneEdge], target: SceneNode, kind: EdgeKind) -> SceneNode
 def _bundled(far: list[SceneEdge], stub: SceneNode) -> SceneEdge:
     target = far[0].target
     labels = {edge.label for edge in far}
+    states = {edge.state for edge in far}
     return SceneEdge(
         id=f"{stub.id}->{target}",
         source=stub.id,
@@ -108,6 +109,7 @@ def _bundled(far: list[SceneEdge], stub: SceneNode) -> SceneEdge:
         count=1 if far[0].kind == "control" else sum(edge.count for edge in far),
         error="\n".join(filter(None, (edge.error for edge in far))),
         role=far[0].role,
+        state=states.pop() if len(states) == 1 else "normal",
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 NodeKind = Literal["op", "constant", "variable", "placeholder", "return", "control", "scope", "function", "stub"]
 Role = Literal["forward", "gradient"]
 Mode = Literal["auto", "all", "none"]
-State = Literal["normal", "new", "changed", "error", "stale"]
+State = Literal["normal", "new", "changed", "removed", "error", "stale"]
 EdgeKind = Literal["data", "control", "reference"]
 
 
@@ -79,7 +79,8 @@ class SceneEdge(msgspec.Struct, frozen=True, kw_only=True):
     """One edge between two boxes for `count` tensors; `label` is their type and shape.
 
     With `reversed`, the layout ranks the target before the source (the arrow still points at the target); `loose` edges leave ranks alone. `dims` are the dimensions in
-    the label. `clash` is the number of the chain of a shape error on this edge, 0 if there is none.
+    the label. `clash` is the number of the chain of a shape error on this edge, 0 if there is none. `state` is `new` or `removed` in the picture
+    of a difference; the label says so too.
     """
 
     id: str
@@ -94,6 +95,7 @@ class SceneEdge(msgspec.Struct, frozen=True, kw_only=True):
     reversed: bool = False
     loose: bool = False
     role: Role = "forward"
+    state: State = "normal"
     lenses: dict[str, LensMark] = {}
 
 

@@ -92,7 +92,8 @@ class _Opener:
         if visible.origins:
             self.limit = 2 * self.limit // 3  # the rest is for their gradients
         total = root.total - len(visible.origins)
-        self.least = total // 4 if total > FEW_NODES else 0
+        self.marks = visible.roles.graph.difference
+        self.least = total // 4 if total > FEW_NODES and self.marks is None else 0
         self.families: list[tuple[bool, int, str, list[Foldable]]] = []
 
     def run(self, closed: list[tuple[str, Foldable]]) -> None:
@@ -123,9 +124,14 @@ class _Opener:
             may_open = may_open[len(family) :]
 
     def _may_open(self, part: Foldable) -> bool:
-        """Scopes may open, but no bodies of gradients, and in a large graph only major scopes."""
+        """Scopes may open, but no bodies of gradients, and in a large graph only major scopes.
+
+        In the picture of a difference everything may open that is different inside.
+        """
         if part.key in self.state.closed:
             return False
+        if self.marks is not None and self.state.mode != "all":
+            return not isinstance(part, Call) and any(self.marks.is_touched(node.name) for node in part.all_nodes())
         if isinstance(part, Call):
             return self.state.mode == "all" and part.opens
         return self.state.mode == "all" or (isinstance(part, Scope) and part.total >= self.least and not self.roles.body_of(part.path))

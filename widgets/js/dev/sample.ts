@@ -46,6 +46,7 @@ export function edge(source: string, target: string, label = "", fields: Partial
     reversed: false,
     loose: false,
     role: "forward",
+    state: "normal",
     lenses: {},
     ...fields,
   };

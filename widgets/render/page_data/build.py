@@ -13,6 +13,7 @@ from graphcore.plumbing import ARG
 from graphcore.runtime.core.memory import tensor_bytes
 from widgets.inspection import SourceRow
 from widgets.render.page_data.bodies import body_key
+from widgets.render.page_data.differences import difference_record
 from widgets.render.page_data.explained import Gradients, Outside, SlotNames, chain_record, op_text, why_rows
 from widgets.render.page_data.steps import STEP, Steps
 from widgets.render.page_data.texts import AttrTexts, Numbers
@@ -281,6 +282,7 @@ class _Space:
             arguments=[] if body is None else [self.number[node.name] for node in body.args],
             returns=[] if body is None else [self.number[node.name] for node in body.rets],
             control_returns=[] if body is None else [self.number[node.name] for node in body.control_rets],
+            difference=None if self.graph.difference is None else difference_record(self.graph.difference, self.number),
         )
         return head, SpaceColumns(tree=column, **columns)
 

@@ -121,6 +121,25 @@ class OwnClasses(msgspec.Struct, frozen=True, kw_only=True):
     failure: str = ""
 
 
+class DifferenceRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The marks of a difference, by nodes.
+
+    Attributes:
+        nodes: the kind of each node's difference, and its words.
+        new_inputs: consumer, slot and producer of each new edge between kept nodes; the producer of a data edge is -1, the slot of a
+            control edge.
+        old_edges: producer, output, consumer and slot of each edge to a kept node that is gone.
+        scopes: the former names of renamed scopes by their later ones.
+        summary: the counts.
+    """
+
+    nodes: dict[int, tuple[str, str]]
+    new_inputs: list[tuple[int, int, int]]
+    old_edges: list[tuple[int, int, int, int]]
+    scopes: dict[str, str]
+    summary: str
+
+
 class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a space that is rare in its nodes.
 
@@ -138,6 +157,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
         colocations: the colocation groups of the last placement: their nodes, and the constraints that join them.
         own_classes: a column for each of `PageHead.own_lenses`.
         arguments, returns, control_returns: nodes of a body, by index.
+        difference: the difference that the graph shows, None for any other graph.
     """
 
     paths: list[str]
@@ -157,6 +177,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
     arguments: list[int] = []
     returns: list[int] = []
     control_returns: list[int] = []
+    difference: DifferenceRecord | None = None
 
 
 class SpaceColumns(msgspec.Struct, frozen=True, kw_only=True):

@@ -122,9 +122,11 @@ class Group(Fold):
         self._contents: list[Part] | None = self.items if bunch.is_plain else None
 
     @classmethod
-    def of(cls, path: str, depth: int, label: str, items: Sequence[Part], contents: list[Part] | None = None) -> Group:
-        """A group that opens into these parts, by default its items, without further grouping."""
-        group = cls(path, depth, Bunch(list(range(len(items))), label, is_plain=True), items)
+    def of(
+        cls, path: str, depth: int, label: str, items: Sequence[Part], contents: list[Part] | None = None, *, plain: bool = True
+    ) -> Group:
+        """A group that opens into these parts, by default its items; without further grouping if it is plain."""
+        group = cls(path, depth, Bunch(list(range(len(items))), label, is_plain=plain), items)
         if contents is not None:
             group._contents = contents
         return group

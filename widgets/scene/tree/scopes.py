@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from graphcore.errors import GraphError
 from widgets.scene.calls import CallBody, Callee, Opener, calls_functions, has_hub
 from widgets.scene.tree.folds import Fold, Group, Thing, any_leads_to, nodes_of, structured, total_of
+from widgets.scene.tree.unchanged import unchanged_together
 
 if TYPE_CHECKING:
+    from graphcore.difference import Marks
     from graphcore.graph import Node
 
 SMALL_THING: Final = 8
@@ -143,8 +145,18 @@ class Scope(Fold):
         A scope of one node is that node.
         """
         if self._contents is None:
-            self._contents = structured(self.path, self.apart(), 0)
+            parts = self.apart()
+            marks = self._marks()
+            self._contents = structured(self.path, unchanged_together(self.path, parts, marks) if marks is not None else parts, 0)
         return self._contents
+
+    def _marks(self) -> Marks | None:
+        """The marks of the difference that the graph shows, None for any other graph."""
+        node = next(iter(self.nodes.values()), None)
+        found: Marks | None = None
+        if node is not None or self.scopes:
+            found = (node or self.all_nodes()[0]).graph.difference
+        return found
 
     def apart(self) -> list[Part]:
         """The nodes and inner scopes, without groups."""

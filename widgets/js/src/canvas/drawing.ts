@@ -69,6 +69,7 @@ export function markLine(element: SVGGraphicsElement, edge: SceneEdge): void {
     "gl-edge",
     `gl-${kind}`,
     `gl-role-${role}`,
+    `gl-state-${edge.state}`,
     error ? "gl-error" : "",
     clash > 0 ? "gl-chain" : "",
     clash > 1 ? "gl-chain-other" : "",

@@ -82,8 +82,9 @@ function plainRows({ nodes, edges }: Scene): HTMLElement[] {
 }
 
 const STATES: readonly (readonly [SceneNode["state"], string])[] = [
-  ["new", "new with the last cell"],
-  ["changed", "changed by the last cell"],
+  ["new", "added"],
+  ["removed", "removed"],
+  ["changed", "changed"],
   ["error", "has an error"],
   ["stale", "left by a cell that failed"],
 ];

@@ -28,6 +28,7 @@ const STATES: Readonly<Record<State, Attributes>> = {
   normal: {},
   new: { color: "#18794e", penwidth: "2" },
   changed: { color: "#8a5a00", penwidth: "2" },
+  removed: { color: "#c32222", style: "filled,dashed" },
   stale: { color: "#c32222", penwidth: "2" },
   error: { color: "#c32222", penwidth: "2", fillcolor: "#fdeeee", fontcolor: "#8d1414" },
 };
@@ -101,6 +102,8 @@ function edgeAttributes(edge: SceneEdge): Attributes {
     ...(edge.kind === "control" ? { style: "dashed", weight: "0" } : {}),
     ...(edge.kind === "reference" ? { penwidth: "2.5" } : {}),
     ...(edge.role === "gradient" ? { color: "#8d44c9" } : {}),
+    ...(edge.state === "normal" ? {} : { color: STATES[edge.state].color as string }),
+    ...(edge.state === "removed" ? { style: "dashed" } : {}),
     ...(edge.error ? { ...red, fontcolor: "#8d1414", tooltip: label(edge.error.split("\n")) } : {}),
     ...(edge.clash ? red : {}),
     ...(edge.clash > 1 ? { style: "dashed" } : {}),

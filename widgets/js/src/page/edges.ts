@@ -1,5 +1,5 @@
 // Edges between boxes, as `widgets/scene/edges.py` bundles them: one for each pair of boxes and kind.
-import type { EdgeKind, LensMark, Role, SceneEdge } from "../scene/generated";
+import type { EdgeKind, LensMark, Role, SceneEdge, State } from "../scene/generated";
 import type { ClashLines } from "./clash_lines";
 import { copiedTo, copiesMark } from "./devices";
 import type { Dimensions } from "./dimensions";
@@ -12,6 +12,11 @@ import { type Box, inputsOf, outputOf, type Tensor, tensorLabel, tensorName, typ
 const CROWD = 3;
 const MARKS: Readonly<Record<EdgeKind, string>> = { data: "", control: "^", reference: "&" };
 
+/** Ends the ids of edges that are gone. */
+const REMOVED = " (removed)";
+/** Begin the labels of edges in the picture of a difference. */
+const SIGNS: Readonly<Record<string, string>> = { new: "+ ", removed: "− " };
+
 /** All tensors (or control edges) between two boxes. */
 export interface Bundle {
   readonly source: Box;
@@ -22,6 +27,11 @@ export interface Bundle {
   readonly copies: Map<string, Tensor>;
   readonly errors: string[];
   isBackEdge: boolean;
+  /** In the picture of a difference: its edges are those that kept nodes had before. */
+  readonly isGone: boolean;
+  /** The number of edges that were not there before, and that of removed nodes' own. */
+  new: number;
+  removed: number;
 }
 
 /** An input whose producer was removed from the graph. */
@@ -47,6 +57,9 @@ class Bundles {
       copies: new Map<string, Tensor>(),
       errors: [],
       isBackEdge: false,
+      isGone: false,
+      new: 0,
+      removed: 0,
     }));
   }
 
@@ -168,13 +181,21 @@ function joinControls(visible: Visible, call: Part, body: Instance, bundles: Bun
       for (const target of visible.beginnings(body)) if (source !== target) bundles.of(source, target, "control");
 }
 
+/** `new` or `removed` in the picture of a difference if all tensors are. */
+function stateOf({ isGone, removed, new: fresh, tensors }: Bundle): State {
+  const count = tensors.size || 1;
+  return isGone || removed >= count ? "removed" : fresh >= count ? "new" : "normal";
+}
+
 export function sceneEdge(
-  { source, target, kind, tensors, copies, errors, isBackEdge }: Bundle,
+  bundle: Bundle,
   roles: readonly Role[],
   dimensions: Dimensions,
   clashes: ClashLines,
   visible: Visible,
 ): SceneEdge {
+  const { source, target, kind, tensors, copies, errors, isBackEdge } = bundle;
+  const state = stateOf(bundle);
   const all = [...tensors.values()];
   const labels = new Set(all.map(tensorLabel));
   let label = labels.size === 1 ? ([...labels][0] as string) : "";
@@ -185,11 +206,12 @@ export function sceneEdge(
   const loose = to > 0 && from !== to;
   const turned = from > 0 && from % 2 === 0; // gradients of gradients flow as the forward pass does
   return {
-    id: `${source.id}->${MARKS[kind]}${target.id}`,
+    id: `${source.id}->${MARKS[kind]}${target.id}${bundle.isGone ? REMOVED : ""}`,
+    state,
     source: source.id,
     target: target.id,
     kind,
-    label,
+    label: (SIGNS[state] ?? "") + label,
     count: tensors.size || 1,
     dims,
     error: errors.join("\n"),

@@ -32,6 +32,7 @@ const STYLES: Readonly<Record<string, string>> = {
   groupGradient: "fill:#f3edf9,stroke:#c6a2e4,stroke-dasharray:5 3,color:#5f2394",
   stateNew: "stroke:#18794e,stroke-width:2px",
   stateChanged: "stroke:#8a5a00,stroke-width:2px",
+  stateRemoved: "stroke:#c32222,stroke-dasharray:4 3",
   stateStale: "stroke:#c32222,stroke-width:2px",
   stateError: "fill:#fdeeee,stroke:#c32222,stroke-width:2px,color:#8d1414",
 };
@@ -69,6 +70,8 @@ export function toMermaid(scene: Scene): string {
   for (const edge of drawn) lines.push(`  ${arrow(edge, index)}`);
   const red = "stroke:#c32222,stroke-width:2px";
   styleLinks(lines, "stroke:#8d44c9", drawn, ({ role, error, clash }) => role === "gradient" && !error && !clash);
+  styleLinks(lines, "stroke:#18794e,stroke-width:2px", drawn, ({ state }) => state === "new");
+  styleLinks(lines, "stroke:#c32222,stroke-dasharray:4 3", drawn, ({ state }) => state === "removed");
   styleLinks(lines, red, drawn, ({ error, clash }) => Boolean(error) || clash === 1);
   styleLinks(lines, `${red},stroke-dasharray:7 3`, drawn, ({ error, clash }) => clash > 1 && !error);
   lines.push(...classLines(scene, index, groups));

@@ -2,6 +2,7 @@
 import type { NodeKind, Role, Scene, SceneEdge, SceneGroup, SceneNode, State } from "../scene/generated";
 import { ClashLines } from "./clash_lines";
 import { colocationsOf } from "./colocation";
+import { boxDifference, differenceOf, frameWords, markEdges } from "./difference";
 import { Dimensions } from "./dimensions";
 import { bundleEdges, type LostInput, sceneEdge } from "./edges";
 import { numberOf } from "./instances";
@@ -52,6 +53,8 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
   const around = { root: root.instance, visible, roles, clashes, lenses, captures, together };
   const shown = boxes.map((box) => sceneNode(box, around));
   const [bundles, lost] = bundleEdges(visible);
+  const marks = differenceOf(root.instance);
+  if (marks) bundles.push(...markEdges(visible, root.instance, marks, bundles));
   const dimensions = new Dimensions(visible);
   const mirror = visible.origins.size > 0;
   const lines = bundles.map((bundle) => sceneEdge(bundle, roles, dimensions, clashes, visible));
@@ -98,14 +101,19 @@ function sceneNode(box: Box, { root, visible, roles, clashes, lenses, captures, 
     const mark = marks.get(box);
     return mark ? [[lens.name, mark] as const] : [];
   });
+  const texts = main < 0 ? partTexts(box, root) : nodeTexts(box, captures);
+  const difference = differenceOf(part.instance);
+  const [state, said] = difference ? boxDifference(box, difference) : [boxState(box), ""];
+  const whole = [said, texts.detail].filter(Boolean).join("; ");
   return {
     ...PLAIN,
     id: box.id,
-    ...(main < 0 ? partTexts(box, root) : nodeTexts(box, captures)),
+    ...texts,
+    detail: main < 0 ? whole : said || texts.detail,
     ...(main >= 0 && words && { op: part.instance.space.text("ops", main), label: words }),
     group: box.group,
     role,
-    state: error ? "error" : boxState(box),
+    state: error ? "error" : state,
     error,
     clash: clashes.note(box),
     count: nodes.length,
@@ -247,6 +255,7 @@ function lostInputs(lost: readonly LostInput[]): [SceneNode[], SceneEdge[]] {
       reversed: false,
       loose: false,
       role: "forward",
+      state: "normal",
       lenses: {},
     });
   }
@@ -255,9 +264,10 @@ function lostInputs(lost: readonly LostInput[]): [SceneNode[], SceneEdge[]] {
 
 function sceneGroup({ id, parent, part }: Frame, root: Instance, visible: Visible): SceneGroup {
   const isFunction = part instanceof Mirrored ? part.ofNode : part.kind === CALL || isFunctionScope(part, root);
+  const marks = differenceOf(root);
   return {
     id,
-    label: frameLabel(part, parent),
+    label: frameLabel(part, parent) + (marks && part.instance === root ? frameWords(part, marks) : ""),
     parent,
     count: part.kind === CALL ? part.bodies().reduce((sum, body) => sum + body.space.size, 0) : part.total,
     role: frameRole(part, visible),
@@ -283,6 +293,8 @@ function frameLabel(part: Part, parent: string): string {
 function summary(root: Instance, visible: Visible, nodes: readonly SceneNode[], edges: readonly SceneEdge[]): string {
   const { total, boxes } = visible;
   const parts = [counted(total, "node") + (boxes.length === total ? "" : ` in ${grouped(boxes.length)} boxes`)];
+  const marks = differenceOf(root);
+  if (marks) return `${marks.summary}; ${parts[0]}`;
   const wrong = nodes.filter(({ error, kind }) => error && kind !== "stub").length;
   if (wrong) parts.push(`${grouped(wrong)} with errors`); // first, because the end of a long line is cut off
   parts.push(counted(edges.length, "edge"));

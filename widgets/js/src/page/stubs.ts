@@ -122,6 +122,7 @@ function crowd(far: readonly SceneEdge[], target: SceneNode): SceneNode {
 function bundled(far: readonly SceneEdge[], stub: SceneNode): SceneEdge {
   const [{ kind, target, role }] = far as [SceneEdge];
   const labels = new Set(far.map(({ label }) => label));
+  const [state = "normal", ...others] = new Set(far.map((edge) => edge.state));
   return {
     id: `${stub.id}->${target}`,
     source: stub.id,
@@ -138,6 +139,7 @@ function bundled(far: readonly SceneEdge[], stub: SceneNode): SceneEdge {
     reversed: false,
     loose: false,
     role,
+    state: others.length > 0 ? "normal" : state,
     lenses: {},
   };
 }

@@ -1,5 +1,6 @@
 // The visible boxes and frames, as `widgets/scene/visible.py` chooses them.
 import type { Mode, Role, TensorInfo } from "../scene/generated";
+import { differenceOf, isTouched } from "./difference";
 import { placeMirrored } from "./mirror";
 import { compareTexts, getOrMake } from "./order";
 import type { Instance, Part } from "./parts";
@@ -332,11 +333,14 @@ function openLargest(root: Part, folding: Folding, visible: Visible, { opened, b
   let limit = folding.mode === "all" ? folding.maxBoxes : Math.min(folding.maxBoxes, folding.autoBoxes);
   if (visible.origins.size > 0) limit = Math.floor((2 * limit) / 3); // the rest is for their gradients
   const total = root.total - visible.origins.size;
-  const least = total > FEW_NODES ? Math.floor(total / 4) : 0;
+  const marks = differenceOf(root.instance);
+  const least = total > FEW_NODES && !marks ? Math.floor(total / 4) : 0;
   let shown = boxes;
   const families: Family[] = [];
   const mayOpen = (part: Part): boolean => {
     if (folding.closed.has(part.key)) return false;
+    if (marks && folding.mode !== "all")
+      return part.kind !== CALL && part.nodes().some((node) => isTouched(marks, node));
     if (part.kind === CALL) return folding.mode === "all" && part.opens;
     return (
       folding.mode === "all" || (part.kind === SCOPE && part.total >= least && !isGradientBody(root.instance, part.key))

@@ -7,7 +7,7 @@ export type NodeKind = "constant" | "control" | "function" | "op" | "placeholder
 
 export type Role = "forward" | "gradient";
 
-export type State = "changed" | "error" | "new" | "normal" | "stale";
+export type State = "changed" | "error" | "new" | "normal" | "removed" | "stale";
 
 export type EdgeKind = "control" | "data" | "reference";
 
@@ -83,7 +83,8 @@ export interface SceneNode {
  * One edge between two boxes for `count` tensors; `label` is their type and shape.
  *
  * With `reversed`, the layout ranks the target before the source (the arrow still points at the target); `loose` edges leave ranks alone. `dims` are the dimensions in
- * the label. `clash` is the number of the chain of a shape error on this edge, 0 if there is none.
+ * the label. `clash` is the number of the chain of a shape error on this edge, 0 if there is none. `state` is `new` or `removed` in the picture
+ * of a difference; the label says so too.
  */
 export interface SceneEdge {
   readonly id: string;
@@ -98,6 +99,7 @@ export interface SceneEdge {
   readonly reversed: boolean;
   readonly loose: boolean;
   readonly role: Role;
+  readonly state: State;
   readonly lenses: Readonly<Record<string, LensMark>>;
 }
 
@@ -905,6 +907,25 @@ export interface OwnClasses {
 }
 
 /**
+ * The marks of a difference, by nodes.
+ *
+ * Attributes:
+ * nodes: the kind of each node's difference, and its words.
+ * new_inputs: consumer, slot and producer of each new edge between kept nodes; the producer of a data edge is -1, the slot of a
+ * control edge.
+ * old_edges: producer, output, consumer and slot of each edge to a kept node that is gone.
+ * scopes: the former names of renamed scopes by their later ones.
+ * summary: the counts.
+ */
+export interface DifferenceRecord {
+  readonly nodes: Readonly<Record<number, readonly [string, string]>>;
+  readonly new_inputs: readonly (readonly [number, number, number])[];
+  readonly old_edges: readonly (readonly [number, number, number, number])[];
+  readonly scopes: Readonly<Record<string, string>>;
+  readonly summary: string;
+}
+
+/**
  * The part of a space that is rare in its nodes.
  *
  * Attributes:
@@ -921,6 +942,7 @@ export interface OwnClasses {
  * colocations: the colocation groups of the last placement: their nodes, and the constraints that join them.
  * own_classes: a column for each of `PageHead.own_lenses`.
  * arguments, returns, control_returns: nodes of a body, by index.
+ * difference: the difference that the graph shows, None for any other graph.
  */
 export interface SpaceHead {
   readonly paths: readonly string[];
@@ -940,6 +962,7 @@ export interface SpaceHead {
   readonly arguments: readonly number[];
   readonly returns: readonly number[];
   readonly control_returns: readonly number[];
+  readonly difference: DifferenceRecord | null;
 }
 
 /**

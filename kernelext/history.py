@@ -1,0 +1,107 @@
+"""Earlier states of live graphs: each as it was before a run of a cell."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from graphcore.difference import GraphDiff, GraphState, compare, state_of_graph
+from graphcore.graph import Graph
+from graphcore.source import CellRun
+
+MOST_RUNS: Final = 100
+"""The runs of cells before which the states are kept."""
+MOST_NODES: Final = 300_000
+"""The nodes in kept states of one graph together, the newest state excepted."""
+
+
+class _Before(msgspec.Struct, frozen=True):
+    """The state of a graph before a run of a cell."""
+
+    run: CellRun
+    version: int
+    state: GraphState
+
+
+class Comparison(msgspec.Struct, frozen=True, eq=False):
+    """The difference of a graph from its state before the run called `label`; "" if it is from the beginning."""
+
+    label: str
+    diff: GraphDiff
+
+    @property
+    def text(self) -> str:
+        """The runs that it spans, and the difference in words."""
+        return f"Since before {self.label}: {self.diff}" if self.label else f"Since the beginning: {self.diff}"
+
+
+class History:
+    """The states of all live graphs before the last runs of cells.
+
+    Args:
+        graphs: returns the existing graphs.
+    """
+
+    def __init__(self, graphs: Callable[[], Iterable[Graph]]) -> None:
+        self._graphs = graphs
+        self._states: WeakKeyDictionary[Graph, deque[_Before]] = WeakKeyDictionary()
+
+    def begin(self, run: CellRun) -> None:
+        """Record the graphs before the run `run`. Unchanged nodes are shared with the state before."""
+        for graph in self._graphs():
+            if graph.finalized or type(graph) is not Graph:
+                continue
+            states = self._states.setdefault(graph, deque(maxlen=MOST_RUNS))
+            last = states[-1] if states else None
+            same = last is not None and last.version == graph.version
+            state = last.state if last is not None and same else state_of_graph(graph, None if last is None else last.state)
+            states.append(_Before(run, graph.version, state))
+            while len(states) > 1 and _nodes_in(states) > MOST_NODES + len(state.nodes):
+                states.popleft()
+
+    def compare(self, graph: Graph, execution: int = 0) -> Comparison:
+        """Compare a graph with its state before a run of a cell.
+
+        Args:
+            graph: the graph.
+            execution: the number of the run, as in `In [3]`; 0 for the last run that made nodes of it, changed or not.
+
+        Raises:
+            KeyError: the state before this run is not known.
+        """
+        states = self._states.get(graph, deque())
+        if execution:
+            found = next((entry for entry in reversed(states) if entry.run.execution == execution), None)
+            if found is None:
+                raise KeyError(execution)
+        else:
+            found = _last_making(graph, states)
+        if found is None:
+            return Comparison("", compare(_empty(graph), state_of_graph(graph)))
+        return Comparison(found.run.label, compare(found.state, state_of_graph(graph, found.state)))
+
+    def runs(self, graph: Graph) -> list[int]:
+        """The numbers of the runs before which the state is known."""
+        return [entry.run.execution for entry in self._states.get(graph, ())]
+
+
+def _last_making(graph: Graph, states: Iterable[_Before]) -> _Before | None:
+    """The state before the last run that changed the graph, or made its nodes again as they were."""
+    version = graph.version
+    for entry in reversed([*states]):
+        if entry.version != version or graph.cells.nodes_of(entry.run.cell):
+            return entry
+        version = entry.version
+    return None
+
+
+def _nodes_in(states: Iterable[_Before]) -> int:
+    return sum(len(state.nodes) for state in {id(entry.state): entry.state for entry in states}.values())
+
+
+def _empty(graph: Graph) -> GraphState:
+    return GraphState({}, {}, {}, {}, graph.registry)
