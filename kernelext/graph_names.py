@@ -9,7 +9,7 @@ from graphcore.graph import Graph
 
 
 def graph_of(value: object) -> Graph | None:
-    """The graph of `value`: itself, that of a tensor, node, variable or session, or that of both states of a difference."""
+    """The graph of `value`: itself, or that of a tensor, node, variable, session or difference."""
     if isinstance(value, Graph):
         return value
     if isinstance(value, GraphDiff):

@@ -28,7 +28,7 @@ class _Before(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, eq=False):
-    """The difference of a graph from its state before the run called `label`; "" if it is from the beginning."""
+    """The difference of a graph from its state before the run called `label`; "" for the beginning."""
 
     label: str
     diff: GraphDiff

@@ -65,7 +65,7 @@ def to_html(source: Source, state: SceneState | None = None, *, title: str = "gr
 
 
 def save(source: Source, path: str | Path, state: SceneState | None = None, *, title: str = "graph") -> Path:
-    """Write a graph, a difference (`gc.graph_diff`) or a scene in the format of the suffix: .svg, .dot, .mmd, .html or .txt.
+    """Write a graph, difference or scene in the format of the suffix: .svg, .dot, .mmd, .html or .txt.
 
     Args:
         source: the graph, difference or scene.

@@ -10,7 +10,7 @@ import msgspec
 from graphcore.difference.text import counts_text
 
 MarkKind = Literal["added", "removed", "changed", "renamed", "moved", "follows"]
-"""`renamed` alone or `moved` with its scope; `follows`: types and shapes are others because of a change before it."""
+"""`renamed` alone, or `moved` with its scope; `follows`: only types and shapes follow from a change."""
 TOUCHED: Final = frozenset({"added", "removed", "changed", "renamed"})
 """The kinds that a picture opens scopes for."""
 
@@ -55,7 +55,7 @@ class Marks(msgspec.Struct, frozen=True, eq=False):
         return None if mark is None else mark.kind
 
     def is_touched(self, name: str) -> bool:
-        """True iff a node is different itself, not only moved with its scope or because of a change before it."""
+        """True iff a node itself is different, not only its scope or a node before it."""
         mark = self.nodes.get(name)
         return mark is not None and mark.kind in TOUCHED
 

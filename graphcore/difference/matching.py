@@ -69,7 +69,7 @@ class _Matcher:
         self.back[new] = old
 
     def _release_shifted(self, rewired: Iterable[str]) -> None:
-        """Take apart nodes of one name that have no neighbour in common, such as `Relu_1` after a Relu before it."""
+        """Take apart nodes of one name without a common neighbour, such as `Relu_1` after a new Relu."""
         for name in rewired:
             before, after = self.wires_a.inputs[name], self.wires_b.inputs[name]
             if not before or set(before) & set(after):
@@ -106,7 +106,7 @@ class _Matcher:
     # ---- scopes --------------------------------------------------------------------------------------------------------
 
     def _match_moved(self) -> None:
-        """Match all at once if nearly everything has moved from one scope to another, as by an import below a prefix."""
+        """Match all at once if nearly everything has moved to another scope, as by an import below a prefix."""
         left_a, left_b = self._left_a(), self._left_b()
         old, new = _common_scope(left_a), _common_scope(left_b)
         if len(left_a) < 2 or len(left_b) < 2 or old == new:

@@ -1,4 +1,4 @@
-"""Differences in a notebook: `%graph diff` between runs of cells, and `gc.graph_diff` as the result of a cell."""
+"""Differences in a notebook: `%graph diff`, and `gc.graph_diff` as the result of a cell."""
 
 from __future__ import annotations
 

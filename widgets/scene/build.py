@@ -88,6 +88,7 @@ def build_scene(
         hidden_nodes=len(visible.box_of) - shown,
         summary=_summary(graph, visible, nodes, edges),
         mirror=bool(visible.origins),
+        since="with the last cell" if graph.difference is None else "",
     )
 
 

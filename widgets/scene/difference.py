@@ -1,4 +1,4 @@
-"""The picture of a difference: the states, words and edges of its boxes, from the marks of the graph that shows both states."""
+"""The picture of a difference: the states, words and edges of its boxes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def frame_words(part: Foldable, marks: Marks) -> str:
 
 
 def mark_edges(visible: Visible, graph: Graph, marks: Marks, bundles: list[Bundle]) -> list[Bundle]:
-    """Mark the bundles whose edges were not there before, or are removed nodes' own. Returns bundles of other removed edges."""
+    """Mark the bundles of new edges and of removed nodes' own. Returns bundles of other removed edges."""
     by_ends = {(bundle.source, bundle.target, bundle.kind == "control"): bundle for bundle in bundles}
     seen: set[tuple[Bundle, str]] = set()
     for box in visible.boxes:

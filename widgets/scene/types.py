@@ -135,7 +135,10 @@ class Colocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
-    """The complete content of one picture. `revision` increases with every scene of a view; `mirror` puts each gradient beside its origin."""
+    """The complete content of one picture. `revision` increases with every scene of a view.
+
+    `mirror` puts each gradient beside its origin. `since` says in the legend since when boxes are new or changed.
+    """
 
     title: str
     nodes: list[SceneNode]
@@ -148,3 +151,4 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     hidden_nodes: int = 0
     summary: str = ""
     mirror: bool = False
+    since: str = "with the last cell"

@@ -69,6 +69,7 @@ export function scene(fields: Partial<Scene> = {}): Scene {
     hidden_nodes: 0,
     mirror: false,
     summary: "",
+    since: "with the last cell",
     ...fields,
   };
 }

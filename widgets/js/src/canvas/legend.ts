@@ -82,7 +82,7 @@ function plainRows({ nodes, edges }: Scene): HTMLElement[] {
 }
 
 const STATES: readonly (readonly [SceneNode["state"], string])[] = [
-  ["new", "added"],
+  ["new", "new"],
   ["removed", "removed"],
   ["changed", "changed"],
   ["error", "has an error"],
@@ -90,11 +90,11 @@ const STATES: readonly (readonly [SceneNode["state"], string])[] = [
 ];
 
 /** The meanings of the badges that occur in this scene. */
-function badgeRows({ nodes }: Scene): HTMLElement[] {
+function badgeRows({ nodes, since }: Scene): HTMLElement[] {
   const states = new Set(nodes.map(({ state }) => state));
   return STATES.filter(([state]) => states.has(state)).map(([state, text]) => {
     const sign = s("g", { class: `gl-node gl-state-${state}` }, badge(state, 12, 7));
-    return h("li", {}, swatch(sign), h("span", {}, text));
+    return h("li", {}, swatch(sign), h("span", {}, state === "error" || state === "stale" ? text : `${text} ${since}`));
   });
 }
 

@@ -1,4 +1,4 @@
-// The picture of a difference: the states, words and edges of its boxes, as `widgets/scene/difference.py` finds them.
+// The picture of a difference, as `widgets/scene/difference.py` marks it.
 import type { DifferenceRecord, State } from "../scene/generated";
 import type { Bundle } from "./edges";
 import { getOrMake, grouped } from "./order";
@@ -56,7 +56,7 @@ export function frameWords(part: Part, marks: DifferenceRecord): string {
   return words && `  ${words}`;
 }
 
-/** Marks the bundles whose edges were not there before, or are removed nodes' own. Returns bundles of other removed edges. */
+/** Marks the bundles of new edges and of removed nodes' own. Returns bundles of other removed edges. */
 export function markEdges(visible: Visible, root: Instance, marks: DifferenceRecord, bundles: Bundle[]): Bundle[] {
   const ends = (source: Box, target: Box, control: boolean): string => `${source.index} ${target.index} ${control}`;
   const byEnds = new Map(

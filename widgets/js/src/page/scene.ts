@@ -72,6 +72,7 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
     hidden_nodes: visible.total - boxes.filter((box) => box.nodes.length === 1).length,
     summary: summary(root.instance, visible, nodes, edges),
     mirror,
+    since: marks ? "" : "with the last cell",
   };
   return { scene, visible };
 }

@@ -134,7 +134,11 @@ export interface Colocation {
   readonly reasons: readonly string[];
 }
 
-/** The complete content of one picture. `revision` increases with every scene of a view; `mirror` puts each gradient beside its origin. */
+/**
+ * The complete content of one picture. `revision` increases with every scene of a view.
+ *
+ * `mirror` puts each gradient beside its origin. `since` says in the legend since when boxes are new or changed.
+ */
 export interface Scene {
   readonly title: string;
   readonly nodes: readonly SceneNode[];
@@ -147,6 +151,7 @@ export interface Scene {
   readonly hidden_nodes: number;
   readonly summary: string;
   readonly mirror: boolean;
+  readonly since: string;
 }
 
 /** One input or output of the inspected node. `node` is the other end's box id ("" if none). */
