@@ -27,7 +27,7 @@ def graph_diff(a: Any, b: Any) -> GraphDiff:
     In a notebook the result is a picture of both graphs, `widgets.save(diff, "diff.html")` writes it as a page, and it prints in words:
 
         before = graph.copy()
-        gc.lower_functional_ops(graph)
+        gc.optimize_graph(None, graph)
         gc.graph_diff(before, graph)
 
     Args:

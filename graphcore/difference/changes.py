@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
+MOST_NAMES: Final = 3
+"""The control inputs that are named in words."""
 ChangeKind = Literal["op", "attr", "input", "control", "type", "shape", "device", "placed", "error"]
 
 
@@ -25,12 +27,26 @@ class Change(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         if self.kind == "control":
-            return f"no longer waits for {self.before}" if self.before else f"waits for {self.after}"
+            return _waits([self])
         if self.kind == "error":
             return f"error: {self.after}" if self.after else "no error any more"
         heads = {"attr": self.what, "input": f"input {self.what}", "placed": "placed on"}
         head = heads.get(self.kind) or (f"output {self.what}" if self.what else self.kind)
         return f"{head}: {self.before or 'none'} → {self.after or 'none'}"
+
+
+def _last_parts(before: str, after: str) -> tuple[str, str]:
+    """Two names without their scopes, unless these are the difference."""
+    short = before.rpartition("/")[2], after.rpartition("/")[2]
+    return (before, after) if short[0] == short[1] else short
+
+
+def _waits(changes: list[Change]) -> str:
+    """Control inputs that are all gone, or all new."""
+    names = [each.before or each.after for each in changes]
+    words = "no longer waits for" if changes[0].before else "waits for"
+    more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    return f"{words} {', '.join(names[:MOST_NAMES])}{more}"
 
 
 class NodeChange(msgspec.Struct, frozen=True):
@@ -49,7 +65,21 @@ class NodeChange(msgspec.Struct, frozen=True):
     follows: bool = False
 
     def __str__(self) -> str:
-        return "; ".join(map(str, self.changes))
+        return "; ".join(self.words())
+
+    def words(self) -> list[str]:
+        """The changes in words; those of control inputs are two at most."""
+        waits = self.of_kind("control")
+        gone, new = [each for each in waits if each.before], [each for each in waits if each.after]
+        return [*(str(each) for each in self.changes if each.kind != "control"), *(_waits(each) for each in (gone, new) if each)]
+
+    def brief(self) -> str:
+        """The changes in words for a picture, where the edges show the scopes of producers."""
+        shortened = [
+            Change(each.kind, each.what, *_last_parts(each.before, each.after)) if each.kind in ("input", "control") else each
+            for each in self.changes
+        ]
+        return str(NodeChange(self.name, self.before, tuple(shortened)))
 
     def of_kind(self, kind: ChangeKind) -> list[Change]:
         """The changes of one kind."""

@@ -40,16 +40,16 @@ def diff_text(diff: GraphDiff) -> str:
         lines.append(f"{SIGNS['renamed']} {_moved(old, new)} ({_counted(count, 'node')})")
     entries: dict[str, list[tuple[int, str]]] = {}
     for name in diff.removed:
-        entries.setdefault(_scope_of(name), []).append((0, f"{SIGNS['removed']} {name}  {_op(diff.before.nodes[name].op)}"))
+        entries.setdefault(_scope_of(name), []).append((0, f"{SIGNS['removed']} {_last(name)}  {_op(diff.before.nodes[name].op)}"))
     for name in diff.added:
         node = diff.after.nodes[name].node_def
         fed = f" <- {', '.join(node.input)}" if node.input else ""
-        entries.setdefault(_scope_of(name), []).append((1, f"{SIGNS['added']} {name}  {_op(node.op)}{_cut(fed)}"))
+        entries.setdefault(_scope_of(name), []).append((1, f"{SIGNS['added']} {_last(name)}  {_op(node.op)}{_cut(fed)}"))
     for old, new in diff.renamed.items():
         if scope_of_renaming(old, new) not in moved:
             entries.setdefault(_scope_of(new), []).append((2, f"{SIGNS['renamed']} {old} is now {new}"))
     for change in own:
-        entries.setdefault(_scope_of(change.name), []).append((3, f"{SIGNS['changed']} {change.name}  {_changes(change)}"))
+        entries.setdefault(_scope_of(change.name), []).append((3, f"{SIGNS['changed']} {_last(change.name)}  {_changes(change)}"))
     lines.extend(_scope_lines(entries))
     if following:
         lines.append(f"{_counted(len(following), 'node')} of other types or shapes because of these: {_names(following)}")
@@ -102,9 +102,10 @@ def _function_lines(functions: FunctionsDiff) -> Iterable[str]:
 
 
 def _changes(change: NodeChange) -> str:
-    parts = [str(each) for each in change.changes[:MOST_CHANGES]]
-    if len(change.changes) > MOST_CHANGES:
-        parts.append(f"and {len(change.changes) - MOST_CHANGES} more")
+    words = change.words()
+    parts = words[:MOST_CHANGES]
+    if len(words) > MOST_CHANGES:
+        parts.append(f"and {len(words) - MOST_CHANGES} more")
     return "; ".join(parts)
 
 
@@ -124,6 +125,10 @@ def _moved(old: str, new: str) -> str:
 
 def _scope_of(name: str) -> str:
     return name.rpartition("/")[0]
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def _cut(text: str, most: int = 80) -> str:

@@ -114,7 +114,7 @@ class _Union:
             moved = scope is not None and scopes.get(scope[0]) == scope[1]
             marks[name] = Mark("moved" if moved else "renamed", f"was {old}")
         for name, change in diff.changed.items():
-            text = "; ".join(map(str, change.changes)) + (f"; was {former[name]}" if name in former else "")
+            text = change.brief() + (f"; was {former[name]}" if name in former else "")
             marks[name] = Mark("follows" if change.follows else "changed", text)
         marks |= {name: Mark("added") for name in diff.added}
         marks |= {self.now[name]: Mark("removed") for name in diff.removed}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from widgets.scene.boxes import Box, Foldable, Visible
-from widgets.scene.edges import Bundle
+from widgets.scene.edges import CROWD, Bundle
 from widgets.scene.tree import Scope
 from widgets.scene.types import State
 
@@ -79,6 +80,7 @@ def _in_edges(node: Node) -> list[tuple[Node, str, int]]:
 
 
 def _old_edges(visible: Visible, graph: Graph, marks: Marks) -> list[Bundle]:
+    """Bundles of edges that are gone. Crowds of control edges are left to the words of their consumers."""
     found: dict[tuple[Box, Box, bool], Bundle] = {}
     for edge in marks.old_edges:
         source, target = visible.box_of.get(edge.producer), visible.box_of.get(edge.consumer)
@@ -92,7 +94,8 @@ def _old_edges(visible: Visible, graph: Graph, marks: Marks) -> list[Bundle]:
         tensor = _output(graph, edge.producer, edge.output)
         if tensor is not None:
             bundle.tensors[tensor.node.name, tensor.index] = tensor
-    return list(found.values())
+    waits = Counter(bundle.target for bundle in found.values() if bundle.kind == "control")
+    return [bundle for bundle in found.values() if bundle.kind != "control" or waits[bundle.target] <= CROWD]
 
 
 def _output(graph: Graph, name: str, index: int) -> Tensor | None:

@@ -1,6 +1,6 @@
 // The picture of a difference, as `widgets/scene/difference.py` marks it.
 import type { DifferenceRecord, State } from "../scene/generated";
-import type { Bundle } from "./edges";
+import { type Bundle, CROWD } from "./edges";
 import { getOrMake, grouped } from "./order";
 import type { Instance, Part } from "./parts";
 import { at, SCOPE } from "./space";
@@ -90,6 +90,7 @@ export function markEdges(visible: Visible, root: Instance, marks: DifferenceRec
   return oldEdges(visible, root, marks);
 }
 
+/** Bundles of edges that are gone. Crowds of control edges are left to the words of their consumers. */
 function oldEdges(visible: Visible, root: Instance, { old_edges: edges }: DifferenceRecord): Bundle[] {
   const found = new Map<string, Bundle>();
   for (const [producer, output, consumer, slot] of edges) {
@@ -116,5 +117,8 @@ function oldEdges(visible: Visible, root: Instance, { old_edges: edges }: Differ
     const tensor = outputOf(root, producer, output);
     bundle.tensors.set(tensorName(tensor), tensor);
   }
-  return [...found.values()];
+  const old = [...found.values()];
+  const waits = ({ target }: Bundle): number =>
+    old.filter((other) => other.kind === "control" && other.target === target).length;
+  return old.filter((bundle) => bundle.kind !== "control" || waits(bundle) <= CROWD);
 }

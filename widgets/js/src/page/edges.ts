@@ -9,7 +9,7 @@ import { at } from "./space";
 import { type Box, inputsOf, outputOf, type Tensor, tensorLabel, tensorName, type Visible } from "./visible";
 
 /** More control edges than this into one box are thinned out. */
-const CROWD = 3;
+export const CROWD = 3;
 const MARKS: Readonly<Record<EdgeKind, string>> = { data: "", control: "^", reference: "&" };
 
 /** Ends the ids of edges that are gone. */
