@@ -129,7 +129,15 @@ from graphcore.shapes import Shape
 from graphcore.text import parse_function, parse_nodes, parse_op_signature
 
 if TYPE_CHECKING:
-    from graphcore.tf1 import app, flags, gfile, logging
+    from graphcore.tf1 import app, flags, gfile, logging, nn
+    from graphcore.tf1.arrays import *
+    from graphcore.tf1.clipping import *
+    from graphcore.tf1.math import *
+    from graphcore.tf1.sessions import ConfigProto, GPUOptions, GraphOptions, InteractiveSession
+    from graphcore.tf1.values import *
+    from graphcore.tf1.variables import *
+
+
 if not TYPE_CHECKING:  # or type checkers would assume that every name exists
     from graphcore.tf1.lookup import attribute_of_package as __getattr__
     from graphcore.tf1.lookup import names_of_package as __dir__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
@@ -49,6 +49,70 @@ class DType:
         self.is_complex = name in {"complex64", "complex128"}
         self.is_integer = name.startswith(("int", "uint"))
         self.size = 0 if self.as_numpy is None else self.as_numpy.itemsize
+
+    @property
+    def as_numpy_dtype(self) -> Any:
+        """The type of its NumPy scalars, such as `np.float32` (TF1's name); None where there is none."""
+        return None if self.as_numpy is None else self.as_numpy.type
+
+    @property
+    def base_dtype(self) -> DType:
+        """The type without the reference (TF1's name)."""
+        return self.base
+
+    @property
+    def real_dtype(self) -> DType:
+        """The type of the real part."""
+        return {"complex64": float32, "complex128": float64}.get(self.base.name, self.base)
+
+    @property
+    def is_bool(self) -> bool:
+        """True for bool."""
+        return self.base.name == "bool"
+
+    @property
+    def is_unsigned(self) -> bool:
+        """True for unsigned integers."""
+        return self.base.name.startswith("uint")
+
+    @property
+    def as_datatype_enum(self) -> int:
+        """The value in `types.proto` (TF1's name)."""
+        return self.number
+
+    @property
+    def min(self) -> Any:
+        """The least value: a NumPy scalar."""
+        return self._limits().min
+
+    @property
+    def max(self) -> Any:
+        """The greatest value: a NumPy scalar."""
+        return self._limits().max
+
+    def _limits(self) -> Any:
+        if self.is_floating:
+            return ml_dtypes.finfo(self.as_numpy)  # type: ignore[no-untyped-call]  # its stub
+        if self.is_integer:
+            return ml_dtypes.iinfo(self.as_numpy)  # type: ignore[no-untyped-call]  # its stub
+        raise InvalidArgumentError(f"{self.name} has no least and no greatest value")
+
+    def is_compatible_with(self, other: object) -> bool:
+        """True iff a tensor of type `other`, or a reference to it, serves where this type is required."""
+        given = as_dtype(other)
+        return given is self or given.base is self
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(other) is DType or other is None:
+            return False
+        try:
+            return as_dtype(other) is self
+        except InvalidArgumentError:
+            return False
+
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return f"gc.{_PYTHON_NAMES.get(self.name, self.name)}"

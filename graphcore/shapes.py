@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, overload
 
 from graphcore.brief import brief
+from graphcore.dimension import CallableCount, CallableFlag, Dimension
 from graphcore.errors import InvalidArgumentError
 
 MAX_RANK: Final = 254
@@ -68,16 +69,51 @@ class Shape:
         return None if self.dims is None else len(self.dims)
 
     @property
-    def is_fully_defined(self) -> bool:
-        """True iff the rank and every size are known."""
-        return self.dims is not None and None not in self.dims
+    def ndims(self) -> int | None:
+        """The number of dimensions, None if unknown (TF1's name)."""
+        return self.rank
 
     @property
-    def num_elements(self) -> int:
-        """The number of elements, -1 unless fully defined."""
+    def is_fully_defined(self) -> CallableFlag:
+        """True iff the rank and every size are known; `is_fully_defined()` is the same."""
+        return _YES if self.dims is not None and None not in self.dims else _NO
+
+    @property
+    def num_elements(self) -> CallableCount:
+        """The number of elements, -1 unless fully defined; `num_elements()` gives None then."""
         if self.dims is None or None in self.dims:
-            return -1
-        return math.prod(size for size in self.dims if size is not None)
+            return _UNCOUNTED
+        return CallableCount(math.prod(size for size in self.dims if size is not None))
+
+    def with_rank(self, rank: int) -> Shape:
+        """This shape with a known rank.
+
+        Raises:
+            InvalidArgumentError: it has another rank.
+        """
+        if self.dims is None:
+            return Shape([None] * rank)
+        if len(self.dims) != rank:
+            raise InvalidArgumentError(f"Shape {self} must have rank {rank}")
+        return self
+
+    def assert_has_rank(self, rank: int) -> None:
+        """Raise an error for another known rank.
+
+        Raises:
+            InvalidArgumentError: it has another rank.
+        """
+        if self.rank not in {None, rank}:
+            raise InvalidArgumentError(f"Shape {self} must have rank {rank}")
+
+    def assert_is_compatible_with(self, other: object) -> None:
+        """Raise an error unless some full shape fits both.
+
+        Raises:
+            InvalidArgumentError: none does.
+        """
+        if not self.is_compatible_with(as_shape(other)):
+            raise InvalidArgumentError(f"Shapes {self} and {as_shape(other)} are incompatible")
 
     def as_list(self) -> list[int | None]:
         """The sizes as a list, None for unknown ones.
@@ -89,8 +125,9 @@ class Shape:
             raise InvalidArgumentError("as_list() needs a known rank, but the shape is ?")
         return list(self.dims)
 
-    def is_compatible_with(self, other: Shape) -> bool:
+    def is_compatible_with(self, other: object) -> bool:
         """True iff some full shape fits both."""
+        other = as_shape(other)
         if self.dims is None or other.dims is None:
             return True
         return len(self.dims) == len(other.dims) and all(
@@ -101,12 +138,13 @@ class Shape:
         """True iff rank and sizes are the same, unknown ones included."""
         return self.dims == other.dims
 
-    def merge_with(self, other: Shape) -> Shape:
+    def merge_with(self, other: object) -> Shape:
         """The most specific shape implied by both.
 
         Raises:
             InvalidArgumentError: they are incompatible.
         """
+        other = as_shape(other)
         if not self.is_compatible_with(other):
             raise InvalidArgumentError(f"Incompatible shapes during merge: {self} and {other}")
         if self.dims is None or other.dims is None:
@@ -161,11 +199,23 @@ class Shape:
     def __len__(self) -> int:
         return len(self.as_list())
 
-    def __iter__(self) -> Iterator[int | None]:
-        return iter(self.as_list())
+    def __iter__(self) -> Iterator[Dimension]:
+        return iter([Dimension(size) for size in self.as_list()])
 
-    def __getitem__(self, index: int) -> int | None:
-        return self.as_list()[index]
+    @overload
+    def __getitem__(self, index: int) -> Dimension: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Shape: ...
+
+    def __getitem__(self, index: int | slice) -> Dimension | Shape:
+        if isinstance(index, slice):
+            return Shape(None if self.dims is None else self.dims[index])
+        return Dimension(None if self.dims is None else self.dims[index])
+
+    def __bool__(self) -> bool:
+        """True iff the rank is known, as in TensorFlow 1."""
+        return self.dims is not None
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Shape):
@@ -221,6 +271,11 @@ def is_valid_shape(sizes: Sequence[int], unknown_rank: bool = False, *, full: bo
     except InvalidArgumentError:
         return False
     return True
+
+
+_YES: Final = CallableFlag(True)
+_NO: Final = CallableFlag(False)
+_UNCOUNTED: Final = CallableCount(-1)
 
 
 def _checked_size(size: object) -> int | None:

@@ -16,7 +16,7 @@ MOST_LINES = 500
 
 # Lowest first; graphcore's packages and modules by their names in it. A module imports from its own layer and lower ones.
 LAYERS = (
-    ("errors", "brief", "plumbing", "dtypes", "shapes", "device_spec", "source", "rendezvous_key", "support"),
+    ("errors", "brief", "plumbing", "dtypes", "dimension", "shapes", "value_casts", "device_spec", "source", "rendezvous_key", "support"),
     ("attrs", "tensor_encoding", "shared_resources"),
     ("definitions",),
     ("inference",),

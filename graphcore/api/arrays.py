@@ -3,67 +3,136 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from graphcore.api.apply_one import apply_one
-from graphcore.graph import Tensor
+from graphcore.api.framework import constant, ones, zeros
+from graphcore.api.math import either
+from graphcore.dtypes import DType, as_dtype, float32, int32
+from graphcore.graph import Tensor, convert_to_tensor, get_default_graph
+
+newaxis: Final = None
+"""A new dimension of size 1 in an index: `x[:, gc.newaxis]`."""
 
 
-def identity(x: Any, name: str | None = None) -> Tensor:
+def identity(input: Any, name: str | None = None) -> Tensor:
     """The same value."""
-    return apply_one("Identity", [x], name)
+    return apply_one("Identity", [input], name)
 
 
-def stop_gradient(x: Any, name: str | None = None) -> Tensor:
+def stop_gradient(input: Any, name: str | None = None) -> Tensor:
     """The same value, but gradients do not flow through it."""
-    return apply_one("StopGradient", [x], name)
+    return apply_one("StopGradient", [input], name)
 
 
-def reshape(x: Any, shape: Any, name: str | None = None) -> Tensor:
+def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     """The same elements in another shape; one size may be -1."""
-    return apply_one("Reshape", [x, shape], name)
+    return apply_one("Reshape", [tensor, [int(size) for size in shape] if _is_empty(shape) else shape], name)
 
 
-def shape(x: Any, name: str | None = None) -> Tensor:
-    """The shape at run time, int32. x: any -> y: [rank]."""
-    return apply_one("Shape", [x], name)
+def _is_empty(shape: Any) -> bool:
+    return isinstance(shape, list | tuple) and not shape
 
 
-def expand_dims(x: Any, axis: int, name: str | None = None) -> Tensor:
-    """Insert a dimension of size 1 at `axis`."""
-    return apply_one("ExpandDims", [x, axis], name)
+def shape(input: Any, name: str | None = None, out_type: object = int32) -> Tensor:
+    """The shape at run time. input: any -> y: [rank] of `out_type`."""
+    wanted = as_dtype(out_type or int32)
+    return apply_one("Shape", [input], name, None if wanted is int32 else {"out_type": wanted})
 
 
-def squeeze(x: Any, axis: Sequence[int] = (), name: str | None = None) -> Tensor:
-    """Remove dimensions of size 1: those in `axis`, or all."""
-    return apply_one("Squeeze", [x], name, {"squeeze_dims": list(axis)})
+def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
+    """Insert a dimension of size 1 at `axis` (or `dim`)."""
+    return apply_one("ExpandDims", [input, either("axis", axis, "dim", dim)], name)
 
 
-def transpose(x: Any, perm: Sequence[int] | Tensor, name: str | None = None) -> Tensor:
-    """Permute the dimensions to the order `perm`."""
-    return apply_one("Transpose", [x, perm], name or "transpose")
+def squeeze(
+    input: Any, axis: int | Sequence[int] | None = None, name: str | None = None, squeeze_dims: int | Sequence[int] | None = None
+) -> Tensor:
+    """Remove dimensions of size 1: those in `axis` (or `squeeze_dims`), or all."""
+    given = either("axis", axis, "squeeze_dims", squeeze_dims)
+    dims = [] if given is None else [given] if isinstance(given, int) else list(given)
+    return apply_one("Squeeze", [input], name, {"squeeze_dims": dims})
 
 
-def zeros_like(x: Any, name: str | None = None) -> Tensor:
-    """Zeros of the same shape and dtype."""
-    return apply_one("ZerosLike", [x], name or "zeros_like")
+def transpose(a: Any, perm: Any = None, name: str | None = "transpose", conjugate: bool = False) -> Tensor:
+    """Permute the dimensions to the order `perm`; reverse them without one."""
+    graph = get_default_graph()
+    tensor = convert_to_tensor(graph, a, None, "input of transpose")
+    op = "ConjugateTranspose" if conjugate and tensor.dtype.is_complex else "Transpose"
+    if perm is not None:
+        return apply_one(op, [tensor, perm], name or "transpose")
+    rank = tensor.shape.rank
+    if rank is not None:
+        return apply_one(op, [tensor, constant(list(range(rank))[::-1], int32)], name or "transpose")
+    with graph.name_scope(name or "transpose") as scope:
+        last = apply_one("Sub", [apply_one("Rank", [tensor], "Rank"), 1], "sub")
+        return apply_one(op, [tensor, apply_one("Range", [last, -1, -1], "Range")], scope)
 
 
-def ones_like(x: Any, name: str | None = None) -> Tensor:
-    """Ones of the same shape and dtype."""
-    return apply_one("OnesLike", [x], name or "ones_like")
+def zeros_like(tensor: Any, dtype: object = None, name: str | None = None, optimize: bool = True) -> Tensor:
+    """Zeros of the same shape, and of the same or another dtype."""
+    return _alike("ZerosLike", tensor, dtype, name or "zeros_like", optimize)
 
 
-def concat(values: Sequence[Any], axis: int, name: str | None = None) -> Tensor:
+def ones_like(tensor: Any, dtype: object = None, name: str | None = None, optimize: bool = True) -> Tensor:
+    """Ones of the same shape, and of the same or another dtype."""
+    return _alike("OnesLike", tensor, dtype, name or "ones_like", optimize)
+
+
+def _alike(op: str, x: Any, dtype: object, name: str, optimize: bool) -> Tensor:
+    tensor = convert_to_tensor(get_default_graph(), x, None, f"input of {name}")
+    wanted = tensor.dtype.base if dtype is None else as_dtype(dtype)
+    if wanted is tensor.dtype.base:
+        return apply_one(op, [tensor], name)
+    make = zeros if op.startswith("Zeros") else ones
+    if optimize and tensor.shape.is_fully_defined:
+        return make(tensor.shape, wanted, name)
+    return make(shape(tensor), wanted, name)
+
+
+def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
     """Join tensors along `axis`."""
-    return apply_one("ConcatV2", [list(values), axis], name or "concat")
+    given = values if isinstance(values, list | tuple) else [values]
+    if len(given) == 1:
+        return identity(given[0], name)
+    return apply_one("ConcatV2", [list(given), axis], name)
 
 
-def stack(values: Sequence[Any], axis: int = 0, name: str | None = None) -> Tensor:
+def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     """Stack tensors of one shape along a new `axis`."""
-    return apply_one("Pack", [list(values)], name or "stack", {"axis": axis})
+    return apply_one("Pack", [list(values)], name, {"axis": axis})
 
 
-def one_hot(indices: Any, depth: int, name: str | None = None) -> Tensor:
-    """Rows that are 1 at the index and 0 elsewhere. indices: [...] -> y: [..., depth]."""
-    return apply_one("OneHot", [indices, depth, 1.0, 0.0], name or "one_hot")
+def one_hot(
+    indices: Any,
+    depth: Any,
+    on_value: Any = None,
+    off_value: Any = None,
+    axis: int | None = None,
+    dtype: object = None,
+    name: str | None = None,
+) -> Tensor:
+    """Rows that are `on_value` at the index and `off_value` elsewhere. indices: [...] -> y: [..., depth].
+
+    Args:
+        indices: ints; one outside of the depth makes a row of `off_value`.
+        depth: the number of classes.
+        on_value, off_value: 1 and 0 by default.
+        axis: the new dimension; the last one by default.
+        dtype: the dtype of the result; that of the values, or float32, by default.
+        name: the name of the node.
+    """
+    graph = get_default_graph()
+    wanted = None if dtype is None else as_dtype(dtype)
+    for value in (on_value, off_value):
+        if wanted is None and value is not None:
+            wanted = convert_to_tensor(graph, value, None, "value of one_hot").dtype.base if isinstance(value, Tensor) else None
+            wanted = wanted or constant(value).dtype
+    wanted = wanted or float32
+    on = constant(_number(1, wanted), wanted) if on_value is None else convert_to_tensor(graph, on_value, wanted, "on_value of one_hot")
+    off = constant(_number(0, wanted), wanted) if off_value is None else convert_to_tensor(graph, off_value, wanted, "off_value of one_hot")
+    return apply_one("OneHot", [indices, depth, on, off], name or "one_hot", None if axis is None else {"axis": axis})
+
+
+def _number(value: int, dtype: DType) -> Any:
+    return value == 1 if dtype.is_bool else value

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -83,14 +84,15 @@ def _by_name(
     return whole, {**attrs, **{name: value for name, value in given.items() if value is not None}}
 
 
-def get_collection(name: str) -> list[Any]:
-    """The items of a collection of the default graph, as a new list."""
-    return get_default_graph().get_collection(name)
+def get_collection(key: str, scope: str | None = None) -> list[Any]:
+    """The items of a collection of the default graph whose names begin with `scope`, as a new list."""
+    items = get_default_graph().get_collection(key)
+    return items if scope is None else [item for item in items if re.match(scope, getattr(item, "name", ""))]
 
 
-def add_to_collection(name: str, item: Any) -> None:
-    """Put `item` into a collection of the default graph."""
-    get_default_graph().add_to_collection(name, item)
+def add_to_collection(name: str, value: Any) -> None:
+    """Put `value` into a collection of the default graph."""
+    get_default_graph().add_to_collection(name, value)
 
 
 def placeholder(dtype: object, shape: object = None, name: str | None = None) -> Tensor:
@@ -104,15 +106,21 @@ def placeholder(dtype: object, shape: object = None, name: str | None = None) ->
     return apply_one("Placeholder", [], name, attrs)
 
 
-def constant(value: object, dtype: object = None, shape: object = None, name: str | None = None) -> Tensor:
+def constant(value: object, dtype: object = None, shape: object = None, name: str | None = "Const", verify_shape: bool = False) -> Tensor:
     """A tensor with the same value in every run.
 
     Args:
         value: a number, (nested) list, string or array; Python floats become float32, ints int32.
         dtype: the dtype it must have.
         shape: a full shape to reshape it to; one element is repeated to fill it.
+        name: the name of the node.
+        verify_shape: require that the value has this shape already.
     """
-    tensor_value = as_constant_array(value, None if dtype is None else as_dtype(dtype), f"constant {name or ''}".strip())
+    tensor_value = as_constant_array(
+        value, None if dtype is None else as_dtype(dtype), "constant" if name in {None, "Const"} else f"constant {name}"
+    )
+    if shape is not None and verify_shape and tensor_value.array.shape != tuple(as_shape(shape).as_list()):
+        raise InvalidArgumentError(f"Expected the shape {as_shape(shape)} of the constant, got {list(tensor_value.array.shape)}")
     if shape is not None:
         tensor_value = _reshaped(tensor_value, as_shape(shape))
     return constant_node(get_default_graph(), tensor_value, name).outputs[0]
@@ -129,29 +137,54 @@ def _reshaped(value: Any, shape: Shape) -> Any:
     return type(value)(array, value.dtype)
 
 
-def zeros(shape: Sequence[int], dtype: object = float32, name: str | None = None) -> Tensor:
-    """A constant of zeros. shape: full sizes -> y: [*shape]."""
+def zeros(shape: Any, dtype: object = float32, name: str | None = None) -> Tensor:
+    """Zeros. shape: sizes, which may be a tensor or hold some -> y: [*shape]."""
     return _filled(0, shape, as_dtype(dtype), name or "zeros")
 
 
-def ones(shape: Sequence[int], dtype: object = float32, name: str | None = None) -> Tensor:
-    """A constant of ones. shape: full sizes -> y: [*shape]."""
+def ones(shape: Any, dtype: object = float32, name: str | None = None) -> Tensor:
+    """Ones. shape: sizes, which may be a tensor or hold some -> y: [*shape]."""
     return _filled(1, shape, as_dtype(dtype), name or "ones")
 
 
-def _filled(value: int, shape: Sequence[int], dtype: DType, name: str) -> Tensor:
+def _filled(value: int, shape: Any, dtype: DType, name: str) -> Tensor:
+    if dtype.as_numpy is None:
+        raise InvalidArgumentError(f"{name} needs an array dtype, got {dtype.name}")
+    of_dtype: Any = bool(value) if dtype.is_bool else "" if dtype.as_numpy.kind == "O" else value
+    if isinstance(shape, Tensor) or hasattr(shape, "as_tensor") or (isinstance(shape, list | tuple) and any(map(_is_tensor, shape))):
+        with name_scope(name) as scope:
+            return apply_one("Fill", [shape, constant(of_dtype, dtype)], scope)
     full = as_shape(shape)
-    if not full.is_fully_defined or dtype.as_numpy is None:
-        raise InvalidArgumentError(f"{name} needs a full shape and an array dtype, got {full} and {dtype.name}")
+    if not full.is_fully_defined:
+        raise InvalidArgumentError(f"{name} needs a full shape, got {full}")
     sizes = [size for size in full.as_list() if size is not None]
     if full.num_elements <= 1024:
-        return constant(np.full(sizes, value, dtype.as_numpy), dtype, name=name)
+        return constant(np.full(sizes, of_dtype, dtype.as_numpy), dtype, name=name)
     with name_scope(name) as scope:
-        return apply_one("Fill", [constant(sizes, name="shape_as_tensor"), constant(value, dtype)], scope)
+        return apply_one("Fill", [constant(sizes, name="shape_as_tensor"), constant(of_dtype, dtype)], scope)
 
 
-def convert_to_tensor(value: object, dtype: object = None, name: str | None = None) -> Tensor:
-    """Convert `value` to a tensor of the default graph; a value that is no tensor becomes a constant."""
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor) or hasattr(value, "as_tensor")
+
+
+def convert_to_tensor(
+    value: object, dtype: object = None, name: str | None = None, preferred_dtype: object = None, dtype_hint: object = None
+) -> Tensor:
+    """Convert `value` to a tensor of the default graph; a value that is no tensor becomes a constant.
+
+    Args:
+        value: a tensor, a variable, a value, or lists of these.
+        dtype: the dtype that it must have.
+        name: the name of a constant.
+        preferred_dtype, dtype_hint: a dtype for a value that fits it.
+    """
+    hint = dtype_hint if preferred_dtype is None else preferred_dtype
+    if dtype is None and hint is not None and not _is_tensor(value):
+        try:
+            return convert_to_tensor(value, hint, name)
+        except InvalidArgumentError:
+            return convert_to_tensor(value, None, name)
     wanted = None if dtype is None else as_dtype(dtype)
     tensor = _convert_to_tensor(get_default_graph(), value, wanted, name or "value", name)
     if wanted is not None and tensor.dtype.base is not wanted.base:
@@ -159,9 +192,15 @@ def convert_to_tensor(value: object, dtype: object = None, name: str | None = No
     return tensor
 
 
-def name_scope(name: str | None) -> AbstractContextManager[str]:
-    """Prefix the names of nodes made within a `with` block: `with gc.name_scope("layer1"):`."""
-    return get_default_graph().name_scope(name)
+def name_scope(name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None) -> AbstractContextManager[str]:  # noqa: ARG001 - TF1 asks `values` for the graph
+    """Prefix the names of nodes made within a `with` block: `with gc.name_scope("layer1"):`.
+
+    Args:
+        name: the prefix; "" for none.
+        default_name: the prefix instead of a `name` of None.
+        values: tensors within the block, without effect.
+    """
+    return get_default_graph().name_scope(default_name if name is None else name)
 
 
 def device(spec: str | DeviceSpec | None) -> AbstractContextManager[None]:
@@ -169,9 +208,9 @@ def device(spec: str | DeviceSpec | None) -> AbstractContextManager[None]:
     return get_default_graph().device(spec)
 
 
-def control_dependencies(inputs: Sequence[Any] | None) -> AbstractContextManager[None]:
+def control_dependencies(control_inputs: Sequence[Any] | None) -> AbstractContextManager[None]:
     """Add control inputs to nodes made within a `with` block; None clears the surrounding ones."""
-    return get_default_graph().control_dependencies(inputs)
+    return get_default_graph().control_dependencies(control_inputs)
 
 
 def no_op(name: str | None = None) -> Node:
@@ -182,5 +221,13 @@ def no_op(name: str | None = None) -> Node:
 def group(*inputs: Any, name: str | None = None) -> Node:
     """A node that runs after all `inputs` (tensors, nodes)."""
     graph = get_default_graph()
-    with graph.control_dependencies(inputs):
+    with graph.control_dependencies(list(_flat(inputs))):
         return graph.apply_op("NoOp", [], None, name or "group_deps")
+
+
+def _flat(items: Iterable[Any]) -> Iterator[Any]:
+    for item in items:
+        if isinstance(item, list | tuple):
+            yield from _flat(item)
+        elif item is not None:
+            yield item

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphcore.api.apply_one import apply_one
-from graphcore.dtypes import as_dtype, int32
+from graphcore.dtypes import as_dtype, int32, int64
+from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, convert_to_tensor, get_default_graph
 
 Axis = int | Sequence[int] | Tensor | None
@@ -31,8 +32,9 @@ def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """`x / y` with broadcasting."""
-    return apply_one("RealDiv", [x, y], name or "truediv")
+    """`x / y` with broadcasting; integers become floats, as with the operator."""
+    divided = get_default_graph().builder.truediv(x, y)
+    return divided if name is None else apply_one("Identity", [divided], name)
 
 
 def pow(x: Any, y: Any, name: str | None = None) -> Tensor:  # noqa: A001 - TF1's name
@@ -56,8 +58,8 @@ def negative(x: Any, name: str | None = None) -> Tensor:
 
 
 def abs(x: Any, name: str | None = None) -> Tensor:  # noqa: A001 - TF1's name
-    """The absolute value."""
-    return apply_one("Abs", [x], name)
+    """The absolute value; real for complex numbers."""
+    return get_default_graph().builder.absolute(x, name)
 
 
 def square(x: Any, name: str | None = None) -> Tensor:
@@ -90,9 +92,28 @@ def sigmoid(x: Any, name: str | None = None) -> Tensor:
     return apply_one("Sigmoid", [x], name)
 
 
-def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, name: str | None = None) -> Tensor:
-    """The matrix product. a: [m, k]  b: [k, n] -> y: [m, n] (transposed first if requested)."""
-    return apply_one("MatMul", [a, b], name, {"transpose_a": transpose_a, "transpose_b": transpose_b})
+def matmul(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,  # noqa: ARG001 - TF1's hint
+    b_is_sparse: bool = False,  # noqa: ARG001 - likewise
+    name: str | None = None,
+) -> Tensor:
+    """The matrix product. a: [..., m, k]  b: [..., k, n] -> y: [..., m, n] (transposed first if requested).
+
+    Args:
+        a, b: matrices, or stacks of matrices.
+        transpose_a, transpose_b: transpose each matrix first.
+        adjoint_a, adjoint_b: transpose and conjugate each matrix first.
+        a_is_sparse, b_is_sparse: hints without effect.
+        name: the name of the node.
+    """
+    builder = get_default_graph().builder
+    return builder.matmul(a, b, name or "MatMul", (transpose_a, transpose_b), (adjoint_a, adjoint_b))
 
 
 def cast(x: Any, dtype: object, name: str | None = None) -> Tensor:
@@ -114,19 +135,38 @@ def not_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     return apply_one("NotEqual", [x, y], name)
 
 
-def where(condition: Any, x: Any, y: Any, name: str | None = None) -> Tensor:
-    """`x` where `condition` holds, else `y`."""
+def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+    """`x` where `condition` holds, else `y`; without both the places where it holds: [count, rank]."""
+    if x is None and y is None:
+        return apply_one("Where", [condition], name)
     return apply_one("Select", [condition, x, y], name)
 
 
-def argmax(x: Any, axis: int = 0, name: str | None = None) -> Tensor:
-    """The index of the largest element along `axis`, int64."""
-    return apply_one("ArgMax", [x, axis], name)
+def argmax(input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: object = int64) -> Tensor:
+    """The index of the largest element along `axis` (0 by default, or `dimension`)."""
+    return _arg("ArgMax", input, axis, name, dimension, output_type)
 
 
-def argmin(x: Any, axis: int = 0, name: str | None = None) -> Tensor:
-    """The index of the smallest element along `axis`, int64."""
-    return apply_one("ArgMin", [x, axis], name)
+def argmin(input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: object = int64) -> Tensor:
+    """The index of the smallest element along `axis` (0 by default, or `dimension`)."""
+    return _arg("ArgMin", input, axis, name, dimension, output_type)
+
+
+def _arg(op: str, x: Any, axis: Any, name: str | None, dimension: Any, output_type: object) -> Tensor:
+    along = either("axis", axis, "dimension", dimension)
+    wanted = as_dtype(output_type)
+    return apply_one(op, [x, 0 if along is None else along], name, None if wanted is int64 else {"output_type": wanted})
+
+
+def either(new_name: str, new: Any, old_name: str, old: Any) -> Any:
+    """The one of two names of an argument that is given, None for neither.
+
+    Raises:
+        InvalidArgumentError: both are given.
+    """
+    if new is not None and old is not None:
+        raise InvalidArgumentError(f"Cannot specify both '{old_name}' and '{new_name}'")
+    return old if new is None else new
 
 
 def _reduction_axes(x: Tensor, axis: Axis) -> Any:
@@ -140,7 +180,18 @@ def _reduction_axes(x: Tensor, axis: Axis) -> Any:
     return graph.apply_op("Range", [0, rank_tensor, 1], None, "range").outputs[0]
 
 
-def _reduce(op: str, x: Any, axis: Axis, keepdims: bool, name: str | None) -> Tensor:
+def reduction(
+    op: str,
+    x: Any,
+    axis: Axis = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Axis = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """A reduction by `op`, with both of TF1's names for the axes and for keeping them."""
+    axis = either("axis", axis, "reduction_indices", reduction_indices)
+    keepdims = bool(either("keepdims", keepdims, "keep_dims", keep_dims))
     graph = get_default_graph()
     tensor = convert_to_tensor(graph, x, None, f"input of {op}")
 
@@ -164,29 +215,88 @@ def _reduce(op: str, x: Any, axis: Axis, keepdims: bool, name: str | None) -> Te
     return made
 
 
-def reduce_sum(x: Any, axis: Axis = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-    """The sum over `axis` (all axes if None)."""
-    return _reduce("Sum", x, axis, keepdims, name)
+def reduce_sum(
+    input_tensor: Any,
+    axis: Axis = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Axis = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """The sum over `axis` or `reduction_indices` (all axes if None)."""
+    return reduction("Sum", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
-def reduce_mean(x: Any, axis: Axis = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-    """The mean over `axis` (all axes if None)."""
-    return _reduce("Mean", x, axis, keepdims, name)
+def reduce_mean(
+    input_tensor: Any,
+    axis: Axis = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Axis = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """The mean over `axis` or `reduction_indices` (all axes if None)."""
+    return reduction("Mean", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
-def reduce_prod(x: Any, axis: Axis = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-    """The product over `axis` (all axes if None)."""
-    return _reduce("Prod", x, axis, keepdims, name)
+def reduce_prod(
+    input_tensor: Any,
+    axis: Axis = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Axis = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """The product over `axis` or `reduction_indices` (all axes if None)."""
+    return reduction("Prod", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
-def reduce_max(x: Any, axis: Axis = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-    """The largest element over `axis` (all axes if None)."""
-    return _reduce("Max", x, axis, keepdims, name)
+def reduce_max(
+    input_tensor: Any,
+    axis: Axis = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Axis = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """The largest element over `axis` or `reduction_indices` (all axes if None)."""
+    return reduction("Max", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
-def reduce_min(x: Any, axis: Axis = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-    """The smallest element over `axis` (all axes if None)."""
-    return _reduce("Min", x, axis, keepdims, name)
+def reduce_min(
+    input_tensor: Any,
+    axis: Axis = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Axis = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """The smallest element over `axis` or `reduction_indices` (all axes if None)."""
+    return reduction("Min", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+
+
+def reduce_all(
+    input_tensor: Any,
+    axis: Axis = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Axis = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """True iff all elements are true, over `axis` or `reduction_indices` (all axes if None)."""
+    return reduction("All", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+
+
+def reduce_any(
+    input_tensor: Any,
+    axis: Axis = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Axis = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """True iff any element is true, over `axis` or `reduction_indices` (all axes if None)."""
+    return reduction("Any", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
 def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:

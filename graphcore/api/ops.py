@@ -7,6 +7,7 @@ import keyword
 import re
 import sys
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, Final, Literal, NoReturn
 
 from graphcore.definitions import AttrDef, OpDef
@@ -24,6 +25,7 @@ _ALIKE: Final = 0.75
 _cache: dict[str, Callable[..., Any]] = {}
 
 
+@lru_cache(None)
 def snake_case(name: str) -> str:
     """`MatMul` -> `mat_mul`, `AddN` -> `add_n`, `Conv2D` -> `conv2d`."""
     return re.sub(r"(\d)_d(?=_|$)", r"\1d", _WORD_START.sub("_", name).lower())

@@ -306,6 +306,26 @@ class Graph(GraphReader):
             else:
                 items.append(item)
 
+    def add_to_collections(self, names: Iterable[str], value: Any) -> None:
+        """Put `value` into several collections."""
+        for name in dict.fromkeys([names] if isinstance(names, str) else names):
+            self.add_to_collection(name, value)
+
+    def get_collection_ref(self, name: str) -> list[Any]:
+        """A collection itself: a change of the list changes it."""
+        with self.lock:
+            return self.collections.setdefault(name, [])
+
+    def clear_collection(self, name: str) -> None:
+        """Empty a collection."""
+        with self.lock:
+            self.editor.refuse_finalized()
+            self.collections.pop(name, None)
+
+    def get_all_collection_keys(self) -> list[str]:
+        """The names of the collections that hold something."""
+        return [name for name, items in self.collections.items() if items]
+
     def finalize(self) -> None:
         """Make the graph read-only: every later change is a FailedPreconditionError. It can be run and copied."""
         self.finalized = self.library.finalized = True

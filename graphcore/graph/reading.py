@@ -178,6 +178,10 @@ class GraphReader:
         """All nodes by name, `_SOURCE` and `_SINK` included."""
         return {self.source_node.name: self.source_node, self.sink_node.name: self.sink_node, **self.node_store.by_name}
 
+    def get_operations(self) -> list[Node]:
+        """All nodes but source and sink, as they were added (TF1's name)."""
+        return list(self.op_nodes())
+
     def get_operation_by_name(self, name: str) -> Node:
         """The op node called `name`.
 

@@ -11,13 +11,12 @@ from importlib.abc import Loader, MetaPathFinder
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
-from graphcore.api.ops import raise_missing
+from graphcore.api import ops
 from graphcore.errors import UnknownNameError
 from graphcore.support.safe_import import import_whole
-from graphcore.tf1.table import NAMESPACES, PLACES
+from graphcore.tf1.table import FALLBACKS, NAMESPACES, PLACES
 
 _PACKAGE: Final = __name__.partition(".")[0]
-_HOME: Final = f"{_PACKAGE}.tf1."
 _ALIKE: Final = 0.75
 """The least likeness of two names, from 0 to 1, for one to be a misspelling of the other."""
 
@@ -40,7 +39,7 @@ def namespace(path: str) -> ModuleType:
     """The module of a namespace, such as `contrib.layers`."""
     full = NAMESPACES[path]
     if not full:
-        full = _HOME + path
+        full = _module_name(path)
         if full not in sys.modules:
             made = ModuleType(full, f"TensorFlow 1's tf.{path}.")
             made.__path__ = []  # so that its parts can be imported as modules
@@ -59,13 +58,36 @@ def _attribute(path: str, name: str) -> Any:
         raise AttributeError(f"module '{_module_name(path)}' has no attribute {name!r}", name=name)
     if full in NAMESPACES:
         found: Any = namespace(full)
-    elif full in PLACES:
-        module, attribute = PLACES[full]
-        found = getattr(import_whole(module), attribute)
     else:
-        _raise_missing(path, name)
+        found = _placed(full)
+        if found is None:
+            found = _from_elsewhere(path, name)
+        if found is None:
+            _raise_missing(path, name)
     vars(_module(path))[name] = found  # found without this function from now on
     return found
+
+
+def _placed(full: str) -> Any:
+    """A name of the table, None if it is not there, or is that of an op that is not registered."""
+    module, attribute = PLACES.get(full, ("", ""))
+    if not module or (module == ops.__name__ and attribute not in dir(ops)):
+        return None
+    return getattr(import_whole(module), attribute)
+
+
+def _from_elsewhere(path: str, name: str) -> Any:
+    """A name that this namespace shares with others in TensorFlow, None if it does not."""
+    if path not in FALLBACKS or name not in tensorflow_names(path):
+        return None
+    for other in FALLBACKS[path]:
+        full = f"{other}.{name}" if other else name
+        found = vars(_module(other)).get(name)
+        if found is None:
+            found = _placed(full)
+        if found is not None:
+            return found
+    return None
 
 
 def _module_name(path: str) -> str:
@@ -78,8 +100,11 @@ def _module(path: str) -> ModuleType:
 
 def _names_in(path: str, own: Iterable[str]) -> list[str]:
     start = f"{path}." if path else ""
-    below = [full.removeprefix(start) for full in (*NAMESPACES, *PLACES) if full.startswith(start)]
-    return sorted({*own, *[name for name in below if "." not in name]})
+    registered = frozenset(dir(ops))
+    present = [full for full, (module, name) in PLACES.items() if module != ops.__name__ or name in registered]
+    below = [full.removeprefix(start) for full in (*NAMESPACES, *present) if full.startswith(start)]
+    shared = [name for name in tensorflow_names(path) if _from_elsewhere(path, name) is not None] if path in FALLBACKS else []
+    return sorted({*own, *shared, *[name for name in below if "." not in name]})
 
 
 def _raise_missing(path: str, name: str) -> NoReturn:
@@ -92,9 +117,16 @@ def _raise_missing(path: str, name: str) -> NoReturn:
         raise UnknownNameError(f"{text}: {advice}")
     names = _names_in(path, getattr(_module(path), "__all__", ()))
     if not path:
-        raise_missing(name, names)
+        ops.raise_missing(name, names)
     near = difflib.get_close_matches(name, names, 1, _ALIKE)
     raise UnknownNameError(text + (f": did you mean gc.{path}.{near[0]}?" if near else f"; dir(gc.{path}) lists what is there"))
+
+
+def tensorflow_names(path: str) -> list[str]:
+    """The names of a namespace in TensorFlow 1.15."""
+    from graphcore.tf1.tensorflow_names import NAMES  # noqa: PLC0415 - a large table, seldom needed
+
+    return NAMES.get(path, "").split()
 
 
 class _Finder(MetaPathFinder):
@@ -113,7 +145,7 @@ class _Finder(MetaPathFinder):
         """
         if not fullname.startswith(f"{_PACKAGE}."):
             return None
-        name = fullname.removeprefix(_HOME).removeprefix(f"{_PACKAGE}.")
+        name = fullname.removeprefix(f"{_PACKAGE}.")
         if name in NAMESPACES:
             return importlib.machinery.ModuleSpec(fullname, _Loader(name), is_package=True)
         from graphcore.tf1.absent import what_to_use  # noqa: PLC0415 - needed for errors only

@@ -9,21 +9,90 @@ from typing import Final
 
 NAMESPACES: Final[dict[str, str]] = {
     "app": "graphcore.tf1.app",
+    "bitwise": "",
     "compat": "",
     "compat.v1": "graphcore",
     "contrib": "",
     "flags": "graphcore.tf1.flags",
+    "debugging": "",
     "gfile": "graphcore.tf1.gfile",
+    "linalg": "",
     "logging": "graphcore.tf1.logging",
+    "manip": "",
+    "math": "",
+    "nn": "graphcore.tf1.nn",
     "python": "",
     "python.framework": "",
     "python.ops": "",
     "python.platform": "",
+    "quantization": "",
+    "spectral": "",
 }
 """The module of each namespace; "" for one that only holds what is listed under its name here."""
 
-NAMES: Final[dict[str, str]] = {}
+NAMES: Final[dict[str, str]] = {
+    "graphcore.tf1.arrays": (
+        "batch_to_space boolean_mask broadcast_dynamic_shape broadcast_static_shape depth_to_space ensure_shape "
+        "extract_image_patches eye fill gather gather_nd linspace matrix_transpose meshgrid pad parallel_stack "
+        "placeholder_with_default range rank repeat reverse reverse_sequence sequence_mask size slice space_to_batch "
+        "space_to_depth sparse_to_dense split strided_slice tensordot unstack lin_space=linspace manip.reverse=reverse "
+        "linalg.transpose=matrix_transpose linalg.eye=eye image.extract_image_patches=extract_image_patches"
+    ),
+    "graphcore.tf1.clipping": "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm",
+    "graphcore.tf1.math": (
+        "accumulate_n angle argsort bincount complex "
+        "confusion_matrix conj count_nonzero div einsum floormod imag is_non_decreasing is_strictly_increasing "
+        "log_sigmoid logical_xor mod norm real realdiv reduce_euclidean_norm reduce_logsumexp reduce_std reduce_variance "
+        "saturate_cast scalar_mul sort sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum to_bfloat16 to_complex64 "
+        "to_complex128 to_double to_float to_int32 to_int64 trace truediv truncatediv truncatemod unsorted_segment_mean "
+        "zero_fraction"
+    ),
+    "graphcore.tf1.sessions": (
+        "ConfigProto GPUOptions GraphOptions InteractiveSession OptimizerOptions disable_control_flow_v2 "
+        "disable_eager_execution disable_resource_variables disable_v2_behavior disable_v2_tensorshape "
+        "enable_resource_variables executing_eagerly"
+    ),
+    "graphcore.tf1.variables": (
+        "add_to_collections assign assign_add assign_sub get_collection_ref global_variables global_variables_initializer "
+        "initialize_all_tables initialize_local_variables local_variables local_variables_initializer model_variables "
+        "moving_average_variables scatter_add scatter_div scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_sub "
+        "scatter_nd_update scatter_sub scatter_update tables_initializer tuple variables_initializer"
+    ),
+    "graphcore.tf1.values": ("Operation TensorShape Dimension OpError QUANTIZED_DTYPES VERSION bool"),
+}
 """The public names in each module, by their full names in TensorFlow; `there=here` where they differ."""
+
+OPS: Final = (
+    "acos acosh asin asinh atan atan2 atanh batch_to_space_nd bitcast broadcast_to ceil check_numerics cos cosh cross cumprod "
+    "cumsum diag diag_part digamma div_no_nan dynamic_partition dynamic_stitch erf erfc expm1 fake_quant_with_min_max_args "
+    "fake_quant_with_min_max_args_gradient fake_quant_with_min_max_vars fake_quant_with_min_max_vars_gradient fft fft2d fft3d "
+    "floor floor_div greater greater_equal histogram_fixed_width identity_n ifft ifft2d ifft3d invert_permutation is_finite is_inf "
+    "is_nan less less_equal lgamma log1p logical_and logical_not logical_or matrix_band_part matrix_determinant matrix_inverse "
+    "matrix_solve matrix_diag matrix_diag_part matrix_set_diag polygamma reciprocal rint roll round rsqrt scatter_nd segment_max "
+    "segment_mean segment_min segment_prod segment_sum shape_n sign sin sinh space_to_batch_nd squared_difference tan "
+    "tensor_scatter_add tensor_scatter_sub tensor_scatter_update tile unique unique_with_counts unravel_index unsorted_segment_max "
+    "unsorted_segment_min unsorted_segment_prod unsorted_segment_sum zeta betainc igamma igammac floordiv=floor_div reverse_v2 "
+    "Print=print Assert=assert arg_max arg_min bitwise.bitwise_and bitwise.bitwise_or bitwise.bitwise_xor bitwise.invert "
+    "bitwise.left_shift bitwise.right_shift image.resize_area image.adjust_hue image.adjust_saturation image.rgb_to_hsv "
+    "image.hsv_to_rgb math.erfinv math.ndtri math.xdivy math.xlog1py math.xlogy math.bessel_i0e math.bessel_i1e "
+    "math.multiply_no_nan=mul_no_nan nn.avg_pool3d nn.max_pool3d nn.conv3d_backprop_filter_v2 nn.elu nn.l2_loss nn.leaky_relu "
+    "nn.relu6 nn.selu nn.softplus nn.softsign nn.dilation2d string_join string_strip string_to_hash_bucket_fast "
+    "string_to_hash_bucket_strong as_string encode_base64 decode_base64 read_file write_file matching_files image.decode_png "
+    "image.decode_jpeg "
+)
+"""Functions that are ops as they are; `there=here` where the function of `gc.ops` has another name."""
+
+FALLBACKS: Final[dict[str, tuple[str, ...]]] = {
+    "bitwise": (),
+    "debugging": ("",),
+    "linalg": ("",),
+    "manip": ("",),
+    "math": ("", "nn"),
+    "nn": ("",),
+    "quantization": ("",),
+    "spectral": ("",),
+}
+"""Namespaces whose names, as far as TensorFlow has them, are found in these; "" is the top level."""
 
 
 def places() -> dict[str, tuple[str, str]]:
@@ -33,7 +102,9 @@ def places() -> dict[str, tuple[str, str]]:
         for entry in names.split():
             there, _, here = entry.partition("=")
             found[there] = module, here or there.rpartition(".")[2]
-    return found
+    return found | {
+        there: ("graphcore.api.ops", here or there.rpartition(".")[2]) for there, _, here in (e.partition("=") for e in OPS.split())
+    }
 
 
 PLACES: Final = places()

@@ -18,7 +18,15 @@ from graphcore.source import caller_location, current_run, gradient_calls
 
 
 def gradients(
-    ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", stop_gradients: Any = None, simplify: bool = True
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    colocate_gradients_with_ops: bool = False,  # noqa: ARG001 - the placer decides
+    gate_gradients: bool = False,  # noqa: ARG001 - each gradient is computed once anyway
+    aggregation_method: Any = None,  # noqa: ARG001 - sums have one form
+    stop_gradients: Any = None,
+    simplify: bool = True,
 ) -> list[Any]:
     """Add the nodes that compute the derivatives of `sum(ys)` with respect to each of `xs`.
 
@@ -26,6 +34,7 @@ def gradients(
         ys, xs: a tensor, a variable, or a list of them.
         grad_ys: one tensor (or None for ones) for each y: the incoming gradient, of the y's shape and dtype.
         name: the name scope of the new nodes.
+        colocate_gradients_with_ops, gate_gradients, aggregation_method: TF1's hints, without effect.
         stop_gradients: tensors that gradients do not flow through.
         simplify: False inlines the registered gradient bodies unsimplified.
 

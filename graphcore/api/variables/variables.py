@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, Final, NamedTuple, NoReturn
 
-from graphcore.api.framework import group
+from graphcore.api.framework import get_collection, group
 from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
 from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
@@ -68,7 +68,7 @@ class Variable:
     Args:
         initial_value: a tensor, array or number, or a function that returns one (called within the variable's scope).
         trainable: put it into the collection of trainable variables.
-        collections: further collections to put it into.
+        collections: the collections to put it into, instead of that of all variables.
         validate_shape: require a fully known shape and keep it.
         name: the node's name, made unique.
         dtype: the dtype of an initial value that is no tensor.
@@ -86,7 +86,7 @@ class Variable:
         self,
         initial_value: Any | Callable[[], Any],
         trainable: bool = True,
-        collections: Sequence[str] = (),
+        collections: Sequence[str] | None = None,
         validate_shape: bool = True,
         name: str | None = None,
         dtype: object = None,
@@ -113,9 +113,8 @@ class Variable:
                 given = {"validate_shape": validate_shape, **self._colocated()}
                 self._initializer = graph.apply_op(self._ops.assign, [self._variable, self._initial_value], given, "Assign")
                 self._read = self._new_read(self._ops.read_name)
-        graph.add_to_collection(VARIABLES, self)
         self._join_trainable(graph, trainable)
-        for collection in collections:
+        for collection in collections or (VARIABLES,):
             graph.add_to_collection(collection, self)
 
     def _join_trainable(self, graph: Graph, trainable: bool) -> None:
@@ -265,7 +264,7 @@ class Variable:
             )
         attrs: dict[str, Any] = {"dtype": self._dtype} if self.is_resource else {}  # a reference determines it: values take its dtype
         if self.is_resource and how == "assign":
-            attrs["validate_shape"] = self._shape.is_fully_defined
+            attrs["validate_shape"] = bool(self._shape.is_fully_defined)
         return self._graph_for_nodes().apply_op(getattr(self._ops, how), [self._variable, *inputs], attrs, name)
 
     def _changed(self, how: str, *inputs: Any, name: str | None) -> Tensor:
@@ -425,9 +424,9 @@ def all_variables() -> list[Variable]:
     return get_default_graph().get_collection(VARIABLES)
 
 
-def trainable_variables() -> list[Variable]:
-    """The trainable variables of the default graph."""
-    return get_default_graph().get_collection(TRAINABLE_VARIABLES)
+def trainable_variables(scope: str | None = None) -> list[Variable]:
+    """The trainable variables of the default graph, or those with names that begin with `scope`."""
+    return get_collection(TRAINABLE_VARIABLES, scope)
 
 
 def is_variable_initialized(variable: Variable) -> Tensor:

@@ -28,7 +28,9 @@ from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.building.misfits import dtype_misfit, inputs_text
 from graphcore.graph.building.node_def_builder import NodeDefBuilder
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, input_text
+from graphcore.shapes import Shape
 from graphcore.source import caller_location
+from graphcore.value_casts import cast_losslessly
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
@@ -256,7 +258,7 @@ def _convert_all(
     result: list[Any] = []
     for i, item in enumerate(held):
         _, fixed, type_attr, is_list, _ = plan.args[i] if i < len(plan.args) else ("", None, "", False, False)
-        dtype = fixed or known.get(type_attr) or _default_dtype(plan, type_attr)
+        dtype = fixed or known.get(type_attr) or _preferred_dtype(plan, type_attr, item)
         where = f"input {i} of {name or op_def.name} (op {op_def.name})"
         if is_list and isinstance(item, list | tuple):
             result.append([convert_to_tensor(graph, part, dtype, where) for part in item])
@@ -274,9 +276,16 @@ def _first_tensor(item: object) -> Tensor | None:
     return next((part for part in item if isinstance(part, Tensor)), None)
 
 
-def _default_dtype(plan: _Plan, type_attr: str) -> DType | None:
-    value = plan.defaults.get(type_attr)
-    return value if isinstance(value, DType) else None
+def _preferred_dtype(plan: _Plan, type_attr: str, value: Any) -> DType | None:
+    """The default of a type attr, unless it does not fit the value."""
+    default = plan.defaults.get(type_attr)
+    if not isinstance(default, DType) or default.as_numpy is None:
+        return None
+    try:
+        fits = isinstance(value, Tensor) or _holds_tensor(value) or _converted(value, np.asarray(value), default) is not None
+    except (TypeError, ValueError):
+        fits = True  # the error is that of the conversion
+    return default if fits else None
 
 
 def as_held_tensor(graph: Graph, item: Any, *, reference: bool = False) -> Any:
@@ -309,18 +318,52 @@ def convert_to_tensor(graph: Graph, value: Any, dtype: DType | None, where: str,
     value = as_held_tensor(graph, value)
     if isinstance(value, Tensor):
         return value
+    if isinstance(value, list | tuple) and any(map(_holds_tensor, value)):
+        return _packed(graph, value, dtype, where, name)
     array = as_constant_array(value, dtype, where)
     return constant_node(graph, array, name).outputs[0]
+
+
+def _holds_tensor(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_holds_tensor, value))
+    return isinstance(value, Tensor | Node) or hasattr(value, "as_tensor")
+
+
+def _first_held(graph: Graph, values: Sequence[Any]) -> Tensor | None:
+    """The first tensor in nested lists."""
+    for item in values:
+        found = _first_held(graph, item) if isinstance(item, list | tuple) else as_held_tensor(graph, item)
+        if isinstance(found, Tensor):
+            return found
+    return None
+
+
+def _packed(graph: Graph, values: Sequence[Any], dtype: DType | None, where: str, name: str | None) -> Tensor:
+    """Pack a list of tensors and values; values take the dtype of the first tensor, or `dtype`."""
+    first = _first_held(graph, values)
+    wanted = first.dtype.base if first is not None else dtype
+    parts = [convert_to_tensor(graph, item, wanted, where) for item in values]
+    packed = apply_op(graph, "Pack", [parts], None, name or "packed").outputs[0]
+    if dtype is not None and packed.dtype.base is not dtype.base and packed.dtype.is_integer and dtype.is_integer:
+        return apply_op(graph, "Cast", [packed], {"DstT": dtype.base}, "Cast").outputs[0]
+    return packed
 
 
 def as_constant_array(value: Any, dtype: DType | None, where: str) -> TensorValue:
     """Convert a Python or NumPy value to a constant; Python floats become float32, ints int32, as in TF1.
 
+    A value takes the dtype that is asked for if it keeps its value in it (see `cast_losslessly`); a Python float never becomes an integer.
+
     Raises:
-        InvalidArgumentError: the dtype cannot represent it; nothing is rounded silently.
+        InvalidArgumentError: the dtype cannot represent it.
     """
     if isinstance(value, TensorValue):
         return value
+    if isinstance(value, Shape):
+        value = _sizes(value, where)
+    elif isinstance(value, DType):
+        value = value.number
     try:
         array: Array = np.asarray(value)
     except (TypeError, ValueError) as error:
@@ -330,12 +373,40 @@ def as_constant_array(value: Any, dtype: DType | None, where: str) -> TensorValu
     base = dtype.base
     if base is dtypes.string:
         return TensorValue(array, dtypes.string)
-    if base.as_numpy is None or not _fits(array, base, isinstance(value, np.ndarray | np.generic)):
+    converted = None if base.as_numpy is None or array.dtype.kind in "OSU" else _converted(value, array, base)
+    if converted is None:
         raise InvalidArgumentError(
             f"{where}: required a {base.name} value, got {brief(value)} ({_kind_of(array)}); use gc.cast or give it as {base.name}",
             source=caller_location(),
         )
-    return TensorValue(array.astype(base.as_numpy), base)
+    return TensorValue(converted, base)
+
+
+def _converted(value: Any, array: Array, dtype: DType) -> Array | None:
+    """The array in the dtype, None if its values do not fit."""
+    if array.size and not _is_numpy(value) and not _python_value_fits(array.dtype.kind, dtype):
+        return None
+    return cast_losslessly(array, dtype, round_integers=True)
+
+
+def _python_value_fits(kind: str, dtype: DType) -> bool:
+    """False for a Python float where an integer is required, and for a bool beside anything else."""
+    if kind == "f":
+        return dtype.is_floating or dtype.is_complex
+    return (kind == "b") is dtype.is_bool
+
+
+def _is_numpy(value: Any) -> bool:
+    """True for an array or scalar of NumPy, and for lists of these."""
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    return isinstance(value, np.ndarray | np.generic)
+
+
+def _sizes(shape: Shape, where: str) -> list[int]:
+    if not shape.is_fully_defined:
+        raise InvalidArgumentError(f"{where}: cannot make a tensor of the partly known shape {shape}", source=caller_location())
+    return [int(size) for size in shape]
 
 
 def _kind_of(array: Array) -> str:
@@ -346,9 +417,11 @@ def _kind_of(array: Array) -> str:
 
 
 def _natural_dtype(value: Any, array: Array, where: str) -> DType:
-    if not isinstance(value, np.ndarray | np.generic) and array.dtype == np.float64:
+    if isinstance(value, list) and not value:
         return dtypes.float32
-    if not isinstance(value, np.ndarray | np.generic) and array.dtype == np.int64 and np.all(np.abs(array) < 2**31):
+    if not _is_numpy(value) and array.dtype == np.float64:
+        return dtypes.float32
+    if not _is_numpy(value) and array.dtype == np.int64 and np.all(np.abs(array) < 2**31):
         return dtypes.int32
     if array.dtype.kind in "SU":
         return dtypes.string
@@ -356,24 +429,6 @@ def _natural_dtype(value: Any, array: Array, where: str) -> DType:
         return as_dtype(array.dtype)
     except GraphError:
         raise InvalidArgumentError(f"{where}: cannot make a tensor of {brief(value)} ({array.dtype})", source=caller_location()) from None
-
-
-def _fits(array: Array, dtype: DType, typed: bool) -> bool:
-    target = dtype.as_numpy
-    if array.size == 0:
-        return True
-    if typed:
-        return array.dtype == target or np.can_cast(array.dtype, target, "safe")  # type: ignore[arg-type]  # checked by the caller
-    if array.dtype.kind == "b":
-        return dtype is dtypes.bool_
-    if array.dtype.kind in "iu":
-        if dtype.is_integer:
-            info = np.iinfo(target)
-            return bool(np.all(array >= info.min) and np.all(array <= info.max))
-        return dtype.is_floating or dtype.is_complex
-    if array.dtype.kind == "f":
-        return dtype.is_floating or dtype.is_complex
-    return array.dtype.kind == "c" and dtype.is_complex
 
 
 def constant_node(graph: Graph, value: TensorValue, name: str | None) -> Node:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from graphcore.attrs import AttrValue
 from graphcore.definitions import NodeDef, add_default_attrs, in_out_types_for_node, is_valid_node_name, validate_node_def
-from graphcore.dtypes import DType
+from graphcore.dtypes import DType, bool_, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
-from graphcore.graph.building.apply import apply_op, as_held_tensor
+from graphcore.graph.building.apply import apply_op, as_held_tensor, convert_to_tensor
 from graphcore.graph.building.resolving import resolve_inputs
 from graphcore.graph.editing.editor import FINALIZED
 from graphcore.graph.editing.replacing import attach, replace
@@ -22,6 +22,11 @@ from graphcore.support.critical_section import critical_section
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
 
+_QUOTIENTS: Final[dict[DType, DType]] = {
+    **dict.fromkeys((int8, uint8, int16, uint16), float32),
+    **dict.fromkeys((int32, uint32, int64, uint64), float64),
+}
+"""The dtype of the quotient of two integers."""
 _RESERVED: Final = frozenset({"_SOURCE", "_SINK"})
 """The names of every graph's own source and sink."""
 
@@ -144,9 +149,62 @@ class GraphBuilder:
         """A binary op on tensors and values; a value takes the tensor's dtype."""
         return only_output(apply_op(self.graph, op, [left, right], None, name))
 
-    def matmul(self, left: object, right: object) -> Tensor:
-        """`left @ right`: MatMul for matrices, BatchMatMulV2 where a rank above 2 is known."""
+    def truediv(self, left: object, right: object) -> Tensor:
+        """`left / right`: integers are converted to floats first, those of 32 and 64 bits to float64."""
         operands = [as_held_tensor(self.graph, item) for item in (left, right)]
-        ranks = [item.shape.rank for item in operands if isinstance(item, Tensor)]
-        is_batch = any(rank is not None and rank > 2 for rank in ranks)
-        return only_output(apply_op(self.graph, "BatchMatMulV2" if is_batch else "MatMul", operands, None, "matmul"))
+        first = next((item for item in operands if isinstance(item, Tensor)), None)
+        wanted = None if first is None else _QUOTIENTS.get(first.dtype.base)
+        if first is None or wanted is None:
+            return self.binary("RealDiv", operands[0], operands[1], "truediv")
+        tensors = [convert_to_tensor(self.graph, item, first.dtype.base, "operand of /") for item in operands]
+        if any(tensor.dtype.base is not first.dtype.base for tensor in tensors):
+            return self.binary("RealDiv", tensors[0], tensors[1], "truediv")  # an error, which names both
+        with self.graph.name_scope("truediv") as scope:
+            casts = [only_output(apply_op(self.graph, "Cast", [tensor], {"DstT": wanted}, "Cast")) for tensor in tensors]
+            return self.binary("RealDiv", casts[0], casts[1], scope)
+
+    def absolute(self, operand: object, name: str | None = None) -> Tensor:
+        """The absolute value; real for complex numbers."""
+        tensor = convert_to_tensor(self.graph, operand, None, "operand of abs")
+        if not tensor.dtype.is_complex:
+            return only_output(apply_op(self.graph, "Abs", [tensor], None, name))
+        return only_output(apply_op(self.graph, "ComplexAbs", [tensor], {"Tout": tensor.dtype.real_dtype}, name))
+
+    def logical_xor(self, left: object, right: object, name: str = "LogicalXor") -> Tensor:
+        """True where exactly one of both is."""
+        left, right = [convert_to_tensor(self.graph, item, bool_, "operand of ^") for item in (left, right)]
+        with self.graph.name_scope(name) as scope:
+            both = self.binary("LogicalAnd", left, right, "LogicalAnd")
+            either = self.binary("LogicalOr", left, right, "LogicalOr")
+            return self.binary("LogicalAnd", either, only_output(apply_op(self.graph, "LogicalNot", [both], None, "LogicalNot")), scope)
+
+    def matmul(
+        self,
+        left: object,
+        right: object,
+        name: str = "matmul",
+        transposed: tuple[bool, bool] = (False, False),
+        adjoint: tuple[bool, bool] = (False, False),
+    ) -> Tensor:
+        """`left @ right`: MatMul for matrices, BatchMatMulV2 where a rank above 2 is known or none is known.
+
+        Args:
+            left, right: the factors.
+            name: the name of the node.
+            transposed: transpose each of the factors.
+            adjoint: transpose and conjugate each of the factors.
+        """
+        operands = [as_held_tensor(self.graph, item) for item in (left, right)]
+        known = next((item.dtype.base for item in operands if isinstance(item, Tensor)), None)
+        tensors = [convert_to_tensor(self.graph, item, known, "factor of matmul") for item in operands]
+        if any(tensor.shape.rank is None or tensor.shape.rank > 2 for tensor in tensors):
+            pairs = zip(tensors, transposed, strict=True)
+            factors = [self._conjugate(tensor) if turned and tensor.dtype.is_complex else tensor for tensor, turned in pairs]
+            turns = {"adj_x": transposed[0] or adjoint[0], "adj_y": transposed[1] or adjoint[1]}
+            return only_output(apply_op(self.graph, "BatchMatMulV2", factors, {key: True for key, value in turns.items() if value}, name))
+        factors = [self._conjugate(tensor) if turned else tensor for tensor, turned in zip(tensors, adjoint, strict=True)]
+        turns = {"transpose_a": transposed[0] or adjoint[0], "transpose_b": transposed[1] or adjoint[1]}
+        return only_output(apply_op(self.graph, "MatMul", factors, {key: True for key, value in turns.items() if value}, name))
+
+    def _conjugate(self, tensor: Tensor) -> Tensor:
+        return only_output(apply_op(self.graph, "Conj", [tensor], None, "Conj")) if tensor.dtype.is_complex else tensor

@@ -150,6 +150,15 @@ class Node:
         return definition.device if isinstance(definition, NodeDef) else ""
 
     @property
+    def type(self) -> str:
+        """The op (TF1's name)."""
+        return self.op
+
+    def values(self) -> list[Tensor]:
+        """The output tensors (TF1's name)."""
+        return self.outputs
+
+    @property
     def is_op(self) -> bool:
         """False for the graph's own source and sink."""
         return self.id > 1
@@ -371,16 +380,22 @@ class Tensor(msgspec.Struct, eq=False):
         return building(self.node.graph).builder.binary("Mul", other, self, "mul")
 
     def __truediv__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("RealDiv", self, other, "truediv")
+        return building(self.node.graph).builder.truediv(self, other)
 
     def __rtruediv__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("RealDiv", other, self, "truediv")
+        return building(self.node.graph).builder.truediv(other, self)
 
     def __floordiv__(self, other: object) -> Tensor:
         return building(self.node.graph).builder.binary("FloorDiv", self, other, "floordiv")
 
     def __rfloordiv__(self, other: object) -> Tensor:
         return building(self.node.graph).builder.binary("FloorDiv", other, self, "floordiv")
+
+    def __mod__(self, other: object) -> Tensor:
+        return building(self.node.graph).builder.binary("FloorMod", self, other, "mod")
+
+    def __rmod__(self, other: object) -> Tensor:
+        return building(self.node.graph).builder.binary("FloorMod", other, self, "mod")
 
     def __pow__(self, other: object) -> Tensor:
         return building(self.node.graph).builder.binary("Pow", self, other, "pow")
@@ -412,11 +427,20 @@ class Tensor(msgspec.Struct, eq=False):
     def __or__(self, other: object) -> Tensor:
         return building(self.node.graph).builder.binary("LogicalOr", self, other, "or")
 
+    def __xor__(self, other: object) -> Tensor:
+        return building(self.node.graph).builder.logical_xor(self, other)
+
+    def __rand__(self, other: object) -> Tensor:
+        return building(self.node.graph).builder.binary("LogicalAnd", other, self, "and")
+
+    def __ror__(self, other: object) -> Tensor:
+        return building(self.node.graph).builder.binary("LogicalOr", other, self, "or")
+
     def __neg__(self) -> Tensor:
         return building(self.node.graph).apply_op("Neg", [self]).outputs[0]
 
     def __abs__(self) -> Tensor:
-        return building(self.node.graph).apply_op("Abs", [self]).outputs[0]
+        return building(self.node.graph).builder.absolute(self)
 
     def __invert__(self) -> Tensor:
         return building(self.node.graph).apply_op("LogicalNot", [self]).outputs[0]

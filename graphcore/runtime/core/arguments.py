@@ -36,11 +36,28 @@ def checked_session(graph: Any, options: Any) -> SessionOptions:
         InvalidArgumentError: `graph` is no Graph, or `options` are no SessionOptions.
     """
     if graph is not None and not isinstance(graph, Graph):
-        advice = f"; a target is given by name: target={graph!r}" if isinstance(graph, str) else ""
-        refuse("graph", f"a gc.Graph, or None for the default graph{advice}", graph)
+        refuse("graph", "a gc.Graph, or None for the default graph", graph)
     if options is not None and not isinstance(options, SessionOptions):
         refuse("options", "gc.SessionOptions or None", options)
     return _NO_OPTIONS if options is None else options
+
+
+def configured(options: SessionOptions | None, config: Any) -> SessionOptions | None:
+    """The options of a session, also from TensorFlow 1's form of them.
+
+    Raises:
+        InvalidArgumentError: both are given.
+    """
+    if config is None:
+        return options
+    if options is not None:
+        refuse("config", "None beside options", config)
+    return SessionOptions(
+        operation_timeout_in_ms=getattr(config, "operation_timeout_in_ms", None) or 0,
+        place_pruned_graph=bool(getattr(getattr(config, "graph_options", None), "place_pruned_graph", None)),
+        inter_op_threads=getattr(config, "inter_op_parallelism_threads", None) or 0,
+        log_device_placement=bool(getattr(config, "log_device_placement", None)),
+    )
 
 
 def check_feed_dict(feed_dict: Any) -> None:

@@ -15,6 +15,7 @@ from graphcore.graph import Graph
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.read_values import value_kept
 from graphcore.runtime.core.prune import PLACEHOLDERS
+from graphcore.value_casts import cast_losslessly
 
 Feeder = Callable[[Any], Array]
 
@@ -125,28 +126,30 @@ def _cast(tensor: Tensor, value: Any) -> Array:
         raise _wrong_type(tensor, f"{type(value).__name__} ({error})") from None
     if array.size and array.dtype.kind == "O":
         raise _wrong_type(tensor, _kind_of_first(array, (int,) if target.kind in "iuf" else ()))
-    if array.size and not _fits(array, target):
+    if array.size and array.dtype.kind == "f" and target.kind in "iu" and not _is_numpy(value):
+        raise _wrong_type(tensor, "float")  # a Python float never becomes an integer
+    result = cast_losslessly(array, tensor.dtype.base)
+    if result is None:
         raise _wrong_type(tensor, _described(array, target))
-    return array.astype(target)
+    return result
 
 
-def _fits(array: Array, target: np.dtype[Any]) -> bool:
-    """True iff `target` represents the elements: integers exactly, other numbers to its precision."""
-    if array.dtype.kind in "iub" and target.kind in "iu":
-        if np.can_cast(array.dtype, target):
-            return True
-        limits = np.iinfo(target)
-        # Compare Python numbers: NumPy compares signed with unsigned arrays as floats.
-        return limits.min <= int(array.min()) and int(array.max()) <= limits.max
-    if array.dtype.kind == "c" and target.kind != "c":
-        return False
-    return np.can_cast(array.dtype, target, "same_kind")
+def _is_numpy(value: Any) -> bool:
+    """True for an array or scalar of NumPy, and for lists of these."""
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    return isinstance(value, np.ndarray | np.generic)
 
 
 def _described(array: Array, target: np.dtype[Any]) -> str:
-    if array.dtype.kind not in "iu" or target.kind not in "iu":
+    if array.dtype.kind not in "iuf" or target.kind not in "iufb":
         return str(array.dtype)
-    return f"{array.dtype} with elements from {array.min()} to {array.max()}"
+    least, most = array.min(), array.max()
+    if array.dtype.kind == "f" and target.kind in "iub":
+        with np.errstate(invalid="ignore"):
+            whole = array.astype(target).astype(array.dtype)
+        return f"{array.dtype} with {array[whole != array].reshape(-1)[0]}"
+    return f"{array.dtype} with elements from {least} to {most}"
 
 
 def _kind_of_first(array: Array, usual: tuple[type, ...]) -> str:

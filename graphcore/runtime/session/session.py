@@ -43,7 +43,8 @@ class Session(DefaultSession):
             and each device has an executor of its own.
         options: the options. With `devices` and without options, a requested device must exist.
         engine: "plan" runs one generated Python function, "dataflow" tokens, frames and iterations; "auto" uses a plan if possible.
-        target: "" or "local", for this process.
+        target: "" or "local", for this process; may also come first, before the graph, as in TensorFlow.
+        config: TensorFlow 1's form of the options, see `gc.ConfigProto`.
 
     Raises:
         NotFoundError: no such target.
@@ -62,18 +63,24 @@ class Session(DefaultSession):
 
     def __init__(
         self,
-        graph: Graph | None = None,
-        devices: DeviceSet | Iterable[Device | str] | None = None,
+        graph: Graph | str | None = None,
+        devices: DeviceSet | Iterable[Device | str] | Graph | None = None,
         *,
         options: SessionOptions | None = None,
         engine: str = "auto",
         target: str = "",
+        config: Any = None,
     ) -> None:
         super().__init__()
+        if isinstance(graph, str) and not target:  # TensorFlow's first argument
+            target, graph = graph, devices if isinstance(devices, Graph) else None
+        if isinstance(devices, Graph):
+            devices = None
+        options = arguments.configured(options, config)
         self.target = arguments.checked_target(target)
         device_set = checked_devices(devices)
         self.options = arguments.checked_session(graph, _STRICT if options is None and device_set is not None else options)
-        self.graph = get_default_graph() if graph is None else graph
+        self.graph = get_default_graph() if graph is None else graph  # type: ignore[assignment]  # a text was taken for the target
         self.engine = check_engine(engine)
         self.source = caller_location()
         self.runner = Runner(self.graph, self.options.operation_timeout_in_ms)

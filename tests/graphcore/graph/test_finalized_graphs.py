@@ -113,6 +113,8 @@ CHANGES: dict[str, Callable[[Setting], Any]] = {
     "library.remove_gradient": lambda s: s.graph.library.remove_gradient("Square2"),
     "library.clear": lambda s: s.graph.library.clear(),
     "add_to_collection": lambda s: s.graph.add_to_collection("mine", s.x),
+    "add_to_collections": lambda s: s.graph.add_to_collections(["c", "d"], 1),
+    "clear_collection": lambda s: s.graph.clear_collection("c"),
     "gc.add_to_collection": lambda s: gc.add_to_collection(gc.GraphKeys.VARIABLES, s.w),
     "optimize_graph": lambda s: gc.optimize_graph(None, s.graph),
     "fold_constants": lambda s: gc.fold_constants(s.graph),

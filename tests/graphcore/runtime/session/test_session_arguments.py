@@ -47,7 +47,6 @@ def setting() -> Setting:
 
 TRACED = run_options(trace=True)
 REFUSED: dict[str, tuple[Callable[[Setting], Any], str]] = {
-    "graph by name": (lambda _: session_of("g"), "graph: required a gc.Graph, or None for the default graph; a target is given by name"),
     "graph of another kind": (lambda _: session_of(graph={}), "graph: required a gc.Graph, or None for the default graph, got dict"),
     "session options": (
         lambda s: session_of(s.session.graph, options=TRACED),

@@ -1,0 +1,21 @@
+"""Values of the top level under TensorFlow 1's names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from graphcore import dtypes
+from graphcore.dimension import Dimension
+from graphcore.errors import GraphError
+from graphcore.graph import Node
+from graphcore.shapes import Shape
+
+__all__ = ["QUANTIZED_DTYPES", "VERSION", "Dimension", "OpError", "Operation", "TensorShape", "bool"]
+
+Operation = Node
+TensorShape = Shape
+OpError = GraphError
+bool = dtypes.bool_  # noqa: A001 - TF1's name
+VERSION: Final = "1.15.0"
+"""The version of TensorFlow that the names follow."""
+QUANTIZED_DTYPES: Final = frozenset({dtypes.qint8, dtypes.quint8, dtypes.qint32, dtypes.qint16, dtypes.quint16})
