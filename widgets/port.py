@@ -19,7 +19,7 @@ from widgets.messages import FailureMessage, HighlightMessage, Look, PictureMess
 from widgets.render.dot import to_dot
 from widgets.render.mermaid import to_mermaid
 from widgets.render.messages import scene_message
-from widgets.render.page_data import graph_data_in_steps
+from widgets.render.page_data import graph_data_in_steps, with_timelines
 from widgets.render.saved_picture import NOT_YET, TOO_LARGE, SavedPicture, packed_graph
 from widgets.render.svg import to_svg
 from widgets.scene.build import boxes_of, build_scene
@@ -29,7 +29,7 @@ from widgets.scene.lenses import lens_names, own_lenses
 from widgets.scene.placement_effect import what_if_for
 from widgets.scene.snapshot import Snapshot, take_snapshot
 from widgets.scene.state import SceneState
-from widgets.scene.timelines import box_around, timelines_key, timelines_of
+from widgets.scene.timelines import box_around, saved_timelines, timelines_key, timelines_of
 from widgets.scene.types import Scene
 from widgets.scene.values import values_of
 from widgets.scene.visible import scope_tree, visible_boxes
@@ -140,7 +140,7 @@ class Port:
             try:
                 next(steps)
             except StopIteration as end:
-                self._packed = content, packed_graph(end.value)
+                self._packed = content, packed_graph(with_timelines(end.value, saved_timelines(self._graph)))
                 return
             yield
 

@@ -98,6 +98,39 @@ view.refresh()
 """
 
 
+RECORD: Final = """
+import numpy as np
+import graphcore as gc
+from widgets import GraphView
+graph = gc.Graph()
+with graph.as_default():
+    x = gc.placeholder(gc.float32, [8, 8], name="x")
+    loop = gc.while_loop(lambda i, a: i < 3_800, lambda i, a: [i + 1, gc.tanh(gc.exp(a) * a - a) + a], [gc.constant(0), x], name="loop")
+session = gc.Session(graph)
+view = GraphView(graph)
+display(view)
+"""
+TRACE: Final = """
+session.run(loop, {x: np.zeros((8, 8), np.float32)}, gc.RunOptions(trace=True))
+assert len(graph.trace.events) > 100_000, len(graph.trace.events)
+view.refresh()
+"""
+# Milliseconds from a press of the timeline's button to the frame with a recorded run that is not the last one.
+OPEN_TIMELINE: Final = """async last => {
+  const root = document.querySelector('.graphloupe');
+  const frame = () => new Promise(done => requestAnimationFrame(done));
+  const title = () => root.querySelector('.gl-timeline-clock')?.textContent ?? '';
+  const start = performance.now();
+  root.querySelector('[aria-label^="Timeline:"]').click();
+  while (!root.querySelector('.gl-plot .gl-bar') || title() === last) await frame();
+  await frame();
+  const taken = performance.now() - start;
+  const shown = title();
+  root.querySelector('[aria-label^="Timeline:"]').click();
+  return [taken, shown];
+}"""
+
+
 @dataclass(frozen=True)
 class ViewRow:
     """A row: its runs in `unit`, and the budget of their median (a minimum for frames a second)."""
@@ -177,6 +210,22 @@ def pressed(bench: Bench) -> list[ViewRow]:
     return rows
 
 
+def opened_trace(bench: Bench) -> ViewRow:
+    """Open the timeline of a new run of 100,000 events."""
+    samples, blocked = [], []
+    with bench.notebook([RECORD, TRACE]) as (opened, panel):
+        shown = ""
+        for _ in range(bench.runs):
+            before = panel.drawn().revision
+            opened.run_cell(1)
+            panel.wait_drawn(before)
+            opened.page.evaluate(LONGEST)
+            taken, shown = opened.page.evaluate(OPEN_TIMELINE, shown)
+            samples.append(taken / 1000)
+            blocked.append(opened.page.evaluate(LONGEST))
+    return ViewRow("open a trace of 100,000 events", "s", 1, samples, blocked)
+
+
 def watched(bench: Bench, page: Page, title: str, limit: float, press: str, key: str) -> ViewRow:
     """Press as often as there are runs."""
     samples, blocked = [], []
@@ -231,6 +280,7 @@ ROWS: Final[dict[str, Callable[[Bench], ViewRow | list[ViewRow]]]] = {
     "cell end, 300": lambda bench: growing(bench, 300, 100),
     "cell end, 1,000": lambda bench: growing(bench, 1_000, 400),
     "lens, move, scope": pressed,
+    "trace": opened_trace,
     "view MobileNetV2": lambda bench: viewed(bench, "MobileNetV2", MOBILENET, 1),
     "view 100,000 nodes": lambda bench: viewed(bench, "100,000 nodes", large_file(bench.folder), 3),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 from itertools import accumulate
 from typing import Any, Final
@@ -142,6 +144,17 @@ def test_the_view_sends_timelines_once_and_the_boxes_of_each_picture(recorded: g
     port.answer(messages.TimelinesRequest(known=first.key))
     last: Any = sent[-1]
     assert [timeline.title for timeline in last.timelines] == ["Recorded run", "Prediction"]
+
+
+def test_a_saved_picture_carries_the_recorded_run_unless_it_is_long(recorded: gc.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    def saved() -> list[str]:
+        packed = Port(recorded, lambda _: None).saved_picture("", with_graph=True).graph_gzip_base64
+        head = json.loads(gzip.decompress(base64.b64decode(packed)).splitlines()[0])
+        return [timeline["title"] for timeline in head["timelines"]]
+
+    assert saved() == ["Recorded run"]
+    monkeypatch.setattr("widgets.scene.timelines.MAX_SAVED_EVENTS", 2)
+    assert saved() == []
 
 
 def test_a_page_carries_the_recorded_run(recorded: gc.Graph) -> None:

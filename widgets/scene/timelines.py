@@ -30,6 +30,8 @@ MAX_PAGE_SPANS: Final = 20_000
 """The most spans of a timeline in a page."""
 MAX_PREDICTED: Final = 20_000
 """The most nodes of a predicted step: kernels answer requests between cells."""
+MAX_SAVED_EVENTS: Final = 30_000
+"""The most events of a recorded run in a saved notebook: it is packed between cells."""
 CLOCKS: Final = {
     "prediction": "Predicted by the cost model",
     "wall clock": "Recorded by the wall clock",
@@ -72,6 +74,14 @@ def box_around(node: str, boxes: Mapping[str, str]) -> str:
 def page_timelines(graph: Graph) -> list[StepTimeline]:
     """The timelines that a page carries: none for a graph that was neither placed nor recorded."""
     return timelines_of(graph, MAX_PAGE_SPANS) if graph.trace is not None or graph.placer is not None else []
+
+
+def saved_timelines(graph: Graph) -> list[StepTimeline]:
+    """The recorded run that a saved notebook carries, unless it is long."""
+    trace: Trace | None = graph.trace
+    if trace is None or len(trace.events) > MAX_SAVED_EVENTS:
+        return []
+    return [to_view("Recorded run", trace.timeline(), MAX_PAGE_SPANS, run_names(graph))]
 
 
 def to_view(title: str, timeline: Timeline, most: int = MAX_SPANS, names: RunNames | None = None) -> StepTimeline:

@@ -121,32 +121,29 @@ def _callers(call: str) -> Iterator[tuple[str, str]]:
 def _own_times(runs: Sequence[NodeRun]) -> list[int]:
     """The time of each run in which none that began later runs on its device."""
     own = [0] * len(runs)
+    starts = [start.ns for start, _ in runs]
+    ends = [end.ns for _, end in runs]
+    depths = [end.call.count(" > ") + bool(end.call) for _, end in runs]
     by_device: dict[str, list[int]] = defaultdict(list)
-    for place, (_, end) in enumerate(runs):
-        by_device[end.device].append(place)
+    for place, (_, event) in enumerate(runs):
+        by_device[event.device].append(place)
     for places in by_device.values():
         # A caller that begins together with a node of its function comes first.
-        places.sort(key=lambda place: (runs[place][0].ns, -runs[place][1].ns, runs[place][1].call.count(" > "), runs[place][1].call != ""))
+        places.sort(key=lambda place: (starts[place], -ends[place], depths[place]))
         under_way: list[int] = []
         now = 0
-        for place in places:
-            now = _advance(runs, own, under_way, now, runs[place][0].ns)
+        for place in [*places, -1]:
+            until = starts[place] if place >= 0 else max(ends[last] for last in places)
+            while under_way and now < until:
+                latest = under_way[-1]
+                end = ends[latest]
+                if end > until:
+                    own[latest] += until - now
+                    break
+                if end > now:
+                    own[latest] += end - now
+                    now = end
+                under_way.pop()
+            now = until
             under_way.append(place)
-        _advance(runs, own, under_way, now, None)
     return own
-
-
-def _advance(runs: Sequence[NodeRun], own: list[int], under_way: list[int], now: int, until: int | None) -> int:
-    """Give the time from `now` to `until` to the latest of the runs under way, and return `until`.
-
-    None as `until` is the end of all.
-    """
-    while under_way and (until is None or now < until):
-        latest = under_way[-1]
-        end = runs[latest][1].ns
-        stop = end if until is None else min(end, until)
-        own[latest] += max(0, stop - now)
-        now = max(now, stop)
-        if end <= now:
-            under_way.pop()
-    return now if until is None else until

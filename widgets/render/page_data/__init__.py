@@ -1,5 +1,5 @@
 """The data of a page that needs no kernel: a graph with its tree, bodies and shapes, in columns."""
 
-from widgets.render.page_data.build import PageData, graph_data, graph_data_in_steps, pack
+from widgets.render.page_data.build import PageData, graph_data, graph_data_in_steps, pack, with_timelines
 
-__all__ = ["PageData", "graph_data", "graph_data_in_steps", "pack"]
+__all__ = ["PageData", "graph_data", "graph_data_in_steps", "pack", "with_timelines"]

@@ -47,6 +47,7 @@ from widgets.scene.time_lens import recorded_times
 from widgets.scene.tree import Call, Part
 from widgets.scene.visible import scope_tree
 from widgets.scene.words import called_functions, is_short, user_name
+from widgets.timelines import StepTimeline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +100,11 @@ def graph_data_in_steps(graph: Graph, state: SceneState) -> Steps[PageData]:
     if any(head.errors for head in data.head.spaces[1:]):
         return (yield from _Writer(graph, state, share=False).run())
     return data
+
+
+def with_timelines(data: PageData, timelines: list[StepTimeline]) -> PageData:
+    """The data with these timelines."""
+    return msgspec.structs.replace(data, head=msgspec.structs.replace(data.head, timelines=timelines))
 
 
 def pack(data: PageData) -> bytes:

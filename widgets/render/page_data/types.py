@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from widgets.inspection import Clash, FunctionInfo, Why
+from widgets.timelines import StepTimeline
 from widgets.times import RunTimes
 
 
@@ -251,6 +252,7 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
         own_lenses: the names and titles of lenses of the user.
         max_boxes, auto_boxes: the limits of the view.
         times: the times of the last recorded run, None if there is none.
+        timelines: the timelines of a saved picture; those of pages are beside the data.
     """
 
     spaces: list[SpaceHead]
@@ -263,3 +265,4 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
     max_boxes: int
     auto_boxes: int
     times: RunTimes | None = None
+    timelines: list[StepTimeline] = []

@@ -308,3 +308,33 @@ def test_a_graph_that_records_traces_all_runs_of_its_sessions_and_keeps_their_ti
         last = session.trace
         session.run(y, {x: [1.0, 2.0]})
         assert session.trace is last
+
+
+def test_an_exported_trace_has_the_structure_that_perfetto_reads(tmp_path: Path) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [4], name="x")
+        with gc.device("/gpu:0"):
+            y = gc.while_loop(lambda i, _: i < 3, lambda i, a: [i + 1, gc.tanh(a)], [gc.constant(0), x], name="loop")[1]
+    with gc.Session(graph, gc.simulated_devices("1 cpu, 1 gpu")) as session:
+        session.run(y, {x: [1.0] * 4}, gc.RunOptions(trace=True))
+    assert session.trace is not None
+    session.trace.save(tmp_path / "trace.json")
+    read = json.loads((tmp_path / "trace.json").read_text())
+    assert read["displayTimeUnit"] in {"ms", "ns"}
+    events = read["traceEvents"]
+    processes = {event["pid"]: event["args"]["name"] for event in events if event["ph"] == "M"}
+    assert all("(simulated)" in name for name in processes.values())
+    assert {event["ph"] for event in events} == {"M", "X", "i"}
+    for event in events:
+        assert event["pid"] in processes
+        assert isinstance(event["name"], str)
+        if event["ph"] == "X":
+            assert event["dur"] >= 0
+        if event["ph"] != "M":
+            assert event["ts"] >= 0
+            assert isinstance(event["tid"], int)
+    inner = [event for event in events if event["ph"] == "X" and event["name"].startswith("loop:")]
+    (outer,) = [event for event in events if event["ph"] == "X" and event["name"] == "loop"]
+    assert inner
+    assert all(outer["ts"] <= event["ts"] and event["ts"] + event["dur"] <= outer["ts"] + outer["dur"] + 1e-6 for event in inner)

@@ -222,7 +222,9 @@ export abstract class Drawing {
     const outgoing = outgoingLabels(scene);
     const marks = scene.nodes.flatMap(({ lenses }) => lenses[lens]?.text ?? []);
     const short =
-      lens === DEVICES_LENS ? deviceShortener(marks) : (text: string) => text.replace(/ % of the [^,]+/, " %");
+      lens === DEVICES_LENS
+        ? deviceShortener(marks)
+        : (text: string) => text.replace(/ % of the [^,]+/, " %").replace("under ", "< ");
     for (const node of scene.nodes) {
       const element = this.nodeElement(node.id);
       if (!element) continue;

@@ -53,12 +53,12 @@ export class GraphPage {
   #built: Built | null = null;
   #searched: NodeFacts[] | null = null;
 
-  constructor(data: PageData, { title, lens, renderer, openings, timelines = [] }: Beginning) {
+  constructor(data: PageData, { title, lens, renderer, openings, timelines }: Beginning) {
     this.#data = data;
     this.#autoBoxes = data.head.auto_boxes;
     this.#root = new Instance(Space.first(data), "").part(ROOT);
     this.#title = title;
-    this.#timelines = timelines;
+    this.#timelines = timelines ?? data.head.timelines;
     this.#lens = lens;
     this.#renderer = renderer;
     this.#restore(openings);

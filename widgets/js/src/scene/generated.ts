@@ -1039,6 +1039,7 @@ export interface GradientText {
  * own_lenses: the names and titles of lenses of the user.
  * max_boxes, auto_boxes: the limits of the view.
  * times: the times of the last recorded run, None if there is none.
+ * timelines: the timelines of a saved picture; those of pages are beside the data.
  */
 export interface PageHead {
   readonly spaces: readonly SpaceHead[];
@@ -1051,6 +1052,7 @@ export interface PageHead {
   readonly max_boxes: number;
   readonly auto_boxes: number;
   readonly times: RunTimes | null;
+  readonly timelines: readonly StepTimeline[];
 }
 
 export type PictureMessage =
