@@ -16,11 +16,12 @@ from widgets.scene import lens_names
 
 Place = Literal["auto", "side", "inline", "off"]
 PLACES: Final = ("side", "inline", "off")
-RECORDINGS: Final = ("time",)
+RECORDINGS: Final = ("time", "values")
 """The words that record the runs of a graph's sessions; each opens the lens of its name."""
 DIFF: Final = "diff"
 RENDERERS: Final[tuple[str, ...]] = get_args(Renderer)
 FLAGS: Final = ("--mirror",)
+FULL: Final = "--full"
 OPTIONS: Final[dict[str, Callable[[], tuple[str, ...]]]] = {"--renderer": lambda: RENDERERS, "--lens": lens_names}
 
 HELP: Final = f"""Show the graph, live, beside the cells.
@@ -30,6 +31,7 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph inline                open it in this cell
     %graph off                   close it
     %graph time                  record the runs from now on, and show where the time went; %graph time off ends the recording
+    %graph values                record the values of all tensors of the runs from now on: ranges, NaN and Inf; %graph values off ends it
     %graph NAME                  show the graph of a variable (a Graph, Session, Tensor, ...) instead of the default one,
                                  or a function (of gc.function, or a FunctionDef) in this cell
     %graph diff                  show the difference that the last cell with nodes of the graph has made
@@ -39,6 +41,7 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     --renderer {"|".join(RENDERERS):18s}who draws
     --lens NAME                  what is marked: {", ".join(lens_names())}, or one of your own
     --mirror                     the gradient of each box beside it
+    --full PATTERN               with %graph values: full statistics and pictures of the nodes with such names, as in --full "layer1/*"
 
 The view follows every cell. Below this cell a still picture is kept: the notebook shows it without a kernel too."""
 
@@ -46,8 +49,9 @@ The view follows every cell. Below this cell a still picture is kept: the notebo
 class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed `%graph` line. `name` is "" for the default graph.
 
-    `renderer`, `lens` and `recording` are "" by default. `mirror` puts gradients beside what they differentiate. `diff` is "diff" for the
-    difference from the state before run `since` of a cell, or before the last one that made nodes of the graph.
+    `renderer`, `lens` and `recording` are "" by default. `full` is the pattern of nodes with full statistics. `mirror` puts gradients beside
+    what they differentiate. `diff` is "diff" for the difference from the state before run `since` of a cell, or before the last one that made
+    nodes of the graph.
     """
 
     place: Place = "auto"
@@ -55,6 +59,7 @@ class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
     renderer: str = ""
     lens: str = ""
     recording: str = ""
+    full: str = ""
     mirror: bool = False
     diff: str = ""
     since: str = ""
@@ -75,6 +80,8 @@ def parse_graph_line(line: str) -> GraphLine:
         values[key] = value
     if "since" in values and "diff" not in values:
         raise UsageError(f"%graph: '{values['since']}' is the number of a run, which only %graph diff {values['since']} compares with.")
+    if "full" in values and values.get("recording") != "values":
+        raise UsageError(f"%graph: {FULL} belongs to %graph values, which records the values of runs.")
     return msgspec.convert(values, GraphLine)
 
 
@@ -103,6 +110,11 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
         if value not in allowed:
             raise UsageError(f"%graph: {option} needs one of {', '.join(allowed)}, got '{value}'.")
         return option[2:], value
+    if option == FULL:
+        value = value or next(iter(following), "")
+        if not value:
+            raise UsageError(f"%graph: {FULL} needs a pattern of node names, such as 'layer1/*'.")
+        return "full", value
     if word.isidentifier():
         return "name", word
     raise UsageError(f"%graph: '{word}' is not understood{hint(word)}. %graph? tells what is.")
@@ -110,7 +122,7 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
 
 def hint(word: str) -> str:
     """A suggestion for `word` in an error message; "" if there is none."""
-    near = difflib.get_close_matches(word, [*PLACES, *RECORDINGS, DIFF, *OPTIONS, *FLAGS], n=1)
+    near = difflib.get_close_matches(word, [*PLACES, *RECORDINGS, DIFF, *OPTIONS, *FLAGS, FULL], n=1)
     return f", did you mean '{near[0]}'?" if near else ""
 
 
@@ -124,4 +136,5 @@ def next_words(before: str, variables: dict[str, Any]) -> list[str]:
     places = [] if typed & set(PLACES) else PLACES
     recordings = [] if typed & set(RECORDINGS) else RECORDINGS
     diff = [] if DIFF in typed else [DIFF]
-    return [*places, *recordings, *diff, *(option for option in (*OPTIONS, *FLAGS) if option not in typed), *sorted(graphs)]
+    full = (FULL,) if "values" in typed else ()
+    return [*places, *recordings, *diff, *(option for option in (*OPTIONS, *FLAGS, *full) if option not in typed), *sorted(graphs)]

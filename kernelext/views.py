@@ -39,7 +39,7 @@ QUIET_SECONDS: Final = 0.05
 SLICE_SECONDS: Final = 0.01
 """The seconds of saving after which a cell, or a request of a page, has its turn."""
 
-RECORDED: Final = {"time": RunOptions(trace=True)}
+RECORDED: Final = {"time": RunOptions(trace=True), "values": RunOptions(values=True)}
 """The options of recorded runs, by the words of `%graph`."""
 
 SIDE_NOTE: Final = {
@@ -71,6 +71,7 @@ class OpenView:
         self.on_pages = 0
         self.docked_at = 0.0
         self.recording = ""
+        self.full = ""
 
     def _on_message(self, _view: object, content: object, _buffers: object) -> None:
         """Handle a page's report that it shows the view, or no longer does."""
@@ -116,18 +117,22 @@ class OpenView:
 
     def show(self, graph: Graph) -> None:
         """Show another graph; if runs are recorded, then those of its sessions."""
-        recording, is_same = self.recording, graph is self.view.graph
+        recording, full, is_same = self.recording, self.full, graph is self.view.graph
         if not is_same:
             self.record("")
         self.view.show(graph)
         if not is_same:
-            self.record(recording)
+            self.record(recording, full)
 
-    def record(self, recording: str) -> None:
-        """Record the runs of the graph's sessions from now on; "" ends this."""
+    def record(self, recording: str, full: str = "") -> None:
+        """Record the runs of the graph's sessions from now on; "" ends this.
+
+        Args:
+            full: the pattern of the nodes with full statistics.
+        """
         if recording or self.recording:
-            self.view.graph.recording = RECORDED[recording] if recording else None
-        self.recording = recording
+            self.view.graph.recording = RunOptions(values=full) if full else RECORDED[recording] if recording else None
+        self.recording, self.full = recording, full
 
     def close(self) -> None:
         """Remove the view from all pages; its static pictures stay."""
@@ -217,7 +222,7 @@ class Views:
             opened = self._open[key] = OpenView(key, find, graph)
         else:
             opened.view.show(graph)
-        opened.record(line.recording or opened.recording)
+        opened.record(*((line.recording, line.full) if line.recording else (opened.recording, opened.full)))
         opened.view.choose(renderer=line.renderer, lens=line.lens or line.recording, mirror=line.mirror or None)
         self._show(opened, line.place)
         still = opened.stills[requested_cell(self._shell)] = Still()

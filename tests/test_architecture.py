@@ -58,6 +58,7 @@ LAYERS = (
     ("", "testing"),
     ("widgets.scene.types",),
     ("widgets.inspection", "widgets.timelines", "widgets.times"),
+    ("widgets.recorded_values",),
     ("widgets.messages",),
     ("widgets.scene",),
     ("widgets.render",),

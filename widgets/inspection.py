@@ -106,6 +106,7 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
 
     `note` is the session of the values, or the reason if there are none. `bins` are the numbers of values in equal intervals between `min`
     and `max`, empty without a histogram. `first` is the number of the first row of this page, of `total` rows; a page has `page` rows.
+    `picture` has the grey levels (0 to 255) of the first of `pictures` images, by rows.
     """
 
     note: str = ""
@@ -117,6 +118,8 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
     first: int = 0
     total: int = 0
     page: int = 0
+    picture: list[list[int]] = []
+    pictures: int = 0
 
 
 class DeviceChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,4 +211,5 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     functions: list[FunctionInfo] = []
     contents: list[tuple[str, int]] = []
     times: list[tuple[str, str]] = []
+    recorded: list[tuple[str, str]] = []
     values: Values | None = None

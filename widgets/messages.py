@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from widgets.inspection import Inspection, Values, WhatIf
+from widgets.recorded_values import RunHealth
 from widgets.scene.types import Openings, Scene
 from widgets.timelines import StepTimeline
 
@@ -102,6 +103,17 @@ class TimelinesMessage(Message, frozen=True, kw_only=True, tag="timelines"):
     key: str
     timelines: list[StepTimeline] | None = None
     boxes: dict[str, str] = {}
+
+
+class HealthMessage(Message, frozen=True, kw_only=True, tag="health"):
+    """The answer to `HealthRequest`.
+
+    `boxes` are the boxes of its nodes in the current picture. `note` is the reason if there are no values.
+    """
+
+    health: RunHealth | None = None
+    boxes: dict[str, str] = {}
+    note: str = ""
 
 
 class ShowPaneMessage(Message, frozen=True, kw_only=True, tag="show_pane"):
@@ -222,6 +234,7 @@ PictureMessage = (
     | ValuesMessage
     | WhatIfMessage
     | TimelinesMessage
+    | HealthMessage
     | ShowPaneMessage
     | SearchMessage
     | ExportMessage
@@ -243,6 +256,7 @@ FromKernel = (
     | ValuesMessage
     | WhatIfMessage
     | TimelinesMessage
+    | HealthMessage
     | ShowPaneMessage
     | SearchMessage
     | ExportMessage
@@ -313,6 +327,10 @@ class TimelinesRequest(Message, frozen=True, kw_only=True, tag="want_timelines")
     """Send the timelines, unless their key is `known`, and the boxes of their nodes."""
 
     known: str = ""
+
+
+class HealthRequest(Message, frozen=True, kw_only=True, tag="want_health"):
+    """Send the health of the last recorded run, and the boxes of its nodes."""
 
 
 class RevealRequest(Message, frozen=True, kw_only=True, tag="reveal"):
@@ -398,6 +416,7 @@ PictureRequest = (
     | ValuesRequest
     | WhatIfRequest
     | TimelinesRequest
+    | HealthRequest
     | RevealRequest
     | SearchRequest
     | FilterRequest

@@ -31,6 +31,7 @@ from widgets.scene.snapshot import Snapshot, take_snapshot
 from widgets.scene.state import SceneState
 from widgets.scene.timelines import box_around, saved_timelines, timelines_key, timelines_of
 from widgets.scene.types import Scene
+from widgets.scene.value_lens import nodes_of_health, recorded_values, value_marks
 from widgets.scene.values import values_of
 from widgets.scene.visible import scope_tree, visible_boxes
 from widgets.scene.words import counted
@@ -257,6 +258,8 @@ class Port:
                 self._try_device(ids, device, apply=apply)
             case messages.TimelinesRequest(known=known):
                 self._send_timelines(known)
+            case messages.HealthRequest():
+                self._send_health()
             case messages.RevealRequest(name=name):
                 self._reveal(name)
             case messages.SearchRequest(query=query, limit=limit):
@@ -333,6 +336,17 @@ class Port:
         boxes = boxes_of(self._graph, self.state)
         shown = {node: box for timeline in timelines for node in timeline.nodes if (box := box_around(node, boxes))}
         self._send(messages.TimelinesMessage(key=key, timelines=None if key == known else timelines, boxes=shown))
+
+    def _send_health(self) -> None:
+        recorded = recorded_values(self._graph)
+        if recorded is None:
+            _, _, note = value_marks(self._graph, ())
+            self._send(messages.HealthMessage(note=note))
+            return
+        health = recorded.values.health
+        boxes = boxes_of(self._graph, self.state)
+        shown = {name: boxes[name] for name in nodes_of_health(health) if name in boxes}
+        self._send(messages.HealthMessage(health=health, boxes=shown))
 
     def _reveal(self, name: str) -> None:
         if not self.state.reveal(scope_tree(self._graph, self.state), name):

@@ -27,6 +27,7 @@ from widgets.scene.shapes.why import chains_of, why_of
 from widgets.scene.state import SceneState
 from widgets.scene.time_lens import time_rows
 from widgets.scene.tree import Call, Part, Scope
+from widgets.scene.value_lens import detail_of_node, value_rows
 from widgets.scene.values import values_of
 from widgets.scene.visible import visible_boxes
 from widgets.scene.words import attr_text, counted, node_kind, value_text
@@ -111,7 +112,8 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimension
         functions=[] if call is None else function_infos(call),
         contents=_contents(helpers),
         times=time_rows(graph, [node] if box is None else box.nodes),
-        values=values_of(node),
+        recorded=value_rows(graph, node),
+        values=values_of(node) or detail_of_node(graph, node),
     )
 
 

@@ -18,12 +18,13 @@ from widgets.scene.roles import Roles
 from widgets.scene.time_lens import time_marks
 from widgets.scene.tree import Group
 from widgets.scene.types import LegendEntry, Lens, LensMark
+from widgets.scene.value_lens import value_marks
 from widgets.scene.words import called_functions, tensor_label
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
 
-BUILT_IN: Final = ("structure", "shapes", "devices", "gradients", "functions", "cells", "time")
+BUILT_IN: Final = ("structure", "shapes", "devices", "gradients", "functions", "cells", "time", "values")
 Classify = TypeVar("Classify", bound=Callable[..., Any])
 _LAST_TONE: Final = 7
 _GRADIENT_TONES: Final = {"not differentiated": 0, "forward, differentiated": 1, "gradient": 2, "gradient seed or sum": 3}
@@ -146,6 +147,7 @@ def all_lenses(graph: Graph, boxes: list[Box], roles: Roles) -> list[LensView]:
         _view("functions", "Functions", boxes, _function, rest="no function call", empty="No node calls a function"),
         _view("cells", "Cells", boxes, _cell, rest="made outside a cell", empty="No node was made by a cell"),
         _time(graph, boxes),
+        _values(graph, boxes),
         *(_own_view(name, own, boxes) for name, own in _own.items()),
     ]
 
@@ -165,6 +167,11 @@ def failure_note(error: Exception) -> str:
 def _time(graph: Graph, boxes: list[Box]) -> LensView:
     marks, legend, note = time_marks(graph, boxes)
     return LensView("time", "Time", marks, legend, note=note)
+
+
+def _values(graph: Graph, boxes: list[Box]) -> LensView:
+    marks, legend, note = value_marks(graph, boxes)
+    return LensView("values", "Values", marks, legend, note=note)
 
 
 def cell_label(node: Node) -> str:

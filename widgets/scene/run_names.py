@@ -116,3 +116,12 @@ class RunNames:
         except GraphError:
             return {}
         return {node.name: node.node_def for node in body.graph.op_nodes()}
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """The open calls around a node, and its name in the innermost."""
+    call, colon, rest = name.rpartition(":")
+    if not colon:
+        return "", name
+    label, slash, inner = rest.partition("/")
+    return f"{call}:{label}{slash}", inner

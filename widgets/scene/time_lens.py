@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from widgets.scene.run_names import run_names
+from widgets.scene.run_names import run_names, split_name
 from widgets.scene.timelines import CLOCKS, device_text
 from widgets.scene.types import LegendEntry, LensMark
 from widgets.scene.words import byte_count
@@ -113,7 +113,7 @@ def run_times(graph: Graph, trace: Trace) -> RunTimes:
         if name in sums:
             sums[name].own += own
     prefixes: dict[str, int] = {}
-    split = [_split(name) for name in sums]
+    split = [split_name(name) for name in sums]
     rows = list(sums.values())
     several = len(busy) > 1
     return RunTimes(
@@ -134,15 +134,6 @@ def run_times(graph: Graph, trace: Trace) -> RunTimes:
         threads=[row.threads for row in rows],
         on=[row.on for row in rows] if several else [],
     )
-
-
-def _split(name: str) -> tuple[str, str]:
-    """The open calls around a node, and its name in the innermost."""
-    call, colon, rest = name.rpartition(":")
-    if not colon:
-        return "", name
-    label, slash, inner = rest.partition("/")
-    return f"{call}:{label}{slash}", inner
 
 
 def time_marks(graph: Graph, boxes: Sequence[Box]) -> tuple[dict[str, LensMark], list[LegendEntry], str]:

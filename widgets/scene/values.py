@@ -44,7 +44,7 @@ def values_of(node: Node, first: int = 0) -> Values | None:
     role = node.registration.traits.role
     if role == "constant":
         value = node.node_def.attr.get("value")
-        return _page(value.array, value.dtype.name, "", first) if isinstance(value, TensorValue) else None
+        return page_of(value.array, value.dtype.name, "", first) if isinstance(value, TensorValue) else None
     return _variable(node, first) if role == "variable" else None
 
 
@@ -59,7 +59,7 @@ def _variable(node: Node, first: int) -> Values:
     if storage is None or value is None:
         return Values(note=f"Not initialised {place}")
     array: Array = np.asarray(value.get() if hasattr(value, "get") else value)
-    return _page(array, storage.dtype.name, f"The value {place}", first)
+    return page_of(array, storage.dtype.name, f"The value {place}", first)
 
 
 def _session_of(node: Node) -> Session | None:
@@ -77,7 +77,8 @@ def _named(session: Session) -> str:
     return f"{which} made in {session.source.where}"
 
 
-def _page(array: Array, dtype: str, note: str, first: int) -> Values:
+def page_of(array: Array, dtype: str, note: str, first: int = 0) -> Values:
+    """One page of the values of an array, with statistics and a histogram."""
     width = array.shape[-1] if array.ndim else 1
     step = width if width <= MAX_COLUMNS else SPLIT_COLUMNS
     pieces = -(-width // step) if step else 0

@@ -115,13 +115,14 @@ class TensorStats(msgspec.Struct, frozen=True):
     def words(self) -> str:
         """The statistics in words: the faults first."""
         parts = [f"{count:,} {kind}" for count, kind in ((self.nan, "NaN"), (self.inf, "Inf")) if count]
+        others = "the others " if parts else ""
         if not self.size:
             parts.append("no elements")
         elif self.min is not None and self.max is not None and self.size > 1:
             if self.min == self.max:
-                parts.append(f"all {self.min:.4g}")
+                parts.append(f"{others or 'all '}{self.min + 0.0:.4g}")
             else:
-                parts.append(f"{self.min:.4g} to {self.max:.4g}, mean {self.mean:.4g}")
+                parts.append(f"{others}{self.min:.4g} to {self.max:.4g}, mean {self.mean:.4g}")
         elif self.mean is not None:
             parts.append(f"mean {self.mean:.4g}" if self.size > 1 else f"{self.mean:.4g}")
         return ", ".join(parts)
@@ -169,7 +170,7 @@ class Summarizer:
 
 
 def _of_finite(array: Array) -> Summary:
-    """The summary of an array with NaNs or infinities: least, greatest and mean are of the other elements."""
+    """The summary of an array with NaNs or infinities. Least, greatest and mean are of the other elements."""
     nans = int(np.count_nonzero(np.isnan(array)))
     finite = array[np.isfinite(array)]
     infinities = array.size - finite.size - nans
@@ -213,7 +214,10 @@ def detail_of(array: Array) -> Detail:
 
 
 def _picture(array: Array) -> tuple[Array | None, int]:
-    """The first picture in an array like images, and the number of pictures: [n, h, w, channels] or a square of pixels in rows."""
+    """The first picture in an array like images, and the number of pictures.
+
+    Images are [n, h, w, channels], [n, h, w], [h, w], or squares of pixels in the rows of [n, h * w].
+    """
     if array.dtype.kind not in "fiub" or not array.size:
         return None, 0
     if array.ndim == 4 and min(array.shape[1:3]) > 3:

@@ -282,7 +282,10 @@ class ValueRecorder:
 
 
 def _as_array(value: Any) -> Array | None:
-    """The array of a value, that of a variable too; None for values without elements, such as resources and dead ones."""
+    """The array of a value, also of a variable.
+
+    None for values without elements, such as resources and dead values.
+    """
     if type(value) is np.ndarray:
         return value
     if type(value) is RefVariable:

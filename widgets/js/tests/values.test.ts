@@ -16,6 +16,8 @@ const values = (fields: Partial<Values>): Values => ({
   first: 0,
   total: 64,
   page: 20,
+  picture: [],
+  pictures: 0,
   ...fields,
 });
 

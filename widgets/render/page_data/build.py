@@ -45,6 +45,7 @@ from widgets.scene.shapes.why import chains_of
 from widgets.scene.state import SceneState
 from widgets.scene.time_lens import recorded_times
 from widgets.scene.tree import Call, Part
+from widgets.scene.value_lens import recorded_values
 from widgets.scene.visible import scope_tree
 from widgets.scene.words import called_functions, is_short, user_name
 from widgets.timelines import StepTimeline
@@ -152,7 +153,7 @@ class _Writer:
             place, body, parts, given = self.pending.pop()
             self.spaces[place] = yield from _Space(self, body.graph, f"{body.path}/", parts, None, body, given).write()
         written = [space for space in self.spaces if space is not None]
-        recorded = recorded_times(self.graph)
+        recorded, valued = recorded_times(self.graph), recorded_values(self.graph)
         head = PageHead(
             spaces=[head for head, _ in written],
             infos=[_info(row) for row in self.infos.values],
@@ -164,6 +165,7 @@ class _Writer:
             max_boxes=self.state.max_boxes,
             auto_boxes=self.state.auto_boxes,
             times=None if recorded is None else recorded.times,
+            values=None if valued is None else valued.values,
         )
         return PageData(head, self.texts.values, self.sources.values, [columns for _, columns in written])
 

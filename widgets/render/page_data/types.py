@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from widgets.inspection import Clash, FunctionInfo, Why
+from widgets.recorded_values import RunValues
 from widgets.timelines import StepTimeline
 from widgets.times import RunTimes
 
@@ -253,6 +254,7 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
         max_boxes, auto_boxes: the limits of the view.
         times: the times of the last recorded run, None if there is none.
         timelines: the timelines of a saved picture; those of pages are beside the data.
+        values: its values, None if they were not recorded.
     """
 
     spaces: list[SpaceHead]
@@ -266,3 +268,4 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
     auto_boxes: int
     times: RunTimes | None = None
     timelines: list[StepTimeline] = []
+    values: RunValues | None = None

@@ -17,6 +17,7 @@ import { Inspector } from "./inspect";
 import { MIRROR, Mirrored } from "./mirror";
 import { compareTexts } from "./order";
 import { Instance, type Part, ROOT } from "./parts";
+import { healthOf } from "./recorded_values";
 import { type Built, buildScene } from "./scene";
 import { CALL, Space } from "./space";
 
@@ -93,6 +94,8 @@ export class GraphPage {
       }
       case "want_timelines":
         return this.#timelinesFor(request.known);
+      case "want_health":
+        return healthOf(this.#data.head.values, (name) => this.#boxOf(name));
       case "find":
         return this.#find(request.query, request.limit);
       case "filter":
@@ -205,18 +208,21 @@ export class GraphPage {
 
   /** The timelines of the page, and the boxes of their nodes. */
   #timelinesFor(known: string): TimelinesMessage {
-    const { visible } = this.#now();
     const boxes: Record<string, string> = {};
     for (const name of this.#timelines.flatMap(({ nodes }) => nodes)) {
-      // A node of a closed call has the box of that call.
-      for (let around = name; ; around = around.slice(0, around.lastIndexOf(":"))) {
-        const place = this.#locate(around);
-        const box = place && visible.box(place.instance, place.node);
-        if (box) boxes[name] = box.id;
-        if (box || !around.includes(":")) break;
-      }
+      const box = this.#boxOf(name);
+      if (box) boxes[name] = box;
     }
     return { type: "timelines", key: OF_PAGE, timelines: known === OF_PAGE ? null : this.#timelines, boxes };
+  }
+
+  /** The box of a node in the picture, or of the closed call around it; "" if there is none. */
+  #boxOf(name: string): string {
+    for (let around = name; ; around = around.slice(0, around.lastIndexOf(":"))) {
+      const place = this.#locate(around);
+      const box = place && this.#now().visible.box(place.instance, place.node);
+      if (box || !around.includes(":")) return box?.id ?? "";
+    }
   }
 
   /** The node of this name: names in bodies follow that of the call and a colon. */

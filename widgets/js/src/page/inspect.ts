@@ -5,6 +5,7 @@ import { Dimensions } from "./dimensions";
 import { Mirrored } from "./mirror";
 import { Counter, counted, getOrMake, grouped } from "./order";
 import type { Instance, Part } from "./parts";
+import { detailOf, valueRows } from "./recorded_values";
 import { at, CALL, type Space } from "./space";
 import { timeRows } from "./times";
 import { type Box, inputsOf, isGradientBody, outputOf, type Tensor, tensorName, type Visible } from "./visible";
@@ -114,7 +115,8 @@ export class Inspector {
       functions: call?.call.functions ?? [],
       contents: contents(space, helpers),
       times: timeRows(instance, box?.nodes ?? [node]),
-      values: previewOf(space, node),
+      recorded: valueRows(instance, node),
+      values: previewOf(space, node) ?? detailOf(instance, node),
     };
   }
 
@@ -162,6 +164,7 @@ export class Inspector {
       functions,
       contents: contents(space, nodes),
       times: timeRows(instance, nodes),
+      recorded: [],
       values: null,
     };
   }
@@ -264,6 +267,8 @@ const NO_VALUES: Values = {
   first: 0,
   total: 0,
   page: 0,
+  picture: [],
+  pictures: 0,
 };
 
 /** The first values of a constant, and the reason why there are no more. */

@@ -5,6 +5,7 @@ import { SHAPE_TONES, shapeClass } from "./edges";
 import { numberedClasses } from "./instances";
 import { Counter, grouped } from "./order";
 import type { Instance } from "./parts";
+import { valueMarks } from "./recorded_values";
 import { DIFFERENTIATED, GRADIENT, GROUP } from "./space";
 import { timeMarks } from "./times";
 import { type Box, outputOf, tensorLabel } from "./visible";
@@ -32,7 +33,7 @@ interface ByClass {
 }
 
 /** All lenses for these boxes, including empty ones. */
-export function allLenses(boxes: readonly Box[], { own_lenses: own, times }: PageHead): LensView[] {
+export function allLenses(boxes: readonly Box[], { own_lenses: own, times, values }: PageHead): LensView[] {
   const text =
     (column: "functions" | "cells"): Classify =>
     ({ space }, node) =>
@@ -59,6 +60,7 @@ export function allLenses(boxes: readonly Box[], { own_lenses: own, times }: Pag
       empty: "No node was made by a cell",
     }),
     timeLens(boxes, times),
+    valueLens(boxes, values),
     ...own.map(([name, title], lens) => ownLens(name, title, boxes, lens)),
   ];
 }
@@ -66,6 +68,11 @@ export function allLenses(boxes: readonly Box[], { own_lenses: own, times }: Pag
 function timeLens(boxes: readonly Box[], times: PageHead["times"]): LensView {
   const [marks, legend, note] = timeMarks(boxes, times);
   return { lens: { name: "time", title: "Time", legend, note }, marks };
+}
+
+function valueLens(boxes: readonly Box[], values: PageHead["values"]): LensView {
+  const [marks, legend, note] = valueMarks(boxes, values);
+  return { lens: { name: "values", title: "Values", legend, note }, marks };
 }
 
 function ownLens(name: string, title: string, boxes: readonly Box[], lens: number): LensView {

@@ -32,6 +32,7 @@ export class ValuesPane {
         type && values.statistics.length > 0 && h("p", {}, h("code", {}, type)),
         values.statistics.length > 0 && facts(values),
         values.bins.length > 0 && histogram(values),
+        values.picture.length > 0 && picture(values),
         this.#table,
       ].filter((part) => part instanceof Node),
     );
@@ -108,6 +109,17 @@ function histogram({ bins, statistics }: Values): HTMLElement {
     ...bars,
   );
   return h("figure", { class: "gl-histogram" }, picture, h("figcaption", {}, h("span", {}, low), h("span", {}, high)));
+}
+
+/** The first image in a tensor, a square for each pixel. */
+function picture({ picture: rows, pictures }: Values): HTMLElement {
+  const [first = []] = rows;
+  const pixels = rows.flatMap((row, y) =>
+    row.map((level, x) => s("rect", { x, y, width: 1.05, height: 1.05, fill: `rgb(${level},${level},${level})` })),
+  );
+  const label = `The first of ${count(pictures)} images, black for the least value`;
+  const size = { viewBox: `0 0 ${first.length} ${rows.length}`, role: "img", "aria-label": label };
+  return h("figure", { class: "gl-image" }, s("svg", size, ...pixels), h("figcaption", {}, label));
 }
 
 function table({ rows }: Values): HTMLElement {

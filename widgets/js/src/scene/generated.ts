@@ -251,6 +251,7 @@ export interface ValueRow {
  *
  * `note` is the session of the values, or the reason if there are none. `bins` are the numbers of values in equal intervals between `min`
  * and `max`, empty without a histogram. `first` is the number of the first row of this page, of `total` rows; a page has `page` rows.
+ * `picture` has the grey levels (0 to 255) of the first of `pictures` images, by rows.
  */
 export interface Values {
   readonly note: string;
@@ -262,6 +263,8 @@ export interface Values {
   readonly first: number;
   readonly total: number;
   readonly page: number;
+  readonly picture: readonly (readonly number[])[];
+  readonly pictures: number;
 }
 
 /** A device to choose. `label` says if it is simulated. */
@@ -350,6 +353,7 @@ export interface Inspection {
   readonly functions: readonly FunctionInfo[];
   readonly contents: readonly (readonly [string, number])[];
   readonly times: readonly (readonly [string, string])[];
+  readonly recorded: readonly (readonly [string, string])[];
   readonly values: Values | null;
 }
 
@@ -439,6 +443,60 @@ export interface RunTimes {
   readonly on: readonly (readonly number[])[];
 }
 
+/** A tensor of the run: its node in the picture, and its statistics in words. */
+export interface HealthRow {
+  readonly node: string;
+  readonly text: string;
+}
+
+/**
+ * The greatest absolute value of the gradients of a forward node.
+ *
+ * `level` is its decimal logarithm, None for a gradient of zeros. `bad` is true if there are NaNs or infinities.
+ */
+export interface GradientMagnitude {
+  readonly node: string;
+  readonly depth: number;
+  readonly text: string;
+  readonly level: number | null;
+  readonly bad: boolean;
+}
+
+/**
+ * The faults in the values of a run.
+ *
+ * `first` is the first tensor with NaNs or infinities and `inputs` are those of its node; `bad` and `zeros` are all tensors with such values and
+ * all tensors of zeros, at most 100 of each, and `more_bad` and `more_zeros` the numbers of others. `summary` says the same in a sentence.
+ */
+export interface RunHealth {
+  readonly summary: string;
+  readonly first: HealthRow | null;
+  readonly inputs: readonly HealthRow[];
+  readonly bad: readonly HealthRow[];
+  readonly zeros: readonly HealthRow[];
+  readonly more_bad: number;
+  readonly more_zeros: number;
+  readonly magnitudes: readonly GradientMagnitude[];
+}
+
+/**
+ * The statistics of all nodes that ran, as columns of equal length.
+ *
+ * The name of a node is its entry in `prefixes`, "" or the open calls around it (`loop:body/`), followed by that in `names`. `classes` are places
+ * in `widgets.scene.value_lens.CLASSES`, `words` the statistics in words. `rows` are those of the inspector, and `details` its pages of
+ * the nodes with full statistics, by row.
+ */
+export interface RunValues {
+  readonly health: RunHealth;
+  readonly prefixes: readonly string[];
+  readonly places: readonly number[];
+  readonly names: readonly string[];
+  readonly classes: readonly number[];
+  readonly words: readonly string[];
+  readonly rows: readonly (readonly (readonly [string, string])[])[];
+  readonly details: Readonly<Record<number, Values>>;
+}
+
 /** A node that matches a query; `node` is the id of its box with all scopes open. */
 export interface SearchHit {
   readonly node: string;
@@ -518,6 +576,18 @@ export interface TimelinesMessage {
   readonly key: string;
   readonly timelines: readonly StepTimeline[] | null;
   readonly boxes: Readonly<Record<string, string>>;
+}
+
+/**
+ * The answer to `HealthRequest`.
+ *
+ * `boxes` are the boxes of its nodes in the current picture. `note` is the reason if there are no values.
+ */
+export interface HealthMessage {
+  readonly type: "health";
+  readonly health: RunHealth | null;
+  readonly boxes: Readonly<Record<string, string>>;
+  readonly note: string;
 }
 
 /** Open this pane of the panel below the picture. */
@@ -636,7 +706,7 @@ export interface HighlightMessage {
 export interface PaneMessage {
   readonly type: "pane";
   readonly pane: Pane;
-  readonly message: SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | TimelinesMessage | ShowPaneMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage;
+  readonly message: SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | TimelinesMessage | HealthMessage | ShowPaneMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage;
 }
 
 /** The viewer is mounted and requests the current scene. */
@@ -696,6 +766,11 @@ export interface WhatIfRequest {
 export interface TimelinesRequest {
   readonly type: "want_timelines";
   readonly known: string;
+}
+
+/** Send the health of the last recorded run, and the boxes of its nodes. */
+export interface HealthRequest {
+  readonly type: "want_health";
 }
 
 /** Open all scopes around this node and scroll to it. */
@@ -777,7 +852,7 @@ export interface CrowdedRequest {
 export interface PaneRequest {
   readonly type: "to_pane";
   readonly pane: Pane;
-  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | WhatIfRequest | TimelinesRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
+  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | WhatIfRequest | TimelinesRequest | HealthRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
 }
 
 /** Enter text into the field of an attr. */
@@ -1040,6 +1115,7 @@ export interface GradientText {
  * max_boxes, auto_boxes: the limits of the view.
  * times: the times of the last recorded run, None if there is none.
  * timelines: the timelines of a saved picture; those of pages are beside the data.
+ * values: its values, None if they were not recorded.
  */
 export interface PageHead {
   readonly spaces: readonly SpaceHead[];
@@ -1053,6 +1129,7 @@ export interface PageHead {
   readonly auto_boxes: number;
   readonly times: RunTimes | null;
   readonly timelines: readonly StepTimeline[];
+  readonly values: RunValues | null;
 }
 
 export type PictureMessage =
@@ -1061,6 +1138,7 @@ export type PictureMessage =
   | ValuesMessage
   | WhatIfMessage
   | TimelinesMessage
+  | HealthMessage
   | ShowPaneMessage
   | SearchMessage
   | ExportMessage
@@ -1073,6 +1151,7 @@ export type FromKernel =
   | ValuesMessage
   | WhatIfMessage
   | TimelinesMessage
+  | HealthMessage
   | ShowPaneMessage
   | SearchMessage
   | ExportMessage
@@ -1094,6 +1173,7 @@ export type PictureRequest =
   | ValuesRequest
   | WhatIfRequest
   | TimelinesRequest
+  | HealthRequest
   | RevealRequest
   | SearchRequest
   | FilterRequest
@@ -1115,6 +1195,7 @@ export type FromViewer =
   | ValuesRequest
   | WhatIfRequest
   | TimelinesRequest
+  | HealthRequest
   | RevealRequest
   | SearchRequest
   | FilterRequest

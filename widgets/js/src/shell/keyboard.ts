@@ -65,6 +65,11 @@ export class Keyboard {
       { keys: ["p"], says: "highlight the ways between two selected boxes", run: () => this.#choice.paths() },
       { keys: ["t"], says: "open or close the timeline", run: () => this.#view.lower.toggle("timeline") },
       { keys: ["m"], says: "put gradients beside what they differentiate", run: () => this.#choice.mirror() },
+      {
+        keys: ["v"],
+        says: "open or close the values of the last recorded run",
+        run: () => this.#view.lower.toggle("values"),
+      },
       { keys: ["f", "0"], says: "fit the whole graph", run: fit },
       { keys: ["+", "="], shown: "+", says: "zoom in", run: zoom(1.3) },
       { keys: ["-"], says: "zoom out", run: zoom(1 / 1.3) },

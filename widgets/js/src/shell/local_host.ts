@@ -149,6 +149,8 @@ export function localHost(data: PictureData, findScript: FindScript): Host {
         const { timelines = [] } = data;
         return ask(message, () => answer({ type: "timelines", key: "page", timelines, boxes }));
       }
+      case "want_health":
+        return ask(message, () => fail(message.type, "This picture carries no values"));
       case "reveal":
         return ask(message, () => fail(message.type, `${message.name} is not in this picture`));
       case "expand":

@@ -1,0 +1,73 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { HealthMessage } from "../src/scene/generated";
+import { node, Page, scene } from "./support";
+
+let page: Page;
+
+beforeEach(() => {
+  page = new Page();
+});
+
+afterEach(() => {
+  page.dispose();
+  vi.restoreAllMocks();
+});
+
+const faulty: HealthMessage = {
+  type: "health",
+  note: "",
+  boxes: { "layer/log": "layer/", x: "x" },
+  health: {
+    summary: "The first NaN or Inf: layer/log:0: 1 Inf. 2 nodes with NaN or Inf",
+    first: { node: "layer/log", text: "layer/log:0: 1 Inf" },
+    inputs: [{ node: "x", text: "x:0: 0 to 1" }],
+    bad: [{ node: "layer/log", text: "1 Inf" }],
+    zeros: [{ node: "dead", text: "all 0" }],
+    more_bad: 7,
+    more_zeros: 0,
+    magnitudes: [
+      { node: "x", depth: 0, text: "1e-09", level: -9, bad: false },
+      { node: "layer/log", depth: 1, text: "0", level: null, bad: false },
+      { node: "last", depth: 2, text: "1", level: 0, bad: false },
+    ],
+  },
+};
+
+async function opened(message = faulty): Promise<void> {
+  await page.show(scene({ revision: 1, nodes: [node("layer/", { kind: "scope", expandable: true }), node("x")] }));
+  page.root.dispatchEvent(new KeyboardEvent("keydown", { key: "v", bubbles: true, cancelable: true }));
+  await vi.waitFor(() => page.one(".gl-health"));
+  page.receive(message);
+}
+
+const text = (): string => page.one(".gl-health").textContent ?? "";
+
+test("v opens the values, which are requested", async () => {
+  await opened();
+  expect(page.last("want_health")).toEqual({ type: "want_health" });
+  expect(page.one('[role="tab"][aria-selected="true"]').textContent).toBe("Values");
+});
+
+test("the first bad node and its inputs are named, and a click leads there", async () => {
+  await opened();
+  expect(text()).toContain("The first NaN or Inf");
+  expect(text()).toContain("and 7 more");
+  page.one<HTMLButtonElement>('.gl-health li[data-node="layer/log"] button').click();
+  expect(page.last("reveal")).toEqual({ type: "reveal", name: "layer/log" });
+  page.one<HTMLButtonElement>('.gl-health li[data-node="x"] button').click();
+  expect(page.root.dataset.selected).toBe("x");
+  expect(page.one('.gl-health li[data-node="x"]').classList.contains("gl-lit")).toBe(true);
+});
+
+test("gradients are a plot that says in words that they vanish, and a table", async () => {
+  await opened();
+  expect(page.one(".gl-magnitudes svg").getAttribute("aria-label")).toContain("vanishing");
+  expect(page.root.querySelectorAll(".gl-point")).toHaveLength(3);
+  expect(page.root.querySelectorAll(".gl-point.gl-zero")).toHaveLength(1);
+  expect(text()).toContain("Greatest gradient");
+});
+
+test("without recorded values the pane says how to record them", async () => {
+  await opened({ type: "health", health: null, boxes: {}, note: "use %graph values" });
+  expect(text()).toBe("use %graph values");
+});
