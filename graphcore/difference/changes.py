@@ -36,9 +36,9 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def _last_parts(before: str, after: str) -> tuple[str, str]:
-    """Two names without their scopes, unless these are the difference."""
+    """Two names without their scopes, unless these are the difference or the names are only numbers."""
     short = before.rpartition("/")[2], after.rpartition("/")[2]
-    return (before, after) if short[0] == short[1] else short
+    return (before, after) if short[0] == short[1] or any(name.startswith("_") for name in short) else short
 
 
 def _waits(changes: list[Change]) -> str:

@@ -447,6 +447,16 @@ test("a click on the legend leaves the selection", async () => {
   expect(page.root.dataset.selected).toBe("x");
 });
 
+test("what a difference has removed has a sign and a dashed line, and the legend says so", async () => {
+  const nodes = [node("x"), node("y", { state: "removed" })];
+  const lenses = [{ name: "structure", title: "Structure", legend: [], note: "" }];
+  const edges = [edge("x", "y", "− float", { state: "removed" })];
+  await page.show(scene({ nodes, edges, lenses, since: "" }), { lens: "structure" });
+  expect(page.text(".gl-legend")).toMatch(/−removed\s*$/);
+  expect(page.text('[data-node-id="y"] .gl-badge')).toBe("−");
+  expect(page.one(".gl-edge").classList).toContain("gl-state-removed");
+});
+
 test("the legend explains the badges that occur", async () => {
   const lenses = [{ name: "structure", title: "Structure", legend: [], note: "" }];
   const nodes = [node("x", { state: "new" }), node("y", { state: "error" }), node("z", { state: "changed" })];

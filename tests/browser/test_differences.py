@@ -1,0 +1,139 @@
+"""Differences of graphs in the browser: after a cell was run again in JupyterLab, and in the page of two files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+import graphcore as gc
+import widgets
+from graphcore.__main__ import main
+from tests.browser.conftest import Lab
+from tests.browser.graph_panel import GraphPanel
+from tests.browser.notebook_page import ARTEFACTS
+
+DATA = Path(__file__).parents[1] / "data"
+START = "%load_ext kernelext\nimport graphcore as gc"
+CELLS = [
+    START,
+    'x = gc.placeholder(gc.float32, [None, 4], name="x")',
+    'h = gc.relu(x, name="h")',
+    'y = gc.square(h, name="y")',
+    "%graph diff",
+]
+
+
+def states(page: Page) -> dict[str, str]:
+    """The state of each box by name."""
+    found: list[list[str]] = page.locator("[data-node-id]").evaluate_all("boxes => boxes.map(box => [box.dataset.name, box.dataset.state])")
+    return dict(found)
+
+
+def test_a_cell_run_again_shows_what_it_changed_and_nothing_if_it_changed_nothing(lab: Lab) -> None:
+    notebook = lab.open_cells(CELLS)
+    for cell in range(4):
+        notebook.run_cell(cell)
+    notebook.edit_and_run(2, 'h = gc.tanh(x, name="h")\nextra = gc.exp(h, name="extra")')
+    notebook.run_cell(4)
+    panel = GraphPanel(notebook.page)
+    panel.box("extra").wait_for()
+    assert "1 added, 1 changed, 2 unchanged" in notebook.text(4)
+    assert states(notebook.page) == {"x": "normal", "h": "changed", "y": "normal", "extra": "new"}
+    assert "op: Relu → Tanh" in (panel.box("h").get_attribute("aria-label") or "")
+    panel.root.get_by_text("Legend").click()
+    assert panel.root.locator(".gl-legend").inner_text().split("\n")[-4:] == ["+", "new", "~", "changed"]
+    notebook.screenshot("light")
+    notebook.dark_theme()
+    notebook.screenshot("dark")
+    notebook.dark_theme(False)
+    notebook.run_cell(2)
+    notebook.page.wait_for_function("() => document.querySelector('.graphloupe').textContent.includes('No difference')")
+    assert set(states(notebook.page).values()) == {"normal"}
+
+
+def digits() -> tuple[gc.Graph, gc.Graph]:
+    """The digits softmax before and after its gradients."""
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [None, 784], name="x")
+        weights = [gc.Variable(gc.zeros([784, 10]), name="W"), gc.Variable(gc.zeros([10]), name="b")]
+        y = gc.softmax(gc.matmul(x, weights[0]) + weights[1], name="y")
+        loss = gc.negative(gc.reduce_mean(gc.reduce_sum(gc.log(y), axis=1)), name="loss")
+        before = graph.copy()
+        gc.gradients(loss, weights)
+    return before, graph
+
+
+def mobile_net() -> tuple[gc.Graph, gc.Graph]:
+    """MobileNetV2 before and after it is optimised."""
+    graph = gc.load(DATA / "mobilenetv2.pb")
+    optimised = graph.copy()
+    gc.optimize_graph(None, optimised)
+    return graph, optimised
+
+
+def loop() -> tuple[gc.Graph, gc.Graph]:
+    """A loop before and after it is lowered."""
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [4], name="x")
+        _, total = gc.while_loop(lambda i, _: i < 3, lambda i, s: (i + 1, s * 2.0 + x), [gc.constant(0), x], name="loop")
+        gc.exp(total, name="y")
+    lowered = graph.copy()
+    gc.lower_functional_ops(gc.InstantiatedFunctions(lowered.library), lowered)
+    return graph, lowered
+
+
+def show(browser: Browser, file: Path, name: str) -> Page:
+    """Open a page, and keep a picture of it in light and in dark colours."""
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(file.as_uri())
+    page.wait_for_function("() => document.querySelector('.graphloupe')?.dataset.busy === 'false'")
+    ARTEFACTS.mkdir(exist_ok=True)
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        page.screenshot(path=ARTEFACTS / f"difference-{name}-{scheme}.png")
+    return page
+
+
+@pytest.mark.parametrize(("build", "found"), [(digits, {"new"}), (mobile_net, {"removed", "changed"}), (loop, {"new", "changed"})])
+def test_the_page_of_two_files_shows_both_and_opens_what_is_unchanged(
+    browser: Browser, tmp_path: Path, build: Callable[[], tuple[gc.Graph, gc.Graph]], found: set[str]
+) -> None:
+    first, second = build()
+    paths = [str(gc.save(graph, tmp_path / name)) for graph, name in ((first, "a.pb"), (second, "b.pb"))]
+    file = tmp_path / "page.html"
+    assert main(["diff", *paths, "--out", str(file)]) == 0
+    page = show(browser, file, build.__name__)
+    assert set(states(page).values()) == {"normal", *found}
+    different = page.locator('[data-node-id]:not([data-state="normal"])')
+    assert different.count() == page.locator("[data-node-id] .gl-badge").count() > 0
+    assert "unchanged; " in page.locator(".gl-status").inner_text()
+    box = page.locator('[data-node-id*="#6"][data-state="normal"] [data-action="expand"]').first
+    if box.count():
+        count = len(states(page))
+        box.click()
+        page.wait_for_function("count => document.querySelectorAll('[data-node-id]').length > count", arg=count)
+        assert set(states(page).values()) == {"normal", *found}
+    page.close()
+
+
+def test_a_removed_node_is_dashed_and_its_edges_say_that_they_are_gone(browser: Browser, tmp_path: Path) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [2], name="x")
+        y = gc.square(gc.tanh(x, name="gone"), name="y")
+    before = graph.copy()
+    graph.update_edge(x.node, 0, y.node, 0)
+    graph.remove_node(next(node for node in graph.nodes if node.name == "gone"))
+    page = show(browser, widgets.save(gc.graph_diff(before, graph), tmp_path / "page.html"), "removed")
+    assert states(page) == {"x": "normal", "gone": "removed", "y": "changed"}
+    dashes = page.locator('[data-node-id="gone"] .gl-shape').evaluate("shape => getComputedStyle(shape).strokeDasharray")
+    assert dashes != "none"
+    assert page.locator('[data-node-id="gone"] .gl-badge').text_content() == "−"
+    labels = page.locator("[data-edge-id] .gl-edge-label").all_text_contents()
+    assert sorted(label[0] for label in labels) == ["+", "−", "−"]
+    page.close()
