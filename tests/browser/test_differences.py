@@ -1,4 +1,4 @@
-"""Differences of graphs in the browser: after a cell was run again in JupyterLab, and in the page of two files."""
+"""Differences in the browser: of a cell run again in JupyterLab, and of two files in a page."""
 
 from __future__ import annotations
 
