@@ -260,12 +260,13 @@ def dtype_by_name(name: str) -> DType | None:
     return _by_name.get(name)
 
 
-def as_dtype(value: object) -> DType:
+def as_dtype(type_value: object) -> DType:
     """Convert a DType, a name (`"float"`, `"DT_FLOAT"`), a NumPy dtype or a Python type to a DType.
 
     Raises:
         InvalidArgumentError: no type corresponds to the value.
     """
+    value = type_value
     if type(value) is DType:
         return value
     if isinstance(value, str):

@@ -60,6 +60,8 @@ from graphcore.api.math import (
     negative,
     not_equal,
     pow,  # noqa: A004 - TF1's name
+    reduce_all,
+    reduce_any,
     reduce_max,
     reduce_mean,
     reduce_min,
@@ -157,6 +159,8 @@ __all__ = [
     "pow",
     "random_normal",
     "random_uniform",
+    "reduce_all",
+    "reduce_any",
     "reduce_max",
     "reduce_mean",
     "reduce_min",

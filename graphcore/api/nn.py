@@ -18,9 +18,9 @@ def log_softmax(logits: Any, name: str | None = None) -> Tensor:
     return apply_one("LogSoftmax", [logits], name)
 
 
-def relu(x: Any, name: str | None = None) -> Tensor:
-    """`max(x, 0)`."""
-    return apply_one("Relu", [x], name)
+def relu(features: Any, name: str | None = None) -> Tensor:
+    """`max(features, 0)`."""
+    return apply_one("Relu", [features], name)
 
 
 def bias_add(value: Any, bias: Any, name: str | None = None) -> Tensor:

@@ -10,7 +10,7 @@ from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import concat, expand_dims, reshape, shape, squeeze, stack, transpose
 from graphcore.api.framework import constant, convert_to_tensor, name_scope, ones
 from graphcore.api.math import cast, either, matmul, reduction
-from graphcore.dtypes import DType, as_dtype, bool_, float32, int32
+from graphcore.dtypes import DType, as_dtype, bool_, float32, int32, int64
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.shapes import Shape, as_shape
@@ -28,6 +28,9 @@ __all__ = [
     "gather",
     "gather_nd",
     "linspace",
+    "matrix_diag",
+    "matrix_diag_part",
+    "matrix_set_diag",
     "matrix_transpose",
     "meshgrid",
     "pad",
@@ -351,9 +354,44 @@ def sparse_to_dense(
     name: str | None = None,
 ) -> Tensor:
     """A tensor with values at some places. sparse_indices: [n, rank] or [n] -> y: [*output_shape]."""
-    return apply_one(
-        "SparseToDense", [sparse_indices, output_shape, sparse_values, default_value], name, {"validate_indices": validate_indices}
-    )
+    del validate_indices  # they always are
+    with name_scope(name or "SparseToDense"):
+        values = convert_to_tensor(sparse_values)
+        places = convert_to_tensor(sparse_indices)
+        rank_ = places.shape.rank
+        if rank_ is None:
+            raise InvalidArgumentError(f"sparse_to_dense: required indices of known rank, got '{places.name}'")
+        if rank_ < 2:
+            places = reshape(places, [-1, 1])
+        places = cast(places, int64)
+        count = shape(places)[:1]
+        if values.shape.rank == 0:
+            values = apply_one("Fill", [count, values], None)
+        filled = apply_one("Fill", [output_shape, convert_to_tensor(default_value, values.dtype.base)], None)
+        return apply_one("TensorScatterUpdate", [filled, places, values], None)
+
+
+def matrix_diag(diagonal: Any, name: str = "diag", k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0) -> Tensor:
+    """Matrices with given diagonals, from number `k` or `k[0]` to `k[1]`. diagonal: [..., n] -> y: [..., n, n]."""
+    if isinstance(k, int) and k == 0 and num_rows == num_cols == -1 and not padding_value:
+        return apply_one("MatrixDiag", [diagonal], name)
+    diagonal = convert_to_tensor(diagonal)
+    return apply_one("MatrixDiagV2", [diagonal, k, num_rows, num_cols, convert_to_tensor(padding_value, diagonal.dtype.base)], name)
+
+
+def matrix_diag_part(input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0) -> Tensor:
+    """The diagonals of matrices, from number `k` or `k[0]` to `k[1]`. input: [..., m, n] -> y: [..., min(m, n)]."""
+    if isinstance(k, int) and k == 0 and not padding_value:
+        return apply_one("MatrixDiagPart", [input], name)
+    matrices = convert_to_tensor(input)
+    return apply_one("MatrixDiagPartV2", [matrices, k, convert_to_tensor(padding_value, matrices.dtype.base)], name)
+
+
+def matrix_set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0) -> Tensor:
+    """Matrices with other diagonals, from number `k` or `k[0]` to `k[1]`. input: [..., m, n]  diagonal: [..., min(m, n)]."""
+    if isinstance(k, int) and k == 0:
+        return apply_one("MatrixSetDiag", [input, diagonal], name)
+    return apply_one("MatrixSetDiagV2", [input, diagonal, k], name)
 
 
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> Shape:

@@ -18,6 +18,7 @@ NAMESPACES: Final[dict[str, str]] = {
     "gfile": "graphcore.tf1.gfile",
     "linalg": "",
     "logging": "graphcore.tf1.logging",
+    "losses": "graphcore.tf1.losses",
     "manip": "",
     "math": "",
     "nn": "graphcore.tf1.nn",
@@ -33,10 +34,10 @@ NAMESPACES: Final[dict[str, str]] = {
 NAMES: Final[dict[str, str]] = {
     "graphcore.tf1.arrays": (
         "batch_to_space boolean_mask broadcast_dynamic_shape broadcast_static_shape depth_to_space ensure_shape "
-        "extract_image_patches eye fill gather gather_nd linspace matrix_transpose meshgrid pad parallel_stack "
+        "extract_image_patches eye fill gather gather_nd linspace matrix_diag matrix_diag_part matrix_set_diag matrix_transpose meshgrid pad parallel_stack "
         "placeholder_with_default range rank repeat reverse reverse_sequence sequence_mask size slice space_to_batch "
         "space_to_depth sparse_to_dense split strided_slice tensordot unstack lin_space=linspace manip.reverse=reverse "
-        "linalg.transpose=matrix_transpose linalg.eye=eye image.extract_image_patches=extract_image_patches"
+        "linalg.transpose=matrix_transpose linalg.eye=eye linalg.diag=matrix_diag linalg.diag_part=matrix_diag_part linalg.set_diag=matrix_set_diag image.extract_image_patches=extract_image_patches"
     ),
     "graphcore.tf1.clipping": "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm",
     "graphcore.tf1.math": (
@@ -68,7 +69,7 @@ OPS: Final = (
     "fake_quant_with_min_max_args_gradient fake_quant_with_min_max_vars fake_quant_with_min_max_vars_gradient fft fft2d fft3d "
     "floor floor_div greater greater_equal histogram_fixed_width identity_n ifft ifft2d ifft3d invert_permutation is_finite is_inf "
     "is_nan less less_equal lgamma log1p logical_and logical_not logical_or matrix_band_part matrix_determinant matrix_inverse "
-    "matrix_solve matrix_diag matrix_diag_part matrix_set_diag polygamma reciprocal rint roll round rsqrt scatter_nd segment_max "
+    "matrix_solve polygamma reciprocal rint roll round rsqrt scatter_nd segment_max "
     "segment_mean segment_min segment_prod segment_sum shape_n sign sin sinh space_to_batch_nd squared_difference tan "
     "tensor_scatter_add tensor_scatter_sub tensor_scatter_update tile unique unique_with_counts unravel_index unsorted_segment_max "
     "unsorted_segment_min unsorted_segment_prod unsorted_segment_sum zeta betainc igamma igammac floordiv=floor_div reverse_v2 "
@@ -87,7 +88,7 @@ FALLBACKS: Final[dict[str, tuple[str, ...]]] = {
     "debugging": ("",),
     "linalg": ("",),
     "manip": ("",),
-    "math": ("", "nn"),
+    "math": ("nn", ""),
     "nn": ("",),
     "quantization": ("",),
     "spectral": ("",),

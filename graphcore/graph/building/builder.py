@@ -152,9 +152,11 @@ class GraphBuilder:
     def truediv(self, left: object, right: object) -> Tensor:
         """`left / right`: integers are converted to floats first, those of 32 and 64 bits to float64."""
         operands = [as_held_tensor(self.graph, item) for item in (left, right)]
-        first = next((item for item in operands if isinstance(item, Tensor)), None)
-        wanted = None if first is None else _QUOTIENTS.get(first.dtype.base)
-        if first is None or wanted is None:
+        found = next((item for item in operands if isinstance(item, Tensor)), None)
+        first = convert_to_tensor(self.graph, operands[0], None, "operand of /") if found is None else found
+        operands = [first, operands[1]] if found is None else operands
+        wanted = _QUOTIENTS.get(first.dtype.base)
+        if wanted is None:
             return self.binary("RealDiv", operands[0], operands[1], "truediv")
         tensors = [convert_to_tensor(self.graph, item, first.dtype.base, "operand of /") for item in operands]
         if any(tensor.dtype.base is not first.dtype.base for tensor in tensors):
