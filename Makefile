@@ -69,7 +69,7 @@ test: $(VENV)/.dev ## Run all tests but the slow ones, those in the browser incl
 	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)"; export GRAPHLOUPE_BROWSER; \
 	$(if $(ARGS),$(IN_TURN),$(SIDE_BY_SIDE))
 
-slow: $(VENV)/.dev ## Run the tests that take longer than 20 seconds each
+slow: $(VENV)/.dev ## Run the tests that take longer than 10 seconds each
 	@$(BIN)/python tests/support/tools/find_browser.py > $(VENV)/.browser
 	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(IN_WORKERS) -m "slow and not oracle" $(ARGS) || $(UNLESS_NONE_CHOSEN) exit 1
 

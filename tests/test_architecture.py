@@ -10,6 +10,8 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+pytestmark = pytest.mark.sweep
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("graphcore", "widgets", "kernelext")
 MOST_LINES = 500

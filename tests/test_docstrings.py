@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.sweep
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("graphcore", "widgets", "kernelext", "tests")
 LONGEST_SENTENCE = 99

@@ -12,6 +12,8 @@ import pytest
 import graphcore as gc
 from graphcore import plumbing
 
+pytestmark = pytest.mark.sweep
+
 ROOT: Final = Path(__file__).parents[1]
 FILES: Final = [
     path

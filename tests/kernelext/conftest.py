@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,6 +43,13 @@ class NotebookShell(InteractiveShell):
         """`set_custom_exc`, which IPython leaves without types."""
         ipython: Any = self
         ipython.set_custom_exc((kind,), handler)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_objects() -> None:
+    """Exclude what earlier tests left from garbage collection: closing a shell collects all garbage, a second among many objects."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -75,6 +75,8 @@ def completed(result: Any) -> Any:
 
 @pytest.fixture
 def program() -> Iterator[Program]:
+    garbage.collect()
+    garbage.freeze()  # or each collection visits whatever earlier tests left
     tracemalloc.start()
     with gc.Graph().as_default():
         yield Program()

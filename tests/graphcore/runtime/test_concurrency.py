@@ -87,6 +87,7 @@ def test_runs_of_several_threads_do_not_mix_even_while_the_graph_grows() -> None
     in_threads(8, work)
 
 
+@pytest.mark.slow
 def test_eight_threads_with_large_products_get_the_results_of_one() -> None:
     x = gc.placeholder(gc.float32, [400, 700], name="x")
     y = gc.matmul(gc.matmul(x, x, transpose_b=True), x)

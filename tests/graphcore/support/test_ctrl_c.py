@@ -44,7 +44,8 @@ def pressed(process: subprocess.Popen[str], chance: random.Random) -> str:
     return "hangs"
 
 
-@pytest.mark.parametrize("seed", [pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_process_that_is_interrupted_again_and_again_goes_on_building_and_running(seed: int) -> None:
     command = [sys.executable, "-m", "tests.support.building_and_running", str(seed), str(ROUNDS)]
     root = Path(__file__).parents[3]

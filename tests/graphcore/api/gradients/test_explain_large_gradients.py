@@ -24,6 +24,7 @@ def place(name: str) -> gc.Tensor:
     return gc.placeholder(gc.float32, [2, 3], name=name)
 
 
+@pytest.mark.slow
 def test_a_chain_of_a_hundred_thousand_nodes_is_explained() -> None:
     x = place("x")
     y = x

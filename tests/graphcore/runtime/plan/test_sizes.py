@@ -135,7 +135,7 @@ OPS = (
     "list gather",
     "list concat",
     "array gather",
-    "array concat",
+    pytest.param("array concat", marks=pytest.mark.slow),
 )
 LISTS = ("reserve", "resize", "set item", "scatter", "array", "array write")
 
