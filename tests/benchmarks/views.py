@@ -91,6 +91,21 @@ state.mode = "all"
 view = GraphView(graph, state=state)
 display(view)
 """
+DIFFERENTIATED: Final = """
+import graphcore as gc
+from widgets import GraphView
+graph = gc.Graph()
+with graph.as_default():
+    tensor, weights = gc.placeholder(gc.float32, [8, 8], name="x"), []
+    for scope in range(46):
+        with gc.name_scope(f"layer{scope}"):
+            weights.append(gc.Variable(gc.zeros([8, 8]), name="w"))
+            for number in range(4):
+                tensor = gc.tanh(gc.matmul(tensor, weights[-1])) + tensor
+    gc.gradients(gc.reduce_sum(tensor), weights)
+view = GraphView(graph)
+display(view)
+"""
 GROW: Final = """
 with graph.as_default():
     tensor = gc.tanh(tensor, name="more")
@@ -226,6 +241,18 @@ def opened_trace(bench: Bench) -> ViewRow:
     return ViewRow("open a trace of 100,000 events", "s", 1, samples, blocked)
 
 
+def mirrored(bench: Bench) -> ViewRow:
+    """From the button to the picture with each gradient beside what it differentiates."""
+    press = "root.querySelector('[aria-label^=\"Gradients beside\"]').click()"
+    samples, blocked = [], []
+    with bench.notebook([DIFFERENTIATED]) as (opened, _panel):
+        for _ in range(bench.runs):
+            samples.append(opened.page.evaluate(PRESS_AND_WAIT, [press, "revision"]))
+            blocked.append(opened.page.evaluate(LONGEST))
+            opened.page.evaluate(PRESS_AND_WAIT, [press, "revision"])
+    return ViewRow("mirrored gradient of 2,000 nodes", "ms", 1_000, samples, blocked)
+
+
 def watched(bench: Bench, page: Page, title: str, limit: float, press: str, key: str) -> ViewRow:
     """Press as often as there are runs."""
     samples, blocked = [], []
@@ -281,6 +308,7 @@ ROWS: Final[dict[str, Callable[[Bench], ViewRow | list[ViewRow]]]] = {
     "cell end, 1,000": lambda bench: growing(bench, 1_000, 400),
     "lens, move, scope": pressed,
     "trace": opened_trace,
+    "mirrored gradient": mirrored,
     "view MobileNetV2": lambda bench: viewed(bench, "MobileNetV2", MOBILENET, 1),
     "view 100,000 nodes": lambda bench: viewed(bench, "100,000 nodes", large_file(bench.folder), 3),
 }

@@ -135,6 +135,18 @@ def a_loop_with_its_gradient() -> None:
     gc.gradients(gc.reduce_sum(y * y), [x])
 
 
+def gradients_that_are_none() -> None:
+    x = gc.placeholder(gc.float32, [3], name="x")
+    unused = gc.Variable(gc.ones([3]), name="unused")
+    weights = []
+    for layer in range(4):
+        with gc.name_scope(f"layer{layer}"):
+            weights.append(gc.Variable(gc.ones([3]), name="w"))
+            x = gc.tanh(x * weights[-1])
+        x = gc.stop_gradient(x, name="frozen") if layer == 2 else x
+    gc.gradients(gc.reduce_sum(x), [*weights, unused])
+
+
 def a_call_with_its_gradient() -> None:
     @gc.function
     def layer(x: gc.Tensor, w: gc.Tensor) -> gc.Tensor:
@@ -221,6 +233,7 @@ def a_repeat_on_three_devices() -> None:
     [
         gradients_of_a_network,
         second_derivatives,
+        gradients_that_are_none,
         a_loop_with_its_gradient,
         a_call_with_its_gradient,
         a_loop_in_a_branch,

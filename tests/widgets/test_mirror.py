@@ -180,3 +180,36 @@ def test_mobilenet_opens_folded_with_its_gradient_beside_it() -> None:
     assert len(blocks) >= 4
     assert all(gradients[block.id].label == f"gradient of {block.label}" for block in blocks)
     assert lay_out(scene).engine == "graphviz"
+
+
+def test_a_gradient_that_is_none_is_an_edge_that_ends_with_its_reason(graph: gc.Graph) -> None:
+    w, v = gc.Variable(gc.ones([3]), name="w"), gc.Variable(gc.ones([3]), name="v")
+    h = gc.stop_gradient(gc.tanh(w.value()), name="frozen")
+    assert gc.gradients(gc.reduce_sum(gc.multiply(h, v, name="y")), [w, v])[0] is None
+    scene = mirrored(graph)
+    gap = box(scene, "gap:w")
+    assert (gap.label, gap.mirrors, gap.stands_for, gap.group) == ("no gradient of w", "w", "frozen", "∇/")
+    assert gap.error == "'frozen' stops gradients: that is what gc.stop_gradient is for"
+    (line,) = [edge for edge in scene.edges if edge.target == gap.id]
+    assert (box(scene, line.source).mirrors, line.label, line.error) == ("y", "stopped at frozen", gap.error)
+    assert "no gradient of w gap:w [error]" in widgets.to_outline(scene)
+
+
+def test_a_gradient_with_no_path_at_all_shows_in_a_graph_without_gradients(graph: gc.Graph) -> None:
+    x, y = (gc.placeholder(gc.float32, [3], name=name) for name in "xy")
+    assert gc.gradients(gc.tanh(x), [y]) == [None]
+    scene = mirrored(graph)
+    assert scene.mirror
+    assert "does not depend on 'y:0'" in box(scene, "gap:y").error
+
+
+def test_gradients_that_are_none_are_told_together_for_a_closed_scope(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [3], name="x")
+    with gc.name_scope("layer"):
+        weights = [gc.Variable(gc.ones([3]), name=name) for name in "ab"]
+        y = gc.stop_gradient(weights[0] * weights[1], name="stopped")
+    gc.gradients(gc.reduce_sum(x * y), [x, *weights])
+    state = SceneState(mirror=True)
+    state.collapse("layer/")
+    gap = box(build_scene(graph, state), "gap:layer/")
+    assert gap.label == "no gradient of a, b"

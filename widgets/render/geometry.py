@@ -103,9 +103,7 @@ def _halves(members: list[str], scene: Scene, index: dict[str, int]) -> list[str
     ]
     forward = [text for text in members if text not in backward]
     rows = [
-        f"{{rank=same;n{index[node.mirrors]}->n{number}[style=invis]}}"
-        for number, node in enumerate(scene.nodes)
-        if node.kind != "stub" and node.mirrors in index
+        f"{{rank=same;n{index[node.mirrors]}->n{number}[style=invis]}}" for number, node in enumerate(scene.nodes) if node.mirrors in index
     ]
     return ["subgraph cluster_{graph[margin=0]", *forward, "}", *backward, *rows]
 

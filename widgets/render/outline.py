@@ -47,8 +47,10 @@ def _box_lines(node: SceneNode, edges: list[SceneEdge], names: dict[str, str]) -
     detail = f" {node.detail}" if node.detail else ""
     if node.kind == "constant" and not node.op and not node.id.endswith(node.label):
         detail = f" = {node.label}"
+    if node.kind == "stub" and node.mirrors:
+        what = f"{node.label} {node.id}"
     notes: list[str] = [node.state] if node.state != "normal" else []
-    if node.role == "gradient":
+    if node.role == "gradient" and node.kind != "stub":
         notes.insert(0, f"gradient of {node.mirrors}" if node.mirrors else "gradient")
     note = f" [{', '.join(notes)}]" if notes else ""
     data = [_input(edge, names) for edge in edges if edge.kind != "control"]

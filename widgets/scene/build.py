@@ -12,6 +12,7 @@ from widgets.scene.calls import callees, has_hub, is_choice
 from widgets.scene.colocation import colocations_of
 from widgets.scene.difference import box_difference, frame_words, mark_edges
 from widgets.scene.edges import LostInput, bundle_edges, scene_edge
+from widgets.scene.gaps import gap_boxes, gaps_of
 from widgets.scene.instances import number_of
 from widgets.scene.lenses import LensView, all_lenses, cell_label
 from widgets.scene.mirror import BACKWARD, Mirrored
@@ -74,7 +75,9 @@ def build_scene(
     dimensions = Dimensions(graph, visible)
     edges = [scene_edge(bundle, box_roles, dimensions, clashes, visible) for bundle in bundles]
     gone_nodes, gone_edges = _lost_inputs(lost)
-    nodes, edges = cut_long_edges([*nodes, *gone_nodes], [*edges, *gone_edges], mirror=bool(visible.origins))
+    gap_nodes, gap_edges = gap_boxes(visible, gaps_of(graph, visible.origins)) if state.mirror else ([], [])
+    mirror = bool(visible.origins or gap_nodes)
+    nodes, edges = cut_long_edges([*nodes, *gone_nodes, *gap_nodes], [*edges, *gone_edges, *gap_edges], mirror=mirror)
     shown = sum(1 for box in visible.boxes if len(box.nodes) == 1)
     return Scene(
         title=title,
@@ -87,7 +90,7 @@ def build_scene(
         total_nodes=len(visible.box_of),
         hidden_nodes=len(visible.box_of) - shown,
         summary=_summary(graph, visible, nodes, edges),
-        mirror=bool(visible.origins),
+        mirror=mirror,
         since="with the last cell" if graph.difference is None else "",
     )
 
@@ -110,10 +113,12 @@ def _mirrors(visible: Visible, box_roles: dict[str, Role]) -> dict[str, str]:
     if "gradient" not in box_roles.values():
         return {}
     if visible.origins:
+        # The nodes of an open gradient function have no row: they would all be in one.
+        open_bodies = {frame.id for frame in visible.frames if isinstance(frame.part, Mirrored) and frame.part.is_body}
         return {
             box.id: visible.place_of_name(visible.origins[box.nodes[0].name])
             for box in visible.boxes
-            if box.nodes[0].name in visible.origins and box.id != BACKWARD
+            if box.nodes[0].name in visible.origins and box.id != BACKWARD and box.group not in open_bodies
         }
     box_ids = {name: box.id for name, box in visible.box_of.items()}
     return {box.id: visible.roles.mirrored(box.nodes, box_ids) for box in visible.boxes if box_roles[box.id] == "gradient"}

@@ -55,7 +55,7 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
     flow = Flow(y_tensor, stop)
     handle = getattr(x, "handle", None)
     variable = handle if isinstance(handle, Tensor) and handle.dtype is dtypes.resource else None
-    reads = [x_tensor] if variable is None else _reads_that_count(x_tensor, variable, flow)
+    reads = [x_tensor] if variable is None else reads_that_count(x_tensor, variable, flow)
     name = (
         variable.name
         if variable is not None and (len(reads) > 1 or reads[0].node.registration.traits.reads_variable == "rows")
@@ -64,7 +64,7 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
     if y_tensor.dtype not in DIFFERENTIABLE:
         error = f"'{y_tensor.name}' is {y_tensor.dtype.name}: only tensors of floating or complex dtype can be differentiated"
         return GradientExplanation(y=y_tensor.name, x=name, error=error)
-    cuts = tuple(dict.fromkeys([_described(cut) for read in reads for cut in flow.cuts(read)]))
+    cuts = tuple(dict.fromkeys([described(cut) for read in reads for cut in flow.cuts(read)]))
     if variable is not None:
         try:
             check_read_outside([y_tensor], variable)
@@ -73,7 +73,7 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
     return _Trial(y_tensor, name, result_name(x), reads, variable, stop).explanation(flow, cuts)
 
 
-def _reads_that_count(first: Tensor, handle: Tensor, flow: Flow) -> list[Tensor]:
+def reads_that_count(first: Tensor, handle: Tensor, flow: Flow) -> list[Tensor]:
     """The reads of a variable that `y` depends on, in the order in which gradients are summed.
 
     If there are none, the variable's value.
@@ -133,7 +133,7 @@ class _Trial:
             except GraphError as error:
                 return GradientExplanation(y=names[0], x=names[1], error=error.message, cuts=cuts)
         kept = {x: kept_inside(x, flow, trace) for x in self.xs}
-        inside = [_described(cut_inside(x, flow, node, slot)) for x in self.xs for node, slot in kept[x]]
+        inside = [described(cut_inside(x, flow, node, slot)) for x in self.xs for node, slot in kept[x]]
         cuts = tuple(dict.fromkeys([*cuts, *inside]))
         if gradient is None:
             return GradientExplanation(y=names[0], x=names[1], cuts=cuts)
@@ -252,7 +252,8 @@ def _sum(tensor: Tensor, total: Tensor, trace: GradientTrace, namer: _Namer) -> 
     return GradientSum(tensor=tensor.name, gradient=namer(total.name), parts=tuple(parts))
 
 
-def _described(cut: Cut) -> GradientCut:
+def described(cut: Cut) -> GradientCut:
+    """A cut by names."""
     node = cut.node
     return GradientCut(
         kind=cut.kind,

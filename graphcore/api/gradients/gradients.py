@@ -64,19 +64,19 @@ def gradients(
     )
     if len(given) != len(y_tensors):
         raise InvalidArgumentError(f"grad_ys must have one item a y: required {len(y_tensors)}, got {len(given)}")
-    call = _Call(graph, y_tensors, x_list, given, tensors_of(stop_gradients or [], "stop_gradients"), name, simplify)
+    call = GradientCall(graph, y_tensors, x_list, given, tensors_of(stop_gradients or [], "stop_gradients"), name, simplify)
     graph.settle()
     call.check()
     if graph.outer is not None:  # the function being traced is derived again as a whole
         return call.find()
     what = f"the gradients of {', '.join([repr(y.name) for y in y_tensors])}"
     found: list[Any] = graph.derivations.derive(
-        what, call.build, depends_on=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True
+        what, call.build, depends_on=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True, about=call
     )
     return list(found)
 
 
-class _Call:
+class GradientCall:
     """One call of `gradients`: builds its nodes, and rebuilds them after changes."""
 
     def __init__(

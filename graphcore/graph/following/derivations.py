@@ -8,7 +8,7 @@ reason and refuse to run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.graph.building.scopes import control_dependencies, device_scope, name_scope
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
 
 Fingerprint = Callable[[], object]
+T = TypeVar("T")
 _MOST_ROUNDS: Final = 3
 """A derivation that is still outdated after so many rounds of one settling is marked."""
 
@@ -39,6 +40,7 @@ class Derivation:
         fingerprint: returns its other dependencies, as a comparable value.
         keeps_result: True iff callers hold the result itself, which must then stay the same.
         check: instead of a rebuild, raises the error to mark the nodes with, if they do not fit any more.
+        about: the call itself, for `made_by`.
 
     Attributes:
         source: the line of user code that made the call.
@@ -59,8 +61,10 @@ class Derivation:
         *,
         keeps_result: bool = False,
         check: Callable[[], None] | None = None,
+        about: object = None,
     ) -> None:
         self.what = what
+        self.about = about
         self.build = build
         self.depends_on = [(tensor.node.name, tensor.index) for tensor in depends_on]
         self.fingerprint = fingerprint
@@ -122,6 +126,7 @@ class DerivationStore:
         fingerprint: Fingerprint | None = None,
         keeps_result: bool = False,
         check: Callable[[], None] | None = None,
+        about: object = None,
     ) -> Any:
         """Build nodes for the first time, and record the rule; the arguments are those of `Derivation`.
 
@@ -136,7 +141,7 @@ class DerivationStore:
         graph = self._graph
         if graph.outer is not None:  # the function being traced is derived as a whole
             return build()
-        made = Derivation(what, build, depends_on, fingerprint, keeps_result=keeps_result, check=check)
+        made = Derivation(what, build, depends_on, fingerprint, keeps_result=keeps_result, check=check, about=about)
         with graph.lock:
             if fingerprint is not None and self._building:
                 return build()
@@ -170,6 +175,10 @@ class DerivationStore:
         if self._graph.names.on_taken is None:
             self._graph.subscribe(self._note_change)
             self._graph.names.on_taken = self._note_taken
+
+    def made_by(self, kind: type[T]) -> list[tuple[T, Any]]:
+        """The calls of one kind, each with the result of its last build."""
+        return [(each.about, each.result) for each in self._all.values() if isinstance(each.about, kind)]
 
     def made_before(self, node: Node, number: int) -> bool:
         """True iff one of the first `number` derivations made `node`."""

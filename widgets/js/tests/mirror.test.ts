@@ -1,6 +1,7 @@
 // The mirrored picture: gradients beside what they differentiate.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Scene } from "../src/scene/generated";
+import { parseGeometry } from "../src/scene/geometry";
 import { layoutDot } from "../src/scene/layout_dot";
 
 import { edge, group, node, Page, scene } from "./support";
@@ -32,6 +33,13 @@ test("each gradient is in the row of what it differentiates, and lines between t
   expect(dot).toMatch(/n0->n2\[id="e1",constraint=false\]/);
   expect(dot.indexOf("subgraph cluster_{")).toBeLessThan(dot.indexOf("subgraph cluster_0{"));
   expect(layoutDot({ ...mirrored(), mirror: false })).not.toContain("rank=same");
+});
+
+test("the size of the picture is not that of its forward pass", () => {
+  const frames = 'subgraph cluster_ {\ngraph [bb="0,0,40,30"];\n}\nsubgraph cluster_0 {\ngraph [bb="50,0,90,50"];\n}';
+  const { width, height, groups } = parseGeometry(`digraph {\ngraph [bb="0,0,90,50"];\n${frames}\n}`, mirrored());
+  expect([width, height]).toEqual([90, 50]);
+  expect(groups.get("∇/")).toMatchObject({ x: 50, width: 40, height: 50 });
 });
 
 test("the button and the key m put gradients beside what they differentiate, and back", async () => {

@@ -23,6 +23,7 @@ from widgets.render.page_data.types import (
     CallRecord,
     ErrorRecord,
     ForeignTensor,
+    GapRecord,
     GradientRow,
     OpText,
     OwnClasses,
@@ -36,6 +37,7 @@ from widgets.scene.calls import CallBody, callees, calls_functions, has_hub, is_
 from widgets.scene.colocation import groups_of, reasons_of
 from widgets.scene.devices import assigned_device, is_elsewhere
 from widgets.scene.function_info import function_infos
+from widgets.scene.gaps import Gap, gaps_of
 from widgets.scene.lenses import OwnLens, cell_label, failure_note, own_lenses
 from widgets.scene.origins import origins_of
 from widgets.scene.roles import Roles
@@ -51,7 +53,7 @@ from widgets.scene.words import called_functions, is_short, user_name
 from widgets.timelines import StepTimeline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from graphcore.graph import Graph, Node, Tensor
 
@@ -219,6 +221,11 @@ def _arguments(call: Call, body: CallBody) -> dict[str, Tensor]:
     return {arg.name: tensor for arg, tensor in zip(body.args, call.node.inputs, strict=False)}
 
 
+def _gap_record(gap: Gap, number: Mapping[str, int]) -> GapRecord:
+    cuts = [(number.get(cut.last, -1), number.get(cut.node, -1), cut.reason) for cut in gap.cuts]
+    return GapRecord(node=number[gap.node], cuts=cuts)
+
+
 class _Space:
     """Writes one graph or body.
 
@@ -260,6 +267,7 @@ class _Space:
         column, groups = yield from write_tree(self.parts, self.number, self._scope, self._call)
         roles, body = self.roles, self.body
         records = self.graph.gradient_records if body is None else {}
+        origins = origins_of(self.graph, scope_tree(self.graph, self.writer.state)) if body is None else {}
         head = SpaceHead(
             paths=[path[len(self.prefix) :] for path in self.paths],
             gradient_scopes=[] if roles is None else [place for path, place in self.paths.items() if roles.is_mostly_gradient(path)],
@@ -280,7 +288,8 @@ class _Space:
                 if name in self.number
             ],
             gradient_count=len(records),
-            origins=self._origins(),
+            origins=[self.number[name] for pair in origins.items() for name in pair],
+            gaps=[] if body is not None else [_gap_record(gap, self.number) for gap in gaps_of(self.graph, origins)],
             why=why,
             user_names={place: name for place, node in enumerate(self.nodes) if node.op in ARG and (name := user_name(node.attr))},
             colocations=[([self.number[node.name] for node in group.nodes], reasons_of(group)) for group in groups_of(self.graph)]
@@ -293,12 +302,6 @@ class _Space:
             difference=None if self.graph.difference is None else difference_record(self.graph.difference, self.number),
         )
         return head, SpaceColumns(tree=column, **columns)
-
-    def _origins(self) -> list[int]:
-        if self.body is not None:
-            return []
-        found = origins_of(self.graph, scope_tree(self.graph, self.writer.state))
-        return [self.number[name] for pair in found.items() for name in pair]
 
     def _scope(self, path: str) -> int:
         return self.paths.setdefault(path, len(self.paths))

@@ -116,6 +116,16 @@ class GradientRow(msgspec.Struct, frozen=True, kw_only=True):
     body_node: str = ""
 
 
+class GapRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A node whose gradient is None.
+
+    Each cut is a place where gradients stop: the last gradient node on the way, the responsible node (-1 for none), and the reason.
+    """
+
+    node: int
+    cuts: list[tuple[int, int, str]]
+
+
 class OwnClasses(msgspec.Struct, frozen=True, kw_only=True):
     """The classes of nodes under a lens of a user, as texts, or the note of its failure."""
 
@@ -153,6 +163,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
         foreign: inputs from elsewhere, in the order of use.
         errors: by node.
         origins: each gradient node, and after it the node that it differentiates.
+        gaps: the nodes whose gradient is None.
         gradient_count: the number of gradient nodes on record.
         why: the inspector's explanations of dimensions by node, with empty places; their keys are `output:dimension`.
         user_names: the names that the user's code has for arguments, by node.
@@ -172,6 +183,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
     gradients: list[GradientRow] = []
     gradient_count: int = 0
     origins: list[int] = []
+    gaps: list[GapRecord] = []
     why: dict[int, list[Why]] = {}
     user_names: dict[int, str] = {}
     colocations: list[tuple[list[int], list[str]]] = []

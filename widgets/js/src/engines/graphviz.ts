@@ -1,6 +1,7 @@
 // The Graphviz engine: one script for a Web Worker, a page without workers, and V8 inside Python.
 import { type Format, Graphviz } from "@hpcc-js/wasm-graphviz";
 import { foldText } from "../scene/fold_text";
+import { inOrder } from "./sides";
 
 /** A request for one layout; the answer has the same `id`. */
 export interface LayoutRequest {
@@ -34,7 +35,7 @@ scope.performance ??= { now: () => Date.now() };
 const loaded = Graphviz.load();
 
 async function layout(dot: string, format = "json"): Promise<string> {
-  return (await loaded).layout(dot, format as Format, "dot");
+  return inOrder(dot, (await loaded).layout(dot, format as Format, "dot"));
 }
 
 scope.graphloupeGraphviz = { layout, fold: foldText };

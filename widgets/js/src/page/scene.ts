@@ -5,6 +5,7 @@ import { colocationsOf } from "./colocation";
 import { boxDifference, differenceOf, frameWords, markEdges } from "./difference";
 import { Dimensions } from "./dimensions";
 import { bundleEdges, type LostInput, sceneEdge } from "./edges";
+import { gapBoxes } from "./gaps";
 import { numberOf } from "./instances";
 import { allLenses, type LensView } from "./lenses";
 import { BACKWARD, Mirrored } from "./mirror";
@@ -56,10 +57,15 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
   const marks = differenceOf(root.instance);
   if (marks) bundles.push(...markEdges(visible, root.instance, marks, bundles));
   const dimensions = new Dimensions(visible);
-  const mirror = visible.origins.size > 0;
+  const [gapNodes, gapEdges] = folding.mirror ? gapBoxes(visible) : [[], []];
+  const mirror = visible.origins.size > 0 || gapNodes.length > 0;
   const lines = bundles.map((bundle) => sceneEdge(bundle, roles, dimensions, clashes, visible));
   const [goneNodes, goneEdges] = lostInputs(lost);
-  const [nodes, edges] = cutLongEdges([...shown, ...goneNodes], [...lines, ...goneEdges], mirror);
+  const [nodes, edges] = cutLongEdges(
+    [...shown, ...goneNodes, ...gapNodes],
+    [...lines, ...goneEdges, ...gapEdges],
+    mirror,
+  );
   const scene: Scene = {
     title,
     nodes,
@@ -216,10 +222,14 @@ function boxState({ part, nodes }: Box): State {
 }
 
 /** The id of the forward box that most of these gradient nodes differentiate, "" if there is none. */
-function mirrored({ part, nodes, id }: Box, root: Instance, visible: Visible): string {
+function mirrored({ part, nodes, id, group }: Box, root: Instance, visible: Visible): string {
   if (visible.origins.size > 0) {
     const origin = visible.origin(part.instance, nodes[0] as number);
-    return origin === undefined || id === BACKWARD ? "" : visible.placeOf(root, origin);
+    // The nodes of an open gradient function have no row: they would all be in one.
+    const isInBody = visible.frames.some(
+      (frame) => frame.id === group && frame.part instanceof Mirrored && frame.part.ofNode,
+    );
+    return origin === undefined || id === BACKWARD || isInBody ? "" : visible.placeOf(root, origin);
   }
   const forward = new Counter();
   let total = 0;

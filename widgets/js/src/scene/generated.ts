@@ -980,6 +980,16 @@ export interface GradientRow {
   readonly body_node: string;
 }
 
+/**
+ * A node whose gradient is None.
+ *
+ * Each cut is a place where gradients stop: the last gradient node on the way, the responsible node (-1 for none), and the reason.
+ */
+export interface GapRecord {
+  readonly node: number;
+  readonly cuts: readonly (readonly [number, number, string])[];
+}
+
 /** The classes of nodes under a lens of a user, as texts, or the note of its failure. */
 export interface OwnClasses {
   readonly classes: readonly number[];
@@ -1016,6 +1026,7 @@ export interface DifferenceRecord {
  * foreign: inputs from elsewhere, in the order of use.
  * errors: by node.
  * origins: each gradient node, and after it the node that it differentiates.
+ * gaps: the nodes whose gradient is None.
  * gradient_count: the number of gradient nodes on record.
  * why: the inspector's explanations of dimensions by node, with empty places; their keys are `output:dimension`.
  * user_names: the names that the user's code has for arguments, by node.
@@ -1035,6 +1046,7 @@ export interface SpaceHead {
   readonly gradients: readonly GradientRow[];
   readonly gradient_count: number;
   readonly origins: readonly number[];
+  readonly gaps: readonly GapRecord[];
   readonly why: Readonly<Record<number, readonly Why[]>>;
   readonly user_names: Readonly<Record<number, string>>;
   readonly colocations: readonly (readonly [readonly number[], readonly string[]])[];

@@ -85,7 +85,7 @@ export function parseGeometry(answer: string, scene: Scene): Geometry {
     if (frame !== undefined) {
       const bb = attributes(frame).get("bb");
       const group = scene.groups[cluster];
-      if (cluster < 0 && bb) [box, width = 0, height = 0] = [bb, ...numbers(bb).slice(2)];
+      if (!box && bb) [box, width = 0, height = 0] = [bb, ...numbers(bb).slice(2)];
       else if (group && bb) groups.set(group.id, parseRect(bb, height));
     }
     if (line !== undefined) {

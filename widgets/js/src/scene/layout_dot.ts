@@ -53,8 +53,8 @@ function halves({ mirror, groups, nodes }: Scene, members: string[], index: Read
   if (!mirror) return members;
   const isBackward = (text: string): boolean =>
     groups[Number(/^subgraph cluster_(\d+)/.exec(text)?.[1])]?.role === "gradient";
-  const rows = nodes.flatMap(({ kind, mirrors }, number) => {
-    const origin = kind === "stub" ? undefined : index.get(mirrors);
+  const rows = nodes.flatMap(({ mirrors }, number) => {
+    const origin = index.get(mirrors);
     return origin === undefined ? [] : [`{rank=same;n${origin}->n${number}[style=invis]}`];
   });
   const forward = members.filter((text) => !isBackward(text));
