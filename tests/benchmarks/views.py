@@ -243,7 +243,7 @@ def opened_trace(bench: Bench) -> ViewRow:
 
 def mirrored(bench: Bench) -> ViewRow:
     """From the button to the picture with each gradient beside what it differentiates."""
-    press = "root.querySelector('[aria-label^=\"Gradients beside\"]').click()"
+    press = "root.querySelector('[aria-label^=\"Mirror gradients\"]').click()"
     samples, blocked = [], []
     with bench.notebook([DIFFERENTIATED]) as (opened, _panel):
         for _ in range(bench.runs):

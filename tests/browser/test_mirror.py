@@ -106,7 +106,7 @@ def test_a_notebook_puts_gradients_beside_what_they_differentiate(lab: Lab) -> N
         notebook.dark_theme(False)
     root.get_by_role("button", name="Outline").click()
     expect(root.locator(".gl-tree")).to_contain_text("gradient of y")
-    root.get_by_role("button", name="Gradients beside").click()
+    root.get_by_role("button", name="Mirror gradients").click()
     root.locator('[data-node-id="∇y"]').wait_for(state="detached")
 
 

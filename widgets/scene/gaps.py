@@ -1,4 +1,4 @@
-"""Gradients that are None in a mirrored picture: a box beside what has none, and the edges that cut the way to it."""
+"""Gradients that are None in a mirrored picture: a box, and the edges that end in it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ MOST_LINES: Final = 3
 
 
 class GapCut(msgspec.Struct, frozen=True):
-    """A place where a gradient stops: the last gradient node on the way ("" if there is none), the responsible node, and the reason."""
+    """A place where a gradient stops.
+
+    `last` is the last gradient node on the way, `node` the responsible node; "" if there is none.
+    """
 
     last: str
     node: str

@@ -45,7 +45,7 @@ test("the size of the picture is not that of its forward pass", () => {
 test("the button and the key m put gradients beside what they differentiate, and back", async () => {
   const openings = { opened: ["s"], closed: [], mode: "auto" as const, mirror: false };
   await page.show({ ...mirrored(), mirror: false }, { openings });
-  const button = page.one<HTMLButtonElement>('[aria-label^="Gradients beside"]');
+  const button = page.one<HTMLButtonElement>('[aria-label^="Mirror gradients"]');
   expect([button.hidden, button.getAttribute("aria-pressed")]).toEqual([false, "false"]);
   button.click();
   expect(page.last("restore")).toEqual({ type: "restore", openings: { ...openings, mirror: true } });
@@ -57,7 +57,7 @@ test("the button and the key m put gradients beside what they differentiate, and
 
 test("a graph without gradients offers no mirrored picture", async () => {
   await page.show(scene({ nodes: [node("x")], lenses: [{ ...LENS, note: "Nothing here was differentiated" }] }));
-  expect(page.one<HTMLButtonElement>('[aria-label^="Gradients beside"]').hidden).toBe(true);
+  expect(page.one<HTMLButtonElement>('[aria-label^="Mirror gradients"]').hidden).toBe(true);
 });
 
 test("the mouse and the focus light a box with what it differentiates and what differentiates it", async () => {

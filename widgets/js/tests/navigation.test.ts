@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { trace } from "../src/scene/trace";
 import { edge, group, inspection, node, Page, scene, until } from "./support";
 
@@ -29,25 +29,27 @@ const button = (label: RegExp): HTMLButtonElement => {
   return found;
 };
 
-test("the question mark opens the list of all shortcuts, and Escape closes it", () => {
-  const help = page.one<HTMLElement>(".gl-help");
-  expect(help.hidden).toBe(true);
+test("the question mark opens the list of all shortcuts, and Escape closes it", async () => {
   page.key("?");
+  await vi.waitFor(() => page.one(".gl-help"));
+  const help = page.one<HTMLElement>(".gl-help");
   expect(help.hidden).toBe(false);
   expect(page.text(".gl-help")).toMatch(/Home.*go to the first box.*Alt \+ ←.*back/s);
   page.key("Escape", help);
   expect(help.hidden).toBe(true);
 });
 
-test("every shortcut of the list is handled: a screen reader hears the same list", () => {
+test("every shortcut of the list is handled: a screen reader hears the same list", async () => {
+  page.key("?");
+  await vi.waitFor(() => page.one(".gl-help"));
   const words = page.one(".gl-canvas").getAttribute("aria-label") ?? "";
   for (const row of page.root.querySelectorAll(".gl-help dd")) expect(words).toContain(row.textContent);
 });
 
-test("the question mark opens the list from the outline, too", () => {
+test("the question mark opens the list from the outline, too", async () => {
   button(/^Outline/).click();
   page.key("?", page.one(".gl-tree [role=treeitem]"));
-  expect(page.one<HTMLElement>(".gl-help").hidden).toBe(false);
+  await vi.waitFor(() => expect(page.one<HTMLElement>(".gl-help").hidden).toBe(false));
 });
 
 test("Home and End go to the first and the last box of the flow", () => {

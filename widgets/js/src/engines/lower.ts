@@ -1,6 +1,7 @@
-// The panel below the picture, and exports to pixels: loaded when one of them is first needed.
+// Loaded when it is first needed: the panel below the picture, exports to pixels, the list of keys.
 
 export { pngOf, printPdf } from "../canvas/raster";
+export { Help } from "../panes/help";
 
 import { HealthPane } from "../panes/lower/health";
 import type { LowerActions } from "../panes/lower/pane";

@@ -1,4 +1,5 @@
-// Mirrored pictures: Graphviz chooses the side of each half, and counts invisible lines into the size of the picture.
+// Mirrored pictures: Graphviz chooses the side of each half.
+// It also counts invisible lines into the size of the picture.
 
 /** A row of a mirrored picture in DOT: a box, and then its gradient. */
 const ROW = /\{rank=same;(n\d+)->(n\d+)\[/g;
@@ -11,7 +12,7 @@ const LABEL: Point = [48, 8];
 
 type Point = readonly [x: number, y: number];
 
-/** What an answer says about places: the middles of boxes, and the corners of frames and points of lines that are seen. */
+/** The places in an answer: middles of boxes, and corners of frames and points of lines that are seen. */
 interface Places {
   readonly boxes: ReadonlyMap<string, Point>;
   readonly frames: readonly string[];

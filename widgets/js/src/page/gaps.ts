@@ -68,6 +68,7 @@ export function gapBoxes(visible: Visible): [SceneNode[], SceneEdge[]] {
         clash: 0,
         reversed: true,
         loose: false,
+        state: "normal",
         role: "gradient",
         lenses: {},
       });

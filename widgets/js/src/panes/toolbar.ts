@@ -68,7 +68,7 @@ export class Toolbar {
       offered.length > 1
         ? h("div", { class: "gl-segments", role: "group", "aria-label": "Renderer" }, ...this.#renderers.values())
         : null;
-    this.#mirror = iconButton(ICONS.mirror, "Gradients beside what they differentiate (m)", () => actions.mirror());
+    this.#mirror = iconButton(ICONS.mirror, "Mirror gradients (m)", () => actions.mirror());
     this.#outlineButton = iconButton(ICONS.outline, "Outline: the graph as a list", () => actions.outline());
     this.#lowerButton = iconButton(ICONS.timeline, "Timeline: when each node runs (t)", () => actions.lower());
     this.#back = iconButton(ICONS.back, "Back to where you were (Alt+Left)", () => actions.back());

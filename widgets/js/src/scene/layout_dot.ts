@@ -51,14 +51,14 @@ export function frameParents(groups: readonly SceneGroup[]): Map<string, string>
 /** The statements at the top; of a mirrored scene the forward pass by itself, and the rows of boxes and their gradients. */
 function halves({ mirror, groups, nodes }: Scene, members: string[], index: ReadonlyMap<string, number>): string[] {
   if (!mirror) return members;
-  const isBackward = (text: string): boolean =>
-    groups[Number(/^subgraph cluster_(\d+)/.exec(text)?.[1])]?.role === "gradient";
+  const backward = `subgraph cluster_${groups.findIndex(({ id }) => id === "∇/")}{`;
   const rows = nodes.flatMap(({ mirrors }, number) => {
     const origin = index.get(mirrors);
     return origin === undefined ? [] : [`{rank=same;n${origin}->n${number}[style=invis]}`];
   });
-  const forward = members.filter((text) => !isBackward(text));
-  return ["subgraph cluster_{graph[margin=0]", ...forward, "}", ...members.filter(isBackward), ...rows];
+  const at = members.findIndex((text) => text.startsWith(backward));
+  const after = at < 0 ? [] : members.splice(at, 1);
+  return ["subgraph cluster_{graph[margin=0]", ...members, "}", ...after, ...rows];
 }
 
 /**

@@ -1,6 +1,6 @@
 // The keyboard: the table of shortcuts, and walking through the picture.
-import { Help } from "../panes/help";
-import type { LowerPlace } from "../panes/lower/place";
+import type { Help } from "../panes/help";
+import type { LowerPlace, LowerScript } from "../panes/lower/place";
 import type { Search } from "../panes/search";
 import type { Geometry } from "../scene/geometry";
 import { ARROWS, type Direction, firstBox, lastBox, PANS, walk } from "../scene/walk";
@@ -8,8 +8,11 @@ import type { Choice, ChoiceView } from "./choice";
 import { type Shortcut, shortcutOf, spoken } from "./shortcuts";
 
 /** The parts of a viewer that keys steer. */
-export interface KeyboardView extends Pick<ChoiceView, "stage" | "inspector" | "outline" | "message" | "send"> {
+export interface KeyboardView
+  extends Pick<ChoiceView, "root" | "stage" | "inspector" | "outline" | "message" | "send"> {
   readonly search: Search;
+  /** Loads what is rarely needed. */
+  script(): Promise<LowerScript>;
   toggleOutline(): void;
   /** The panel below the picture. */
   readonly lower: Pick<LowerPlace, "toggle" | "press">;
@@ -17,7 +20,7 @@ export interface KeyboardView extends Pick<ChoiceView, "stage" | "inspector" | "
 
 export class Keyboard {
   readonly table: readonly Shortcut[];
-  readonly help: Help;
+  #help: Help | null = null;
   readonly #view: KeyboardView;
   readonly #choice: Choice;
 
@@ -25,7 +28,6 @@ export class Keyboard {
     this.#view = view;
     this.#choice = choice;
     this.table = this.#makeShortcuts();
-    this.help = new Help(this.table);
     view.stage.canvas.setAttribute("aria-label", `Graph. ${spoken(this.table)}`);
   }
 
@@ -64,7 +66,7 @@ export class Keyboard {
       },
       { keys: ["p"], says: "highlight the ways between two selected boxes", run: () => this.#choice.paths() },
       { keys: ["t"], says: "open or close the timeline", run: () => this.#view.lower.toggle("timeline") },
-      { keys: ["m"], says: "put gradients beside what they differentiate", run: () => this.#choice.mirror() },
+      { keys: ["m"], says: "mirror gradients", run: () => this.#choice.mirror() },
       {
         keys: ["v"],
         says: "open or close the values of the last recorded run",
@@ -76,9 +78,16 @@ export class Keyboard {
       { keys: ["/"], says: "find a node", run: () => this.#view.search.focus() },
       { keys: ["ArrowLeft"], held: "Alt", says: "back to where you were", run: () => this.#choice.history.step(-1) },
       { keys: ["ArrowRight"], held: "Alt", says: "forward again", run: () => this.#choice.history.step(1) },
-      { keys: ["?"], says: "this list", run: () => this.help.open() },
+      { keys: ["?"], says: "this list", run: () => void this.openHelp() },
       { keys: ["Escape"], says: "close the inspector, then the outline", run: () => this.#escape() },
     ];
+  }
+
+  async openHelp(): Promise<void> {
+    const { Help } = await this.#view.script();
+    this.#help ??= new Help(this.table);
+    this.#view.root.append(this.#help.element);
+    this.#help.open();
   }
 
   /** Does what a key asks for. */

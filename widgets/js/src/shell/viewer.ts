@@ -193,11 +193,11 @@ export class Viewer {
       canGo: (back: boolean, forward: boolean) => this.#toolbar.canGo(back, forward),
       toggleOutline: () => this.#toggleOutline(),
       lower: this.#lower,
+      script: load,
       marked: (ids: ReadonlySet<string>) => this.#lower.select(ids),
     };
     this.#choice = new Choice(view);
     this.#keyboard = new Keyboard(view, this.#choice);
-    this.root.append(this.#keyboard.help.element);
     if (height) this.root.style.setProperty("--gl-height", height === "fill" ? "100%" : height);
     this.root.addEventListener("keydown", (event) => {
       if (!this.#overlay) this.#guard(() => this.#keyboard.press(event));
@@ -262,7 +262,7 @@ export class Viewer {
       lower: () => this.#lower.toggle("timeline"),
       back: () => this.#choice.history.step(-1),
       forward: () => this.#choice.history.step(1),
-      help: () => this.#keyboard.help.open(),
+      help: () => void this.#keyboard.openHelp(),
       export: (format, copy) => this.#guard(() => this.#exporter.start(format, copy)),
     };
   }

@@ -3,11 +3,13 @@ import type * as raster from "../../canvas/raster";
 import { h } from "../../dom";
 import type { FromKernel, Scene } from "../../scene/generated";
 import { installStyle } from "../../style/style";
+import type { Help } from "../help";
 import type { LowerActions } from "./pane";
 import type { LowerPanel } from "./panel";
 
-/** The script of the panel (`engines/lower.ts`), which also makes pixels. */
+/** The script of the panel (`engines/lower.ts`), which also makes pixels and lists keys. */
 export interface LowerScript extends Pick<typeof raster, "pngOf" | "printPdf"> {
+  readonly Help: typeof Help;
   makePanel(actions: LowerActions): LowerPanel;
   readonly css: string;
 }
