@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
@@ -202,9 +202,9 @@ def _view(
 
     `empty` is the reason why a lens without marks has none. By default the classes get tones 1, 2, ... in order, and the last tone for all others.
     """
-    counts = {box.id: Counter(map(classify, box.nodes)) for box in boxes}
+    counts = _counters(boxes, classify)
     if tones is None:
-        tones = _tones_by_size(counts.values())
+        tones = _tones_in_order(counts.values())
     marks = {}
     used: dict[int, str] = {}
     for box in boxes:
@@ -224,15 +224,25 @@ def _view(
     return LensView(name, title, marks, [LegendEntry(tone=tone, text=text) for tone, text in sorted(used.items())], empty=empty)
 
 
-def _tones_by_size(counters: object) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    order: dict[str, None] = {}
-    for counter in counters:  # type: ignore[attr-defined]
-        total.update(counter)
-        order.update(dict.fromkeys(counter))
-    ranked = {item for item, _ in total.most_common() if item}
-    named = [item for item in order if item in ranked]
+def _tones_in_order(counters: Iterable[Counter[str]]) -> dict[str, int]:
+    named = dict.fromkeys([item for counter in counters for item in counter if item])
     return {"": 0} | {item: min(number, _LAST_TONE) for number, item in enumerate(named, 1)}
+
+
+def _counters(boxes: list[Box], classify: Callable[[Node], str]) -> dict[str, Counter[str]]:
+    """The classes of the nodes in each box; boxes of one node share theirs, since most boxes are such."""
+    alone: dict[str, Counter[str]] = {}
+    found = {}
+    for box in boxes:
+        if len(box.nodes) != 1:
+            found[box.id] = Counter(map(classify, box.nodes))
+            continue
+        only = classify(box.nodes[0])
+        counter = alone.get(only)
+        if counter is None:
+            counter = alone[only] = Counter([only])
+        found[box.id] = counter
+    return found
 
 
 def _counter_text(counter: Counter[str], rest: str) -> str:
