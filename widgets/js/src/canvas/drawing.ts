@@ -222,9 +222,7 @@ export abstract class Drawing {
     const outgoing = outgoingLabels(scene);
     const marks = scene.nodes.flatMap(({ lenses }) => lenses[lens]?.text ?? []);
     const short =
-      lens === DEVICES_LENS
-        ? deviceShortener(marks)
-        : (text: string) => text.replace(/ % of the [^,]+/, " %").replace("under ", "< ");
+      lens === DEVICES_LENS ? deviceShortener(marks) : (text: string) => text.replace(/ % of the [^,]+/, " %");
     for (const node of scene.nodes) {
       const element = this.nodeElement(node.id);
       if (!element) continue;

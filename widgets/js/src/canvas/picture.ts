@@ -232,10 +232,11 @@ export class Picture extends Drawing {
 
   protected tagLine(id: string, mark: LensMark | null): void {
     const kept = this.#edges.get(id);
-    if (!mark && !kept?.element.classList.contains("gl-tagged")) return;
-    kept?.element.querySelector(":scope > .gl-mark")?.remove();
-    kept?.element.classList.toggle("gl-tagged", mark !== null);
-    if (kept?.place && mark) kept.element.append(s("g", { class: "gl-mark" }, ...lineTag(mark, kept.place)));
+    // Most lines have no tag, and looking for one in each takes long.
+    if (!kept || (!mark && !kept.element.classList.contains("gl-tagged"))) return;
+    kept.element.querySelector(":scope > .gl-mark")?.remove();
+    kept.element.classList.toggle("gl-tagged", mark !== null);
+    if (kept.place && mark) kept.element.append(s("g", { class: "gl-mark" }, ...lineTag(mark, kept.place)));
   }
 
   protected enclose(groups: readonly Colocation[]): void {
