@@ -240,6 +240,8 @@ def _is_computed(graph: Graph, name: str) -> bool:
     node = graph.find(name)
     if node is None:
         return ":" in name
+    if node.registration.is_alias:  # such as the reads of variables
+        return False
     return (
         bool(node.inputs)
         and node.registration.traits.role not in {"constant", "variable"}
