@@ -192,6 +192,16 @@ def _depths(graph: Graph, names: Mapping[str, object]) -> dict[str, int]:
     return {node.name: depth for node, depth in depths.items() if node.name in names}
 
 
+class FixedValue:
+    """The value of a tensor that is the same in every run; its summary is computed once."""
+
+    __slots__ = ("array", "summary")
+
+    def __init__(self, array: Array) -> None:
+        self.array = np.asarray(array)
+        self.summary: Summary | None = None
+
+
 class ValueRecorder:
     """Collects the statistics of a run, from any number of threads.
 
@@ -225,7 +235,7 @@ class ValueRecorder:
         if array is not None:
             self._add(node, output, array, _NOWHERE)
 
-    def record_same(self, node: str, values: Sequence[tuple[str, int] | Array | None], place: Place = _NOWHERE) -> None:
+    def record_same(self, node: str, values: Sequence[tuple[str, int] | FixedValue | None], place: Place = _NOWHERE) -> None:
         """Record a node that needed no kernel.
 
         Args:
@@ -239,7 +249,7 @@ class ValueRecorder:
                     self._same[key] = (call, *value)
             elif value is not None and key not in self._constants:
                 self._constants.add(key)
-                self._add(node, output, np.asarray(value), place)
+                self._add_fixed(node, output, value, place)
 
     def records(self, nodes: Sequence[Node]) -> ValueRecords:
         """The statistics recorded so far.
@@ -264,6 +274,15 @@ class ValueRecorder:
             if detail is not None:
                 self._details[place[3], node, output] = (len(self._rows), detail)
             self._rows.append((node, output, array.dtype, array.shape, summary, place))
+
+    def _add_fixed(self, node: str, output: int, value: FixedValue, place: Place) -> None:
+        if self._patterns and self._wants_detail(node):
+            self._add(node, output, value.array, place)
+            return
+        if value.summary is None:
+            with self._lock, np.errstate(all="ignore"):
+                value.summary = self._summary(value.array)
+        self._rows.append((node, output, value.array.dtype, value.array.shape, value.summary, place))
 
     def _summary(self, array: Array) -> Summary:
         """The summary of an array; that of an array that cannot change is computed once."""

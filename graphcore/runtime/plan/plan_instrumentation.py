@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from graphcore.attrs import Array
 from graphcore.errors import CancelledError
 from graphcore.plumbing import SEND
 from graphcore.runtime.core.events import Around, Recorder
 from graphcore.runtime.core.memory import LiveArrays, may_assign_inputs
 from graphcore.runtime.core.program import Step
+from graphcore.runtime.core.value_records import FixedValue
 from graphcore.runtime.plan.schedule import Schedule, Skipped, Value
 from graphcore.support.thread_pool import Task, kernel_pool
 
@@ -28,7 +28,7 @@ class Note(NamedTuple):
     name: str
     how: str = ""
     frames: tuple[str, ...] = ()
-    values: tuple[tuple[str, int] | Array | None, ...] = ()
+    values: tuple[tuple[str, int] | FixedValue | None, ...] = ()
 
     @classmethod
     def of(cls, skipped: Skipped) -> Note:
@@ -148,11 +148,11 @@ class Watcher:
         self._live_arrays.close()
 
 
-def _source(value: Value | None) -> tuple[str, int] | Array | None:
+def _source(value: Value | None) -> tuple[str, int] | FixedValue | None:
     """The tensor that has a value, or the value if it is constant."""
     if value is None:
         return None
-    return (value.tensor.node.name, value.tensor.index) if value.constant is None else value.constant
+    return (value.tensor.node.name, value.tensor.index) if value.constant is None else FixedValue(value.constant)
 
 
 def _size(values: Sequence[Any]) -> int:
