@@ -18,6 +18,7 @@ from widgets.render.page_data import graph_data, pack
 from widgets.render.svg import to_svg as scene_to_svg
 from widgets.scene.build import build_scene
 from widgets.scene.state import SceneState
+from widgets.scene.steps import page_steps
 from widgets.scene.timelines import page_timelines
 from widgets.scene.types import Scene
 
@@ -61,7 +62,9 @@ def to_html(source: Source, state: SceneState | None = None, *, title: str = "gr
     message = scene_message(scene, own)
     if not isinstance(source, Graph):
         return to_page(message, with_mermaid=True)
-    return to_page(message, data=pack(graph_data(source, own)), timelines=page_timelines(source), with_mermaid=True)
+    return to_page(
+        message, data=pack(graph_data(source, own)), timelines=page_timelines(source), steps=page_steps(source), with_mermaid=True
+    )
 
 
 def save(source: Source, path: str | Path, state: SceneState | None = None, *, title: str = "graph") -> Path:

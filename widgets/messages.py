@@ -12,6 +12,7 @@ import msgspec
 from widgets.inspection import Inspection, Values, WhatIf
 from widgets.recorded_values import RunHealth
 from widgets.scene.types import Openings, Scene
+from widgets.steps import RecordedSteps
 from widgets.timelines import StepTimeline
 
 Renderer = Literal["graphviz", "mermaid"]
@@ -114,6 +115,18 @@ class HealthMessage(Message, frozen=True, kw_only=True, tag="health"):
     health: RunHealth | None = None
     boxes: dict[str, str] = {}
     note: str = ""
+
+
+class StepsMessage(Message, frozen=True, kw_only=True, tag="steps"):
+    """The answer to `StepsRequest`.
+
+    `steps` is None if they are still those of `key`, which the viewer has, or nothing was recorded. `boxes` are the boxes of the nodes in
+    the current picture.
+    """
+
+    key: str
+    steps: RecordedSteps | None = None
+    boxes: dict[str, str] = {}
 
 
 class ShowPaneMessage(Message, frozen=True, kw_only=True, tag="show_pane"):
@@ -235,6 +248,7 @@ PictureMessage = (
     | WhatIfMessage
     | TimelinesMessage
     | HealthMessage
+    | StepsMessage
     | ShowPaneMessage
     | SearchMessage
     | ExportMessage
@@ -257,6 +271,7 @@ FromKernel = (
     | WhatIfMessage
     | TimelinesMessage
     | HealthMessage
+    | StepsMessage
     | ShowPaneMessage
     | SearchMessage
     | ExportMessage
@@ -331,6 +346,12 @@ class TimelinesRequest(Message, frozen=True, kw_only=True, tag="want_timelines")
 
 class HealthRequest(Message, frozen=True, kw_only=True, tag="want_health"):
     """Send the health of the last recorded run, and the boxes of its nodes."""
+
+
+class StepsRequest(Message, frozen=True, kw_only=True, tag="want_steps"):
+    """Send the recorded run node by node, unless its key is `known`, and the boxes of its nodes."""
+
+    known: str = ""
 
 
 class RevealRequest(Message, frozen=True, kw_only=True, tag="reveal"):
@@ -417,6 +438,7 @@ PictureRequest = (
     | WhatIfRequest
     | TimelinesRequest
     | HealthRequest
+    | StepsRequest
     | RevealRequest
     | SearchRequest
     | FilterRequest

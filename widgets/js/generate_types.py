@@ -1,7 +1,7 @@
 """Generator of `src/scene/generated.ts`, the TypeScript form of the scene and message structs.
 
 Run from anywhere: `python widgets/js/generate_types.py` writes the file, `--check` only verifies that it is up to date (exit status 1 if
-not). The structs in `widgets.scene.types`, `widgets.inspection`, `widgets.timelines`, `widgets.times`, `widgets.recorded_values`, `widgets.messages` and `widgets.render.page_data.types` are the single
+not). The structs in `widgets.scene.types`, `widgets.inspection`, `widgets.timelines`, `widgets.times`, `widgets.steps`, `widgets.recorded_values`, `widgets.messages` and `widgets.render.page_data.types` are the single
 definition; the result must not be edited.
 """
 
@@ -22,6 +22,7 @@ sys.path.insert(0, str(REPOSITORY))
 # imported by name, because this needs the path above
 inspection = importlib.import_module("widgets.inspection")
 messages = importlib.import_module("widgets.messages")
+steps = importlib.import_module("widgets.steps")
 timelines = importlib.import_module("widgets.timelines")
 times = importlib.import_module("widgets.times")
 recorded_values = importlib.import_module("widgets.recorded_values")
@@ -113,7 +114,7 @@ def generate() -> str:
         parts.append(f"export type {name} = {literals};")
     parts += [
         interface(struct)
-        for module in (scene_types, inspection, timelines, times, recorded_values, messages, page_types)
+        for module in (scene_types, inspection, timelines, times, steps, recorded_values, messages, page_types)
         for struct in _structs(module)
     ]
     parts += [_union(name, getattr(messages, name)) for name in ("PictureMessage", "FromKernel", "PictureRequest", "FromViewer")]

@@ -15,6 +15,7 @@ from widgets.render.layout import STATIC
 from widgets.render.outline import to_outline
 from widgets.render.text_width import one_line
 from widgets.scene.types import Scene
+from widgets.steps import RecordedSteps
 from widgets.timelines import StepTimeline
 
 _PAGE: Final = """\
@@ -42,13 +43,21 @@ _POLICY: Final = (
 )
 
 
-def to_page(picture: Scene | SceneMessage, *, data: bytes = b"", timelines: Sequence[StepTimeline] = (), with_mermaid: bool = False) -> str:
+def to_page(
+    picture: Scene | SceneMessage,
+    *,
+    data: bytes = b"",
+    timelines: Sequence[StepTimeline] = (),
+    steps: RecordedSteps | None = None,
+    with_mermaid: bool = False,
+) -> str:
     """An HTML page with the interactive viewer of one picture.
 
     Args:
         picture: the first picture, with its lens and renderer.
         data: the graph behind it (`widgets.render.page_data`); without it nothing in the page opens.
         timelines: the recorded run and the predicted step.
+        steps: the recorded run, node by node.
         with_mermaid: include Mermaid's engine (320 KB).
     """
     message = SceneMessage(scene=picture) if isinstance(picture, Scene) else picture
@@ -63,6 +72,8 @@ def to_page(picture: Scene | SceneMessage, *, data: bytes = b"", timelines: Sequ
         carried["worker_gzip_base64"] = _packed("page")
     if timelines:
         carried["timelines"] = timelines
+    if steps is not None:
+        carried["steps"] = steps
     if with_mermaid or message.renderer == "mermaid":
         carried["mermaid_engine_gzip_base64"] = _packed("mermaid")
     return _PAGE.format(

@@ -63,6 +63,29 @@ class RunNames:
             name = self._names[call, node] = self._find(call, node)
         return name
 
+    def op_of(self, call: str, node: str) -> str:
+        """The op of a node, "" if it is unknown.
+
+        Args:
+            call, node: as of `name_of`.
+        """
+        found = self._known_node(call, node)
+        return "" if found is None else found.op
+
+    def inputs_of(self, call: str, node: str) -> list[str]:
+        """The names of the nodes whose values and control a node takes.
+
+        Args:
+            call, node: as of `name_of`.
+        """
+        found = self._known_node(call, node)
+        return [] if found is None else [text.removeprefix("^").partition(":")[0] for text in found.input]
+
+    def _known_node(self, call: str, node: str) -> NodeDef | None:
+        body = self._body(call)
+        found = None if body is None else self._place(body, node)
+        return None if found is None else found[0].nodes[found[1]]
+
     def _find(self, call: str, node: str) -> tuple[str, bool]:
         body = self._body(call)
         found = None if body is None else self._place(body, node)

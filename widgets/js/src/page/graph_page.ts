@@ -6,8 +6,10 @@ import type {
   Mode,
   Openings,
   PictureMessage,
+  RecordedSteps,
   Renderer,
   SearchMessage,
+  StepsMessage,
   StepTimeline,
   TimelinesMessage,
 } from "../scene/generated";
@@ -31,6 +33,7 @@ export interface Beginning {
   readonly renderer: Renderer;
   readonly openings: Openings;
   readonly timelines?: readonly StepTimeline[] | undefined;
+  readonly steps?: RecordedSteps | undefined;
 }
 
 /** A node in the graph or in a body. */
@@ -44,6 +47,7 @@ export class GraphPage {
   readonly #root: Part;
   readonly #title: string;
   readonly #timelines: readonly StepTimeline[];
+  readonly #steps: RecordedSteps | null;
   #opened = new Set<string>();
   #closed = new Set<string>();
   #mode: Mode = "auto";
@@ -54,12 +58,13 @@ export class GraphPage {
   #built: Built | null = null;
   #searched: NodeFacts[] | null = null;
 
-  constructor(data: PageData, { title, lens, renderer, openings, timelines }: Beginning) {
+  constructor(data: PageData, { title, lens, renderer, openings, timelines, steps }: Beginning) {
     this.#data = data;
     this.#autoBoxes = data.head.auto_boxes;
     this.#root = new Instance(Space.first(data), "").part(ROOT);
     this.#title = title;
     this.#timelines = timelines ?? data.head.timelines;
+    this.#steps = steps ?? null;
     this.#lens = lens;
     this.#renderer = renderer;
     this.#restore(openings);
@@ -96,6 +101,8 @@ export class GraphPage {
         return this.#timelinesFor(request.known);
       case "want_health":
         return healthOf(this.#data.head.values, (name) => this.#boxOf(name));
+      case "want_steps":
+        return this.#stepsFor(request.known);
       case "find":
         return this.#find(request.query, request.limit);
       case "filter":
@@ -208,12 +215,23 @@ export class GraphPage {
 
   /** The timelines of the page, and the boxes of their nodes. */
   #timelinesFor(known: string): TimelinesMessage {
+    const boxes = this.#boxesOf(this.#timelines.flatMap(({ nodes }) => nodes));
+    return { type: "timelines", key: OF_PAGE, timelines: known === OF_PAGE ? null : this.#timelines, boxes };
+  }
+
+  /** The recorded run of the page, and the boxes of its nodes. */
+  #stepsFor(known: string): StepsMessage {
+    const boxes = this.#boxesOf(this.#steps?.nodes ?? []);
+    return { type: "steps", key: OF_PAGE, steps: known === OF_PAGE ? null : this.#steps, boxes };
+  }
+
+  #boxesOf(names: readonly string[]): Record<string, string> {
     const boxes: Record<string, string> = {};
-    for (const name of this.#timelines.flatMap(({ nodes }) => nodes)) {
+    for (const name of names) {
       const box = this.#boxOf(name);
       if (box) boxes[name] = box;
     }
-    return { type: "timelines", key: OF_PAGE, timelines: known === OF_PAGE ? null : this.#timelines, boxes };
+    return boxes;
   }
 
   /** The box of a node in the picture, or of the closed call around it; "" if there is none. */

@@ -443,6 +443,45 @@ export interface RunTimes {
   readonly on: readonly (readonly number[])[];
 }
 
+/**
+ * The runs of nodes by start, as columns of equal length.
+ *
+ * `labels` are places in `RecordedSteps.nodes`; `states` are places in `STATES`. `lasts` is the last run within a call, the run itself for
+ * other nodes. `loops` are places in `RecordedSteps.loops`, -1 outside of loops; `turns` count from 0. `texts` are places in
+ * `RecordedSteps.texts`, -1 without a recorded value, and `lows`, `highs` and `means` are statistics of the first output, None if unknown.
+ * `nans` and `infs` are numbers of elements. `takes` are the runs whose values a run takes: `counts` says how many for each run.
+ */
+export interface StepRuns {
+  readonly labels: readonly number[];
+  readonly states: readonly number[];
+  readonly lasts: readonly number[];
+  readonly loops: readonly number[];
+  readonly turns: readonly number[];
+  readonly texts: readonly number[];
+  readonly lows: readonly (number | null)[];
+  readonly highs: readonly (number | null)[];
+  readonly means: readonly (number | null)[];
+  readonly nans: readonly number[];
+  readonly infs: readonly number[];
+  readonly counts: readonly number[];
+  readonly takes: readonly number[];
+}
+
+/**
+ * A recorded run.
+ *
+ * `nodes` are names as views have them, those in functions by their names in open calls; `ops` are their ops, "" if unknown. `loops` are in words.
+ * `notes` say what is missing.
+ */
+export interface RecordedSteps {
+  readonly nodes: readonly string[];
+  readonly ops: readonly string[];
+  readonly loops: readonly string[];
+  readonly texts: readonly string[];
+  readonly runs: StepRuns;
+  readonly notes: readonly string[];
+}
+
 /** A tensor of the run: its node in the picture, and its statistics in words. */
 export interface HealthRow {
   readonly node: string;
@@ -590,6 +629,19 @@ export interface HealthMessage {
   readonly note: string;
 }
 
+/**
+ * The answer to `StepsRequest`.
+ *
+ * `steps` is None if they are still those of `key`, which the viewer has, or nothing was recorded. `boxes` are the boxes of the nodes in
+ * the current picture.
+ */
+export interface StepsMessage {
+  readonly type: "steps";
+  readonly key: string;
+  readonly steps: RecordedSteps | null;
+  readonly boxes: Readonly<Record<string, string>>;
+}
+
 /** Open this pane of the panel below the picture. */
 export interface ShowPaneMessage {
   readonly type: "show_pane";
@@ -706,7 +758,7 @@ export interface HighlightMessage {
 export interface PaneMessage {
   readonly type: "pane";
   readonly pane: Pane;
-  readonly message: SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | TimelinesMessage | HealthMessage | ShowPaneMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage;
+  readonly message: SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | TimelinesMessage | HealthMessage | StepsMessage | ShowPaneMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage;
 }
 
 /** The viewer is mounted and requests the current scene. */
@@ -771,6 +823,12 @@ export interface TimelinesRequest {
 /** Send the health of the last recorded run, and the boxes of its nodes. */
 export interface HealthRequest {
   readonly type: "want_health";
+}
+
+/** Send the recorded run node by node, unless its key is `known`, and the boxes of its nodes. */
+export interface StepsRequest {
+  readonly type: "want_steps";
+  readonly known: string;
 }
 
 /** Open all scopes around this node and scroll to it. */
@@ -852,7 +910,7 @@ export interface CrowdedRequest {
 export interface PaneRequest {
   readonly type: "to_pane";
   readonly pane: Pane;
-  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | WhatIfRequest | TimelinesRequest | HealthRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
+  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | WhatIfRequest | TimelinesRequest | HealthRequest | StepsRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
 }
 
 /** Enter text into the field of an attr. */
@@ -1151,6 +1209,7 @@ export type PictureMessage =
   | WhatIfMessage
   | TimelinesMessage
   | HealthMessage
+  | StepsMessage
   | ShowPaneMessage
   | SearchMessage
   | ExportMessage
@@ -1164,6 +1223,7 @@ export type FromKernel =
   | WhatIfMessage
   | TimelinesMessage
   | HealthMessage
+  | StepsMessage
   | ShowPaneMessage
   | SearchMessage
   | ExportMessage
@@ -1186,6 +1246,7 @@ export type PictureRequest =
   | WhatIfRequest
   | TimelinesRequest
   | HealthRequest
+  | StepsRequest
   | RevealRequest
   | SearchRequest
   | FilterRequest
@@ -1208,6 +1269,7 @@ export type FromViewer =
   | WhatIfRequest
   | TimelinesRequest
   | HealthRequest
+  | StepsRequest
   | RevealRequest
   | SearchRequest
   | FilterRequest

@@ -66,6 +66,7 @@ export class Keyboard {
       },
       { keys: ["p"], says: "highlight the ways between two selected boxes", run: () => this.#choice.paths() },
       { keys: ["t"], says: "open or close the timeline", run: () => this.#view.lower.toggle("timeline") },
+      { keys: ["s"], says: "open or close the stepper", run: () => this.#view.lower.toggle("stepper") },
       { keys: ["m"], says: "mirror gradients", run: () => this.#choice.mirror() },
       {
         keys: ["v"],

@@ -11,6 +11,7 @@ import type {
   FromKernel,
   FromViewer,
   HighlightMessage,
+  RecordedSteps,
   SceneMessage,
   SearchMessage,
   StepTimeline,
@@ -25,6 +26,7 @@ export interface PictureData {
   /** The graph behind the picture, gzipped, in base64; without it the picture stays as it is. */
   readonly graph_gzip_base64?: string;
   readonly timelines?: readonly StepTimeline[];
+  readonly steps?: RecordedSteps;
 }
 
 /** The gzipped script of an engine, or of the worker that opens graphs; undefined if the page lacks it. */
@@ -110,7 +112,14 @@ export function localHost(data: PictureData, findScript: FindScript): Host {
     const script = graph && !worker ? findScript("page") : undefined;
     if (!graph || !script) return worker;
     const { scene, lens, renderer, openings } = message;
-    const beginning: Beginning = { title: scene.title, lens, renderer, openings, timelines: data.timelines };
+    const beginning: Beginning = {
+      title: scene.title,
+      lens,
+      renderer,
+      openings,
+      timelines: data.timelines,
+      steps: data.steps,
+    };
     worker = startWorker(script, { data: graph, beginning }, (told) => {
       // The revisions are the page's: a change of the renderer makes one without the worker.
       if (told.type === "scene") show({ ...told, scene: { ...told.scene, revision: latest.scene.revision + 1 } });
@@ -151,6 +160,10 @@ export function localHost(data: PictureData, findScript: FindScript): Host {
       }
       case "want_health":
         return ask(message, () => fail(message.type, "This picture carries no values"));
+      case "want_steps": {
+        const boxes = Object.fromEntries(latest.scene.nodes.map(({ id }) => [id, id]));
+        return ask(message, () => answer({ type: "steps", key: "page", steps: data.steps ?? null, boxes }));
+      }
       case "reveal":
         return ask(message, () => fail(message.type, `${message.name} is not in this picture`));
       case "expand":
