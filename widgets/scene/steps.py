@@ -203,7 +203,7 @@ class _Steps:
 
 def _words(stats: TensorStats) -> str:
     """A tensor in words: its type, shape and value, the whole value of a small one."""
-    detail = stats.detail and stats.detail.values
+    detail = None if stats.detail is None else stats.detail.values
     value = stats.words
     if detail is not None and detail.size <= MOST_SHOWN:
         text = " ".join(np.array2string(detail, precision=4, threshold=MOST_SHOWN).split())

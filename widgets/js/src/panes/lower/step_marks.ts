@@ -42,7 +42,7 @@ export class StepMarks {
       if (!element) return;
       classes.set(element, name);
       const rect = text ? this.#stage.rectOf(id) : null;
-      if (rect) texts.push(tag(text, rect.x + rect.width / 2, rect.y - 1, name.split(" ")[0] ?? ""));
+      if (rect) texts.push(tag(text, rect.x + rect.width / 2, rect.y + rect.height + 1, name.split(" ")[0] ?? ""));
     };
     for (const [id, state] of boxes) mark(id, `gl-step-${state}`, WORDS[state]);
     for (const id of running) {

@@ -59,7 +59,7 @@ export class StepperPane implements LowerPane {
       this.#play,
       iconButton(ICONS.stepOn, "One step: the next node runs (.)", () => this.#step()),
       iconButton(ICONS.stepIn, "Step in: open the box of the next node (i)", () => this.#in()),
-      iconButton(ICONS.stepOver, "Step over the next box or call (v)", () => this.#over()),
+      iconButton(ICONS.stepOver, "Step over the next box or call (x)", () => this.#over()),
       iconButton(ICONS.runOn, "Run to the next breakpoint, or to the end (r)", () => this.#run()),
       this.#slider,
     );
@@ -117,7 +117,7 @@ export class StepperPane implements LowerPane {
       ",": () => this.#back(),
       ".": () => this.#step(),
       i: () => this.#in(),
-      v: () => this.#over(),
+      x: () => this.#over(),
       r: () => this.#run(),
       y: () => this.#toggle(),
       b: () => this.#breakpoint(),

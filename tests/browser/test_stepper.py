@@ -1,0 +1,98 @@
+"""The stepper over a recorded run, by keyboard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Browser, expect
+
+import graphcore as gc
+import widgets
+from tests.browser.conftest import Lab
+from tests.browser.graph_panel import GraphPanel
+from tests.graphcore.runtime.loop_graphs import enter, op, while_loop
+
+CELL = """
+%load_ext kernelext
+import graphcore as gc
+%graph
+x = gc.placeholder(gc.float32, [2], name="x")
+with gc.name_scope("layer"):
+    y = gc.log(gc.multiply(x, 2.0, name="twice"), name="logarithm")
+z = gc.reduce_sum(y, name="z")
+with gc.Session() as session:
+    session.run(z, {x: [0.0, 1.0]}, gc.RunOptions(values=True))
+"""
+
+
+def test_a_page_steps_through_loops_and_branches_by_keyboard(browser: Browser, tmp_path: Path) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        limit, two = gc.constant(2, name="limit"), gc.constant(2.0, name="two")
+        counted, doubled = while_loop(
+            lambda i, _x: op("Less", [i, enter(limit, "turns", constant=True)]),
+            lambda i, x: [
+                op("Add", [i, enter(gc.constant(1), "turns", constant=True)]),
+                op("Mul", [x, enter(two, "turns", constant=True)]),
+            ],
+            [gc.constant(0), gc.constant(1.0)],
+            "turns",
+        )
+    with gc.Session(graph) as session:
+        assert [float(value) for value in session.run([counted, doubled], options=gc.RunOptions(values=True))] == [2.0, 4.0]
+    file = widgets.save(graph, tmp_path / "run.html")
+    page = browser.new_page(viewport={"width": 1200, "height": 900}, color_scheme="light", reduced_motion="reduce")
+    page.goto(file.as_uri())
+    page.locator("[data-node-id]").first.wait_for()
+    page.locator(".gl-canvas").focus()
+    page.keyboard.press("s")
+    said = page.locator(".gl-step-said")
+    expect(said).to_contain_text("Step 0 of")
+    page.get_by_label("Stop where this holds").fill("mul and iteration == 1")
+    page.get_by_role("button", name="Run to the next breakpoint").click()
+    expect(said).to_contain_text("Mul ran in turns, iteration 1: 4")
+    assert page.locator('[data-node-id="Mul"].gl-step-now').count() == 1
+    rows = page.locator(".gl-step-loop tbody tr")
+    assert rows.all_inner_texts()[0].split() == ["0", "0", "1", "True", "1", "2"]
+    assert rows.last.get_attribute("aria-current") == "step"
+    assert page.locator(".gl-token").count() > 0
+    page.screenshot(path=str(tmp_path / "light.png"))
+    page.get_by_label("Step of the run").focus()
+    page.keyboard.press("End")
+    expect(page.locator('[data-node-id="Mul"]')).to_have_class("gl-node gl-op gl-role-forward gl-state-normal gl-step-dead")
+    assert page.locator(".gl-step-tag", has_text="dead").count() > 0
+    page.locator(".gl-canvas").focus()
+    before = said.inner_text()
+    page.keyboard.press(",")
+    expect(said).not_to_have_text(before)
+    page.emulate_media(color_scheme="dark")
+    page.screenshot(path=str(tmp_path / "dark.png"))
+    page.get_by_role("button", name="Close the panel").click()
+    expect(page.locator(".gl-step-dead, .gl-token")).to_have_count(0)
+    page.close()
+
+
+def test_a_notebook_runs_to_the_first_infinity_and_opens_its_scope(lab: Lab) -> None:
+    notebook = lab.open_cells([CELL])
+    notebook.run_all()
+    panel = GraphPanel(notebook.page)
+    panel.box("z").wait_for()
+    root = panel.root
+    root.get_by_role("button", name="Collapse all").click()
+    panel.box("layer").wait_for()
+    root.locator(".gl-canvas").focus()
+    notebook.page.keyboard.press("s")
+    said = root.locator(".gl-step-said")
+    expect(said).to_contain_text("Step 0 of")
+    root.get_by_label("NaN or Inf").check()
+    notebook.page.keyboard.press("Escape")
+    root.locator(".gl-canvas").focus()
+    notebook.page.keyboard.press("s")
+    notebook.page.keyboard.press("r")
+    expect(said).to_contain_text("layer/logarithm ran: float [2]: 1 Inf")
+    assert root.locator('[data-node-id="layer/"].gl-step-now').count() == 1
+    notebook.page.keyboard.press(",")
+    notebook.page.keyboard.press("i")
+    panel.box("layer/logarithm").wait_for()
+    expect(root.locator('[data-node-id="layer/logarithm"].gl-step-now')).to_have_count(1)
+    notebook.screenshot("stepper")

@@ -1,0 +1,127 @@
+"""Recorded runs, node by node."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import graphcore as gc
+import widgets
+from tests.graphcore.runtime.loop_graphs import cond, enter, op, while_loop
+from widgets import messages
+from widgets.port import Port
+from widgets.scene.steps import DEAD, FED, steps_of
+from widgets.steps import RecordedSteps
+
+RECORDED = gc.RunOptions(values=True)
+
+
+def rows(steps: RecordedSteps) -> list[tuple[str, int, str, int, str, list[str]]]:
+    """Of each run: its node, state, loop, iteration, value, and the nodes that it takes from."""
+    runs = steps.runs
+    names = [steps.nodes[label] for label in runs.labels]
+    found, begin = [], 0
+    for place, name in enumerate(names):
+        end = begin + runs.counts[place]
+        loop = steps.loops[runs.loops[place]] if runs.loops[place] >= 0 else ""
+        text = steps.texts[runs.texts[place]] if runs.texts[place] >= 0 else ""
+        found.append((name, runs.states[place], loop, runs.turns[place], text, [names[taken] for taken in runs.takes[begin:end]]))
+        begin = end
+    return found
+
+
+def recorded(graph: gc.Graph, fetches: Any, feeds: dict[Any, Any] | None = None) -> RecordedSteps:
+    """The steps of a run."""
+    with gc.Session(graph) as session:
+        session.run(fetches, feeds or {}, RECORDED)
+    steps = steps_of(graph)
+    assert steps is not None
+    return steps
+
+
+def test_an_unrecorded_graph_has_no_steps() -> None:
+    assert steps_of(gc.Graph()) is None
+
+
+def test_fed_values_come_first_and_are_taken_by_their_readers() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [], name="x")
+        y = gc.exp(x, name="y")
+    found = rows(recorded(graph, y, {x: 0.0}))
+    assert found == [("x", FED, "", 0, "0", []), ("y", 0, "", 0, "1", ["x"])]
+
+
+def test_iterations_of_frames_have_values_and_end_with_a_dead_body() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        one, limit = gc.constant(1), gc.constant(2)
+        out = while_loop(
+            lambda i: op("Less", [i, enter(limit, "loop", constant=True)]),
+            lambda i: [op("Add", [i, enter(one, "loop", constant=True)])],
+            [gc.constant(0)],
+        )
+    found = rows(recorded(graph, out))
+    assert [(turn, text) for name, _, loop, turn, text, _ in found if name == "Merge" and loop == "loop"] == [(0, "0"), (1, "1"), (2, "2")]
+    assert [(turn, state) for name, state, _, turn, _, _ in found if name == "Add"] == [(0, 0), (1, 0), (2, DEAD)]
+    assert next(takes for name, _, _, turn, _, takes in found if name == "Merge" and turn == 1) == ["NextIteration"]
+    assert [text for name, state, _, _, text, _ in found if name == "Exit" and state != DEAD] == ["2"]
+
+
+def test_iterations_of_functional_loops_are_within_their_node() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        out = gc.while_loop(lambda i: i < 3, lambda i: i + 1, [gc.constant(0)], name="loop")
+    steps = recorded(graph, out)
+    found = rows(steps)
+    adds = [(name, loop, turn, text) for name, _, loop, turn, text, _ in found if name.endswith("/add")]
+    assert [row[1:] for row in adds] == [("loop", 0, "1"), ("loop", 1, "2"), ("loop", 2, "3")]
+    names = [row[0] for row in found]
+    assert steps.runs.lasts[names.index("loop")] == max(place for place, name in enumerate(names) if name.startswith("loop:"))
+
+
+@pytest.mark.parametrize(("taken", "dead"), [(True, "Exp"), (False, "Neg")])
+def test_the_branch_that_was_not_taken_is_dead(taken: bool, dead: str) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        pred = gc.placeholder(gc.bool, [], name="pred")
+        out = cond(pred, [gc.constant(1.0)], lambda a: [op("Neg", [a])], lambda a: [op("Exp", [a])])
+    found = rows(recorded(graph, out, {pred: taken}))
+    assert [name for name, state, *_ in found if state == DEAD] == [dead]
+
+
+def test_bad_values_are_counted_and_a_run_without_values_says_so() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        y = gc.log(gc.placeholder(gc.float32, [2], name="x"), name="y")
+    steps = recorded(graph, y, {"x:0": [0.0, 1.0]})
+    assert (steps.runs.infs, steps.notes) == ([0, 1], [])
+    with gc.Session(graph) as session:
+        session.run(y, {"x:0": [0.0, 1.0]}, gc.RunOptions(trace=True))
+    bare = steps_of(graph)
+    assert bare is not None
+    assert "without values" in bare.notes[0]
+    limited = steps_of(graph, most=1)
+    assert limited is not None
+    assert "first 1 runs" in limited.notes[-1]
+
+
+def test_views_get_the_steps_once_and_pages_carry_them() -> None:
+    graph = gc.Graph()
+    with graph.as_default(), gc.name_scope("scope"):
+        y = gc.exp(gc.placeholder(gc.float32, [], name="x"), name="y")
+    recorded(graph, y, {"scope/x:0": 0.0})
+    sent: list[Any] = []
+    port = Port(graph, sent.append)
+    port.answer(messages.CollapseRequest(id="*"))
+    port.answer(messages.StepsRequest())
+    first = sent[-1]
+    assert first.steps.nodes == ["scope/x", "scope/y"]
+    assert set(first.boxes.values()) <= {node.id for node in port.scene.nodes}
+    port.answer(messages.StepsRequest(known=first.key))
+    assert sent[-1].steps is None
+    assert sent[-1].boxes == first.boxes
+    data = json.loads(widgets.to_html(graph).partition('id="graphloupe-data">')[2].partition("</script>")[0])
+    assert data["steps"]["nodes"] == ["scope/x", "scope/y"]
