@@ -29,7 +29,7 @@ MOST_SHOWN: Final = 60
 """The most characters of a value."""
 NO_VALUES: Final = "without values: run with options=gc.RunOptions(values=True) to record them"
 RAN, DEAD, FAILED, FED = range(4)
-"""What became of a node: it ran, it is on a branch that was not taken, its kernel failed, or its value was fed."""
+"""The end of a node run: it ran, it is on a branch that was not taken, its kernel failed, or its value was fed."""
 
 
 def steps_of(graph: Graph, most: int = MAX_RUNS) -> RecordedSteps | None:
