@@ -1,4 +1,4 @@
-// A recorded run, node by node: where a step leads, and what is where after it.
+// A recorded run, node by node: the effect of a step, and the boxes and values after it.
 import type { RecordedSteps } from "./generated";
 
 export const RAN = 0;
@@ -19,7 +19,7 @@ export interface Token {
   count: number;
 }
 
-/** What is where after the first runs. */
+/** The boxes and values after the first runs. */
 export interface Situation {
   /** The boxes of the node that ran last and of the calls around it. */
   readonly running: readonly string[];
