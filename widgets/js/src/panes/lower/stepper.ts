@@ -1,4 +1,4 @@
-// The pane of the stepper through a recorded run: controls, the last step in words, and the iterations of loops.
+// The pane of the stepper: its controls, the last step in words, and the iterations of loops.
 import { h, iconButton, reason } from "../../dom";
 import type { FromKernel, Scene, StepsMessage } from "../../scene/generated";
 import { condition, isBad, Steps, type Test } from "../../scene/steps";
