@@ -89,7 +89,7 @@ def test_a_notebook_runs_to_the_first_infinity_and_opens_its_scope(lab: Lab) -> 
     root.locator(".gl-canvas").focus()
     notebook.page.keyboard.press("s")
     notebook.page.keyboard.press("r")
-    expect(said).to_contain_text("layer/logarithm ran: float [2]: 1 Inf")
+    expect(said).to_contain_text("layer/logarithm ran: float [2] 1 Inf")
     assert root.locator('[data-node-id="layer/"].gl-step-now').count() == 1
     notebook.page.keyboard.press(",")
     notebook.page.keyboard.press("i")
