@@ -1,4 +1,4 @@
-"""Ten faults in the training of a digit reader, each found in the picture within five clicks and keys."""
+"""Ten faults in the training of a digit reader, each found within five clicks and keys."""
 
 from __future__ import annotations
 

@@ -47,7 +47,10 @@ class NotebookShell(InteractiveShell):
 
 @pytest.fixture(autouse=True, scope="module")
 def few_objects() -> None:
-    """Exclude what earlier tests left from garbage collection: closing a shell collects all garbage, a second among many objects."""
+    """Exclude what earlier tests left from garbage collection.
+
+    Closing a shell collects all garbage, which takes a second among many objects.
+    """
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""Runs that record least, greatest and mean value and finiteness of every tensor, beside runs that record nothing."""
+"""Runs that record the values of every tensor, beside runs that record nothing."""
 
 from __future__ import annotations
 
