@@ -190,7 +190,7 @@ def test_a_call_and_its_gradient_open_into_the_functions_that_they_share_with_ot
     titles = {group.id: group.label for group in scene.groups}
     assert titles["gradients/layer_grad/forward/"].endswith("layer_forward")
     assert "layer_gradient" in titles["gradients/layer_grad/gradient/"]
-    assert node_of(scene, "gradients/layer_grad/forward:/matmul").op == "MatMul"
+    assert node_of(scene, "gradients/layer_grad/forward:/matmul").op == "BatchMatMulV2"
 
 
 def test_control_edges_of_an_open_call_lead_to_its_arguments_and_from_its_returns(graph: gc.Graph) -> None:

@@ -144,9 +144,23 @@ def matrix_dot(k: KernelContext) -> Kernel:
     return product
 
 
+def _batches_dot(k: KernelContext) -> Kernel:
+    """The product of the node's matrices or batches by `matmul`, which accepts vectors too."""
+    matmul: Kernel = k.xp.matmul
+    if all(shape.rank is not None for shape in k.input_shapes):
+        return matmul
+
+    def product(x: Any, y: Any) -> Any:
+        if x.ndim < 2 or y.ndim < 2:
+            raise invalid(k, f"required matrices or batches of them, got shapes {list(x.shape)} and {list(y.shape)}")
+        return matmul(x, y)
+
+    return product
+
+
 def batched(k: KernelContext) -> Kernel:
     """The kernel of batch matrix products; operands are cast to the type of the result first."""
-    matmul, dtype = k.xp.matmul, k.dtype("Tout" if "Tout" in k.attrs else "T")
+    matmul, dtype = _batches_dot(k), k.dtype("Tout" if "Tout" in k.attrs else "T")
     first, second = k.attr("adj_x"), k.attr("adj_y")
     if not first and not second and all(given is k.output_types[0] for given in k.input_types) and not narrow(dtype):
         plain: Kernel = matmul

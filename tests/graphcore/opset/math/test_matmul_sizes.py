@@ -46,9 +46,17 @@ def test_a_product_is_computed_for_rows_that_are_not_known_beforehand() -> None:
 @pytest.mark.parametrize(("a", "b"), [((2, 3, 4), (4, 5)), ((3,), (3,)), ((2, 3), (3,)), ((), (2, 2))])
 def test_a_product_of_other_ranks_at_run_time_is_refused(a: tuple[int, ...], b: tuple[int, ...], dtype: gc.DType, engine: str) -> None:
     x, y = gc.placeholder(dtype, None, name="x"), gc.placeholder(dtype, None, name="y")
-    for product in (gc.matmul(x, y), gc.matmul(x, y, transpose_a=True)):
+    for product in (gc.ops.mat_mul(x, y), gc.ops.mat_mul(x, y, transpose_a=True)):
         with pytest.raises(InvalidArgumentError, match=r"MatMul node .*required two matrices, got shapes \["):
             gc.Session(engine=engine).run(product, {x: np.ones(a, dtype.as_numpy), y: np.ones(b, dtype.as_numpy)})
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+def test_a_product_of_batches_refuses_vectors_at_run_time(engine: str) -> None:
+    x, y = gc.placeholder(gc.float32, None, name="x"), gc.placeholder(gc.float32, None, name="y")
+    for product in (gc.matmul(x, y), gc.matmul(x, y, adjoint_b=True)):
+        with pytest.raises(InvalidArgumentError, match=r"required matrices or batches of them, got shapes \[3\] and \["):
+            gc.Session(engine=engine).run(product, {x: np.ones(3, np.float32), y: np.ones((3, 2), np.float32)})
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,8 @@ from tests.graphcore.passes.gradients.constant_programs import Program, Step, bu
 
 Array = npt.NDArray[Any]
 GC = SimpleNamespace(
-    **{name: getattr(gc, name) for name in dir(gc) if not name.startswith("_")},
-    sign=gc.ops.sign,
-    pad=gc.ops.pad,
-    tile=gc.ops.tile,
-    gather=lambda x, rows: gc.ops.gather_v2(x, rows, 0),
+    **{name: getattr(gc, name) for name in dir(gc) if not name.startswith("_")}
+    | {"sign": gc.ops.sign, "pad": gc.ops.pad, "tile": gc.ops.tile, "gather": lambda x, rows: gc.ops.gather_v2(x, rows, 0)},
 )
 SHAPES = [(), (2,), (3,), (2, 2), (3, 2), (1, 2), (2, 1)]
 UNARY = ["tanh", "sigmoid", "square", "cubed", "power", "log", "inverse", "sign", "stopped"]
