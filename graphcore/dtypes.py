@@ -261,7 +261,7 @@ def dtype_by_name(name: str) -> DType | None:
 
 
 def as_dtype(type_value: object) -> DType:
-    """Convert a DType, a name (`"float"`, `"DT_FLOAT"`), a NumPy dtype or a Python type to a DType.
+    """Convert a DType, its name (`"DT_FLOAT"`) or number, or a NumPy or Python type to a DType.
 
     Raises:
         InvalidArgumentError: no type corresponds to the value.
@@ -272,6 +272,10 @@ def as_dtype(type_value: object) -> DType:
     if isinstance(value, str):
         name = value[3:].lower() if value.startswith("DT_") else value
         found = _by_name.get(name) or _aliases.get(name)
+        if found is not None:
+            return found
+    elif type(value) is int:  # its number, as in TensorFlow
+        found = _by_number.get(value)
         if found is not None:
             return found
     elif value is not None:

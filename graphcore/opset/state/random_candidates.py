@@ -1,0 +1,148 @@
+"""Classes drawn for losses that compare the true classes with a sample of all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.inference import InferenceContext
+from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.kernels import invalid
+from graphcore.opset.numerics.philox import node_generator, words
+
+_ATTRS: Final = "num_true:int >= 1, num_sampled:int >= 1, unique:bool, range_max:int >= 1, seed:int = 0, seed2:int = 0"
+_RESULTS: Final = "(sampled_candidates:int64, true_expected_count:float, sampled_expected_count:float)"
+_RESERVED: Final = 512
+"""The blocks that a run reserves for each class, as TensorFlow does."""
+_EXAMPLE: Final = Example(
+    [np.array([[1], [4]], np.int64)], {"num_true": 1, "num_sampled": 3, "unique": True, "range_max": 7, "seed": 1, "seed2": 2}
+)
+_TOO_FEW: Final = Example(
+    [np.array([[1]], np.int64)], {"num_true": 1, "num_sampled": 8, "unique": True, "range_max": 7, "seed": 1, "seed2": 2}
+)
+
+
+def _shape(c: InferenceContext) -> None:
+    true_classes = c.with_rank(c.input(0), 2)
+    c.with_value(c.dim(true_classes, 1), c.int_attr("num_true"))
+    c.set_output(0, c.vector(c.int_attr("num_sampled")))
+    c.set_output(1, c.matrix(c.dim(true_classes, 0), c.int_attr("num_true")))
+    c.set_output(2, c.vector(c.int_attr("num_sampled")))
+
+
+def _number(k: KernelContext, name: str) -> int:
+    return int(str(k.attr(name)))
+
+
+def _sampler(k: KernelContext, draw: Callable[[Any, Any], Any], probability: Callable[[Any], Any]) -> Kernel:
+    """The kernel of a distribution.
+
+    Args:
+        k: the context.
+        draw: makes classes of pairs of 32-bit numbers.
+        probability: the probability of each class.
+    """
+    generator, xp = node_generator(k), k.xp
+    count, most, columns = (_number(k, name) for name in ("num_sampled", "range_max", "num_true"))
+    unique = k.attr("unique") is True
+
+    def sample(true_classes: Any) -> Any:
+        if unique and count > most:
+            raise invalid(k, f"Sampler's range is too small: required {count} different classes of {most}")
+        if true_classes.ndim != 2 or true_classes.shape[1] != columns:
+            raise invalid(k, f"true_classes must be a matrix of {columns} columns, got shape {list(true_classes.shape)}")
+        found, tries = drawn_classes(generator.reserve(count * _RESERVED))
+        return found, expected(true_classes, tries), expected(found, tries)
+
+    def drawn_classes(first: int) -> tuple[Any, int]:
+        """The classes, and the number of draws until there were enough different ones."""
+        tried = 4 * count if unique else count
+        while True:
+            pairs = words(xp, generator, first, 2 * tried).reshape(-1, 2)
+            drawn = draw(pairs[:, 0], pairs[:, 1])
+            if not unique:
+                return drawn, count
+            places = xp.sort(xp.unique(drawn, return_index=True)[1])
+            if len(places) >= count:
+                return drawn[places[:count]], int(places[count - 1]) + 1
+            tried *= 2
+
+    def expected(classes: Any, tries: int) -> Any:
+        chance = probability(classes.astype(np.float64))
+        often = chance * count if tries == count else -xp.expm1(tries * xp.log1p(-chance))
+        return often.astype(np.float32)
+
+    return sample
+
+
+@op
+class LogUniformCandidateSampler:
+    """Classes drawn with a probability that falls with their number: words sorted by frequency.
+
+    true_classes: [batch, num_true]
+    sampled_candidates: [num_sampled]
+    true_expected_count: the number of times that each true class is expected, [batch, num_true]
+    sampled_expected_count: the number of times that each sampled class is expected, [num_sampled]
+    num_true: the number of true classes of an example.
+    num_sampled: the number of classes to draw.
+    unique: draw each class once at most.
+    range_max: the number of classes.
+    seed: with seed2 not both 0, every session gives the same classes.
+    seed2: the second half of the seed.
+    """
+
+    signature = f"LogUniformCandidateSampler[{_ATTRS}](true_classes:int64) -> {_RESULTS}"
+    draws = True
+    stateful = True
+    gradient = NO_GRADIENT
+    shape = _shape
+    examples = (_EXAMPLE,)
+    failures = (_TOO_FEW,)
+
+    def kernel(k: KernelContext) -> Kernel:
+        xp = k.xp
+        most = _number(k, "range_max")
+        whole = math.log1p(most)
+
+        def draw(high: Any, low: Any) -> Any:
+            fraction = ((high & np.uint64(0xFFFFF)) << np.uint64(32)) | low
+            uniform = (fraction | np.uint64(1023 << 52)).view(np.float64) - 1.0
+            return (xp.exp(uniform * whole).astype(np.int64) - 1) % most
+
+        return _sampler(k, draw, lambda classes: xp.log((classes + 2.0) / (classes + 1.0)) / whole)
+
+
+@op
+class UniformCandidateSampler:
+    """Classes drawn with the same probability.
+
+    true_classes: [batch, num_true]
+    sampled_candidates: [num_sampled]
+    true_expected_count: the number of times that each true class is expected, [batch, num_true]
+    sampled_expected_count: the number of times that each sampled class is expected, [num_sampled]
+    num_true: the number of true classes of an example.
+    num_sampled: the number of classes to draw.
+    unique: draw each class once at most.
+    range_max: the number of classes.
+    seed: with seed2 not both 0, every session gives the same classes.
+    seed2: the second half of the seed.
+    """
+
+    signature = f"UniformCandidateSampler[{_ATTRS}](true_classes:int64) -> {_RESULTS}"
+    draws = True
+    stateful = True
+    gradient = NO_GRADIENT
+    shape = _shape
+    examples = (_EXAMPLE,)
+    failures = (_TOO_FEW,)
+
+    def kernel(k: KernelContext) -> Kernel:
+        most = _number(k, "range_max")
+
+        def draw(low: Any, high: Any) -> Any:
+            return ((low | (high << np.uint64(32))) % np.uint64(most)).astype(np.int64)
+
+        return _sampler(k, draw, lambda classes: classes * 0.0 + 1.0 / most)
