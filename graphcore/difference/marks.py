@@ -41,6 +41,7 @@ class Marks(msgspec.Struct, frozen=True, eq=False):
         old_edges: edges to kept nodes that are gone.
         scopes: the former names of renamed scopes by their later ones.
         summary: the counts.
+        functions: the marks of the nodes in the bodies of changed functions, by function and name in it.
     """
 
     nodes: dict[str, Mark]
@@ -48,6 +49,12 @@ class Marks(msgspec.Struct, frozen=True, eq=False):
     old_edges: tuple[OldEdge, ...]
     scopes: dict[str, str]
     summary: str
+    functions: dict[str, dict[str, Mark]] = {}
+
+    def within(self, function: str, path: str) -> Marks:
+        """The marks of the body of a function whose nodes are named below `path`."""
+        nodes = {f"{path}/{name}": mark for name, mark in self.functions.get(function, {}).items()}
+        return Marks(nodes, frozenset(), (), {}, "", self.functions)
 
     def kind_of(self, name: str) -> MarkKind | None:
         """The kind of difference of a node, None for an unchanged one."""

@@ -106,17 +106,7 @@ class _Union:
 
     def _marks(self) -> Marks:
         diff = self.diff
-        former = {new: old for old, new in diff.renamed.items()}
-        scopes = diff.renamed_scopes
-        marks = {name: self._mark_of_call(name) for name in self._callers()}
-        for name, old in former.items():
-            scope = scope_of_renaming(old, name)
-            moved = scope is not None and scopes.get(scope[0]) == scope[1]
-            marks[name] = Mark("moved" if moved else "renamed", f"was {old}")
-        for name, change in diff.changed.items():
-            text = change.brief() + (f"; was {former[name]}" if name in former else "")
-            marks[name] = Mark("follows" if change.follows else "changed", text)
-        marks |= {name: Mark("added") for name in diff.added}
+        marks = {name: self._mark_of_call(name) for name in self._callers()} | _marks_of_kept(diff)
         marks |= {self.now[name]: Mark("removed") for name in diff.removed}
         new_inputs: set[tuple[str, int, str]] = set()
         old_edges: list[OldEdge] = []
@@ -134,8 +124,9 @@ class _Union:
             nodes=marks,
             new_inputs=frozenset(new_inputs),
             old_edges=tuple(old_edges),
-            scopes={new: old for old, new in scopes.items() if new},
+            scopes={new: old for old, new in diff.renamed_scopes.items() if new},
             summary=diff_text(diff).partition("\n")[0],
+            functions={name: _marks_of_kept(changed) for name, changed in diff.functions.changed.items()},
         )
 
     def _callers(self) -> Iterable[str]:
@@ -163,6 +154,21 @@ class _Union:
         source = producer if producer in self.nodes and producer not in self.diff.removed_names else self.now.get(producer, producer)
         if source in self.nodes:
             yield OldEdge(source, -1 if output == CONTROL else output_index(output), consumer, slot)
+
+
+def _marks_of_kept(diff: GraphDiff) -> dict[str, Mark]:
+    """The marks of the later state's nodes, by their later names."""
+    former = {new: old for old, new in diff.renamed.items()}
+    scopes = diff.renamed_scopes
+    marks = {}
+    for name, old in former.items():
+        scope = scope_of_renaming(old, name)
+        moved = scope is not None and scopes.get(scope[0]) == scope[1]
+        marks[name] = Mark("moved" if moved else "renamed", f"was {old}")
+    for name, change in diff.changed.items():
+        text = change.brief() + (f"; was {former[name]}" if name in former else "")
+        marks[name] = Mark("follows" if change.follows else "changed", text)
+    return marks | {name: Mark("added") for name in diff.added}
 
 
 def output_index(output: str) -> int:

@@ -23,6 +23,7 @@ from tests.widgets import test_call_properties as with_calls
 from tests.widgets import test_own_lenses as with_lenses
 from tests.widgets import test_repeats as with_repeats
 from tests.widgets import test_scene_properties as with_scopes
+from tests.widgets.test_difference_scenes import changed_function
 from tests.widgets.test_structure import residual, width
 from widgets.scene import SceneState, build_scene
 from widgets.scene.inspect import inspect
@@ -108,6 +109,11 @@ def test_differences_look_the_same_in_a_page(
     before = graph.copy()
     edits.apply(graph, changes)
     compare(page, difference_graph(gc.graph_diff(*((graph, before) if backwards else (before, graph)))), seed, max_boxes=boxes)
+
+
+def test_differences_of_functions_look_the_same_in_a_page(page: Page) -> None:
+    for seed in range(2):
+        compare(page, difference_graph(gc.graph_diff(*changed_function())), seed)
 
 
 def gradients_of_a_network() -> None:

@@ -149,8 +149,8 @@ def _scene_node(
             op, label = main.op, visible.words[box.id]
         if main.op in ARG:
             label = user_name(main.node_def.attr) or captures.get(main.name, label)
-    marks = visible.roles.graph.difference
-    if marks is not None and box.nodes[0].graph is visible.roles.graph:
+    marks = box.nodes[0].graph.difference
+    if marks is not None:
         state, words = box_difference(box, marks)
         detail = "; ".join(filter(None, [words, detail])) if main is None else words or detail
     return SceneNode(

@@ -201,7 +201,10 @@ class Opener:
         for callee in callees(node):
             function = callee.function
             body = self.functions.body_of(*((GRADIENT_OP, {"f": function}) if callee.gradient else (function.name, function.attr)))
-            made.append(call_body(callee, f"{node.name}:{callee.label}", body, node.device, given, node))
+            path = f"{node.name}:{callee.label}"
+            made.append(call_body(callee, path, body, node.device, given, node))
+            if node.graph.difference is not None:
+                made[-1].graph.difference = node.graph.difference.within(function.name, path)
         return made
 
     def _is_known(self, callee: Callee) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from graphcore.attrs import AttrValue, Func, Placeholder, TensorValue
-from graphcore.dtypes import DType
+from graphcore.dtypes import INVALID, DType
 from graphcore.plumbing import USER_NAME
 from graphcore.registry import op_registry
 from graphcore.shapes import Shape
@@ -68,8 +68,8 @@ def _is_usual(node: Node, name: str) -> bool:
 
 
 def tensor_label(tensor: Tensor) -> str:
-    """Type and shape of a tensor: `float [?,10]`, `float ?` for unknown rank, `float [batch,10]`."""
-    return f"{tensor.dtype.name} {tensor.graph.shape_text(tensor)}"
+    """Type and shape of a tensor: `float [?,10]`, `float ?` for unknown rank, `float [batch,10]`; "" for an unknown type."""
+    return "" if tensor.dtype is INVALID else f"{tensor.dtype.name} {tensor.graph.shape_text(tensor)}"
 
 
 def value_text(value: TensorValue) -> str:

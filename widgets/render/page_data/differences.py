@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def difference_record(marks: Marks, number: Mapping[str, int]) -> DifferenceRecord:
     """The marks, with nodes by number."""
     return DifferenceRecord(
-        nodes={number[name]: (mark.kind, mark.text) for name, mark in marks.nodes.items()},
+        nodes={number[name]: (mark.kind, mark.text) for name, mark in marks.nodes.items() if name in number},
         new_inputs=sorted((number[name], slot, number[producer] if producer else -1) for name, slot, producer in marks.new_inputs),
         old_edges=[(number[edge.producer], edge.output, number[edge.consumer], edge.slot) for edge in marks.old_edges],
         scopes=marks.scopes,

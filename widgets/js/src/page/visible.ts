@@ -54,7 +54,7 @@ export const tensorName = ({ name, slot }: Tensor): string => `${name}:${slot}`;
 
 /** Type and shape: `float [?,10]`. */
 export const tensorLabel = ({ info }: Tensor): string =>
-  `${info.dtype} ${info.sizes === null ? "?" : `[${info.sizes.join(",")}]`}`;
+  info.dtype === "INVALID" ? "" : `${info.dtype} ${info.sizes === null ? "?" : `[${info.sizes.join(",")}]`}`;
 
 /** The output of a node. */
 export function outputOf(instance: Instance, node: number, slot: number): Tensor {

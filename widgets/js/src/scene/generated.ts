@@ -446,7 +446,7 @@ export interface RunTimes {
 /**
  * The runs of nodes by start, as columns of equal length.
  *
- * `labels` are places in `RecordedSteps.nodes`; `states` are places in `STATES`. `lasts` is the last run within a call, the run itself for
+ * `labels` are places in `RecordedSteps.nodes`; `states` are 0 for a node that ran, 1 for a dead one, 2 if its kernel failed, 3 if it was fed. `lasts` is the last run within a call, the run itself for
  * other nodes. `loops` are places in `RecordedSteps.loops`, -1 outside of loops; `turns` count from 0. `texts` are places in
  * `RecordedSteps.texts`, -1 without a recorded value, and `lows`, `highs` and `means` are statistics of the first output, None if unknown.
  * `nans` and `infs` are numbers of elements. `takes` are the runs whose values a run takes: `counts` says how many for each run.
