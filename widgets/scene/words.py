@@ -68,7 +68,10 @@ def _is_usual(node: Node, name: str) -> bool:
 
 
 def tensor_label(tensor: Tensor) -> str:
-    """Type and shape of a tensor: `float [?,10]`, `float ?` for unknown rank, `float [batch,10]`; "" for an unknown type."""
+    """Type and shape of a tensor: `float [?,10]`, `float ?` for unknown rank.
+
+    Named sizes are shown by name, as in `float [batch,10]`; an unknown type gives "".
+    """
     return "" if tensor.dtype is INVALID else f"{tensor.dtype.name} {tensor.graph.shape_text(tensor)}"
 
 
