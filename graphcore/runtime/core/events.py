@@ -19,6 +19,7 @@ CONSTANT: Final = "constant"
 MERGED: Final = "merged"
 PASSED: Final = "passed on"
 UNNEEDED: Final = "unneeded"
+_OF_SKIPPED: Final[tuple[Kind, ...]] = ("scheduled", "start", "end")
 SKIPPED: Final = (CONSTANT, MERGED, PASSED, UNNEEDED)
 """The reasons for not running a kernel.
 
@@ -134,6 +135,12 @@ class Recorder:
             kind, node, bytes, device, frame, iteration, call, how, around: see `Event`.
         """
         self._append((kind, node, perf_counter_ns(), bytes, get_ident(), device, frame, iteration, call, how, around))
+
+    def record_skipped(self, node: str, how: str, frame: str, iteration: int, call: str, around: Around) -> None:
+        """Record a node that needs no kernel: its events are at one time."""
+        ns, thread = perf_counter_ns(), get_ident()
+        for kind in _OF_SKIPPED:
+            self._append((kind, node, ns, 0, thread, "", frame, iteration, call, how, around))
 
     @property
     def events(self) -> tuple[Event, ...]:

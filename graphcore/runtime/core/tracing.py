@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -111,36 +111,49 @@ class Trace:
     """A recorded run.
 
     Attributes:
-        events: in the order in which they came.
         nodes: the nodes of the run.
         peak_bytes: the peak of live arrays made by nodes, in functions too. Feeds, constants, values of variables and scalars do not count.
         arrays: the arrays that `peak_bytes` counts, with the times for which they were alive; none on the virtual clock.
         simulated: True for a run on simulated devices: the times of its events are then those of a virtual clock, from 0.
         simulated_devices: the names of the simulated devices.
-        values: the recorded values, None if they were not requested.
     """
 
-    __slots__ = ("_node_times", "arrays", "events", "nodes", "peak_bytes", "simulated", "simulated_devices", "values")
+    __slots__ = ("_events", "_node_times", "_values", "arrays", "nodes", "peak_bytes", "simulated", "simulated_devices")
 
     def __init__(
         self,
-        events: Sequence[Event],
+        events: Sequence[Event] | Callable[[], Sequence[Event]],
         nodes: Sequence[Node] = (),
         peak_bytes: int = 0,
         arrays: Sequence[ArrayLife] = (),
         *,
         simulated: bool = False,
         simulated_devices: Sequence[str] = (),
-        values: ValueRecords | None = None,
+        values: ValueRecords | Callable[[], ValueRecords] | None = None,
     ) -> None:
-        self.values = values
-        self.events = tuple(sorted(events, key=lambda event: event.ns))  # threads may record events slightly late
+        self._values = values
+        self._events = events
         self.nodes = nodes
         self.peak_bytes = peak_bytes
         self.arrays = arrays
         self.simulated = simulated
         self.simulated_devices = simulated_devices
         self._node_times: tuple[NodeTime, ...] | None = None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The events in the order in which they came; made when they are first asked for."""
+        if not isinstance(self._events, tuple):
+            found = self._events() if callable(self._events) else self._events
+            self._events = tuple(sorted(found, key=lambda event: event.ns))  # threads may record events slightly late
+        return self._events
+
+    @property
+    def values(self) -> ValueRecords | None:
+        """The recorded values, None if they were not requested."""
+        if callable(self._values):
+            self._values = self._values()
+        return self._values
 
     def __repr__(self) -> str:
         runs = sum(1 for event in self.events if event.kind == "end")

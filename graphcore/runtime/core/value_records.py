@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -251,12 +251,19 @@ class ValueRecorder:
                 self._constants.add(key)
                 self._add_fixed(node, output, value, place)
 
-    def records(self, nodes: Sequence[Node]) -> ValueRecords:
-        """The statistics recorded so far.
+    def end(self, nodes: Sequence[Node]) -> Callable[[], ValueRecords]:
+        """End the run, and release its arrays.
 
         Args:
             nodes: the nodes of the run.
+
+        Returns:
+            A function that makes the records.
         """
+        self._unchanging.clear()
+        return lambda: self._records(nodes)
+
+    def _records(self, nodes: Sequence[Node]) -> ValueRecords:
         stats = []
         rows = list(self._rows)
         details = dict(self._details)

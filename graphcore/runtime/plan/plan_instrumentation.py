@@ -85,12 +85,13 @@ class Watcher:
             frame, iteration, around = step.frame, step.iteration, step.around
             if inner:
                 frame, iteration, around = inner[-1], 0, (*step.within(), *[(loop, 0) for loop in inner[:-1]])
-            record("scheduled", name, frame=frame, iteration=iteration, call=call, how=how, around=around)
-            if how and recorder.values is not None:
+            if not how:
+                record("scheduled", name, frame=frame, iteration=iteration, call=call, around=around)
+                record("dead", name, frame=frame, iteration=iteration, call=call, around=around)
+                continue
+            recorder.record_skipped(name, how, frame, iteration, call, around)
+            if recorder.values is not None:
                 recorder.values.record_same(name, same, (frame, iteration, around, call))
-            if how:
-                record("start", name, frame=frame, iteration=iteration, call=call, how=how, around=around)
-            record("end" if how else "dead", name, frame=frame, iteration=iteration, call=call, how=how, around=around)
 
     def begin(self, number: int, kernel: Callable[..., Any], *inputs: Any) -> Task:
         """Call a kernel in another thread, which records its times."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from graphcore.errors import FailedPreconditionError
@@ -19,6 +19,7 @@ from graphcore.runtime.core.events import Event
 from graphcore.runtime.core.options import SessionOptions
 from graphcore.runtime.core.program import Program, Step
 from graphcore.runtime.core.tracing import Trace
+from graphcore.runtime.core.value_records import ValueRecords
 from graphcore.runtime.core.virtual_clock import VirtualClock, function_of, located
 from graphcore.runtime.partitions.build import build_partitioned
 from graphcore.runtime.partitions.program import PartitionedProgram
@@ -84,8 +85,16 @@ class SessionDevices:
         incarnations = {device.name: device.incarnation or FIRST_INCARNATION for device in self.devices}
         return build_partitioned(fetches, targets, feeds, make_kernel, self._place, incarnations, may_use_threads=threads)
 
-    def trace(self, prepared: Prepared, program: Program, values: Sequence[Any], step: Step, functions: FunctionLibraryRuntime) -> Trace:
-        """The recorded run `step` of a program on `values`.
+    def trace(
+        self,
+        prepared: Prepared,
+        program: Program,
+        values: Sequence[Any],
+        step: Step,
+        functions: FunctionLibraryRuntime,
+        records: Callable[[], ValueRecords] | None = None,
+    ) -> Trace:
+        """The recorded run `step` of a program on `values`, with the statistics that `records` gives.
 
         On simulated devices it has the times of the virtual clock.
         """
@@ -103,7 +112,8 @@ class SessionDevices:
             sizes = {tensor.node.name: getattr(value, "nbytes", 0) for tensor, value in zip(prepared.feeds, values, strict=True)}
             by_name = {device.name: device for device in self.devices}
             events = VirtualClock(program.nodes, by_name, find, {**step.recorder.argument_bytes, "": sizes}, CostModel()).replay(events)
-        return Trace(events, program.nodes, step.peak_bytes, arrays, simulated=self.devices.simulated, simulated_devices=simulated)
+        is_simulated = self.devices.simulated
+        return Trace(events, program.nodes, step.peak_bytes, arrays, simulated=is_simulated, simulated_devices=simulated, values=records)
 
     def _place(self, pruned: Graph) -> None:
         """Assign devices to the nodes of a run."""

@@ -94,16 +94,17 @@ class Runner:
             raise self._explained(prepared, program, error)  # noqa: B904 - `_explained` sets the cause
         finally:
             if step.recorder is not None:
-                devices = prepared.devices
-                if devices is None:
-                    self.trace = Trace(step.recorder.events, program.nodes, step.peak_bytes, step.recorder.arrays)
-                else:
-                    self.trace = devices.trace(prepared, program, values, step, self.functions)
-                if step.recorder.values is not None:
-                    self.trace.values = step.recorder.values.records(program.nodes)
-                self.graph.trace = self.trace
+                self.graph.trace = self.trace = self._trace(prepared, program, values, step, step.recorder)
                 if metadata is not None:
                     metadata.trace = self.trace
+
+    def _trace(self, prepared: Prepared, program: Program, values: Sequence[Any], step: Step, recorder: Recorder) -> Trace:
+        """The trace of a run that has ended."""
+        recorded = recorder.values
+        records = None if recorded is None else recorded.end(program.nodes)
+        if prepared.devices is None:
+            return Trace(lambda: recorder.events, program.nodes, step.peak_bytes, recorder.arrays, values=records)
+        return prepared.devices.trace(prepared, program, values, step, self.functions, records)
 
     def _explained(self, prepared: Prepared, program: Program, error: BaseException) -> BaseException:
         """The error to raise instead of `error`."""
