@@ -14,7 +14,7 @@ from graphcore.difference.text import counts_text, diff_text
 from graphcore.difference.wiring import CONTROL, parse_input
 from graphcore.dtypes import INVALID
 from graphcore.functions.library import names_in_node
-from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph import GradientRecord, Graph, Node, Tensor
 from graphcore.graph.model.node import NO_CONTROLS, absent_tensor
 from graphcore.inference import ShapeHandle
 from graphcore.registry import OpRegistration
@@ -56,10 +56,13 @@ class _Union:
                 graph.edge_store.add_node(node)
                 graph.editor.publish("added", node)
             graph.ranks_are_stale = True
-            records = {self.now[name]: record for name, record in diff.before.gradient_records.items() if name in diff.removed_names}
-            graph.gradient_records.update({**records, **diff.after.gradient_records})
+            graph.gradient_records.update({**self._removed_records(diff), **diff.after.gradient_records})
         graph.difference = self._marks()
         graph.finalize()
+
+    def _removed_records(self, diff: GraphDiff) -> dict[str, GradientRecord]:
+        """The gradient records of removed nodes, by their names here."""
+        return {self.now[name]: record for name, record in diff.before.gradient_records.items() if name in diff.removed_names}
 
     def _ordered(self) -> Iterable[tuple[str, NodeState]]:
         """The later nodes in their order, each removed node behind the kept one that it stood behind."""

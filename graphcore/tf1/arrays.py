@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -428,6 +429,11 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
     return transpose(tensor, places, name, conjugate)
 
 
+def _others(length: int, axes: Sequence[int]) -> list[int]:
+    """The axes of a tensor of rank `length` besides `axes`."""
+    return [axis for axis in _range(length) if axis not in axes]
+
+
 def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     """The sum of products over pairs of dimensions.
 
@@ -447,7 +453,7 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
         else:
             pairs = [[each] if isinstance(each, int) else [int(axis) for axis in each] for each in axes]
         pairs = [[axis % length for axis in each] for each, length in zip(pairs, (ranks[0], ranks[1]), strict=True)]
-        free = [[i for i in _range(length) if i not in each] for each, length in zip(pairs, (ranks[0], ranks[1]), strict=True)]
+        free = [_others(length, each) for each, length in zip(pairs, (ranks[0], ranks[1]), strict=True)]
         sizes = [gather(shape(tensor), constant(kept, int32)) for tensor, kept in zip((a, b), free, strict=True)]
         met = reduction("Prod", gather(shape(a), constant(pairs[0], int32)), [0])
         left = reshape(transpose(a, constant(free[0] + pairs[0], int32)), stack([-1, met]))

@@ -200,8 +200,8 @@ def scatter_nd_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = Fal
 def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Sequence[Any] | None = None) -> list[Any]:  # noqa: A001 - TF1's name
     """The tensors, each of which is available when all are computed, and `control_inputs` have run."""
     graph = get_default_graph()
+    present = [tensor for tensor in tensors if tensor is not None]
     with graph.name_scope(name or "tuple"):
-        present = [tensor for tensor in tensors if tensor is not None]
         gate = group(*present, *(control_inputs or ()))
         with graph.control_dependencies([gate]):
             return [
