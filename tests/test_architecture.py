@@ -21,6 +21,7 @@ LAYERS = (
     ("errors", "brief", "plumbing", "dtypes", "dimension", "shapes", "value_casts", "device_spec", "source", "rendezvous_key", "support"),
     ("attrs", "tensor_encoding", "shared_resources"),
     ("definitions",),
+    ("checkpoints",),
     ("inference",),
     ("inference.shape_fns", "kernel_context", "registry", "traits"),
     ("text",),  # functions are parsed with look-ups of their ops

@@ -13,7 +13,7 @@ from typing import Any, Final
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _PACKAGE: Final = "graphloupe"
-_FILES: Final = ("tensor.proto", "node.proto", "graph.proto", "saved_model.proto")
+_FILES: Final = ("tensor.proto", "node.proto", "graph.proto", "saved_model.proto", "checkpoint.proto")
 _TOKEN: Final = re.compile(r'//[^\n]*|"[^"]*"|[\w.]+|[{}<>=;,]')
 _Field = descriptor_pb2.FieldDescriptorProto
 _SCALARS: Final = {
@@ -22,6 +22,7 @@ _SCALARS: Final = {
     "int64": _Field.TYPE_INT64,
     "uint64": _Field.TYPE_UINT64,
     "int32": _Field.TYPE_INT32,
+    "fixed32": _Field.TYPE_FIXED32,
     "fixed64": _Field.TYPE_FIXED64,
     "bool": _Field.TYPE_BOOL,
     "string": _Field.TYPE_STRING,
@@ -140,6 +141,9 @@ def message_class(name: str) -> Any:
 
 
 AttrValue: Final = message_class("AttrValue")
+BundleEntry: Final = message_class("BundleEntryProto")
+BundleHeader: Final = message_class("BundleHeaderProto")
+CheckpointState: Final = message_class("CheckpointState")
 FunctionDef: Final = message_class("FunctionDef")
 GraphDef: Final = message_class("GraphDef")
 MetaGraphDef: Final = message_class("MetaGraphDef")
@@ -148,3 +152,4 @@ OpDef: Final = message_class("OpDef")
 OpList: Final = message_class("OpList")
 SavedModel: Final = message_class("SavedModel")
 TensorProto: Final = message_class("TensorProto")
+VariableDef: Final = message_class("VariableDef")

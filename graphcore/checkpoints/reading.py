@@ -1,0 +1,199 @@
+"""Reading checkpoints.
+
+Every byte that is used has a checksum, so that a damaged file is an error and never a wrong number.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from graphcore.attrs import Array
+from graphcore.checkpoints.bundles import HEADER_KEY, Entry, data_path, index_path, part_spec, read_entry, read_strings
+from graphcore.checkpoints.slices import SliceSpec, slice_key
+from graphcore.checkpoints.sorted_table import read_table
+from graphcore.definitions.wire import schema
+from graphcore.dtypes import DType, string
+from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError, NotFoundError, UnimplementedError
+from graphcore.support.crc32c import crc32c, masked
+
+_LITTLE: Final = 0
+_PART_MARK: Final = b"\0"
+"""The keys of parts of tensors begin with it; no name does."""
+_LISTED: Final = 10
+
+
+class CheckpointReader:
+    """A checkpoint of TensorFlow's V2 format; `train.Saver` and TensorFlow write them.
+
+    Args:
+        prefix: the path of the checkpoint, without `.index`.
+
+    Raises:
+        NotFoundError: there is no such checkpoint.
+        InvalidArgumentError: its index is damaged, or it is another kind of file.
+    """
+
+    def __init__(self, prefix: str | os.PathLike[str]) -> None:
+        self.prefix = os.fspath(prefix)
+        path = index_path(self.prefix)
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123 - a prefix is no path of a file
+                data = file.read()
+        except FileNotFoundError:
+            raise self._missing() from None
+        except OSError as error:
+            raise FailedPreconditionError(f"Cannot read '{path}': {error.strerror or error}") from error
+        try:
+            values = read_table(data)
+            self._shards = self._read_header(values.pop(HEADER_KEY, b""))
+            read = {key: read_entry(value) for key, value in values.items()}
+            self._parts = {key: entry for key, entry in read.items() if key.startswith(_PART_MARK)}
+            self._entries = {key.decode(): entry for key, entry in read.items() if key not in self._parts}
+        except (GraphError, UnicodeDecodeError) as error:
+            text = error.message if isinstance(error, GraphError) else str(error)
+            kind = UnimplementedError if isinstance(error, UnimplementedError) else InvalidArgumentError
+            raise kind(f"'{path}' is no index of a checkpoint that can be read: {text}") from None
+
+    def _missing(self) -> NotFoundError:
+        if os.path.isfile(self.prefix):  # noqa: PTH113 - as above
+            return NotFoundError(
+                f"There is no checkpoint '{self.prefix}': there is no file '{index_path(self.prefix)}'. A checkpoint is named without "
+                "'.index', '.meta' and '.data-...'; one in a single file has TensorFlow's V1 format, which is not read here"
+            )
+        return NotFoundError(f"There is no checkpoint '{self.prefix}': there is no file '{index_path(self.prefix)}'")
+
+    @staticmethod
+    def _read_header(data: bytes) -> int:
+        header = schema.BundleHeader()
+        try:
+            header.ParseFromString(data)
+        except DecodeError:
+            raise InvalidArgumentError("its header cannot be read") from None
+        if header.num_shards <= 0 or not data:
+            raise InvalidArgumentError("it has no header of a checkpoint")
+        if header.endianness != _LITTLE:
+            raise UnimplementedError("its numbers have their large end first")
+        shards: int = header.num_shards
+        return shards
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def has_tensor(self, name: str) -> bool:
+        """True if the checkpoint has a tensor of this name."""
+        return name in self._entries
+
+    def get_variable_to_shape_map(self) -> dict[str, list[int]]:
+        """The shape of each tensor, by name."""
+        return {name: list(entry.shape) for name, entry in self._entries.items()}
+
+    def get_variable_to_dtype_map(self) -> dict[str, DType]:
+        """The type of each tensor, by name."""
+        return {name: entry.dtype for name, entry in self._entries.items()}
+
+    def debug_string(self) -> bytes:
+        """One line for each tensor: name, type and shape."""
+        lines = [f"{name} ({entry.dtype.enum_name}) [{','.join(map(str, entry.shape))}]" for name, entry in sorted(self._entries.items())]
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    def get_tensor(self, name: str) -> Array:
+        """The tensor of this name; a tensor in several parts is put together.
+
+        Raises:
+            NotFoundError: there is none, or its file is missing.
+            InvalidArgumentError: its file is damaged.
+        """
+        entry = self._entry(name)
+        if not entry.slices:
+            return self._read(name, entry)
+        whole = np.empty(entry.shape, self._numpy(name, entry))
+        filled = 0
+        for extents in entry.slices:
+            spec, part = self._part(name, entry, extents)
+            whole[spec.index()] = part
+            filled += part.size
+        if filled != whole.size:
+            raise InvalidArgumentError(f"Tensor '{name}' of checkpoint '{self.prefix}': its parts have {filled} of {whole.size} elements")
+        return whole
+
+    def get_part(self, name: str, wanted: SliceSpec | None) -> Array:
+        """A part of a tensor; the whole for None.
+
+        Raises:
+            NotFoundError: there is no such tensor, or its file is missing.
+            InvalidArgumentError: the whole has another shape, or a file is damaged.
+        """
+        entry = self._entry(name)
+        if wanted is None:
+            return self.get_tensor(name)
+        if entry.shape != wanted.full_shape:
+            raise InvalidArgumentError(
+                f"Tensor '{name}' of checkpoint '{self.prefix}' has shape {list(entry.shape)}, required is a part of {list(wanted.full_shape)}"
+            )
+        if wanted.extents in entry.slices:
+            return self._part(name, entry, wanted.extents)[1]
+        found: Array = self.get_tensor(name)[wanted.index()]
+        return found
+
+    def _entry(self, name: str) -> Entry:
+        entry = self._entries.get(name)
+        if entry is None:
+            names = sorted(self._entries)
+            more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+            raise NotFoundError(
+                f"Key {name} not found in checkpoint '{self.prefix}'; it has {', '.join(names[:_LISTED]) or 'no tensors'}{more}"
+            )
+        return entry
+
+    def _part(self, name: str, entry: Entry, extents: tuple[tuple[int, int], ...]) -> tuple[SliceSpec, Array]:
+        try:
+            spec = part_spec(entry, extents)
+        except InvalidArgumentError as error:
+            raise self._damaged(name, error.message) from None
+        part = self._parts.get(slice_key(name.encode(), extents))
+        if part is None or part.dtype is not entry.dtype or part.shape != spec.shape():
+            raise self._damaged(name, f"the part {list(extents)} is missing, or has another type or shape")
+        return spec, self._read(name, part)
+
+    def _numpy(self, name: str, entry: Entry) -> np.dtype[Any]:
+        if entry.dtype.as_numpy is None:
+            raise UnimplementedError(f"Tensor '{name}' of checkpoint '{self.prefix}' is of type {entry.dtype.name}, which is not read")
+        return entry.dtype.as_numpy
+
+    def _damaged(self, name: str, text: str) -> InvalidArgumentError:
+        return InvalidArgumentError(f"Tensor '{name}' of checkpoint '{self.prefix}' is damaged: {text}")
+
+    def _read(self, name: str, entry: Entry) -> Array:
+        dtype, count = self._numpy(name, entry), math.prod(entry.shape)
+        if entry.dtype is not string and entry.size != count * dtype.itemsize:
+            raise self._damaged(name, f"{entry.size} bytes for shape {list(entry.shape)} of {entry.dtype.name}")
+        data = self._bytes(name, entry)
+        if entry.dtype is string:
+            try:
+                found, checksum = read_strings(data, count)
+            except InvalidArgumentError as error:
+                raise self._damaged(name, error.message) from None
+        else:
+            found, checksum = np.frombuffer(data, dtype), masked(crc32c(data))
+        if checksum != entry.checksum:
+            raise self._damaged(name, f"the checksum of its {entry.size} bytes is wrong")
+        return found.reshape(entry.shape)
+
+    def _bytes(self, name: str, entry: Entry) -> bytes:
+        path = data_path(self.prefix, entry.shard, self._shards)
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123 - as above
+                if os.fstat(file.fileno()).st_size < entry.offset + entry.size:
+                    raise self._damaged(name, f"'{path}' ends before its {entry.size} bytes at {entry.offset}")
+                file.seek(entry.offset)
+                return file.read(entry.size)
+        except FileNotFoundError:
+            raise NotFoundError(f"Tensor '{name}' of checkpoint '{self.prefix}': there is no file '{path}'") from None
+        except OSError as error:
+            raise FailedPreconditionError(f"Cannot read '{path}': {error.strerror or error}") from error
