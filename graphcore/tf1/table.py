@@ -28,6 +28,7 @@ NAMESPACES: Final[dict[str, str]] = {
     "python.platform": "",
     "quantization": "",
     "spectral": "",
+    "train": "",
 }
 """The module of each namespace; "" for one that only holds what is listed under its name here."""
 
@@ -60,6 +61,12 @@ NAMES: Final[dict[str, str]] = {
         "scatter_nd_update scatter_sub scatter_update tables_initializer tuple variables_initializer"
     ),
     "graphcore.tf1.values": ("Operation TensorShape Dimension OpError QUANTIZED_DTYPES VERSION bool"),
+    "graphcore.checkpoints": "train.CheckpointReader",
+    "graphcore.definitions.wire.meta_graph": "train.SaverDef",
+    "graphcore.tf1.saving.checkpoint_states": "train.CheckpointState train.NewCheckpointReader=CheckpointReader train.checkpoint_exists "
+    "train.get_checkpoint_mtimes train.get_checkpoint_state train.latest_checkpoint train.list_variables train.load_checkpoint "
+    "train.load_variable train.remove_checkpoint train.update_checkpoint_state",
+    "graphcore.tf1.saving.saver": "train.Saver train.export_meta_graph train.import_meta_graph",
 }
 """The public names in each module, by their full names in TensorFlow; `there=here` where they differ."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, Self
 
 from graphcore.api.framework import get_collection, group
 from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
@@ -117,6 +117,23 @@ class Variable:
         for collection in collections or (VARIABLES,):
             graph.add_to_collection(collection, self)
 
+    @classmethod
+    def of_nodes(cls, variable: Tensor, initializer: Node, snapshot: Tensor, initial_value: Tensor) -> Self:
+        """A variable whose nodes exist already, as in an imported graph. It joins no collection.
+
+        Args:
+            variable: its handle or reference.
+            initializer: the node that assigns the initial value.
+            snapshot: its value.
+            initial_value: the initial value.
+        """
+        made = cls.__new__(cls)
+        made._ops = _RESOURCE if variable.node.op == _RESOURCE.storage else _REF
+        made._variable, made._initializer, made._read, made._initial_value = variable, initializer, snapshot, initial_value
+        made._dtype = snapshot.dtype.base
+        made._shape = snapshot.shape
+        return made
+
     def _join_trainable(self, graph: Graph, trainable: bool) -> None:
         known = graph.collections.get(TRAINABLE_VARIABLES, [])
         before = [variable for variable in known if variable.name != self.name]  # a cell that runs again may have made it before
@@ -220,6 +237,11 @@ class Variable:
     def initial_value(self) -> Tensor:
         """The initial value."""
         return self._initial_value
+
+    @property
+    def snapshot(self) -> Tensor:
+        """The read of its value that was made with it."""
+        return self._read
 
     def as_tensor(self) -> Tensor:
         """The value, as a tensor for ops."""

@@ -125,6 +125,15 @@ def _parse(message: Any, data: bytes, what: str) -> Any:
     return message
 
 
+def parse_meta_graph(data: bytes) -> Any:
+    """A MetaGraphDef message, from its binary or its text form.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    return _parse(schema.MetaGraphDef(), data, "MetaGraphDef")
+
+
 def _read_meta_graph(message: Any, data: bytes) -> MetaGraph:
     graph = message.graph_def
     info = message.meta_info_def

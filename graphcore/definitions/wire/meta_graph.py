@@ -1,0 +1,120 @@
+"""Files of a graph with its saver and collections, as they lie beside checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from google.protobuf.message import DecodeError
+
+from graphcore.definitions.types import GraphDef
+from graphcore.definitions.wire import schema
+from graphcore.definitions.wire.files import graph_def_to_bytes, may_have_unknown, reason, to_text
+from graphcore.definitions.wire.graphs import read_graph_def
+from graphcore.definitions.wire.saved_model import parse_meta_graph
+from graphcore.errors import InvalidArgumentError
+
+_KINDS: Final = {"node_list": str, "bytes_list": bytes, "int64_list": int, "float_list": float}
+
+
+class SaverDef(msgspec.Struct, frozen=True):
+    """The nodes of a saver by their names, and what it keeps.
+
+    Attributes:
+        filename_tensor_name: the tensor that takes the path of a checkpoint.
+        save_tensor_name: the tensor that saves when it is fetched.
+        restore_op_name: the node that restores when it runs.
+        max_to_keep: the number of checkpoints that are kept, 0 for all.
+        keep_checkpoint_every_n_hours: one checkpoint of each such time is always kept.
+        version: of the format; 2 is the only one here.
+    """
+
+    filename_tensor_name: str = ""
+    save_tensor_name: str = ""
+    restore_op_name: str = ""
+    max_to_keep: int = 5
+    sharded: bool = False
+    keep_checkpoint_every_n_hours: float = 10000.0
+    version: int = 2
+
+
+class VariableDef(msgspec.Struct, frozen=True):
+    """The nodes of a variable by their names: itself, its initializer, its value and its initial value."""
+
+    variable_name: str
+    initializer_name: str
+    snapshot_name: str
+    initial_value_name: str
+    is_resource: bool = False
+    trainable: bool = True
+
+
+class FullMetaGraph(msgspec.Struct, frozen=True):
+    """A graph with its saver, None without, and its collections: names of nodes, bytes, ints or floats."""
+
+    graph_def: GraphDef
+    saver_def: SaverDef | None = None
+    collections: Mapping[str, list[Any]] = {}
+
+
+def meta_graph_to_bytes(meta_graph: FullMetaGraph, *, text: bool = False) -> bytes:
+    """A MetaGraphDef, binary or as protobuf text.
+
+    Raises:
+        InvalidArgumentError: a value cannot be represented in a file.
+    """
+    message = schema.MetaGraphDef()
+    message.meta_info_def.SetInParent()
+    message.graph_def.ParseFromString(graph_def_to_bytes(meta_graph.graph_def))
+    if meta_graph.saver_def is not None:
+        for name, value in msgspec.structs.asdict(meta_graph.saver_def).items():
+            setattr(message.saver_def, name, value)
+    for key, values in meta_graph.collections.items():
+        kind = next(kind for kind, wanted in _KINDS.items() if isinstance(values[0], wanted))
+        getattr(message.collection_def[key], kind).value.extend(values)
+    if text:
+        return to_text(message).encode()
+    data: bytes = message.SerializeToString(deterministic=True)
+    return data
+
+
+def meta_graph_from_bytes(data: bytes) -> FullMetaGraph:
+    """The graph in a MetaGraphDef, binary or text.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    message = parse_meta_graph(data)
+    graph = message.graph_def
+    saver = None
+    if message.HasField("saver_def"):
+        saver = SaverDef(**{name: getattr(message.saver_def, name) for name in SaverDef.__struct_fields__})
+    collections = {}
+    for key, held in sorted(message.collection_def.items()):
+        kind = held.WhichOneof("kind")
+        if kind is not None:
+            collections[key] = list(getattr(held, kind).value)
+    return FullMetaGraph(read_graph_def(graph, has_unknown=may_have_unknown(graph, graph.SerializeToString())), saver, collections)
+
+
+def variable_def_to_bytes(variable: VariableDef) -> bytes:
+    """A VariableDef as the collections of variables hold it."""
+    data: bytes = schema.VariableDef(**msgspec.structs.asdict(variable)).SerializeToString(deterministic=True)
+    return data
+
+
+def variable_def_from_bytes(data: bytes) -> VariableDef:
+    """The VariableDef in an item of a collection of variables.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    message = schema.VariableDef()
+    try:
+        message.ParseFromString(data)
+    except DecodeError as error:
+        raise InvalidArgumentError(
+            f"A collection of variables holds {len(data)} bytes that describe no variable: {reason(error)}"
+        ) from None
+    return VariableDef(**{name: getattr(message, name) for name in VariableDef.__struct_fields__})
