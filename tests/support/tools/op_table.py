@@ -29,6 +29,7 @@ FAMILIES: Final[dict[str, str]] = {
     "variables and optimizers": "state resource_* variable_parts optimizers*",
     "lists, arrays and stacks of tensors": "tensor_* stacks",
     "queues": "queue*",
+    "checkpoints": "checkpoint_files",
     "functions and control flow": "control control_flow* function* sending",
     "checks and messages": "checks",
     "quantisation": "fake_quant*",
