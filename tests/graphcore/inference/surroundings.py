@@ -144,6 +144,13 @@ def _plain(case: Case, know: Knowledge) -> Built:
         return Built(add(case.op_def.name, *arguments, **know.attrs(case.op_def, case.attrs)), maker.start)
 
 
+def _without_files(case: Case, know: Knowledge) -> Built:
+    """The examples name files that are not there."""
+    built = _plain(case, know)
+    built.fails = gc.GraphError
+    return built
+
+
 def _given(case: Case, know: Knowledge) -> Built:
     """The feeds."""
     value = np.zeros([2 if size is None else size for size in gc.Shape(case.attrs["shape"]).as_list()], np.float32)
@@ -210,6 +217,7 @@ def _loop(case: Case, know: Knowledge) -> Built:
 LOOP_OPS = tuple([prefix + op for op in ("Enter", "Exit", "NextIteration") for prefix in ("", "Ref")])
 SPECIAL: dict[str, Callable[[Case, Knowledge], Built]] = {
     "Abort": _abort,
+    **dict.fromkeys(("MergeV2Checkpoints", "RestoreV2", "SaveV2"), _without_files),
     **dict.fromkeys(("Placeholder", "PlaceholderV2"), _given),
     **dict.fromkeys(("_Arg", "_DeviceArg"), _argument),
     **dict.fromkeys(("VarHandleOp", "Variable", "VariableV2"), _holder),

@@ -36,7 +36,7 @@ UNTOLD = {
     *("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile", "Enter", "Exit", "NextIteration"),
     # Values from elsewhere, or stored with any shape.
     *("_Recv", "_HostRecv", "StackPopV2", "TensorArrayConcatV3", "TensorListConcat", "TensorListConcatV2", "TensorListStack"),
-    *("QueueDequeue", "QueueDequeueMany", "QueueDequeueUpTo", "QueueDequeueUpToV2"),
+    *("QueueDequeue", "QueueDequeueMany", "QueueDequeueUpTo", "QueueDequeueUpToV2", "RestoreV2"),
 }
 """Ops of whose outputs not all is known although all is known of their inputs."""
 Inferred = tuple[gc.Shape, HandleData | None]
