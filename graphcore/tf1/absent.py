@@ -7,21 +7,21 @@ from typing import Final
 from graphcore.api.ops import snake_case
 from graphcore.registry import op_registry
 
-_ABSENT: Final[dict[str, str]] = {
-    "contrib": "a package of parts outside of the core of TensorFlow; of these contrib.rnn, contrib.layers and contrib.legacy_seq2seq are here",
-    "contrib.cudnn_rnn": "cells that only a GPU of NVIDIA computes; gc.nn.dynamic_rnn with gc.nn.rnn_cell.LSTMCell computes the same",
-    "contrib.data": "an early form of tf.data; gc.data.Dataset makes data sets from arrays",
+ABSENT: Final[dict[str, str]] = {
+    "contrib": "a package of parts outside of the core of TensorFlow; build what they did from the ops of gc and gc.nn",
+    "contrib.cudnn_rnn": "cells that only a GPU of NVIDIA computes; gc.while_loop repeats the steps of a cell, of gc.matmul and gc.tanh",
+    "contrib.data": "an early form of tf.data; feed batches of NumPy arrays to a gc.placeholder",
     "contrib.eager": "eager execution; here a graph is built first, and a gc.Session runs it",
     "contrib.estimator": "ready-made models; build the graph, and run its training step in a loop with a gc.Session",
-    "contrib.framework": "helpers around variables; gc.get_variable, gc.variable_scope and gc.train.get_or_create_global_step do their work",
-    "contrib.keras": "a copy of Keras; gc.layers has its layers as functions, such as gc.layers.dense",
+    "contrib.framework": "helpers around variables; gc.Variable and gc.name_scope do their work",
+    "contrib.keras": "a copy of Keras; a layer is a gc.Variable, gc.matmul or gc.nn.conv2d, and gc.nn.relu",
     "contrib.learn": "ready-made models in the manner of scikit-learn; build the graph, and run its training step in a loop with a gc.Session",
     "contrib.losses": "an early form of tf.losses; gc.losses has the functions",
-    "contrib.metrics": "an early form of tf.metrics; gc.metrics has the functions",
+    "contrib.metrics": "an early form of tf.metrics; gc.reduce_mean of comparisons such as gc.equal has the common ones",
     "contrib.opt": "further optimizers; those of gc.train are here",
-    "contrib.seq2seq": "decoders and attention; gc.contrib.legacy_seq2seq and gc.nn.dynamic_rnn are here",
-    "contrib.slim": "layers and training loops in short form; gc.layers (gc.layers.conv2d, gc.layers.dense) has the layers",
-    "contrib.tensorboard": "settings of TensorBoard; gc.summary.FileWriter writes what TensorBoard opens",
+    "contrib.seq2seq": "decoders and attention; gc.while_loop and gc.nn.softmax do their work",
+    "contrib.slim": "layers and training loops in short form; a layer is a gc.Variable, gc.matmul or gc.nn.conv2d, and gc.nn.relu",
+    "contrib.tensorboard": "settings of TensorBoard; the picture of a notebook (%graph) shows a graph",
     "contrib.tpu": "training on TPUs; devices are simulated here with gc.Session(devices=[...])",
     "distribute": "distribution strategies, which copy a model to several devices; with gc.device and gc.Session(devices=[...]) nodes are placed one by one",
     "distributions": "probability distributions; gc.random_normal, gc.random_uniform and arithmetic on their values do the work of the common ones",
@@ -32,16 +32,16 @@ _ABSENT: Final[dict[str, str]] = {
     "examples": "the examples of TensorFlow's own repository",
     "examples.tutorials.mnist": "a download of the digits of MNIST; read them with NumPy, or take sklearn.datasets.load_digits()",
     "feature_column": "columns of tables for tf.estimator; gc.one_hot and gc.nn.embedding_lookup do their work on tensors",
-    "keras": "Keras, layers and models as objects; gc.layers has the layers as functions, such as gc.layers.dense",
+    "keras": "Keras, layers and models as objects; a layer is a gc.Variable, gc.matmul or gc.nn.conv2d, and gc.nn.relu",
     "lite": "a converter for telephones; gc.save writes the graph",
     "load_op_library": "the load of ops in C++; gc.register_op adds an op",
     "mixed_precision": "a rewriting of graphs for half precision on GPUs; gc.cast converts single tensors",
-    "models": "early models of TensorFlow's own repository; recurrent cells are in gc.nn.rnn_cell, sequence models in gc.contrib.legacy_seq2seq",
+    "models": "early models of TensorFlow's own repository; gc.while_loop repeats the steps of a recurrent cell",
     "numpy_function": "a call of Python within a run; what a program computes in NumPy it can feed",
     "profiler": "measurements of runs; run with gc.RunOptions(trace_level=...) or look at the timeline of a view",
     "py_func": "a call of Python within a run; what a program computes in NumPy it can feed",
     "py_function": "a call of Python within a run; what a program computes in NumPy it can feed",
-    "python": "TensorFlow's own sources; the public names are in gc itself, recurrent cells in gc.nn.rnn_cell",
+    "python": "TensorFlow's own sources; the public names are in gc itself",
     "ragged": "tensors with rows of different lengths; pad the rows, and pass their lengths to gc.sequence_mask",
     "tpu": "training on TPUs; devices are simulated here with gc.Session(devices=[...])",
     "train.ClusterSpec": "the machines of a cluster; gc.Session(devices=[...]) simulates several devices in this process",
@@ -61,9 +61,9 @@ def what_to_use(name: str) -> str:
     """
     parts = name.split(".")
     prefixes = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
-    entry = next((prefix for prefix in prefixes if prefix in _ABSENT), None)
+    entry = next((prefix for prefix in prefixes if prefix in ABSENT), None)
     if entry is not None:
-        return f"tf.{entry} of TensorFlow 1 was {_ABSENT[entry]}"
+        return f"tf.{entry} of TensorFlow 1 was {ABSENT[entry]}"
     if name in _tensorflow_names():
         return _op_of_that_name(parts[-1]) or f"tf.{name} of TensorFlow 1 is not available here"
     return ""

@@ -61,6 +61,7 @@ NAMES: Final[dict[str, str]] = {
         "scatter_nd_update scatter_sub scatter_update tables_initializer tuple variables_initializer"
     ),
     "graphcore.tf1.values": ("Operation TensorShape Dimension OpError QUANTIZED_DTYPES VERSION bool"),
+    "graphcore.api.optimizers": "train.AdamOptimizer train.GradientDescentOptimizer train.MomentumOptimizer train.Optimizer",
     "graphcore.checkpoints": "train.CheckpointReader",
     "graphcore.definitions.wire.meta_graph": "train.SaverDef",
     "graphcore.tf1.saving.checkpoint_states": "train.CheckpointState train.NewCheckpointReader=CheckpointReader train.checkpoint_exists "

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
 import graphcore as gc
+from graphcore.tf1.absent import ABSENT, what_to_use
 
 
 def test_a_namespace_is_an_attribute_and_a_module() -> None:
     from graphcore.app import flags as by_from  # type: ignore[import-untyped]  # noqa: PLC0415 - imports are what is tested
-    from graphcore.compat import v1  # type: ignore[import-untyped]  # noqa: PLC0415 - see above
+    from graphcore.compat import v1  # type: ignore[import-untyped]  # noqa: PLC0415 - imports are what is tested
 
     module = __import__("graphcore.gfile", fromlist=["GFile"])
     assert gc.gfile is module
@@ -36,11 +39,11 @@ def test_dir_lists_the_namespaces_and_their_names() -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("contrib.slim", r"tf\.contrib\.slim of TensorFlow 1 was .*gc\.layers"),
+        ("contrib.slim", r"tf\.contrib\.slim of TensorFlow 1 was .*gc\.nn\.conv2d"),
         ("contrib.frob", r"tf\.contrib of TensorFlow 1 was "),
         ("estimator", r"tf\.estimator of TensorFlow 1 was .*gc\.Session"),
         ("distribute", r"distribution strategies.*gc\.device"),
-        ("keras", r"gc\.layers"),
+        ("keras", r"gc\.nn\.conv2d"),
         ("enable_eager_execution", "eager execution.* gc.Session runs it"),
         ("foldl", "tf.foldl of TensorFlow 1 is not available here$"),
     ],
@@ -54,10 +57,10 @@ def test_what_is_not_here_says_what_it_was_and_what_to_use(name: str, text: str)
 @pytest.mark.parametrize(
     ("statement", "text"),
     [
-        ("from graphcore.contrib import slim", r"gc\.layers"),
-        ("import graphcore.contrib.slim", r"gc\.layers"),
-        ("from graphcore import keras", r"gc\.layers"),
-        ("import graphcore.keras.layers", r"gc\.layers"),
+        ("from graphcore.contrib import slim", r"gc\.nn\.conv2d"),
+        ("import graphcore.contrib.slim", r"gc\.nn\.conv2d"),
+        ("from graphcore import keras", r"gc\.nn\.conv2d"),
+        ("import graphcore.keras.layers", r"gc\.nn\.conv2d"),
         ("from graphcore.examples.tutorials.mnist import input_data", "examples"),
         ("import graphcore.frobnicate", "^No module named 'graphcore.frobnicate'$"),
     ],
@@ -71,9 +74,25 @@ def test_a_misspelling_within_a_namespace_suggests_the_name() -> None:
     with pytest.raises(AttributeError, match=r"^module 'graphcore.gfile' has no attribute 'GFil': did you mean gc\.gfile\.GFile\?$"):
         _ = gc.gfile.GFil  # type: ignore[attr-defined]  # a misspelling on purpose
     with pytest.raises(AttributeError, match=r"has no attribute 'frobnicate'; dir\(gc\.gfile\) lists what is there$"):
-        _ = gc.gfile.frobnicate  # type: ignore[attr-defined]  # see above
+        _ = gc.gfile.frobnicate  # type: ignore[attr-defined]  # a name that TensorFlow never had
 
 
 def test_a_misspelt_namespace_suggests_it() -> None:
     with pytest.raises(AttributeError, match=r"did you mean gc\.loggin?g\?"):
         _ = gc.loging  # type: ignore[attr-defined]  # a misspelling on purpose
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_what_is_recommended_for_an_absent_name_is_there(name: str) -> None:
+    for path in re.findall(r"gc(?:\.\w+)+", what_to_use(name)):
+        found: Any = gc
+        for part in path.split(".")[1:]:
+            found = getattr(found, part)
+        assert found is not None
+
+
+def test_optimizers_are_found_where_tensorflow_has_them() -> None:
+    train: Any = gc.train  # type: ignore[attr-defined]  # found on demand
+    assert train.AdamOptimizer is gc.AdamOptimizer
+    assert train.GradientDescentOptimizer is gc.GradientDescentOptimizer
+    assert train.MomentumOptimizer is gc.MomentumOptimizer
