@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -11,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from graphcore.runtime.core.node_times import without_repeats
 from widgets.inspection import Values
 from widgets.recorded_values import GradientMagnitude, HealthRow, RunHealth, RunValues
 from widgets.scene.run_names import RunNames, run_names, split_name
@@ -33,8 +33,6 @@ _HUGE: Final = 10_000
 _MOST_RUNS: Final = 12
 _MOST_ROWS: Final = 100
 _LAST: Final = len(CLASSES) - 1
-_NUMBER: Final = re.compile(r"#\d+(?= > |$)")
-"""The numbers of repeated calls in `TensorStats.call`."""
 
 
 class _Tensor:
@@ -117,7 +115,7 @@ def run_values(graph: Graph, records: ValueRecords) -> RunValues:
     names = run_names(graph)
     nodes: dict[str, dict[int, _Tensor]] = {}
     for one in records:
-        name, is_shown = names.name_of(_NUMBER.sub("", one.call), one.node)
+        name, is_shown = names.name_of(without_repeats(one.call), one.node)
         if is_shown:
             nodes.setdefault(name, {}).setdefault(one.output, _Tensor()).runs.append(one)
     for node in graph.op_nodes():  # those without a kernel have the values of others
@@ -208,7 +206,7 @@ def _grey(detail: Detail) -> list[list[int]]:
 
 def _health(graph: Graph, records: ValueRecords, names: RunNames, nodes: dict[str, dict[int, _Tensor]]) -> RunHealth:
     def row(one: TensorStats) -> HealthRow:
-        return HealthRow(node=names.name_of(_NUMBER.sub("", one.call), one.node)[0], text=one.words)
+        return HealthRow(node=names.name_of(without_repeats(one.call), one.node)[0], text=one.words)
 
     first = records.first_bad
     bad = [name for name, outputs in nodes.items() if min(tensor.kind for tensor in outputs.values()) <= 1]

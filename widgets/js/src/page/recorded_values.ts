@@ -2,27 +2,12 @@
 import type { HealthMessage, LegendEntry, LensMark, RunValues, Values } from "../scene/generated";
 import { grouped } from "./order";
 import type { Instance } from "./parts";
+import { rowsOf } from "./run_rows";
 import type { Box } from "./visible";
 
 const CLASSES = ["NaN", "Inf", "all zero", "beyond 10,000", "finite"];
 const TONES = [2, 7, 5, 3, 1];
 export const NOT_RECORDED = "No values are recorded: use %graph values, or options=gc.RunOptions(values=True)";
-
-/** The row of each node of an instance in the recorded values, -1 for none. */
-const rows = new WeakMap<Instance, Int32Array>();
-
-function rowsOf(instance: Instance, values: RunValues): Int32Array {
-  let found = rows.get(instance);
-  if (found) return found;
-  found = new Int32Array(instance.space.size).fill(-1);
-  const place = values.prefixes.indexOf(instance.prefix);
-  for (const [row, name] of values.names.entries()) {
-    const node = values.places[row] === place ? instance.space.find(name) : undefined;
-    if (node !== undefined) found[node] = row;
-  }
-  rows.set(instance, found);
-  return found;
-}
 
 /** The marks of the boxes, the legend, and the health of the run in words, or the reason why there are no marks. */
 export function valueMarks(

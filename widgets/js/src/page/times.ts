@@ -3,6 +3,7 @@ import type { LegendEntry, LensMark, RunTimes } from "../scene/generated";
 import { byteCount } from "./devices";
 import { grouped } from "./order";
 import type { Instance } from "./parts";
+import { rowsOf } from "./run_rows";
 import type { Box } from "./visible";
 
 /** The tones from hot to cold. */
@@ -27,22 +28,6 @@ interface Spent {
   bytes: number;
   threads: number;
   readonly on: number[];
-}
-
-/** The row of each node of an instance in its times, -1 for none. */
-const rows = new WeakMap<Instance, Int32Array>();
-
-function rowsOf(instance: Instance, times: RunTimes): Int32Array {
-  let found = rows.get(instance);
-  if (found) return found;
-  found = new Int32Array(instance.space.size).fill(-1);
-  const place = times.prefixes.indexOf(instance.prefix);
-  for (const [row, name] of times.names.entries()) {
-    const node = times.places[row] === place ? instance.space.find(name) : undefined;
-    if (node !== undefined) found[node] = row;
-  }
-  rows.set(instance, found);
-  return found;
 }
 
 function spentBy(instance: Instance, nodes: ArrayLike<number>, times: RunTimes): Spent {
