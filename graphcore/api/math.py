@@ -100,7 +100,7 @@ def matmul(
     adjoint_a: bool = False,
     adjoint_b: bool = False,
     a_is_sparse: bool = False,  # noqa: ARG001 - TF1's hint
-    b_is_sparse: bool = False,  # noqa: ARG001 - likewise
+    b_is_sparse: bool = False,  # noqa: ARG001 - TF1's hint
     name: str | None = None,
 ) -> Tensor:
     """The matrix product. a: [..., m, k]  b: [..., k, n] -> y: [..., m, n] (transposed first if requested).

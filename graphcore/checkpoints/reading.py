@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -43,7 +44,7 @@ class CheckpointReader:
         self.prefix = os.fspath(prefix)
         path = index_path(self.prefix)
         try:
-            with open(path, "rb") as file:  # noqa: PTH123 - a prefix is no path of a file
+            with Path(path).open("rb") as file:
                 data = file.read()
         except FileNotFoundError:
             raise self._missing() from None
@@ -61,7 +62,7 @@ class CheckpointReader:
             raise kind(f"'{path}' is no index of a checkpoint that can be read: {text}") from None
 
     def _missing(self) -> NotFoundError:
-        if os.path.isfile(self.prefix):  # noqa: PTH113 - as above
+        if Path(self.prefix).is_file():
             return NotFoundError(
                 f"There is no checkpoint '{self.prefix}': there is no file '{index_path(self.prefix)}'. A checkpoint is named without "
                 "'.index', '.meta' and '.data-...'; one in a single file has TensorFlow's V1 format, which is not read here"
@@ -188,7 +189,7 @@ class CheckpointReader:
     def _bytes(self, name: str, entry: Entry) -> bytes:
         path = data_path(self.prefix, entry.shard, self._shards)
         try:
-            with open(path, "rb") as file:  # noqa: PTH123 - as above
+            with Path(path).open("rb") as file:
                 if os.fstat(file.fileno()).st_size < entry.offset + entry.size:
                     raise self._damaged(name, f"'{path}' ends before its {entry.size} bytes at {entry.offset}")
                 file.seek(entry.offset)

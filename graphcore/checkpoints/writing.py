@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -113,6 +112,6 @@ def merge_checkpoints(prefixes: Sequence[str], destination: str, *, delete_old_d
             Path(index_path(prefix)).unlink(missing_ok=True)
             folder = Path(prefix).parent
             if delete_old_dirs and folder != Path(destination).parent and not any(folder.iterdir()):
-                os.rmdir(folder)  # noqa: PTH106 - an empty folder of ours
+                folder.rmdir()
     except OSError as error:
         raise FailedPreconditionError(f"Cannot merge checkpoints to '{destination}': {error}") from error

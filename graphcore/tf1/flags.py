@@ -203,12 +203,12 @@ def _as_list(value: Any) -> list[str]:
     return [item.strip() for item in value.split(",")] if isinstance(value, str) and value else list(value)
 
 
-def DEFINE_string(name: str, default: str | None, help: str | None = None) -> None:  # noqa: N802 - TensorFlow's name, as all below
+def DEFINE_string(name: str, default: str | None, help: str | None = None) -> None:
     """Define a flag for a text."""
     FLAGS.define(_Flag(name, default, help or "", str))
 
 
-def DEFINE_boolean(name: str, default: bool | None, help: str | None = None) -> None:  # noqa: N802
+def DEFINE_boolean(name: str, default: bool | None, help: str | None = None) -> None:
     """Define a flag for True or False: `--name`, `--noname`, `--name=false`."""
     FLAGS.define(_Flag(name, default, help or "", _as_bool, is_bool=True))
 
@@ -216,14 +216,14 @@ def DEFINE_boolean(name: str, default: bool | None, help: str | None = None) -> 
 DEFINE_bool = DEFINE_boolean
 
 
-def DEFINE_integer(  # noqa: N802
+def DEFINE_integer(
     name: str, default: int | None, help: str | None = None, lower_bound: int | None = None, upper_bound: int | None = None
 ) -> None:
     """Define a flag for an integer within bounds."""
     FLAGS.define(_Flag(name, default, help or "", _bounded(_as_int, lower_bound, upper_bound)))
 
 
-def DEFINE_float(  # noqa: N802
+def DEFINE_float(
     name: str, default: float | None, help: str | None = None, lower_bound: float | None = None, upper_bound: float | None = None
 ) -> None:
     """Define a flag for a number within bounds."""
@@ -240,7 +240,7 @@ def _bounded(parse: Parser, lower: float | None, upper: float | None) -> Parser:
     return parsed
 
 
-def DEFINE_enum(name: str, default: str | None, enum_values: Sequence[str], help: str | None = None) -> None:  # noqa: N802
+def DEFINE_enum(name: str, default: str | None, enum_values: Sequence[str], help: str | None = None) -> None:
     """Define a flag for one of several texts."""
 
     def parsed(value: Any) -> str:
@@ -251,22 +251,22 @@ def DEFINE_enum(name: str, default: str | None, enum_values: Sequence[str], help
     FLAGS.define(_Flag(name, default, help or "", parsed))
 
 
-def DEFINE_list(name: str, default: Sequence[str] | str | None, help: str | None = None) -> None:  # noqa: N802
+def DEFINE_list(name: str, default: Sequence[str] | str | None, help: str | None = None) -> None:
     """Define a flag for texts with commas between them."""
     FLAGS.define(_Flag(name, default, help or "", _as_list))
 
 
-def DEFINE_multi_string(name: str, default: Any, help: str | None = None) -> None:  # noqa: N802
+def DEFINE_multi_string(name: str, default: Any, help: str | None = None) -> None:
     """Define a flag that may be given several times; its value is the list of the texts."""
     FLAGS.define(_Flag(name, default, help or "", _several(str), is_multi=True))
 
 
-def DEFINE_multi_integer(name: str, default: Any, help: str | None = None) -> None:  # noqa: N802
+def DEFINE_multi_integer(name: str, default: Any, help: str | None = None) -> None:
     """Define a flag that may be given several times; its value is the list of the integers."""
     FLAGS.define(_Flag(name, default, help or "", _several(_as_int), is_multi=True))
 
 
-def DEFINE_multi_float(name: str, default: Any, help: str | None = None) -> None:  # noqa: N802
+def DEFINE_multi_float(name: str, default: Any, help: str | None = None) -> None:
     """Define a flag that may be given several times; its value is the list of the numbers."""
     FLAGS.define(_Flag(name, default, help or "", _several(float), is_multi=True))
 

@@ -117,23 +117,23 @@ class GFile:
 FastGFile = Open = GFile
 
 
-def Exists(filename: str) -> bool:  # noqa: N802 - TensorFlow's name, as all below
+def Exists(filename: str) -> bool:
     """True iff there is a file or folder of this name."""
     return Path(filename).exists()
 
 
-def IsDirectory(dirname: str) -> bool:  # noqa: N802
+def IsDirectory(dirname: str) -> bool:
     """True iff it is a folder."""
     return Path(dirname).is_dir()
 
 
-def Glob(filename: str | list[str]) -> list[str]:  # noqa: N802
+def Glob(filename: str | list[str]) -> list[str]:
     """The files that match a pattern, or one of several."""
     patterns = [filename] if isinstance(filename, str) else filename
     return [name for pattern in patterns for name in sorted(_glob.glob(pattern))]  # noqa: PTH207 - the names are texts in TensorFlow
 
 
-def ListDirectory(dirname: str) -> list[str]:  # noqa: N802
+def ListDirectory(dirname: str) -> list[str]:
     """The names of the entries of a folder.
 
     Raises:
@@ -144,17 +144,17 @@ def ListDirectory(dirname: str) -> list[str]:  # noqa: N802
     return sorted(entry.name for entry in Path(dirname).iterdir())
 
 
-def MakeDirs(dirname: str) -> None:  # noqa: N802
+def MakeDirs(dirname: str) -> None:
     """Make a folder, and those around it, unless it is there."""
     Path(dirname).mkdir(parents=True, exist_ok=True)
 
 
-def MkDir(dirname: str) -> None:  # noqa: N802
+def MkDir(dirname: str) -> None:
     """Make a folder in one that is there."""
     Path(dirname).mkdir()
 
 
-def Remove(filename: str) -> None:  # noqa: N802
+def Remove(filename: str) -> None:
     """Remove a file.
 
     Raises:
@@ -166,7 +166,7 @@ def Remove(filename: str) -> None:  # noqa: N802
         raise NotFoundError(f"{filename}; No such file or directory") from None
 
 
-def DeleteRecursively(dirname: str) -> None:  # noqa: N802
+def DeleteRecursively(dirname: str) -> None:
     """Remove a folder with all that is in it.
 
     Raises:
@@ -177,7 +177,7 @@ def DeleteRecursively(dirname: str) -> None:  # noqa: N802
     shutil.rmtree(dirname)
 
 
-def Copy(oldpath: str, newpath: str, overwrite: bool = False) -> None:  # noqa: N802
+def Copy(oldpath: str, newpath: str, overwrite: bool = False) -> None:
     """Copy a file.
 
     Raises:
@@ -187,7 +187,7 @@ def Copy(oldpath: str, newpath: str, overwrite: bool = False) -> None:  # noqa: 
     shutil.copyfile(oldpath, newpath)
 
 
-def Rename(oldname: str, newname: str, overwrite: bool = False) -> None:  # noqa: N802
+def Rename(oldname: str, newname: str, overwrite: bool = False) -> None:
     """Rename a file or folder.
 
     Raises:
@@ -202,11 +202,11 @@ def _check_free(name: str, overwrite: bool) -> None:
         raise AlreadyExistsError(f"{name}: file already exists; overwrite=True replaces it")
 
 
-def Stat(filename: str) -> Any:  # noqa: N802
+def Stat(filename: str) -> Any:
     """Size and times of a file, as `os.stat` gives them: TensorFlow's `length` is `st_size`."""
     return Path(filename).stat()
 
 
-def Walk(top: str, in_order: bool = True) -> Iterator[tuple[str, list[str], list[str]]]:  # noqa: N802
+def Walk(top: str, in_order: bool = True) -> Iterator[tuple[str, list[str], list[str]]]:
     """For each folder from `top` on: its path, folders and files; parents first if `in_order`."""
     return os.walk(top, topdown=in_order)

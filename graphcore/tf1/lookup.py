@@ -136,7 +136,7 @@ class _Finder(MetaPathFinder):
         self,
         fullname: str,
         path: Sequence[str] | None = None,  # noqa: ARG002 - the protocol of finders
-        target: ModuleType | None = None,  # noqa: ARG002 - likewise
+        target: ModuleType | None = None,  # noqa: ARG002 - the protocol of finders
     ) -> importlib.machinery.ModuleSpec | None:
         """The namespace called `fullname`, None if the name is nothing of TensorFlow.
 

@@ -21,7 +21,7 @@ _PREFIX: Final = np.array(b"no such folder/model", object)
 
 def _checkpoints() -> Any:
     """Import the package of checkpoints lazily: it loads protobuf."""
-    from graphcore import checkpoints  # noqa: PLC0415 - see above
+    from graphcore import checkpoints  # noqa: PLC0415 - it loads protobuf, which most sessions never need
 
     return checkpoints
 

@@ -63,7 +63,7 @@ def get_checkpoint_state(checkpoint_dir: PathLike, latest_filename: str | None =
         return None
     return CheckpointState(
         os.path.join(folder, message.model_checkpoint_path),  # noqa: PTH118 - a prefix is no path of a file
-        tuple(os.path.join(folder, each) for each in message.all_model_checkpoint_paths),  # noqa: PTH118 - as above
+        tuple(os.path.join(folder, each) for each in message.all_model_checkpoint_paths),  # noqa: PTH118 - a prefix is no path of a file
         tuple(message.all_model_checkpoint_timestamps),
         message.last_preserved_timestamp,
     )
@@ -104,7 +104,7 @@ def update_checkpoint_state(
     folder = os.fspath(save_dir)
 
     def listed(path: str) -> str:
-        if relative or (not os.path.isabs(folder) and not os.path.isabs(path)):  # noqa: PTH117 - as above
+        if relative or (not os.path.isabs(folder) and not os.path.isabs(path)):  # noqa: PTH117 - a prefix is no path of a file
             return os.path.relpath(path, folder or ".")
         return path
 

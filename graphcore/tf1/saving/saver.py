@@ -63,9 +63,9 @@ class Saver:
         max_to_keep: int | None = 5,
         keep_checkpoint_every_n_hours: float = 10000.0,
         name: str | None = None,
-        restore_sequentially: bool = False,  # noqa: ARG002 - TensorFlow's arguments, as are those below
+        restore_sequentially: bool = False,  # noqa: ARG002 - TensorFlow's, without effect here
         saver_def: SaverDef | None = None,
-        builder: Any = None,  # noqa: ARG002
+        builder: Any = None,  # noqa: ARG002 - TensorFlow's, without effect here
         defer_build: bool = False,
         allow_empty: bool = False,
         write_version: int = _V2,
@@ -133,7 +133,7 @@ class Saver:
         write_meta_graph: bool = True,
         write_state: bool = True,
         strip_default_attrs: bool = False,  # noqa: ARG002 - TensorFlow's arguments
-        save_debug_info: bool = False,  # noqa: ARG002
+        save_debug_info: bool = False,  # noqa: ARG002 - TensorFlow's, without effect here
     ) -> str | None:
         """Save the variables' values of a session.
 
@@ -344,8 +344,8 @@ def _step(session: Session, global_step: Any) -> int:
 
 def export_meta_graph(
     filename: str | None = None,
-    meta_info_def: Any = None,  # noqa: ARG001 - TensorFlow's arguments, as are those below
-    graph_def: Any = None,  # noqa: ARG001
+    meta_info_def: Any = None,  # noqa: ARG001 - TensorFlow's, without effect here
+    graph_def: Any = None,  # noqa: ARG001 - TensorFlow's, without effect here
     saver_def: SaverDef | None = None,
     collection_list: Sequence[str] | None = None,
     as_text: bool = False,

@@ -96,7 +96,7 @@ def test_each_iteration_of_a_loop_has_statistics(engine: str) -> None:
 
 def test_nodes_of_function_bodies_have_the_call_as_place() -> None:
     @gc.function
-    def double(v):  # type: ignore[no-untyped-def]
+    def double(v: gc.Tensor) -> gc.Tensor:
         return v + v
 
     y = double(gc.placeholder(gc.float32, [2], name="x"))
@@ -152,7 +152,7 @@ def test_gradients_have_magnitudes_by_depth() -> None:
 
 def test_what_cannot_be_recorded_is_refused() -> None:
     with pytest.raises(gc.GraphError, match="values: required True, False or glob patterns"):
-        gc.RunOptions(values=3)  # type: ignore[arg-type]
+        gc.RunOptions(values=3)  # type: ignore[arg-type]  # a wrong argument on purpose
 
 
 def test_a_missing_tensor_is_named() -> None:
