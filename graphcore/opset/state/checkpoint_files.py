@@ -9,7 +9,6 @@ import numpy as np
 
 from graphcore.dtypes import DType
 from graphcore.inference import InferenceContext
-from graphcore.inference.shape_fns.common_shape_fns import scalar_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.framework.kernels import invalid, on_host
 
@@ -159,6 +158,12 @@ def _numbered(k: KernelContext, name: Any, *numbers: Any) -> tuple[bytes, list[i
     return name.item(), [int(number.item()) for number in numbers]
 
 
+def _scalars_to_scalar(c: InferenceContext) -> None:
+    for i in range(c.num_inputs):
+        c.with_rank(c.input(i), 0)
+    c.set_output(0, c.scalar())
+
+
 def _text(value: bytes) -> Any:
     found = np.empty((), object)
     found[()] = value
@@ -175,7 +180,7 @@ class ShardedFilename:
     """
 
     signature = "ShardedFilename(basename:string, shard:int32, num_shards:int32) -> (filename:string)"
-    shape = scalar_shape
+    shape = _scalars_to_scalar
     device_types = ("CPU",)
     can_fail = False
     gradient = NO_GRADIENT
@@ -198,7 +203,7 @@ class ShardedFilespec:
     """
 
     signature = "ShardedFilespec(basename:string, num_shards:int32) -> (filename:string)"
-    shape = scalar_shape
+    shape = _scalars_to_scalar
     device_types = ("CPU",)
     can_fail = False
     gradient = NO_GRADIENT
