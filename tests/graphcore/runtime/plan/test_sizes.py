@@ -251,7 +251,7 @@ def fed(case: Case, sizes: str) -> tuple[gc.Node, dict[Any, Any]]:
 
 
 def size_of(arrays: list[Array]) -> int:
-    """Bytes of the largest array; a string alone, which NumPy reads as an array of its characters, is none."""
+    """Bytes of the largest array; a string alone, which NumPy reads as characters, is none."""
     return max([array.nbytes for array in arrays if array.dtype.kind != "S"], default=0)
 
 
