@@ -20,9 +20,7 @@ IN_WORKERS = $(PYTEST) -n auto --dist worksteal
 WITHOUT_BROWSER = $(IN_WORKERS) -m "not browser and not oracle and not slow" $(ARGS)
 # Each worker starts a JupyterLab and a browser, so more than a few slow each other down.
 IN_BROWSERS = $(IN_WORKERS) --maxprocesses 4 -m "browser and not slow" $(ARGS)
-# Browser tests spend half of their time waiting for a server, a kernel or a page; the other tests run meanwhile.
-SIDE_BY_SIDE = $(BIN)/python tests/support/tools/side_by_side.py '$(WITHOUT_BROWSER)' '$(IN_BROWSERS)'
-# With ARGS the two runs follow each other, so that a debugger can use the terminal.
+# In turn, not side by side: on two cores that is as fast, and browser tests wait in vain on a machine that is too busy.
 IN_TURN = failed=0; $(WITHOUT_BROWSER) || $(UNLESS_NONE_CHOSEN) failed=1; $(IN_BROWSERS) || $(UNLESS_NONE_CHOSEN) failed=1; exit $$failed
 # pytest exits with 5 if no test was selected, as `ARGS="-k placer"` may do in one of the two runs.
 UNLESS_NONE_CHOSEN = [ $$? -eq 5 ] ||
@@ -67,7 +65,7 @@ lab: $(VENV)/.lab ## Open JupyterLab on the quick-start notebook
 test: $(VENV)/.dev ## Run all tests but the slow ones, those in the browser included
 	@$(BIN)/python tests/support/tools/find_browser.py > $(VENV)/.browser
 	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)"; export GRAPHLOUPE_BROWSER; \
-	$(if $(ARGS),$(IN_TURN),$(SIDE_BY_SIDE))
+	$(IN_TURN)
 
 slow: $(VENV)/.dev ## Run the tests that take longer than 10 seconds each
 	@$(BIN)/python tests/support/tools/find_browser.py > $(VENV)/.browser
@@ -80,7 +78,7 @@ notebooks: $(VENV)/.dev ## Execute every notebook in a fresh kernel
 	$(BIN)/python -m pytest -m notebook $(ARGS)
 
 oracle: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Compare with TensorFlow
-	GRAPHLOUPE_ORACLE="$(CURDIR)/$(ORACLE_VENV)/bin/python" $(BIN)/python -m pytest -m oracle $(ARGS)
+	GRAPHLOUPE_ORACLE="$(CURDIR)/$(ORACLE_VENV)/bin/python" $(IN_WORKERS) -m oracle $(ARGS)
 
 bench: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Time this project, TensorFlow and NumPy on the same work
 	GRAPHLOUPE_ORACLE="$(CURDIR)/$(ORACLE_VENV)/bin/python" $(BIN)/python -m tests.benchmarks $(ARGS)
