@@ -1,4 +1,4 @@
-"""Compact display of graph errors and interrupted runs in a cell: error, node, line."""
+"""Compact display of graph errors, failed checks and interrupted runs in a cell: error, node, line."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import os
 import sys
 import sysconfig
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
 
+from graphcore.difference import GraphDiff
 from graphcore.errors import GraphError
 from graphcore.source import SourceLocation, cell_runs, current_run
+from graphcore.testing import CheckFailed
 from kernelext.guard import Guard
 
 _BOLD: Final = "\x1b[1m"
@@ -21,28 +25,31 @@ _DIM: Final = "\x1b[2m"
 _PLAIN: Final = "\x1b[0m"
 _OWN: Final = [str(Path(__file__).resolve().parents[1] / package) + os.sep for package in ("graphcore", "widgets", "kernelext")]
 _NOT_USERS: Final = (*_OWN, sysconfig.get_path("stdlib") + os.sep, "<frozen", "<string>", "<graphcore plan")
+_OURS: Final = (GraphError, CheckFailed)
 _MOST_LINES: Final = 5
 _MORE: Final = f"{_DIM}%tb shows the full traceback.{_PLAIN}"
 
 
 class ErrorDisplay:
-    """Displays graph errors, and Ctrl-C within graphcore; other exceptions are left to IPython.
+    """Displays graph errors, failed checks, and Ctrl-C within graphcore. IPython displays other exceptions.
 
     Args:
         shell: the IPython shell.
         guard: keeps failures of the display away from the user; the full traceback is shown instead.
+        picture: returns the HTML of a difference of graphs, None if there is none.
     """
 
-    def __init__(self, shell: InteractiveShell, guard: Guard) -> None:
+    def __init__(self, shell: InteractiveShell, guard: Guard, picture: Callable[[GraphDiff], str | None] = lambda _diff: None) -> None:
         self._shell = shell
         self._guard = guard
+        self._picture = picture
         self._before: tuple[tuple[type[BaseException], ...], Any] | None = None
         self._ours: Any = None
 
     def start(self) -> None:
         """Install the handler; an earlier custom handler still gets its own exceptions."""
         self._before = (self._shell.custom_exceptions, self._shell.CustomTB)
-        self._shell.set_custom_exc((GraphError, KeyboardInterrupt, *self._shell.custom_exceptions), self._handle)
+        self._shell.set_custom_exc((*_OURS, KeyboardInterrupt, *self._shell.custom_exceptions), self._handle)
         self._ours = self._shell.CustomTB
 
     def stop(self) -> None:
@@ -60,20 +67,31 @@ class ErrorDisplay:
         tb_offset: int | None = None,
     ) -> Any:
         theirs, handler = self._before or ((), None)
-        if not isinstance(error, GraphError) and issubclass(kind, theirs):
+        if not isinstance(error, _OURS) and issubclass(kind, theirs):
             return handler(kind, error, trace, tb_offset) if handler is not None else None
-        if not isinstance(error, GraphError) and not goes_through_graphcore(trace):
+        if not isinstance(error, _OURS) and not goes_through_graphcore(trace):
             shell.showtraceback((kind, error, trace), tb_offset=tb_offset, running_compiled_code=True)
             return None
         remember(kind, error, trace)
         lines: list[str] = []
         with self._guard("writing an error message"):
-            lines += error_lines(error, trace) if isinstance(error, GraphError) else interrupt_lines(error, trace)
+            lines += _lines(error, trace)
+        if isinstance(error, CheckFailed) and error.diff is not None:
+            with self._guard("drawing a difference"):
+                picture = self._picture(error.diff)
+                if picture is not None:
+                    display({"text/plain": "", "text/html": picture}, raw=True)
         if lines:
             shell._showtraceback(kind, error, lines)  # the way in which a kernel sends an error with a custom text
         else:
             shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
         return lines
+
+
+def _lines(error: BaseException, trace: TracebackType | None) -> list[str]:
+    if isinstance(error, GraphError):
+        return error_lines(error, trace)
+    return check_lines(error, trace) if isinstance(error, CheckFailed) else interrupt_lines(error, trace)
 
 
 def remember(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -98,6 +116,11 @@ def error_lines(error: GraphError, trace: TracebackType | None) -> list[str]:
     if error.__cause__ is not None:
         lines += _because(error.__cause__)
     return [*lines, _MORE]
+
+
+def check_lines(error: CheckFailed, trace: TracebackType | None) -> list[str]:
+    """The message of a failed check and the line of the check, as lines for a terminal."""
+    return [f"{_BOLD}{type(error).__name__}{_PLAIN}: {error.message}", *_call_path(user_lines(trace)), _MORE]
 
 
 def interrupt_lines(error: BaseException, trace: TracebackType | None) -> list[str]:

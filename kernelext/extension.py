@@ -39,11 +39,12 @@ class Extension:
         self.views = Views(shell, self._guard, lambda: self.cells.run is not None, self.history)
         self.remarks = Remarks(live_graphs)
         self.cells = CellTracker(shell, live_graphs, lambda _run, _failed: self._finish_cell(), self._guard, self._begin_cell)
+        formatters = Formatters(shell, self.views.picture, self.views.show_function)
         self._parts = (
             self.cells,
-            ErrorDisplay(shell, self._guard),
+            ErrorDisplay(shell, self._guard, formatters.difference),
             Completion(shell, next_words),
-            Formatters(shell, self.views.picture, self.views.show_function),
+            formatters,
         )
 
     def start(self) -> None:

@@ -41,7 +41,7 @@ class Formatters:
         self._set("text/plain", RunMetadata, _printing(metadata_text))
         self._set("text/plain", StepStats, _printing(stats_text))
         self._set("text/html", Graph, self._picture)
-        self._set("text/html", GraphDiff, self._difference)
+        self._set("text/html", GraphDiff, self.difference)
         for kind in (Function, FunctionDef, FunctionView):
             self._set_display(kind)
 
@@ -54,7 +54,7 @@ class Formatters:
                 formatter.for_type(kind, before)
         self._before.clear()
 
-    def _difference(self, diff: GraphDiff) -> str | None:
+    def difference(self, diff: GraphDiff) -> str | None:
         """The picture of a difference, None if there is none: then it is displayed as text."""
         return self._picture(difference_graph(diff)) if diff else None
 

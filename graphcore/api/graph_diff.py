@@ -43,10 +43,16 @@ def graph_diff(a: Any, b: Any) -> GraphDiff:
     """
     if (isinstance(a, FunctionDef | Function)) != (isinstance(b, FunctionDef | Function)):
         raise InvalidArgumentError(f"Required two functions or two graphs to compare, got {brief(a)} and {brief(b)}")
-    return compare(_state(a), _state(b))
+    return compare(state_of(a), state_of(b))
 
 
-def _state(value: Any) -> GraphState:
+def state_of(value: Any) -> GraphState:
+    """The state of a graph, a function, a GraphDef or a graph file now.
+
+    Raises:
+        NotFoundError: there is no such file.
+        InvalidArgumentError: it is none of these.
+    """
     if isinstance(value, GraphState):
         return value
     if isinstance(value, Function):

@@ -28,6 +28,7 @@ NAMESPACES: Final[dict[str, str]] = {
     "python.platform": "",
     "quantization": "",
     "spectral": "",
+    "testing": "graphcore.testing",
     "train": "",
 }
 """The module of each namespace; "" for one that only holds what is listed under its name here."""

@@ -120,6 +120,22 @@ def test_the_full_traceback_is_there_on_request(
     assert "NotFoundError" in text
 
 
+def test_a_failed_check_is_shown_in_a_few_lines_with_a_picture_of_the_difference(
+    shell: NotebookShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown: list[dict[str, str]] = []
+    shell.display_pub.publish = lambda data, **_: shown.append(data)  # type: ignore[method-assign]  # keeps the outputs
+    display = ErrorDisplay(shell, Guard(), lambda diff: f"<b>{len(diff.added)} added</b>")
+    display.start()
+    shell.run("import graphcore as gc\nx = gc.constant(1.0)\ngc.testing.same_graph(gc.tanh(x), gc.sigmoid(x))", "a")
+    display.stop()
+    lines = printed(capsys).splitlines()
+    assert lines[0] == "CheckFailed: Required the same graph up to names; the difference from the required one:"
+    assert "          gc.testing.same_graph(gc.tanh(x), gc.sigmoid(x))" in lines
+    assert not any("graphcore/testing" in line for line in lines)
+    assert [output["text/html"] for output in shown] == ["<b>1 added</b>"]
+
+
 def test_the_cell_counts_as_failed(shell: NotebookShell, display: ErrorDisplay, capsys: pytest.CaptureFixture[str]) -> None:
     result = shell.run("raise NotFoundError('gone')", "a")
     assert isinstance(result.error_in_exec, GraphError)
