@@ -73,6 +73,7 @@ OP_MODULES: Final = {
     "graphcore.opset.state.random_bits": "StatelessMultinomial StatelessRandomGetKeyCounterAlg StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2",
     "graphcore.opset.state.random_candidates": "LogUniformCandidateSampler UniformCandidateSampler",
     "graphcore.opset.state.random_more": "Multinomial RandomShuffle RandomUniformInt StatelessRandomGetAlg StatelessRandomGetKeyCounter StatelessRandomNormal StatelessRandomNormalV2 StatelessRandomUniform StatelessRandomUniformInt StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessTruncatedNormal StatelessTruncatedNormalV2",
+    "graphcore.opset.state.random_rejection": "RandomGamma RandomPoisson RandomPoissonV2",
     "graphcore.opset.state.resource_variables": "AssignAddVariableOp AssignSubVariableOp AssignVariableOp DestroyResourceOp ReadVariableOp ResourceGather VarHandleOp VarIsInitializedOp VariableShape",
     "graphcore.opset.state.stacks": "StackCloseV2 StackPopV2 StackPushV2 StackV2",
     "graphcore.opset.state.state": "Assign AssignAdd AssignSub IsVariableInitialized Variable VariableV2",

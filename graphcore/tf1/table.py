@@ -27,6 +27,7 @@ NAMESPACES: Final[dict[str, str]] = {
     "python.ops": "",
     "python.platform": "",
     "quantization": "",
+    "random": "graphcore.tf1.random",
     "spectral": "",
     "testing": "graphcore.testing",
     "train": "",
@@ -50,6 +51,8 @@ NAMES: Final[dict[str, str]] = {
         "to_complex128 to_double to_float to_int32 to_int64 trace truediv truncatediv truncatemod unsorted_segment_mean "
         "zero_fraction"
     ),
+    "graphcore.api.random": "get_seed",
+    "graphcore.tf1.random": "multinomial random_crop random_gamma=gamma random_poisson=poisson random_shuffle=shuffle",
     "graphcore.tf1.sessions": (
         "ConfigProto GPUOptions GraphOptions InteractiveSession OptimizerOptions disable_control_flow_v2 "
         "disable_eager_execution disable_resource_variables disable_v2_behavior disable_v2_tensorshape "
@@ -100,6 +103,7 @@ FALLBACKS: Final[dict[str, tuple[str, ...]]] = {
     "math": ("nn", ""),
     "nn": ("",),
     "quantization": ("",),
+    "random": ("nn",),
     "spectral": ("",),
 }
 """Namespaces whose names, as far as TensorFlow has them, are found in these; "" is the top level."""

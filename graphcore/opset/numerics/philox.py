@@ -15,6 +15,8 @@ from graphcore.kernel_context import KernelContext
 _MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
 _WEYL: Final = (0x9E3779B9, 0xBB67AE85)
 _ROUNDS: Final = 10
+_CHUNK: Final = 8192
+"""The number of blocks computed at a time, so that the arrays in between stay in the processor's cache."""
 _LOW: Final = np.uint64(0xFFFFFFFF)
 _HIGH: Final = np.uint64(32)
 _SCRAMBLING_KEY: Final = 0x3EC8F720 | 0x02461E29 << 32
@@ -25,11 +27,16 @@ RESERVED_PER_OUTPUT: Final = 256
 
 
 class Generator:
-    """A position in the stream of a key; each run reserves its share."""
+    """A position in the stream of a key; each run reserves its share.
 
-    def __init__(self, key: int, stream: int) -> None:
+    Attributes:
+        quick: for numbers that need not be the same again, drawn with NumPy; None for a seeded generator.
+    """
+
+    def __init__(self, key: int, stream: int, quick: np.random.Generator | None = None) -> None:
         self.key = key
         self.stream = stream
+        self.quick = quick
         self.position = 0
         self._lock = threading.Lock()
 
@@ -43,17 +50,27 @@ class Generator:
 
 def random_blocks(xp: Any, key: int, stream: int, positions: Any) -> Any:
     """The blocks at `positions`: uint64 [n] -> uint64 [n, 4], each below 2**32."""
-    positions = positions.astype(np.uint64)
+    positions = positions.astype(np.uint64, copy=False)
+    if xp is not np or len(positions) <= _CHUNK:
+        return _random_blocks(xp, key, stream, positions)
+    blocks = np.empty((len(positions), 4), np.uint64)
+    for begin in range(0, len(positions), _CHUNK):
+        blocks[begin : begin + _CHUNK] = _random_blocks(np, key, stream, positions[begin : begin + _CHUNK])
+    return blocks
+
+
+def _random_blocks(xp: Any, key: int, stream: int, positions: Any) -> Any:
     counter = [positions & _LOW, positions >> _HIGH, xp.full_like(positions, stream & 0xFFFFFFFF), xp.full_like(positions, stream >> 32)]
     keys = [key & 0xFFFFFFFF, key >> 32]
     for _ in range(_ROUNDS):
         first, second = (counter[i] * np.uint64(multiplier) for i, multiplier in zip((0, 2), _MULTIPLIERS, strict=True))
-        counter = [
-            (second >> _HIGH) ^ counter[1] ^ np.uint64(keys[0]),
-            second & _LOW,
-            (first >> _HIGH) ^ counter[3] ^ np.uint64(keys[1]),
-            first & _LOW,
-        ]
+        high = [second >> _HIGH, first >> _HIGH]
+        for half, mixed, part in zip(high, (counter[1], counter[3]), keys, strict=True):
+            half ^= mixed
+            half ^= np.uint64(part)
+        first &= _LOW
+        second &= _LOW
+        counter = [high[0], second, high[1], first]
         keys = [(part + step) & 0xFFFFFFFF for part, step in zip(keys, _WEYL, strict=True)]
     return xp.stack(counter, -1)
 
@@ -91,14 +108,27 @@ def normal(xp: Any, blocks: Any, dtype: np.dtype[Any]) -> Any:
         radius, angle = _unit_floats(blocks[:, 0::2]), _unit_floats(blocks[:, 1::2])
     number = radius.dtype.type
     length = xp.sqrt(number(-2) * xp.log(xp.maximum(radius, number(_SMALLEST_UNIFORM))))
-    angle = number(2 * np.pi) * angle
+    angle = (2 * np.pi * angle.astype(np.float64)).astype(radius.dtype, copy=False)  # rounded once, as TensorFlow does
     pairs = xp.stack([xp.sin(angle) * length, xp.cos(angle) * length], -1)
     return pairs.reshape(len(blocks), -1).astype(dtype, copy=False)
 
 
 def draw(xp: Any, generator: Generator, distribution: str, count: int, dtype: np.dtype[Any]) -> Any:
     """Draw `count` numbers of `uniform`, `normal` or `truncated` distribution: dtype [count]."""
+    if generator.quick is not None and xp is np and dtype.itemsize >= 4:
+        return _draw_quickly(generator.quick, distribution, count, dtype)
     return draw_at(xp, generator, generator.reserve(count * RESERVED_PER_OUTPUT), distribution, count, dtype)
+
+
+def _draw_quickly(quick: np.random.Generator, distribution: str, count: int, dtype: np.dtype[Any]) -> Any:
+    if distribution == "uniform":
+        return quick.random(count, dtype)
+    numbers = quick.standard_normal(count, dtype)
+    beyond = np.flatnonzero(np.abs(numbers) >= _TRUNCATED_AT) if distribution == "truncated" else ()
+    while len(beyond):
+        numbers[beyond] = again = quick.standard_normal(len(beyond), dtype)
+        beyond = beyond[np.abs(again) >= _TRUNCATED_AT]
+    return numbers
 
 
 def draw_at(xp: Any, generator: Generator, first: int, distribution: str, count: int, dtype: np.dtype[Any]) -> Any:
@@ -118,15 +148,19 @@ def _truncated(xp: Any, generator: Generator, first: int, groups: int, dtype: np
     stretch = group * RESERVED_PER_OUTPUT // 4
     wide = np.dtype(np.float64) if dtype == np.float64 else np.dtype(np.float32)
     result = xp.zeros((groups, group), wide)
-    missing, depth = xp.arange(groups), 2
+    missing, depth = xp.arange(groups), 1
     while len(missing):
         positions = first + missing[:, None].astype(np.uint64) * np.uint64(stretch) + xp.arange(depth, dtype=np.uint64)
         blocks = random_blocks(xp, generator.key, generator.stream, positions.reshape(-1))
         candidates = normal(xp, blocks, wide).reshape(len(missing), -1)
         accepted = xp.abs(candidates) < _TRUNCATED_AT
-        chosen = xp.argsort(~accepted, 1, kind="stable")[:, :group]
-        done = xp.take_along_axis(accepted, chosen, 1).all(1)
-        result[missing[done]] = xp.take_along_axis(candidates, chosen, 1)[done]
+        if depth == 1:  # most often all numbers of the first block are taken
+            done = accepted.all(1)
+            result[missing[done]] = candidates[done]
+        else:
+            chosen = xp.argsort(~accepted, 1, kind="stable")[:, :group]
+            done = xp.take_along_axis(accepted, chosen, 1).all(1)
+            result[missing[done]] = xp.take_along_axis(candidates, chosen, 1)[done]
         missing, depth = missing[~done], depth * 4
     return result.astype(dtype, copy=False)
 
@@ -135,6 +169,13 @@ def words(xp: Any, generator: Generator, first: int, count: int) -> Any:
     """`count` numbers below 2**32, from the position `first` on: uint64 [count]."""
     positions = first + xp.arange(-(-count // 4), dtype=np.uint64)
     return random_blocks(xp, generator.key, generator.stream, positions).reshape(-1)[:count]
+
+
+def draw_integers(xp: Any, generator: Generator, count: int, low: int, high: int, dtype: np.dtype[Any]) -> Any:
+    """Draw `count` whole numbers in [low, high): dtype [count]."""
+    if generator.quick is not None and xp is np:
+        return generator.quick.integers(low, high, count, dtype)
+    return integers(xp, generator, generator.reserve(count * RESERVED_PER_OUTPUT), count, low, high, dtype)
 
 
 def integers(xp: Any, generator: Generator, first: int, count: int, low: int, high: int, dtype: np.dtype[Any]) -> Any:
@@ -160,12 +201,14 @@ def scrambled(first: int, second: int) -> Generator:
 def node_generator(k: KernelContext) -> Generator:
     """The generator of a node: a seeded one continues over the runs of a session.
 
-    Without a seed it starts at a random position.
+    Without a seed it starts at a random position, and has a quick generator of NumPy.
     """
     seeds = [int(str(k.attr(name))) & (1 << 64) - 1 for name in ("seed", "seed2")]
 
     def make() -> Generator:
-        return Generator(*(seeds if any(seeds) else (fresh_seed(), fresh_seed())))
+        return (
+            Generator(seeds[0], seeds[1]) if any(seeds) else Generator(fresh_seed(), fresh_seed(), np.random.Generator(np.random.SFC64()))
+        )
 
     return k.resources.state((k.op, k.node_name, *seeds), make)
 

@@ -194,8 +194,8 @@ class ShuffleQueue(Queue):
 
     def __init__(self, name: str, spec: QueueSpec, op: str) -> None:
         super().__init__(name, spec, op)
-        seeds = spec.seeds if any(spec.seeds) else (fresh_seed(), fresh_seed())
-        self._generator = Generator(*[seed & (1 << 64) - 1 for seed in seeds])
+        first, second = spec.seeds if any(spec.seeds) else (fresh_seed(), fresh_seed())
+        self._generator = Generator(first & (1 << 64) - 1, second & (1 << 64) - 1)
         self._drawn: deque[int] = deque()
 
     @property

@@ -14,7 +14,16 @@ from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, Kernel
 from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid, one_int, reduction
 from graphcore.opset.framework.type_sets import INDEX, REAL
-from graphcore.opset.numerics.philox import RESERVED_PER_OUTPUT, Generator, draw_at, integers, node_generator, scrambled, words
+from graphcore.opset.numerics.philox import (
+    RESERVED_PER_OUTPUT,
+    Generator,
+    draw_at,
+    draw_integers,
+    integers,
+    node_generator,
+    scrambled,
+    words,
+)
 from graphcore.registry import KernelFactory
 from graphcore.traits import FailsOn
 
@@ -73,9 +82,7 @@ class RandomUniformInt:
         def random(shape: Any, minval: Any, maxval: Any) -> Any:
             sizes = ints(shape) if known is None else known
             low, high = _bounds(k, minval, maxval)
-            count = math.prod(sizes)
-            first = generator.reserve(count * RESERVED_PER_OUTPUT)
-            return integers(k.xp, generator, first, count, low, high, dtype).reshape(sizes)
+            return draw_integers(k.xp, generator, math.prod(sizes), low, high, dtype).reshape(sizes)
 
         return random
 
@@ -110,6 +117,8 @@ class RandomShuffle:
             count = value.shape[0] if value.ndim else 0
             if count < 2:
                 return value
+            if generator.quick is not None and k.xp is np:
+                return value.take(generator.quick.permutation(count), 0)
             first = generator.reserve(-(-(count - 1) // 4))
             drawn = words(np, generator, first, count - 1).tolist()
             order = list(range(count))
@@ -149,7 +158,8 @@ class Multinomial:
 
         def sample(logits: Any, num_samples: Any) -> Any:
             count = checked_samples(k, logits, num_samples)
-            first = generator.reserve(logits.shape[0] * -(-count // 4) * 4 * RESERVED_PER_OUTPUT)
+            pairs = logits.shape[0] * -(-count // 4) * 4
+            first = generator.reserve(2 * pairs * RESERVED_PER_OUTPUT)
             return sampled_classes(xp, generator, first, logits, count).astype(dtype)
 
         return sample

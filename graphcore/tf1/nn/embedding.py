@@ -11,6 +11,7 @@ from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import concat, expand_dims, reshape, shape, stop_gradient, zeros_like
 from graphcore.api.framework import constant, convert_to_tensor, name_scope
 from graphcore.api.math import add_n, cast, matmul, reduction
+from graphcore.api.random import seed_attrs
 from graphcore.dtypes import int32, int64
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
@@ -90,11 +91,8 @@ class Sampled(NamedTuple):
 
 
 def _sampler(op: str, true_classes: Any, attrs: dict[str, Any], seed: int | None, name: str | None) -> Sampled:
-    graph = get_default_graph()
-    seeds = {"seed": 0, "seed2": 0}
-    if graph.seed is not None or seed is not None:
-        seeds = {"seed": 87654321 if graph.seed is None else graph.seed, "seed2": len(graph) if seed is None else seed}
-    return Sampled(*graph.apply_op(op, [convert_to_tensor(true_classes, int64)], attrs | seeds, name).outputs)
+    classes = convert_to_tensor(true_classes, int64)
+    return Sampled(*get_default_graph().apply_op(op, [classes], attrs | seed_attrs(seed), name).outputs)
 
 
 def log_uniform_candidate_sampler(

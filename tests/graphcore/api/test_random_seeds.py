@@ -16,6 +16,7 @@ import pytest
 
 import graphcore as gc
 
+tf: Any = gc  # names that are loaded on demand
 PROGRAM = """
 import json
 import graphcore as gc
@@ -84,6 +85,55 @@ def test_threads_share_the_numbers_of_a_session_out_among_them(engine: str) -> N
 def test_without_seeds_sessions_draw_different_numbers() -> None:
     drawn = gc.random_uniform([4])
     assert not np.array_equal(gc.Session().run(drawn), gc.Session().run(drawn))
+
+
+def test_without_seeds_the_numbers_have_the_distributions_asked_for() -> None:
+    many = 40_000
+    drawn = {
+        "uniform": tf.random_uniform([many], 2, 5, gc.float64),
+        "half": tf.random_uniform([many], dtype=gc.float16),
+        "whole": tf.random_uniform([many], -3, 7, gc.int32),
+        "normal": tf.random_normal([many], 1.0, 2.0),
+        "truncated": tf.truncated_normal([many]),
+        "gamma": tf.random_gamma([many], 3.0, 2.0),
+        "small means": tf.random_poisson(4.0, [many]),
+        "large means": tf.random_poisson(50.0, [many], gc.int64),
+    }
+    found = gc.Session().run(drawn)
+    mean = {"uniform": 3.5, "half": 0.5, "whole": 1.5, "normal": 1, "truncated": 0, "gamma": 1.5, "small means": 4, "large means": 50}
+    deviation = {"uniform": 3 / 12**0.5, "half": 12**-0.5, "whole": 33**0.5 / 2, "normal": 2, "truncated": 0.8796}
+    deviation |= {"gamma": 3**0.5 / 2, "small means": 2, "large means": 50**0.5}
+    for name, values in found.items():
+        wide = values.astype(np.float64)
+        assert wide.mean() == pytest.approx(mean[name], abs=0.05 * deviation[name]), name
+        assert wide.std() == pytest.approx(deviation[name], rel=0.03), name
+    assert found["uniform"].min() >= 2
+    assert found["uniform"].max() < 5
+    assert set(found["whole"].tolist()) == set(range(-3, 7))
+    assert np.abs(found["truncated"]).max() < 2
+    order = gc.Session().run(tf.random_shuffle(np.arange(100)))
+    assert sorted(order.tolist()) == list(range(100)) != order.tolist()
+
+
+def gradient(function: Callable[[gc.Tensor], gc.Tensor]) -> Any:
+    x = gc.constant(1.0)
+    return gc.gradients(function(x), [x])
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: tf.random_uniform([2], dtype=gc.int32), "Must specify maxval for integer dtype int32"),
+        (lambda: tf.random_gamma([2], -1.0), "required parameters of the distribution >= 0"),
+        (lambda: tf.random_gamma([2], np.nan), "required parameters of the distribution >= 0"),
+        (lambda: tf.random_poisson(np.nan, [2]), "other than NaN"),
+        (lambda: tf.random_crop(np.ones([2, 2]), [3, 1]), "Need value.shape >= size"),
+        (lambda: gradient(lambda alpha: tf.random_gamma([2], alpha)), "RandomGamma"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(make: Callable[[], Any], said: str) -> None:
+    with pytest.raises(gc.errors.GraphError, match=said):
+        gc.Session().run(make())
 
 
 def test_a_scalar_can_be_drawn() -> None:
