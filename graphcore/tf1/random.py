@@ -1,4 +1,4 @@
-"""Random choices, further distributions, and numbers whose seed is an input, with TensorFlow 1's signatures."""
+"""`tf.random`: choices, distributions, and numbers whose seed is an input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random ops give TensorFlow's own numbers for given op seeds, run after run, with and without a seed of the graph."""
+"""Random ops with seeds of their own give TensorFlow's numbers, run after run."""
 
 from __future__ import annotations
 

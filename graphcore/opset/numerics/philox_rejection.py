@@ -1,4 +1,4 @@
-"""Gamma and Poisson distributions, drawn by rejection: each number has a stretch of blocks of its own.
+"""Gamma and Poisson distributions, drawn by rejection. Each number has a stretch of blocks of its own.
 
 Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); Hörmann, "The transformed rejection method for generating
 Poisson random variables" (1993); Knuth's products of uniform numbers for small means. As in TensorFlow, all is computed in doubles.
@@ -18,7 +18,10 @@ _SMALL_MEAN: Final = 10.0
 
 
 class _Streams:
-    """The streams of many numbers, each used at its own pace: a block gives two doubles, and the second is used first."""
+    """The streams of many numbers, each used at its own pace.
+
+    A block gives two doubles, and the second is used first.
+    """
 
     def __init__(self, xp: Any, generator: Generator, first: int, count: int) -> None:
         self._xp, self._generator = xp, generator
@@ -47,7 +50,7 @@ class _Streams:
 
 
 def gamma(xp: Any, generator: Generator, first: int, alphas: Any) -> Any:
-    """A value of the gamma distribution for each of `alphas`, from the position `first` on: double [n] -> double [n]."""
+    """Draw from the gamma distributions of `alphas`, from the position `first` on. alphas: [n] -> y: [n]."""
     streams = _Streams(xp, generator, first, alphas.size)
     result = xp.zeros(alphas.size)
     missing = alphas != 1
@@ -71,7 +74,7 @@ def gamma(xp: Any, generator: Generator, first: int, alphas: Any) -> Any:
 
 
 def poisson(xp: Any, generator: Generator, first: int, means: Any, most: float) -> Any:
-    """A value of the Poisson distribution for each of `means`, from the position `first` on: double [n] -> double [n].
+    """Draw from the Poisson distributions of `means`, from the position `first` on. means: [n] -> y: [n].
 
     Values above `most`, which the dtype of the result does not hold, are drawn again.
     """
