@@ -65,6 +65,9 @@ NAMES: Final[dict[str, str]] = {
         "scatter_nd_update scatter_sub scatter_update tables_initializer tuple variables_initializer"
     ),
     "graphcore.tf1.values": ("Operation TensorShape Dimension OpError QUANTIZED_DTYPES VERSION bool"),
+    "graphcore.api.indexed_slices": "IndexedSlices IndexedSlicesValue convert_to_tensor_or_indexed_slices",
+    "graphcore.api.optimizers.adaptive": "train.AdadeltaOptimizer train.AdagradDAOptimizer train.AdagradOptimizer train.RMSPropOptimizer",
+    "graphcore.api.optimizers.proximal": "train.FtrlOptimizer train.ProximalAdagradOptimizer train.ProximalGradientDescentOptimizer",
     "graphcore.api.optimizers": "train.AdamOptimizer train.GradientDescentOptimizer train.MomentumOptimizer train.Optimizer",
     "graphcore.checkpoints": "train.CheckpointReader",
     "graphcore.definitions.wire.meta_graph": "train.SaverDef",

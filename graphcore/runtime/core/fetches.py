@@ -47,6 +47,8 @@ def parse_fetches(graph: Graph, fetches: Any) -> FetchStructure:
 def _packer(graph: Graph, fetch: Any, tensors: list[Tensor], targets: list[Node]) -> Packer:
     if fetch is None:
         return lambda _: None
+    if hasattr(fetch, "as_fetches"):
+        fetch = fetch.as_fetches()
     if isinstance(fetch, Mapping):
         parts = {key: _packer(graph, item, tensors, targets) for key, item in fetch.items()}
         return _mapping_packer(fetch, parts)

@@ -10,7 +10,9 @@ import numpy.typing as npt
 import pytest
 
 import graphcore as gc
-from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+from graphcore.api.optimizers.adaptive import AdagradOptimizer
+from graphcore.api.optimizers.proximal import FtrlOptimizer
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from tests.graphcore.api.cell_runs import Cells
 from tests.graphcore.graph.example_graphs import everything
 
@@ -140,11 +142,15 @@ def test_slots_are_variables_beside_theirs_and_not_trainable() -> None:
     optimizer = gc.AdamOptimizer()
     optimizer.minimize(loss)
     names = [variable.op.name for variable in gc.all_variables()]
-    assert names == ["W", "b", "W/Adam", "W/Adam_1", "b/Adam", "b/Adam_1", "beta1_power", "beta2_power"]
+    assert names == ["W", "b", "beta1_power", "beta2_power", "W/Adam", "W/Adam_1", "b/Adam", "b/Adam_1"]
     slot = optimizer.get_slot(w, "v")
     assert slot is not None
     assert slot.op.name == "W/Adam_1"
     assert optimizer.get_slot(w, "momentum") is None
+    assert optimizer.get_slot_names() == ["m", "v"]
+    assert [variable.op.name for variable in optimizer.variables()] == [
+        *("W/Adam", "W/Adam_1", "b/Adam", "b/Adam_1", "beta1_power", "beta2_power")
+    ]
     assert gc.trainable_variables() == [w, b]
 
 
@@ -270,3 +276,71 @@ def test_a_loss_and_a_global_step_of_another_kind_are_refused(graph: gc.Graph) -
 
 def test_an_optimizer_shows_what_it_is_called() -> None:
     assert repr(gc.AdamOptimizer(name="slow")) == "<gc.AdamOptimizer 'slow'>"
+
+
+def test_an_optimizer_of_ones_own_defines_the_updates() -> None:
+    class Sign(gc.Optimizer):
+        def __init__(self, rate: float) -> None:
+            super().__init__(False, "Sign")
+            self._rate = rate
+
+        def _prepare(self) -> None:
+            self._rate_t = gc.convert_to_tensor(self._rate, gc.float64, name="rate")
+
+        def _create_slots(self, var_list: list[gc.Variable]) -> None:
+            for var in var_list:
+                self._zeros_slot(var, "count", self._name)
+
+        def _apply_dense(self, grad: gc.Tensor, var: gc.Variable) -> gc.Node:
+            count = self.get_slot(var, "count")
+            assert count is not None
+            return gc.group(var.assign_sub(self._rate_t * gc.ops.sign(grad)), count.assign_add(gc.ones_like(grad)))
+
+        def _resource_apply_dense(self, grad: gc.Tensor, handle: gc.Variable) -> gc.Node:
+            return self._apply_dense(grad, handle)
+
+    for use_resource in (False, True):
+        w = gc.Variable([1.0, -2.0], dtype=gc.float64, use_resource=use_resource)
+        optimizer = Sign(0.25)
+        train = optimizer.minimize(gc.reduce_sum(gc.square(w)), var_list=[w])
+        with gc.Session() as session:
+            session.run(gc.initialize_all_variables())
+            session.run(train)
+            session.run(train)
+            assert session.run([w, optimizer.get_slot(w, "count")])[0].tolist() == [0.5, -1.5]
+            assert session.run(optimizer.get_slot(w, "count")).tolist() == [2.0, 2.0]
+
+
+def test_an_optimizer_without_the_update_that_is_needed_is_refused() -> None:
+    w = gc.Variable([1.0, -2.0], name="w")
+    with pytest.raises(UnimplementedError, match="Optimizer defines no _apply_dense, which the update of 'w' requires"):
+        gc.Optimizer(False, "Mine").minimize(gc.reduce_sum(w))
+
+
+def test_wrong_arguments_of_optimizers_are_refused() -> None:
+    loss, (w, _) = model()
+    descent = gc.GradientDescentOptimizer(0.1)
+    with pytest.raises(InvalidArgumentError, match=r"gate_gradients must be one of: .* Not 7"):
+        descent.minimize(loss, gate_gradients=7)
+    with pytest.raises(InvalidArgumentError, match="'step:0' has the dtype int32, required one of"):
+        descent.minimize(loss, var_list=[w, gc.Variable(0, trainable=False, name="step")])
+    with pytest.raises(InvalidArgumentError, match=r"The gradient of 'W' must be double, got 'Const.*' of float"):
+        descent.apply_gradients([(gc.constant([[1.0], [2.0]]), w)])
+    with pytest.raises(InvalidArgumentError, match="The gradient of 'W' must be a tensor, IndexedSlices, or None, got 'no'"):
+        descent.apply_gradients([("no", w)])  # type: ignore[list-item]  # wrong on purpose
+    with pytest.raises(InvalidArgumentError, match=r"required a scalar for learning_rate, got shape \[2\]"):
+        gc.GradientDescentOptimizer([0.1, 0.2]).minimize(loss)
+    with pytest.raises(InvalidArgumentError, match="required a name, got ''"):
+        gc.GradientDescentOptimizer(0.1, name="")
+    with pytest.raises(InvalidArgumentError, match="initial_accumulator_value must be positive: 0"):
+        AdagradOptimizer(0.1, 0)
+    with pytest.raises(InvalidArgumentError, match=r"learning_rate_power 1\.0 needs to be negative or zero"):
+        FtrlOptimizer(0.1, 1.0)
+
+
+def test_a_gated_step_waits_for_all_gradients() -> None:
+    loss, _ = model()
+    found = gc.GradientDescentOptimizer(0.1).compute_gradients(loss, gate_gradients=gc.Optimizer.GATE_GRAPH)
+    gates = [node for gradient, _ in found for node in gradient.node.control_inputs]
+    assert len(set(gates)) == 1
+    assert {node.name for node in gates[0].control_inputs} == {"gradients/W", "gradients/b"}
