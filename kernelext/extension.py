@@ -19,6 +19,7 @@ from kernelext.guard import Guard
 from kernelext.history import History
 from kernelext.remarks import Remarks
 from kernelext.views import Views
+from kernelext.written_curves import WrittenCurves
 
 MAGIC: Final = "graph"
 _ATTRIBUTE: Final = "_graphloupe_extension"
@@ -43,6 +44,7 @@ class Extension:
         self._parts = (
             self.cells,
             ErrorDisplay(shell, self._guard, formatters.difference),
+            WrittenCurves(shell, self._guard),
             Completion(shell, next_words),
             formatters,
         )

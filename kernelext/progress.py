@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Iterator
 from html import escape
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from IPython.display import DisplayHandle, display
@@ -26,7 +26,7 @@ class Progress:
             _, value = session.run([train, loss], feeds)
             progress.record(loss=value)
 
-    Drawing is limited to five pictures a second, so that a fast loop stays fast. A loop that is left early or fails keeps its last picture.
+    In the loop it also draws the scalars that a `gc.summary.FileWriter` writes. Drawing is limited to five pictures a second, so that a fast loop stays fast. A loop that is left early or fails keeps its last picture.
 
     Args:
         steps: the number of steps.
@@ -35,6 +35,9 @@ class Progress:
     Raises:
         InvalidArgumentError: a negative number of steps.
     """
+
+    running: ClassVar[list[Progress]] = []
+    """Those whose loops are under way, the innermost last."""
 
     def __init__(self, steps: int, title: str = "progress") -> None:
         if steps < 0:
@@ -49,12 +52,8 @@ class Progress:
         self._handle: DisplayHandle | None = None
 
     def __iter__(self) -> Iterator[int]:
-        self.done = 0
-        self.series = {}
-        self.ended = False
-        self._started = time.monotonic()
-        self._handle = display(self, display_id=True)
-        self._drawn = time.monotonic()
+        self._begin()
+        Progress.running.append(self)
         try:
             for step in range(self.steps):
                 self.done = step
@@ -62,8 +61,20 @@ class Progress:
                 self.done = step + 1
                 self._draw_if_due()
         finally:
-            self.ended = True
-            self._draw()
+            Progress.running.remove(self)
+            self._end()
+
+    def _begin(self) -> None:
+        self.done = 0
+        self.series = {}
+        self.ended = False
+        self._started = time.monotonic()
+        self._handle = display(self, display_id=True)
+        self._drawn = time.monotonic()
+
+    def _end(self) -> None:
+        self.ended = True
+        self._draw()
 
     def __len__(self) -> int:
         return self.steps
@@ -103,14 +114,17 @@ class Progress:
 
     def _repr_html_(self) -> str:
         latest = "".join(f" · {escape(text)}" for text in self._latest())
-        html = (
-            f'<div class="graphloupe-progress"><progress max="{max(self.steps, 1)}" value="{self.done}" style="width:100%;max-width:560px"'
-            f' aria-label="{escape(self.title)}"></progress><div>{escape(self.title)}: {escape(self._count())}{latest}</div>'
-        )
+        html = f'<div class="graphloupe-progress">{self._bar()}<div>{escape(self.title)}: {escape(self._count())}{latest}</div>'
         if any(self.series.values()):
             svg = base64.b64encode(curve_svg(self.series, self.steps).encode()).decode()
             html += f'<img alt="{escape(self._words())}" src="data:image/svg+xml;base64,{svg}" style="max-width:100%"/>'
         return html + "</div>"
+
+    def _bar(self) -> str:
+        return (
+            f'<progress max="{max(self.steps, 1)}" value="{self.done}" style="width:100%;max-width:560px"'
+            f' aria-label="{escape(self.title)}"></progress>'
+        )
 
     def _words(self) -> str:
         """The curves in words, for screen readers."""

@@ -37,7 +37,7 @@ LAYERS = (
     ("graph.importing",),
     ("opset.framework",),  # an op block defines its gradient by `functions`
     ("opset.numerics",),
-    ("opset.arrays", "opset.control_flow", "opset.math", "opset.nn", "opset.state"),
+    ("opset.arrays", "opset.control_flow", "opset.io", "opset.math", "opset.nn", "opset.state"),
     ("opset",),
     ("passes.infra",),
     ("passes.functions",),

@@ -29,6 +29,7 @@ OP_MODULES: Final = {
     "graphcore.opset.control_flow.function_maps": "MapAccumulate MapAccumulateGrad",
     "graphcore.opset.control_flow.functional": "PartitionedCall StatefulPartitionedCall SymbolicGradient _Arg _DeviceArg _DeviceRetval _Retval",
     "graphcore.opset.control_flow.sending": "_HostRecv _HostSend _Recv _Send",
+    "graphcore.opset.io.summaries": "AudioSummaryV2 HistogramSummary ImageSummary MergeSummary ScalarSummary TensorSummaryV2",
     "graphcore.opset.math.arg_reductions": "ArgMax ArgMin Cumprod Cumsum",
     "graphcore.opset.math.binary": "Add AddV2 Div DivNoNan FloorDiv FloorMod Maximum Minimum Mod Mul MulNoNan Pow RealDiv SquaredDifference Sub TruncateDiv TruncateMod",
     "graphcore.opset.math.bitwise": "BitwiseAnd BitwiseOr BitwiseXor Invert LeftShift RightShift",

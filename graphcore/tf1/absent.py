@@ -48,6 +48,14 @@ ABSENT: Final[dict[str, str]] = {
     "train.Server": "a server of a cluster; gc.Session(devices=[...]) simulates several devices in this process",
     "train.replica_device_setter": "a rule for parameter servers; gc.device places nodes",
     "train.SyncReplicasOptimizer": "training on several machines; the other optimizers of gc.train train in this process",
+    "audio_summary": "the earlier name of gc.summary.audio",
+    "histogram_summary": "the earlier name of gc.summary.histogram",
+    "image_summary": "the earlier name of gc.summary.image",
+    "merge_all_summaries": "the earlier name of gc.summary.merge_all",
+    "merge_summary": "the earlier name of gc.summary.merge",
+    "scalar_summary": "the earlier name of gc.summary.scalar",
+    "train.SummaryWriter": "the earlier name of gc.summary.FileWriter",
+    "train.SummaryWriterCache": "the earlier name of gc.summary.FileWriterCache",
     "xla": "a compiler; plans of a gc.Session are compiled to Python anyway",
 }
 """Names and whole namespaces, each with what it was and what to use. The longest name that fits a name is taken."""

@@ -30,6 +30,7 @@ NAMESPACES: Final[dict[str, str]] = {
     "random": "graphcore.tf1.random",
     "spectral": "",
     "testing": "graphcore.testing",
+    "summary": "graphcore.tf1.summary",
     "train": "",
 }
 """The module of each namespace; "" for one that only holds what is listed under its name here."""
@@ -74,6 +75,7 @@ NAMES: Final[dict[str, str]] = {
     "graphcore.tf1.saving.checkpoint_states": "train.CheckpointState train.NewCheckpointReader=CheckpointReader train.checkpoint_exists "
     "train.get_checkpoint_mtimes train.get_checkpoint_state train.latest_checkpoint train.list_variables train.load_checkpoint "
     "train.load_variable train.remove_checkpoint train.update_checkpoint_state",
+    "graphcore.tf1.summary.messages": ("Event HistogramProto LogMessage SessionLog Summary SummaryMetadata train.summary_iterator"),
     "graphcore.tf1.saving.saver": "train.Saver train.export_meta_graph train.import_meta_graph",
 }
 """The public names in each module, by their full names in TensorFlow; `there=here` where they differ."""

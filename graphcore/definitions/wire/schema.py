@@ -13,7 +13,7 @@ from typing import Any, Final
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _PACKAGE: Final = "graphloupe"
-_FILES: Final = ("tensor.proto", "node.proto", "graph.proto", "saved_model.proto", "checkpoint.proto")
+_FILES: Final = ("tensor.proto", "node.proto", "graph.proto", "saved_model.proto", "checkpoint.proto", "event.proto", "example.proto")
 _TOKEN: Final = re.compile(r'//[^\n]*|"[^"]*"|[\w.]+|[{}<>=;,]')
 _Field = descriptor_pb2.FieldDescriptorProto
 _SCALARS: Final = {
@@ -75,6 +75,8 @@ class _Reader:
             match word:
                 case "message":
                     self.message(message.nested_type.add())
+                case "enum":
+                    self.enum(message.enum_type.add())
                 case "oneof":
                     self.oneof(message)
                 case "map":
@@ -144,12 +146,18 @@ AttrValue: Final = message_class("AttrValue")
 BundleEntry: Final = message_class("BundleEntryProto")
 BundleHeader: Final = message_class("BundleHeaderProto")
 CheckpointState: Final = message_class("CheckpointState")
+Event: Final = message_class("Event")
+Example: Final = message_class("Example")
 FunctionDef: Final = message_class("FunctionDef")
 GraphDef: Final = message_class("GraphDef")
+HistogramProto: Final = message_class("HistogramProto")
 MetaGraphDef: Final = message_class("MetaGraphDef")
 NodeDef: Final = message_class("NodeDef")
 OpDef: Final = message_class("OpDef")
 OpList: Final = message_class("OpList")
+RunMetadata: Final = message_class("RunMetadata")
 SavedModel: Final = message_class("SavedModel")
+Summary: Final = message_class("Summary")
+SummaryMetadata: Final = message_class("SummaryMetadata")
 TensorProto: Final = message_class("TensorProto")
 VariableDef: Final = message_class("VariableDef")

@@ -30,6 +30,7 @@ FAMILIES: Final[dict[str, str]] = {
     "lists, arrays and stacks of tensors": "tensor_* stacks",
     "queues": "queue*",
     "checkpoints": "checkpoint_files",
+    "summaries": "summaries",
     "functions and control flow": "control control_flow* function* sending",
     "checks and messages": "checks",
     "quantisation": "fake_quant*",

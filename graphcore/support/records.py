@@ -1,0 +1,114 @@
+"""Files of records in TensorFlow's form (TFRecord): each with its length and checksums."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import IO, Any, Final
+
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from graphcore.support.crc32c import crc32c, masked
+
+_LENGTH: Final = struct.Struct("<Q")
+_CHECKSUM: Final = struct.Struct("<I")
+_HEAD: Final = _LENGTH.size + _CHECKSUM.size
+_PART: Final = 1 << 18
+COMPRESSIONS: Final = ("", "ZLIB", "GZIP")
+"""The names of the ways in which a whole file is compressed; the first is none."""
+
+
+def record_bytes(data: bytes) -> bytes:
+    """A record as it is in a file."""
+    length = _LENGTH.pack(len(data))
+    return b"".join([length, _checksum(length), data, _checksum(data)])
+
+
+def _checksum(data: bytes) -> bytes:
+    return _CHECKSUM.pack(masked(crc32c(data)))
+
+
+def read_records(path: str | os.PathLike[str], compression: str = "") -> Iterator[bytes]:
+    """The records of a file, one after another.
+
+    Args:
+        path: the file.
+        compression: one of `COMPRESSIONS`.
+
+    Raises:
+        NotFoundError: there is no such file.
+        InvalidArgumentError: a record is damaged or cut off.
+    """
+    with closing(opened(path, compression)) as file:
+        place = 0
+        while head := _taken(file, _HEAD, path, place):
+            length = head[: _LENGTH.size]
+            if _checksum(length) != head[_LENGTH.size :]:
+                raise InvalidArgumentError(f"corrupted record at {place} of '{os.fspath(path)}': the checksum of its length is wrong")
+            (size,) = _LENGTH.unpack(length)
+            data = _taken(file, size + _CHECKSUM.size, path, place)
+            if len(data) <= size or _checksum(data[:size]) != data[size:]:
+                raise InvalidArgumentError(f"corrupted record at {place} of '{os.fspath(path)}': the checksum of its data is wrong")
+            yield data[:size]
+            place += _HEAD + len(data)
+
+
+def _taken(file: Any, size: int, path: str | os.PathLike[str], place: int) -> bytes:
+    """The next bytes; none at the end of the file."""
+    try:
+        data: bytes = file.read(size)
+    except (EOFError, OSError, zlib.error, OverflowError, MemoryError) as error:
+        raise InvalidArgumentError(f"corrupted record at {place} of '{os.fspath(path)}': {error}") from None
+    if data and len(data) < size:
+        raise InvalidArgumentError(f"truncated record at {place} of '{os.fspath(path)}': {len(data)} of {size} bytes")
+    return data
+
+
+def opened(path: str | os.PathLike[str], compression: str = "") -> Any:
+    """A file for reading, decompressed.
+
+    Raises:
+        NotFoundError: there is no such file.
+        FailedPreconditionError: it cannot be read.
+        InvalidArgumentError: no such compression.
+    """
+    if compression not in COMPRESSIONS:
+        raise InvalidArgumentError(f"Unsupported compression_type: {compression}. Required one of '', 'ZLIB', 'GZIP'")
+    try:
+        if compression == "GZIP":
+            return gzip.open(path)
+        file = Path(path).open("rb")  # noqa: SIM115 - closed by the caller
+    except FileNotFoundError:
+        raise NotFoundError(f"{os.fspath(path)}; No such file or directory") from None
+    except OSError as error:
+        raise FailedPreconditionError(f"Cannot read '{os.fspath(path)}': {error.strerror or error}") from error
+    return _Inflating(file) if compression == "ZLIB" else file
+
+
+class _Inflating:
+    """A file of one zlib stream, for reading."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._inflate = zlib.decompressobj()
+        self._held = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes of the data."""
+        parts = [self._held]
+        found = len(self._held)
+        while (size < 0 or found < size) and (packed := self._inflate.unconsumed_tail or self._file.read(_PART)):
+            parts.append(self._inflate.decompress(packed, _PART))
+            found += len(parts[-1])
+        whole = b"".join(parts)
+        end = len(whole) if size < 0 else size
+        self._held = whole[end:]
+        return whole[:end]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
