@@ -129,12 +129,14 @@ from graphcore.shapes import Shape
 from graphcore.text import parse_function, parse_nodes, parse_op_signature
 
 if TYPE_CHECKING:
-    from graphcore.tf1 import app, flags, gfile, logging, losses, nn
+    from graphcore.tf1 import app, flags, gfile, initializers, logging, losses, nn
     from graphcore.tf1.arrays import *
     from graphcore.tf1.clipping import *
+    from graphcore.tf1.initial_values import *
     from graphcore.tf1.math import *
     from graphcore.tf1.sessions import ConfigProto, GPUOptions, GraphOptions, InteractiveSession
     from graphcore.tf1.values import *
+    from graphcore.tf1.variable_scopes import *
     from graphcore.tf1.variables import *
 
 

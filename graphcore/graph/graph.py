@@ -84,6 +84,7 @@ class Graph(GraphReader):
         self.other_fields = b""
         self.signatures: Mapping[str, Any] = {}
         self.collections: dict[str, list[Any]] = {}
+        self.named_variables: dict[str, Any] = {}
         self.gradient_records: dict[str, GradientRecord] = {}
         self.names = NameTable()
         self.thread_scopes = ThreadScopes()

@@ -16,6 +16,7 @@ NAMESPACES: Final[dict[str, str]] = {
     "flags": "graphcore.tf1.flags",
     "debugging": "",
     "gfile": "graphcore.tf1.gfile",
+    "initializers": "graphcore.tf1.initializers",
     "linalg": "",
     "logging": "graphcore.tf1.logging",
     "losses": "graphcore.tf1.losses",
@@ -44,6 +45,11 @@ NAMES: Final[dict[str, str]] = {
         "linalg.transpose=matrix_transpose linalg.eye=eye linalg.diag=matrix_diag linalg.diag_part=matrix_diag_part linalg.set_diag=matrix_set_diag image.extract_image_patches=extract_image_patches"
     ),
     "graphcore.tf1.clipping": "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm",
+    "graphcore.tf1.initial_values": (
+        "constant_initializer glorot_normal_initializer glorot_uniform_initializer ones_initializer orthogonal_initializer "
+        "random_normal_initializer random_uniform_initializer truncated_normal_initializer uniform_unit_scaling_initializer "
+        "variance_scaling_initializer zeros_initializer"
+    ),
     "graphcore.tf1.math": (
         "accumulate_n angle argsort bincount complex "
         "confusion_matrix conj count_nonzero div einsum floormod imag is_non_decreasing is_strictly_increasing "
@@ -64,6 +70,10 @@ NAMES: Final[dict[str, str]] = {
         "initialize_all_tables initialize_local_variables local_variables local_variables_initializer model_variables "
         "moving_average_variables scatter_add scatter_div scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_sub "
         "scatter_nd_update scatter_sub scatter_update tables_initializer tuple variables_initializer"
+    ),
+    "graphcore.tf1.variable_scopes": (
+        "AUTO_REUSE VariableScope get_local_variable get_variable get_variable_scope make_template no_regularizer variable_op_scope "
+        "variable_scope"
     ),
     "graphcore.tf1.values": ("Operation TensorShape Dimension OpError QUANTIZED_DTYPES VERSION bool"),
     "graphcore.api.indexed_slices": "IndexedSlices IndexedSlicesValue convert_to_tensor_or_indexed_slices",

@@ -12,7 +12,7 @@ from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, as_constant_array, constant_node, convert_to_tensor, get_default_graph
-from graphcore.graph.model.default_stack import surrounding
+from graphcore.graph.model.default_stack import outermost, surrounding
 from graphcore.graph.model.node import no_value
 from graphcore.shapes import Shape
 
@@ -70,11 +70,13 @@ class Variable:
         trainable: put it into the collection of trainable variables.
         collections: the collections to put it into, instead of that of all variables.
         validate_shape: require a fully known shape and keep it.
+        caching_device: without effect; a read is no copy.
         name: the node's name, made unique.
         dtype: the dtype of an initial value that is no tensor.
+        constraint: a function from the value after an optimizer's step to the value to keep.
+        use_resource: make a resource; by default what the variable scope says, else False.
         container: the namespace of the variable in a session; `Session.reset` clears whole containers.
         shared_name: variables with the same shared name in the same container share their value.
-        use_resource: make a resource.
 
     Raises:
         InvalidArgumentError: the initial value has no full shape, or not that dtype.
@@ -88,13 +90,20 @@ class Variable:
         trainable: bool = True,
         collections: Sequence[str] | None = None,
         validate_shape: bool = True,
+        caching_device: object = None,
         name: str | None = None,
         dtype: object = None,
+        constraint: Callable[[Any], Any] | None = None,
+        use_resource: bool | None = None,
         container: str = "",
         shared_name: str = "",
-        use_resource: bool = False,
     ) -> None:
+        del caching_device
         graph = get_default_graph()
+        if use_resource is None:
+            opened = outermost(graph).scopes.variables
+            use_resource = opened is not None and bool(opened.use_resource)
+        self._constraint = constraint
         wanted = None if dtype is None else as_dtype(dtype)
         self._ops = _RESOURCE if use_resource else _REF
         with graph.control_dependencies(None), graph.name_scope(name or "Variable") as scope:
@@ -132,6 +141,7 @@ class Variable:
         made._variable, made._initializer, made._read, made._initial_value = variable, initializer, snapshot, initial_value
         made._dtype = snapshot.dtype.base
         made._shape = snapshot.shape
+        made._constraint = None
         return made
 
     def _join_trainable(self, graph: Graph, trainable: bool) -> None:
@@ -227,6 +237,11 @@ class Variable:
     def device(self) -> str:
         """The requested device."""
         return self._variable.device
+
+    @property
+    def constraint(self) -> Callable[[Any], Any] | None:
+        """The function that optimizers apply to the value after a step, None for none."""
+        return self._constraint
 
     @property
     def initializer(self) -> Node:

@@ -1,10 +1,10 @@
-"""The scopes of graph construction: name, device and control dependencies."""
+"""The scopes of graph construction: name, device, control dependencies and variables."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from graphcore.brief import brief
 from graphcore.device_spec import DeviceSpec
@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
 
 
+class VariableScopes(Protocol):
+    """The open variable scopes, and the names that were given to them."""
+
+    @property
+    def use_resource(self) -> bool | None:
+        """True for variables that are resources, None for no request."""
+
+    def snapshot(self) -> Self:
+        """A copy that later changes do not affect."""
+
+
 class ScopeStack:
     """The scopes of the next node.
 
@@ -26,14 +37,16 @@ class ScopeStack:
         name: the current name scope with a trailing "/", "" at the top.
         device: the merged device request.
         controls: the control inputs of every new node.
+        variables: the variable scopes, None before any was opened.
     """
 
-    __slots__ = ("controls", "device", "name")
+    __slots__ = ("controls", "device", "name", "variables")
 
     def __init__(self) -> None:
         self.name = ""
         self.device = ""
         self.controls: tuple[Node, ...] = ()
+        self.variables: VariableScopes | None = None
 
 
 class ThreadScopes(threading.local):
@@ -108,3 +121,15 @@ def control_dependencies(graph: Graph, inputs: Sequence[Any] | None) -> Iterator
         yield
     finally:
         scopes.controls = outer
+
+
+@critical_contextmanager
+def variable_scopes(graph: Graph, variables: VariableScopes | None) -> Iterator[None]:
+    """Use these variable scopes, None for none, in the block."""
+    scopes = graph.scopes
+    outer = scopes.variables
+    try:
+        scopes.variables = None if variables is None else variables.snapshot()
+        yield
+    finally:
+        scopes.variables = outer

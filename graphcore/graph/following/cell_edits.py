@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from graphcore.errors import FailedPreconditionError
 from graphcore.graph.following.marking import mark
@@ -14,6 +14,9 @@ from graphcore.source import CellRun
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
     from graphcore.graph.model.node import Tensor
+
+DELETED: Final = -1
+"""The number of the last execution of a deleted cell, which differs from all numbers of executions."""
 
 
 def begin_cell(graph: Graph, run: CellRun) -> None:
@@ -45,4 +48,5 @@ def drop_cell(graph: Graph, cell: str) -> list[str]:
     """See `Graph.drop_cell`."""
     owned = [] if graph.finalized else graph.cells.nodes_of(cell)
     graph.editor.remove_all(owned)
+    graph.cells.last_runs[cell] = DELETED
     return [node.name for node in owned]

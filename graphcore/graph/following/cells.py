@@ -13,15 +13,17 @@ class CellOwnership:
 
     Attributes:
         failed: cells whose last run failed; their nodes are incomplete.
+        last_runs: the number of the last execution of each cell.
     """
 
-    __slots__ = ("_first_runs", "_owned", "_stale", "failed", "running")
+    __slots__ = ("_first_runs", "_owned", "_stale", "failed", "last_runs", "running")
 
     def __init__(self) -> None:
         self._first_runs: dict[str, int] = {}
         self._owned: dict[str, dict[str, Node]] = {}
         self._stale: dict[str, Node] = {}
         self.failed: set[str] = set()
+        self.last_runs: dict[str, int] = {}
         self.running: CellRun | None = None
 
     def state(self) -> tuple[Any, ...]:
@@ -36,6 +38,7 @@ class CellOwnership:
         """Start a run. Returns the names of the nodes that it may replace."""
         self.running = run
         self._first_runs.setdefault(run.cell, len(self._first_runs))
+        self.last_runs[run.cell] = run.execution
         self._stale = dict(self._owned.get(run.cell, {}))
         return list(self._stale)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from graphcore.errors import FailedPreconditionError, GraphError
-from graphcore.graph.building.scopes import control_dependencies, device_scope, name_scope
+from graphcore.graph.building.scopes import VariableScopes, control_dependencies, device_scope, name_scope, variable_scopes
 from graphcore.graph.editing.changes import Change
 from graphcore.graph.following.marking import mark, unmark
 from graphcore.graph.model.node import Node, Tensor
@@ -73,6 +73,7 @@ class Derivation:
         self.source: SourceLocation | None = None
         self.run: CellRun | None = None
         self.scopes: tuple[str, str, tuple[str, ...]] = "", "", ()
+        self.variable_scopes: VariableScopes | None = None
         self.names: list[str] = []
         self.result: Any = None
         self.seen: object = None
@@ -151,6 +152,7 @@ class DerivationStore:
             scopes = graph.scopes
             made.source, made.run = caller_location(2), current_run.get()
             made.scopes = scopes.name, scopes.device, tuple([node.name for node in scopes.controls])
+            made.variable_scopes = None if scopes.variables is None else scopes.variables.snapshot()
             made.number = self.count = self.count + 1
             made.parent = self._building[-1] if self._building else None
             self._subscribe()
@@ -383,6 +385,7 @@ class DerivationStore:
             device_scope(graph, device or None),
             control_dependencies(graph, None),
             control_dependencies(graph, waited),
+            variable_scopes(graph, each.variable_scopes),
         ):
             self._record(each)
         if each.keeps_result:

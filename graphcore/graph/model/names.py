@@ -78,11 +78,8 @@ class NameTable:
         self._next.pop(_stem(name), None)
 
     def take_scope(self, scope: str, cell: str) -> None:
-        """Mark a scope and the scopes around it as taken by a cell ("" for none)."""
-        parts = scope.split("/")
-        for end in range(1, len(parts) + 1):
-            outer = "/".join(parts[:end])
-            self._taken.setdefault(outer, cell)
+        """Mark a scope as taken by a cell ("" for none). The scopes around it are not, as in TensorFlow."""
+        self._taken.setdefault(scope, cell)
         self._released.discard(scope)
         if self.on_taken is not None:
             self.on_taken(scope)
