@@ -12,12 +12,13 @@ PYTHON ?= $(shell sh tests/support/tools/find_python.sh 3.11 3.12 3.13 3 3.14)
 
 VENV ?= .venv
 ORACLE_VENV ?= .venv-oracle
+GRADERS_VENV ?= .venv-graders
 BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check --quiet
 ARGS ?=
 PYTEST := $(BIN)/python -m pytest
 IN_WORKERS = $(PYTEST) -n auto --dist worksteal
-WITHOUT_BROWSER = $(IN_WORKERS) -m "not browser and not oracle and not slow" $(ARGS)
+WITHOUT_BROWSER = $(IN_WORKERS) -m "not browser and not oracle and not graders and not slow" $(ARGS)
 # Each worker starts a JupyterLab and a browser, so more than a few slow each other down.
 IN_BROWSERS = $(IN_WORKERS) --maxprocesses 4 -m "browser and not slow" $(ARGS)
 # In turn, not side by side: browser tests wait in vain on a machine that is busy with other tests.
@@ -27,7 +28,7 @@ UNLESS_NONE_CHOSEN = [ $$? -eq 5 ] ||
 # Jupyter refuses to run as root, the usual user of a container, without this option.
 AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test slow unit bench bench-views oracle op-index lint format types front notebooks wheel clean
+.PHONY: help lab test slow unit bench bench-views oracle graders op-index lint format types front notebooks wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +56,13 @@ $(ORACLE_VENV)/.ready: tests/oracle/requirements.txt
 	$(ORACLE_VENV)/bin/python $(PIP) install -r tests/oracle/requirements.txt
 	@touch $@
 
+# Contains $(VENV) as well, but $(VENV) nothing of it: the browser tests drive JupyterLab without nbgrader's extensions.
+$(GRADERS_VENV)/.ready: tests/graders/requirements.txt | $(VENV)/.dev
+	$(BIN)/python -m venv $(GRADERS_VENV)
+	$(BIN)/python tests/support/tools/share_packages.py $(GRADERS_VENV)/bin/python
+	$(GRADERS_VENV)/bin/python $(PIP) install -r tests/graders/requirements.txt
+	@touch $@
+
 # ---- for users -------------------------------------------------------------------------------------------------------
 
 lab: $(VENV)/.lab ## Open JupyterLab on the quick-start notebook
@@ -69,16 +77,19 @@ test: $(VENV)/.dev ## Run all tests but the slow ones, those in the browser incl
 
 slow: $(VENV)/.dev ## Run the tests that take longer than 10 seconds each
 	@$(BIN)/python tests/support/tools/find_browser.py > $(VENV)/.browser
-	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(IN_WORKERS) -m "slow and not oracle" $(ARGS) || $(UNLESS_NONE_CHOSEN) exit 1
+	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(IN_WORKERS) -m "slow and not oracle and not graders" $(ARGS) || $(UNLESS_NONE_CHOSEN) exit 1
 
 unit: $(VENV)/.dev ## Run the tests that need no browser, no notebook, no sweep over all ops and little time
-	$(IN_WORKERS) -m "not browser and not oracle and not notebook and not sweep and not slow" $(ARGS)
+	$(IN_WORKERS) -m "not browser and not oracle and not graders and not notebook and not sweep and not slow" $(ARGS)
 
 notebooks: $(VENV)/.dev ## Execute every notebook in a fresh kernel
 	$(BIN)/python -m pytest -m notebook $(ARGS)
 
 oracle: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Compare with TensorFlow
 	GRAPHLOUPE_ORACLE="$(CURDIR)/$(ORACLE_VENV)/bin/python" $(IN_WORKERS) -m oracle $(ARGS)
+
+graders: $(VENV)/.dev $(GRADERS_VENV)/.ready ## Grade the sample assignments by nbgrader and otter-grader
+	GRAPHLOUPE_GRADERS="$(CURDIR)/$(GRADERS_VENV)/bin/python" $(IN_WORKERS) -m graders $(ARGS)
 
 bench: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Time this project, TensorFlow and NumPy on the same work
 	GRAPHLOUPE_ORACLE="$(CURDIR)/$(ORACLE_VENV)/bin/python" $(BIN)/python -m tests.benchmarks $(ARGS)
@@ -108,5 +119,5 @@ wheel: $(BIN)/python ## Build the wheel, install it into an empty environment, u
 	$(BIN)/python tests/support/tools/wheel_smoke.py
 
 clean: ## Remove environments and everything generated
-	rm -rf $(VENV) $(ORACLE_VENV) .venv-3.* dist build artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis widgets/js/node_modules
+	rm -rf $(VENV) $(ORACLE_VENV) $(GRADERS_VENV) .venv-3.* dist build artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis widgets/js/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
