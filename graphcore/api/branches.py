@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from graphcore import dtypes
+from graphcore.api.arrays import stack
 from graphcore.api.definitions_in_cells import Traced, tracing
+from graphcore.api.math import cast, either, reduce_sum
 from graphcore.api.structures import describe, fill, flatten, outline
 from graphcore.attrs import AttrValue, Func
 from graphcore.brief import brief
@@ -20,14 +23,24 @@ from graphcore.support.critical_section import critical_contextmanager, critical
 Branch = Callable[[], Any]
 
 
-def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str = "cond") -> Any:
+def cond(
+    pred: Any,
+    true_fn: Branch | None = None,
+    false_fn: Branch | None = None,
+    strict: bool = False,
+    name: str | None = None,
+    fn1: Branch | None = None,
+    fn2: Branch | None = None,
+) -> Any:
     """Run `true_fn` if `pred` is true at run time, else `false_fn`. Only that one runs.
 
     Args:
         pred: a bool scalar. A number is true if it is not 0, a string if it is not empty, and a tensor of another rank if it has elements.
         true_fn, false_fn: take no arguments and return a tensor, or (nested) lists, tuples and dicts of tensors, both in the same form. Tensors
             of the surrounding graph are captured.
-        name: the name of the node.
+        strict: keep lists and tuples of a single tensor, in place of which the tensor is returned otherwise.
+        name: the name of the node, "cond" by default.
+        fn1, fn2: older names of `true_fn` and `false_fn`.
 
     Other threads that build this graph wait while the branches are traced, so a branch must not wait for them (see `gc.Graph`).
 
@@ -38,7 +51,10 @@ def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str = "cond") -> An
         InvalidArgumentError: the branches return different types or forms; nothing is added to the graph.
     """
     graph = get_default_graph()
-    branches = _checked({"true": true_fn, "false": false_fn}, name)
+    name = name or "cond"
+    branches = _checked(
+        {"true": either("true_fn", true_fn, "fn1", fn1), "false": either("false_fn", false_fn, "fn2", fn2)}, name, strict=strict
+    )
 
     def finish(functions: list[Func], inputs: list[Tensor], types: tuple[DType, ...], stateful: bool) -> Node:
         selector = convert_to_tensor(graph, pred, None, f"pred of {name}")
@@ -65,7 +81,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Branch | None = Non
     branches = {f"branch{i}": branch for i, branch in enumerate(_numbered(branch_fns, name))}
     if default is not None:
         branches["default"] = default
-    branches = _checked(branches, name)
+    branches = _checked(branches, name, strict=True)
 
     def finish(functions: list[Func], inputs: list[Tensor], types: tuple[DType, ...], stateful: bool) -> Node:
         selector = convert_to_tensor(graph, branch_index, dtypes.int32, f"branch_index of {name}")
@@ -79,12 +95,16 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Branch | None = Non
     return following_captures(graph, name, lambda: choice.build(finish), lambda: choice.traced_for)
 
 
-def case(pred_fn_pairs: Any, default: Branch | None = None, name: str = "case") -> Any:
+def case(
+    pred_fn_pairs: Any, default: Branch | None = None, exclusive: bool = False, strict: bool = False, name: str | None = "case"
+) -> Any:
     """Run the branch of the first true condition.
 
     Args:
         pred_fn_pairs: pairs (or a dict) of conditions and branches, tried in this order.
         default: the branch if no condition is true; the last one of `pred_fn_pairs` by default.
+        exclusive: require at run time that at most one condition is true.
+        strict: keep lists and tuples of a single tensor, in place of which the tensor is returned otherwise.
         name: the name of the node of the first condition; the others are within its second branch.
 
     Raises:
@@ -92,13 +112,27 @@ def case(pred_fn_pairs: Any, default: Branch | None = None, name: str = "case") 
     """
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, Mapping) else list(pred_fn_pairs)
     if not pairs:
-        raise InvalidArgumentError(f"{name} needs at least one pair of a condition and a branch")
+        raise InvalidArgumentError(f"{name or 'case'} needs at least one pair of a condition and a branch")
+    conditions = [pair[0] for pair in pairs]
     if default is None:
         default = pairs.pop()[1]
+    with get_default_graph().control_dependencies([_at_most_one(conditions)] if exclusive else []):
+        return _first_true(pairs, default, strict, name or "case")
+
+
+def _first_true(pairs: list[Any], default: Branch, strict: bool, name: str) -> Any:
     if not pairs:
         return default()
-    (pred, branch), rest, last = pairs[0], pairs[1:], default
-    return cond(pred, branch, (lambda: case(rest, last, name)) if rest else last, name)
+    (pred, branch), rest = pairs[0], pairs[1:]
+    return cond(pred, branch, (lambda: _first_true(rest, default, strict, name)) if rest else default, strict, name)
+
+
+def _at_most_one(conditions: list[Any]) -> Node:
+    counted = reduce_sum(cast(stack(conditions), dtypes.int32))
+    names = ", ".join([getattr(condition, "name", str(condition)) for condition in conditions])
+    text = f"exclusive=True: required at most one true condition of {names}, got"
+    graph = get_default_graph()
+    return graph.apply_op("Assert", [graph.apply_op("LessEqual", [counted, 1], None, None).outputs[0], [text, counted]], None, None)
 
 
 class TracedFor:
@@ -221,11 +255,18 @@ def _remove_from(graph: Graph, first: int) -> None:
         graph.remove_node(node)
 
 
-def _checked(branches: dict[str, Branch], name: str) -> dict[str, Branch]:
+def _checked(branches: Mapping[str, Branch | None], name: str, *, strict: bool) -> dict[str, Branch]:
+    found: dict[str, Branch] = {}
     for label, branch in branches.items():
-        if not callable(branch):
+        if branch is None or not callable(branch):
             raise InvalidArgumentError(f"{label} branch of {name} must be a function, got {brief(branch)}", node=name)
-    return branches
+        found[label] = branch if strict else partial(_without_list_of_one, branch)
+    return found
+
+
+def _without_list_of_one(branch: Branch) -> Any:
+    result = branch()
+    return result[0] if isinstance(result, list | tuple) and len(result) == 1 else result
 
 
 class _Choice:

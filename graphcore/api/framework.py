@@ -14,7 +14,7 @@ from graphcore.definitions import OpDef
 from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import DType, as_dtype, float32
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph import Node, Tensor, as_constant_array, constant_node, get_default_graph
+from graphcore.graph import DeviceFunction, Node, Tensor, as_constant_array, constant_node, get_default_graph
 from graphcore.graph import convert_to_tensor as _convert_to_tensor
 from graphcore.shapes import Shape, as_shape
 
@@ -203,9 +203,14 @@ def name_scope(name: str | None, default_name: str | None = None, values: Sequen
     return get_default_graph().name_scope(default_name if name is None else name)
 
 
-def device(spec: str | DeviceSpec | None) -> AbstractContextManager[None]:
-    """Request a device for nodes made within a `with` block: `with gc.device("/cpu:0"):`."""
-    return get_default_graph().device(spec)
+def device(device_name_or_function: str | DeviceSpec | DeviceFunction | None) -> AbstractContextManager[None]:
+    """Request a device for nodes made within a `with` block: `with gc.device("/cpu:0"):`.
+
+    Args:
+        device_name_or_function: a request, which is merged into that of the blocks around this one; or a function that takes each new
+            node (its `type`, `name`, `node_def`, `inputs` and `device`) and returns its request; None clears the requests around.
+    """
+    return get_default_graph().device(device_name_or_function)
 
 
 def control_dependencies(control_inputs: Sequence[Any] | None) -> AbstractContextManager[None]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from graphcore import dtypes
+from graphcore.api.arrays import stop_gradient
 from graphcore.api.branches import TracedFor, define_outputs, following_captures, held, leaving_no_trace, unite_arguments
 from graphcore.api.structures import describe, fill, flatten, outline
 from graphcore.attrs import AttrValue, Func
@@ -20,10 +21,13 @@ def while_loop(
     cond: Callable[..., Any],
     body: Callable[..., Any],
     loop_vars: Any,
-    maximum_iterations: Any = None,
-    name: str = "while",
     shape_invariants: Any = None,
     parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,  # noqa: ARG001 - a hint to TensorFlow's GPUs, without effect on results
+    name: str | None = None,
+    maximum_iterations: Any = None,
+    return_same_structure: bool = False,
 ) -> Any:
     """Run `body` on `loop_vars`, then on its own results, as long as `cond` returns true.
 
@@ -32,20 +36,24 @@ def while_loop(
         body: takes the loop variables, returns as many values of the same types and shapes. Tensors of the surrounding graph that `cond` and
             `body` use are captured.
         loop_vars: the initial values: a tensor, or (nested) lists, tuples and dicts of tensors.
-        maximum_iterations: a limit on the number of iterations.
-        name: the name of the node.
         shape_invariants: a shape for each loop variable, None for sizes that change between iterations; those of `loop_vars` by default.
         parallel_iterations: the number of iterations that may overlap if the loop is lowered.
+        back_prop: False stops gradients at the results.
+        swap_memory: without effect.
+        name: the name of the node, "while" by default.
+        maximum_iterations: a limit on the number of iterations.
+        return_same_structure: keep a list or tuple of a single variable, in place of which the tensor is returned otherwise.
 
     Other threads that build this graph wait while `cond` and `body` are traced, so neither must wait for them (see `gc.Graph`).
 
     Returns:
-        The results of the last iteration, in the form of `loop_vars`.
+        The results of the last iteration, in the form of `loop_vars`, or the tensor of a single loop variable.
 
     Raises:
         InvalidArgumentError: `body` returns other types, shapes or a different number of values; nothing is added to the graph.
     """
     graph = get_default_graph()
+    name = name or "while"
     made: list[_WhileBuilder] = []
 
     def build() -> Any:
@@ -53,7 +61,12 @@ def while_loop(
             made.append(_WhileBuilder(graph, exact, loop_vars, maximum_iterations, shape_invariants))
             return made[0].build(cond, body, parallel_iterations)
 
-    return following_captures(graph, name, build, lambda: made[0].traced_for if made else None)
+    result = following_captures(graph, name, build, lambda: made[0].traced_for if made else None)
+    if not back_prop:
+        structure, leaves = flatten(result)
+        result = fill(structure, [stop_gradient(leaf) for leaf in leaves])
+    single = isinstance(result, list | tuple) and len(result) == 1 and not return_same_structure
+    return result[0] if single else result
 
 
 class _WhileBuilder:

@@ -1,6 +1,7 @@
 """Graphs: nodes, tensors, edges, scopes, cell ownership, shape inference over them."""
 
 from graphcore.graph.building.apply import apply_op, as_constant_array, as_held_tensor, constant_node, convert_to_tensor, exact_name
+from graphcore.graph.building.device_functions import DeviceFunction, with_chosen_device
 from graphcore.graph.building.node_builder import NodeBuilder, get_output_type
 from graphcore.graph.building.node_def_builder import NodeDefBuilder
 from graphcore.graph.building.scopes import ScopeStack
@@ -49,6 +50,7 @@ __all__ = [
     "CONTROL_KEY",
     "CONTROL_SLOT",
     "Change",
+    "DeviceFunction",
     "Edge",
     "ExtendedInferenceContext",
     "FunctionGraph",
@@ -106,4 +108,5 @@ __all__ = [
     "validate_graph_def_against_op_registry",
     "validate_graph_has_no_cycle",
     "verify_no_duplicate_node_names",
+    "with_chosen_device",
 ]

@@ -18,6 +18,7 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.building.apply import apply_op
 from graphcore.graph.building.builder import GraphBuilder
+from graphcore.graph.building.device_functions import DeviceFunction
 from graphcore.graph.building.scopes import ThreadScopes, control_dependencies, device_scope, name_scope
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.editing.changes import Subscriber
@@ -276,8 +277,8 @@ class Graph(GraphReader):
         """Prefix the names of nodes made within a `with` block."""
         return name_scope(self, name)
 
-    def device(self, spec: str | DeviceSpec | None) -> AbstractContextManager[None]:
-        """Request a device for nodes made within a `with` block."""
+    def device(self, spec: str | DeviceSpec | DeviceFunction | None) -> AbstractContextManager[None]:
+        """Request a device for nodes made within a `with` block; a function chooses it for each node."""
         return device_scope(self, spec)
 
     def control_dependencies(self, inputs: Sequence[Any] | None) -> AbstractContextManager[None]:

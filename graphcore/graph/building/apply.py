@@ -25,6 +25,7 @@ from graphcore.definitions import (
 from graphcore.definitions.op_tables import AttrCheck, tables_of
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.graph.building.device_functions import with_chosen_device
 from graphcore.graph.building.misfits import dtype_misfit, inputs_text
 from graphcore.graph.building.node_def_builder import NodeDefBuilder
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, input_text
@@ -97,12 +98,16 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
                 node_def = _build(op_def, node_name, tensors, given, controls, scopes.device)
                 in_out = in_out_types_for_node(node_def, op_def)
                 flat = [tensor for item in tensors for tensor in (item if isinstance(item, list) else [item])]
+                if scopes.device_functions:
+                    node_def = with_chosen_device(node_def, flat, scopes.device_functions)
                 return graph.builder.insert(node_def, registration, flat, controls, tuple(in_out[0]), tuple(in_out[1]), source)
             node_attrs, input_types, output_types = resolved
             definition: Any = node_attrs
-            if controls or scopes.device:
+            if controls or scopes.device or scopes.device_functions:
                 texts = [*map(input_text, tensors), *[f"^{control.name}" for control in controls]]
                 definition = NodeDef(node_name, op, tuple(texts), scopes.device, node_attrs)
+                if scopes.device_functions:
+                    definition = with_chosen_device(definition, tensors, scopes.device_functions)
             return graph.builder.insert(
                 definition, registration, tensors, controls, input_types, output_types, source, name=node_name, fits=True
             )
@@ -439,6 +444,8 @@ def constant_node(graph: Graph, value: TensorValue, name: str | None) -> Node:
     with graph.lock:
         node_name = exact_name(graph, name or "Const")
         node_def = NodeDef(node_name, "Const", controls, scopes.device, {"dtype": value.dtype, "value": value})
+        if scopes.device_functions:
+            node_def = with_chosen_device(node_def, [], scopes.device_functions)
         return graph.builder.insert(node_def, registration, [], list(scopes.controls), (), (value.dtype,), caller_location())
 
 

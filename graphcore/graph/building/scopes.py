@@ -10,6 +10,7 @@ from graphcore.brief import brief
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.building.apply import as_held_tensor
+from graphcore.graph.building.device_functions import DeviceFunction, DeviceFunctions, parsed_device
 from graphcore.graph.model.names import checked_scope
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.source import current_run
@@ -35,16 +36,18 @@ class ScopeStack:
 
     Attributes:
         name: the current name scope with a trailing "/", "" at the top.
-        device: the merged device request.
+        device: the merged device request, of the blocks within the innermost device function's.
+        device_functions: functions that choose devices, each with the request around it, outermost first.
         controls: the control inputs of every new node.
         variables: the variable scopes, None before any was opened.
     """
 
-    __slots__ = ("controls", "device", "name", "variables")
+    __slots__ = ("controls", "device", "device_functions", "name", "variables")
 
     def __init__(self) -> None:
         self.name = ""
         self.device = ""
+        self.device_functions: DeviceFunctions = ()
         self.controls: tuple[Node, ...] = ()
         self.variables: VariableScopes | None = None
 
@@ -88,19 +91,21 @@ def _new_scope(graph: Graph, name: str) -> str:
 
 
 @critical_contextmanager
-def device_scope(graph: Graph, spec: str | DeviceSpec | None) -> Iterator[None]:
-    """Request `spec` for new nodes, merged into the surrounding request; None clears it."""
+def device_scope(graph: Graph, spec: str | DeviceSpec | DeviceFunction | None) -> Iterator[None]:
+    """Request `spec` for new nodes, merged into the surrounding request; None clears it. A function chooses for each node."""
     scopes = graph.scopes
-    outer = scopes.device
+    outer = scopes.device, scopes.device_functions
     try:
         if spec is None:
-            scopes.device = ""
+            scopes.device, scopes.device_functions = "", ()
+        elif callable(spec):
+            scopes.device, scopes.device_functions = "", (*scopes.device_functions, (spec, scopes.device))
         else:
-            parsed = spec if isinstance(spec, DeviceSpec) else DeviceSpec.parse(spec)
-            scopes.device = DeviceSpec.parse(outer).merge_override(parsed).to_string() if outer else parsed.to_string()
+            parsed = parsed_device(spec)
+            scopes.device = parsed_device(scopes.device).merge_override(parsed).to_string() if scopes.device else parsed.to_string()
         yield
     finally:
-        scopes.device = outer
+        scopes.device, scopes.device_functions = outer
 
 
 @critical_contextmanager

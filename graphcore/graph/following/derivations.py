@@ -8,9 +8,11 @@ reason and refuse to run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from graphcore.errors import FailedPreconditionError, GraphError
+from graphcore.graph.building.device_functions import DeviceFunctions
 from graphcore.graph.building.scopes import VariableScopes, control_dependencies, device_scope, name_scope, variable_scopes
 from graphcore.graph.editing.changes import Change
 from graphcore.graph.following.marking import mark, unmark
@@ -72,8 +74,8 @@ class Derivation:
         self.check = check
         self.source: SourceLocation | None = None
         self.run: CellRun | None = None
-        self.scopes: tuple[str, str, tuple[str, ...]] = "", "", ()
         self.variable_scopes: VariableScopes | None = None
+        self.scopes: tuple[str, str, DeviceFunctions, tuple[str, ...]] = "", "", (), ()
         self.names: list[str] = []
         self.result: Any = None
         self.seen: object = None
@@ -151,8 +153,8 @@ class DerivationStore:
                 raise broken
             scopes = graph.scopes
             made.source, made.run = caller_location(2), current_run.get()
-            made.scopes = scopes.name, scopes.device, tuple([node.name for node in scopes.controls])
             made.variable_scopes = None if scopes.variables is None else scopes.variables.snapshot()
+            made.scopes = scopes.name, scopes.device, scopes.device_functions, tuple([node.name for node in scopes.controls])
             made.number = self.count = self.count + 1
             made.parent = self._building[-1] if self._building else None
             self._subscribe()
@@ -370,7 +372,7 @@ class DerivationStore:
         nodes = {name: node for name in each.names if (node := graph.find(name)) is not None}
         stale = graph.cells.begin_again(dict(nodes))
         released = graph.names.begin_again(each.names)
-        name, device, controls = each.scopes
+        name, device, device_functions, controls = each.scopes
         lost = [control for control in controls if graph.find(control) is None]
         if lost:
             raise FailedPreconditionError(f"'{lost[0]}', which it waits for, is no longer in the graph")
@@ -382,11 +384,15 @@ class DerivationStore:
             graph.as_default(),
             name_scope(graph, name or None),
             device_scope(graph, None),
-            device_scope(graph, device or None),
+            ExitStack() as stack,
             control_dependencies(graph, None),
             control_dependencies(graph, waited),
             variable_scopes(graph, each.variable_scopes),
         ):
+            for function, around in device_functions:
+                stack.enter_context(device_scope(graph, around or "/"))
+                stack.enter_context(device_scope(graph, function))
+            stack.enter_context(device_scope(graph, device or "/"))
             self._record(each)
         if each.keeps_result:
             _require_same(before, each.result)

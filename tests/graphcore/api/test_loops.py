@@ -37,7 +37,7 @@ def test_a_loop_is_one_node_and_takes_what_its_functions_use(graph: gc.Graph) ->
 
 def test_a_single_variable_and_structures_come_back_as_they_went_in() -> None:
     single = gc.while_loop(lambda i: i < 10, lambda i: i * 2, 3)
-    listed = gc.while_loop(lambda i: i < 10, lambda i: [i * 2], [3])
+    listed = gc.while_loop(lambda i: i < 10, lambda i: [i * 2], [3], return_same_structure=True)
     nested = gc.while_loop(lambda _s, i: i < 3, lambda s, i: ({"a": s["a"] + 1.0, "b": s["a"]}, i + 1), ({"a": 0.0, "b": 0.0}, 0))
     assert run([single, listed, nested]) == [12, [12], ({"a": 3.0, "b": 2.0}, 3)]
 

@@ -247,7 +247,7 @@ def test_threads_may_differentiate_and_make_variables_branches_loops_and_functio
             for _ in range(4):
                 w = gc.Variable(float(number), name="w")
                 y = gc.cond(w > 0.0, partial(mul, w, 3.0), partial(neg, w))
-                z = gc.while_loop(lambda v: v < 100.0, lambda v: v * 2.0 + 1.0, [y])[0]
+                z = gc.while_loop(lambda v: v < 100.0, lambda v: v * 2.0 + 1.0, y)
                 made.append((number, w, shared(w), y, z, gc.gradients(w * w, [w])[0]))
 
     made: list[tuple[int, gc.Variable, gc.Tensor, gc.Tensor, gc.Tensor, gc.Tensor]] = []

@@ -207,7 +207,7 @@ def endless_work(kind: str) -> tuple[gc.Tensor, dict[Any, Any]]:
     """Work of minutes, with its feeds: a slow kernel, or a loop of kernels within one node."""
     if kind == "while":
         start = gc.placeholder(gc.int32, [], name="start")
-        return gc.while_loop(lambda i: i < 1_000_000_000, lambda i: [i + 1], [start])[0], {start: 0}
+        return gc.while_loop(lambda i: i < 1_000_000_000, lambda i: [i + 1], start), {start: 0}
     count = 6_000
     values = gc.placeholder(gc.int64, [count], name="values")
     places = np.stack([np.zeros(count, np.int64), np.arange(count)], 1)

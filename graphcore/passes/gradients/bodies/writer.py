@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphcore.attrs import Attrs, AttrValue, TensorValue
 from graphcore.definitions import FunctionDef, NodeDef
 from graphcore.dtypes import DType
-from graphcore.graph import GradientRecord, Graph, Node, Tensor
+from graphcore.graph import GradientRecord, Graph, Node, Tensor, with_chosen_device
 from graphcore.graph.model.node import NO_CONTROLS
 from graphcore.registry import OpRegistration
 from graphcore.source import caller_location, current_run
@@ -20,7 +20,7 @@ class GradientWriter:
         graph: the graph for the nodes.
     """
 
-    __slots__ = ("_cell", "_control_texts", "_controls", "_device", "_sums", "graph", "source")
+    __slots__ = ("_cell", "_control_texts", "_controls", "_device", "_device_functions", "_sums", "graph", "source")
 
     def __init__(self, graph: Graph) -> None:
         run = current_run.get()
@@ -28,6 +28,7 @@ class GradientWriter:
         self.source = caller_location()
         self._cell = "" if run is None else run.cell
         self._device = graph.scopes.device
+        self._device_functions = graph.scopes.device_functions
         self._controls = list(graph.scopes.controls)
         self._control_texts = [f"^{control.name}" for control in self._controls]
         self._sums: dict[tuple[int, DType], tuple[dict[str, AttrValue], tuple[DType, ...]]] = {}
@@ -64,6 +65,8 @@ class GradientWriter:
             controls = self._controls if anchor is None else [*self._controls, anchor]
             texts += self._control_texts if anchor is None else [*self._control_texts, f"^{anchor.name}"]
         node_def = NodeDef(unique, registration.op_def.name, tuple(texts), self._device, attrs)
+        if self._device_functions:
+            node_def = with_chosen_device(node_def, inputs, self._device_functions)
         made = graph.builder.insert(node_def, registration, inputs, controls, types[0], types[1], self.source)
         graph.gradient_records[unique] = GradientRecord(*record)
         return made
