@@ -15,9 +15,10 @@ class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GradientMagnitude(msgspec.Struct, frozen=True, kw_only=True):
-    """The greatest absolute value of the gradients of a forward node.
+    """The greatest absolute value of the gradient by the outputs of a forward node.
 
-    `level` is its decimal logarithm, None for a gradient of zeros. `bad` is true if there are NaNs or infinities.
+    `level` is its decimal logarithm, None for a gradient of zeros. `bad` is true if there are NaNs or infinities, and `weight` for variables
+    and constants.
     """
 
     node: str
@@ -25,6 +26,7 @@ class GradientMagnitude(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     level: float | None = None
     bad: bool = False
+    weight: bool = False
 
 
 class RunHealth(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from graphcore.runtime import Event, Trace
 from widgets.scene import Scene, SceneState, build_scene
 from widgets.scene.inspect import inspect
 from widgets.scene.time_lens import time_text
+from widgets.scene.timelines import timelines_of
 
 TRACED = gc.RunOptions(trace=True)
 MS = 1_000_000
@@ -91,6 +92,14 @@ def test_the_inspector_tells_runs_mean_shortest_and_longest_of_a_node_and_sums_o
     product = inspect(layered, state, "layer1/product")
     assert product is not None
     assert dict(product.times)["made"] == "16 bytes"
+
+
+def test_times_of_a_run_with_recorded_values_say_so(layered: gc.Graph) -> None:
+    with gc.Session(layered) as session:
+        session.run("last:0", {"x:0": np.ones((2, 2), np.float32)}, gc.RunOptions(values=True))
+    lens = next(lens for lens in build_scene(layered).lenses if lens.name == "time")
+    assert "the values were recorded too" in lens.note
+    assert "the values were recorded too" in timelines_of(layered)[0].notes[-1]
 
 
 def test_without_a_recorded_run_the_lens_tells_how_to_get_one(layered: gc.Graph) -> None:

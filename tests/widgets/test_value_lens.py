@@ -98,6 +98,33 @@ def test_each_iteration_of_a_loop_is_told() -> None:
     assert [text for _, text in shown.recorded[1:]] == ["2", "4", "8"]
 
 
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+def test_a_loop_that_ran_as_part_of_its_gradient_has_its_values_and_times(engine: str) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [3], name="x")
+        double = gc.function(lambda a: gc.multiply(a, 2.0, name="doubled"))
+        y = gc.while_loop(lambda i, _: i < 3, lambda i, a: [i + 1, double(gc.tanh(a, name="squash"))], [gc.constant(0), x], name="loop")[1]
+        z = gc.reduce_sum(gc.log(y), name="z")
+        dx = gc.gradients(z, [x])[0]
+    with gc.Session(graph, engine=engine) as session:
+        value, *_ = session.run([y, z, dx], {x: [0.0, 0.5, 1.0]}, gc.RunOptions(values=True))
+    records = graph.trace.values
+    assert records is not None
+    assert records["loop:1"].max == value.max()
+    state = SceneState()
+    state.expand("*")
+    scene = build_scene(graph, state)
+    found = marks(scene)
+    assert found["loop:body/squash"].endswith("3 runs")
+    assert found["loop:body/lambda_:/doubled"].endswith("3 runs")
+    assert "loop:body/squash" in [node.id for node in scene.nodes if "time" in node.lenses]
+    told = inspect(graph, closed(), "loop")
+    assert told is not None
+    assert told.recorded
+    assert ("runs", "1") in told.times
+
+
 def test_the_view_answers_with_the_health_of_the_run_and_the_boxes_of_its_nodes(faulty: gc.Graph) -> None:
     sent: list[Any] = []
     port = Port(faulty, sent.append)

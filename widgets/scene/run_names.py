@@ -9,22 +9,32 @@ from weakref import WeakKeyDictionary
 from graphcore.errors import GraphError
 from graphcore.functions.library import GRADIENT_OP
 from graphcore.passes import InstantiatedFunctions
+from graphcore.passes.optimize.redundant_calls import computed_by
 from widgets.scene.calls import Callee, callees_of
 
 if TYPE_CHECKING:
     from graphcore.definitions import NodeDef
     from graphcore.graph import Graph
+    from graphcore.runtime import Trace
 
 
-_known: WeakKeyDictionary[Graph, tuple[int, RunNames]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Graph, tuple[int, Trace, RunNames]] = WeakKeyDictionary()
 
 
-def run_names(graph: Graph) -> RunNames:
-    """The names of the nodes of a graph's recorded runs."""
+def run_names(graph: Graph, trace: Trace) -> RunNames:
+    """The names of the nodes of a recorded run of a graph."""
     known = _known.get(graph)
-    if known is None or known[0] != graph.version:
-        known = _known[graph] = (graph.version, RunNames(graph))
-    return known[1]
+    if known is None or known[0] != graph.version or known[1] is not trace:
+        known = _known[graph] = (graph.version, trace, RunNames(graph, _originals(graph, trace)))
+    return known[2]
+
+
+def _originals(graph: Graph, trace: Trace) -> dict[str, str]:
+    """The calls and loops that ran as part of their gradients, by the names of the nodes that ran."""
+    found = computed_by(trace.nodes)
+    ran = {event.node for event in trace.events if not event.call} if found else set()
+    gradients = graph.gradient_records
+    return {replacement: name for name, replacement in found.items() if name not in ran and name not in gradients}
 
 
 class _Body:
@@ -39,10 +49,15 @@ class RunNames:
     """Gives the nodes of recorded events the names that they have in views.
 
     A node in the body of a call is named as the open call names it: `loop:body/add`. A call that was inlined into the function around it is
-    found by its name.
+    found by its name. What a loop or call computed as part of its gradient belongs to the loop or call itself.
+
+    Args:
+        graph: the graph.
+        originals: the calls and loops that ran as part of their gradients, by the names of the nodes that ran.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, originals: Mapping[str, str]) -> None:
+        self._originals = originals
         self._library = graph.library
         self._functions = InstantiatedFunctions(graph.library)
         self._definitions: dict[object, Mapping[str, NodeDef]] = {}
@@ -90,9 +105,22 @@ class RunNames:
         body = self._body(call)
         found = None if body is None else self._place(body, node)
         if found is not None:
-            return found[0].prefix + found[1], True
+            return self._original(found[0].prefix + found[1]), True
         around, _, segment = call.rpartition(" > ")
         return (self._find(around, segment.partition(":")[0])[0] if call else node), False
+
+    def _original(self, name: str) -> str:
+        """The name of a node in a loop or call that ran as part of its gradient; `name` in others."""
+        caller, colon, inner = name.partition(":")
+        original = self._originals.get(caller)
+        if original is None:
+            return name
+        body, place = self._bodies[""], original
+        while colon and body is not None:
+            label, _, rest = inner.partition("/")
+            body = self._labelled(body, place, label)
+            place, colon, inner = rest.partition(":")
+        return original + name[len(caller) :] if body is not None and place in body.nodes else name
 
     def _body(self, call: str) -> _Body | None:
         if call not in self._bodies:
@@ -122,6 +150,12 @@ class RunNames:
         called = callees_of(node, is_function=node.op in self._library)
         found = [callee for callee in called if len(called) == 1 or callee.function.name == function]
         return _Body(f"{body.prefix}{caller}:{found[0].label}/", self._nodes_of(found[0])) if found else None
+
+    def _labelled(self, body: _Body, caller: str, label: str) -> _Body | None:
+        """The body of the callee that views call `label`."""
+        node = body.nodes.get(caller)
+        called = [] if node is None else callees_of(node, is_function=node.op in self._library)
+        return next((_Body("", self._nodes_of(callee)) for callee in called if callee.label == label), None)
 
     def _nodes_of(self, callee: Callee) -> Mapping[str, NodeDef]:
         nodes = self._definitions.get(callee.key)

@@ -68,7 +68,7 @@ class _Steps:
 
     def __init__(self, graph: Graph, trace: Trace, most: int) -> None:
         self._trace = trace
-        self._names = run_names(graph)
+        self._names = run_names(graph, trace)
         self._most = most
         self._tokens = Tokens(graph.op_nodes())
         self._runs: list[_Run] = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from widgets.scene.run_names import run_names, split_name
-from widgets.scene.timelines import CLOCKS, device_text
+from widgets.scene.timelines import CLOCKS, clock_notes, device_text
 from widgets.scene.types import LegendEntry, LensMark
 from widgets.scene.words import byte_count
 from widgets.times import RunTimes
@@ -96,7 +96,7 @@ def recorded_times(graph: Graph) -> RecordedTimes | None:
 
 def run_times(graph: Graph, trace: Trace) -> RunTimes:
     """The times of a recorded run, by the names of nodes in views."""
-    names, times = run_names(graph), trace.node_times()
+    names, times = run_names(graph, trace), trace.node_times()
     busy = {device: place for place, device in enumerate(dict.fromkeys([device for time in times for device in time.devices]))}
     sums: dict[str, Spent] = {}
     hidden: dict[str, int] = defaultdict(int)
@@ -117,7 +117,7 @@ def run_times(graph: Graph, trace: Trace) -> RunTimes:
     rows = list(sums.values())
     several = len(busy) > 1
     return RunTimes(
-        clock=CLOCKS["virtual clock" if trace.simulated else "wall clock"],
+        clock="; ".join([CLOCKS["virtual clock" if trace.simulated else "wall clock"], *clock_notes(trace)]),
         length=trace.length,
         whole=sum([time.own for time in times]) if several else trace.length,
         devices=[device_text(device, simulated=device in trace.simulated_devices) for device in busy],

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import GraphError
 from graphcore.placement import CostModel, Device, Timeline, predict_step
@@ -38,6 +40,7 @@ CLOCKS: Final = {
     "virtual clock": "Recorded by the virtual clock of simulated devices",
 }
 """The origin of the times of a timeline, in words."""
+WITH_VALUES: Final = "the values were recorded too, which takes time between the nodes"
 
 
 def timelines_key(graph: Graph) -> str:
@@ -55,7 +58,7 @@ def timelines_of(graph: Graph, most: int = MAX_SPANS) -> list[StepTimeline]:
         most: the most spans of each.
     """
     trace: Trace | None = graph.trace
-    found = [] if trace is None else [to_view("Recorded run", trace.timeline(), most, run_names(graph))]
+    found = [] if trace is None else [_recorded(graph, trace, most)]
     return [*found, _predicted(graph, trace, most)]
 
 
@@ -81,7 +84,17 @@ def saved_timelines(graph: Graph) -> list[StepTimeline]:
     trace: Trace | None = graph.trace
     if trace is None or len(trace.events) > MAX_SAVED_EVENTS:
         return []
-    return [to_view("Recorded run", trace.timeline(), MAX_PAGE_SPANS, run_names(graph))]
+    return [_recorded(graph, trace, MAX_PAGE_SPANS)]
+
+
+def _recorded(graph: Graph, trace: Trace, most: int) -> StepTimeline:
+    found = to_view("Recorded run", trace.timeline(), most, run_names(graph, trace))
+    return msgspec.structs.replace(found, notes=[*found.notes, *clock_notes(trace)])
+
+
+def clock_notes(trace: Trace) -> list[str]:
+    """Notes on the times of a recorded run."""
+    return [WITH_VALUES] if trace.has_values and not trace.simulated else []
 
 
 def to_view(title: str, timeline: Timeline, most: int = MAX_SPANS, names: RunNames | None = None) -> StepTimeline:

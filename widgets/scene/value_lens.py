@@ -33,6 +33,7 @@ _HUGE: Final = 10_000
 _MOST_RUNS: Final = 12
 _MOST_ROWS: Final = 100
 _LAST: Final = len(CLASSES) - 1
+_WEIGHTS: Final = frozenset({"constant", "variable"})
 
 
 class _Tensor:
@@ -105,17 +106,17 @@ def recorded_values(graph: Graph) -> RecordedValues | None:
         return None
     known = _recorded.get(graph)
     if known is None or known[0] is not trace or known[1] != graph.version:
-        found = None if trace.values is None else RecordedValues(run_values(graph, trace.values))
+        found = None if trace.values is None else RecordedValues(run_values(graph, trace, trace.values))
         known = _recorded[graph] = (trace, graph.version, found)
     return known[2]
 
 
-def run_values(graph: Graph, records: ValueRecords) -> RunValues:
+def run_values(graph: Graph, trace: Trace, records: ValueRecords) -> RunValues:
     """The statistics of a recorded run, by the names of nodes in views."""
-    names = run_names(graph)
+    names = run_names(graph, trace)
     nodes: dict[str, dict[int, _Tensor]] = {}
     for one in records:
-        name, is_shown = names.name_of(without_repeats(one.call), one.node)
+        name, is_shown = names.name_of(without_repeats(one.call), one.node) if one.call else (one.node, True)
         if is_shown:
             nodes.setdefault(name, {}).setdefault(one.output, _Tensor()).runs.append(one)
     for node in graph.op_nodes():  # those without a kernel have the values of others
@@ -156,12 +157,12 @@ def _rows(outputs: dict[int, _Tensor]) -> list[tuple[str, str]]:
 
 
 def _page(outputs: dict[int, _Tensor]) -> Values | None:
-    """The full statistics of the first output that has any."""
-    for output in sorted(outputs):
-        last = outputs[output].runs[-1]
-        if last.detail is not None:
-            return _detail_page(output, last, last.detail)
-    return None
+    """The full statistics of the largest output that has any."""
+    detailed = [(output, outputs[output].runs[-1]) for output in sorted(outputs) if outputs[output].runs[-1].detail is not None]
+    if not detailed:
+        return None
+    output, last = max(detailed, key=lambda one: one[1].size)
+    return None if last.detail is None else _detail_page(output, last, last.detail)
 
 
 def _detail_page(output: int, last: TensorStats, detail: Detail) -> Values:
@@ -218,6 +219,7 @@ def _health(graph: Graph, records: ValueRecords, names: RunNames, nodes: dict[st
             text="no finite values" if one.value is None else f"{one.value:.4g}",
             level=math.log10(one.value) if one.value else None,
             bad=not one.is_finite,
+            weight=(node := graph.find(one.node)) is not None and node.registration.traits.role in _WEIGHTS,
         )
         for one in records.gradient_magnitudes(graph)
     ]
@@ -240,11 +242,7 @@ def _is_computed(graph: Graph, name: str) -> bool:
         return ":" in name
     if node.registration.is_alias:  # such as the reads of variables
         return False
-    return (
-        bool(node.inputs)
-        and node.registration.traits.role not in {"constant", "variable"}
-        and any(t.base.is_floating for t in node.output_types)
-    )
+    return bool(node.inputs) and node.registration.traits.role not in _WEIGHTS and any(t.base.is_floating for t in node.output_types)
 
 
 def _said(name: str, outputs: dict[int, _Tensor]) -> HealthRow:

@@ -34,6 +34,30 @@ def find_redundant_calls(nodes: Sequence[Node]) -> dict[Node, Node]:
     return {node: last for node, replacement in found.items() if node in among and (last := _last(replacement, found)) in among}
 
 
+def computed_by(nodes: Sequence[Node]) -> dict[str, str]:
+    """The nodes that a run did not need because it computed the same elsewhere.
+
+    Args:
+        nodes: the nodes of the run.
+
+    Returns:
+        The names of these nodes, each with that of the node of the run that returns its outputs as its first ones.
+    """
+    originals: dict[Node, None] = {}
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        names = node.attr.get(FORWARD_OF)
+        found = node.graph.find(names[0].decode()) if isinstance(names, tuple) and names and isinstance(names[0], bytes) else None
+        if found is not None and found not in originals:
+            originals[found] = None
+            pending.append(found)
+    if not originals:
+        return {}
+    replaced = find_redundant_calls([*dict.fromkeys([*nodes, *originals])])
+    return {node.name: replacement.name for node, replacement in replaced.items()}
+
+
 def _last(replacement: Node, found: dict[Node, Node]) -> Node:
     while replacement in found:
         replacement = found[replacement]

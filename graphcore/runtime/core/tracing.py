@@ -155,6 +155,11 @@ class Trace:
             self._values = self._values()
         return self._values
 
+    @property
+    def has_values(self) -> bool:
+        """True iff the values were recorded, which takes time between the nodes."""
+        return self._values is not None
+
     def __repr__(self) -> str:
         runs = sum(1 for event in self.events if event.kind == "end")
         clock = " on the virtual clock of simulated devices" if self.simulated else ""

@@ -14,7 +14,9 @@ from graphcore.attrs import Array
 from graphcore.errors import NotFoundError
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
+from graphcore.passes.optimize.redundant_calls import computed_by
 from graphcore.runtime.core.events import Around
+from graphcore.runtime.core.gradient_magnitudes import Magnitude, magnitudes_of
 from graphcore.runtime.core.tensor_stats import Detail, Summarizer, Summary, TensorStats, detail_of, dtype_name
 
 if TYPE_CHECKING:
@@ -45,40 +47,25 @@ class BadValue(msgspec.Struct, frozen=True):
         return "\n".join(lines)
 
 
-class Magnitude(msgspec.Struct, frozen=True):
-    """The greatest absolute value among the gradients of a forward node.
-
-    Attributes:
-        node: the forward node.
-        depth: the length of the longest path of forward nodes to it.
-        value: the magnitude; None if its gradients have no finite elements.
-        is_finite: True iff its gradients have neither NaNs nor infinities.
-    """
-
-    node: str
-    depth: int
-    value: float | None
-    is_finite: bool
-
-
 class ValueRecords:
     """The statistics of the tensors of a run, in the order in which they were computed.
 
     `records["h:0"]`, `records["h"]` (its first output) and `records[tensor]` are the last of a tensor; a node that needed no kernel has
-    those of the tensor that has its value.
+    those of the tensor that has its value, and a call or loop that ran as part of its gradient has those of the gradient's.
 
     Attributes:
         stats: all statistics, one for each output of each run of a node; feeds first.
         same: for tensors of nodes that needed no kernel, the tensor with the same value.
     """
 
-    __slots__ = ("_last", "_nodes", "same", "stats")
+    __slots__ = ("_elsewhere", "_last", "_nodes", "same", "stats")
 
     def __init__(self, stats: Sequence[TensorStats], same: Mapping[Key, Key], nodes: Sequence[Node] = ()) -> None:
         self.stats = tuple(stats)
         self.same = same
         self._last: dict[Key, TensorStats] = {(one.call, one.node, one.output): one for one in self.stats}
         self._nodes = {node.name: node for node in nodes}
+        self._elsewhere = computed_by(nodes)
 
     def __len__(self) -> int:
         return len(self.stats)
@@ -123,28 +110,21 @@ class ValueRecords:
         return BadValue(bad, tuple([found for found in inputs if found is not None]))
 
     def gradient_magnitudes(self, graph: Graph) -> list[Magnitude]:
-        """The magnitude of the gradients of each forward node, by its depth in the forward graph.
+        """The magnitudes of the gradients by the outputs of forward nodes, in the order of their depths.
 
         Args:
             graph: the graph of the run, whose gradient records say which node differentiates which.
         """
-        found: dict[str, list[TensorStats]] = {}
-        for (call, name, _), stats in self._last.items():
-            record = None if call else graph.gradient_records.get(name)
-            if record is not None and stats.dtype in _FLOATS:
-                found.setdefault(record.forward, []).append(stats)
-        depths = _depths(graph, found)
-        magnitudes = [
-            Magnitude(
-                node=name,
-                depth=depths[name],
-                value=max([one.magnitude for one in stats if one.magnitude is not None], default=None),
-                is_finite=all(one.is_finite for one in stats),
-            )
-            for name, stats in found.items()
-            if name in depths
-        ]
-        return sorted(magnitudes, key=lambda one: one.depth)
+        runs: dict[Key, list[TensorStats]] = {}
+        for one in self.stats:
+            if one.dtype in _FLOATS:
+                runs.setdefault((one.call, one.node, one.output), []).append(one)
+
+        def recorded(tensor: Tensor) -> list[TensorStats]:
+            last = self.find(tensor)
+            return [] if last is None else runs.get((last.call, last.node, last.output), [])
+
+        return magnitudes_of(graph, recorded)
 
     def _resolved(self, key: Key, seen: set[Key]) -> TensorStats | None:
         """The statistics of a tensor, or of the tensor with the same value."""
@@ -153,7 +133,10 @@ class ValueRecords:
             known = self._last.get(key)
             if known is not None:
                 return known
+            call, name, output = key
             other = self.same.get(key)
+            if other is None and not call and name in self._elsewhere:
+                other = call, self._elsewhere[name], output
             if other is None:
                 break
             key = other
@@ -171,25 +154,6 @@ _FLOATS: Final = frozenset({"half", "float", "double", "bfloat16", "complex64", 
 def _parsed(name: str) -> tuple[str, int]:
     node, colon, output = name.rpartition(":")
     return (node, int(output)) if colon and output.isdigit() else (name, 0)
-
-
-def _depths(graph: Graph, names: Mapping[str, object]) -> dict[str, int]:
-    """The lengths of the longest paths to some nodes of a graph; nodes of loops count once."""
-    depths: dict[Node, int] = {}
-    for name in names:
-        found = graph.find(name)
-        pending = [found] if found is not None else []
-        while pending:
-            node = pending[-1]
-            inputs = [tensor.node for tensor in node.inputs]
-            if node not in depths:
-                depths[node] = -1  # begun: a loop comes back to it
-                pending += [other for other in inputs if other not in depths]
-                continue
-            pending.pop()
-            if depths[node] < 0:
-                depths[node] = 1 + max([max(depths.get(other, 0), 0) for other in inputs], default=-1)
-    return {node.name: depth for node, depth in depths.items() if node.name in names}
 
 
 class FixedValue:

@@ -26,9 +26,9 @@ const faulty: HealthMessage = {
     more_bad: 7,
     more_zeros: 0,
     magnitudes: [
-      { node: "x", depth: 0, text: "1e-09", level: -9, bad: false },
-      { node: "layer/log", depth: 1, text: "0", level: null, bad: false },
-      { node: "last", depth: 2, text: "1", level: 0, bad: false },
+      { node: "x", depth: 0, text: "1e-09", level: -9, bad: false, weight: false },
+      { node: "layer/log", depth: 1, text: "0", level: null, bad: false, weight: true },
+      { node: "last", depth: 2, text: "1", level: 0, bad: false, weight: false },
     ],
   },
 };
@@ -64,7 +64,9 @@ test("gradients are a plot that says in words that they vanish, and a table", as
   expect(page.one(".gl-magnitudes svg").getAttribute("aria-label")).toContain("vanishing");
   expect(page.root.querySelectorAll(".gl-point")).toHaveLength(3);
   expect(page.root.querySelectorAll(".gl-point.gl-zero")).toHaveLength(1);
-  expect(text()).toContain("Greatest gradient");
+  expect(page.root.querySelectorAll(".gl-point rect")).toHaveLength(1);
+  expect(page.one(".gl-magnitudes svg").textContent).toContain("last");
+  expect(text()).toContain("Squares are variables and constants");
 });
 
 test("without recorded values the pane says how to record them", async () => {

@@ -109,6 +109,17 @@ function rowsOf(text: string): readonly string[] {
   return rows.length > MOST_ROWS ? [...rows.slice(0, MOST_ROWS - 1), "and more"] : rows;
 }
 
+/** A text of at most `limit` pixels: the first of its parts between commas if they fit, or else its beginning. */
+function fitted(text: string, limit: number): string {
+  const parts = text.split(", ");
+  let shown = text;
+  while (parts.length > 1 && textWidth(shown, "label") > limit) {
+    parts.pop();
+    shown = `${parts.join(", ")} …`;
+  }
+  return ellipsize(shown, "label", limit);
+}
+
 /**
  * A small tag over the upper edge of a box, with the lens's text for it; further rows are at the lower edge. `space` is that at the left
  * of the box.
@@ -123,7 +134,7 @@ export function lensTag(
   const limit = long ? Math.max(least, boxWidth - 24 + space()) : least;
   const rows = textWidth(text, "label") > limit ? rowsOf(text) : [text];
   return rows.flatMap((row, i) => {
-    const shown = ellipsize(row, "label", limit);
+    const shown = fitted(row, limit);
     if (!shown) return [];
     const width = textWidth(shown, "label") + 10;
     // The tag of a narrow box stands out at its left: the badge is at the right.

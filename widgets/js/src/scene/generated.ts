@@ -489,9 +489,10 @@ export interface HealthRow {
 }
 
 /**
- * The greatest absolute value of the gradients of a forward node.
+ * The greatest absolute value of the gradient by the outputs of a forward node.
  *
- * `level` is its decimal logarithm, None for a gradient of zeros. `bad` is true if there are NaNs or infinities.
+ * `level` is its decimal logarithm, None for a gradient of zeros. `bad` is true if there are NaNs or infinities, and `weight` for variables
+ * and constants.
  */
 export interface GradientMagnitude {
   readonly node: string;
@@ -499,6 +500,7 @@ export interface GradientMagnitude {
   readonly text: string;
   readonly level: number | null;
   readonly bad: boolean;
+  readonly weight: boolean;
 }
 
 /**

@@ -42,7 +42,7 @@ export function textWidth(text: string, font: FontName): number {
 /** A text as one line: runs of white space and control characters become single spaces. */
 export function oneLine(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
-  return text.replace(/[\s\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ").trim();
+  return text.replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, " ").trim();
 }
 
 /** Shortens a text to `limit` pixels. "…" replaces its end, or with `middle` its middle. */

@@ -13,6 +13,7 @@ import {
   zoomed,
 } from "../../scene/bars";
 import type { StepTimeline, TimelineLane } from "../../scene/generated";
+import { textWidth } from "../../scene/measure";
 import { areaPath, type Curve, columnsOf } from "../../scene/memory";
 import { momentWords } from "./memory";
 
@@ -126,7 +127,9 @@ export class Chart {
         "g",
         {},
         s("path", { d: `M${x.toFixed(1)} ${AXIS - 4}V${this.#height}`, class: "gl-tick" }),
-        s("text", { x: x + 3, y: AXIS - 6, class: "gl-time" }, duration(time)),
+        x + 3 + textWidth(duration(time), "label") <= width
+          ? s("text", { x: x + 3, y: AXIS - 6, class: "gl-time" }, duration(time))
+          : null,
       );
     });
     const rules = this.#tops.map((top) => s("path", { d: `M0 ${top - 1.5}H${width}`, class: "gl-lane-rule" }));

@@ -1,0 +1,124 @@
+"""The magnitudes of gradients along the depth of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from graphcore.attrs import Func
+from graphcore.graph.model.gradient_record import GradientRecord
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.runtime.core.tensor_stats import TensorStats
+
+if TYPE_CHECKING:
+    from graphcore.graph import Graph
+
+Recorded = Callable[[Tensor], Sequence[TensorStats]]
+_TOTALS: Final = frozenset({"sum", "seed"})
+_CARRIED: Final = ("sum", "b_arrived", "b_grad_exit", "b_acc_exit")
+"""The labels of nodes of sums and loops that carry gradients on."""
+
+
+class Magnitude(msgspec.Struct, frozen=True):
+    """The greatest absolute value of the gradients by the outputs of a forward node.
+
+    Attributes:
+        node: the forward node.
+        depth: the length of the longest path of forward nodes to it; of a variable or constant, the depth of the first node that it serves.
+        value: the magnitude; None if its gradients have no finite elements.
+        is_finite: True iff its gradients have neither NaNs nor infinities.
+    """
+
+    node: str
+    depth: int
+    value: float | None
+    is_finite: bool
+
+
+def magnitudes_of(graph: Graph, recorded: Recorded) -> list[Magnitude]:
+    """The magnitudes of the gradients of a run, by depth.
+
+    Args:
+        graph: the graph of the run, whose gradient records say which node differentiates which.
+        recorded: the statistics of a tensor in all iterations, () if it was not computed.
+    """
+    found = {name: [one for tensor in tensors for one in recorded(tensor)] for name, tensors in _arriving(graph).items()}
+    found = {name: stats for name, stats in found.items() if stats}
+    depths = _depths(graph, found)
+    magnitudes = [
+        Magnitude(
+            node=name,
+            depth=depth,
+            value=max([one.magnitude for one in found[name] if one.magnitude is not None], default=None),
+            is_finite=all(one.is_finite for one in found[name]),
+        )
+        for name, depth in depths.items()
+    ]
+    return sorted(magnitudes, key=lambda one: one.depth)
+
+
+def _arriving(graph: Graph) -> dict[str, list[Tensor]]:
+    """The gradients by the outputs of each differentiated node.
+
+    They are sums, or what the gradient functions of other nodes return.
+    """
+    records = graph.gradient_records
+    found: dict[str, dict[Tensor, None]] = {}
+    for name, record in records.items():
+        node, forward = graph.find(name), graph.find(record.forward)
+        if node is None or forward is None or record.forward in records or forward.registration.is_alias:
+            continue
+        if record.function is None and record.body_node in _TOTALS:
+            arriving: Iterable[Tensor] = node.outputs
+        else:
+            arriving = [tensor for tensor in node.inputs if _is_gradient(tensor.node, record.forward, records)]
+        found.setdefault(record.forward, {}).update(dict.fromkeys([tensor for tensor in arriving if tensor.dtype.base.is_floating]))
+    return {name: list(tensors) for name, tensors in found.items()}
+
+
+def _is_gradient(node: Node, forward: str, records: Mapping[str, GradientRecord]) -> bool:
+    """True iff the gradient function of another node than `forward` returns the outputs of `node`."""
+    record = records.get(node.name)
+    if record is None or record.forward == forward:
+        return False
+    if record.function is not None or record.body_node in _CARRIED:
+        return True
+    # Gradients of branches and loops: calls, and the Switches and Merges of branches.
+    return f"{record.forward}_grad" in record.body_node or any(isinstance(value, Func) for value in node.attr.values())
+
+
+def _depths(graph: Graph, names: Mapping[str, object]) -> dict[str, int]:
+    """The lengths of the longest paths to some nodes of a graph; nodes of loops count once."""
+    depths: dict[Node, int] = {}
+    nodes = [node for node in map(graph.find, names) if node is not None]
+    for found in nodes:
+        pending = [found]
+        while pending:
+            node = pending[-1]
+            inputs = [tensor.node for tensor in node.inputs]
+            if node not in depths:
+                depths[node] = -1  # begun: a loop comes back to it
+                pending += [other for other in inputs if other not in depths]
+                continue
+            pending.pop()
+            if depths[node] < 0:
+                depths[node] = 1 + max([max(depths.get(other, 0), 0) for other in inputs], default=-1)
+    serves = _first_served(depths, set(nodes))
+    return {node.name: serves.get(node, depths[node]) for node in nodes}
+
+
+def _first_served(depths: Mapping[Node, int], nodes: set[Node]) -> dict[Node, int]:
+    """The depths of the first nodes that read variables and constants, by the latter."""
+    found: dict[Node, int] = {}
+    for reader, depth in depths.items():
+        if reader not in nodes or not reader.inputs:
+            continue
+        for tensor in reader.inputs:
+            source = tensor.node
+            while source.registration.is_alias and source.inputs:
+                source = source.inputs[0].node
+            if source in nodes and source.registration.traits.role in {"constant", "variable"}:
+                found[source] = min(depth, found.get(source, depth))
+    return found

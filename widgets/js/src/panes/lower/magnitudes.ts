@@ -1,0 +1,147 @@
+// The plot of the gradients along the depth, and the same as a table.
+import { h, s } from "../../dom";
+import type { GradientMagnitude } from "../../scene/generated";
+
+const HEIGHT = 120;
+const LEFT = 44;
+/** The pixels for the names below the plot. */
+const FOOT = 16;
+/** The least and the greatest width of a point's column, in pixels. */
+const NARROW = 12;
+const WIDE = 56;
+/** The pixels of a character of the names, at least. */
+const CHARACTER = 6.5;
+/** The exponents at which gradients count as vanishing and exploding. */
+const VANISHING = -7;
+const EXPLODING = 3;
+
+export interface PlotActions {
+  readonly link: (node: string) => HTMLElement;
+  readonly choose: (node: string) => void;
+  readonly isLit: (node: string) => boolean;
+}
+
+export class MagnitudePlot {
+  readonly elements: readonly HTMLElement[];
+  readonly #magnitudes: readonly GradientMagnitude[];
+  readonly #actions: PlotActions;
+  readonly #plot = h("div", { class: "gl-plot gl-magnitudes" });
+  readonly #label: string;
+  #width = -1;
+
+  constructor(magnitudes: readonly GradientMagnitude[], actions: PlotActions) {
+    this.#magnitudes = magnitudes;
+    this.#actions = actions;
+    const shapes = magnitudes.some(({ weight }) => weight) ? " Squares are variables and constants." : "";
+    this.#label = `Greatest gradient by each node, from the first layer to the loss. ${trend(magnitudes)}${shapes}`;
+    this.elements = [
+      h("h4", {}, "Gradients along the depth"),
+      h("p", { class: "gl-health-note" }, this.#label),
+      this.#plot,
+      this.#table(),
+    ];
+    this.draw(0);
+  }
+
+  /** Draws the plot for a pane of this width in pixels, 0 if it is unknown. */
+  draw(pane: number): void {
+    const count = this.#magnitudes.length;
+    const column = Math.max(NARROW, Math.min(WIDE, (pane - LEFT - 28) / count));
+    const width = Math.ceil(LEFT + 12 + count * column);
+    if (width === this.#width) return;
+    this.#width = width;
+    const levels = this.#magnitudes.flatMap(({ level }) => (level === null ? [] : [level]));
+    const low = Math.floor(Math.min(0, ...levels));
+    const high = Math.ceil(Math.max(0, low + 1, ...levels));
+    const y = (level: number): number => HEIGHT - ((level - low) / (high - low)) * (HEIGHT - 12) - 6;
+    const x = (place: number): number => LEFT + (place + 0.5) * column;
+    const path = this.#magnitudes.flatMap(({ level, weight }, place) =>
+      level === null || weight ? [] : [`${x(place).toFixed(1)},${y(level).toFixed(1)}`],
+    );
+    this.#plot.replaceChildren(
+      s(
+        "svg",
+        { width, height: HEIGHT + FOOT, role: "img", "aria-label": this.#label },
+        ...rules(low, high, width - 8, y),
+        s("polyline", { class: "gl-course", points: path.join(" ") }),
+        ...this.#magnitudes.map((magnitude, place) => this.#point(magnitude, x(place), y)),
+        ...this.#names(x),
+      ),
+    );
+  }
+
+  #point({ node, level, text, bad, weight }: GradientMagnitude, x: number, y: (level: number) => number): SVGElement {
+    const shown = level === null ? HEIGHT - 4 : y(level);
+    const kind = bad ? "gl-bad" : level === null ? "gl-zero" : "";
+    const lit = this.#actions.isLit(node) ? "gl-lit" : "";
+    const cross = `M${x - 4},${shown - 4}L${x + 4},${shown + 4}M${x - 4},${shown + 4}L${x + 4},${shown - 4}`;
+    const mark = bad
+      ? s("path", { d: cross })
+      : weight
+        ? s("rect", { x: x - 3.5, y: shown - 3.5, width: 7, height: 7 })
+        : s("circle", { cx: x, cy: shown, r: 4 });
+    const title = s("title", {}, `${node}: ${told(text, bad)}`);
+    const point = s("g", { class: `gl-point ${kind} ${lit}`, "data-node": node }, title, mark);
+    point.addEventListener("click", () => this.#actions.choose(node));
+    return point;
+  }
+
+  /** The names of as many nodes as there is room for, the last one always. */
+  #names(x: (place: number) => number): SVGElement[] {
+    const found: SVGElement[] = [];
+    let free = Number.POSITIVE_INFINITY;
+    for (let place = this.#magnitudes.length - 1; place >= 0; place--) {
+      const { node, weight } = this.#magnitudes[place] as GradientMagnitude;
+      const name = node.slice(node.lastIndexOf("/") + 1);
+      const half = (name.length * CHARACTER) / 2;
+      const middle = Math.min(x(place), this.#width - half);
+      if (middle + half > free || middle - half < LEFT - 20 || (weight && found.length > 0)) continue;
+      free = middle - half - 8;
+      found.push(s("text", { class: "gl-time", x: middle, y: HEIGHT + 12, "text-anchor": "middle" }, name));
+    }
+    return found;
+  }
+
+  #table(): HTMLElement {
+    const rows = this.#magnitudes.map(({ node, depth, text, bad }) =>
+      h(
+        "tr",
+        { "data-node": node },
+        h("th", { scope: "row" }, this.#actions.link(node)),
+        h("td", {}, String(depth)),
+        h("td", {}, told(text, bad)),
+      ),
+    );
+    const heads = ["Node", "Depth", "Greatest gradient"].map((text) => h("th", { scope: "col" }, text));
+    return h(
+      "details",
+      { class: "gl-lower-table" },
+      h("summary", {}, "As a table"),
+      h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)),
+    );
+  }
+}
+
+/** Lines across the plot at whole exponents. */
+function rules(low: number, high: number, right: number, y: (level: number) => number): SVGElement[] {
+  const step = Math.max(1, Math.ceil((high - low) / 6));
+  return Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, i) => low + i * step).flatMap((level) => [
+    s("line", { class: "gl-tick", x1: LEFT, x2: right, y1: y(level), y2: y(level) }),
+    s("text", { x: LEFT - 4, y: y(level) + 4, "text-anchor": "end" }, level === 0 ? "1" : `1e${level}`),
+  ]);
+}
+
+function told(text: string, bad: boolean): string {
+  return bad ? `${text}, with NaN or Inf` : text;
+}
+
+/** The course of the magnitudes in words. */
+function trend(magnitudes: readonly GradientMagnitude[]): string {
+  if (magnitudes.some(({ bad }) => bad)) return "Some have NaN or Inf (crosses).";
+  const levels = magnitudes.flatMap(({ level }) => (level === null ? [] : [level]));
+  const [least, most] = [Math.min(...levels), Math.max(...levels)];
+  if (levels.length === 0) return "All are zero.";
+  if (most >= EXPLODING) return `They reach 1e${Math.round(most)}: exploding.`;
+  if (least <= VANISHING) return `They fall to 1e${Math.round(least)}: vanishing.`;
+  return levels.length < magnitudes.length ? "Some are zero (hollow)." : "They stay in a usual range.";
+}
