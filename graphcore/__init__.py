@@ -1,4 +1,23 @@
-"""Graphloupe's core: dataflow graphs that are built, inferred, differentiated and run. `import graphcore as gc`."""
+"""Graphloupe's core: dataflow graphs that are built, inferred, differentiated and run. `import graphcore as gc`.
+
+    x = gc.placeholder(gc.float32, [None, 64], name="x")
+    W = gc.Variable(gc.zeros([64, 10]), name="W")
+    y = gc.softmax(x @ W)
+    with gc.Session() as session:
+        session.run(gc.initialize_all_variables())
+        session.run(y, {x: pixels})
+
+Build    gc.placeholder, gc.constant, gc.Variable, gc.name_scope, gc.device, gc.control_dependencies; TensorFlow 1's names are there under theirs
+         (gc.nn, gc.train, gc.losses, ...), and every op is a function of gc.ops
+Ask      gc.explain_shape(y), gc.explain_gradient(loss, W), gc.explain_placement(node), gc.check_gradient(loss, [W], feeds)
+Derive   gc.gradients(loss, [W]), gc.function, gc.cond, gc.while_loop
+Run      gc.Session().run(fetches, feed_dict); gc.RunOptions(trace=True) and gc.RunOptions(values=True) record a run
+Compare  gc.graph_diff(before, after); gc.testing has checks for exercises
+Files    gc.load(path), gc.save(graph, path), gc.train.Saver
+
+In a notebook, `%load_ext kernelext` ties nodes to their cells, and `%graph` shows the graph beside them: `%graph?` lists its options. The notebooks
+of the project begin with notebooks/00_quickstart.ipynb. `gc.NAME?` documents a name, and `gc.ops.NAME?` an op.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -139,6 +158,8 @@ if TYPE_CHECKING:
     from graphcore.tf1.variable_scopes import *
     from graphcore.tf1.variables import *
 
+
+__version__ = "0.1.0"
 
 if not TYPE_CHECKING:  # or type checkers would assume that every name exists
     from graphcore.tf1.lookup import attribute_of_package as __getattr__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any, Final
 
 from IPython.core.error import UsageError
@@ -14,7 +15,7 @@ from kernelext.cells import CellTracker
 from kernelext.completion import Completion
 from kernelext.error_display import ErrorDisplay
 from kernelext.formatters import Formatters
-from kernelext.graph_line import HELP, next_words, parse_graph_line
+from kernelext.graph_line import HELP, HELP_FLAGS, next_words, parse_graph_line
 from kernelext.guard import Guard
 from kernelext.history import History
 from kernelext.remarks import Remarks
@@ -22,6 +23,7 @@ from kernelext.views import Views
 from kernelext.written_curves import WrittenCurves
 
 MAGIC: Final = "graph"
+LOAD: Final = "load_ext"
 _ATTRIBUTE: Final = "_graphloupe_extension"
 
 
@@ -34,7 +36,7 @@ class Extension:
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
-        self._magic_before: Any = None
+        self._magics_before: dict[str, Any] = {}
         self._guard = Guard(self._failed)
         self.history = History(live_graphs)
         self.views = Views(shell, self._guard, lambda: self.cells.run is not None, self.history)
@@ -51,9 +53,8 @@ class Extension:
 
     def start(self) -> None:
         """Install all parts."""
-        lines = self._shell.magics_manager.magics["line"]
-        self._magic_before = lines.get(MAGIC)
-        self._shell.register_magic_function(self._graph_magic(), "line", MAGIC)
+        self._set_magic(MAGIC, self._graph_magic())
+        self._set_magic(LOAD, quiet_load(self._find_magic(LOAD)))
         for part in self._parts:
             part.start()
 
@@ -65,9 +66,10 @@ class Extension:
         with self._guard("closing the views"):
             self.views.close_all()
         lines = self._shell.magics_manager.magics["line"]
-        lines.pop(MAGIC, None)
-        if self._magic_before is not None:
-            lines[MAGIC] = self._magic_before
+        for name, before in self._magics_before.items():
+            lines.pop(name, None)
+            if before is not None:
+                lines[name] = before
 
     def _begin_cell(self, run: CellRun) -> None:
         self.remarks.begin()
@@ -82,8 +84,20 @@ class Extension:
     def _failed(self, text: str) -> None:
         self.views.fail(text)
 
+    def _set_magic(self, name: str, function: Callable[[str], None]) -> None:
+        self._magics_before[name] = self._find_magic(name)
+        shell: Any = self._shell  # the type of this method is that of a decorator
+        shell.register_magic_function(function, "line", name)
+
+    def _find_magic(self, name: str) -> Any:
+        shell: Any = self._shell  # its method has no types
+        return shell.find_line_magic(name)
+
     def _graph_magic(self) -> Any:
         def graph(line: str) -> None:
+            if not {*HELP_FLAGS}.isdisjoint(line.split()):
+                print(HELP)  # noqa: T201 - it is what was asked for
+                return
             options = parse_graph_line(line)
             try:
                 self.views.open(options)
@@ -95,6 +109,17 @@ class Extension:
 
         graph.__doc__ = HELP
         return graph
+
+
+def quiet_load(load_ext: Callable[[str], None]) -> Callable[[str], None]:
+    """Make `%load_ext` silent for a loaded extension: the first cell of a notebook runs again and again."""
+
+    def load(line: str) -> None:
+        if line.strip() != __package__:
+            load_ext(line)
+
+    load.__doc__ = load_ext.__doc__
+    return load
 
 
 def load(shell: InteractiveShell) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from graphcore.api import Function
+from graphcore.api.summary import graph_in_brief
 from graphcore.definitions import FunctionDef
 from graphcore.difference import GraphDiff, difference_graph
 from graphcore.graph import Graph, Node, Tensor
@@ -35,6 +36,7 @@ class Formatters:
 
     def start(self) -> None:
         """Register; earlier functions are kept for `stop`."""
+        self._set("text/plain", Graph, _printing(graph_in_brief))
         self._set("text/plain", Node, _printing(node_text))
         self._set("text/plain", Tensor, _printing(tensor_text))
         self._set("text/plain", Trace, _printing(trace_text))

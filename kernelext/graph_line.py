@@ -22,6 +22,7 @@ DIFF: Final = "diff"
 RENDERERS: Final[tuple[str, ...]] = get_args(Renderer)
 FLAGS: Final = ("--mirror",)
 FULL: Final = "--full"
+HELP_FLAGS: Final = ("--help", "-h")
 OPTIONS: Final[dict[str, Callable[[], tuple[str, ...]]]] = {"--renderer": lambda: RENDERERS, "--lens": lens_names}
 
 HELP: Final = f"""Show the graph, live, beside the cells.
@@ -117,7 +118,7 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
         return "full", value
     if word.isidentifier():
         return "name", word
-    raise UsageError(f"%graph: '{word}' is not understood{hint(word)}. %graph? tells what is.")
+    raise UsageError(f"%graph: '{word}' is not understood{hint(word)}. %graph --help lists what is.")
 
 
 def hint(word: str) -> str:

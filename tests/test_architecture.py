@@ -55,7 +55,7 @@ LAYERS = (
     ("runtime.session",),
     ("runtime",),
     ("api",),
-    ("tf1.table", "tf1.tensorflow_names"),
+    ("notebook_names", "tf1.table", "tf1.tensorflow_names"),
     ("tf1.absent",),
     ("tf1",),
     ("", "testing"),

@@ -33,6 +33,25 @@ def summarize_graph(graph: Graph) -> str:
     return "".join(_section(title, lines) for title, lines in sections if lines)
 
 
+def graph_in_brief(graph: Graph) -> str:
+    """A graph in a few lines: its inputs, the nodes of each scope and of each op, its first errors."""
+    scopes = Counter(node.name.partition("/")[0] for node in graph.op_nodes() if "/" in node.name)
+    inputs = [_tensor_line(node.outputs[0]).partition("  (")[0] for node in graph.op_nodes() if node.op in _INPUTS and node.outputs]
+    errors = [f"{node.name}: {node.error.message.partition(chr(10))[0]}" for node in graph.op_nodes() if node.error is not None]
+    lines = [
+        ("inputs", _in_one_line(inputs)),
+        ("scopes", _in_one_line([f"{scope}/ {count:,}" for scope, count in scopes.most_common()])),
+        ("ops", _in_one_line([f"{count:,} {op}" for op, count in Counter(node.op for node in graph.op_nodes()).most_common()])),
+        ("errors", _in_one_line(errors, most=2)),
+    ]
+    return "\n".join([repr(graph), *(f"  {title:8} {text}" for title, text in lines if text)])
+
+
+def _in_one_line(parts: list[str], most: int = 8) -> str:
+    more = f" and {len(parts) - most:,} more" if len(parts) > most else ""
+    return ", ".join(parts[:most]) + more
+
+
 def _section(title: str, lines: Iterable[str]) -> str:
     return "".join(f"{title if i == 0 else '':{_WIDTH}}{line}\n" for i, line in enumerate(lines))
 

@@ -11,8 +11,10 @@ from importlib.abc import Loader, MetaPathFinder
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
+from graphcore import api
 from graphcore.api import ops
 from graphcore.errors import UnknownNameError
+from graphcore.notebook_names import written
 from graphcore.support.safe_import import import_whole
 from graphcore.tf1.table import FALLBACKS, NAMESPACES, PLACES
 
@@ -31,8 +33,8 @@ def attribute_of_package(name: str) -> Any:
 
 
 def names_of_package() -> list[str]:
-    """The names of the top level: the package's `__dir__`."""
-    return _names_in("", vars(sys.modules[_PACKAGE]))
+    """The names of the top level that users of notebooks write: the package's `__dir__`. Others resolve as well."""
+    return written(_names_in("", ()), vars(sys.modules[_PACKAGE]), vars(api)["__all__"])
 
 
 def namespace(path: str) -> ModuleType:

@@ -103,6 +103,7 @@ def traces(shell: NotebookShell) -> dict[str, Any]:
     return {
         "events": {name: list(callbacks) for name, callbacks in shell.events.callbacks.items()},
         "magics": set(shell.magics_manager.magics["line"]),
+        "loading": shell.magics_manager.magics["line"]["load_ext"],
         "exceptions": (shell.custom_exceptions, shell.CustomTB),
         "matchers": list(shell.Completer.custom_matchers),
         "formatters": {mime: dict(formatter.type_printers) for mime, formatter in display.formatters.items()},
@@ -111,6 +112,7 @@ def traces(shell: NotebookShell) -> dict[str, Any]:
 
 
 def test_unloading_restores_everything(shell: NotebookShell) -> None:
+    shell.run("%load_ext", "0")  # IPython loads the magic at its first use
     before = traces(shell)
     shell.run("%load_ext kernelext", "a")
     during = traces(shell)
@@ -122,6 +124,7 @@ def test_unloading_restores_everything(shell: NotebookShell) -> None:
 
 @pytest.mark.parametrize("again", ["%load_ext kernelext", "%reload_ext kernelext"])
 def test_loading_twice_is_loading_once(shell: NotebookShell, again: str) -> None:
+    shell.run("%load_ext", "0")
     before = traces(shell)
     shell.run("%load_ext kernelext", "a")
     once = {name: len(callbacks) for name, callbacks in traces(shell)["events"].items()}
@@ -130,6 +133,17 @@ def test_loading_twice_is_loading_once(shell: NotebookShell, again: str) -> None
     assert len(shell.Completer.custom_matchers) == len(before["matchers"]) + 1
     shell.run("%unload_ext kernelext", "c")
     assert traces(shell) == before
+
+
+def test_the_cell_that_loads_the_extension_says_nothing_when_it_runs_again(
+    shell: NotebookShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run("%load_ext kernelext", "a")
+    shell.run("%load_ext kernelext", "a")
+    assert capsys.readouterr() == ("", "")
+    shell.run("%load_ext no_such_extension", "b")
+    assert "no_such_extension" in "".join(capsys.readouterr())
+    shell.run("%unload_ext kernelext", "c")
 
 
 def test_a_magic_of_the_users_called_graph_comes_back(shell: NotebookShell) -> None:
@@ -371,6 +385,9 @@ def test_a_graph_line_puts_gradients_beside_what_they_differentiate(shell: Noteb
 def test_help_lists_the_words(shell: NotebookShell, page: Page, capsys: pytest.CaptureFixture[str]) -> None:
     shell.run("%graph?", "a")
     text = capsys.readouterr().out
+    shell.run("%graph --help", "b")
+    assert "%graph diff NAME" in capsys.readouterr().out
+    assert not page.panels
     for word in ("side", "inline", "off", "time", "NAME", "--renderer", "--lens", "--mirror"):
         assert word in text
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import graphcore as gc
 from graphcore.graph import Graph, reset_default_graph
 from kernelext.formatters import Formatters
 from kernelext.timings import duration
@@ -36,6 +37,17 @@ def shown(shell: NotebookShell, value: object) -> dict[str, Any]:
     display: Any = shell.display_formatter
     data: dict[str, Any] = display.format(value)[0]
     return data
+
+
+def test_a_graph_shows_its_inputs_scopes_and_ops(formatted: NotebookShell) -> None:
+    with Graph().as_default() as graph:
+        x = gc.placeholder(gc.float32, [None, 2], name="x")
+        with gc.name_scope("layer"):
+            gc.tanh(x @ gc.ones([2, 2], name="W"))
+    text = shown(formatted, graph)["text/plain"]
+    assert text == (
+        "<gc.Graph 4 nodes>\n  inputs   x  float [?,2]\n  scopes   layer/ 3\n  ops      1 Placeholder, 1 Const, 1 MatMul, 1 Tanh"
+    )
 
 
 def test_a_tensor_tells_type_shape_and_origin(formatted: NotebookShell) -> None:
