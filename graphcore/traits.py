@@ -90,6 +90,8 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
         reuses_input: True if a plan may write the result into the memory of an input that nothing else needs.
         writes_input: True if a run may change the variable that is the first input.
         reads_variable: the part of a variable that the output is, for a handle as first input: the "whole" value, or "rows" of it.
+        gathers_rows: True if the output is slices of the first input along its first dimension, at the indices in the second; a third
+            input is another dimension unless it is 0.
         takes_value: True if the second input may become the value of a variable without a copy.
         draws: True if the only state is the position of a random number generator.
         stores: True if a kernel puts arrays into a stack, queue or tensor array, or takes them out.
@@ -110,6 +112,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     reuses_input: bool = False
     writes_input: bool = False
     reads_variable: Literal["", "whole", "rows"] = ""
+    gathers_rows: bool = False
     takes_value: bool = False
     draws: bool = False
     stores: bool = False

@@ -127,6 +127,11 @@ def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: str
     return value
 
 
+def indices_and_values(indices: Any, values: Any) -> tuple[Any, Any]:
+    """Indices and values of rows, which may be given as slices in one argument."""
+    return (indices.indices, indices.values) if isinstance(indices, IndexedSlices) else (indices, values)
+
+
 def without_duplicates(slices: IndexedSlices) -> IndexedSlices:
     """The same sum with each index once."""
     graph = get_default_graph()

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphcore.api.framework import add_to_collection, get_collection, group, no_op
+from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.api.variables.variables import Variable, initialize_all_variables, initialize_variables
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph import Node, Tensor, convert_to_tensor, get_default_graph
+from graphcore.graph import Graph, Node, Tensor, convert_to_tensor, get_default_graph
 
 __all__ = [
     "add_to_collections",
@@ -200,11 +201,13 @@ def scatter_nd_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = Fal
 def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Sequence[Any] | None = None) -> list[Any]:  # noqa: A001 - TF1's name
     """The tensors, each of which is available when all are computed, and `control_inputs` have run."""
     graph = get_default_graph()
-    present = [tensor for tensor in tensors if tensor is not None]
     with graph.name_scope(name or "tuple"):
-        gate = group(*present, *(control_inputs or ()))
+        gate = group(*[each.values if isinstance(each, IndexedSlices) else each for each in tensors], *(control_inputs or ()))
         with graph.control_dependencies([gate]):
-            return [
-                None if tensor is None else graph.apply_op("Identity", [tensor], None, "control_dependency").outputs[0]
-                for tensor in tensors
-            ]
+            return [_gated(graph, each) for each in tensors]
+
+
+def _gated(graph: Graph, value: Any) -> Any:
+    if isinstance(value, IndexedSlices):
+        return IndexedSlices(_gated(graph, value.values), value.indices, value.dense_shape)
+    return None if value is None else graph.apply_op("Identity", [value], None, "control_dependency").outputs[0]

@@ -64,13 +64,13 @@ THEIRS: Final = f"""
 {PROGRAM}
 answer = []
 for expression in arguments["expressions"]:
-    for sparse in (False,):
+    for sparse in (False, True):
         for use_resource in (False, True):
             values, slots, names, own = train(tf.compat.v1, expression, use_resource, sparse, inputs, arguments["steps"])
             answer.append([values, slots, names, own])
 """
 INPUTS: Final[dict[str, Array]] = {"X": X, "Y": Y, "W": W, "TABLE": TABLE, **IDS}
-CASES: Final = [(expression, sparse, resource) for expression in OPTIMIZERS for sparse in (False,) for resource in (False, True)]
+CASES: Final = [(expression, sparse, resource) for expression in OPTIMIZERS for sparse in (False, True) for resource in (False, True)]
 
 
 @pytest.fixture(scope="module")

@@ -14,16 +14,17 @@ from graphcore.api.gradients.explanation import (
     GradientStep,
     GradientSum,
 )
-from graphcore.api.gradients.gradients import result_name, summed, tensors_of
+from graphcore.api.gradients.gradients import result_name, tensors_of
 from graphcore.api.gradients.variable_reads import check_read_outside
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.topological_order import renew_stale_ranks
-from graphcore.passes.gradients.bodies.variable_reads import gradient_by_variable, reads_of
+from graphcore.passes.gradients.bodies.variable_reads import reads_of
 from graphcore.passes.gradients.explanation.cuts_in_functions import cut_inside, kept_inside
 from graphcore.passes.gradients.explanation.flow import Cut, Flow
 from graphcore.passes.gradients.explanation.paths import MOST_COUNTED, GradientPaths
-from graphcore.passes.gradients.gradients import DIFFERENTIABLE, build_gradients
+from graphcore.passes.gradients.gradients import DIFFERENTIABLE
+from graphcore.passes.gradients.slices import Part, Slices, combined, gradients_of_reads
 from graphcore.passes.gradients.trace import GradientTrace
 from graphcore.passes.infra.zero_analysis import is_zeros
 
@@ -70,7 +71,7 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
             check_read_outside([y_tensor], variable)
         except GraphError as error:
             return GradientExplanation(y=y_tensor.name, x=name, error=error.message, cuts=cuts)
-    return _Trial(y_tensor, name, result_name(x), reads, variable, stop).explanation(flow, cuts)
+    return _Trial(y_tensor, name, result_name(x), reads, variable, stop, is_variable=isinstance(handle, Tensor)).explanation(flow, cuts)
 
 
 def reads_that_count(first: Tensor, handle: Tensor, flow: Flow) -> list[Tensor]:
@@ -94,17 +95,21 @@ class _Trial:
         name: the name of x.
         result: the name of the gradient within the scope of its call.
         xs: the tensors to differentiate with respect to: one, or the reads of a variable.
-        variable: the handle of that variable, None for another tensor.
+        variable: the handle of that variable, None for another tensor, or a reference.
+        is_variable: True for a variable, reference or resource.
         stop: the `stop_gradients` of `gc.gradients`.
     """
 
-    def __init__(self, y: Tensor, name: str, result: str, xs: Sequence[Tensor], variable: Tensor | None, stop: Sequence[Tensor]) -> None:
+    def __init__(
+        self, y: Tensor, name: str, result: str, xs: Sequence[Tensor], variable: Tensor | None, stop: Sequence[Tensor], *, is_variable: bool
+    ) -> None:
         self.graph = y.graph
         self.result = result
         self.y = y
         self.name = name
         self.xs = xs
         self.variable = variable
+        self.is_variable = is_variable
         self.stop = stop
 
     def explanation(self, flow: Flow, cuts: tuple[GradientCut, ...]) -> GradientExplanation:
@@ -126,10 +131,20 @@ class _Trial:
         with graph.name_scope(None), graph.control_dependencies(None):
             scope = graph.unique_name(_SCOPE) + "/"
             try:
-                found = build_gradients(graph, [self.y], self.xs, [None], stop_gradients=self.stop, trace=trace)
+                parts = gradients_of_reads(
+                    graph,
+                    [self.y],
+                    self.xs,
+                    [None],
+                    of_variables=range(len(self.xs)) if self.is_variable else (),
+                    name=scope,
+                    stop_gradients=self.stop,
+                    simplify=True,
+                    trace=trace,
+                )
                 made = self._made_since(known)
-                parts = self._by_variable(found, scope)
-                gradient = summed(graph, parts, scope)
+                whole = combined(graph, parts, scope)
+                gradient = whole.values if isinstance(whole, Slices) else whole
             except GraphError as error:
                 return GradientExplanation(y=names[0], x=names[1], error=error.message, cuts=cuts)
         kept = {x: kept_inside(x, flow, trace) for x in self.xs}
@@ -156,7 +171,7 @@ class _Trial:
             y=names[0],
             x=names[1],
             gradient=namer(gradient.name) if old is not None and result is None else f"{namer(scope + self.result)}:0",
-            kind=f"{gradient.dtype.name} {gradient.shape}",
+            kind=f"{gradient.dtype.name} {gradient.shape}{', slices' if isinstance(whole, Slices) else ''}",
             built=graph.get_tensor_by_name(namer(gradient.name)).node.id < first_new,
             is_zero=is_zeros(gradient),
             path_count=min(sum(each.count for each in path_sets), MOST_COUNTED),
@@ -177,19 +192,10 @@ class _Trial:
         """The nodes of gradients that are not `known`."""
         return [name for name in self.graph.gradient_records if name not in known]
 
-    def _by_variable(self, found: Sequence[Tensor | None], scope: str) -> list[Tensor | None]:
-        """The gradients of the variable from those of its reads; those that gather rows are converted."""
-        return [
-            gradient_by_variable(x.node, gradient, name=scope, simplify=True)
-            if gradient is not None and self.variable is not None and x.node.registration.traits.reads_variable == "rows"
-            else gradient
-            for x, gradient in zip(self.xs, found, strict=True)
-        ]
-
-    def _sum_of_reads(self, parts: Sequence[Tensor | None], total: Tensor, namer: _Namer) -> list[GradientSum]:
+    def _sum_of_reads(self, parts: Sequence[Part], total: Tensor, namer: _Namer) -> list[GradientSum]:
         """The sum over a variable's reads: each read passes the gradient of its value to its input 0."""
         summed_parts = [
-            GradientPart(gradient=namer(part.name), node=x.node.name, input=0)
+            GradientPart(gradient=namer((part.values if isinstance(part, Slices) else part).name), node=x.node.name, input=0)
             for x, part in zip(self.xs, parts, strict=True)
             if part is not None
         ]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
 from graphcore.api.gradients.variable_reads import check_read_outside
+from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.brief import brief
 from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
-from graphcore.passes.gradients.bodies.variable_reads import gradient_by_variable, reads_of
+from graphcore.passes.gradients.bodies.variable_reads import reads_of
 from graphcore.passes.gradients.bodies.writer import GradientWriter
-from graphcore.passes.gradients.gradients import build_gradients
+from graphcore.passes.gradients.slices import Part, Slices, combined, gradients_of_reads
 from graphcore.source import caller_location, current_run, gradient_calls
 
 
@@ -39,10 +40,11 @@ def gradients(
         simplify: False inlines the registered gradient bodies unsimplified.
 
     Returns:
-        One gradient tensor for each x, of its shape, named after the x in the name scope; None if no y depends on it.
+        One gradient for each x, named after the x in the name scope; None if no y depends on it. It is a tensor of the shape of the x, but
+        `gc.IndexedSlices` for a variable from which a y gathers rows (`gc.gather`, `gc.nn.embedding_lookup`) outside of loops and branches.
 
     After a later change of a node that the gradients depend on, the nodes behind these tensors are derived again before the next run; the
-    tensors stay. If a gradient becomes None, or is no longer None, they are marked and refuse to run.
+    tensors stay. If a gradient becomes None or slices, or is no longer, they are marked and refuse to run.
 
     The nodes are added atomically, even if Ctrl-C interrupts; other threads that build the graph wait meanwhile.
 
@@ -68,12 +70,16 @@ def gradients(
     graph.settle()
     call.check()
     if graph.outer is not None:  # the function being traced is derived again as a whole
-        return call.find()
+        return [_public(gradient) for gradient in call.find()]
     what = f"the gradients of {', '.join([repr(y.name) for y in y_tensors])}"
     found: list[Any] = graph.derivations.derive(
         what, call.build, depends_on=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True, about=call
     )
     return list(found)
+
+
+def _public(gradient: Part) -> Tensor | IndexedSlices | None:
+    return IndexedSlices(*gradient) if isinstance(gradient, Slices) else gradient
 
 
 class GradientCall:
@@ -100,7 +106,7 @@ class GradientCall:
             self.graph.as_graph_element(tensor)
         _check_seeds(self.ys, self.given)
 
-    def build(self) -> list[Tensor | None]:
+    def build(self) -> list[Tensor | IndexedSlices | None]:
         """The gradients, each an alias node named after its x; it stays when the rest is derived again."""
         graph = self.graph
         self.ys = [graph.present(tensor) for tensor in self.ys]
@@ -113,15 +119,21 @@ class GradientCall:
             found = self.find(scope)
             return self._results(names, found)
 
-    def _results(self, names: Sequence[str], found: Sequence[Tensor | None]) -> list[Tensor | None]:
+    def _results(self, names: Sequence[str], found: Sequence[Part]) -> list[Tensor | IndexedSlices | None]:
         """Nodes with the reserved `names` for the gradients that exist."""
         writer = GradientWriter(self.graph)
-        results: list[Tensor | None] = []
+        results: list[Tensor | IndexedSlices | None] = []
         for name, x, gradient in zip(names, self.xs, found, strict=True):
             forward = tensors_of(x, "xs")[0].node.name
-            results.append(None if gradient is None else writer.result(name, gradient, forward))
             if gradient is None:
                 self.graph.names.free(name)
+                results.append(None)
+            elif isinstance(gradient, Slices):
+                values = writer.result(name, gradient.values, forward)
+                rest = [writer.alias(f"{name}_{part}", getattr(gradient, part), forward) for part in ("indices", "dense_shape")]
+                results.append(IndexedSlices(values, *rest))
+            else:
+                results.append(writer.result(name, gradient, forward))
         return results
 
     def _reserved(self, wanted: str) -> str:
@@ -129,19 +141,24 @@ class GradientCall:
         self.graph.names.take(name)
         return name
 
-    def find(self, scope: str | None = None) -> list[Tensor | None]:
+    def find(self, scope: str | None = None) -> list[Part]:
         """Compute the gradients in the given scope or a new one."""
         graph, name = self.graph, scope or self.name
-        counts, x_tensors, gathered = _with_reads(self.ys, self.xs)
-        found = build_gradients(graph, self.ys, x_tensors, self.given, name=name, stop_gradients=self.stop, simplify=self.simplify)
-        for i in gathered:
-            gradient = found[i]
-            if gradient is not None:
-                found[i] = gradient_by_variable(x_tensors[i].node, gradient, name=name, simplify=self.simplify)
+        counts, reads, of_variables = _with_reads(self.ys, self.xs)
+        found = gradients_of_reads(
+            graph,
+            self.ys,
+            reads,
+            self.given,
+            of_variables=of_variables,
+            name=name,
+            stop_gradients=self.stop,
+            simplify=self.simplify,
+        )
         if len(counts) == len(found):
             return found
         parts = iter(found)
-        return [summed(graph, islice(parts, count), name) for count in counts]
+        return [combined(graph, list(islice(parts, count)), name) for count in counts]
 
 
 def result_name(x: Any) -> str:
@@ -155,33 +172,25 @@ def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor
     """Replace resource variables by their reads.
 
     Returns:
-        The number of tensors for each x, the tensors, and those of them that are rows of a variable rather than all of it.
+        The number of tensors for each x, the tensors, and the indices of those that belong to variables.
 
     Raises:
         UnimplementedError: a variable is read within a function that a y depends on, or in a loop.
     """
     counts: list[int] = []
     tensors: list[Tensor] = []
-    gathered: list[int] = []
+    of_variables: list[int] = []
     for x in xs:
         handle = getattr(x, "handle", None)
         found = tensors_of(x, "xs")
-        if isinstance(handle, Tensor) and handle.dtype is resource:
-            found += [read for read in reads_of(handle) if read not in found]
-            gathered += [len(tensors) + i for i, read in enumerate(found) if read.node.registration.traits.reads_variable == "rows"]
-            check_read_outside(ys, handle)
+        if isinstance(handle, Tensor):
+            if handle.dtype is resource:
+                found += [read for read in reads_of(handle) if read not in found]
+                check_read_outside(ys, handle)
+            of_variables += range(len(tensors), len(tensors) + len(found))
         counts.append(len(found))
         tensors += found
-    return counts, tensors, gathered
-
-
-def summed(graph: Graph, parts: Iterable[Tensor | None], name: str) -> Tensor | None:
-    """The gradient of a variable from those of its reads, None if there are none. A sum is named `name`."""
-    present = [part for part in parts if part is not None]
-    if len(present) < 2:
-        return present[0] if present else None
-    with graph.name_scope(name):
-        return graph.apply_op("AddN", [present], None, None).outputs[0]
+    return counts, tensors, of_variables
 
 
 def _check_seeds(ys: list[Tensor], given: Sequence[Tensor | None]) -> None:
@@ -200,7 +209,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def tensors_of(value: Any, what: str) -> list[Tensor]:
-    """Convert tensors, variables, names and nodes with one output to tensors.
+    """Convert tensors, slices, variables, names and nodes with one output to tensors.
 
     Args:
         what: the name of the argument in errors.
@@ -215,6 +224,8 @@ def tensors_of(value: Any, what: str) -> list[Tensor]:
             element = get_default_graph().get_tensor_by_name(item)
         if isinstance(item, Node) and len(item.outputs) == 1:
             element = item.outputs[0]
+        if isinstance(item, IndexedSlices):
+            element = item.as_tensor()
         if not isinstance(element, Tensor):
             raise InvalidArgumentError(f"{what} must hold tensors or variables, got {brief(item)}")
         result.append(element)

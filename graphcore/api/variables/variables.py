@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import Any, Final, NamedTuple, NoReturn, Self
 
 from graphcore.api.framework import get_collection, group
+from graphcore.api.indexed_slices import indices_and_values
 from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
 from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
@@ -324,17 +325,17 @@ class Variable:
         """Subtract `delta` at run time."""
         return self._changed("assign_sub", delta, name=name)
 
-    def scatter_update(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-        """Replace the rows `indices` by `updates` at run time. indices: [...], updates: [..., *shape[1:]]."""
-        return self._changed("scatter_update", indices, updates, name=name)
+    def scatter_update(self, indices: Any, updates: Any = None, name: str | None = None) -> Tensor:
+        """Replace the rows `indices` by `updates` at run time. indices: [...], updates: [..., *shape[1:]]; or both as slices."""
+        return self._changed("scatter_update", *indices_and_values(indices, updates), name=name)
 
-    def scatter_add(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-        """Add `updates` to the rows `indices` at run time; repeated indices add up."""
-        return self._changed("scatter_add", indices, updates, name=name)
+    def scatter_add(self, indices: Any, updates: Any = None, name: str | None = None) -> Tensor:
+        """Add `updates` to the rows `indices` at run time; repeated indices add up. Both may be given as slices."""
+        return self._changed("scatter_add", *indices_and_values(indices, updates), name=name)
 
-    def scatter_sub(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-        """Subtract `updates` from the rows `indices` at run time; repeated indices add up."""
-        return self._changed("scatter_sub", indices, updates, name=name)
+    def scatter_sub(self, indices: Any, updates: Any = None, name: str | None = None) -> Tensor:
+        """Subtract `updates` from the rows `indices` at run time; repeated indices add up. Both may be given as slices."""
+        return self._changed("scatter_sub", *indices_and_values(indices, updates), name=name)
 
     def eval(self, session: Any = None) -> Any:
         """Its value in `session` (the default session if None)."""

@@ -437,8 +437,11 @@ def _refuse_in_copy() -> None:
 
 
 def _require_same(before: Any, after: Any) -> None:
-    """Refuse a result with None in other positions than before, since its holder would not notice."""
+    """Refuse a result of other kinds (None, tensors, slices), since its holder would not notice."""
     for number, (old, new) in enumerate(zip(before, after, strict=True)):
         if (old is None) is not (new is None):
             text = "was None and would be a tensor now" if old is None else "would be None now"
+            raise FailedPreconditionError(f"result {number} {text}; run its cell again")
+        if type(old) is not type(new):
+            text = f"was of {type(old).__name__} and would be of {type(new).__name__} now"
             raise FailedPreconditionError(f"result {number} {text}; run its cell again")

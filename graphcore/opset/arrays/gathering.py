@@ -61,6 +61,7 @@ class Gather:
     )
     shape = gather_shape
     partial_rule = partial_rules.GATHER
+    gathers_rows = True
     gradient = _GATHER_GRADIENT
     examples = (Example([_X, [1, 0, 1]]), Example([[1.0, 2.0], [[0, 1], [1, 1]]]))
     failures = (Example([_X, [-1, -1, -1]]),)
@@ -149,6 +150,7 @@ class GatherV2:
     )
     shape = gather_v2_shape
     partial_rule = partial_rules.GATHER
+    gathers_rows = True
     gradient = _gather_v2_grad
     examples = (
         Example([_X, [1, 0, 1], 0]),

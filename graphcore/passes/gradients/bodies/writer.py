@@ -95,8 +95,12 @@ class GradientWriter:
 
     def result(self, name: str, gradient: Tensor, forward: str) -> Tensor:
         """The alias node of a whole gradient, under a reserved name."""
-        dtype = gradient.dtype.base
         self.graph.names.free(name)
+        return self.alias(name, gradient, forward)
+
+    def alias(self, name: str, gradient: Tensor, forward: str) -> Tensor:
+        """The alias node of a gradient, or of a part of it."""
+        dtype = gradient.dtype.base
         registration = self.graph.library.look_up("Identity")
         return self.node(name, registration, [gradient], {"T": dtype}, ((dtype,), (dtype,)), (forward, None, {}, "result")).outputs[0]
 
