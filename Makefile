@@ -50,10 +50,11 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
 	@touch $@ $(VENV)/.lab
 
-$(ORACLE_VENV)/.ready: tests/oracle/requirements.txt
+$(ORACLE_VENV)/.ready: tests/oracle/requirements.txt tests/oracle/requirements-layers.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with venv is needed." >&2; exit 1; }
 	$(PYTHON) -m venv $(ORACLE_VENV)
 	$(ORACLE_VENV)/bin/python $(PIP) install -r tests/oracle/requirements.txt
+	$(ORACLE_VENV)/bin/python $(PIP) install --no-deps -r tests/oracle/requirements-layers.txt
 	@touch $@
 
 # Contains $(VENV) as well, but $(VENV) nothing of it: the browser tests drive JupyterLab without nbgrader's extensions.

@@ -148,7 +148,7 @@ from graphcore.shapes import Shape
 from graphcore.text import parse_function, parse_nodes, parse_op_signature
 
 if TYPE_CHECKING:
-    from graphcore.tf1 import app, flags, gfile, initializers, logging, losses, nn
+    from graphcore.tf1 import app, flags, gfile, initializers, layers, logging, losses, nn
     from graphcore.tf1.arrays import *
     from graphcore.tf1.clipping import *
     from graphcore.tf1.initial_values import *

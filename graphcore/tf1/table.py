@@ -17,6 +17,7 @@ NAMESPACES: Final[dict[str, str]] = {
     "debugging": "",
     "gfile": "graphcore.tf1.gfile",
     "initializers": "graphcore.tf1.initializers",
+    "layers": "graphcore.tf1.layers",
     "linalg": "",
     "logging": "graphcore.tf1.logging",
     "losses": "graphcore.tf1.losses",

@@ -99,8 +99,16 @@ def here(source: str, **arguments: Any) -> dict[str, Any]:
 
 
 def there(source: str) -> str:
-    lines = "".join(f"    {line}\n" for line in source.splitlines())
-    return f"tf = tf.compat.v1\nwith tf.Graph().as_default():\n    tf.disable_resource_variables()\n{lines}"
+    lines = "".join(f"        {line}\n" for line in source.splitlines())
+    return f"""
+tf = tf.compat.v1
+tf.disable_resource_variables()
+try:
+    with tf.Graph().as_default():
+{lines}
+finally:
+    tf.enable_resource_variables()
+"""
 
 
 def test_names_in_variable_scopes_are_tensorflows(oracle: Oracle) -> None:

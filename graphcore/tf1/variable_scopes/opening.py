@@ -96,7 +96,8 @@ class variable_scope:  # noqa: N801 - TF1's name
                 scope = self._again(given)
             else:
                 scope = self._within(opened, opened.unique(graph, self._default_name or "") if given is None else given, prefix)
-            inside = opened.with_used(scope.name)._replace(current=scope)
+            # A scope that is entered again belongs to the run that opened it first.
+            inside = (opened if isinstance(given, VariableScope) else opened.with_used(scope.name))._replace(current=scope)
             scopes.variables = inside
             try:
                 yield scope

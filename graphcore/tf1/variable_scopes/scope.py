@@ -203,11 +203,11 @@ class OpenScopes(NamedTuple):
 
     Attributes:
         current: the innermost scope.
-        used: the names of opened scopes that default names must differ from. It is not changed in place.
+        used: the names of opened scopes, which default names must differ from, with the runs that opened them. It is not changed in place.
     """
 
     current: VariableScope
-    used: Mapping[str, ScopeUse]
+    used: Mapping[str, frozenset[ScopeUse]]
 
     @property
     def use_resource(self) -> bool | None:
@@ -222,7 +222,7 @@ class OpenScopes(NamedTuple):
         """These scopes after the scope `name` was opened."""
         run = current_run.get()
         use = ScopeUse("", 0) if run is None else ScopeUse(run.cell, run.execution)
-        return self._replace(used={**self.used, name: use})
+        return self._replace(used={**self.used, name: self.used.get(name, frozenset()) | {use}})
 
     def unique(self, graph: Graph, name: str) -> str:
         """A name within the current scope that no scope has: `name`, `name_1`, ... without the prefix.
@@ -230,7 +230,7 @@ class OpenScopes(NamedTuple):
         Scopes that the last run of their cell did not open again do not count.
         """
         last = graph.cells.last_runs
-        taken = {used for used, by in self.used.items() if last.get(by.cell, by.execution) == by.execution}
+        taken = {used for used, runs in self.used.items() if any(last.get(run.cell, run.execution) == run.execution for run in runs)}
         prefix = f"{self.current.name}/" if self.current.name else ""
         number, found = 0, name
         while prefix + found in taken:

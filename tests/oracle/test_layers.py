@@ -1,0 +1,139 @@
+"""Layers and cells of TensorFlow 1: names, outputs, gradients and updates are TensorFlow's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from tests.oracle.conftest import Oracle
+
+# The programs below run in this setting: `x(...)` makes inputs, `train` is fed, and each variable begins with values of its own.
+SETTING = """
+inputs_made = []
+def x(*shape):
+    made = tf.placeholder(tf.float32, [None, *shape[1:]])
+    inputs_made.append((made, np.cos(np.arange(np.prod(shape)) * 0.7 + len(inputs_made)).reshape(shape).astype(np.float32)))
+    return made
+train = tf.placeholder(tf.bool, [])
+def values(results):
+    feeds = {**{tensor: value for tensor, value in inputs_made}, train: True}
+    variables = tf.global_variables() + tf.local_variables()
+    with tf.Session() as session:
+        session.run([v.assign(np.sin(np.arange(int(np.prod(v.shape.as_list()))) + i + 1.0).reshape(v.shape.as_list()) * 0.5
+                              + (1.5 if "variance" in v.name else 0.0)) for i, v in enumerate(variables)])
+        trained = tf.trainable_variables()
+        loss = sum(tf.reduce_sum(tf.square(each)) for each in results)
+        sources = trained + [tensor for tensor, _ in inputs_made]
+        found = [g for g in tf.gradients(loss, sources) if g is not None]
+        losses = tf.get_collection("regularization_losses")
+        for number, value in enumerate(session.run(results + losses, feeds)):
+            outputs["result %d" % number] = value
+        for number, value in enumerate(session.run(found, feeds)):
+            outputs["gradient %d" % number] = value
+        if tf.get_collection("update_ops"):
+            session.run(tf.get_collection("update_ops"), feeds)
+            for v, value in zip(variables, session.run(variables)):
+                outputs["after " + v.name] = value
+            for number, value in enumerate(session.run(results, {**feeds, train: False})):
+                outputs["inference %d" % number] = value
+    outputs["names"] = np.array([v.name for v in variables] + [each.name for each in losses])
+"""
+LAYERS = {
+    "dense": "results = [tf.layers.dense(x(3, 4), 5), tf.layers.dense(x(2, 3, 4), 2, activation=tf.tanh, use_bias=False)]",
+    "a shared dense layer": """
+a = tf.layers.dense(x(3, 4), 5, name="d")
+results = [a, tf.layers.dense(x(2, 4), 5, name="d", reuse=True)]
+layer = tf.layers.Dense(2)
+results += [layer(a), layer(results[1])]
+""",
+    "regularizers": """
+half = lambda w: tf.multiply(0.5, tf.reduce_sum(tf.square(w)), name="half")
+results = [tf.layers.dense(x(3, 4), 5, kernel_regularizer=half, bias_regularizer=half, activity_regularizer=half)]
+with tf.variable_scope("s", regularizer=half):
+    results.append(tf.layers.dense(x(3, 4), 2))
+""",
+    "scopes": """
+with tf.variable_scope("s", reuse=tf.AUTO_REUSE) as s:
+    results = [tf.layers.dense(x(3, 4), 5), tf.layers.dense(x(3, 4), 5)]
+with tf.variable_scope(s, reuse=True):
+    results.append(tf.layers.dense(x(3, 4), 5))
+with tf.name_scope("n"):
+    results.append(tf.layers.dense(x(3, 4), 2))
+results.append(tf.layers.dense(x(3, 4), 2))
+""",
+    "conv1d": "results = [tf.layers.conv1d(x(2, 9, 3), 4, 3, 2, 'same', activation=tf.nn.relu), tf.layers.conv1d(x(2, 9, 3), 2, 3, dilation_rate=2)]",
+    "conv2d": """
+results = [tf.layers.conv2d(x(2, 7, 6, 3), 4, [3, 2], (2, 1), 'same', activation=tf.nn.relu), tf.layers.conv2d(x(2, 7, 6, 3), 2, 3, use_bias=False)]
+results.append(tf.layers.conv2d(x(2, 9, 9, 3), 2, 3, dilation_rate=(2, 2)))
+""",
+    "conv3d": "results = [tf.layers.conv3d(x(1, 4, 5, 6, 2), 3, 2, padding='same'), tf.layers.conv3d(x(1, 4, 5, 6, 2), 3, [1, 2, 3], 2)]",
+    "separable": """
+results = [tf.layers.separable_conv2d(x(2, 6, 6, 3), 4, 3, padding='same', depth_multiplier=2), tf.layers.separable_conv1d(x(2, 8, 3), 2, 3)]
+results.append(tf.layers.separable_conv2d(x(2, 6, 6, 3), 2, 3, 2, activation=tf.tanh))
+""",
+    "transposed": """
+results = [tf.layers.conv2d_transpose(x(2, 4, 3, 3), 5, 3, 2, 'same'), tf.layers.conv2d_transpose(x(2, 4, 3, 3), 2, 4, 2, activation=tf.sigmoid)]
+results.append(tf.layers.conv3d_transpose(x(1, 2, 3, 2, 2), 3, 3, 2))
+""",
+    "pooling": """
+results = [tf.layers.max_pooling2d(x(2, 7, 6, 3), 2, 2), tf.layers.average_pooling2d(x(2, 7, 6, 3), [3, 2], 1, 'same')]
+results += [tf.layers.max_pooling1d(x(2, 7, 3), 3, 2), tf.layers.average_pooling1d(x(2, 7, 3), 2, 2, 'same')]
+results += [tf.layers.max_pooling3d(x(1, 4, 5, 6, 2), 2, 2), tf.layers.average_pooling3d(x(1, 4, 5, 6, 2), 2, 1)]
+results += [tf.layers.flatten(x(2, 3, 4)), tf.layers.dropout(x(2, 3), 0.5)]
+""",
+    "batch normalization of rows": """
+results = [tf.layers.batch_normalization(x(5, 4), training=True), tf.layers.batch_normalization(x(5, 4), training=train, momentum=0.9)]
+results += [tf.layers.batch_normalization(x(5, 4), scale=False), tf.layers.batch_normalization(x(2, 3, 4), axis=1, center=False, training=True)]
+""",
+    "batch normalization of images": """
+results = [tf.layers.batch_normalization(x(2, 3, 3, 4), training=True), tf.layers.batch_normalization(x(2, 3, 3, 4), training=train)]
+results += [tf.layers.batch_normalization(x(2, 3, 3, 4)), tf.layers.batch_normalization(x(2, 3, 3, 4), fused=False, training=True, trainable=False)]
+""",
+    "a layer of one's own": """
+class Scaled(tf.layers.Layer):
+    def build(self, input_shape):
+        self.factor = self.add_variable("factor", [int(input_shape[-1])], initializer=tf.ones_initializer())
+        super().build(input_shape)
+    def call(self, inputs):
+        return inputs * self.factor
+scaled = Scaled()
+results = [scaled(x(2, 3)), scaled(x(4, 3)), Scaled(name="other")(x(2, 2)), tf.layers.Dense(2, name="d").apply(x(2, 3))]
+""",
+}
+
+
+def there(program: str) -> str:
+    body = "".join(f"        {line}\n" for line in f"{SETTING}\n{program}\nvalues(results)".splitlines())
+    return f"""
+import os, warnings
+os.environ["TF_USE_LEGACY_KERAS"] = "1"  # only the former Keras has the layers
+warnings.simplefilter("ignore")
+tf = tf.compat.v1
+tf.disable_resource_variables()
+tf.disable_control_flow_v2()
+try:
+    with tf.Graph().as_default():
+{body}
+finally:
+    tf.enable_resource_variables()
+    tf.enable_control_flow_v2()
+"""
+
+
+def check(oracle: Oracle, program: str) -> None:
+    expected = oracle.run(there(program)).outputs
+    found: dict[str, Any] = {}
+    with gc.Graph().as_default():
+        exec(f"{SETTING}\n{program}\nvalues(results)", {"tf": gc, "np": np, "outputs": found})
+    assert np.asarray(found.pop("names")).tolist() == expected.pop("names").tolist()
+    assert sorted(found) == sorted(expected)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=2e-4, atol=2e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_give_tensorflows_numbers_and_names(oracle: Oracle, name: str) -> None:
+    check(oracle, LAYERS[name])
