@@ -38,6 +38,7 @@ LAYERS = (
     ("opset.framework",),  # an op block defines its gradient by `functions`
     ("opset.numerics",),
     ("opset.arrays", "opset.control_flow", "opset.io", "opset.math", "opset.nn", "opset.state"),
+    ("opset.images", "opset.sequences", "opset.sparse", "opset.strings", "opset.tables"),
     ("opset",),
     ("passes.infra",),
     ("passes.functions",),

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+import numpy as np
+
 from graphcore.attrs import Array
 
 MAX_VALUES: Final = 256
@@ -39,3 +41,36 @@ def _one(item: object) -> str:
     if isinstance(item, float):
         return f"{item:g}"
     return str(item)
+
+
+def summarize_printed(value: Array, at_ends: int) -> str:
+    """The values as the newer printing ops write them: `[[1 2 ... 8 9]` and so on, a line for each row.
+
+    Args:
+        value: the values.
+        at_ends: the number of values to show at both ends of each dimension; -1 for all.
+    """
+    return _printed_rows(value, at_ends, 0, value.ndim)
+
+
+def _printed_rows(value: Array, at_ends: int, depth: int, rank: int) -> str:
+    if depth == rank:
+        return _printed_item(value)
+    count = value.shape[0]
+    ends = count if at_ends < 0 else at_ends
+    first, last = min(ends, count), max(ends, count - ends)
+    parts = [_printed_rows(np.asarray(value[i]), at_ends, depth + 1, rank) for i in range(first)]
+    parts += ["..."] * (count > 2 * ends) + [_printed_rows(np.asarray(value[i]), at_ends, depth + 1, rank) for i in range(last, count)]
+    between = " " if depth == rank - 1 else "\n" * (rank - 1 - depth) + " " * (depth + 1)
+    return f"[{between.join(parts)}]"
+
+
+def _printed_item(value: Array) -> str:
+    item = value.item()
+    if isinstance(item, bytes):
+        return f'"{_one(item)}"'
+    if not isinstance(item, float):
+        return _one(item)
+    digits = 15 if value.dtype.itemsize == 8 else 6
+    short = f"{item:.{digits}g}"
+    return short if np.isnan(item) or value.dtype.type(short) == value else f"{item:.{digits + (2 if digits == 15 else 3)}g}"

@@ -55,6 +55,7 @@ OTHER_GRADIENTS = {
     "SoftmaxCrossEntropyWithLogits-0": "TensorFlow leaves out that the second output depends on the labels",
     "DeepCopy-0": "TensorFlow has no gradient of DeepCopy",
     "Snapshot-0": "TensorFlow has no gradient of Snapshot",
+    "SparseToDense-1": "TensorFlow's gradient takes indices of rank 2 only",
     "SoftsignGrad-0": "TensorFlow has no second derivative of Softsign",
     **{
         f"Resize{name}Grad-{i}": "TensorFlow has no second derivative of resizing"

@@ -17,10 +17,11 @@ _ON_THE_HOST = {gc.string, gc.bfloat16}
 
 
 def on_device(case: Case) -> bool:
-    """True iff the case involves numbers only."""
+    """True iff the case involves numbers only, and the kernel is not bound to the CPU."""
     calls = any(attr.type in {"func", "list(func)"} for attr in case.op_def.attr)
     return (
         case.runs
+        and "GPU" in case.entry.traits.device_types
         and not calls
         and case.op_def.name not in {"_Send", "_HostSend"}
         and not case.takes_variable

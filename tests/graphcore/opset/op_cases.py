@@ -45,7 +45,19 @@ NOT_RUN = {
     "Variable",
     "VariableV2",
 }
-OF_HANDLES = ("TensorArray", "Stack", "Queue", "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue")
+OF_HANDLES = (
+    "FIFOQueue",
+    "HashTable",
+    "InitializeTable",
+    "LookupTable",
+    "MutableDenseHashTable",
+    "MutableHashTable",
+    "PaddingFIFOQueue",
+    "Queue",
+    "RandomShuffleQueue",
+    "Stack",
+    "TensorArray",
+)
 """Ops on handles: graphs of them are in array_programs, and in the scenarios of queues."""
 
 

@@ -1,0 +1,1 @@
+"""Ops on sparse tensors: indices, values and shape."""

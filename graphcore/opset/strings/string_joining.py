@@ -1,0 +1,271 @@
+"""Joining and splitting strings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.inference import InferenceContext
+from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.gradient_text import required_int
+from graphcore.opset.framework.kernels import invalid, normal_axis
+from graphcore.opset.numerics.string_arrays import one_string, strings
+
+_WORDS: Final = np.array([[b"a", b"bc"], [b"d", b""]], object)
+_SENTENCES: Final = np.array([b"hello world", b"", b" a b  c "], object)
+
+
+def text_attr(k: KernelContext, name: str) -> bytes:
+    """The value of a string attr."""
+    value = k.attr(name)
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+@op
+class StringJoin:
+    """The strings of several arrays joined element by element; scalars are joined to each element.
+
+    separator: written between the strings.
+    """
+
+    signature = "StringJoin[N:int >= 0, separator:string = ''](inputs:N*string) -> (output:string)"
+    device_types = ("CPU",)
+    gradient = NO_GRADIENT
+    examples = (
+        Example([[_WORDS, b"-", _WORDS]], outputs=[[[b"a-a", b"bc-bc"], [b"d-d", b"-"]]]),
+        Example([[b"x", b"y"]], {"separator": ", "}, outputs=[b"x, y"]),
+    )
+
+    def shape(c: InferenceContext) -> None:
+        ranks = [c.rank(c.input(i)) for i in range(c.num_inputs)]
+        if not any(ranks):
+            c.set_output(0, c.scalar())
+            return
+        found = c.unknown_shape()
+        for i, rank in enumerate(ranks):
+            if rank > 0:
+                found = c.merge(found, c.input(i))
+        c.set_output(0, found)
+
+    failures = (
+        """
+        two = Const[dtype=string, value=Tensor<type: string shape: [2] values: a b>]()
+        three = Const[dtype=string, value=Tensor<type: string shape: [3] values: a b c>]()
+        hidden = PlaceholderWithDefault[dtype=string, shape=<unknown>](three)
+        join = StringJoin[N=2](two, hidden)
+        """,
+    )
+
+    def kernel(k: KernelContext) -> Kernel:
+        separator = text_attr(k, "separator")
+
+        def join(*parts: Any) -> Any:
+            shapes = {part.shape for part in parts if part.ndim}
+            if len(shapes) > 1:
+                raise invalid(k, f"Input shapes do not match: {' vs. '.join(str(list(shape)) for shape in sorted(shapes))}")
+            shape = next(iter(shapes), ())
+            columns = [itertools.repeat(part.item()) if not part.ndim else part.reshape(-1).tolist() for part in parts]
+            rows = zip(*columns, strict=False) if shapes else [tuple(part.item() for part in parts)]
+            return strings([separator.join(row) for row in rows], shape)
+
+        return join
+
+
+@op
+class ReduceJoin:
+    """The strings of an array joined along some dimensions, the first of them first.
+
+    inputs: any shape
+    reduction_indices: the dimensions; negative ones count from the end
+    output: the shape of inputs without these dimensions
+    keep_dims: keep them with size 1.
+    separator: written between the strings.
+    """
+
+    signature = "ReduceJoin[keep_dims:bool = false, separator:string = ''](inputs:string, reduction_indices:int32) -> (output:string)"
+    device_types = ("CPU",)
+    gradient = NO_GRADIENT
+    examples = (
+        Example([_WORDS, [0]], outputs=[[b"ad", b"bc"]]),
+        Example([_WORDS, [0, 1]], {"separator": "."}, outputs=[b"a.d.bc."]),
+        Example([_WORDS, [-1, 0]], {"separator": ".", "keep_dims": True}),
+        Example([_WORDS, 1]),
+    )
+    failures = (Example([_WORDS, [0, 0]]),)
+
+    def shape(c: InferenceContext) -> None:
+        axes, given = c.input_tensor(1), c.input(0)
+        if axes is None or not c.rank_known(given):
+            c.set_output(0, c.unknown_shape())
+            return
+        rank = c.rank(given)
+        chosen = set()
+        for axis in axes.reshape(-1).tolist():
+            if not -rank <= axis < rank:
+                raise InvalidArgumentError(f"Invalid reduction dimension {axis} for input with {rank} dimensions")
+            if axis % rank in chosen:
+                raise InvalidArgumentError(f"Duplicate reduction dimension {axis}")
+            chosen.add(axis % rank)
+        keep = c.attr("keep_dims")
+        c.set_output(0, c.make_shape([1 if i in chosen else c.dim(given, i) for i in range(rank) if keep or i not in chosen]))
+
+    def kernel(k: KernelContext) -> Kernel:
+        separator, keep = text_attr(k, "separator"), bool(k.attr("keep_dims"))
+
+        def join(x: Any, axes: Any) -> Any:
+            order = [normal_axis(k, axis, x.ndim) for axis in axes.reshape(-1).tolist()]
+            if len(set(order)) != len(order):
+                raise invalid(k, f"Duplicate reduction dimension in {axes.reshape(-1).tolist()}")
+            rest = [axis for axis in range(x.ndim) if axis not in order]
+            shape = tuple([1 if axis in order else size for axis, size in enumerate(x.shape) if keep or axis not in order])
+            count = int(np.prod([x.shape[axis] for axis in order], dtype=np.int64))
+            rows = x.transpose([*rest, *order[::-1]]).reshape(-1, count) if x.size else [[]] * int(np.prod(shape, dtype=np.int64))
+            return strings([separator.join(row) for row in rows], shape)
+
+        return join
+
+
+@op
+class UnsortedSegmentJoin:
+    """The strings of each segment joined in order.
+
+    inputs: strings
+    segment_ids: the segment of each; negative ones are left out
+    num_segments: the number of segments, a scalar
+    output: [num_segments] + the rest of the shape of inputs
+    separator: written between the strings.
+    """
+
+    signature = (
+        "UnsortedSegmentJoin[separator:string = '', Tindices:{int32, int64}, Tnumsegments:{int32, int64} = int32]"
+        "(inputs:string, segment_ids:Tindices, num_segments:Tnumsegments) -> (output:string)"
+    )
+    device_types = ("CPU",)
+    gradient = NO_GRADIENT
+    examples = (Example([np.array([b"a", b"b", b"c"], object), [1, 0, 1], 3], {"separator": ":"}, outputs=[[b"b", b"a:c", b""]]),)
+    failures = (Example([np.array([b"a", b"b", b"c"], object), [1, 0, 9], 3]),)
+
+    def shape(c: InferenceContext) -> None:
+        ids = c.input(1)
+        size = c.make_dim_for_scalar_input(2)
+        if not c.rank_known(ids):
+            c.set_output(0, c.unknown_shape())
+            return
+        given, _ = c.merge_prefix(c.input(0), ids)
+        c.set_output(0, c.concatenate(c.vector(size), c.subshape(given, c.rank(ids))))
+
+    def kernel(k: KernelContext) -> Kernel:
+        separator = text_attr(k, "separator")
+
+        def join(x: Any, ids: Any, count: Any) -> Any:
+            if x.shape[: ids.ndim] != ids.shape or not ids.ndim:
+                raise invalid(k, f"the shape of segment_ids {list(ids.shape)} must begin that of inputs {list(x.shape)}")
+            segments, rest = int(count.item()), x.shape[ids.ndim :]
+            width = int(np.prod(rest, dtype=np.int64))
+            found: list[list[bytes]] = [[] for _ in range(segments * width)]
+            for row, at in zip(x.reshape(ids.size, width).tolist(), ids.reshape(-1).tolist(), strict=True):
+                if at >= segments:
+                    raise invalid(k, f"segment id {at} must be less than num_segments = {segments}")
+                for column, value in enumerate(row) if at >= 0 else ():
+                    found[at * width + column].append(value)
+            return strings([separator.join(parts) for parts in found], (segments, *rest))
+
+        return join
+
+
+def split_shape(c: InferenceContext) -> None:
+    """A sparse matrix of words: the inputs are a vector of strings and one separator."""
+    c.with_rank(c.input(0), 1)
+    c.set_output(0, c.matrix(c.unknown_dim(), 2))
+    c.set_output(1, c.vector(c.unknown_dim()))
+    c.set_output(2, c.vector(2))
+
+
+def _sparse_words(rows: Sequence[Sequence[bytes]]) -> tuple[Any, Any, Any]:
+    places = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
+    words = [word for row in rows for word in row]
+    sizes = np.array([len(rows), max(map(len, rows), default=0)], np.int64)
+    return np.array(places, np.int64).reshape(-1, 2), strings(words, (len(words),)), sizes
+
+
+def _splitting(k: KernelContext, split: Callable[[bytes, bytes], list[bytes]]) -> Kernel:
+    def kernel(x: Any, separator: Any) -> Any:
+        if x.ndim != 1 or separator.ndim:
+            raise invalid(k, f"required a vector and a scalar, got shapes {list(x.shape)} and {list(separator.shape)}")
+        return _sparse_words([split(value, one_string(separator)) for value in x.tolist()])
+
+    return kernel
+
+
+@op
+class StringSplit:
+    """The words of each string as a sparse matrix; each byte of the delimiter separates words.
+
+    input: [n]
+    delimiter: a scalar; empty to split into bytes
+    indices: [words, 2]
+    values: [words]
+    shape: [2], the number of strings and the most words
+    skip_empty: leave out empty words.
+    """
+
+    signature = "StringSplit[skip_empty:bool = true](input:string, delimiter:string) -> (indices:int64, values:string, shape:int64)"
+    shape = split_shape
+    device_types = ("CPU",)
+    gradient = NO_GRADIENT
+    examples = (
+        Example([_SENTENCES, b" "], outputs=[[[0, 0], [0, 1], [2, 0], [2, 1], [2, 2]], [b"hello", b"world", b"a", b"b", b"c"], [3, 3]]),
+        Example([_SENTENCES, b"l "], {"skip_empty": False}),
+        Example([_SENTENCES, b""]),
+    )
+    failures = (Example([_SENTENCES, np.array([b" ", b","], object)]),)
+
+    def kernel(k: KernelContext) -> Kernel:
+        skip = bool(k.attr("skip_empty"))
+
+        def split(value: bytes, delimiters: bytes) -> list[bytes]:
+            if not delimiters:
+                return [bytes([byte]) for byte in value]
+            for delimiter in delimiters[1:]:
+                value = value.replace(bytes([delimiter]), delimiters[:1])
+            # Without words that are left out, an empty string has no words at all.
+            return [word for word in value.split(delimiters[:1]) if word or not skip] if value else []
+
+        return _splitting(k, split)
+
+
+@op
+class StringSplitV2:
+    """The words of each string as a sparse matrix.
+
+    input: [n]
+    sep: the separator as a whole, a scalar; empty to split at runs of white space
+    indices: [words, 2]
+    values: [words]
+    shape: [2], the number of strings and the most words
+    maxsplit: the most separators to split at; negative for all.
+    """
+
+    signature = "StringSplitV2[maxsplit:int = -1](input:string, sep:string) -> (indices:int64, values:string, shape:int64)"
+    shape = split_shape
+    device_types = ("CPU",)
+    gradient = NO_GRADIENT
+    examples = (
+        Example([_SENTENCES, b""], outputs=[[[0, 0], [0, 1], [2, 0], [2, 1], [2, 2]], [b"hello", b"world", b"a", b"b", b"c"], [3, 3]]),
+        Example([_SENTENCES, b" "]),
+        Example([_SENTENCES, b"lo"], {"maxsplit": 1}),
+        Example([_SENTENCES, b""], {"maxsplit": 1}),
+    )
+    failures = (Example([_SENTENCES, np.array([b" ", b","], object)]),)
+
+    def kernel(k: KernelContext) -> Kernel:
+        most = required_int(k.attrs, "maxsplit")
+
+        def split(value: bytes, separator: bytes) -> list[bytes]:
+            return value.split(separator, most) if separator else value.split(None, most)
+
+        return _splitting(k, split)
