@@ -131,6 +131,7 @@ from graphcore.runtime import (
     RunOptions,
     Session,
     SessionOptions,
+    SteppedRun,
     StepStats,
     Trace,
     ValueRecords,

@@ -52,7 +52,7 @@ LAYERS = (
     ("runtime.core",),
     ("runtime.plan",),
     ("runtime.dataflow",),
-    ("runtime.partitions",),
+    ("runtime.partitions", "runtime.stepping"),
     ("runtime.session",),
     ("runtime",),
     ("api",),

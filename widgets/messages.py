@@ -12,7 +12,7 @@ import msgspec
 from widgets.inspection import Inspection, Values, WhatIf
 from widgets.recorded_values import RunHealth
 from widgets.scene.types import Openings, Scene
-from widgets.steps import RecordedSteps
+from widgets.steps import LiveRun, RecordedSteps, StepTest
 from widgets.timelines import StepTimeline
 
 Renderer = Literal["graphviz", "mermaid"]
@@ -118,15 +118,17 @@ class HealthMessage(Message, frozen=True, kw_only=True, tag="health"):
 
 
 class StepsMessage(Message, frozen=True, kw_only=True, tag="steps"):
-    """The answer to `StepsRequest`.
+    """The answer to `StepsRequest` and `LiveStepRequest`.
 
-    `steps` is None if they are still those of `key`, which the viewer has, or nothing was recorded. `boxes` are the boxes of the nodes in
-    the current picture.
+    `steps` is None if they are those of `key`, which the viewer has, or nothing was recorded. `run` differs between runs. `boxes` are those of
+    the nodes in the current picture. `live` is None for a run that was recorded before.
     """
 
     key: str
+    run: str = ""
     steps: RecordedSteps | None = None
     boxes: dict[str, str] = {}
+    live: LiveRun | None = None
 
 
 class ShowPaneMessage(Message, frozen=True, kw_only=True, tag="show_pane"):
@@ -354,6 +356,18 @@ class StepsRequest(Message, frozen=True, kw_only=True, tag="want_steps"):
     known: str = ""
 
 
+class LiveStepRequest(Message, frozen=True, kw_only=True, tag="live_step"):
+    """Let a run that waits go on, for a moment, and send its steps.
+
+    `stops` (names of nodes and boxes), `on_bad` (NaN and Inf) and `where` (all tests hold) are breakpoints for the way `run`.
+    """
+
+    way: Literal["step", "over", "run"] = "step"
+    stops: list[str] = []
+    on_bad: bool = False
+    where: list[StepTest] = []
+
+
 class RevealRequest(Message, frozen=True, kw_only=True, tag="reveal"):
     """Open all scopes around this node and scroll to it."""
 
@@ -420,10 +434,7 @@ class OpenFunctionRequest(Message, frozen=True, kw_only=True, tag="open_function
 
 
 class CrowdedRequest(Message, frozen=True, kw_only=True, tag="crowded"):
-    """Open scopes automatically up to this many boxes (0: the usual number), for a legible picture.
-
-    The answer is a scene with the number of the one that it replaces.
-    """
+    """Open scopes automatically up to this many boxes (0: the usual number); the new scene keeps the old number."""
 
     boxes: int
 
@@ -439,6 +450,7 @@ PictureRequest = (
     | TimelinesRequest
     | HealthRequest
     | StepsRequest
+    | LiveStepRequest
     | RevealRequest
     | SearchRequest
     | FilterRequest

@@ -29,14 +29,13 @@ from widgets.scene.lenses import lens_names, own_lenses
 from widgets.scene.placement_effect import what_if_for
 from widgets.scene.snapshot import Snapshot, take_snapshot
 from widgets.scene.state import SceneState
-from widgets.scene.steps import steps_of
+from widgets.scene.stepping import Stepping
 from widgets.scene.timelines import box_around, saved_timelines, timelines_key, timelines_of
 from widgets.scene.types import Scene
 from widgets.scene.value_lens import nodes_of_health, recorded_values, value_marks
 from widgets.scene.values import values_of
 from widgets.scene.visible import scope_tree, visible_boxes
 from widgets.scene.words import counted
-from widgets.steps import RecordedSteps
 from widgets.timelines import StepTimeline
 
 MIN_SECONDS_BETWEEN: Final = 0.1
@@ -86,7 +85,7 @@ class Port:
         self._look = Look()
         self._look_is_due = False
         self._timelines: tuple[str, list[StepTimeline]] = ("", [])
-        self._steps: tuple[str, RecordedSteps | None] = ("", None)
+        self._stepping = Stepping()
         self._summaries: list[Scene] = []
         self._packed: tuple[tuple[object, ...], str] | None = None
         self._key: tuple[object, ...] = ()
@@ -228,6 +227,8 @@ class Port:
             self._remember()
             self._sent_at = time.time() * 1000 if sent_at is None else sent_at
             self._send_soon(failed)
+            if self._stepping.has_begun(self._graph):
+                self._send(messages.ShowPaneMessage(pane="stepper"))
 
     def send(self) -> None:
         """Send the current graph at once."""
@@ -265,6 +266,8 @@ class Port:
                 self._send_health()
             case messages.StepsRequest(known=known):
                 self._send_steps(known)
+            case messages.LiveStepRequest():
+                self._step(request)
             case messages.RevealRequest(name=name):
                 self._reveal(name)
             case messages.SearchRequest(query=query, limit=limit):
@@ -354,14 +357,14 @@ class Port:
         self._send(messages.HealthMessage(health=health, boxes=shown))
 
     def _send_steps(self, known: str) -> None:
-        graph = self._graph
-        key = f"{id(graph)} {graph.version} {id(graph.trace)}"
-        if key != self._steps[0]:
-            self._steps = (key, steps_of(graph))
-        steps = self._steps[1]
-        boxes = boxes_of(graph, self.state)
-        shown = {} if steps is None else {node: box for node in steps.nodes if (box := box_around(node, boxes))}
-        self._send(messages.StepsMessage(key=key, steps=None if key == known else steps, boxes=shown))
+        self._send(self._stepping.message(self._graph, boxes_of(self._graph, self.state), known))
+
+    def _step(self, request: messages.LiveStepRequest) -> None:
+        boxes = boxes_of(self._graph, self.state)
+        has_ended = self._stepping.go(self._graph, boxes, request)
+        self._send(self._stepping.message(self._graph, boxes, ""))
+        if has_ended:
+            self._send_scene()  # its record has become that of the graph
 
     def _reveal(self, name: str) -> None:
         if not self.state.reveal(scope_tree(self._graph, self.state), name):

@@ -67,6 +67,8 @@ class Graph(GraphReader):
     """The placer that ran last."""
     trace: Any = None
     """The last recorded run of a session of this graph, also of one that is closed."""
+    stepped_run: Any = None
+    """The run of `Session.step_through` that was begun last."""
     difference: Any = None
     """The marks of the difference that this graph shows; None for any other graph. See `graphcore.difference`."""
     recording: Any = None

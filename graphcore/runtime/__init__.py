@@ -27,6 +27,7 @@ from graphcore.runtime.session.function_process import ProcessFunctionLibraryRun
 from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.session.graph_runner import GraphRunner
 from graphcore.runtime.session.session import Session, live_sessions
+from graphcore.runtime.stepping.stepped_run import NodeStep, SteppedRun
 
 __all__ = [
     "CallableOptions",
@@ -41,6 +42,7 @@ __all__ = [
     "FunctionLibraryRuntime",
     "GraphRunner",
     "NodeExecStats",
+    "NodeStep",
     "NodeTime",
     "PeakMemory",
     "Plan",
@@ -57,6 +59,7 @@ __all__ = [
     "Session",
     "SessionOptions",
     "StepStats",
+    "SteppedRun",
     "Trace",
     "ValueRecords",
     "build_plan",

@@ -35,6 +35,7 @@ ALIASES = {
     for module, names in (
         (scene_types, ("NodeKind", "Role", "State", "EdgeKind", "Mode")),
         (messages, ("Renderer", "ExportFormat", "Engine", "Pane")),
+        (steps, ("Quantity", "Comparison")),
     )
     for name in names
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -25,14 +26,28 @@ def run_names(graph: Graph, trace: Trace) -> RunNames:
     """The names of the nodes of a recorded run of a graph."""
     known = _known.get(graph)
     if known is None or known[0] != graph.version or known[1] is not trace:
-        known = _known[graph] = (graph.version, trace, RunNames(graph, _originals(graph, trace)))
+        known = _known[graph] = (graph.version, trace, RunNames(graph, _originals_of(graph, trace)))
     return known[2]
 
 
-def _originals(graph: Graph, trace: Trace) -> dict[str, str]:
-    """The calls and loops that ran as part of their gradients, by the names of the nodes that ran."""
+def names_of_unfinished(graph: Graph, nodes: Collection[str]) -> RunNames:
+    """The names of the nodes of a run that has not ended.
+
+    Args:
+        graph: the graph.
+        nodes: the names of the nodes that it may run.
+    """
+    found = computed_by([node for node in map(graph.find, nodes) if node is not None])
+    return RunNames(graph, _originals(graph, found, nodes))
+
+
+def _originals_of(graph: Graph, trace: Trace) -> dict[str, str]:
     found = computed_by(trace.nodes)
-    ran = {event.node for event in trace.events if not event.call} if found else set()
+    return _originals(graph, found, {event.node for event in trace.events if not event.call} if found else ())
+
+
+def _originals(graph: Graph, found: Mapping[str, str], ran: Collection[str]) -> dict[str, str]:
+    """The calls and loops that ran as part of their gradients, by the names of the nodes that ran."""
     gradients = graph.gradient_records
     return {replacement: name for name, replacement in found.items() if name not in ran and name not in gradients}
 
@@ -43,6 +58,15 @@ class _Body:
     def __init__(self, prefix: str, nodes: Mapping[str, NodeDef]) -> None:
         self.prefix = prefix
         self.nodes = nodes
+
+    @cached_property
+    def consumers(self) -> Mapping[str, Sequence[str]]:
+        """The nodes that take the values or the control of each node."""
+        found: dict[str, dict[str, None]] = {}
+        for name, node in self.nodes.items():
+            for source in _sources(node):
+                found.setdefault(source, {})[name] = None
+        return {source: tuple(names) for source, names in found.items()}
 
 
 class RunNames:
@@ -94,7 +118,16 @@ class RunNames:
             call, node: as of `name_of`.
         """
         found = self._known_node(call, node)
-        return [] if found is None else [text.removeprefix("^").partition(":")[0] for text in found.input]
+        return [] if found is None else _sources(found)
+
+    def consumers_of(self, call: str, node: str) -> Sequence[str]:
+        """The names of the nodes that take the values or the control of a node.
+
+        Args:
+            call, node: as of `name_of`.
+        """
+        body = self._body(call)
+        return () if body is None else body.consumers.get(node, ())
 
     def _known_node(self, call: str, node: str) -> NodeDef | None:
         body = self._body(call)
@@ -173,6 +206,10 @@ class RunNames:
         except GraphError:
             return {}
         return {node.name: node.node_def for node in body.graph.op_nodes()}
+
+
+def _sources(node: NodeDef) -> list[str]:
+    return [text.removeprefix("^").partition(":")[0] for text in node.input]
 
 
 def split_name(name: str) -> tuple[str, str]:

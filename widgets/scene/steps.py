@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from graphcore.plumbing import FEEDABLE
+from graphcore.plumbing import FEEDABLE, WHILE
 from graphcore.runtime.core.events import MERGED, PASSED, Event
 from graphcore.runtime.core.node_times import without_repeats
 from graphcore.runtime.core.tokens import Tokens
-from widgets.scene.run_names import run_names
+from widgets.scene.run_names import RunNames, names_of_unfinished, run_names
 from widgets.steps import RecordedSteps, StepRuns
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Collection, Hashable, Iterable
 
     from graphcore.graph import Graph
-    from graphcore.runtime import Trace
+    from graphcore.runtime import SteppedRun, Trace
     from graphcore.runtime.core.tensor_stats import TensorStats
 
 MAX_RUNS: Final = 50_000
@@ -28,19 +28,28 @@ MAX_PAGE_RUNS: Final = 10_000
 MOST_SHOWN: Final = 60
 """The most characters of a value."""
 NO_VALUES: Final = "without values: run with options=gc.RunOptions(values=True) to record them"
-RAN, DEAD, FAILED, FED = range(4)
-"""The end of a node run: it ran, it is on a branch that was not taken, its kernel failed, or its value was fed."""
+RAN, DEAD, FAILED, FED, RUNNING = range(5)
+"""The end of a node run: it ran, it is on a branch that was not taken, its kernel failed, its value was fed, or it still runs."""
 
 
 def steps_of(graph: Graph, most: int = MAX_RUNS) -> RecordedSteps | None:
-    """The last recorded run of a graph's sessions, None if there is none.
+    """The last recorded run of a graph, or the one that is stepped through; None if there is none.
 
     Args:
         graph: the graph.
         most: the most runs of nodes; later ones are left out.
     """
+    stepped: SteppedRun | None = graph.stepped_run
+    if stepped is not None:
+        reader = StepReader(graph, names_of_unfinished(graph, stepped.nodes), most, stepped.feeds)
+        reader.read(stepped.events_from(0), stepped.stats_from(0))
+        return reader.steps(is_over=stepped.is_over)
     trace: Trace | None = graph.trace
-    return None if trace is None else _Steps(graph, trace, most).made()
+    if trace is None:
+        return None
+    reader = StepReader(graph, run_names(graph, trace), most, _fed(graph, trace))
+    reader.read(trace.events, trace.values or ())
+    return reader.steps(notes=[] if trace.values is not None else [NO_VALUES])
 
 
 def page_steps(graph: Graph) -> RecordedSteps | None:
@@ -48,101 +57,176 @@ def page_steps(graph: Graph) -> RecordedSteps | None:
     return steps_of(graph, MAX_PAGE_RUNS)
 
 
-class _Run:
-    """One run of a node. `values` are the statistics of its outputs."""
+def _fed(graph: Graph, trace: Trace) -> list[str]:
+    """The names of the fed nodes of a run: its nodes take their values, and they have no events."""
+    nodes = {node.name: node for node in graph.op_nodes()}
+    seen = {event.node for event in trace.events if not event.call}
+    sources = [tensor.node for name in seen if name in nodes for tensor in nodes[name].inputs]
+    return sorted({source.name for source in sources if source.op in FEEDABLE and source.name not in seen})
 
-    __slots__ = ("event", "last", "name", "op", "state", "takes", "values")
+
+class StepRow:
+    """One run of a node.
+
+    Attributes:
+        event: its start.
+        name: the node as views name it.
+        op: its op, "" if unknown.
+        state: what became of it.
+        last: the last run within its call; -1 before its end.
+        takes: the runs whose values it takes.
+        values: the statistics of its outputs, once they are known.
+    """
+
+    __slots__ = ("event", "how", "last", "name", "op", "state", "takes", "text", "values")
 
     def __init__(self, event: Event, name: str, op: str, state: int) -> None:
         self.event = event
+        self.how = ""
         self.name = name
         self.op = op
         self.state = state
         self.last = -1
         self.takes: list[int] = []
-        self.values: list[TensorStats] = []
+        self.values: list[TensorStats] | None = None
+        self.text = ""
+
+    @property
+    def first(self) -> TensorStats | None:
+        """The statistics of its first output."""
+        return self.values[0] if self.values else None
+
+    @property
+    def nans(self) -> int:
+        """The number of NaNs in its outputs."""
+        return sum([value.nan for value in self.values or ()])
+
+    @property
+    def infs(self) -> int:
+        """The number of infinities in its outputs."""
+        return sum([value.inf for value in self.values or ()])
 
 
-class _Steps:
-    """Reads a trace."""
+class StepReader:
+    """Reads the events of a run, all at once or as they come.
 
-    def __init__(self, graph: Graph, trace: Trace, most: int) -> None:
-        self._trace = trace
-        self._names = run_names(graph, trace)
+    Args:
+        graph: the graph.
+        names: the names in views.
+        most: the most runs of nodes; later ones are left out.
+        feeds: the names of the fed nodes, which have no events.
+        nodes: the names of the nodes of the graph that may run, of a run that has not ended.
+
+    Attributes:
+        rows: the runs of nodes.
+        ended: the runs that have ended, or were dead, in the order of their ends.
+    """
+
+    def __init__(self, graph: Graph, names: RunNames, most: int, feeds: Iterable[str], nodes: Collection[str] = ()) -> None:
+        self.rows: list[StepRow] = []
+        self.ended: list[int] = []
+        self._names = names
         self._most = most
         self._tokens = Tokens(graph.op_nodes())
-        self._runs: list[_Run] = []
         self._open: dict[Hashable, int] = {}
         self._made: dict[Hashable, int] = {}
         self._values: dict[Hashable, list[TensorStats]] = {}
         self._again: set[str] = set()
+        self._resolved = 0
+        self._running = frozenset(nodes)
+        self._consumers: dict[int, set[str]] = {}
+        for name in feeds:
+            row = StepRow(Event("start", name, 0), name, self._names.op_of("", name), FED)
+            row.last = self._made[name, ("", 0, ())] = len(self.rows)
+            self.ended.append(row.last)
+            self.rows.append(row)
+            self._expect(row, row.last)
 
-    def made(self) -> RecordedSteps:
-        """The columns of the run."""
-        for stats in self._trace.values or ():
-            self._values.setdefault((stats.node, stats.frame, stats.iteration, stats.around, stats.call), []).append(stats)
-        events = [event for event in self._trace.events if event.kind in {"start", "end", "dead"}]
-        self._feed(events)
+    def read(self, events: Iterable[Event], stats: Iterable[TensorStats]) -> None:
+        """Read further events, and the values that were recorded with them."""
+        for value in stats:
+            self._values.setdefault((value.node, value.frame, value.iteration, value.around, value.call), []).append(value)
         for event in events:
-            self._add(event)
-        for run in self._runs:
-            if run.last < 0:  # its kernel has started and not ended
-                run.state, run.last = FAILED, len(self._runs) - 1
-        return self._columns()
+            if event.kind in {"start", "end", "dead"}:
+                self._add(event)
+        for number in self.ended[self._resolved :]:
+            self._resolve(self.rows[number])
+        self._resolved = len(self.ended)
 
-    def _feed(self, events: Iterable[Event]) -> None:
-        """Add the fed nodes, which have no events, before all others."""
-        seen = {event.node for event in events if not event.call}
-        readers = [node for node in {event.node: self._tokens.node_of(event) for event in events}.values() if node is not None]
-        for source in dict.fromkeys([tensor.node for node in readers for tensor in node.inputs]):
-            if source.op not in FEEDABLE or source.name in seen:
-                continue
-            number = len(self._runs)
-            fed = _Run(Event("start", source.name, 0), source.name, source.op, FED)
-            fed.last, fed.values = number, self._values.get((source.name, "", 0, (), ""), [])
-            self._made[source.name, ("", 0, ())] = number
-            self._runs.append(fed)
+    def name_of(self, call: str, node: str) -> str:
+        """The name in views of a node of an event."""
+        return self._names.name_of(without_repeats(call), node)[0]
 
     def _add(self, event: Event) -> None:
         key = event.node, event.frame, event.iteration, event.around, event.call
         if event.kind == "end":
             number = self._open.pop(key, -1)
             if number >= 0:
-                self._end(self._runs[number], number)
+                self._end(self.rows[number], number, event.how)
             return
-        if len(self._runs) >= self._most:
+        if len(self.rows) >= self._most:
             return
-        number = len(self._runs)
-        name, _ = self._names.name_of(without_repeats(event.call), event.node)
-        run = _Run(event, name, self._names.op_of(without_repeats(event.call), event.node), DEAD if event.kind == "dead" else RAN)
-        run.takes = sorted({self._made[token] for token in self._sources(event) if token in self._made})
-        self._runs.append(run)
+        number = len(self.rows)
+        row = StepRow(
+            event, self.name_of(event.call, event.node), self._op_of(event.call, event.node), DEAD if event.kind == "dead" else RAN
+        )
+        row.takes = sorted({self._made[token] for token in self._sources(event) if token in self._made})
+        self.rows.append(row)
+        for source in row.takes:
+            self._consumers.get(source, set()).discard(event.node)
         if event.kind == "dead":
-            run.last = number
-            self._give(run, number)
+            row.last = number
+            self.ended.append(number)
+            self._give(row, number)
         else:
             self._open[key] = number
 
-    def _end(self, run: _Run, number: int) -> None:
-        event = run.event
-        run.last = number
-        if number + 1 < len(self._runs) and self._runs[number + 1].event.call.startswith(_path(event)):
-            run.last = len(self._runs) - 1
-        own = self._values.get((event.node, event.frame, event.iteration, event.around, event.call))
-        if own is not None:
-            run.values = own
-        elif event.how in {PASSED, MERGED}:
-            given = [self._runs[source].values for source in run.takes if self._runs[source].state != DEAD]
-            run.values = next((values[:1] for values in given if values), [])
-        self._give(run, number)
+    def _end(self, row: StepRow, number: int, how: str) -> None:
+        row.last, row.how = number, how
+        if number + 1 < len(self.rows) and self.rows[number + 1].event.call.startswith(_path(row.event)):
+            row.last = len(self.rows) - 1
+        self.ended.append(number)
+        self._give(row, number)
+        for inner in range(number + 1, row.last + 1):
+            self._consumers.pop(inner, None)
+        self._expect(row, number)
 
-    def _give(self, run: _Run, number: int) -> None:
+    @property
+    def waiting(self) -> list[tuple[int, str]]:
+        """The runs whose values wait for nodes that have not run, and the names of these nodes in views."""
+        rows = self.rows
+        return [
+            (number, self.name_of(rows[number].event.call, name)) for number, names in self._consumers.items() for name in sorted(names)
+        ]
+
+    def _expect(self, row: StepRow, number: int) -> None:
+        """Keep the nodes that will take the value of a run."""
+        if not self._running:
+            return
+        call = row.event.call
+        names = self._names.consumers_of(without_repeats(call), row.event.node)
+        self._consumers[number] = {name for name in names if call or name in self._running}
+
+    def _give(self, row: StepRow, number: int) -> None:
         """Keep where the value of a run is now."""
-        node = self._tokens.node_of(run.event)
+        node = self._tokens.node_of(row.event)
         if node is not None:
-            self._made[self._tokens.output(node, run.event)] = number
+            self._made[self._tokens.output(node, row.event)] = number
         else:
-            self._made[run.event.call, run.event.node] = number
+            self._made[row.event.call, row.event.node] = number
+
+    def _resolve(self, row: StepRow) -> None:
+        """Find the values of a run that has ended."""
+        event = row.event
+        own = self._values.get((event.node, event.frame, event.iteration, event.around, event.call))
+        if own is None and row.how in {PASSED, MERGED}:
+            given = [self.rows[source].values for source in row.takes if self.rows[source].state != DEAD]
+            own = next((values[:1] for values in given if values), None)
+        row.values = own or []
+        row.text = "; ".join([_words(value) for value in row.values[:2]])
+
+    def _op_of(self, call: str, node: str) -> str:
+        return self._names.op_of(without_repeats(call), node)
 
     def _sources(self, event: Event) -> list[Hashable]:
         node = self._tokens.node_of(event)
@@ -150,42 +234,45 @@ class _Steps:
             return list(self._tokens.inputs(node, event))
         return [(event.call, source) for source in self._names.inputs_of(without_repeats(event.call), event.node)]
 
-    def _columns(self) -> RecordedSteps:
-        runs = self._runs
-        self._again = _repeated(run.event.call for run in runs)
+    def steps(self, *, is_over: bool = True, notes: Iterable[str] = ()) -> RecordedSteps:
+        """The columns of the runs so far.
+
+        Args:
+            is_over: nodes without an end have failed; otherwise they still run.
+            notes: what is missing.
+        """
+        rows = self.rows
+        self._again = _repeated(row.event.call for row in rows)
         labels: dict[tuple[str, str], int] = {}
         loops: dict[str, int] = {}
         texts: dict[str, int] = {}
-        places = [self._loop(run.event) for run in runs]
-        first = [run.values[0] if run.values else None for run in runs]
-        words = ["; ".join([_words(value) for value in run.values[:2]]) for run in runs]
-        notes = [] if self._trace.values is not None else [NO_VALUES]
-        if len(runs) >= self._most:
-            notes.append(f"the first {self._most:,} runs of nodes")
+        places = [self.loop_of(row.event) for row in rows]
+        first = [row.first for row in rows]
+        limit = [f"the first {self._most:,} runs of nodes"] if len(rows) >= self._most else []
         return RecordedSteps(
             runs=StepRuns(
-                labels=[labels.setdefault((run.name, run.op), len(labels)) for run in runs],
-                states=[run.state for run in runs],
-                lasts=[run.last for run in runs],
+                labels=[labels.setdefault((row.name, row.op), len(labels)) for row in rows],
+                states=[row.state if row.last >= 0 else FAILED if is_over else RUNNING for row in rows],
+                lasts=[row.last if row.last >= 0 else len(rows) - 1 for row in rows],
                 loops=[loops.setdefault(loop, len(loops)) if loop else -1 for loop, _ in places],
                 turns=[turn for _, turn in places],
-                texts=[texts.setdefault(text, len(texts)) if text else -1 for text in words],
+                texts=[texts.setdefault(row.text, len(texts)) if row.text else -1 for row in rows],
                 lows=[_number(value and value.min) for value in first],
                 highs=[_number(value and value.max) for value in first],
                 means=[_number(value and value.mean) for value in first],
-                nans=[sum(value.nan for value in run.values) for run in runs],
-                infs=[sum(value.inf for value in run.values) for run in runs],
-                counts=[len(run.takes) for run in runs],
-                takes=[source for run in runs for source in run.takes],
+                nans=[row.nans for row in rows],
+                infs=[row.infs for row in rows],
+                counts=[len(row.takes) for row in rows],
+                takes=[source for row in rows for source in row.takes],
             ),
             nodes=[name for name, _ in labels],
             ops=[op for _, op in labels],
             loops=list(loops),
             texts=list(texts),
-            notes=notes,
+            notes=[*notes, *limit],
         )
 
-    def _loop(self, event: Event) -> tuple[str, int]:
+    def loop_of(self, event: Event) -> tuple[str, int]:
         """The innermost loop of an event in words, and its iteration: "" outside of loops."""
         if event.frame:
             outer = ", ".join([f"{frame} {turn}" for frame, turn in event.around])
@@ -194,8 +281,8 @@ class _Steps:
         call = event.call
         while call:
             around, _, segment = call.rpartition(" > ")
-            if _first_of(call) in self._again:
-                caller = segment.partition(":")[0]
+            caller = segment.partition(":")[0]
+            if _first_of(call) in self._again or self._op_of(around, caller) in WHILE:
                 return (f"{around} > {caller}" if around else caller), _turn(segment)
             call = around
         return "", 0
@@ -203,10 +290,10 @@ class _Steps:
 
 def _words(stats: TensorStats) -> str:
     """A tensor in words: its type, shape and value, the whole value of a small one."""
-    detail = None if stats.detail is None else stats.detail.values
+    kept = stats.small if stats.detail is None else stats.detail.values
     value = stats.words
-    if detail is not None and detail.size <= MOST_SHOWN:
-        text = " ".join(np.array2string(detail, precision=4, threshold=MOST_SHOWN).split())
+    if kept is not None and kept.ndim and kept.size <= MOST_SHOWN:
+        text = " ".join(np.array2string(kept, precision=4, threshold=MOST_SHOWN).split())
         value = text if len(text) <= MOST_SHOWN else value
     shape = f"[{','.join(map(str, stats.shape))}]"
     if stats.dtype == "bool" and not stats.shape and stats.mean is not None:

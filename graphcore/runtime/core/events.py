@@ -102,15 +102,17 @@ class Recorder:
 
     Args:
         values: records the values too, if given.
+        now: the clock, in nanoseconds.
 
     Attributes:
         argument_bytes: the bytes of the arguments of each function at its last call, by the name of their nodes.
     """
 
-    __slots__ = ("_append", "_arrays", "_records", "argument_bytes", "values")
+    __slots__ = ("_append", "_arrays", "_now", "_records", "argument_bytes", "values")
 
-    def __init__(self, values: ValueRecorder | None = None) -> None:
+    def __init__(self, values: ValueRecorder | None = None, now: Callable[[], int] = perf_counter_ns) -> None:
         self.values = values
+        self._now = now
         self.argument_bytes: dict[str, dict[str, int]] = {}
         self._records: list[tuple[Any, ...]] = []
         self._arrays: list[list[Any]] = []
@@ -134,18 +136,22 @@ class Recorder:
         Args:
             kind, node, bytes, device, frame, iteration, call, how, around: see `Event`.
         """
-        self._append((kind, node, perf_counter_ns(), bytes, get_ident(), device, frame, iteration, call, how, around))
+        self._append((kind, node, self._now(), bytes, get_ident(), device, frame, iteration, call, how, around))
 
     def record_skipped(self, node: str, how: str, frame: str, iteration: int, call: str, around: Around) -> None:
         """Record a node that needs no kernel: its events are at one time."""
-        ns, thread = perf_counter_ns(), get_ident()
+        ns, thread = self._now(), get_ident()
         for kind in _OF_SKIPPED:
             self._append((kind, node, ns, 0, thread, "", frame, iteration, call, how, around))
 
     @property
     def events(self) -> tuple[Event, ...]:
         """The events recorded so far."""
-        return tuple([Event(*record) for record in list(self._records)])
+        return tuple(self.events_from(0))
+
+    def events_from(self, first: int) -> list[Event]:
+        """The events recorded so far without the `first` ones."""
+        return [Event(*record) for record in self._records[first:]]
 
     def record_array(self, node: str, call: str, device: str, size: int) -> Callable[[], None]:
         """Record an array that is alive from now on.
@@ -156,18 +162,18 @@ class Recorder:
         Returns:
             A function that records its end.
         """
-        life = [node, call, device, perf_counter_ns(), -1, size]
+        life = [node, call, device, self._now(), -1, size]
         self._arrays.append(life)
 
         def ended() -> None:
-            life[4] = perf_counter_ns()
+            life[4] = self._now()
 
         return ended
 
     @property
     def arrays(self) -> tuple[ArrayLife, ...]:
         """The arrays recorded so far; those that are alive end now."""
-        now = perf_counter_ns()
+        now = self._now()
         lives = [ArrayLife(*life) for life in list(self._arrays)]
         return tuple([life if life.end >= 0 else msgspec.structs.replace(life, end=now) for life in lives])
 

@@ -16,8 +16,10 @@ from graphcore.runtime.core.events import Around, loop_iterations
 MAX_SAMPLE: Final = 4096
 """The most elements of which full statistics are made."""
 BINS: Final = 32
+MAX_SMALL: Final = 8
+"""The most elements of a tensor that is kept in every run of its node."""
 MAX_KEPT: Final = 256
-"""The most elements of a tensor that is kept whole."""
+"""The most elements of a tensor that is kept whole with its full statistics."""
 MAX_PICTURE: Final = 64
 """The most rows and columns of a kept picture."""
 _LARGE: Final = 1024
@@ -65,6 +67,7 @@ class TensorStats(msgspec.Struct, frozen=True):
         frame, iteration, around: its loop, as `Event.frame` and so on.
         call: the surrounding function calls, as `Event.call`.
         detail: the full statistics, None if they were not requested.
+        small: the tensor itself, if it has 1 to 8 elements in at least one dimension.
     """
 
     node: str
@@ -81,6 +84,7 @@ class TensorStats(msgspec.Struct, frozen=True):
     around: Around = ()
     call: str = ""
     detail: Detail | None = None
+    small: Array | None = None
 
     @property
     def name(self) -> str:

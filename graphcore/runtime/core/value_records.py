@@ -17,7 +17,7 @@ from graphcore.kernel_context import RefVariable
 from graphcore.passes.optimize.redundant_calls import computed_by
 from graphcore.runtime.core.events import Around
 from graphcore.runtime.core.gradient_magnitudes import Magnitude, magnitudes_of
-from graphcore.runtime.core.tensor_stats import Detail, Summarizer, Summary, TensorStats, detail_of, dtype_name
+from graphcore.runtime.core.tensor_stats import MAX_SMALL, Detail, Summarizer, Summary, TensorStats, detail_of, dtype_name
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph
@@ -177,7 +177,7 @@ class ValueRecorder:
 
     def __init__(self, patterns: Sequence[str] = ()) -> None:
         self._patterns = tuple(patterns)
-        self._rows: list[tuple[str, int, Any, tuple[int, ...], Summary, Place]] = []
+        self._rows: list[tuple[str, int, Any, tuple[int, ...], Summary, Place, Array | None]] = []
         self._details: dict[Key, tuple[int, Detail]] = {}
         self._detailed: dict[str, bool] = {}
         self._same: dict[Key, Key] = {}
@@ -225,18 +225,27 @@ class ValueRecorder:
             A function that makes the records.
         """
         self._unchanging.clear()
-        return lambda: self._records(nodes)
+        return lambda: self.records(nodes)
 
-    def _records(self, nodes: Sequence[Node]) -> ValueRecords:
+    def stats_from(self, first: int) -> list[TensorStats]:
+        """The statistics recorded so far without the `first` ones."""
         stats = []
-        rows = list(self._rows)
+        rows = self._rows[first:]
         details = dict(self._details)
         names = {dtype: dtype_name(dtype) for dtype in {row[2] for row in rows}}
-        for number, (node, output, dtype, shape, summary, (frame, iteration, around, call)) in enumerate(rows):
+        for number, (node, output, dtype, shape, summary, (frame, iteration, around, call), small) in enumerate(rows, first):
             last, detail = details.get((call, node, output), (-1, None))
             found = detail if last == number else None
-            stats.append(TensorStats(node, output, names[dtype], shape, *summary, frame, iteration, around, call, found))
-        return ValueRecords(stats, dict(self._same), nodes)
+            stats.append(TensorStats(node, output, names[dtype], shape, *summary, frame, iteration, around, call, found, small))
+        return stats
+
+    def records(self, nodes: Sequence[Node]) -> ValueRecords:
+        """The records so far.
+
+        Args:
+            nodes: the nodes of the run.
+        """
+        return ValueRecords(self.stats_from(0), dict(self._same), nodes)
 
     def _add(self, node: str, output: int, array: Array, place: Place) -> None:
         with self._lock, np.errstate(all="ignore"):  # threads of one run share the buffers of the summaries
@@ -244,7 +253,7 @@ class ValueRecorder:
             detail = detail_of(array) if self._patterns and self._wants_detail(node) else None
             if detail is not None:
                 self._details[place[3], node, output] = (len(self._rows), detail)
-            self._rows.append((node, output, array.dtype, array.shape, summary, place))
+            self._rows.append((node, output, array.dtype, array.shape, summary, place, _small(array)))
 
     def _add_fixed(self, node: str, output: int, value: FixedValue, place: Place) -> None:
         if self._patterns and self._wants_detail(node):
@@ -253,7 +262,7 @@ class ValueRecorder:
         if value.summary is None:
             with self._lock, np.errstate(all="ignore"):
                 value.summary = self._summary(value.array)
-        self._rows.append((node, output, value.array.dtype, value.array.shape, value.summary, place))
+        self._rows.append((node, output, value.array.dtype, value.array.shape, value.summary, place, _small(value.array)))
 
     def _summary(self, array: Array) -> Summary:
         """The summary of an array; that of an array that cannot change is computed once."""
@@ -269,6 +278,11 @@ class ValueRecorder:
         if found is None:
             found = self._detailed[node] = any(fnmatchcase(node, pattern) for pattern in self._patterns)
         return found
+
+
+def _small(array: Array) -> Array | None:
+    """A copy of a small array; None for a large one, and for a number, which its summary contains."""
+    return array.copy() if 0 < array.size <= MAX_SMALL and array.ndim else None
 
 
 def _as_array(value: Any) -> Array | None:

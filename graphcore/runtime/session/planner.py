@@ -77,7 +77,14 @@ class Planner:
         self.lock = threading.RLock()
         weakref.finalize(self, graph.subscribe(_add_names_to(self._changed))).atexit = False
 
-    def prepare(self, fetches: Any, feeds: Iterable[Any], key: Any = None, connections: Iterable[tuple[str, str]] = ()) -> Prepared:
+    def prepare(
+        self,
+        fetches: Any,
+        feeds: Iterable[Any],
+        key: Any = None,
+        connections: Iterable[tuple[str, str]] = (),
+        engine: Engine | None = None,
+    ) -> Prepared:
         """Prepare a run of `fetches` with values for `feeds`.
 
         Args:
@@ -85,6 +92,7 @@ class Planner:
             feeds: tensors or names.
             key: the cache key, None for no caching.
             connections: pairs of tensor names: the second takes the value of the first.
+            engine: the engine, that of the session by default.
 
         Raises:
             FailedPreconditionError: the session is closed or finalized, or its graph should not have changed.
@@ -98,7 +106,7 @@ class Planner:
                 self.last_fetches = known.structure
                 return known
             self.check_may_plan()
-            prepared = self._prepare(fetches, feeds, connections)
+            prepared = self._prepare(fetches, feeds, connections, engine or self.engine)
             self.last_fetches = prepared.structure
             if key is not None:
                 if len(self.plans) >= _MAX_PLANS:
@@ -106,7 +114,7 @@ class Planner:
                 self.plans[key] = prepared
             return prepared
 
-    def _prepare(self, fetches: Any, feeds: Iterable[Any], connections: Iterable[tuple[str, str]]) -> Prepared:
+    def _prepare(self, fetches: Any, feeds: Iterable[Any], connections: Iterable[tuple[str, str]], engine: Engine) -> Prepared:
         structure = parse_fetches(self.graph, fetches)
         fed = resolve_feeds(self.graph, feeds)
         what = (structure.tensors, structure.targets, fed)
@@ -115,7 +123,7 @@ class Planner:
             what = connect(*what, connected)
         what = inferred_from_feeds(*what)
         needed = needed_nodes(*what)
-        program, device = self._build_program(what, needed)
+        program, device = self._build_program(what, needed, engine)
         if self.runner.resources.redeclared:
             self._drop_plans()
         self._initial_values.note_run(needed)
@@ -125,14 +133,14 @@ class Planner:
             prepared.specialised = Specialised(program, *what, self._build)
         return prepared
 
-    def _build_program(self, what: _What, needed: Sequence[Node]) -> tuple[Program, str]:
+    def _build_program(self, what: _What, needed: Sequence[Node], engine: Engine) -> tuple[Program, str]:
         """The program, and the device that does all of it, "" for several or none."""
         divided = self._divided(what, needed)
         if not isinstance(divided, str):
-            if self.engine == "plan":
+            if engine == "plan":
                 raise UnimplementedError(f"Required a run on one device for the plan engine; this one is on {len(divided.parts)}")
             return divided, ""
-        return build_program(*what, self.runner.make_kernel, self.engine, needed, self.options.inter_op_threads), divided
+        return build_program(*what, self.runner.make_kernel, engine, needed, self.options.inter_op_threads), divided
 
     def build_stepwise(self, what: _What, needed: Sequence[Node]) -> PartitionedProgram | DataflowProgram:
         """The program of a run that is fed step by step."""

@@ -83,18 +83,37 @@ class Runner:
         """
         arguments.check_run(None, options, metadata)
         chosen = (options or _NO_RUN_OPTIONS).over(self.graph.recording)
-        step = Step(_recorder(chosen, prepared, values))
+        recorder = None
+        if chosen.is_traced:
+            recorder = Recorder(fed_values(prepared, values, chosen.patterns) if chosen.values else None)
+        return self.execute_step(prepared, values, Step(recorder), chosen.timeout_in_ms or self.timeout_in_ms, metadata, begun)
+
+    def execute_step(
+        self,
+        prepared: Prepared,
+        values: Sequence[Any],
+        step: Step,
+        timeout_in_ms: int = 0,
+        metadata: RunMetadata | None = None,
+        begun: float = 0.0,
+    ) -> list[Any]:
+        """Run as `step`, whose record becomes the trace.
+
+        `metadata` gets the trace.
+        """
         if metadata is not None:
             metadata.trace = None
         program = prepared.program_for(values)
         try:
             with np.errstate(all="ignore"):
-                return run_watched(program, values, step, chosen.timeout_in_ms or self.timeout_in_ms, begun)
+                return run_watched(program, values, step, timeout_in_ms, begun)
         except BaseException as error:  # noqa: BLE001 - a kernel may raise anything, and the user needs its node
             raise self._explained(prepared, program, error)  # noqa: B904 - `_explained` sets the cause
         finally:
             if step.recorder is not None:
                 self.graph.trace = self.trace = self._trace(prepared, program, values, step, step.recorder)
+                if self.graph.stepped_run is not None and self.graph.stepped_run.is_over:
+                    self.graph.stepped_run = None  # this run is newer
                 if metadata is not None:
                     metadata.trace = self.trace
 
@@ -151,13 +170,13 @@ class Runner:
         self.functions = FunctionLibraryRuntime(self.library, resources=self.resources)
 
 
-def _recorder(options: RunOptions, prepared: Prepared, values: Sequence[Any]) -> Recorder | None:
-    """The recorder of a run on fed values; None if it is not recorded."""
-    if not options.is_traced:
-        return None
-    if not options.values:
-        return Recorder()
-    recorder = ValueRecorder(options.patterns)
+def fed_values(prepared: Prepared, values: Sequence[Any], patterns: Sequence[str]) -> ValueRecorder:
+    """The record of the values of a run, with those that are fed.
+
+    Args:
+        patterns: glob patterns of the names of nodes with full statistics.
+    """
+    recorder = ValueRecorder(patterns)
     for tensor, value in zip(prepared.feeds, values, strict=True):
         recorder.record_output(tensor.node.name, tensor.index, value)
-    return Recorder(recorder)
+    return recorder

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
+import numpy as np
+
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, Node, get_default_graph
 from graphcore.kernel_context import ResourceManager
@@ -28,7 +30,9 @@ from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.session.partial_run import PartialRuns
 from graphcore.runtime.session.placing import checked_devices
 from graphcore.runtime.session.planner import Planner
-from graphcore.runtime.session.runner import Runner
+from graphcore.runtime.session.runner import Runner, fed_values
+from graphcore.runtime.stepping.gate import Gate
+from graphcore.runtime.stepping.stepped_run import SteppedRun
 from graphcore.source import caller_location
 
 _STRICT: Final = SessionOptions(allow_soft_placement=False)
@@ -86,6 +90,7 @@ class Session(DefaultSession):
         self.runner = Runner(self.graph, self.options.operation_timeout_in_ms)
         self.planner = Planner(self.graph, self.options, self.engine, self.runner, device_set)
         self._partial_runs = PartialRuns(self.planner, self.runner)
+        self._stepped_runs: weakref.WeakSet[SteppedRun] = weakref.WeakSet()
         _live[next(_numbers)] = self
 
     @property
@@ -242,6 +247,31 @@ class Session(DefaultSession):
             arguments.refuse("handle", "what partial_run_setup gave", handle)
         return self._partial_runs.step(handle, fetches, feed_dict or {})
 
+    def step_through(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> SteppedRun:
+        """Begin a run by the dataflow engine that goes on one node at a time; time limits do not apply.
+
+        Views of the graph show it in their stepper. A run of the same graph that was begun before is closed.
+
+        Args:
+            fetches, feed_dict: those of `run`.
+
+        Raises:
+            InvalidArgumentError, NotFoundError, FailedPreconditionError: as `run`.
+        """
+        arguments.check_run(feed_dict, None, None)
+        prepared = self.planner.prepare(fetches, feed_dict or (), engine="dataflow")
+        values: list[Any] = [_kept(feed(value)) for feed, value in zip(prepared.feeders, (feed_dict or {}).values(), strict=True)]
+        if self.graph.stepped_run is not None:
+            self.graph.stepped_run.close()
+        gate = Gate(fed_values(prepared, values, ("*",)))
+        fed = dict.fromkeys([tensor.node.name for tensor in prepared.feeds])
+        begun = SteppedRun(
+            prepared.program.nodes, list(fed), gate, lambda step: prepared.finish(self.runner.execute_step(prepared, values, step))
+        )
+        self.graph.stepped_run = begun
+        self._stepped_runs.add(begun)
+        return begun
+
     def list_devices(self) -> list[DeviceAttributes] | list[Device]:
         """The available devices.
 
@@ -267,6 +297,8 @@ class Session(DefaultSession):
 
     def _close_runs(self) -> None:
         self._partial_runs.clear()
+        for stepped in list(self._stepped_runs):
+            stepped.close()
         self.runner.close()
 
     def variables_with_other_initial_values(self) -> list[str]:
@@ -281,6 +313,11 @@ class Session(DefaultSession):
     def __repr__(self) -> str:
         count = sum(1 for variable in self.resources.variables.values() if variable.value is not None)
         return f"<gc.Session {'closed' if self.is_closed else f'{count} variables initialised'}>"
+
+
+def _kept(value: Any) -> Any:
+    """A value that stays as it is when the caller changes the array."""
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 _numbers: Final = count()

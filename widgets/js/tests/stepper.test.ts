@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { RecordedSteps, StepsMessage } from "../src/scene/generated";
+import type { LiveRun, RecordedSteps, StepsMessage } from "../src/scene/generated";
 import { condition, isBad, Steps } from "../src/scene/steps";
 import { edge, node, Page, scene, until } from "./support";
 
@@ -120,8 +120,10 @@ afterEach(() => {
 const answer = (fields: Partial<StepsMessage> = {}): StepsMessage => ({
   type: "steps",
   key: "k",
+  run: "r",
   steps: recorded(),
   boxes: { ...BOXES },
+  live: null,
   ...fields,
 });
 const said = (): string => page.text(".gl-step-said");
@@ -140,7 +142,7 @@ test("keys step, mark boxes and say what happened", async () => {
   expect(said()).toBe("Step 0 of 8: the run begins");
   page.key(".");
   page.key(".");
-  expect(said()).toBe("Step 2 of 8: f ran: 3");
+  expect(said()).toBe("Step 2 of 8: f runs");
   expect(page.box("f").classList).toContain("gl-step-now");
   expect(page.text(".gl-step-taken")).toBe("took x 1");
   page.key("x");
@@ -193,4 +195,68 @@ test("playing goes on by itself until it is paused", async () => {
 test("without a recorded run the pane says how to record one", async () => {
   await opened(answer({ steps: null }));
   expect(said()).toContain("session.run(…, options=gc.RunOptions(values=True))");
+});
+
+// ---- a run that goes on --------------------------------------------------------------------------------------------
+
+const waits = (fields: Partial<LiveRun> = {}): LiveRun => ({
+  state: "waits",
+  next: "f",
+  row: 0,
+  is_on_way: false,
+  waiting: [[0, "f"]],
+  error: "",
+  ...fields,
+});
+const liveAnswer = (count: number, live: LiveRun): StepsMessage =>
+  answer({ key: `k${count}`, steps: recorded(RUNS.slice(0, count)), live });
+
+test("a run that waits goes on by requests, and going back does not change it", async () => {
+  await opened(liveAnswer(1, waits()));
+  expect(said()).toBe("Step 1, live: x was fed: 1. Next: f");
+  page.key(".");
+  expect(page.last("live_step")).toEqual({ type: "live_step", way: "step", stops: [], on_bad: false, where: [] });
+  page.receive(liveAnswer(4, waits({ next: "m", row: 1, waiting: [[1, "m"]] })));
+  expect(said()).toBe("Step 4, live: f ran: 3. Next: m");
+  const asked = page.sent.length;
+  page.key(",");
+  expect(said()).toBe("Step 3, live at 4: f:g/a ran: 2");
+  page.key(".");
+  expect(said()).toContain("Step 4, live");
+  expect(page.sent.length).toBe(asked);
+  page.key("x");
+  expect(page.last("live_step")).toMatchObject({ way: "over" });
+  page.receive(liveAnswer(8, waits({ state: "over", next: "", row: 7, waiting: [], error: "no such value" })));
+  expect(said()).toBe("Step 8 of 8: e failed. The run has failed: no such value");
+});
+
+test("a run goes on to a breakpoint, however long that takes, unless it is paused", async () => {
+  await opened(liveAnswer(1, waits()));
+  page.one<HTMLInputElement>(".gl-step-stops input[type=text]").value = "max > 10 and m";
+  page.key("r");
+  const where = [
+    { quantity: "max", operator: ">", number: 10, text: "" },
+    { quantity: "name", operator: "", number: 0, text: "m" },
+  ];
+  const count = (): number => page.sent.filter(({ type }) => type === "live_step").length;
+  expect(page.last("live_step")).toMatchObject({ way: "run", where });
+  page.receive(liveAnswer(3, waits({ is_on_way: true })));
+  expect(count()).toBe(2);
+  page.key("y");
+  page.receive(liveAnswer(4, waits({ is_on_way: true })));
+  expect(count()).toBe(2);
+  page.key("r");
+  page.receive(liveAnswer(6, waits({ row: 5, next: "d" })));
+  expect([count(), said()]).toEqual([3, "Step 6, live: m ran in while, iteration 1: 50. Next: d"]);
+});
+
+test("a condition that held among the steps so far stops there, without a request", async () => {
+  await opened(liveAnswer(6, waits({ row: 5 })));
+  const slider = page.one<HTMLInputElement>(".gl-step-slider");
+  slider.value = "0";
+  slider.dispatchEvent(new Event("input"));
+  page.one<HTMLInputElement>(".gl-step-stops input[type=text]").value = "max > 10";
+  page.key("r");
+  expect(said()).toContain("Step 6");
+  expect(page.last("live_step")).toBeUndefined();
 });

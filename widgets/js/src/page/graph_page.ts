@@ -222,7 +222,14 @@ export class GraphPage {
   /** The recorded run of the page, and the boxes of its nodes. */
   #stepsFor(known: string): StepsMessage {
     const boxes = this.#boxesOf(this.#steps?.nodes ?? []);
-    return { type: "steps", key: OF_PAGE, steps: known === OF_PAGE ? null : this.#steps, boxes };
+    return {
+      type: "steps",
+      key: OF_PAGE,
+      run: OF_PAGE,
+      live: null,
+      steps: known === OF_PAGE ? null : this.#steps,
+      boxes,
+    };
   }
 
   #boxesOf(names: readonly string[]): Record<string, string> {

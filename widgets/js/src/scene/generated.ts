@@ -21,6 +21,10 @@ export type Engine = "core" | "graphviz" | "lower" | "mermaid";
 
 export type Pane = "definition" | "instance";
 
+export type Quantity = "dead" | "failed" | "inf" | "iteration" | "max" | "mean" | "min" | "name" | "nan";
+
+export type Comparison = "" | "!=" | "<" | "<=" | "==" | ">" | ">=";
+
 /**
  * The open and closed scopes of a view, by path.
  *
@@ -446,7 +450,7 @@ export interface RunTimes {
 /**
  * The runs of nodes by start, as columns of equal length.
  *
- * `labels` are places in `RecordedSteps.nodes`; `states` are 0 for a node that ran, 1 for a dead one, 2 if its kernel failed, 3 if it was fed. `lasts` is the last run within a call, the run itself for
+ * `labels` are places in `RecordedSteps.nodes`; `states` are 0 for a node that ran, 1 for a dead one, 2 if its kernel failed, 3 if it was fed, 4 while it runs. `lasts` is the last run within a call, the run itself for
  * other nodes. `loops` are places in `RecordedSteps.loops`, -1 outside of loops; `turns` count from 0. `texts` are places in
  * `RecordedSteps.texts`, -1 without a recorded value, and `lows`, `highs` and `means` are statistics of the first output, None if unknown.
  * `nans` and `infs` are numbers of elements. `takes` are the runs whose values a run takes: `counts` says how many for each run.
@@ -480,6 +484,35 @@ export interface RecordedSteps {
   readonly texts: readonly string[];
   readonly runs: StepRuns;
   readonly notes: readonly string[];
+}
+
+/**
+ * A run that is stepped through: the run waits before a node, a node runs, or all is over.
+ *
+ * `next` is the node before which it waits, "" otherwise. `row` is the run of the node that was last, or at which it was stopped; -1 before
+ * the first. `is_on_way` is True if the time of a request was too short to do all of it. `waiting` are runs with nodes that will take their values. `error` says why the run
+ * has failed.
+ */
+export interface LiveRun {
+  readonly state: "over" | "runs" | "waits";
+  readonly next: string;
+  readonly row: number;
+  readonly is_on_way: boolean;
+  readonly waiting: readonly (readonly [number, string])[];
+  readonly error: string;
+}
+
+/**
+ * A condition on the run of a node.
+ *
+ * `quantity` is `min`, `max`, `mean`, `nan`, `inf` or `iteration`, which is compared with `number`; `dead`; `failed`; or `name`, of which
+ * `text` is a part, whatever the case.
+ */
+export interface StepTest {
+  readonly quantity: Quantity;
+  readonly operator: Comparison;
+  readonly number: number;
+  readonly text: string;
 }
 
 /** A tensor of the run: its node in the picture, and its statistics in words. */
@@ -632,16 +665,18 @@ export interface HealthMessage {
 }
 
 /**
- * The answer to `StepsRequest`.
+ * The answer to `StepsRequest` and `LiveStepRequest`.
  *
- * `steps` is None if they are still those of `key`, which the viewer has, or nothing was recorded. `boxes` are the boxes of the nodes in
- * the current picture.
+ * `steps` is None if they are those of `key`, which the viewer has, or nothing was recorded. `run` differs between runs. `boxes` are those of
+ * the nodes in the current picture. `live` is None for a run that was recorded before.
  */
 export interface StepsMessage {
   readonly type: "steps";
   readonly key: string;
+  readonly run: string;
   readonly steps: RecordedSteps | null;
   readonly boxes: Readonly<Record<string, string>>;
+  readonly live: LiveRun | null;
 }
 
 /** Open this pane of the panel below the picture. */
@@ -833,6 +868,19 @@ export interface StepsRequest {
   readonly known: string;
 }
 
+/**
+ * Let a run that waits go on, for a moment, and send its steps.
+ *
+ * `stops` (names of nodes and boxes), `on_bad` (NaN and Inf) and `where` (all tests hold) are breakpoints for the way `run`.
+ */
+export interface LiveStepRequest {
+  readonly type: "live_step";
+  readonly way: "over" | "run" | "step";
+  readonly stops: readonly string[];
+  readonly on_bad: boolean;
+  readonly where: readonly StepTest[];
+}
+
 /** Open all scopes around this node and scroll to it. */
 export interface RevealRequest {
   readonly type: "reveal";
@@ -898,11 +946,7 @@ export interface OpenFunctionRequest {
   readonly place: number;
 }
 
-/**
- * Open scopes automatically up to this many boxes (0: the usual number), for a legible picture.
- *
- * The answer is a scene with the number of the one that it replaces.
- */
+/** Open scopes automatically up to this many boxes (0: the usual number); the new scene keeps the old number. */
 export interface CrowdedRequest {
   readonly type: "crowded";
   readonly boxes: number;
@@ -912,7 +956,7 @@ export interface CrowdedRequest {
 export interface PaneRequest {
   readonly type: "to_pane";
   readonly pane: Pane;
-  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | WhatIfRequest | TimelinesRequest | HealthRequest | StepsRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
+  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | WhatIfRequest | TimelinesRequest | HealthRequest | StepsRequest | LiveStepRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
 }
 
 /** Enter text into the field of an attr. */
@@ -1249,6 +1293,7 @@ export type PictureRequest =
   | TimelinesRequest
   | HealthRequest
   | StepsRequest
+  | LiveStepRequest
   | RevealRequest
   | SearchRequest
   | FilterRequest
@@ -1272,6 +1317,7 @@ export type FromViewer =
   | TimelinesRequest
   | HealthRequest
   | StepsRequest
+  | LiveStepRequest
   | RevealRequest
   | SearchRequest
   | FilterRequest

@@ -1,10 +1,11 @@
 // A recorded run, node by node: the effect of a step, and the boxes and values after it.
-import type { RecordedSteps } from "./generated";
+import type { Comparison, Quantity, RecordedSteps, StepTest } from "./generated";
 
 export const RAN = 0;
 export const DEAD = 1;
 export const FAILED = 2;
 export const FED = 3;
+export const RUNNING = 4;
 
 const MOST_COLUMNS = 8;
 const MOST_TURNS = 20;
@@ -81,12 +82,13 @@ export class Steps {
     return name === undefined ? "" : `${name}, iteration ${this.data.runs.turns[run]}`;
   }
 
-  /** A run in words. */
-  words(run: number): string {
-    const done = ["ran", "is dead: its branch was not taken", "failed", "was fed"][this.state(run)];
+  /** A run in words, after the first `done` runs: a call has its value only at its end. */
+  words(run: number, done = this.size): string {
+    const isOpen = this.state(run) === RUNNING || (this.state(run) === RAN && (this.data.runs.lasts[run] ?? 0) >= done);
+    const what = isOpen ? "runs" : ["ran", "is dead: its branch was not taken", "failed", "was fed"][this.state(run)];
     const place = this.loop(run);
-    const text = this.text(run);
-    return `${this.name(run)} ${done}${place ? ` in ${place}` : ""}${text ? `: ${text}` : ""}`;
+    const text = isOpen ? "" : this.text(run);
+    return `${this.name(run)} ${what}${place ? ` in ${place}` : ""}${text ? `: ${text}` : ""}`;
   }
 
   /** The calls around a run, outermost first. */
@@ -138,6 +140,7 @@ export class Steps {
       const place = `${loops[run]} ${turns[run]}`;
       const known = places.get(id) === place ? found.get(id) : undefined;
       places.set(id, place);
+      if (state === RUNNING) continue;
       if (state === FAILED || known === "failed") found.set(id, "failed");
       else if (state === DEAD) found.set(id, known ?? "dead");
       else found.set(id, "ran");
@@ -207,45 +210,61 @@ const REQUIRED = "such as max > 10, nan > 0, iteration == 3, dead, failed, or a 
 export const isBad: Test = ({ data: { runs } }, run) => (runs.nans[run] ?? 0) + (runs.infs[run] ?? 0) > 0;
 
 /** Reads a condition on runs. Throws an Error that says what is required. */
-export function condition(text: string): Test {
-  const tests = text.split(/\s+and\s+/i).map((part) => single(part.trim()));
-  return (steps, run) => tests.every((test) => test(steps, run));
+export function testsOf(text: string): readonly StepTest[] {
+  return text.split(/\s+and\s+/i).map((part) => single(part.trim()));
 }
 
-function single(text: string): Test {
-  if (text === "dead") return (steps, run) => steps.state(run) === DEAD;
-  if (text === "failed") return (steps, run) => steps.state(run) === FAILED;
+/** A condition on runs. Throws an Error that says what is required. */
+export function condition(text: string): Test {
+  const tests = testsOf(text);
+  return (steps, run) => tests.every((test) => holds(test, steps, run));
+}
+
+function single(text: string): StepTest {
+  if (text === "dead" || text === "failed") return { quantity: text, operator: "", number: 0, text: "" };
   const [, quantity = "", operator = "", number = ""] = COMPARED.exec(text) ?? [];
-  if (!quantity) {
-    if (!text || /[<>=!]/.test(text)) throw new Error(`Required a condition ${REQUIRED}; got '${text}'`);
-    return (steps, run) => steps.name(run).toLowerCase().includes(text.toLowerCase());
+  if (quantity) {
+    const lower = quantity.toLowerCase() as Quantity;
+    return { quantity: lower, operator: operator as Comparison, number: Number(number), text: "" };
   }
-  const limit = Number(number);
-  return ({ data: { runs } }, run) => {
-    const columns = {
-      min: runs.lows,
-      max: runs.highs,
-      mean: runs.means,
-      nan: runs.nans,
-      inf: runs.infs,
-      iteration: runs.turns,
-    };
-    const value = columns[quantity.toLowerCase() as keyof typeof columns][run];
-    if (value === null || value === undefined) return false;
-    if (quantity.toLowerCase() === "iteration" && (runs.loops[run] ?? -1) < 0) return false;
-    switch (operator) {
-      case "<":
-        return value < limit;
-      case ">":
-        return value > limit;
-      case "<=":
-        return value <= limit;
-      case ">=":
-        return value >= limit;
-      case "==":
-        return value === limit;
-      default:
-        return value !== limit;
-    }
+  if (!text || /[<>=!]/.test(text)) throw new Error(`Required a condition ${REQUIRED}; got '${text}'`);
+  return { quantity: "name", operator: "", number: 0, text };
+}
+
+function holds({ quantity, operator, number, text }: StepTest, steps: Steps, run: number): boolean {
+  const { runs } = steps.data;
+  switch (quantity) {
+    case "dead":
+      return steps.state(run) === DEAD;
+    case "failed":
+      return steps.state(run) === FAILED;
+    case "name":
+      return steps.name(run).toLowerCase().includes(text.toLowerCase());
+    case "iteration":
+      if ((runs.loops[run] ?? -1) < 0) return false;
+  }
+  const columns = {
+    min: runs.lows,
+    max: runs.highs,
+    mean: runs.means,
+    nan: runs.nans,
+    inf: runs.infs,
+    iteration: runs.turns,
   };
+  const value = columns[quantity][run];
+  if (value === null || value === undefined) return false;
+  switch (operator) {
+    case "<":
+      return value < number;
+    case ">":
+      return value > number;
+    case "<=":
+      return value <= number;
+    case ">=":
+      return value >= number;
+    case "==":
+      return value === number;
+    default:
+      return value !== number;
+  }
 }

@@ -162,7 +162,9 @@ export function localHost(data: PictureData, findScript: FindScript): Host {
         return ask(message, () => fail(message.type, "This picture carries no values"));
       case "want_steps": {
         const boxes = Object.fromEntries(latest.scene.nodes.map(({ id }) => [id, id]));
-        return ask(message, () => answer({ type: "steps", key: "page", steps: data.steps ?? null, boxes }));
+        return ask(message, () =>
+          answer({ type: "steps", key: "page", run: "page", live: null, steps: data.steps ?? null, boxes }),
+        );
       }
       case "reveal":
         return ask(message, () => fail(message.type, `${message.name} is not in this picture`));

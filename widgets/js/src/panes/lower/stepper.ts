@@ -1,13 +1,16 @@
 // The pane of the stepper: its controls, the last step in words, and the iterations of loops.
 import { h, iconButton, reason } from "../../dom";
-import type { FromKernel, Scene, StepsMessage } from "../../scene/generated";
-import { condition, isBad, Steps, type Test } from "../../scene/steps";
+import type { FromKernel, LiveRun, LiveStepRequest, Scene, StepsMessage } from "../../scene/generated";
+import { condition, isBad, type Situation, Steps, type Test, type Token, testsOf } from "../../scene/steps";
 import { ICONS } from "../../style/icons";
 import type { LowerActions, LowerPane } from "./pane";
 import { StepMarks } from "./step_marks";
 
 const PLAY_MS = 700;
-const NONE = "No run is recorded yet: session.run(…, options=gc.RunOptions(values=True)) records one";
+const ASK_MS = 200;
+const NONE =
+  "No run is recorded yet: session.run(…, options=gc.RunOptions(values=True)) records one, " +
+  "and session.step_through(…) begins one that goes on here, node by node";
 
 export class StepperPane implements LowerPane {
   readonly name = "stepper";
@@ -26,6 +29,10 @@ export class StepperPane implements LowerPane {
   readonly #predicate: HTMLInputElement;
   readonly #stopAt = new Set<string>();
   #key = "";
+  #run = "";
+  #live: LiveRun | null = null;
+  #pending: LiveStepRequest | null = null;
+  #asking: ReturnType<typeof setTimeout> | undefined;
   #steps: Steps | null = null;
   #boxes: Readonly<Record<string, string>> = {};
   #done = 0;
@@ -60,7 +67,7 @@ export class StepperPane implements LowerPane {
       iconButton(ICONS.stepOn, "One step: the next node runs (.)", () => this.#step()),
       iconButton(ICONS.stepIn, "Step in: open the box of the next node (i)", () => this.#in()),
       iconButton(ICONS.stepOver, "Step over the next box or call (x)", () => this.#over()),
-      iconButton(ICONS.runOn, "Run to the next breakpoint, or to the end (r)", () => this.#run()),
+      iconButton(ICONS.runOn, "Run to the next breakpoint, or to the end (r)", () => this.#runOn()),
       this.#slider,
     );
     this.element = h(
@@ -81,6 +88,7 @@ export class StepperPane implements LowerPane {
   }
 
   dispose(): void {
+    clearTimeout(this.#asking);
     this.#pause();
     this.#marks.clear();
   }
@@ -118,7 +126,7 @@ export class StepperPane implements LowerPane {
       ".": () => this.#step(),
       i: () => this.#in(),
       x: () => this.#over(),
-      r: () => this.#run(),
+      r: () => this.#runOn(),
       y: () => this.#toggle(),
       b: () => this.#breakpoint(),
     }[key];
@@ -131,15 +139,49 @@ export class StepperPane implements LowerPane {
     this.#actions.send({ type: "want_steps", known: this.#key });
   }
 
-  #receive({ key, steps, boxes }: StepsMessage): void {
+  #receive({ key, run, steps, boxes, live }: StepsMessage): void {
+    const wasAtFront = this.#done === (this.#steps?.size ?? 0);
+    const before = this.#done;
     this.#boxes = boxes;
+    this.#live = live;
     if (key !== this.#key) {
       this.#key = key;
       this.#steps = steps && new Steps(steps);
-      this.#done = 0;
-      this.#pause();
+      if (run !== this.#run) {
+        this.#run = run;
+        this.#pause();
+        this.#done = live ? this.#front : 0;
+      } else if (live && wasAtFront) this.#done = this.#front;
     }
-    this.#show(false);
+    const asked = this.#pending;
+    this.#pending = null;
+    if (!live || live.state === "over") this.#pause();
+    else if (live.state === "runs") this.#askLater();
+    else if (asked && live.is_on_way) this.#goOn(asked);
+    this.#show(asked !== null && this.#done === before + 1);
+  }
+
+  /** Asks again for a run whose node takes long. */
+  #askLater(): void {
+    clearTimeout(this.#asking);
+    this.#asking = setTimeout(() => this.#isShown && this.#ask(), ASK_MS);
+  }
+
+  /** The number of runs so far. */
+  get #front(): number {
+    return this.#steps?.size ?? 0;
+  }
+
+  /** True if the next step is one that has not been made yet. */
+  get #isLive(): boolean {
+    return this.#live !== null && this.#live.state !== "over" && this.#done === this.#front;
+  }
+
+  /** Lets the run go on, unless it is doing so. */
+  #goOn(request: LiveStepRequest): void {
+    if (this.#pending || this.#live?.state === "runs") return;
+    this.#pending = request;
+    this.#actions.send(request);
   }
 
   /** The box of a run; an open call is its frame. */
@@ -151,14 +193,15 @@ export class StepperPane implements LowerPane {
   // ---- moving ------------------------------------------------------------------------------------------------------
 
   #go(done: number, moves = true): void {
-    const size = this.#steps?.size ?? 0;
+    const size = this.#front;
     this.#done = Math.max(0, Math.min(done, size));
-    if (this.#done === size) this.#pause();
+    if (this.#done === size && !this.#isLive) this.#pause();
     this.#show(moves);
   }
 
   #step(): void {
-    this.#go(this.#done + 1);
+    if (this.#isLive) this.#goOn(request("step"));
+    else this.#go(this.#done + 1);
   }
 
   #back(): void {
@@ -166,48 +209,70 @@ export class StepperPane implements LowerPane {
     this.#go(this.#done - 1, false);
   }
 
+  /** The name of the node that runs next, "" if that is not known. */
+  get #next(): string {
+    return this.#isLive ? (this.#live?.next ?? "") : (this.#steps?.name(this.#done) ?? "");
+  }
+
   /** Opens what is around the next node. */
   #in(): void {
-    const name = this.#steps?.name(this.#done) ?? "";
-    const isClosed = name !== "" && this.#box(this.#done) !== name;
+    const name = this.#next;
+    const box = this.#boxes[name] ?? (this.#marks.has(name) ? name : "");
     this.#step();
-    if (isClosed) this.#actions.send({ type: "reveal", name });
+    if (name && box !== name) this.#actions.send({ type: "reveal", name });
   }
 
   #over(): void {
-    if (this.#steps) this.#go(this.#steps.over(this.#done, this.#box));
+    if (this.#isLive) this.#goOn(request("over"));
+    else if (this.#steps) this.#go(this.#steps.over(this.#done, this.#box));
   }
 
-  #run(): void {
+  #runOn(): void {
     const steps = this.#steps;
     if (!steps) return;
     this.#pause();
+    const where = this.#predicate.value.trim();
     try {
       const tests: Test[] = [(_, run) => this.#stopAt.has(this.#box(run)) || this.#stopAt.has(steps.name(run))];
       if (this.#onBad.checked) tests.push(isBad);
-      if (this.#predicate.value.trim()) tests.push(condition(this.#predicate.value.trim()));
-      this.#go(steps.runTo(this.#done, tests));
+      if (where) tests.push(condition(where));
+      const found = steps.runTo(this.#done, tests);
+      const isFound = found > this.#done && tests.some((test) => test(steps, found - 1));
+      if (isFound || !this.#live || this.#live.state === "over") return this.#go(found);
+      this.#go(this.#front, false);
+      this.#goOn({
+        ...request("run"),
+        stops: [...this.#stopAt],
+        on_bad: this.#onBad.checked,
+        where: where ? testsOf(where) : [],
+      });
     } catch (error) {
       this.#said.textContent = reason(error);
     }
   }
 
   #toggle(): void {
-    if (this.#timer !== undefined) return this.#pause();
+    if (this.#timer !== undefined || this.#pending?.way === "run") return this.#pause();
     if (!this.#steps) return;
-    if (this.#done >= this.#steps.size) this.#done = 0;
+    if (this.#done >= this.#front && !this.#isLive) this.#done = 0;
     this.#timer = setInterval(() => this.#step(), PLAY_MS);
-    this.#play.setAttribute("aria-pressed", "true");
-    this.#said.setAttribute("aria-live", "off");
+    this.#playing(true);
     this.#step();
   }
 
   #pause(): void {
+    this.#pending = null;
     if (this.#timer === undefined) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
-    this.#play.setAttribute("aria-pressed", "false");
-    this.#said.removeAttribute("aria-live");
+    this.#playing(false);
+  }
+
+  #playing(isPlaying: boolean): void {
+    this.#play.setAttribute("aria-pressed", String(isPlaying));
+    this.#play.querySelector("path")?.setAttribute("d", isPlaying ? ICONS.pause : ICONS.play);
+    if (isPlaying) this.#said.setAttribute("aria-live", "off");
+    else this.#said.removeAttribute("aria-live");
   }
 
   #breakpoint(): void {
@@ -231,16 +296,47 @@ export class StepperPane implements LowerPane {
       this.#table.replaceChildren();
       return this.#marks.clear();
     }
-    const last = this.#done - 1;
+    // At the front of a run that waits, the node that ended last: nodes of a function follow the call that runs them.
+    const last = this.#isLive ? (this.#live?.row ?? -1) : this.#done - 1;
     this.#slider.max = String(steps.size);
     this.#slider.value = String(this.#done);
-    const where = `Step ${this.#done} of ${steps.size}`;
-    const words = last < 0 ? ["the run begins", ...steps.data.notes].join("; ") : steps.words(last);
+    const where = this.#place;
+    const words = last < 0 ? ["the run begins", ...steps.data.notes].join("; ") : steps.words(last, this.#done);
     this.#slider.setAttribute("aria-valuetext", `${where}: ${words}`);
-    this.#said.textContent = `${where}: ${words}`;
+    this.#said.textContent = `${where}: ${words}${this.#outlook}`;
     this.#taken.replaceChildren(...(last < 0 ? [] : steps.takes(last).map((run) => this.#value(steps, run))));
     this.#showTable(steps);
-    this.#marks.show(steps, steps.situation(this.#done, this.#box), moves);
+    const situation = steps.situation(this.#done, this.#box);
+    this.#marks.show(steps, this.#isLive ? this.#atFront(situation) : situation, moves);
+  }
+
+  /** The place in the run, in words. */
+  get #place(): string {
+    const live = this.#live;
+    if (!live || live.state === "over") return `Step ${this.#done} of ${this.#front}`;
+    return this.#isLive ? `Step ${this.#done}, live` : `Step ${this.#done}, live at ${this.#front}`;
+  }
+
+  /** The words after those of the last step. */
+  get #outlook(): string {
+    const live = this.#live;
+    if (!live || this.#done < this.#front) return "";
+    if (live.state === "runs") return ". It still runs";
+    if (live.state === "waits") return `. Next: ${live.next}`;
+    return live.error ? `. The run has failed: ${live.error}` : ". The run is over";
+  }
+
+  /** The values that wait at the front of a run are those of nodes whose consumers have not run. */
+  #atFront(situation: Situation): Situation {
+    const tokens = new Map<string, Token>();
+    for (const [run, name] of this.#live?.waiting ?? []) {
+      const [source, target] = [this.#box(run), this.#boxes[name] ?? ""];
+      if (!source || !target || source === target) continue;
+      const key = `${source}\n${target}`;
+      const known = tokens.get(key);
+      tokens.set(key, { source, target, run: Math.max(run, known?.run ?? 0), count: (known?.count ?? 0) + 1 });
+    }
+    return { ...situation, waiting: [...tokens.values()] };
   }
 
   #value(steps: Steps, run: number): HTMLElement {
@@ -272,4 +368,8 @@ export class StepperPane implements LowerPane {
       ),
     );
   }
+}
+
+function request(way: LiveStepRequest["way"]): LiveStepRequest {
+  return { type: "live_step", way, stops: [], on_bad: false, where: [] };
 }
