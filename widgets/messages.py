@@ -434,7 +434,7 @@ class OpenFunctionRequest(Message, frozen=True, kw_only=True, tag="open_function
 
 
 class CrowdedRequest(Message, frozen=True, kw_only=True, tag="crowded"):
-    """Open scopes automatically up to this many boxes (0: the usual number); the new scene keeps the old number."""
+    """Open scopes automatically up to this many boxes, 0 for the usual number, in the same picture."""
 
     boxes: int
 

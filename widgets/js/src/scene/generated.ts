@@ -946,7 +946,7 @@ export interface OpenFunctionRequest {
   readonly place: number;
 }
 
-/** Open scopes automatically up to this many boxes (0: the usual number); the new scene keeps the old number. */
+/** Open scopes automatically up to this many boxes, 0 for the usual number, in the same picture. */
 export interface CrowdedRequest {
   readonly type: "crowded";
   readonly boxes: number;
