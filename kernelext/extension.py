@@ -18,6 +18,7 @@ from kernelext.formatters import Formatters
 from kernelext.graph_line import HELP, HELP_FLAGS, next_words, parse_graph_line
 from kernelext.guard import Guard
 from kernelext.history import History
+from kernelext.magics import Magics
 from kernelext.remarks import Remarks
 from kernelext.views import Views
 from kernelext.written_curves import WrittenCurves
@@ -47,6 +48,7 @@ class Extension:
             self.cells,
             ErrorDisplay(shell, self._guard, formatters.difference),
             WrittenCurves(shell, self._guard),
+            Magics(shell, self.history, self.views.step_through),
             Completion(shell, next_words),
             formatters,
         )

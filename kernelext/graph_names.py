@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from graphcore.api import Function
+from graphcore.api.ops import snake_case
 from graphcore.definitions import FunctionDef
 from graphcore.difference import GraphDiff, difference_graph
-from graphcore.graph import Graph
+from graphcore.graph import Graph, get_default_graph
+from graphcore.plumbing import FEEDABLE
+from graphcore.registry import op_registry
+
+_SHORT_DEVICES: Final = ("/cpu:0", "/gpu:0")
 
 
 def graph_of(value: object) -> Graph | None:
@@ -30,3 +38,35 @@ def matching_names(graph: Graph, typed: str, *, outputs: bool) -> list[str]:
         node = graph.find(head)
         return [] if node is None else [name for name in (tensor.name for tensor in node.outputs) if name.startswith(typed)]
     return [node.name for node in graph.nodes if node.name.startswith(typed)]
+
+
+def feedable_names(graph: Graph, typed: str) -> list[str]:
+    """Names of tensors to feed that begin with `typed`: placeholders, and others once something is typed."""
+    tensors = [tensor.name for node in graph.op_nodes() if node.op in FEEDABLE for tensor in node.outputs]
+    others = [tensor.name for node in graph.op_nodes() if node.op not in FEEDABLE for tensor in node.outputs] if typed else []
+    return [name for name in (*tensors, *others) if name.startswith(typed)]
+
+
+def device_names(graph: Graph) -> list[str]:
+    """The devices of the last placement of a graph, and the usual short names."""
+    placer = graph.placer
+    placed = [] if placer is None else [device.name for device in placer.options.devices]
+    return [*_SHORT_DEVICES, *placed]
+
+
+def allowed_values(function: str, attr: str) -> list[str]:
+    """The texts that an attr may have, for a function that has the name of an op."""
+    for op in op_registry.names():
+        if snake_case(op) != function:
+            continue
+        declared = op_registry.look_up_op_def(op).find_attr(attr)
+        values = () if declared is None else declared.allowed_values or ()
+        return [value.decode() for value in values if isinstance(value, bytes)]
+    return []
+
+
+def function_names(variables: Mapping[str, Any], typed: str) -> list[str]:
+    """The functions of the user and of the default graph's library that begin with `typed`."""
+    own = [name for name, value in variables.items() if isinstance(value, Function | FunctionDef) and not name.startswith("_")]
+    library = [function.name for function in get_default_graph().library]
+    return [name for name in dict.fromkeys([*sorted(own), *library]) if name.startswith(typed)]

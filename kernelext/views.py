@@ -228,6 +228,12 @@ class Views:
         still = opened.stills[requested_cell(self._shell)] = Still()
         still.open(opened.view.still_bundle(with_graph=front_end(self._shell) == "none"))
 
+    def step_through(self, graph: Graph) -> None:
+        """Open the stepper in the views of a graph, once they show its recorded run at the end of the cell."""
+        for opened in self._open.values():
+            if opened.view.graph is graph:
+                opened.view.show_pane("stepper")
+
     def _stop(self, line: GraphLine, key: str) -> None:
         """Close views, or only end their recording."""
         if not line.recording:

@@ -224,6 +224,16 @@ class GraphReader:
             raise InvalidArgumentError(f"Required a tensor, a node or a name, got {brief(obj)} of type {type(obj).__name__}")
         return self.owned(obj)
 
+    def __getitem__(self, name: str) -> Node | Tensor:
+        """The node `name`, or the tensor for a name with a colon, such as `W:0`.
+
+        Raises:
+            NotFoundError: no such name.
+        """
+        if not isinstance(name, str):
+            raise InvalidArgumentError(f"Required the name of a node or tensor, as in graph['W'] or graph['W:0'], got {brief(name)}")
+        return self.as_graph_element(name)
+
     def owned(self, obj: Node | Tensor) -> Node | Tensor:
         """Return `obj` if it is in this graph.
 

@@ -17,6 +17,9 @@ x = gc.placeholder(gc.float32, [None, 64], name="x")
 W = gc.Variable(gc.zeros([64, 10]), name="W")
 graph = gc.get_default_graph()
 session = gc.Session()
+@gc.function
+def twice(a):
+    return a + a
 other = gc.Graph()
 with other.as_default():
     gc.constant(1.0, name="apart")
@@ -51,6 +54,17 @@ def offered(shell: NotebookShell, text: str) -> list[str]:
         ('value = 3 * session.run("W/re', ["W/read"]),
         ('other.find("', ["apart"]),
         ('gc.get_default_graph().find("W/re', ["W/read"]),
+        ('graph["W/', ["W/Assign", "W/read"]),
+        ('graph["W/read:', ["W/read:0"]),
+        ('session.run(W, {"', ["x:0"]),
+        ('session.run(W, feed_dict={"x:0": 1, "', ["x:0"]),
+        ('session.run(W, {"W/re', ["W/read:0"]),
+        ('with gc.device("/c', ["/cpu:0"]),
+        ('gc.ops.max_pool(x, ksize=[1, 2, 2, 1], padding="', ["SAME", "VALID", "EXPLICIT"]),
+        ("%nodes W/re", ["W/read"]),
+        ("%why ", ["shape", "place", "grad"]),
+        ("%why shape W", ["W", "W/Assign", "W/read"]),
+        ("%func tw", ["twice"]),
         ("%graph ", ["side", "--lens"]),
         ("%graph --le", ["--lens"]),
         ("%graph graph s", ["side"]),

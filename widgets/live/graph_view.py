@@ -100,6 +100,10 @@ class GraphView(LiveView):
         """
         self._port.choose(renderer=renderer, lens=lens, mirror=mirror)
 
+    def show_pane(self, pane: str) -> None:
+        """Open a pane below the picture on all pages: `timeline`, `memory`, `health` or `stepper`."""
+        self._send_message(messages.ShowPaneMessage(pane=pane))
+
     def refresh(self, *, sent_at: float | None = None) -> None:
         """Send the current graph: once a cell, at most ten times a second.
 
