@@ -10,7 +10,7 @@ from graphcore.registry import op_registry
 ABSENT: Final[dict[str, str]] = {
     "contrib": "a package of parts outside of the core of TensorFlow; build what they did from the ops of gc and gc.nn",
     "contrib.cudnn_rnn": "cells that only a GPU of NVIDIA computes; gc.while_loop repeats the steps of a cell, of gc.matmul and gc.tanh",
-    "contrib.data": "an early form of tf.data; feed batches of NumPy arrays to a gc.placeholder",
+    "contrib.data": "an early form of tf.data; gc.data.Dataset has its methods",
     "contrib.eager": "eager execution; here a graph is built first, and a gc.Session runs it",
     "contrib.estimator": "ready-made models; build the graph, and run its training step in a loop with a gc.Session",
     "contrib.framework": "helpers around variables; gc.Variable and gc.name_scope do their work",
@@ -37,9 +37,7 @@ ABSENT: Final[dict[str, str]] = {
     "load_op_library": "the load of ops in C++; gc.register_op adds an op",
     "mixed_precision": "a rewriting of graphs for half precision on GPUs; gc.cast converts single tensors",
     "models": "early models of TensorFlow's own repository; gc.while_loop repeats the steps of a recurrent cell",
-    "numpy_function": "a call of Python within a run; what a program computes in NumPy it can feed",
     "profiler": "measurements of runs; run with gc.RunOptions(trace_level=...) or look at the timeline of a view",
-    "py_func": "a call of Python within a run; what a program computes in NumPy it can feed",
     "py_function": "a call of Python within a run; what a program computes in NumPy it can feed",
     "python": "TensorFlow's own sources; the public names are in gc itself",
     "ragged": "tensors with rows of different lengths; pad the rows, and pass their lengths to gc.sequence_mask",

@@ -36,6 +36,9 @@ NOT_RUN = {
     # These need a sending partition.
     "_HostRecv",
     "_Recv",
+    # These call Python functions of a process: see test_data.
+    "PyFunc",
+    "PyFuncStateless",
     # These need files: see test_checkpoint_files.
     "MergeV2Checkpoints",
     "RestoreV2",
@@ -59,6 +62,10 @@ OF_HANDLES = (
     "TensorArray",
 )
 """Ops on handles: graphs of them are in array_programs, and in the scenarios of queues."""
+
+
+OF_DATASETS = ("Dataset", "Iterator", "IteratorGetNext", "IteratorGetNextSync", "StringHandle")
+"""The ends of the names of ops on datasets and iterators: graphs of them are in the tests of `data`."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +111,7 @@ class Case:
 
     @property
     def runs(self) -> bool:
-        return self.op_def.name not in NOT_RUN and not self.op_def.name.startswith(OF_HANDLES)
+        return self.op_def.name not in NOT_RUN and not self.op_def.name.startswith(OF_HANDLES) and not is_of_datasets(self.op_def.name)
 
     @property
     def deterministic(self) -> bool:
@@ -135,6 +142,11 @@ class Case:
         for text in self.functions:
             gc.get_default_graph().library.add_function_def(gc.define_function(text))
         return gc.get_default_graph().apply_op(self.op_def.name, arguments, self.attrs)
+
+
+def is_of_datasets(name: str) -> bool:
+    """True iff the op is one of datasets or iterators."""
+    return name.removesuffix("V2").endswith(OF_DATASETS)
 
 
 def make_old_enough(op_def: OpDef) -> None:

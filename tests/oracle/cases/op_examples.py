@@ -13,13 +13,15 @@ import graphcore as gc
 from graphcore.attrs import as_attr_value, attr_kind
 from graphcore.definitions import ArgDef, name_ranges_for_node
 from graphcore.registry import OpRegistration
-from tests.graphcore.opset.op_cases import OF_HANDLES, make_old_enough
+from tests.graphcore.opset.op_cases import OF_HANDLES, is_of_datasets, make_old_enough
 
 Array = npt.NDArray[Any]
 Sent = tuple[str, Any]
 
 # Alone, these leave the frame they are in, and Abort ends TensorFlow's process: tests/oracle/test_control_flow.py runs them in loops.
 _NOT_ALONE = {"Abort", "Enter", "Exit", "FakeParam", "NextIteration", "RefEnter", "RefExit", "RefNextIteration"}
+# These call Python functions: tests/oracle/test_data.py has them in a dataset.
+_OF_PYTHON = {"PyFunc", "PyFuncStateless"}
 # These need files: tests/oracle/test_checkpoints.py has them.
 _OF_FILES = {"MergeV2Checkpoints", "RestoreV2", "SaveV2"}
 
@@ -207,7 +209,8 @@ def all_examples() -> Iterator[OpExample]:
         takes_variables = any(arg.is_ref and arg.number_attr for arg in op_def.input_arg)
         if (
             op_def.name.startswith(("_", *OF_HANDLES))
-            or op_def.name in _NOT_ALONE | _OF_FILES
+            or is_of_datasets(op_def.name)
+            or op_def.name in _NOT_ALONE | _OF_FILES | _OF_PYTHON
             or gives_variable
             or takes_function
             or takes_variables

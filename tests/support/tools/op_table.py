@@ -34,6 +34,8 @@ FAMILIES: Final[dict[str, str]] = {
     "lookup tables": "table*",
     "checkpoints": "checkpoint_files",
     "summaries": "summaries",
+    "datasets and iterators": "datasets* iterators",
+    "calls of Python": "python_calls",
     "functions and control flow": "control control_flow* function* sending",
     "checks and messages": "checks",
     "quantisation": "fake_quant*",
