@@ -56,6 +56,7 @@ LAYERS = (
     ("runtime.session",),
     ("runtime",),
     ("api",),
+    ("tf1.internal",),
     ("notebook_names", "tf1.table", "tf1.tensorflow_names"),
     ("tf1.absent",),
     ("tf1",),

@@ -16,6 +16,7 @@ from graphcore.api import ops
 from graphcore.errors import UnknownNameError
 from graphcore.notebook_names import written
 from graphcore.support.safe_import import import_whole
+from graphcore.tf1.internal import INTERNAL
 from graphcore.tf1.table import FALLBACKS, NAMESPACES, PLACES
 
 _PACKAGE: Final = __name__.partition(".")[0]
@@ -80,9 +81,11 @@ def _placed(full: str) -> Any:
 
 def _from_elsewhere(path: str, name: str) -> Any:
     """A name that this namespace shares with others in TensorFlow, None if it does not."""
-    if path not in FALLBACKS or name not in tensorflow_names(path):
+    if path not in FALLBACKS or (path not in INTERNAL and name not in tensorflow_names(path)):
         return None
     for other in FALLBACKS[path]:
+        if other and other not in NAMESPACES:
+            continue
         full = f"{other}.{name}" if other else name
         found = vars(_module(other)).get(name)
         if found is None:

@@ -7,15 +7,25 @@ from __future__ import annotations
 
 from typing import Final
 
-NAMESPACES: Final[dict[str, str]] = {
+from graphcore.tf1.internal import ALIASES, INTERNAL
+
+_OWN: Final[dict[str, str]] = {
     "app": "graphcore.tf1.app",
     "bitwise": "",
-    "compat": "",
+    "compat": "graphcore.tf1.tools.texts",
     "compat.v1": "graphcore",
     "contrib": "",
     "flags": "graphcore.tf1.flags",
     "data": "graphcore.tf1.data",
+    "contrib.framework": "",
+    "contrib.framework.nest": "graphcore.tf1.tools.nest",
+    "contrib.saved_model": "graphcore.tf1.saving.saved_models",
     "debugging": "",
+    "errors": "graphcore.errors",
+    "graph_util": "graphcore.tf1.tools.graph_util",
+    "nest": "graphcore.tf1.tools.nest",
+    "test": "graphcore.tf1.tools.testing",
+    "version": "",
     "gfile": "graphcore.tf1.gfile",
     "initializers": "graphcore.tf1.initializers",
     "layers": "graphcore.tf1.layers",
@@ -25,10 +35,6 @@ NAMESPACES: Final[dict[str, str]] = {
     "manip": "",
     "math": "",
     "nn": "graphcore.tf1.nn",
-    "python": "",
-    "python.framework": "",
-    "python.ops": "",
-    "python.platform": "",
     "quantization": "",
     "random": "graphcore.tf1.random",
     "spectral": "",
@@ -36,6 +42,7 @@ NAMESPACES: Final[dict[str, str]] = {
     "summary": "graphcore.tf1.summary",
     "train": "",
 }
+NAMESPACES: Final = _OWN | dict.fromkeys(INTERNAL, "") | ALIASES
 """The module of each namespace; "" for one that only holds what is listed under its name here."""
 
 NAMES: Final[dict[str, str]] = {
@@ -77,7 +84,11 @@ NAMES: Final[dict[str, str]] = {
         "AUTO_REUSE VariableScope get_local_variable get_variable get_variable_scope make_template no_regularizer variable_op_scope "
         "variable_scope"
     ),
-    "graphcore.tf1.values": ("Operation TensorShape Dimension OpError QUANTIZED_DTYPES VERSION bool"),
+    "graphcore.tf1.values": (
+        "Operation TensorShape Dimension OpError QUANTIZED_DTYPES VERSION GIT_VERSION COMPILER_VERSION bool errors.OpError=OpError version.VERSION=VERSION "
+        "version.GIT_VERSION=GIT_VERSION version.COMPILER_VERSION=COMPILER_VERSION"
+    ),
+    "graphcore.tf1.tools.writing": "train.write_graph io.write_graph",
     "graphcore.api.indexed_slices": "IndexedSlices IndexedSlicesValue convert_to_tensor_or_indexed_slices",
     "graphcore.api.optimizers.adaptive": "train.AdadeltaOptimizer train.AdagradDAOptimizer train.AdagradOptimizer train.RMSPropOptimizer",
     "graphcore.api.optimizers.proximal": "train.FtrlOptimizer train.ProximalAdagradOptimizer train.ProximalGradientDescentOptimizer",
@@ -113,7 +124,7 @@ OPS: Final = (
 )
 """Functions that are ops as they are; `there=here` where the function of `gc.ops` has another name."""
 
-FALLBACKS: Final[dict[str, tuple[str, ...]]] = {
+FALLBACKS: Final[dict[str, tuple[str, ...]]] = INTERNAL | {
     "bitwise": (),
     "debugging": ("",),
     "linalg": ("",),

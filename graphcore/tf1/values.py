@@ -10,7 +10,7 @@ from graphcore.errors import GraphError
 from graphcore.graph import Node
 from graphcore.shapes import Shape
 
-__all__ = ["QUANTIZED_DTYPES", "VERSION", "Dimension", "OpError", "Operation", "TensorShape", "bool"]
+__all__ = ["COMPILER_VERSION", "GIT_VERSION", "QUANTIZED_DTYPES", "VERSION", "Dimension", "OpError", "Operation", "TensorShape", "bool"]
 
 Operation = Node
 TensorShape = Shape
@@ -18,4 +18,6 @@ OpError = GraphError
 bool = dtypes.bool_  # noqa: A001 - TF1's name
 VERSION: Final = "1.15.0"
 """The version of TensorFlow that the names follow."""
+GIT_VERSION: Final = "graphloupe"
+COMPILER_VERSION: Final = "none"
 QUANTIZED_DTYPES: Final = frozenset({dtypes.qint8, dtypes.quint8, dtypes.qint32, dtypes.qint16, dtypes.quint16})

@@ -14,6 +14,7 @@ from tests.graphcore.checkpoints.test_checkpoints import same, tensors
 from tests.graphcore.tf1.test_saver import model, started, train
 from tests.oracle.conftest import Oracle
 
+tf: Any = gc  # its namespaces are made when they are asked for
 WRITE = """
 v1 = tf.compat.v1
 with tf.Graph().as_default(), v1.Session() as session:
@@ -100,3 +101,33 @@ def test_tensorflow_imports_the_graph_restores_it_and_saves_it_back(tmp_path: Pa
     with gc.Graph().as_default() as graph, gc.Session(graph=graph) as session:
         train.import_meta_graph(f"{found.answer}.meta").restore(session, train.latest_checkpoint(tmp_path))
         assert session.run(gc.get_collection("outputs")[0]).tolist() == [[8, 8, 8], [8, 8, 8]]
+
+
+SERVE = """
+v1 = tf.compat.v1
+with v1.Session(graph=tf.Graph()) as session:
+    loaded = v1.saved_model.loader.load(session, ["serve"], arguments["path"])
+    signature = loaded.signature_def["serving_default"]
+    outputs["y"] = session.run(signature.outputs["y"].name, {signature.inputs["x"].name: inputs["x"]})
+    w = v1.trainable_variables()[0]
+    session.run(v1.assign(w, w + 1))
+    x, y = (session.graph.get_tensor_by_name(each.name) for each in (signature.inputs["x"], signature.outputs["y"]))
+    v1.saved_model.simple_save(session, arguments["path"] + "_again", {"x": x}, {"y": y})
+"""
+
+
+def test_a_saved_model_travels_both_ways_with_its_values(tmp_path: Path, oracle: Oracle) -> None:
+    x = np.ones((2, 3), np.float32)
+    with gc.Graph().as_default() as graph:
+        fed = gc.placeholder(gc.float32, [2, 3], name="x")
+        w, b = model(use_resource=False)
+        y = gc.add(fed * w, b, name="y")
+        with started(graph) as session:
+            tf.saved_model.simple_save(session, tmp_path / "model", {"x": fed}, {"y": y})
+            ours = session.run(y, {fed: x})
+    theirs = oracle.run(SERVE, {"x": x}, path=str(tmp_path / "model")).outputs["y"]
+    assert theirs.tolist() == ours.tolist()
+    with gc.Session(gc.Graph()) as session:
+        signature = tf.saved_model.loader.load(session, ["serve"], tmp_path / "model_again").signature_def["serving_default"]
+        again = session.run(signature.outputs["y"].name, {signature.inputs["x"].name: x})
+    assert again.tolist() == (ours + 1).tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -12,7 +12,14 @@ from graphcore.definitions.types import GraphDef
 from graphcore.definitions.wire import schema
 from graphcore.definitions.wire.files import graph_def_to_bytes, may_have_unknown, reason, to_text
 from graphcore.definitions.wire.graphs import read_graph_def
-from graphcore.definitions.wire.saved_model import parse_meta_graph
+from graphcore.definitions.wire.saved_model import (
+    SCHEMA_VERSION,
+    Signature,
+    parse_meta_graph,
+    parse_saved_model,
+    read_signature,
+    write_signature,
+)
 from graphcore.errors import InvalidArgumentError
 
 _KINDS: Final = {"node_list": str, "bytes_list": bytes, "int64_list": int, "float_list": float}
@@ -51,11 +58,16 @@ class VariableDef(msgspec.Struct, frozen=True):
 
 
 class FullMetaGraph(msgspec.Struct, frozen=True):
-    """A graph with its saver, None without, and its collections: names of nodes, bytes, ints or floats."""
+    """A graph with its saver, None without, and its collections: names of nodes, bytes, ints or floats.
+
+    In a SavedModel it also has tags, and signatures by name.
+    """
 
     graph_def: GraphDef
     saver_def: SaverDef | None = None
     collections: Mapping[str, list[Any]] = {}
+    tags: tuple[str, ...] = ()
+    signature_def: Mapping[str, Signature] = {}
 
 
 def meta_graph_to_bytes(meta_graph: FullMetaGraph, *, text: bool = False) -> bytes:
@@ -64,8 +76,43 @@ def meta_graph_to_bytes(meta_graph: FullMetaGraph, *, text: bool = False) -> byt
     Raises:
         InvalidArgumentError: a value cannot be represented in a file.
     """
+    message = _written(meta_graph)
+    if text:
+        return to_text(message).encode()
+    data: bytes = message.SerializeToString(deterministic=True)
+    return data
+
+
+def saved_model_to_bytes(meta_graphs: Sequence[FullMetaGraph], *, text: bool = False) -> bytes:
+    """A SavedModel of these graphs, binary or as protobuf text.
+
+    Raises:
+        InvalidArgumentError: a value cannot be represented in a file.
+    """
+    message = schema.SavedModel(saved_model_schema_version=SCHEMA_VERSION)
+    for meta_graph in meta_graphs:
+        message.meta_graphs.add().CopyFrom(_written(meta_graph))
+    if text:
+        return to_text(message).encode()
+    data: bytes = message.SerializeToString(deterministic=True)
+    return data
+
+
+def saved_model_from_bytes(data: bytes) -> list[FullMetaGraph]:
+    """The graphs of a SavedModel, binary or text.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    return [_read(message) for message in parse_saved_model(data).meta_graphs]
+
+
+def _written(meta_graph: FullMetaGraph) -> Any:
     message = schema.MetaGraphDef()
     message.meta_info_def.SetInParent()
+    message.meta_info_def.tags.extend(meta_graph.tags)
+    for name, signature in meta_graph.signature_def.items():
+        write_signature(signature, message.signature_def[name])
     message.graph_def.ParseFromString(graph_def_to_bytes(meta_graph.graph_def))
     if meta_graph.saver_def is not None:
         for name, value in msgspec.structs.asdict(meta_graph.saver_def).items():
@@ -73,10 +120,7 @@ def meta_graph_to_bytes(meta_graph: FullMetaGraph, *, text: bool = False) -> byt
     for key, values in meta_graph.collections.items():
         kind = next(kind for kind, wanted in _KINDS.items() if isinstance(values[0], wanted))
         getattr(message.collection_def[key], kind).value.extend(values)
-    if text:
-        return to_text(message).encode()
-    data: bytes = message.SerializeToString(deterministic=True)
-    return data
+    return message
 
 
 def meta_graph_from_bytes(data: bytes) -> FullMetaGraph:
@@ -85,7 +129,10 @@ def meta_graph_from_bytes(data: bytes) -> FullMetaGraph:
     Raises:
         InvalidArgumentError: it is none.
     """
-    message = parse_meta_graph(data)
+    return _read(parse_meta_graph(data))
+
+
+def _read(message: Any) -> FullMetaGraph:
     graph = message.graph_def
     saver = None
     if message.HasField("saver_def"):
@@ -95,7 +142,9 @@ def meta_graph_from_bytes(data: bytes) -> FullMetaGraph:
         kind = held.WhichOneof("kind")
         if kind is not None:
             collections[key] = list(getattr(held, kind).value)
-    return FullMetaGraph(read_graph_def(graph, has_unknown=may_have_unknown(graph, graph.SerializeToString())), saver, collections)
+    graph_def = read_graph_def(graph, has_unknown=may_have_unknown(graph, graph.SerializeToString()))
+    signatures = {name: read_signature(each) for name, each in sorted(message.signature_def.items())}
+    return FullMetaGraph(graph_def, saver, collections, tuple(message.meta_info_def.tags), signatures)
 
 
 def variable_def_to_bytes(variable: VariableDef) -> bytes:

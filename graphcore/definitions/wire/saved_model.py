@@ -37,7 +37,7 @@ _SAVED_MODEL_FIELDS: Final = frozenset({"saved_model_schema_version", "meta_grap
 _META_GRAPH_FIELDS: Final = frozenset({"meta_info_def", "graph_def", "saver_def", "collection_def", "signature_def"})
 _LOOKED_AT: Final = 1 << 16
 _SCHEMA_VERSION_TAG: Final = b"\x08"
-_SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 1
 MODEL_FILE: Final = "saved_model.pb"
 MODEL_TEXT_FILE: Final = "saved_model.pbtxt"
 
@@ -78,7 +78,7 @@ def read_meta_graphs(data: bytes) -> tuple[MetaGraph, ...]:
     """
     first = "" if looks_binary(data) else _first_field(data)
     if data.startswith(_SCHEMA_VERSION_TAG) or first in _SAVED_MODEL_FIELDS:
-        message = _parse(schema.SavedModel(), data, "SavedModel")
+        message = parse_saved_model(data)
         return tuple(_read_meta_graph(each, data) for each in message.meta_graphs)
     if first in _META_GRAPH_FIELDS or (not first and _is_binary_meta_graph(data)):
         return (_read_meta_graph(_parse(schema.MetaGraphDef(), data, "MetaGraphDef"), data),)
@@ -140,12 +140,22 @@ def _read_meta_graph(message: Any, data: bytes) -> MetaGraph:
     return MetaGraph(
         graph_def=read_graph_def(graph, has_unknown=looks_binary(data) and may_have_unknown(graph, graph.SerializeToString())),
         tags=tuple(info.tags),
-        signatures={name: _read_signature(each) for name, each in sorted(message.signature_def.items())},
+        signatures={name: read_signature(each) for name, each in sorted(message.signature_def.items())},
         tensorflow_version=info.tensorflow_version,
     )
 
 
-def _read_signature(message: Any) -> Signature:
+def parse_saved_model(data: bytes) -> Any:
+    """A SavedModel message, from its binary or its text form.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    return _parse(schema.SavedModel(), data, "SavedModel")
+
+
+def read_signature(message: Any) -> Signature:
+    """The signature in a SignatureDef message."""
     return Signature(_read_infos(message.inputs), _read_infos(message.outputs), message.method_name)
 
 
@@ -238,21 +248,22 @@ def meta_graphs_to_bytes(meta_graphs: Collection[MetaGraph], *, text: bool = Fal
     Raises:
         InvalidArgumentError: a value cannot be represented in a file.
     """
-    message = schema.SavedModel(saved_model_schema_version=_SCHEMA_VERSION)
+    message = schema.SavedModel(saved_model_schema_version=SCHEMA_VERSION)
     for meta_graph in meta_graphs:
         made = message.meta_graphs.add()
         made.meta_info_def.tags.extend(meta_graph.tags)
         made.meta_info_def.tensorflow_version = meta_graph.tensorflow_version
         made.graph_def.ParseFromString(graph_def_to_bytes(meta_graph.graph_def))
         for name, signature in meta_graph.signatures.items():
-            _write_signature(signature, made.signature_def[name])
+            write_signature(signature, made.signature_def[name])
     if text:
         return to_text(message).encode()
     data: bytes = message.SerializeToString(deterministic=True)
     return data
 
 
-def _write_signature(signature: Signature, message: Any) -> None:
+def write_signature(signature: Signature, message: Any) -> None:
+    """Write a signature into a SignatureDef message."""
     message.method_name = signature.method_name
     for infos, ours in ((message.inputs, signature.inputs), (message.outputs, signature.outputs)):
         for name, info in ours.items():

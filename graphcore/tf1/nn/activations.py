@@ -126,7 +126,7 @@ def softmax_cross_entropy_with_logits_v2(
     along = either("axis", axis, "dim", dim)
     with name_scope(name or "softmax_cross_entropy_with_logits") as scope:
         logits = convert_to_tensor(logits)
-        labels = convert_to_tensor(labels, logits.dtype.base)
+        labels = convert_to_tensor(labels)  # of any dtype, as TensorFlow has it: one_hot of ints is common
         precise = cast(logits, float32) if logits.dtype.base is float16 else logits
         labels = cast(labels, precise.dtype.base)
         rank = precise.shape.rank

@@ -1,0 +1,55 @@
+"""The modules of TensorFlow's own sources that programs import, and namespaces with several names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_MODULES: Final[dict[str, tuple[str, ...]]] = {
+    "python python.client python.framework python.ops python.platform python.util": ("",),
+    "python.keras python.tools": (),
+    "python.saved_model": ("saved_model",),
+    "python.training": ("train", ""),
+}
+_PARTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "python.framework": {"constant_op dtypes function ops random_seed sparse_tensor tensor_shape tensor_util": ("",)},
+    "python.ops": {
+        "array_ops check_ops clip_ops control_flow_ops data_flow_ops functional_ops gradients gradients_impl io_ops logging_ops "
+        "lookup_ops math_ops parsing_ops resources script_ops sparse_ops state_ops string_ops tensor_array_ops variable_scope "
+        "variables": ("",),
+        "gen_array_ops gen_control_flow_ops gen_math_ops gen_nn_ops gen_state_ops gen_string_ops": ("", "nn"),
+        "nn nn_impl nn_ops embedding_ops candidate_sampling_ops": ("nn", ""),
+        "rnn rnn_cell rnn_cell_impl": ("nn.rnn_cell", "nn", "contrib.rnn"),
+        "image_ops": ("image", ""),
+        "init_ops": ("initializers", ""),
+        "linalg_ops": ("linalg", ""),
+        "losses": ("losses",),
+        "metrics": ("metrics",),
+        "random_ops": ("random", ""),
+    },
+    "python.platform": {"test": ("test",)},
+    "python.training": {
+        "adam gradient_descent learning_rate_decay momentum moving_averages optimizer rmsprop saver training training_util": ("train", "")
+    },
+}
+_OF_SAVED_MODELS: Final = "builder constants loader main_op signature_constants signature_def_utils tag_constants utils"
+
+INTERNAL: Final = {name: spaces for names, spaces in _MODULES.items() for name in names.split()} | {
+    f"{start}.{name}": spaces for start, parts in _PARTS.items() for names, spaces in parts.items() for name in names.split()
+}
+"""Modules of TensorFlow's own sources, each with the namespaces that have its public names here; "" is the top level."""
+
+ALIASES: Final = {
+    "python.client.device_lib": "graphcore.tf1.tools.devices",
+    "python.client.session": "graphcore.runtime",
+    "python.client.timeline": "graphcore.tf1.tools.timeline",
+    "python.framework.errors": "graphcore.errors",
+    "python.framework.graph_util": "graphcore.tf1.tools.graph_util",
+    "python.platform.app": "graphcore.tf1.app",
+    "python.platform.flags": "graphcore.tf1.flags",
+    "python.platform.gfile": "graphcore.tf1.gfile",
+    "python.platform.tf_logging": "graphcore.tf1.logging",
+    "python.util.compat": "graphcore.tf1.tools.texts",
+    "python.util.nest": "graphcore.tf1.tools.nest",
+    "saved_model": "graphcore.tf1.saving.saved_models",
+} | {f"saved_model.{name}": "graphcore.tf1.saving.saved_models" for name in _OF_SAVED_MODELS.split()}
+"""The modules of namespaces that TensorFlow has under several names."""
