@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CLASSES: Final = ("NaN", "Inf", "all zero", "beyond 10,000", "finite")
 """The classes of values, the worst first."""
-TONES: Final = (2, 7, 5, 3, 1)
+TONES: Final = (7, 2, 5, 4, 1)
 NOT_RECORDED: Final = "No values are recorded: use %graph values, or options=gc.RunOptions(values=True)"
 WAITING: Final = "No values are recorded yet: the next session.run records them"
 _HUGE: Final = 10_000
