@@ -369,9 +369,10 @@ class LiveStepRequest(Message, frozen=True, kw_only=True, tag="live_step"):
 
 
 class RevealRequest(Message, frozen=True, kw_only=True, tag="reveal"):
-    """Open all scopes around this node and scroll to it."""
+    """Open all scopes around this node, and scroll to it unless `quiet`."""
 
     name: str
+    quiet: bool = False
 
 
 class SearchRequest(Message, frozen=True, kw_only=True, tag="find"):

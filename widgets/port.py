@@ -268,8 +268,8 @@ class Port:
                 self._send_steps(known)
             case messages.LiveStepRequest():
                 self._step(request)
-            case messages.RevealRequest(name=name):
-                self._reveal(name)
+            case messages.RevealRequest(name=name, quiet=quiet):
+                self._reveal(name, quiet=quiet)
             case messages.SearchRequest(query=query, limit=limit):
                 inner = visible_boxes(self._graph, self.state).inner_nodes()
                 self._send(find(self._graph, query, limit=limit, inner=inner))
@@ -366,11 +366,11 @@ class Port:
         if has_ended:
             self._send_scene()  # its record has become that of the graph
 
-    def _reveal(self, name: str) -> None:
+    def _reveal(self, name: str, *, quiet: bool) -> None:
         if not self.state.reveal(scope_tree(self._graph, self.state), name):
             self._send(FailureMessage(request="reveal", text=f"'{name}' is no longer in the graph"))
             return
-        self._send_scene(focus=name)
+        self._send_scene(focus="" if quiet else name)
 
     # ---- sending ----------------------------------------------------------------------------------------------------
 

@@ -38,11 +38,12 @@ class RecordedSteps(msgspec.Struct, frozen=True, kw_only=True):
     """A recorded run.
 
     `nodes` are names as views have them, those in functions by their names in open calls; `ops` are their ops, "" if unknown. `loops` are in words.
-    `notes` say what is missing.
+    `carried` are the nodes, as places in `nodes`, whose values go from one iteration of a loop to the next. `notes` say what is missing.
     """
 
     nodes: list[str] = []
     ops: list[str] = []
+    carried: list[int] = []
     loops: list[str] = []
     texts: list[str] = []
     runs: StepRuns = StepRuns()

@@ -1,4 +1,4 @@
-"""The stepper over a recorded run, by keyboard."""
+"""The stepper over recorded runs and over a run that waits, by keyboard."""
 
 from __future__ import annotations
 
@@ -89,10 +89,69 @@ def test_a_notebook_runs_to_the_first_infinity_and_opens_its_scope(lab: Lab) -> 
     root.locator(".gl-canvas").focus()
     notebook.page.keyboard.press("s")
     notebook.page.keyboard.press("r")
-    expect(said).to_contain_text("layer/logarithm ran: float [2] 1 Inf")
+    expect(said).to_contain_text("layer/logarithm ran: float [2] [-inf 0.6931]")
     assert root.locator('[data-node-id="layer/"].gl-step-now').count() == 1
     notebook.page.keyboard.press(",")
     notebook.page.keyboard.press("i")
     panel.box("layer/logarithm").wait_for()
     expect(root.locator('[data-node-id="layer/logarithm"].gl-step-now')).to_have_count(1)
     notebook.screenshot("stepper")
+
+
+LIVE = [
+    "%load_ext kernelext\nimport graphcore as gc\n%graph",
+    """
+x = gc.placeholder(gc.float32, [2], name="x")
+count = gc.Variable(0, name="count")
+with gc.control_dependencies([gc.assign_add(count, 1, name="counted")]):
+    start = gc.identity(x, name="start")
+y = gc.while_loop(lambda i, _: i < 3, lambda i, v: (i + 1, gc.exp(v - 1.0, name="go")), [gc.constant(0), start], name="loop")[1]
+session = gc.Session()
+session.run(count.initializer)
+run = session.step_through(y, {x: [0.5, 1.0]})""",
+    "session.run(count)",
+    'run.run_until("counted").name, session.run(count)',
+    "run.finish()",
+]
+
+
+def test_a_run_that_waits_goes_on_from_the_view_and_from_cells(lab: Lab) -> None:
+    notebook = lab.open_cells(LIVE)
+    for cell in range(3):
+        notebook.run_cell(cell)
+    panel = GraphPanel(notebook.page)
+    panel.box("start").wait_for()
+    root = panel.root
+    said = root.locator(".gl-step-said")
+    expect(said).to_contain_text("live")
+    assert notebook.text(2) == "np.int32(0)"
+    notebook.run_cell(3)
+    assert "('counted', np.int32(1))" in notebook.text(3)
+    expect(said).to_contain_text("Next: start")
+    root.locator(".gl-canvas").focus()
+    notebook.page.keyboard.press(".")
+    expect(said).to_contain_text("start ran: float [2] [0.5 1.]")
+    assert root.locator('[data-node-id="start"].gl-step-now').count() == 1
+    assert root.locator(".gl-token").count() > 0
+    root.get_by_label("Stop where this holds").fill("go and iteration == 1")
+    root.get_by_role("button", name="Run to the next breakpoint").click()
+    expect(said).to_contain_text("loop:body/go ran in loop, iteration 1: float [2]")
+    table = root.locator(".gl-step-loop")
+    assert table.locator("thead th").all_inner_texts()[:3] == ["Iteration", "add", "go"]
+    assert table.locator("tbody tr").first.inner_text().split("\t")[:3] == ["0", "1", "float [2] [0.6065 1.]"]
+    root.locator(".gl-canvas").focus()
+    notebook.page.keyboard.press("i")
+    root.locator('[data-node-id^="loop:"].gl-step-now').first.wait_for()
+    assert root.locator(".gl-inspector").is_hidden()
+    notebook.screenshot("live")
+    notebook.dark_theme()
+    notebook.screenshot("live-dark")
+    notebook.dark_theme(False)
+    root.locator(".gl-canvas").focus()
+    notebook.page.keyboard.press(",")
+    expect(said).to_contain_text("live at")
+    notebook.run_cell(4)
+    notebook.page.keyboard.press("Escape")
+    assert "array(" in notebook.text(4)
+    root.get_by_label("Step of the run").press("End")
+    expect(said).to_contain_text("The run is over")

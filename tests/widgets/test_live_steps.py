@@ -164,3 +164,28 @@ def test_small_vectors_have_their_values_in_each_iteration() -> None:
     assert steps is not None
     rows = [steps.texts[steps.runs.texts[row]] for row, label in enumerate(steps.runs.labels) if steps.nodes[label].endswith("/mul")]
     assert rows == ["float [2] [2. 4.]", "float [2] [4. 8.]"]
+
+
+def test_loops_say_which_values_go_on_to_the_next_iteration_and_are_named_as_in_the_picture() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.constant([1.0, 2.0], name="x")
+        v = gc.while_loop(lambda i, _: i < 2, lambda i, v: (i + 1, gc.exp(v * 0.5, name="go")), [gc.constant(0), x], name="loop")[1]
+        gradients = gc.gradients(v, [x])
+    gc.Session(graph).run([v, gradients], options=gc.RunOptions(values=True))
+    steps = View(graph).ask().steps
+    assert steps is not None
+    carried = {steps.nodes[place] for place in steps.carried}
+    assert {"loop:body/go", "loop:body/add"} <= carried
+    assert "loop:body/mul" not in carried
+    assert "loop" in steps.loops
+
+
+def test_a_step_in_opens_the_scopes_of_a_node_without_moving_there() -> None:
+    with layer([1.0, 2.0]) as (view, _run):
+        view.port.answer(messages.CollapseRequest(id="*"))
+        view.port.answer(messages.RevealRequest(name="layer/log", quiet=True))
+        shown = view.sent[-1]
+        assert isinstance(shown, messages.SceneMessage)
+        assert shown.focus == ""
+        assert "layer/log" in {node.id for node in shown.scene.nodes}

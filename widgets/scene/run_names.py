@@ -11,6 +11,7 @@ from graphcore.errors import GraphError
 from graphcore.functions.library import GRADIENT_OP
 from graphcore.passes import InstantiatedFunctions
 from graphcore.passes.optimize.redundant_calls import computed_by
+from graphcore.plumbing import WHILE
 from widgets.scene.calls import Callee, callees_of
 
 if TYPE_CHECKING:
@@ -53,11 +54,15 @@ def _originals(graph: Graph, found: Mapping[str, str], ran: Collection[str]) -> 
 
 
 class _Body:
-    """The nodes of the graph, or of a called function, by name; `prefix` is that of their names in views."""
+    """The nodes of the graph, or of a called function, by name.
 
-    def __init__(self, prefix: str, nodes: Mapping[str, NodeDef]) -> None:
+    `prefix` is that of their names in views, `returned` are the nodes whose values the function returns.
+    """
+
+    def __init__(self, prefix: str, nodes: Mapping[str, NodeDef], returned: Collection[str] = ()) -> None:
         self.prefix = prefix
         self.nodes = nodes
+        self.returned = returned
 
     @cached_property
     def consumers(self) -> Mapping[str, Sequence[str]]:
@@ -67,6 +72,9 @@ class _Body:
             for source in _sources(node):
                 found.setdefault(source, {})[name] = None
         return {source: tuple(names) for source, names in found.items()}
+
+
+_Contents = tuple["Mapping[str, NodeDef]", Collection[str]]
 
 
 class RunNames:
@@ -84,7 +92,7 @@ class RunNames:
         self._originals = originals
         self._library = graph.library
         self._functions = InstantiatedFunctions(graph.library)
-        self._definitions: dict[object, Mapping[str, NodeDef]] = {}
+        self._definitions: dict[object, _Contents] = {}
         self._bodies: dict[str, _Body | None] = {"": _Body("", {node.name: node.node_def for node in graph.op_nodes()})}
         self._names: dict[tuple[str, str], tuple[str, bool]] = {}
 
@@ -128,6 +136,17 @@ class RunNames:
         """
         body = self._body(call)
         return () if body is None else body.consumers.get(node, ())
+
+    def is_carried(self, call: str, node: str) -> bool:
+        """True for a node in the body of a loop whose value the next iteration takes.
+
+        Args:
+            call, node: as of `name_of`.
+        """
+        around, _, segment = call.rpartition(" > ")
+        body = self._body(call)
+        in_loop = body is not None and body.prefix.endswith(":body/") and self.op_of(around, segment.partition(":")[0]) in WHILE
+        return in_loop and body is not None and node in body.returned
 
     def _known_node(self, call: str, node: str) -> NodeDef | None:
         body = self._body(call)
@@ -182,30 +201,30 @@ class RunNames:
         node = body.nodes[caller]
         called = callees_of(node, is_function=node.op in self._library)
         found = [callee for callee in called if len(called) == 1 or callee.function.name == function]
-        return _Body(f"{body.prefix}{caller}:{found[0].label}/", self._nodes_of(found[0])) if found else None
+        return _Body(f"{body.prefix}{caller}:{found[0].label}/", *self._nodes_of(found[0])) if found else None
 
     def _labelled(self, body: _Body, caller: str, label: str) -> _Body | None:
         """The body of the callee that views call `label`."""
         node = body.nodes.get(caller)
         called = [] if node is None else callees_of(node, is_function=node.op in self._library)
-        return next((_Body("", self._nodes_of(callee)) for callee in called if callee.label == label), None)
+        return next((_Body("", *self._nodes_of(callee)) for callee in called if callee.label == label), None)
 
-    def _nodes_of(self, callee: Callee) -> Mapping[str, NodeDef]:
+    def _nodes_of(self, callee: Callee) -> _Contents:
         nodes = self._definitions.get(callee.key)
         if nodes is None:
             nodes = self._definitions[callee.key] = self._read(callee)
         return nodes
 
-    def _read(self, callee: Callee) -> Mapping[str, NodeDef]:
+    def _read(self, callee: Callee) -> _Contents:
         function = callee.function
         definition = None if callee.gradient else self._library.find(function.name)
         if definition is not None:
-            return {node.name: node for node in definition.node_def}
+            return {node.name: node for node in definition.node_def}, {text.partition(":")[0] for text in definition.ret.values()}
         try:
             body = self._functions.body_of(*((GRADIENT_OP, {"f": function}) if callee.gradient else (function.name, function.attr)))
         except GraphError:
-            return {}
-        return {node.name: node.node_def for node in body.graph.op_nodes()}
+            return {}, ()
+        return {node.name: node.node_def for node in body.graph.op_nodes()}, ()
 
 
 def _sources(node: NodeDef) -> list[str]:

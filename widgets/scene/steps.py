@@ -132,6 +132,7 @@ class StepReader:
         self._made: dict[Hashable, int] = {}
         self._values: dict[Hashable, list[TensorStats]] = {}
         self._again: set[str] = set()
+        self._carried: set[str] = set()
         self._resolved = 0
         self._running = frozenset(nodes)
         self._consumers: dict[int, set[str]] = {}
@@ -170,6 +171,8 @@ class StepReader:
         row = StepRow(
             event, self.name_of(event.call, event.node), self._op_of(event.call, event.node), DEAD if event.kind == "dead" else RAN
         )
+        if event.call and self._names.is_carried(without_repeats(event.call), event.node):
+            self._carried.add(row.name)
         row.takes = sorted({self._made[token] for token in self._sources(event) if token in self._made})
         self.rows.append(row)
         for source in row.takes:
@@ -266,6 +269,7 @@ class StepReader:
                 takes=[source for row in rows for source in row.takes],
             ),
             nodes=[name for name, _ in labels],
+            carried=[place for place, (name, _) in enumerate(labels) if name in self._carried],
             ops=[op for _, op in labels],
             loops=list(loops),
             texts=list(texts),
@@ -283,7 +287,7 @@ class StepReader:
             around, _, segment = call.rpartition(" > ")
             caller = segment.partition(":")[0]
             if _first_of(call) in self._again or self._op_of(around, caller) in WHILE:
-                return (f"{around} > {caller}" if around else caller), _turn(segment)
+                return self.name_of(around, caller), _turn(segment)
             call = around
         return "", 0
 
@@ -293,7 +297,7 @@ def _words(stats: TensorStats) -> str:
     kept = stats.small if stats.detail is None else stats.detail.values
     value = stats.words
     if kept is not None and kept.ndim and kept.size <= MOST_SHOWN:
-        text = " ".join(np.array2string(kept, precision=4, threshold=MOST_SHOWN).split())
+        text = " ".join(np.array2string(kept, precision=4, threshold=MOST_SHOWN).split()).replace("[ ", "[").replace(" ]", "]")
         value = text if len(text) <= MOST_SHOWN else value
     shape = f"[{','.join(map(str, stats.shape))}]"
     if stats.dtype == "bool" and not stats.shape and stats.mean is not None:

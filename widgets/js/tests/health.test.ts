@@ -53,7 +53,7 @@ test("the first bad node and its inputs are named, and a click leads there", asy
   expect(text()).toContain("The first NaN or Inf");
   expect(text()).toContain("and 7 more");
   page.one<HTMLButtonElement>('.gl-health li[data-node="layer/log"] button').click();
-  expect(page.last("reveal")).toEqual({ type: "reveal", name: "layer/log" });
+  expect(page.last("reveal")).toEqual({ type: "reveal", name: "layer/log", quiet: false });
   page.one<HTMLButtonElement>('.gl-health li[data-node="x"] button').click();
   expect(page.root.dataset.selected).toBe("x");
   expect(page.one('.gl-health li[data-node="x"]').classList.contains("gl-lit")).toBe(true);

@@ -36,7 +36,7 @@ test("a standalone page answers from its own data", async () => {
 test.each([
   { type: "inspect", id: "W" },
   { type: "expand", id: "model/" },
-  { type: "reveal", name: "gone" },
+  { type: "reveal", name: "gone", quiet: false },
   { type: "need_engine", engine: "mermaid" },
 ] as const)("what it cannot do it says: $type", async (message) => {
   expect((await answer(message)).message.type).toBe("failure");

@@ -87,7 +87,7 @@ test("slash goes to the search field; choosing a hidden hit asks the kernel to r
   page.receive({ type: "search", query: "MatM", hits, total: 4 });
   expect(page.text(".gl-hits")).toContain("1 of 4 hits");
   page.key("Enter", field);
-  expect(page.last("reveal")).toEqual({ type: "reveal", name: "deep/MatMul" });
+  expect(page.last("reveal")).toEqual({ type: "reveal", name: "deep/MatMul", quiet: false });
   expect(document.activeElement).toBe(page.one(".gl-canvas"));
   await page.show(small(2, ["deep/MatMul"]), { focus: "deep/MatMul" });
   expect(document.activeElement).toBe(page.box("deep/MatMul"));

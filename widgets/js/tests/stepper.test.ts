@@ -29,6 +29,7 @@ function recorded(runs: readonly Run[] = RUNS): RecordedSteps {
   return {
     nodes: ["x", "f", "f:g/a", "f:g/b", "m", "d", "e"],
     ops: ["Placeholder", "g", "Exp", "Log", "Merge", "Neg", "Bad"],
+    carried: [],
     loops: ["while"],
     texts,
     notes: [],
@@ -162,7 +163,7 @@ test("stepping in opens what hides the next node", async () => {
   page.key(".");
   page.key(".");
   page.key("i");
-  expect(page.last("reveal")).toEqual({ type: "reveal", name: "f:g/a" });
+  expect(page.last("reveal")).toEqual({ type: "reveal", name: "f:g/a", quiet: true });
 });
 
 test("a breakpoint stops at a selected box, and the checkbox at NaN", async () => {
@@ -240,6 +241,8 @@ test("a run goes on to a breakpoint, however long that takes, unless it is pause
   ];
   const count = (): number => page.sent.filter(({ type }) => type === "live_step").length;
   expect(page.last("live_step")).toMatchObject({ way: "run", where });
+  page.receive(liveAnswer(2, waits({ state: "runs", is_on_way: true })));
+  expect(count()).toBe(1);
   page.receive(liveAnswer(3, waits({ is_on_way: true })));
   expect(count()).toBe(2);
   page.key("y");

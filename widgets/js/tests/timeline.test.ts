@@ -193,7 +193,7 @@ test("the arrow keys go from bar to bar, and Enter asks for the node in a folded
   expect(said()).toContain("c:0: 100 ns from 0 ns on, 400 bytes, cpu:0 → gpu:0 (simulated)");
   press("ArrowUp");
   press("Enter");
-  expect(page.last("reveal")).toEqual({ type: "reveal", name: "scope/a" });
+  expect(page.last("reveal")).toEqual({ type: "reveal", name: "scope/a", quiet: false });
 });
 
 test("Enter on a bar of a visible box selects it, and its bars are marked in words too", async () => {
@@ -230,7 +230,7 @@ test("a table says the same, and leads to the nodes", async () => {
   );
   expect(cells[0]).toEqual(["scope/a", "gpu:0 (simulated)", "1", "400 ns", "400 bytes"]);
   details.querySelector<HTMLButtonElement>("tbody button")?.click();
-  expect(page.last("reveal")).toEqual({ type: "reveal", name: "scope/a" });
+  expect(page.last("reveal")).toEqual({ type: "reveal", name: "scope/a", quiet: false });
 });
 
 test("the tensors at the peak of the memory are named, and lead to their nodes; other moments by mouse and keyboard", async () => {
@@ -243,7 +243,7 @@ test("the tensors at the peak of the memory are named, and lead to their nodes; 
   );
   expect(rows[0]).toEqual(["scope/a × 2", "2 kB", "50 %", "100 ns to 500 ns"]);
   details.querySelector<HTMLButtonElement>("tbody button")?.click();
-  expect(page.last("reveal")).toEqual({ type: "reveal", name: "scope/a" });
+  expect(page.last("reveal")).toEqual({ type: "reveal", name: "scope/a", quiet: false });
 
   const moment = details.querySelector<HTMLInputElement>("input[type=range]") as HTMLInputElement;
   moment.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true, cancelable: true }));

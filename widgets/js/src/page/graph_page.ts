@@ -8,6 +8,7 @@ import type {
   PictureMessage,
   RecordedSteps,
   Renderer,
+  RevealRequest,
   SearchMessage,
   StepsMessage,
   StepTimeline,
@@ -91,7 +92,7 @@ export class GraphPage {
         this.#renderer = request.renderer;
         return null;
       case "reveal":
-        return this.#reveal(request.name);
+        return this.#reveal(request);
       case "inspect": {
         const inspection = new Inspector(this.#now().visible, this.#root.instance).inspect(request.id);
         const text = `'${request.id}' is not in the graph`;
@@ -192,11 +193,11 @@ export class GraphPage {
     return this.#mirror && id.endsWith("/") && path.startsWith(MIRROR) ? path.replace(/^∇+/, "") || MIRROR : path;
   }
 
-  #reveal(name: string): PictureMessage {
+  #reveal({ name, quiet }: RevealRequest): PictureMessage {
     const place = this.#locate(name);
     if (!place) return { type: "failure", request: "reveal", text: `'${name}' is not in the graph` };
     this.#show(place);
-    return this.#scene(name);
+    return this.#scene(quiet ? "" : name);
   }
 
   /** Opens everything around a node. */

@@ -475,11 +475,12 @@ export interface StepRuns {
  * A recorded run.
  *
  * `nodes` are names as views have them, those in functions by their names in open calls; `ops` are their ops, "" if unknown. `loops` are in words.
- * `notes` say what is missing.
+ * `carried` are the nodes, as places in `nodes`, whose values go from one iteration of a loop to the next. `notes` say what is missing.
  */
 export interface RecordedSteps {
   readonly nodes: readonly string[];
   readonly ops: readonly string[];
+  readonly carried: readonly number[];
   readonly loops: readonly string[];
   readonly texts: readonly string[];
   readonly runs: StepRuns;
@@ -881,10 +882,11 @@ export interface LiveStepRequest {
   readonly where: readonly StepTest[];
 }
 
-/** Open all scopes around this node and scroll to it. */
+/** Open all scopes around this node, and scroll to it unless `quiet`. */
 export interface RevealRequest {
   readonly type: "reveal";
   readonly name: string;
+  readonly quiet: boolean;
 }
 
 /** Find at most `limit` nodes that match the query (`widgets.scene.query`). */

@@ -188,9 +188,11 @@ export class Steps {
       columns.add(label);
       row.set(label, this.text(run));
     }
-    const merges = [...columns].filter((label) => this.data.ops[label]?.endsWith("Merge"));
+    const merges = [...columns].filter(
+      (label) => this.data.ops[label]?.endsWith("Merge") || this.data.carried.includes(label),
+    );
     const rest = [...columns].filter((label) => !PASSING.test(this.data.ops[label] ?? ""));
-    const shown = [...merges, ...rest].slice(0, MOST_COLUMNS);
+    const shown = [...new Set([...merges, ...rest])].slice(0, MOST_COLUMNS);
     return {
       title: this.data.loops[loop] ?? "",
       columns: shown.map((label) => this.data.nodes[label] ?? ""),

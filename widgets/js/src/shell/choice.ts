@@ -309,7 +309,7 @@ export class Choice {
   /** Brings a box of this picture into view, or asks the kernel to open what hides it. */
   reveal(id: string, name: string): void {
     if (this.#view.stage.rectOf(id)) return this.goTo(id, true);
-    this.#view.send({ type: "reveal", name });
+    this.#view.send({ type: "reveal", name, quiet: false });
   }
 
   goTo(id: string, pulse: boolean): void {

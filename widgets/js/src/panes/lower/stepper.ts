@@ -32,6 +32,8 @@ export class StepperPane implements LowerPane {
   #run = "";
   #live: LiveRun | null = null;
   #pending: LiveStepRequest | null = null;
+  /** A request to repeat when the node that now runs has ended. */
+  #unfinished: LiveStepRequest | null = null;
   #asking: ReturnType<typeof setTimeout> | undefined;
   #steps: Steps | null = null;
   #boxes: Readonly<Record<string, string>> = {};
@@ -80,7 +82,16 @@ export class StepperPane implements LowerPane {
         h("span", {}, "Run to"),
         h("label", {}, this.#onBad, " NaN or Inf"),
         h("label", {}, "where ", this.#predicate),
-        iconButton(ICONS.stop, "Breakpoint at the selected boxes, or remove it (b)", () => this.#breakpoint()),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "gl-link",
+            title: "Breakpoint at the selected boxes, or remove it (b)",
+            click: () => this.#breakpoint(),
+          },
+          "+ the selected boxes",
+        ),
         this.#breaks,
       ),
       h("div", { class: "gl-step-values" }, this.#taken, this.#table),
@@ -155,10 +166,12 @@ export class StepperPane implements LowerPane {
     }
     const asked = this.#pending;
     this.#pending = null;
-    if (!live || live.state === "over") this.#pause();
-    else if (live.state === "runs") this.#askLater();
-    else if (asked && live.is_on_way) this.#goOn(asked);
     this.#show(asked !== null && this.#done === before + 1);
+    if (!live || live.state === "over") return this.#pause();
+    const unfinished = live.is_on_way ? (asked ?? this.#unfinished) : null;
+    this.#unfinished = live.state === "runs" ? unfinished : null;
+    if (live.state === "runs") this.#askLater();
+    else if (unfinished) this.#goOn(unfinished);
   }
 
   /** Asks again for a run whose node takes long. */
@@ -219,7 +232,7 @@ export class StepperPane implements LowerPane {
     const name = this.#next;
     const box = this.#boxes[name] ?? (this.#marks.has(name) ? name : "");
     this.#step();
-    if (name && box !== name) this.#actions.send({ type: "reveal", name });
+    if (name && box !== name) this.#actions.send({ type: "reveal", name, quiet: true });
   }
 
   #over(): void {
@@ -252,7 +265,7 @@ export class StepperPane implements LowerPane {
   }
 
   #toggle(): void {
-    if (this.#timer !== undefined || this.#pending?.way === "run") return this.#pause();
+    if (this.#timer !== undefined || this.#pending?.way === "run" || this.#unfinished) return this.#pause();
     if (!this.#steps) return;
     if (this.#done >= this.#front && !this.#isLive) this.#done = 0;
     this.#timer = setInterval(() => this.#step(), PLAY_MS);
@@ -262,6 +275,7 @@ export class StepperPane implements LowerPane {
 
   #pause(): void {
     this.#pending = null;
+    this.#unfinished = null;
     if (this.#timer === undefined) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
