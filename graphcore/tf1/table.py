@@ -96,6 +96,13 @@ NAMES: Final[dict[str, str]] = {
     "graphcore.api.optimizers": "train.AdamOptimizer train.GradientDescentOptimizer train.MomentumOptimizer train.Optimizer",
     "graphcore.checkpoints": "train.CheckpointReader",
     "graphcore.definitions.wire.meta_graph": "train.SaverDef",
+    "graphcore.tf1.training.averages": "train.ExponentialMovingAverage",
+    "graphcore.tf1.training.global_steps": "train.assert_global_step train.create_global_step train.get_global_step "
+    "train.get_or_create_global_step train.global_step",
+    "graphcore.tf1.training.gradients": "AggregationMethod UnconnectedGradients hessians",
+    "graphcore.tf1.training.schedules": "train.cosine_decay train.cosine_decay_restarts train.exponential_decay train.inverse_time_decay "
+    "train.linear_cosine_decay train.natural_exp_decay train.noisy_linear_cosine_decay train.piecewise_constant "
+    "train.piecewise_constant_decay train.polynomial_decay",
     "graphcore.tf1.saving.checkpoint_states": "train.CheckpointState train.NewCheckpointReader=CheckpointReader train.checkpoint_exists "
     "train.get_checkpoint_mtimes train.get_checkpoint_state train.latest_checkpoint train.list_variables train.load_checkpoint "
     "train.load_variable train.remove_checkpoint train.update_checkpoint_state",

@@ -83,6 +83,8 @@ CELLS: Final[dict[str, tuple[str, ...]]] = {
     "training": (
         "train = gc.GradientDescentOptimizer(0.1).minimize(loss)",
         "train = gc.AdamOptimizer(0.1).minimize(loss)",
+        "train = gc.train.FtrlOptimizer(gc.train.exponential_decay(0.1, 3, 2, 0.5)).minimize(loss)",
+        "train = gc.train.ExponentialMovingAverage(0.9).apply()",
         "train = gc.MomentumOptimizer(0.1, 0.9).minimize(loss, var_list=[W])",
         "train = gc.GradientDescentOptimizer(0.1).apply_gradients([(gw * 2.0, W)])",
     ),

@@ -27,6 +27,7 @@ def gradients(
     gate_gradients: bool = False,  # noqa: ARG001 - each gradient is computed once anyway
     aggregation_method: Any = None,  # noqa: ARG001 - sums have one form
     stop_gradients: Any = None,
+    unconnected_gradients: Any = "none",
     simplify: bool = True,
 ) -> list[Any]:
     """Add the nodes that compute the derivatives of `sum(ys)` with respect to each of `xs`.
@@ -37,6 +38,7 @@ def gradients(
         name: the name scope of the new nodes.
         colocate_gradients_with_ops, gate_gradients, aggregation_method: TF1's hints, without effect.
         stop_gradients: tensors that gradients do not flow through.
+        unconnected_gradients: "none" gives None for an x that no y depends on, "zero" zeros; or one of `gc.UnconnectedGradients`.
         simplify: False inlines the registered gradient bodies unsimplified.
 
     Returns:
@@ -67,10 +69,11 @@ def gradients(
     if len(given) != len(y_tensors):
         raise InvalidArgumentError(f"grad_ys must have one item a y: required {len(y_tensors)}, got {len(given)}")
     call = GradientCall(graph, y_tensors, x_list, given, tensors_of(stop_gradients or [], "stop_gradients"), name, simplify)
+    call.zeros = _gives_zeros(unconnected_gradients)
     graph.settle()
     call.check()
     if graph.outer is not None:  # the function being traced is derived again as a whole
-        return [_public(gradient) for gradient in call.find()]
+        return [call.zeros_like(x) if gradient is None else _public(gradient) for x, gradient in zip(x_list, call.find(), strict=True)]
     what = f"the gradients of {', '.join([repr(y.name) for y in y_tensors])}"
     found: list[Any] = graph.derivations.derive(
         what, call.build, depends_on=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True, about=call
@@ -82,8 +85,24 @@ def _public(gradient: Part) -> Tensor | IndexedSlices | None:
     return IndexedSlices(*gradient) if isinstance(gradient, Slices) else gradient
 
 
+def _gives_zeros(unconnected_gradients: Any) -> bool:
+    """True iff gradients that would be None are to be zeros.
+
+    Raises:
+        InvalidArgumentError: neither "none" nor "zero".
+    """
+    text = getattr(unconnected_gradients, "value", unconnected_gradients)
+    if text not in {"none", "zero"}:
+        raise InvalidArgumentError(f"unconnected_gradients: required 'none' or 'zero', got {unconnected_gradients!r}")
+    return bool(text == "zero")
+
+
 class GradientCall:
-    """One call of `gradients`: builds its nodes, and rebuilds them after changes."""
+    """One call of `gradients`: builds its nodes, and rebuilds them after changes.
+
+    Attributes:
+        zeros: True if gradients that would be None are zeros.
+    """
 
     def __init__(
         self, graph: Graph, ys: list[Tensor], xs: list[Any], given: list[Tensor | None], stop: list[Tensor], name: str, simplify: bool
@@ -95,6 +114,7 @@ class GradientCall:
         self.stop = stop
         self.name = name
         self.simplify = simplify
+        self.zeros = False
 
     def check(self) -> None:
         """Check that the tensors are of one graph, and that the seeds fit.
@@ -127,7 +147,7 @@ class GradientCall:
             forward = tensors_of(x, "xs")[0].node.name
             if gradient is None:
                 self.graph.names.free(name)
-                results.append(None)
+                results.append(self.zeros_like(x, name))
             elif isinstance(gradient, Slices):
                 values = writer.result(name, gradient.values, forward)
                 rest = [writer.alias(f"{name}_{part}", getattr(gradient, part), forward) for part in ("indices", "dense_shape")]
@@ -135,6 +155,13 @@ class GradientCall:
             else:
                 results.append(writer.result(name, gradient, forward))
         return results
+
+    def zeros_like(self, x: Any, name: str | None = None) -> Tensor | None:
+        """Zeros for an x that no y depends on, or None, as the call wants."""
+        if not self.zeros:
+            return None
+        tensor = tensors_of(x, "xs")[0]
+        return GradientWriter(self.graph).zeros_like(name or self.graph.scopes.name + "zeros", tensor, tensor.node.name)
 
     def _reserved(self, wanted: str) -> str:
         name = self.graph.names.unique(wanted)

@@ -11,7 +11,7 @@ from graphcore.api.arrays import identity
 from graphcore.api.framework import control_dependencies, group, name_scope
 from graphcore.api.gradients.gradients import gradients
 from graphcore.api.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices, without_duplicates
-from graphcore.api.optimizers.slots import Slots
+from graphcore.api.optimizers.slots import Slots, scope_prefix
 from graphcore.api.structures import flatten
 from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VariableChoice
 from graphcore.api.variables.variables import Variable, listed_variables
@@ -198,7 +198,17 @@ class Optimizer(Slots):
 
     def _derived(self, graph: Graph, build: Callable[[], Node], chosen: VariableChoice) -> Node:
         """Build the step; it is rebuilt when the variables, their shapes or dtypes change."""
-        made: Node = graph.derivations.derive(f"the training step of {self!r}", build, fingerprint=chosen.kinds)
+        prefix = scope_prefix(graph)
+
+        def in_scope() -> Node:
+            before = self._prefix
+            self._prefix = prefix if before is None else before
+            try:
+                return build()
+            finally:
+                self._prefix = before
+
+        made: Node = graph.derivations.derive(f"the training step of {self!r}", in_scope, fingerprint=chosen.kinds)
         return made
 
     @critical_contextmanager

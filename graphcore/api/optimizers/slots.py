@@ -18,6 +18,7 @@ class Slots:
     def __init__(self) -> None:
         self._slots: dict[tuple[str, Node], Variable] = {}
         self._others: dict[tuple[str, Graph], Variable] = {}
+        self._prefix: str | None = None
 
     def get_slot(self, var: Variable, name: str) -> Variable | None:
         """The slot `name` beside `var`, None if there is none (yet)."""
@@ -62,7 +63,7 @@ class Slots:
                 initial,
                 trainable=False,
                 validate_shape=bool(var.shape.is_fully_defined),
-                name=f"{var.op.name}/{op_name}",
+                name=f"{scope_prefix(var.graph) if self._prefix is None else self._prefix}{var.op.name}/{op_name}",
                 use_resource=var.is_resource,
             )
         self._slots[slot_name, var.op] = made
@@ -95,6 +96,12 @@ class Slots:
     def _non_slot_variables(self) -> Iterator[Variable]:
         """The variables that are no slots."""
         return iter(self._others.values())
+
+
+def scope_prefix(graph: Graph) -> str:
+    """The prefix that the current variable scope gives to the names of slots."""
+    current = getattr(graph.scopes.variables, "current", None)
+    return f"{current.name}/" if current is not None and current.name else ""
 
 
 def is_in_graph(variable: Variable, graph: Graph) -> bool:

@@ -1,0 +1,1 @@
+"""The training side of TensorFlow 1: schedules, averages, steps, sessions that train."""
