@@ -41,6 +41,7 @@ _OWN: Final[dict[str, str]] = {
     "testing": "graphcore.testing",
     "summary": "graphcore.tf1.summary",
     "train": "",
+    "train.queue_runner": "",
 }
 NAMESPACES: Final = _OWN | dict.fromkeys(INTERNAL, "") | ALIASES
 """The module of each namespace; "" for one that only holds what is listed under its name here."""
@@ -96,6 +97,16 @@ NAMES: Final[dict[str, str]] = {
     "graphcore.api.optimizers": "train.AdamOptimizer train.GradientDescentOptimizer train.MomentumOptimizer train.Optimizer",
     "graphcore.checkpoints": "train.CheckpointReader",
     "graphcore.definitions.wire.meta_graph": "train.SaverDef",
+    "graphcore.tf1.training.coordinators": "train.Coordinator train.LooperThread",
+    "graphcore.tf1.training.hooks": "train.FeedFnHook train.FinalOpsHook train.LoggingTensorHook train.NanLossDuringTrainingError "
+    "train.NanTensorHook train.SecondOrStepTimer train.StopAtStepHook",
+    "graphcore.tf1.training.monitored": "train.ChiefSessionCreator train.MonitoredSession train.MonitoredTrainingSession train.Scaffold "
+    "train.SessionCreator train.SingularMonitoredSession train.WorkerSessionCreator",
+    "graphcore.tf1.training.queue_runners": "train.QueueRunner train.add_queue_runner train.start_queue_runners "
+    "train.queue_runner.QueueRunner train.queue_runner.add_queue_runner train.queue_runner.start_queue_runners",
+    "graphcore.tf1.training.saving_hooks": "train.CheckpointSaverHook train.CheckpointSaverListener train.StepCounterHook "
+    "train.SummarySaverHook",
+    "graphcore.tf1.training.session_hooks": "train.SessionRunArgs train.SessionRunContext train.SessionRunHook train.SessionRunValues",
     "graphcore.tf1.training.averages": "train.ExponentialMovingAverage",
     "graphcore.tf1.training.global_steps": "train.assert_global_step train.create_global_step train.get_global_step "
     "train.get_or_create_global_step train.global_step",

@@ -16,7 +16,10 @@ from graphcore.graph import Graph, Tensor, get_default_graph
 
 
 def get_global_step(graph: Graph | None = None) -> Any:
-    """The global step of a graph (the default graph if None): the one in its collection, or `global_step:0`; None without one.
+    """The global step of a graph: the one in its collection, or `global_step:0`; None without one.
+
+    Args:
+        graph: the graph; the default graph if None.
 
     Raises:
         InvalidArgumentError: there are several, or it is no integer scalar.
@@ -44,7 +47,7 @@ def _is_replaced(step: Any, graph: Graph) -> bool:
 
 
 def create_global_step(graph: Graph | None = None) -> Variable:
-    """Make the variable `global_step`, an int64 of 0, in the collections of all variables and of global steps.
+    """Make the variable `global_step`, an int64 of 0, and put it into the collection of global steps.
 
     Raises:
         InvalidArgumentError: there is one.

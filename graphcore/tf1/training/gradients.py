@@ -37,7 +37,7 @@ def hessians(
     gate_gradients: bool = False,
     aggregation_method: Any = None,
 ) -> list[Tensor]:
-    """The matrices of second derivatives of `sum(ys)`: x: [...] -> [*x.shape, *x.shape], one for each of `xs`.
+    """The matrix of second derivatives of `sum(ys)` for each of `xs`. x: [...] -> [*x.shape, *x.shape].
 
     Each element of an x adds a backward pass to the graph.
 

@@ -41,7 +41,10 @@ def exponential_decay(
 def natural_exp_decay(
     learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False, name: str | None = None
 ) -> Tensor:
-    """`learning_rate * exp(-decay_rate * global_step / decay_steps)`; the arguments are those of `exponential_decay`."""
+    """`learning_rate * exp(-decay_rate * global_step / decay_steps)`.
+
+    The arguments are those of `exponential_decay`.
+    """
     with name_scope(name or "NaturalExpDecay") as scope:
         rate, step = _rate_and_step("natural_exp_decay", learning_rate, global_step)
         exponent = -_like(rate, decay_rate) * _progress(rate, step, decay_steps, staircase)
@@ -51,7 +54,10 @@ def natural_exp_decay(
 def inverse_time_decay(
     learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False, name: str | None = None
 ) -> Tensor:
-    """`learning_rate / (1 + decay_rate * global_step / decay_steps)`; the arguments are those of `exponential_decay`."""
+    """`learning_rate / (1 + decay_rate * global_step / decay_steps)`.
+
+    The arguments are those of `exponential_decay`.
+    """
     with name_scope(name or "InverseTimeDecay") as scope:
         rate, step = _rate_and_step("inverse_time_decay", learning_rate, global_step)
         part = _like(rate, decay_rate) * _progress(rate, step, decay_steps, staircase)
@@ -67,7 +73,9 @@ def polynomial_decay(
     cycle: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """`(learning_rate - end_learning_rate) * (1 - global_step / decay_steps) ** power + end_learning_rate`.
+    """A polynomial of the step from `learning_rate` to `end_learning_rate`.
+
+    It is `(learning_rate - end_learning_rate) * (1 - global_step / decay_steps) ** power + end_learning_rate`.
 
     Args:
         learning_rate: the rate at the start.
@@ -204,7 +212,7 @@ def noisy_linear_cosine_decay(
 
 
 def piecewise_constant(x: Any, boundaries: Sequence[Any], values: Sequence[Any], name: str | None = None) -> Tensor:
-    """`values[0]` up to `boundaries[0]`, inclusive, `values[1]` up to `boundaries[1]`, ..., and the last value beyond.
+    """`values[0]` while x <= `boundaries[0]`, then `values[1]`, ..., and the last value beyond.
 
     Args:
         x: a scalar, such as the global step.
