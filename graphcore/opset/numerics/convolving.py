@@ -1,8 +1,9 @@
 """Convolution of arrays: the sums shared by convolution ops, gradients and data formats.
 
 All arrays are channels-last with any number of spatial dimensions. Windows are copied in pieces that fit into the cache and multiplied with
-the filter by BLAS; a gradient with respect to the input is one product for each filter element, added at its position. A convolution of
-single elements, without windows, is one product.
+the filter by BLAS. Where less is copied so, windows of one row are multiplied with all rows of the filter, and the products added at the
+rows where they belong. A gradient with respect to the input is a convolution with the mirrored filter, or one product for each filter
+element, added at its position. A convolution of single elements, without windows, is one product.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ _FEWEST_PLACES: Final = 64
 """The fewest windows in a piece; with fewer, reading the filter takes longer than multiplying."""
 _SHORT_RUN: Final = 12
 """The most consecutive elements of windows that are copied by filter element; longer runs are copied along a row."""
+_SPLIT_COST: Final = 1.5
+"""The cost of an element that is added at one of several rows, or copied for them, relative to one of a window that is copied."""
 
 
 class Convolution:
@@ -134,12 +137,53 @@ def forward(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
     flat = w.reshape(math.prod(w.shape[:-1]), outputs)
     if g.is_pointwise:
         return xp.dot(x.reshape(-1, channels), flat).reshape((*x.shape[:-1], outputs))
+    if _is_split(g, x.shape[1], channels, outputs):
+        return _forward_by_rows(xp, x, w, g)
     y = xp.empty((x.shape[0], *g.places, outputs), x.dtype)
     if not y.size or not flat.size:
         y[...] = 0
         return y
     for piece, matrix in window_rows(xp, x, g):
         xp.dot(matrix, flat, y[piece].reshape(-1, outputs))
+    return y
+
+
+def _is_split(g: Geometry, rows: int, channels: int, outputs: int) -> bool:
+    """True if windows of one row, and sums over the rows of the filter, copy less than whole windows; `rows` are those of the input."""
+    return g.slides[0].stride == 1 and rows <= g.places[0] and _whole(g) * channels > _split_cost(g, channels, outputs)
+
+
+def _whole(g: Geometry) -> int:
+    return math.prod(g.window)
+
+
+def _split_cost(g: Geometry, channels: int, outputs: int) -> float:
+    """The elements copied for each place by windows of one row, those of the products to be added included."""
+    return _SPLIT_COST * (math.prod(g.window[1:]) * channels + g.window[0] * outputs)
+
+
+def _of_one_row(g: Geometry, rows: int) -> Geometry:
+    """The geometry of the same windows, cut to one row, at all rows of the input."""
+    return Geometry(g.slides, (1, *g.window[1:]), (rows, *g.places[1:]), ((0, 0), *g.pads[1:]))
+
+
+def _shifted(g: Geometry, rows: slice, element: int) -> tuple[slice, slice]:
+    """The output rows to which some input rows contribute by row `element` of the filter, and those rows among them."""
+    shift = g.pads[0][0] - element * g.slides[0].dilation
+    first = max(rows.start + shift, 0)
+    end = max(first, min(rows.stop + shift, g.places[0]))
+    return slice(first, end), slice(first - shift - rows.start, end - shift - rows.start)
+
+
+def _forward_by_rows(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
+    height, outputs = g.window[0], w.shape[-1]
+    factor = xp.ascontiguousarray(w.reshape(height, -1, outputs).swapaxes(0, 1)).reshape(-1, height * outputs)
+    y = xp.zeros((x.shape[0], *g.places, outputs), x.dtype)
+    for (images, rows), matrix in window_rows(xp, x, _of_one_row(g, x.shape[1])):
+        product = xp.dot(matrix, factor).reshape((-1, rows.stop - rows.start, *g.places[1:], height, outputs))
+        for element in range(height):
+            into, of = _shifted(g, rows, element)
+            y[images, into] += product[:, of, ..., element, :]
     return y
 
 
@@ -153,6 +197,10 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
     dx = xp.zeros([before + size + after for size, (before, after) in zip(shape, pads, strict=True)], dy.dtype)
     if not dy.size or not dx.size or not w.size:
         return dx[inside(shape, pads)]
+    mirrored = _mirrored(g, sizes)
+    if mirrored is not None and 2 * _whole(g) * channels > min(_whole(g) * outputs, _split_cost(g, outputs, channels)):
+        flipped = w[(slice(None, None, -1),) * len(g.window)].swapaxes(-1, -2)
+        return forward(xp, dy, xp.ascontiguousarray(flipped), mirrored)
     factors = [xp.ascontiguousarray(part.T) for part in w.reshape(-1, channels, outputs)]
     for images, rows in pieces(dy.shape[0], g.places[0], math.prod(g.places[1:]) * channels):
         part = dy[images, rows]
@@ -165,6 +213,15 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
     return dx[inside(shape, pads)]
 
 
+def _mirrored(g: Geometry, sizes: tuple[int, ...]) -> Geometry | None:
+    """The convolution of the output's gradient with the mirrored filter; None if windows skip elements or the result is larger."""
+    reaches = [slide.reach(width) - 1 for slide, width in zip(g.slides, g.window, strict=True)]
+    pads = tuple([(reach - before, reach - after) for reach, (before, after) in zip(reaches, g.pads, strict=True)])
+    if any(slide.stride > 1 for slide in g.slides) or min(map(min, pads)) < 0 or math.prod(sizes) > math.prod(g.places):
+        return None
+    return Geometry(g.slides, g.window, sizes, pads)
+
+
 def filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
     """The gradient of the filter; x: [n, spatial..., c]  dy: [n, places..., o] -> [window..., c, o]."""
     channels, outputs = x.shape[-1], dy.shape[-1]
@@ -172,9 +229,24 @@ def filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
         return xp.dot(x.reshape(-1, channels).T, dy.reshape(-1, outputs)).reshape((*g.window, channels, outputs))
     dw = xp.zeros((math.prod(g.window) * channels, outputs), x.dtype)
     if x.size and dy.size and dw.size:
+        if _is_split(g, x.shape[1], channels, outputs):
+            return _filter_gradient_by_rows(xp, x, dy, g)
         for piece, matrix in window_rows(xp, x, g):
             dw += xp.dot(matrix.T, dy[piece].reshape(-1, outputs))
     return dw.reshape((*g.window, channels, outputs))
+
+
+def _filter_gradient_by_rows(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
+    height, channels, outputs = g.window[0], x.shape[-1], dy.shape[-1]
+    dw = xp.zeros((math.prod(g.window[1:]) * channels, height * outputs), x.dtype)
+    for (images, rows), matrix in window_rows(xp, x, _of_one_row(g, x.shape[1])):
+        part = dy[images]
+        shifted = xp.zeros((part.shape[0], rows.stop - rows.start, *g.places[1:], height, outputs), dy.dtype)
+        for element in range(height):
+            into, of = _shifted(g, rows, element)
+            shifted[:, of, ..., element, :] = part[:, into]
+        dw += xp.dot(matrix.T, shifted.reshape(-1, height * outputs))
+    return xp.ascontiguousarray(dw.reshape(-1, height, outputs).swapaxes(0, 1)).reshape((*g.window, channels, outputs))
 
 
 def grouped(xp: Any, function: Any, groups: int, arrays: tuple[tuple[Any, int], ...], axis: int) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphcore.kernel_context import KernelContext
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid, masked, narrow, unimplemented
-from graphcore.opset.numerics.windows import inside, int_list, padded, sliding, spatial_axes
+from graphcore.opset.numerics.windows import PIECE, inside, int_list, padded, sliding, spatial_axes
 from graphcore.registry import Kernel
 
 Sizes = tuple[int, ...]
@@ -156,19 +156,28 @@ def first_maxima(pooling: Pooling, x: Any, y: Any) -> Iterator[tuple[tuple[slice
 
 
 def max_grad(pooling: Pooling, x: Any, y: Any, dy: Any) -> Any:
-    """Distribute the gradient of each window to its first maximum.
+    """Distribute the gradient of each window to its first maximum, some images at a time.
 
     x and the result are shaped like the input, y and dy like the output.
     """
     pads = pooling.pads(x.shape)
-    dx = pooling.xp.zeros([before + size + after for size, (before, after) in zip(x.shape, pads, strict=True)], dy.dtype)
+    wide = [before + size + after for size, (before, after) in zip(x.shape, pads, strict=True)]
     apart = pooling.windows_are_apart()
-    for tap, found in first_maxima(pooling, x, y):
-        part = masked(pooling.xp, dy, found)
-        if apart:
-            dx[tap] = part
-        else:
-            dx[tap] += part
+    covered = apart and all(
+        count * slide.stride == size and slide.stride == window
+        for count, slide, size, window in zip(y.shape, pooling.slides, wide, pooling.ksize, strict=True)
+    )
+    dx = (pooling.xp.empty if covered else pooling.xp.zeros)(wide, dy.dtype)
+    at_once = max(1, PIECE * len(y) // max(1, y.size)) if pooling.xp is np else max(1, len(y))
+    for first in range(0, len(y), at_once):
+        images = slice(first, first + at_once)
+        target, given = dx[images], dy[images]
+        for tap, found in first_maxima(pooling, x[images], y[images]):
+            part = masked(pooling.xp, given, found)
+            if apart:
+                target[tap] = part
+            else:
+                target[tap] += part
     return dx[inside(x.shape, pads)]
 
 

@@ -30,7 +30,7 @@ class Program(NamedTuple):
 
     step: Any
     feeds: dict[Any, Any]
-    settled: dict[Any, Any] = {}
+    settled: dict[Any, Any]
 
 
 Build = Callable[[Any], Program]
@@ -73,7 +73,7 @@ def perceptron(tf: Any) -> Program:
     w1, b1, w2, b2, w3, b3 = variables(tf, 30, (PIXELS, 512), (512, 512), (512, CLASSES))
     h = tf.nn.relu(tf.matmul(x, w1) + b1)
     h = tf.nn.relu(tf.matmul(h, w2) + b2)
-    return Program(tf.train.AdamOptimizer(0.001).minimize(cross_entropy(tf, tf.matmul(h, w3) + b3, t)), feeds)
+    return Program(tf.train.AdamOptimizer(0.001).minimize(cross_entropy(tf, tf.matmul(h, w3) + b3, t)), feeds, {})
 
 
 def adversarial(tf: Any) -> Program:
@@ -94,7 +94,7 @@ def adversarial(tf: Any) -> Program:
         tf.train.AdamOptimizer(0.0002).minimize(generator_loss, var_list=generator),
         tf.train.AdamOptimizer(0.0002).minimize(discriminator_loss, var_list=discriminator),
     ]
-    return Program(tf.group(*steps), {noise: random_floats(7, BATCH, NOISE), x: digits()[0]})
+    return Program(tf.group(*steps), {noise: random_floats(7, BATCH, NOISE), x: digits()[0]}, {})
 
 
 def recurrent(tf: Any) -> Program:
@@ -110,7 +110,7 @@ def recurrent(tf: Any) -> Program:
         state = state * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
         output = tf.tanh(state) * tf.sigmoid(o)
     loss = cross_entropy(tf, tf.matmul(output, w) + b, t)
-    return Program(tf.train.GradientDescentOptimizer(0.001).minimize(loss), feeds)
+    return Program(tf.train.GradientDescentOptimizer(0.001).minimize(loss), feeds, {})
 
 
 def variational(tf: Any) -> Program:
@@ -189,7 +189,7 @@ def transposed(tf: Any) -> Program:
     losses = [loss(fake, 1), loss(discriminate(x), 1) + loss(fake, 0)]
     trained = [[held for held in generator if held not in (generator[3], generator[5])], discriminator]
     steps = [tf.train.AdamOptimizer(0.001).minimize(of, var_list=held) for of, held in zip(losses, trained, strict=True)]
-    return Program(tf.group(*steps), {noise: random_floats(9, size, 200), x: digits(size)[0].reshape(size, IMAGE, IMAGE, 1)})
+    return Program(tf.group(*steps), {noise: random_floats(9, size, 200), x: digits(size)[0].reshape(size, IMAGE, IMAGE, 1)}, {})
 
 
 def trained(tf: Any, session: Any, build: Build) -> Work:
@@ -211,11 +211,11 @@ def ours(build: Build, threads: int) -> Callable[[], Work]:
     """The program here."""
 
     def work() -> Work:
-        import threadpoolctl
+        from threadpoolctl import threadpool_limits
 
         import graphcore as tf
 
-        threadpoolctl.threadpool_limits(threads)
+        threadpool_limits(threads)
         options = tf.SessionOptions(inter_op_threads=threads)
         with tf.Graph().as_default():
             return trained(tf, lambda: tf.Session(options=options), build)
@@ -227,9 +227,8 @@ def tensorflow(build: Build, threads: int) -> Callable[[], Work]:
     """The program in TensorFlow."""
 
     def work() -> Work:
-        import tensorflow
+        from tensorflow.compat import v1 as tf
 
-        tf = tensorflow.compat.v1
         tf.disable_resource_variables()
         config = tf.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads)
         with tf.Graph().as_default():
