@@ -149,7 +149,13 @@ def forward(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
 
 
 def _is_split(g: Geometry, rows: int, channels: int, outputs: int) -> bool:
-    """True if windows of one row, and sums over the rows of the filter, copy less than whole windows; `rows` are those of the input."""
+    """True if windows of one row, and sums over the filter's rows, copy less than whole windows.
+
+    Args:
+        g: the geometry of the whole windows.
+        rows: the number of rows of the input.
+        channels, outputs: the sizes of the last dimensions of input and output.
+    """
     return g.slides[0].stride == 1 and rows <= g.places[0] and _whole(g) * channels > _split_cost(g, channels, outputs)
 
 
@@ -158,7 +164,7 @@ def _whole(g: Geometry) -> int:
 
 
 def _split_cost(g: Geometry, channels: int, outputs: int) -> float:
-    """The elements copied for each place by windows of one row, those of the products to be added included."""
+    """The elements copied and added for each place with windows of one row."""
     return _SPLIT_COST * (math.prod(g.window[1:]) * channels + g.window[0] * outputs)
 
 
@@ -168,7 +174,7 @@ def _of_one_row(g: Geometry, rows: int) -> Geometry:
 
 
 def _shifted(g: Geometry, rows: slice, element: int) -> tuple[slice, slice]:
-    """The output rows to which some input rows contribute by row `element` of the filter, and those rows among them."""
+    """The output rows that input rows contribute to by one row of the filter, and which of `rows` do."""
     shift = g.pads[0][0] - element * g.slides[0].dilation
     first = max(rows.start + shift, 0)
     end = max(first, min(rows.stop + shift, g.places[0]))
@@ -214,7 +220,10 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
 
 
 def _mirrored(g: Geometry, sizes: tuple[int, ...]) -> Geometry | None:
-    """The convolution of the output's gradient with the mirrored filter; None if windows skip elements or the result is larger."""
+    """The convolution of the output's gradient with the mirrored filter.
+
+    None if windows skip elements, or if the result is larger than the output.
+    """
     reaches = [slide.reach(width) - 1 for slide, width in zip(g.slides, g.window, strict=True)]
     pads = tuple([(reach - before, reach - after) for reach, (before, after) in zip(reaches, g.pads, strict=True)])
     if any(slide.stride > 1 for slide in g.slides) or min(map(min, pads)) < 0 or math.prod(sizes) > math.prod(g.places):

@@ -161,7 +161,7 @@ def deep_convolutional(tf: Any) -> Program:
 
 
 def transposed(tf: Any) -> Program:
-    """Adversarial networks of convolutions: transposed ones generate, and mean pooling follows the others."""
+    """Adversarial networks of convolutions; transposed ones generate."""
     size = 32
     noise, x = tf.placeholder(tf.float32, [size, 200]), tf.placeholder(tf.float32, [size, IMAGE, IMAGE, 1])
     generator = variables(tf, 100, (200, 6 * 6 * 128), (4, 4, 64, 128), (2, 2, 1, 64))
