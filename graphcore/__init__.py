@@ -149,12 +149,15 @@ from graphcore.shapes import Shape
 from graphcore.text import parse_function, parse_nodes, parse_op_signature
 
 if TYPE_CHECKING:
+    from graphcore.api.tensor_array import TensorArray
     from graphcore.tf1 import app, flags, gfile, initializers, layers, logging, losses, nn
     from graphcore.tf1.arrays import *
     from graphcore.tf1.clipping import *
+    from graphcore.tf1.functional import *
     from graphcore.tf1.initial_values import *
     from graphcore.tf1.math import *
     from graphcore.tf1.sessions import ConfigProto, GPUOptions, GraphOptions, InteractiveSession
+    from graphcore.tf1.tools import nest
     from graphcore.tf1.values import *
     from graphcore.tf1.variable_scopes import *
     from graphcore.tf1.variables import *

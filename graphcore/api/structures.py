@@ -1,4 +1,4 @@
-"""Nested lists, tuples and dicts of tensors: flattening, rebuilding, description."""
+"""Nested lists, tuples and dicts of tensors, and tensor arrays: flattening, rebuilding, description."""
 
 from __future__ import annotations
 
@@ -52,6 +52,8 @@ def _append_leaf(leaves: list[Any], leaf: Any) -> int | None:
 
 
 def _map(value: Any, change: Callable[[Any], Any]) -> Any:
+    if hasattr(value, "with_flow"):
+        return value.with_flow(_map(value.flow, change))
     if isinstance(value, dict):
         changed = {key: _map(value[key], change) for key in sorted(value, key=str)}
         return {key: changed[key] for key in value}

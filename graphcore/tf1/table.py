@@ -15,6 +15,7 @@ _OWN: Final[dict[str, str]] = {
     "compat": "graphcore.tf1.tools.texts",
     "compat.v1": "graphcore",
     "contrib": "",
+    "contrib.rnn": "graphcore.tf1.rnn",
     "flags": "graphcore.tf1.flags",
     "data": "graphcore.tf1.data",
     "contrib.framework": "",
@@ -35,6 +36,7 @@ _OWN: Final[dict[str, str]] = {
     "manip": "",
     "math": "",
     "nn": "graphcore.tf1.nn",
+    "nn.rnn_cell": "",
     "quantization": "",
     "random": "graphcore.tf1.random",
     "spectral": "",
@@ -80,6 +82,14 @@ NAMES: Final[dict[str, str]] = {
         "initialize_all_tables initialize_local_variables local_variables local_variables_initializer model_variables "
         "moving_average_variables scatter_add scatter_div scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_sub "
         "scatter_nd_update scatter_sub scatter_update tables_initializer tuple variables_initializer"
+    ),
+    "graphcore.api.tensor_array": "TensorArray",
+    "graphcore.tf1.functional": "foldl foldr map_fn scan",
+    "graphcore.tf1.rnn.loops": "nn.bidirectional_dynamic_rnn nn.dynamic_rnn nn.raw_rnn",
+    "graphcore.tf1.rnn": (
+        "nn.static_bidirectional_rnn nn.static_rnn nn.rnn_cell.BasicLSTMCell nn.rnn_cell.BasicRNNCell nn.rnn_cell.DeviceWrapper "
+        "nn.rnn_cell.DropoutWrapper nn.rnn_cell.GRUCell nn.rnn_cell.LSTMCell nn.rnn_cell.LSTMStateTuple nn.rnn_cell.MultiRNNCell "
+        "nn.rnn_cell.RNNCell nn.rnn_cell.ResidualWrapper"
     ),
     "graphcore.tf1.variable_scopes": (
         "AUTO_REUSE VariableScope get_local_variable get_variable get_variable_scope make_template no_regularizer variable_op_scope "

@@ -78,3 +78,32 @@ def test_updates_of_a_batch_normalization_follow(tracked: NotebookShell) -> None
     session.run(gc.global_variables_initializer())
     mean, _ = session.run(updates, {tracked.user_ns["x"]: [[1.0, 2.0], [3.0, 4.0]]})
     np.testing.assert_allclose(mean, [0.02, 0.03], rtol=1e-5)
+
+
+def test_a_recurrent_model_follows_the_size_of_its_inputs_and_its_cell(tracked: NotebookShell) -> None:
+    run(
+        tracked,
+        x="x = gc.placeholder(gc.float32, [None, 4, 2])",
+        cell="cell = gc.nn.rnn_cell.MultiRNNCell([gc.nn.rnn_cell.BasicLSTMCell(3), gc.nn.rnn_cell.GRUCell(2)])",
+        model="outputs, state = gc.nn.dynamic_rnn(cell, x, dtype=gc.float32)\ny = gc.layers.dense(outputs[:, -1], 2)",
+        static="steps, _ = gc.nn.static_rnn(gc.nn.rnn_cell.BasicRNNCell(3), gc.unstack(x, 4, 1), dtype=gc.float32)",
+        train="step = gc.train.GradientDescentOptimizer(0.1).minimize(gc.reduce_sum(y) + gc.reduce_sum(steps[-1]))",
+    )
+    before = names()
+
+    def train_on(size: int) -> None:
+        user = tracked.user_ns
+        session = gc.Session()
+        session.run(gc.global_variables_initializer())
+        found = session.run([user["y"], user["steps"][-1], user["step"]], {user["x"]: np.ones([5, 4, size])})
+        assert [each.shape for each in found[:2]] == [(5, 2), (5, 3)]
+
+    train_on(2)
+    run(tracked, x="x = gc.placeholder(gc.float32, [None, 4, 6])")
+    assert names() == before
+    assert gc.get_default_graph().get_tensor_by_name("rnn/multi_rnn_cell/cell_0/basic_lstm_cell/kernel:0").shape == [9, 12]
+    train_on(6)
+    run(tracked, model="outputs, state = gc.nn.dynamic_rnn(cell, x, dtype=gc.float32)\ny = gc.layers.dense(outputs[:, -1], 2)")
+    assert names() == before
+    train_on(6)
+    assert not [node for node in gc.get_default_graph().nodes if node.error]

@@ -105,6 +105,96 @@ results = [scaled(x(2, 3)), scaled(x(4, 3)), Scaled(name="other")(x(2, 2)), tf.l
 }
 
 
+CELLS = {
+    "dynamic_rnn": """
+cell = tf.nn.rnn_cell
+out, state = tf.nn.dynamic_rnn(cell.BasicLSTMCell(4), x(3, 5, 2), dtype=tf.float32)
+results = [out, state.c, state.h]
+with tf.variable_scope("second"):
+    out, state = tf.nn.dynamic_rnn(cell.BasicRNNCell(3), x(3, 5, 2), [5, 2, 3], dtype=tf.float32)
+results += [out, state]
+out, state = tf.nn.dynamic_rnn(cell.GRUCell(2), x(4, 3, 2), initial_state=tf.fill([3, 2], 0.3), time_major=True, scope="gru")
+results += [out, state]
+""",
+    "LSTM cells": """
+cell = tf.nn.rnn_cell
+results = []
+for number, made in enumerate([
+    cell.LSTMCell(4, use_peepholes=True, cell_clip=0.4, num_proj=3, proj_clip=0.3),
+    cell.LSTMCell(3, state_is_tuple=False, forget_bias=0.5, activation=tf.nn.relu),
+    cell.BasicLSTMCell(2, state_is_tuple=False),
+]):
+    out, state = tf.nn.dynamic_rnn(made, x(3, 4, 2), sequence_length=[4, 1, 2], dtype=tf.float32, scope="rnn%d" % number)
+    results += [out, *(state if isinstance(state, tuple) else [state])]
+""",
+    "static_rnn": """
+cell = tf.nn.rnn_cell
+outs, state = tf.nn.static_rnn(cell.BasicLSTMCell(4), tf.unstack(x(3, 4, 2), 4, 1), dtype=tf.float32)
+results = [*outs, *state]
+stacked = cell.MultiRNNCell([cell.ResidualWrapper(cell.BasicRNNCell(2)), cell.DropoutWrapper(cell.GRUCell(3), output_keep_prob=1.0)])
+outs, state = tf.nn.static_rnn(stacked, tf.unstack(x(3, 4, 2), 4, 1), dtype=tf.float32, sequence_length=[1, 4, 3])
+results += [*outs, *state]
+""",
+    "bidirectional": """
+cell = tf.nn.rnn_cell
+outs, fw, bw = tf.nn.static_bidirectional_rnn(cell.BasicLSTMCell(3), cell.BasicLSTMCell(2), tf.unstack(x(3, 4, 2), 4, 1), dtype=tf.float32)
+results = [*outs, *fw, *bw]
+(one, two), (fw, bw) = tf.nn.bidirectional_dynamic_rnn(cell.GRUCell(3), cell.GRUCell(2), x(3, 4, 2), [4, 2, 3], dtype=tf.float32, scope="b")
+results += [one, two, fw, bw]
+""",
+    "layers of cells in one loop": """
+cell = tf.nn.rnn_cell
+multi = cell.MultiRNNCell([cell.LSTMCell(3), cell.LSTMCell(2)])
+start = multi.zero_state(3, tf.float32)
+out, state = tf.nn.dynamic_rnn(multi, x(3, 4, 2), initial_state=start)
+results = [out, *[part for each in state for part in each]]
+results += [tf.nn.dynamic_rnn(multi, x(3, 4, 2), dtype=tf.float32)[0]]
+""",
+    "a cell of one's own": """
+class Leaky(tf.nn.rnn_cell.RNNCell):
+    @property
+    def state_size(self):
+        return 3
+    @property
+    def output_size(self):
+        return 3
+    def call(self, inputs, state):
+        w = tf.get_variable("w", [2, 3])
+        new = 0.5 * state + tf.tanh(tf.matmul(inputs, w))
+        return new, new
+class Old(Leaky):
+    def __call__(self, inputs, state, scope=None):
+        with tf.variable_scope(scope or type(self).__name__):
+            return self.call(inputs, state)
+results = [tf.nn.dynamic_rnn(Leaky(), x(3, 4, 2), dtype=tf.float32)[0], *tf.nn.static_rnn(Leaky(), tf.unstack(x(3, 4, 2), 4, 1), dtype=tf.float32, scope="s")[0]]
+results += tf.nn.static_rnn(Old(), tf.unstack(x(3, 4, 2), 4, 1), dtype=tf.float32, scope="o")[0]
+""",
+    "raw_rnn": """
+data = tf.transpose(x(3, 4, 2), [1, 0, 2])
+array = tf.TensorArray(tf.float32, 4).unstack(data)
+made = tf.nn.rnn_cell.LSTMCell(3)
+def loop_fn(time, output, state, loop_state):
+    next_state = made.zero_state(3, tf.float32) if output is None else state
+    finished = time >= tf.constant([4, 2, 3])
+    following = tf.cond(tf.reduce_all(finished), lambda: tf.zeros([3, 2]), lambda: array.read(time))
+    following.set_shape([3, 2])
+    return finished, following, next_state, output, None
+out, state, _ = tf.nn.raw_rnn(made, loop_fn)
+results = [out.stack(), *state]
+""",
+    "functions along rows": """
+data = x(4, 3)
+results = [tf.map_fn(lambda row: row * row + 1.0, data), tf.foldl(lambda a, row: a * 0.5 + row, data), tf.foldr(lambda a, row: a * 0.5 + row, data)]
+results += [tf.scan(lambda a, row: a * row, data), tf.scan(lambda a, row: a + tf.reduce_sum(row), data, tf.constant(1.0), reverse=True)]
+results += list(tf.map_fn(lambda pair: (pair[0] * pair[1], tf.reduce_sum(pair[0])), (data, data), dtype=(tf.float32, tf.float32)))
+results += [tf.foldl(lambda a, row: a + tf.reduce_sum(row), data, 0.0)]
+array = tf.TensorArray(tf.float32, 3, clear_after_read=False)
+array = array.write(0, data[0]).write(2, data[1]).write(1, data[2])
+results += [array.stack(), array.gather([2, 0]), array.read(1), array.concat(), tf.cast(array.size(), tf.float32)]
+""",
+}
+
+
 def there(program: str) -> str:
     body = "".join(f"        {line}\n" for line in f"{SETTING}\n{program}\nvalues(results)".splitlines())
     return f"""
@@ -137,3 +227,8 @@ def check(oracle: Oracle, program: str) -> None:
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_give_tensorflows_numbers_and_names(oracle: Oracle, name: str) -> None:
     check(oracle, LAYERS[name])
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_recurrent_cells_give_tensorflows_numbers_and_names(oracle: Oracle, name: str) -> None:
+    check(oracle, CELLS[name])

@@ -134,3 +134,68 @@ def test_functions_have_the_parameters_of_tensorflow() -> None:
         "data_format",
         "name",
     ]
+
+
+# ---- recurrent cells ---------------------------------------------------------------------------------------------------
+
+NN: Any = gc.nn
+CELL: Any = NN.rnn_cell
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda x: NN.dynamic_rnn(CELL.GRUCell(2), x), "If there is no initial_state, you must give a dtype"),
+        (lambda x: NN.dynamic_rnn(x, x), "dynamic_rnn: required an RNNCell, got"),
+        (lambda x: NN.dynamic_rnn(CELL.GRUCell(2), x, [[3]], dtype=gc.float32), r"must be a vector .* saw shape: \[1,1\]"),
+        (lambda _: NN.dynamic_rnn(CELL.GRUCell(2), gc.ones([3]), dtype=gc.float32), "rank at least 2, but saw shape"),
+        (lambda x: NN.static_rnn(CELL.GRUCell(2), x, dtype=gc.float32), "required a list of at least one input"),
+        (lambda x: NN.static_rnn(CELL.GRUCell(2), [x[0]]), "If no initial_state is provided, dtype must be specified"),
+        (lambda _: CELL.MultiRNNCell([]), "required a list of at least one cell"),
+        (lambda _: CELL.MultiRNNCell([CELL.LSTMCell(2)], state_is_tuple=False), "requires state_is_tuple=True"),
+        (lambda _: CELL.LSTMCell(2, num_unit_shards=2), "shards divide variables among servers"),
+        (lambda _: CELL.DropoutWrapper(CELL.GRUCell(2), 1.5), "input_keep_prob must be between 0 and 1: 1.5"),
+        (lambda _: CELL.DropoutWrapper(CELL.GRUCell(2), 0.5, variational_recurrent=True), "dtype must be provided"),
+        (lambda x: NN.static_rnn(CELL.ResidualWrapper(CELL.GRUCell(2)), [x[0]], dtype=gc.float32), "must have the same shape"),
+        (lambda _: CELL.RNNCell().zero_state(2, gc.float32), "RNNCell must define the property state_size"),
+        (lambda _: gc.TensorArray(gc.float32), "required a size, or dynamic_size=True"),
+        (
+            lambda _: gc.TensorArray(gc.float32, 2).write(0, [1.0]).write(1, [1.0, 2.0]),
+            r"saw \[2\] but expected \[1\] in a TensorArray",
+        ),
+        (lambda _: gc.map_fn(lambda row: row, gc.constant(1.0)), "elements must be 1[+] dimensional"),
+        (lambda _: gc.nest.map_structure(max, (1, 2), [1, 2]), "don't have the same nested structure"),
+        (lambda _: gc.nest.pack_sequence_as((1, (2, 3)), [1, 2]), "The structure has 3 leaves, got 2 values"),
+    ],
+)
+def test_cells_and_loops_refuse_what_they_cannot_do(make: Any, text: str) -> None:
+    with pytest.raises((ValueError, NotImplementedError), match=text):
+        make(gc.ones([4, 3, 5]))
+
+
+def test_dropout_of_a_state_spares_the_memory_of_an_lstm_cell() -> None:
+    cell = CELL.DropoutWrapper(CELL.BasicLSTMCell(50), state_keep_prob=0.5, seed=3)
+    _, state = cell(gc.ones([2, 4]), cell.zero_state(2, gc.float32))
+    with gc.Session() as session:
+        session.run(gc.global_variables_initializer())
+        c, h = session.run([state.c, state.h])
+    assert (c != 0).all()
+    assert 0.2 < (h == 0).mean() < 0.8
+
+
+def test_variational_dropout_drops_the_same_elements_in_each_step() -> None:
+    cell = CELL.DropoutWrapper(CELL.BasicRNNCell(30), 1.0, 0.5, variational_recurrent=True, dtype=gc.float32)
+    outputs, _ = NN.dynamic_rnn(cell, gc.ones([2, 6, 4]), dtype=gc.float32)
+    with gc.Session() as session:
+        session.run(gc.global_variables_initializer())
+        dropped = np.asarray(session.run(outputs)) == 0
+    assert 0.2 < dropped.mean() < 0.8
+    assert (dropped == dropped[:1, :1]).all()
+
+
+def test_nested_structures_keep_their_types() -> None:
+    state = CELL.LSTMStateTuple(1, {"b": 2, "a": [3, (4,)]})
+    assert gc.nest.flatten(state) == [1, 3, 4, 2]
+    doubled = gc.nest.map_structure(lambda value: value * 2, state)
+    assert doubled == CELL.LSTMStateTuple(2, {"b": 4, "a": [6, (8,)]})
+    assert isinstance(doubled, CELL.LSTMStateTuple)

@@ -45,7 +45,7 @@ def test_dir_lists_the_namespaces_and_their_names() -> None:
         ("distribute", r"distribution strategies.*gc\.device"),
         ("keras", r"gc\.nn\.conv2d"),
         ("enable_eager_execution", "eager execution.* gc.Session runs it"),
-        ("foldl", "tf.foldl of TensorFlow 1 is not available here$"),
+        ("vectorized_map", "tf.vectorized_map of TensorFlow 1 is not available here$"),
     ],
 )
 def test_what_is_not_here_says_what_it_was_and_what_to_use(name: str, text: str) -> None:

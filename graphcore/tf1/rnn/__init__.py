@@ -1,0 +1,33 @@
+"""`tf.contrib.rnn` and `tf.nn.rnn_cell`: recurrent cells, and loops over sequences."""
+
+from graphcore.tf1.rnn.base import LayerRNNCell, LSTMStateTuple, RNNCell
+from graphcore.tf1.rnn.cells import BasicLSTMCell, BasicRNNCell, GRUCell, LSTMCell
+from graphcore.tf1.rnn.unrolled import static_bidirectional_rnn, static_rnn
+from graphcore.tf1.rnn.wrappers import (
+    DeviceWrapper,
+    DropoutWrapper,
+    EmbeddingWrapper,
+    InputProjectionWrapper,
+    MultiRNNCell,
+    OutputProjectionWrapper,
+    ResidualWrapper,
+)
+
+__all__ = [
+    "BasicLSTMCell",
+    "BasicRNNCell",
+    "DeviceWrapper",
+    "DropoutWrapper",
+    "EmbeddingWrapper",
+    "GRUCell",
+    "InputProjectionWrapper",
+    "LSTMCell",
+    "LSTMStateTuple",
+    "LayerRNNCell",
+    "MultiRNNCell",
+    "OutputProjectionWrapper",
+    "RNNCell",
+    "ResidualWrapper",
+    "static_bidirectional_rnn",
+    "static_rnn",
+]
