@@ -6,7 +6,7 @@ import { rowsOf } from "./run_rows";
 import type { Box } from "./visible";
 
 const CLASSES = ["NaN", "Inf", "all zero", "beyond 10,000", "finite"];
-const TONES = [2, 7, 5, 3, 1];
+const TONES = [7, 2, 5, 4, 1];
 export const NOT_RECORDED = "No values are recorded: use %graph values, or options=gc.RunOptions(values=True)";
 
 /** The marks of the boxes, the legend, and the health of the run in words, or the reason why there are no marks. */
