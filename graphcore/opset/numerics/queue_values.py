@@ -6,6 +6,7 @@ completed by the operation that makes it possible. So nothing here blocks: an at
 
 from __future__ import annotations
 
+import heapq
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +33,7 @@ class QueueSpec(msgspec.Struct, frozen=True):
     """The properties that a node declares of its queue.
 
     Args:
-        kind: `FIFOQueue`, `PaddingFIFOQueue` or `RandomShuffleQueue`.
+        kind: `FIFOQueue`, `PaddingFIFOQueue`, `PriorityQueue` or `RandomShuffleQueue`.
         dtypes: one for each component.
         shapes: one for each component; empty if elements may have any shapes.
         capacity: the most elements.
@@ -220,6 +221,34 @@ class ShuffleQueue(Queue):
     def put_back(self, elements: Sequence[Element]) -> None:
         """Undo the removal of `elements`."""
         self._elements.extend(reversed(elements))
+
+
+class PriorityQueue(Queue):
+    """A queue that returns the element with the smallest first component, the oldest of equal ones."""
+
+    single = "PriorityQueue"
+
+    def __init__(self, name: str, spec: QueueSpec, op: str) -> None:
+        super().__init__(name, spec, op)
+        self._number = 0
+
+    def _no_elements(self) -> Any:
+        return []
+
+    def put(self, element: Element) -> None:
+        """Add an element."""
+        self._number += 1
+        heapq.heappush(self._elements, (int(element[0]), self._number, element))
+
+    def take(self) -> Element:
+        """Remove the element with the smallest priority."""
+        taken: Element = heapq.heappop(self._elements)[2]
+        return taken
+
+    def put_back(self, elements: Sequence[Element]) -> None:
+        """Undo the removal of `elements`, which come before those of equal priority."""
+        for number, element in enumerate(elements, -len(elements)):
+            heapq.heappush(self._elements, (int(element[0]), number, element))
 
 
 class Attempt:

@@ -6,12 +6,12 @@ from typing import Final
 
 import numpy as np
 
-from graphcore.dtypes import DType, string
+from graphcore.dtypes import DType, int64, string
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference import ShapeAndType
 from graphcore.kernel_context import RefVariable
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
-from graphcore.opset.numerics.queue_values import UNBOUNDED, Queue, QueueSpec, ShuffleQueue, mismatch, type_names
+from graphcore.opset.numerics.queue_values import UNBOUNDED, PriorityQueue, Queue, QueueSpec, ShuffleQueue, mismatch, type_names
 from graphcore.shapes import Shape
 from graphcore.traits import declares_traits
 
@@ -51,11 +51,20 @@ def _shapes(k: KernelContext | InferenceContext) -> list[Shape]:
 def queue_shape(c: InferenceContext) -> None:
     """A scalar handle with handle data: shapes and types of the components."""
     c.set_output(0, c.scalar())
-    types, shapes = types_attr(c), _shapes(c)
+    types, shapes = _with_priority(c, types_attr(c), _shapes(c))
     if len(shapes) != len(types):
         shapes = [Shape(None)] * len(types)
     data = [ShapeAndType(c.make_shape_from_shape(shape), dtype) for shape, dtype in zip(shapes, types, strict=True)]
     c.set_output_handle_shapes_and_types(0, data)
+
+
+def _with_priority(
+    k: KernelContext | InferenceContext, types: tuple[DType, ...], shapes: list[Shape]
+) -> tuple[tuple[DType, ...], list[Shape]]:
+    """The types and shapes of all components, with the priority that a PriorityQueue adds in front."""
+    if k.op != "PriorityQueueV2":
+        return types, shapes
+    return (int64, *types), [Shape([]), *shapes] if len(shapes) == len(types) else shapes
 
 
 def _spec(k: KernelContext) -> QueueSpec:
@@ -64,7 +73,8 @@ def _spec(k: KernelContext) -> QueueSpec:
     Raises:
         InvalidArgumentError: it is invalid.
     """
-    kind, types, shapes = k.op.removesuffix("V2"), types_attr(k), _shapes(k)
+    kind = k.op.removesuffix("V2")
+    types, shapes = _with_priority(k, types_attr(k), _shapes(k))
     capacity = _int(k, "capacity")
     if kind == "PaddingFIFOQueue":
         if len(shapes) != len(types):
@@ -108,7 +118,7 @@ def queue_kernel(k: KernelContext) -> Kernel:
     """The kernel that finds or makes a queue: shared by name, otherwise the node's own."""
     spec, container, shared_name = _spec(k), _text(k, "container"), _text(k, "shared_name")
     op_name, node, shared, resources = k.op, k.node_name, k.resources.shared, k.resources
-    make_queue = ShuffleQueue if spec.kind == "RandomShuffleQueue" else Queue
+    make_queue = {"RandomShuffleQueue": ShuffleQueue, "PriorityQueue": PriorityQueue}.get(spec.kind, Queue)
     key = shared_name or (resources, node)  # inside a function, a node differs from those of the same name elsewhere
 
     def make(number: int) -> Queue:
@@ -171,6 +181,27 @@ class PaddingFIFOQueueV2:
     gradient = NO_GRADIENT_OF_QUEUES
     examples = (Example([], {"component_types": ["float"], "shapes": [Shape([None, 2])]}),)
     failures = (Example([], {"component_types": ["float"]}),)
+
+
+@op
+class PriorityQueueV2:
+    """A queue of elements with a priority (an int64, the first component), the smallest first.
+
+    handle: the queue
+    component_types: the types of the components after the priority.
+    shapes: their shapes; empty for any shapes.
+    capacity: the most elements; negative for any number.
+    container: a namespace for `shared_name`.
+    shared_name: nodes with the same shared name share a queue; empty for a private one.
+    """
+
+    signature = f"PriorityQueueV2[component_types:list(type) >= 0 = [], shapes:list(shape) >= 0, capacity:int = -1, {_NAMES}]() -> (handle:resource)"
+    stateful = True
+    shape = queue_shape
+    kernel = queue_kernel
+    gradient = NO_GRADIENT_OF_QUEUES
+    examples = (Example([], _OF_FLOATS),)
+    failures = (Example([], {"component_types": ["float"], "shapes": [Shape([None])]}),)
 
 
 @op

@@ -25,6 +25,7 @@ class Coordinator:
         self._error: BaseException | None = None
         self._threads: set[threading.Thread] = set()
         self._joined = False
+        self._on_stop: list[Callable[[], None]] = []
 
     def request_stop(self, ex: Any = None) -> None:
         """Ask all threads to end.
@@ -34,11 +35,23 @@ class Coordinator:
         """
         error = ex[1] if isinstance(ex, tuple) else ex
         with self._lock:
+            if self._stop.is_set():
+                return
+            if error is not None and not isinstance(error, self._clean):
+                self._error = error
+            self._joined = False
+            self._stop.set()
+            calls, self._on_stop = self._on_stop, []
+        for call in calls:
+            call()
+
+    def when_stopped(self, call: Callable[[], None]) -> None:
+        """Call `call` once an end is asked for; at once if it was."""
+        with self._lock:
             if not self._stop.is_set():
-                if error is not None and not isinstance(error, self._clean):
-                    self._error = error
-                self._joined = False
-                self._stop.set()
+                self._on_stop.append(call)
+                return
+        call()
 
     def clear_stop(self) -> None:
         """Let threads run again."""
@@ -71,7 +84,7 @@ class Coordinator:
     def join(
         self, threads: Sequence[threading.Thread] | None = None, stop_grace_period_secs: float = 120, ignore_live_threads: bool = False
     ) -> None:
-        """Wait until all threads have ended.
+        """Wait until all threads have ended. An interruption (Ctrl-C) asks for their end too.
 
         Args:
             threads: the threads to wait for, besides the registered ones.
@@ -84,11 +97,15 @@ class Coordinator:
         """
         with self._lock:
             waited = list(self._threads | set(threads or ()))
-        while any(thread.is_alive() for thread in waited) and not self.wait_for_stop(0.05):
-            continue
-        deadline = time.monotonic() + stop_grace_period_secs
-        for thread in waited:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        try:
+            while any(thread.is_alive() for thread in waited) and not self.wait_for_stop(0.05):
+                continue
+            deadline = time.monotonic() + stop_grace_period_secs
+            for thread in waited:
+                thread.join(max(0.0, deadline - time.monotonic()))
+        except KeyboardInterrupt:
+            self.request_stop()
+            raise
         with self._lock:
             self._joined = True
             self._threads.clear()

@@ -56,6 +56,7 @@ OF_HANDLES = (
     "MutableDenseHashTable",
     "MutableHashTable",
     "PaddingFIFOQueue",
+    "PriorityQueue",
     "Queue",
     "RandomShuffleQueue",
     "Stack",
