@@ -189,7 +189,7 @@ def _at_end_of(session: Session, call: Callable[[], None]) -> None:
 
 
 def add_queue_runner(qr: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS) -> None:
-    """Put a runner into a collection, in the place of one of the same queue from an earlier run of its cell."""
+    """Put a runner into a collection, in the place of an earlier one of the same queue."""
     listed = get_default_graph().get_collection_ref(collection)
     listed[:] = [each for each in listed if getattr(each, "name", None) != qr.name]
     listed.append(qr)
