@@ -184,27 +184,15 @@ def start(sess):
         shape = v.get_shape().as_list()
         sess.run(tf.assign(v, (np.cos(np.arange(int(np.prod(shape))) * 0.7 + i).reshape(shape) * 0.2).astype(np.float32)))
 """
-# The parts of `contrib` that TensorFlow 2 has elsewhere, and the decoder, which it no longer has.
+# TensorFlow 2 has these parts of `contrib` elsewhere.
 SOURCE = """
 import os, sys, types
 os.environ["TF_USE_LEGACY_KERAS"] = "1"  # only the former Keras has layers and cells
 tf = tf.compat.v1
 globals().update(inputs)
-def rnn_decoder(decoder_inputs, state, cell, loop_function=None, scope=None):
-    with tf.variable_scope(scope or "rnn_decoder"):
-        results = []
-        for i, each in enumerate(decoder_inputs):
-            if i > 0: tf.get_variable_scope().reuse_variables()
-            result, state = cell(each, state)
-            results.append(result)
-    return results, state
-def sequence_loss_by_example(logits, targets, weights):
-    losses = [tf.nn.sparse_softmax_cross_entropy_with_logits(labels=t, logits=l) * w for l, t, w in zip(logits, targets, weights)]
-    return tf.add_n(losses) / (tf.add_n(weights) + 1e-12)
 contrib = sys.modules["tensorflow.contrib"] = tf.contrib = types.ModuleType("tensorflow.contrib")
 contrib.rnn = types.SimpleNamespace(static_rnn=tf.nn.static_rnn, static_bidirectional_rnn=tf.nn.static_bidirectional_rnn,
     **{name: getattr(tf.nn.rnn_cell, name) for name in ("BasicLSTMCell", "DropoutWrapper", "MultiRNNCell")})
-contrib.legacy_seq2seq = types.SimpleNamespace(rnn_decoder=rnn_decoder, sequence_loss_by_example=sequence_loss_by_example)
 with tf.Graph().as_default():
 """
 

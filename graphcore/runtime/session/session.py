@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.definitions import GraphDef
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, Node, get_default_graph
 from graphcore.kernel_context import ResourceManager
@@ -271,6 +272,11 @@ class Session(DefaultSession):
         self.graph.stepped_run = begun
         self._stepped_runs.add(begun)
         return begun
+
+    @property
+    def graph_def(self) -> GraphDef:
+        """The graph as a GraphDef, as it is now."""
+        return self.graph.as_graph_def()
 
     def list_devices(self) -> list[DeviceAttributes] | list[Device]:
         """The available devices.

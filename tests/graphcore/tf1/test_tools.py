@@ -36,6 +36,7 @@ def test_a_frozen_graph_holds_values_in_place_of_variables(use_resource: bool, t
     model(use_resource=use_resource)
     with gc.Session() as session:
         session.run(gc.global_variables_initializer())
+        assert session.graph_def == session.graph.as_graph_def()
         frozen = tf.graph_util.convert_variables_to_constants(session, session.graph.as_graph_def(), ["y", "row"])
         with pytest.raises(gc.errors.InvalidArgumentError, match="z is not in graph"):
             tf.graph_util.extract_sub_graph(session.graph.as_graph_def(), ["z"])
@@ -100,7 +101,7 @@ def test_nested_structures_are_flattened_packed_and_mapped() -> None:
 
 
 def test_texts_and_bytes_are_converted() -> None:
-    compat: Any = gc.compat
+    compat = tf.compat
     assert [compat.as_bytes("é"), compat.as_text("é".encode()), compat.as_str_any(3)] == ["é".encode(), "é", "3"]
     with pytest.raises(gc.errors.InvalidArgumentError, match="Expected binary or unicode string, got 3"):
         compat.as_bytes(3)

@@ -1,4 +1,4 @@
-"""Programs in the idioms of TensorFlow 1: networks, generative models, recurrent models, reinforcement learning, files.
+"""Programs in the idioms of TensorFlow 1, from networks to reinforcement learning.
 
 `start(sess)` initializes variables and gives the trainable ones values of its own; `digits` [16, 784] and `classes` [16, 10] are data.
 """
@@ -236,7 +236,7 @@ with tf.Session() as session:
     outputs["embeddings"] = embeddings.eval()
 """,
     "a character model of several cells": """
-from tensorflow.contrib import rnn, legacy_seq2seq
+from tensorflow.contrib import rnn
 cells = [rnn.DropoutWrapper(rnn.BasicLSTMCell(6, state_is_tuple=True), output_keep_prob=1.0) for _ in range(2)]
 cell = rnn.MultiRNNCell(cells, state_is_tuple=True)
 input_data, targets = tf.placeholder(tf.int32, [3, 4]), tf.placeholder(tf.int32, [3, 4])
@@ -247,13 +247,10 @@ embedding = tf.get_variable("embedding", [11, 6])
 inputs = tf.nn.embedding_lookup(embedding, input_data)
 inputs = tf.split(inputs, 4, 1)
 inputs = [tf.squeeze(input_, [1]) for input_ in inputs]
-def loop(prev, _):
-    prev = tf.matmul(prev, softmax_w) + softmax_b
-    return tf.nn.embedding_lookup(embedding, tf.stop_gradient(tf.argmax(prev, 1)))
-results, last_state = legacy_seq2seq.rnn_decoder(inputs, initial_state, cell, loop_function=None, scope='rnnlm')
+results, last_state = rnn.static_rnn(cell, inputs, initial_state, scope='rnnlm')
 output = tf.reshape(tf.concat(results, 1), [-1, 6])
 logits = tf.matmul(output, softmax_w) + softmax_b
-loss = legacy_seq2seq.sequence_loss_by_example([logits], [tf.reshape(targets, [-1])], [tf.ones([3 * 4])])
+loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.reshape(targets, [-1]), logits=logits)
 cost = tf.reduce_sum(loss) / 3 / 4
 lr = tf.Variable(0.0, trainable=False)
 tvars = tf.trainable_variables()
