@@ -11,7 +11,7 @@ from graphcore.graph.model.node import Node
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
 
-_STATE: Final = (
+STATE: Final = (
     "op",
     "_definition",
     "registration",
@@ -32,7 +32,8 @@ _STATE: Final = (
     "error",
     "input_errors",
 )
-_state_of: Final = attrgetter(*_STATE)
+"""The attributes of a node that changes replace."""
+state_of: Final = attrgetter(*STATE)
 
 
 class Before:
@@ -72,7 +73,7 @@ class Before:
     def note(self, node: Node) -> None:
         """Save the state of `node`, once; new nodes are not saved."""
         if node.id < self._first_new_id and node not in self._nodes:
-            self._nodes[node] = _state_of(node)
+            self._nodes[node] = state_of(node)
 
     def _end(self) -> None:
         self.graph.editor.before = self._outer
@@ -96,7 +97,7 @@ class Before:
         graph = self.graph
         graph.edge_store.restore(self._edges)
         for node, state in self._nodes.items():
-            for name, value in zip(_STATE, state, strict=True):
+            for name, value in zip(STATE, state, strict=True):
                 setattr(node, name, value)
         graph.node_store.restore(self._nodes_before)
         graph.editor.version, graph.versions, graph.seed, graph.finalized, graph.other_fields, graph.signatures, graph.ranks_are_stale = (

@@ -110,13 +110,15 @@ class DerivationStore:
 
     def state(self) -> tuple[Any, ...]:
         """A copy for `restore`."""
-        return dict(self._all), dict(self._owners), [(each, each.names, each.result, each.seen, each.error) for each in self._all.values()]
+        kept = [(each, each.names, each.result, each.seen, each.error, list(each.parts)) for each in self._all.values()]
+        return dict(self._all), dict(self._owners), kept
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Restore a copy made by `state`."""
         self._all, self._owners, kept = state
-        for each, names, result, seen, error in kept:
-            each.names, each.result, each.seen, each.error = names, result, seen, error
+        for each, names, result, seen, error, parts in kept:
+            each.names, each.result, each.seen, each.error, each.parts = names, result, seen, error, list(parts)
+            each.is_outdated = False
 
     # ---- making -----------------------------------------------------------------------------------------------------
 

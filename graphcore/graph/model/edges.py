@@ -110,6 +110,29 @@ class EdgeStore(EdgeReader):
         self.journal, inner, self._next_id, self._loose, self._pinned, self.detached, self._pending = state
         inner.restore()
 
+    def copied(self) -> tuple[Any, ...]:
+        """A copy of all edges for `return_to`."""
+        with self.lock:
+            self._anchor()
+            leaving = [(name, [(other, dict(keys)) for other, keys in after.items()]) for name, after in self._succ.items()]
+            entering = [(name, list(before)) for name, before in self._pred.items()]
+            return dict(self._nodes), leaving, entering, self._pinned, set(self.detached)
+
+    def return_to(self, copied: tuple[Any, ...]) -> None:
+        """Return to copied edges, in their order."""
+        nodes, leaving, entering, self._pinned, detached = copied
+        self.detached = set(detached)
+        self._pending, self._loose = [], {}
+        for table in (self._nodes, self._succ, self._pred):
+            table.clear()
+        self._nodes.update(nodes)
+        for name, after in leaving:
+            self._succ[name] = {other: dict(keys) for other, keys in after}
+        for name, before in entering:
+            self._pred[name] = {other: self._succ[other][name] for other in before}
+        if self._view is not None:
+            self._view.__dict__.get("__networkx_cache__", {}).clear()
+
     # ---- changing --------------------------------------------------------------------------------------------------
 
     def add_node(self, node: Node) -> None:

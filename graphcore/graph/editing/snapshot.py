@@ -1,0 +1,96 @@
+"""The whole state of a graph at one moment, to which it can return: nodes keep their identity, so that tensors held elsewhere stay valid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from graphcore.graph.editing.transaction import STATE, state_of
+from graphcore.graph.model.node import Node
+from graphcore.support.critical_section import critical_section
+from graphcore.support.gc_pause import paused_collector
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+
+
+class Snapshot:
+    """The state of a graph at the moment of its creation.
+
+    It covers nodes, edges, names, collections, the function library, gradient records, derivations and the ownership of cells. It holds one
+    tuple for each node, so that its size and time grow with the graph.
+
+    Attributes:
+        graph: the graph.
+        version: the version of the graph in this state.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        graph.settle()
+        with graph.lock, critical_section, paused_collector():
+            self._take()
+
+    def _take(self) -> None:
+        graph = self.graph
+        self.version = graph.version
+        self._nodes: dict[Node, tuple[Any, ...]] = {node: state_of(node) for node in graph.node_store.by_name.values()}
+        self._store = graph.node_store.state()
+        self._edges = graph.edge_store.copied()
+        self._values = graph.versions, graph.seed, graph.other_fields, graph.signatures, graph.ranks_are_stale
+        self._refiner = graph.refiner.state()
+        self._collections = {name: (items, list(items)) for name, items in graph.collections.items()}
+        self._named_variables = dict(graph.named_variables)
+        self._gradient_records = dict(graph.gradient_records)
+        self._names = graph.names.state()
+        self._cells = graph.cells.state()
+        self._derivations = graph.derivations.state()
+        self._library = graph.library.state()
+
+    def restore(self) -> None:
+        """Return to this state; the running cell goes on. Subscribers are notified of each node that changes.
+
+        Raises:
+            FailedPreconditionError: the graph is finalized.
+        """
+        graph = self.graph
+        graph.editor.refuse_finalized()
+        graph.editor.atomically(self._restore)
+
+    def _restore(self) -> None:
+        graph = self.graph
+        running = graph.cells.running
+        before = {node: state_of(node) for node in graph.node_store.by_name.values()}
+        with graph.derivations.kept(), paused_collector():
+            for node, state in self._nodes.items():
+                for name, value in zip(STATE, state, strict=True):
+                    setattr(node, name, value)
+            graph.node_store.restore(self._store)
+            graph.edge_store.return_to(self._edges)
+            graph.versions, graph.seed, graph.other_fields, graph.signatures, graph.ranks_are_stale = self._values
+            graph.refiner.restore(self._refiner)
+            graph.collections.clear()
+            for name, (items, content) in self._collections.items():
+                items[:] = content
+                graph.collections[name] = items
+            graph.named_variables = dict(self._named_variables)
+            graph.gradient_records.clear()
+            graph.gradient_records.update(self._gradient_records)
+            graph.names.restore(self._names)
+            graph.cells.restore(self._cells)
+            graph.cells.running = running
+            graph.derivations.restore(self._derivations)
+            graph.library.restore(self._library)
+            self._publish(before)
+        self._take()  # the graph goes on with the tables of this snapshot
+
+    def _publish(self, before: dict[Node, tuple[Any, ...]]) -> None:
+        editor = self.graph.editor
+        editor.outdate()
+        for node in before:
+            if node not in self._nodes:
+                editor.publish("removed", node)
+        for node, state in self._nodes.items():
+            if node not in before:
+                editor.publish("added", node)
+            elif any(one is not other for one, other in zip(before[node], state, strict=True)):
+                editor.publish("replaced", node)
