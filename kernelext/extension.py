@@ -15,11 +15,12 @@ from kernelext.cells import CellTracker
 from kernelext.completion import Completion
 from kernelext.error_display import ErrorDisplay
 from kernelext.formatters import Formatters
-from kernelext.graph_line import HELP, HELP_FLAGS, next_words, parse_graph_line
+from kernelext.graph_line import HELP, HELP_FLAGS, Action, next_words, parse_graph_line
 from kernelext.guard import Guard
 from kernelext.history import History
 from kernelext.magics import Magics
 from kernelext.remarks import Remarks
+from kernelext.undoing import Undoing
 from kernelext.views import Views
 from kernelext.written_curves import WrittenCurves
 
@@ -40,6 +41,7 @@ class Extension:
         self._magics_before: dict[str, Any] = {}
         self._guard = Guard(self._failed)
         self.history = History(live_graphs)
+        self.undoing = Undoing(shell.user_ns)
         self.views = Views(shell, self._guard, lambda: self.cells.run is not None, self.history)
         self.remarks = Remarks(live_graphs)
         self.cells = CellTracker(shell, live_graphs, lambda _run, _failed: self._finish_cell(), self._guard, self._begin_cell)
@@ -77,14 +79,25 @@ class Extension:
         self.remarks.begin()
         with self._guard("noting how the graphs are"):
             self.history.begin(run)
+        with self._guard("noting what can be undone"):
+            self.undoing.begin(run)
 
     def _finish_cell(self) -> None:
+        with self._guard("noting what can be undone"):
+            self.undoing.end()
         self.views.update()
         with self._guard("saying what a cell has done"):
             self.remarks.end()
 
     def _failed(self, text: str) -> None:
         self.views.fail(text)
+
+    def _act(self, action: Action) -> None:
+        match action:
+            case "undo":
+                print(self.undoing.undo())  # noqa: T201 - it says what was done
+            case "redo":
+                print(self.undoing.redo())  # noqa: T201 - it says what was done
 
     def _set_magic(self, name: str, function: Callable[[str], None]) -> None:
         self._magics_before[name] = self._find_magic(name)
@@ -101,6 +114,9 @@ class Extension:
                 print(HELP)  # noqa: T201 - it is what was asked for
                 return
             options = parse_graph_line(line)
+            if options.action:
+                self._act(options.action)
+                return
             try:
                 self.views.open(options)
             except UsageError:

@@ -15,6 +15,8 @@ from widgets.messages import Renderer
 from widgets.scene import lens_names
 
 Place = Literal["auto", "side", "inline", "off"]
+Action = Literal["", "undo", "redo"]
+ACTIONS: Final = ("undo", "redo")
 PLACES: Final = ("side", "inline", "off")
 RECORDINGS: Final = ("time", "values")
 """The words that record the runs of a graph's sessions; each opens the lens of its name."""
@@ -38,6 +40,9 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph diff                  show the difference that the last cell with nodes of the graph has made
     %graph diff 3                show the difference from the state before In [3]
     %graph diff NAME             show it for the graph of a variable
+    %graph undo                  take back the last run of a cell that changed a graph or the variables of a session: nodes, names, your tensors,
+                                 and values of variables below 64 MB; other Python values stay
+    %graph redo                  take back the last undo
 
     --renderer {"|".join(RENDERERS):18s}who draws
     --lens NAME                  what is marked: {", ".join(lens_names())}, or one of your own
@@ -64,6 +69,7 @@ class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
     mirror: bool = False
     diff: str = ""
     since: str = ""
+    action: Action = ""
 
 
 def parse_graph_line(line: str) -> GraphLine:
@@ -79,6 +85,8 @@ def parse_graph_line(line: str) -> GraphLine:
         if key in values:
             raise UsageError(f"%graph: '{values[key]}' and '{value}' cannot both be meant.")
         values[key] = value
+    if "action" in values and len(values) > 1:
+        raise UsageError(f"%graph: '{values['action']}' stands alone.")
     if "since" in values and "diff" not in values:
         raise UsageError(f"%graph: '{values['since']}' is the number of a run, which only %graph diff {values['since']} compares with.")
     if "full" in values and values.get("recording") != "values":
@@ -100,6 +108,8 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
         return "recording", word
     if word in FLAGS:
         return word[2:], True
+    if word in ACTIONS:
+        return "action", word
     if word == DIFF:
         return "diff", word
     if word.isdecimal():
@@ -123,7 +133,7 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
 
 def hint(word: str) -> str:
     """A suggestion for `word` in an error message; "" if there is none."""
-    near = difflib.get_close_matches(word, [*PLACES, *RECORDINGS, DIFF, *OPTIONS, *FLAGS, FULL], n=1)
+    near = difflib.get_close_matches(word, [*PLACES, *RECORDINGS, *ACTIONS, DIFF, *OPTIONS, *FLAGS, FULL], n=1)
     return f", did you mean '{near[0]}'?" if near else ""
 
 
@@ -138,4 +148,11 @@ def next_words(before: str, variables: dict[str, Any]) -> list[str]:
     recordings = [] if typed & set(RECORDINGS) else RECORDINGS
     diff = [] if DIFF in typed else [DIFF]
     full = (FULL,) if "values" in typed else ()
-    return [*places, *recordings, *diff, *(option for option in (*OPTIONS, *FLAGS, *full) if option not in typed), *sorted(graphs)]
+    return [
+        *places,
+        *recordings,
+        *diff,
+        *(() if words else ACTIONS),
+        *(option for option in (*OPTIONS, *FLAGS, *full) if option not in typed),
+        *sorted(graphs),
+    ]

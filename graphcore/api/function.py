@@ -131,6 +131,10 @@ class Function:
         """True iff `other` is this function, or was defined at the same place of the same cell."""
         return self is other or (self._place is not None and self._place == other._place)
 
+    def return_to_force(self) -> None:
+        """Make this the latest definition in its place again, after a later one was taken back."""
+        set_latest_definition(self._place, self)
+
     def current(self) -> Function:
         """The latest definition in its place: itself unless its cell has run again."""
         latest = latest_definition(self._place)

@@ -1,4 +1,7 @@
-"""The whole state of a graph at one moment, to which it can return: nodes keep their identity, so that tensors held elsewhere stay valid."""
+"""The whole state of a graph at one moment, to which it can return.
+
+Nodes keep their identity, so that tensors held elsewhere stay valid.
+"""
 
 from __future__ import annotations
 

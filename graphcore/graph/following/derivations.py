@@ -118,7 +118,6 @@ class DerivationStore:
         self._all, self._owners, kept = state
         for each, names, result, seen, error, parts in kept:
             each.names, each.result, each.seen, each.error, each.parts = names, result, seen, error, list(parts)
-            each.is_outdated = False
 
     # ---- making -----------------------------------------------------------------------------------------------------
 
