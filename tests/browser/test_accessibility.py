@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import axe_playwright_python
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 import graphcore as gc
 from tests.browser.conftest import Lab
 from tests.browser.graph_panel import GraphPanel
-from widgets import to_html
+from widgets import save, to_html
 
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
 START = "%load_ext kernelext\nimport graphcore as gc\n%graph"
@@ -20,6 +21,10 @@ W = gc.Variable([[1.0]] * 4, name="W")
 with gc.name_scope("layer"):
     y = gc.tanh(x @ W, name="y")
 gradient = gc.gradients(y, [W])[0]
+"""
+STEP = """session = gc.Session()
+session.run(gc.global_variables_initializer())
+run = session.step_through(gradient, {x: [[0.5] * 4]})
 """
 # Faults with the elements that have them; pages of JupyterLab are looked at inside the views only.
 FAULTS = """async () => {
@@ -35,6 +40,22 @@ def faults(page: Page) -> list[str]:
     return found
 
 
+def step(panel: GraphPanel) -> None:
+    """Open the mirrored picture and the stepper, and make some steps."""
+    panel.root.get_by_role("button", name="Mirror gradients").click()
+    panel.root.locator('[data-node-id^="∇"]').first.wait_for()
+    panel.root.locator(".gl-canvas").focus()
+    said = panel.root.locator(".gl-step-said")
+    if not said.is_visible():
+        panel.page.keyboard.press("s")
+    expect(said).to_contain_text("Step")
+    for _ in range(3):
+        before = said.inner_text()
+        panel.root.locator(".gl-canvas").focus()
+        panel.page.keyboard.press(".")
+        expect(said).not_to_have_text(before)
+
+
 def use(panel: GraphPanel, name: str = "x") -> None:
     """Open everything that a view can show beside its picture, about the box called `name`."""
     panel.inspect(name, "Outputs")
@@ -46,10 +67,11 @@ def use(panel: GraphPanel, name: str = "x") -> None:
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("place", ["side", "inline"])
 def test_a_live_view_has_no_fault(lab: Lab, place: str, dark: bool) -> None:
-    notebook = lab.open_cells([f"{START} {place}", BUILD])
+    notebook = lab.open_cells([f"{START} {place}", BUILD, STEP])
     notebook.dark_theme(dark)
     try:
-        notebook.run_all()
+        for cell in range(2):
+            notebook.run_cell(cell)
         panel = GraphPanel(notebook.page)
         panel.box("x").wait_for()
         assert faults(notebook.page) == []
@@ -59,6 +81,11 @@ def test_a_live_view_has_no_fault(lab: Lab, place: str, dark: bool) -> None:
         use(panel)
         assert faults(notebook.page) == []
         notebook.screenshot("used")
+        if place == "side":
+            notebook.run_cell(2)
+            expect(panel.root.locator(".gl-step-said")).to_contain_text("live")
+            step(panel)
+            assert faults(notebook.page) == []
     finally:
         notebook.dark_theme(False)
 
@@ -95,7 +122,11 @@ def test_a_view_of_a_function_has_no_fault(lab: Lab, dark: bool) -> None:
 def test_a_standalone_page_has_no_fault(browser: Browser, tmp_path: Path, scheme: str) -> None:
     graph = gc.Graph()
     with graph.as_default():
-        exec(BUILD, {"gc": gc})
+        names: dict[str, Any] = {"gc": gc}
+        exec(BUILD, names)
+        with gc.Session() as session:
+            session.run(gc.global_variables_initializer())
+            session.run(names["gradient"], {names["x"]: [[0.5] * 4]}, gc.RunOptions(values=True))
     gc.Placer(graph, gc.simulated_devices("1 cpu, 1 gpu")).run()
     file = tmp_path / "page.html"
     file.write_text(to_html(graph), encoding="utf-8")
@@ -109,6 +140,34 @@ def test_a_standalone_page_has_no_fault(browser: Browser, tmp_path: Path, scheme
         assert faults(page) == []
         panel.root.get_by_role("button", name="Timeline: ").click()
         panel.root.locator(".gl-timeline-table summary").first.click()
+        assert faults(page) == []
+        panel.root.get_by_role("tab", name="Stepper").click()
+        step(panel)
+        assert faults(page) == []
+    finally:
+        page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_difference_has_no_fault_and_its_marks_are_in_words(browser: Browser, tmp_path: Path, scheme: str) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [2], name="x")
+        y = gc.square(gc.tanh(x, name="gone"), name="y")
+    before = graph.copy()
+    with graph.as_default():
+        gc.gradients(y, [x])
+    graph.update_edge(x.node, 0, y.node, 0)
+    file = save(gc.graph_diff(before, graph), tmp_path / "page.html")
+    page = browser.new_page(color_scheme="dark" if scheme == "dark" else "light")
+    try:
+        page.goto(file.as_uri())
+        panel = GraphPanel(page)
+        panel.box("y").wait_for()
+        assert "changed" in (panel.box("y").get_attribute("aria-label") or "")
+        assert faults(page) == []
+        use(panel)
+        panel.root.get_by_role("button", name="Mirror gradients").click()
         assert faults(page) == []
     finally:
         page.close()

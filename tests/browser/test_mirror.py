@@ -26,14 +26,16 @@ y = gc.softmax(logits, name="y")
 loss = gc.reduce_mean(-gc.reduce_sum(labels * gc.log(y), axis=[1]), name="loss")
 grads = gc.gradients(loss, [w, b, scale])
 """
-# For each gradient whether it is in the row (or column) of its origin and after it.
+# For each gradient whether it is in the row (or column) of its origin, and after it unless that is a gradient itself.
 BESIDE = """root => [...root.querySelectorAll('[data-mirrors]')].flatMap(box => {
   const origin = root.querySelector(`[data-node-id="${CSS.escape(box.dataset.mirrors)}"]`);
   if (!origin) return [];
   const [own, other] = [box, origin].map(part => part.querySelector('.gl-shape').getBoundingClientRect());
   const middle = (rect, side, size) => rect[side] + rect[size] / 2;
   const near = (side, size) => Math.abs(middle(own, side, size) - middle(other, side, size)) < 4;
-  const isBeside = (near('y', 'height') && own.left > other.right) || (near('x', 'width') && own.top > other.bottom);
+  const isSecond = origin.dataset.mirrors !== undefined;
+  const [isRight, isBelow] = [isSecond || own.left > other.right, isSecond || own.top > other.bottom];
+  const isBeside = (near('y', 'height') && isRight) || (near('x', 'width') && isBelow);
   return [[box.dataset.nodeId, isBeside]];
 })"""
 
@@ -74,8 +76,30 @@ def mobilenet() -> None:
     gc.import_graph_def((ROOT / "tests" / "data" / "mobilenetv2.pb").read_bytes())
     graph = gc.get_default_graph()
     (y,) = [node.outputs[0] for node in graph.nodes if node.name == "Identity"]
-    weights = [node.outputs[0] for node in graph.nodes if node.op == "Const" and len(node.outputs[0].shape.dims or ()) == 4]
-    gc.gradients(gc.reduce_sum(y), weights)
+    constants = [node.outputs[0] for node in graph.nodes if node.op == "Const"]
+    gc.gradients(gc.reduce_sum(y, name="loss"), [weight for weight in constants if weight.dtype.is_floating and weight.shape.dims])
+    assert len(graph) > 2_000
+
+
+def lstm_loop() -> None:
+    xs = gc.placeholder(gc.float32, [4, 2, 3], name="xs")
+    w, b = gc.Variable(gc.zeros([8, 20]), name="W"), gc.Variable(gc.zeros([20]), name="b")
+
+    def cell(t: gc.Tensor, h: gc.Tensor, c: gc.Tensor) -> tuple[gc.Tensor, gc.Tensor, gc.Tensor]:
+        i, j, f, o = gc.split(gc.matmul(gc.concat([gc.gather(xs, t), h], 1), w) + b, 4, 1)
+        c = gc.sigmoid(f) * c + gc.sigmoid(i) * gc.tanh(j)
+        return t + 1, gc.sigmoid(o) * gc.tanh(c), c
+
+    h = gc.while_loop(lambda t, _h, _c: t < 4, cell, [gc.constant(0), gc.zeros([2, 5]), gc.zeros([2, 5])], name="lstm")[1]
+    gc.gradients(gc.reduce_mean(h * h, name="loss"), [w, b])
+
+
+def second_derivative() -> None:
+    x = gc.placeholder(gc.float32, [3], name="x")
+    with gc.name_scope("layer"):
+        y = gc.sigmoid(x * x, name="y")
+    first = gc.gradients(gc.reduce_sum(y, name="loss"), [x])[0]
+    gc.gradients(gc.reduce_sum(first * first, name="norm"), [x])
 
 
 def test_a_notebook_puts_gradients_beside_what_they_differentiate(lab: Lab) -> None:
@@ -112,7 +136,14 @@ def test_a_notebook_puts_gradients_beside_what_they_differentiate(lab: Lab) -> N
 
 @pytest.mark.parametrize(
     ("build", "closed"),
-    [(digits, "∇y"), (lstm, "∇/#0.x0/"), (while_loop, "∇while"), (mobilenet, "")],
+    [
+        (digits, "∇y"),
+        (lstm, "∇/#0.x0/"),
+        (lstm_loop, "∇lstm"),
+        (while_loop, "∇while"),
+        (second_derivative, "∇layer/y"),
+        (mobilenet, ""),
+    ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_a_page_puts_gradients_beside_what_they_differentiate(
@@ -128,7 +159,17 @@ def test_a_page_puts_gradients_beside_what_they_differentiate(
     artefacts = ROOT / "artefacts"
     artefacts.mkdir(exist_ok=True)
     rows = beside(panel.root)
-    assert len(rows) >= 3
+    assert len(rows) >= (10 if build is mobilenet else 3)
+    if build is second_derivative:
+        labels = page.locator("[data-group-id] .gl-group-label, [data-group-id] text").all_text_contents()
+        assert any("gradient of gradient" in label for label in labels), labels
+    if build is digits:
+        page.locator('[data-node-id="y"]').hover()
+        assert lit(panel.root) == {"y", "∇y"}
+        page.locator('[data-node-id="∇y"]').click()
+        expect(page.locator(".gl-inspector")).to_contain_text("T=float")
+        page.keyboard.press("Escape")
+        page.keyboard.press("f")
     assert all(rows.values()), rows
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")

@@ -119,12 +119,12 @@ export class Steps {
     return this.size;
   }
 
-  situation(done: number, box: (run: number) => string): Situation {
-    const last = done - 1;
+  /** The boxes and values after the first `done` runs, of which `last` is the one to look at. */
+  situation(done: number, box: (run: number) => string, last = done - 1): Situation {
     return {
       running: last < 0 ? [] : [...new Set([...this.around(last), last].map(box).filter(Boolean))],
       boxes: this.#boxes(done, box),
-      ...this.#tokens(done, box),
+      ...this.#tokens(done, box, last),
     };
   }
 
@@ -148,12 +148,13 @@ export class Steps {
     return found;
   }
 
-  #tokens(done: number, box: (run: number) => string): Pick<Situation, "waiting" | "moving"> {
+  #tokens(done: number, box: (run: number) => string, last: number): Pick<Situation, "waiting" | "moving"> {
     const { lasts, takes } = this.data.runs;
     const waiting = new Map<string, Token>();
     const moving = new Map<string, Token>();
     const from = this.#from;
-    for (let run = Math.max(0, done - 1); run < this.size; run++) {
+    for (let run = Math.max(0, last); run < this.size; run++) {
+      if (run !== last && run < done) continue;
       const tokens = run < done ? moving : waiting;
       for (let place = from[run] as number; place < (from[run + 1] as number); place++) {
         const taken = takes[place] as number;

@@ -394,11 +394,14 @@ export class Viewer {
     afterPaint(() => this.#report(message, layoutMs));
   }
 
-  /** True for a picture that is too large to be legible as a whole, unless the user opened something in it. */
+  /**
+   * True for a picture that is too large to be legible as a whole, unless the user opened something in it. A mirrored one has two columns,
+   * which are read from top to bottom: its width counts alone.
+   */
   #isCropped({ openings }: SceneMessage, { geometry }: Prepared): boolean {
     if (openings.mode === "all" || openings.opened.length > 0) return false;
     if (!geometry || !this.#panel || !this.#stage.camera.following) return false;
-    return fittingScale(geometry, this.#panel) < LEGIBLE;
+    return fittingScale(openings.mirror ? { ...geometry, height: 1 } : geometry, this.#panel) < LEGIBLE;
   }
 
   /** Asks for fewer boxes. True if the answer is to be awaited: the picture is then drawn once, as it stays. */

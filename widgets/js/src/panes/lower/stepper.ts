@@ -1,7 +1,7 @@
 // The pane of the stepper: its controls, the last step in words, and the iterations of loops.
 import { h, iconButton, reason } from "../../dom";
 import type { FromKernel, LiveRun, LiveStepRequest, Scene, StepsMessage } from "../../scene/generated";
-import { condition, isBad, type Situation, Steps, type Test, type Token, testsOf } from "../../scene/steps";
+import { condition, DEAD, isBad, type Situation, Steps, type Test, type Token, testsOf } from "../../scene/steps";
 import { ICONS } from "../../style/icons";
 import type { LowerActions, LowerPane } from "./pane";
 import { StepMarks } from "./step_marks";
@@ -320,7 +320,7 @@ export class StepperPane implements LowerPane {
     this.#said.textContent = `${where}: ${words}${this.#outlook}`;
     this.#taken.replaceChildren(...(last < 0 ? [] : steps.takes(last).map((run) => this.#value(steps, run))));
     this.#showTable(steps);
-    const situation = steps.situation(this.#done, this.#box);
+    const situation = steps.situation(this.#done, this.#box, last);
     this.#marks.show(steps, this.#isLive ? this.#atFront(situation) : situation, moves);
   }
 
@@ -357,7 +357,13 @@ export class StepperPane implements LowerPane {
     const name = steps.name(run);
     const choose = (): void => this.#actions.choose(name, this.#boxes[name] ?? "");
     const link = h("button", { type: "button", class: "gl-link", click: choose }, name);
-    return h("li", {}, "took ", link, steps.text(run) ? ` ${steps.text(run)}` : "");
+    return h(
+      "li",
+      {},
+      "took ",
+      link,
+      steps.state(run) === DEAD ? " (dead)" : steps.text(run) ? ` ${steps.text(run)}` : "",
+    );
   }
 
   #showTable(steps: Steps): void {
