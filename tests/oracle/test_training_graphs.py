@@ -20,17 +20,26 @@ GRAPHS = {
         "a_schedule_with_averages_and_clipping",
         "one_of_each_optimizer",
         "three_dimensions_and_other_layers",
+        "a_process_of_matrices",
     ],
     "sequences": [
         "a_loop_with_momentum",
         "attention_with_adagrad",
+        "a_clipped_branch_with_rmsprop",
         "a_dynamic_rnn",
         "a_decoder_with_attention_and_tensor_arrays",
         "scans_and_maps",
+        "a_speech_model_with_ctc",
     ],
     "inputs": [
+        "an_embedding_with_adagrad",
+        "embeddings_in_shards_with_adam",
+        "a_wide_and_deep_model",
         "words_through_a_lookup_table",
+        "a_classifier_of_png_files",
+        "boxes_of_a_detector",
         "batches_from_queues",
+        "gradients_gathered_in_accumulators",
     ],
 }
 CASES = [pytest.param(module, name, id=name) for module, names in GRAPHS.items() for name in names]

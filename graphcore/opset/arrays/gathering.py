@@ -341,6 +341,18 @@ class DynamicStitch:
 
 
 @op
+class ParallelDynamicStitch(DynamicStitch):
+    """Merges slices of several tensors: merged[indices[m][i]] = data[m][i]; duplicates are not expected.
+
+    indices: the positions of the slices
+    data: the slices, data[m].shape = indices[m].shape + the same rest
+    merged: [largest index + 1] + the rest; zeros at positions without an index
+    """
+
+    signature = "ParallelDynamicStitch[N:int, T:type](indices:N*int32, data:N*T) -> (merged:T)"
+
+
+@op
 class OneHot:
     """A vector for each index, with `on_value` at the index and `off_value` elsewhere.
 

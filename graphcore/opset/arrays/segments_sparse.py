@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import (
     sparse_segment_reduction_grad_shape,
     sparse_segment_reduction_shape,
@@ -13,7 +14,7 @@ from graphcore.inference.shape_fns.common_shape_fns import (
 )
 from graphcore.opset.arrays.gathering import checked_indices
 from graphcore.opset.arrays.segments import combined, counted_rows, counts_of
-from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op, no_registered_gradient
 from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.kernels import constant_int, invalid, one_int
 from graphcore.opset.framework.type_sets import INDEX, REAL
@@ -27,6 +28,9 @@ _SPARSE: Final = f"{_INDEX_TYPES}, sparse_gradient:bool = false](data:T, indices
 _SPARSE_NUM: Final = (
     f"Tidx:{INDEX} = int32, Tnumsegments:{INDEX} = int32, Tsegmentids:{INDEX} = int32, sparse_gradient:bool = false]"
     "(data:T, indices:Tidx, segment_ids:Tsegmentids, num_segments:Tnumsegments) -> (output:T)"
+)
+_GRAD_V2: Final = (
+    f"{_INDEX_TYPES}](grad:T, indices:Tidx, segment_ids:Tsegmentids, dense_output_dim0:int32) -> (output:T, sorted_unique_indices:Tidx)"
 )
 _GRAD: Final = f"{_INDEX_TYPES}](grad:T, indices:Tidx, segment_ids:Tsegmentids, output_dim0:int32) -> (output:T)"
 
@@ -72,6 +76,31 @@ def _reduction_grad_kernel(scale: str) -> KernelFactory:
         return spread
 
     return kernel
+
+
+def _reduction_grad_v2_kernel(scale: str) -> KernelFactory:
+    """As the gradient, for the rows with an index only, and these rows."""
+    whole = _reduction_grad_kernel(scale)
+
+    def kernel(k: KernelContext) -> Kernel:
+        spread, xp, dtype = whole(k), k.xp, k.dtype("Tidx")
+
+        def spread_rows(grad: Any, indices: Any, ids: Any, output_dim0: Any) -> Any:
+            rows = xp.unique(indices)
+            return spread(grad, indices, ids, output_dim0)[rows], rows.astype(dtype, copy=False)
+
+        return spread_rows
+
+    return kernel
+
+
+def _gradient_v2_shape(c: InferenceContext) -> None:
+    """Rows of an unknown number, and their indices."""
+    grad, indices, ids = c.with_rank_at_least(c.input(0), 1), c.with_rank(c.input(1), 1), c.with_rank(c.input(2), 1)
+    c.merge(indices, ids)
+    c.with_rank(c.input(3), 0)
+    c.set_output(0, c.concatenate(c.vector(c.unknown_dim()), c.subshape(grad, 1)))
+    c.set_output(1, c.vector(c.unknown_dim()))
 
 
 def _gradient(scale: str, *, with_count: bool) -> str:
@@ -151,6 +180,24 @@ def _sparse_segments(scale: str, summary: str, types: str = _FLOATS) -> None:
         kernel=_reduction_grad_kernel(scale),
         gradient=_gradient_of_gradient(scale),
         examples=(Example([[[1.0, 2.0], [3.0, -4.0]], [0, 2, 1], [0, 0, 1], 3]),),
+        failures=(Example([[[1.0, 2.0]], [99], [0], 1]),),
+    )
+    define_op(
+        f"{name}GradV2",
+        f"""The gradient of {name}, for the rows with an index only.
+
+        grad: [segments, ...]
+        indices: as of the reduction
+        segment_ids: as of the reduction
+        dense_output_dim0: the number of rows of the data, a scalar
+        output: [m, ...]
+        sorted_unique_indices: [m], the rows
+        """,
+        signature=f"{name}GradV2[T:{_FLOATS}, {_GRAD_V2}",
+        shape=_gradient_v2_shape,
+        kernel=_reduction_grad_v2_kernel(scale),
+        gradient=no_registered_gradient("TensorFlow has no second derivative of sparse segments"),
+        examples=(Example([[[1.0, 2.0], [3.0, -4.0]], [0, 2, 2], [0, 0, 1], 4], differentiable=False),),
         failures=(Example([[[1.0, 2.0]], [99], [0], 1]),),
     )
 

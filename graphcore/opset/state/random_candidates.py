@@ -146,3 +146,55 @@ class UniformCandidateSampler:
             return ((low | (high << np.uint64(32))) % np.uint64(most)).astype(np.int64)
 
         return _sampler(k, draw, lambda classes: classes * 0.0 + 1.0 / most)
+
+
+@op
+class ComputeAccidentalHits:
+    """The true classes among sampled candidates, with weights that remove them from a sampled softmax.
+
+    true_classes: [batch, num_true]
+    sampled_candidates: [n]
+    indices: [m], rows of true_classes
+    ids: [m], places in sampled_candidates
+    weights: [m], the lowest numbers
+    num_true: the number of true classes of an example.
+    seed: ignored.
+    seed2: ignored.
+    """
+
+    signature = (
+        "ComputeAccidentalHits[num_true:int, seed:int = 0, seed2:int = 0](true_classes:int64, sampled_candidates:int64) -> "
+        "(indices:int32, ids:int64, weights:float)"
+    )
+    device_types = ("CPU",)
+    gradient = NO_GRADIENT
+    examples = (Example([np.array([[1, 2], [3, 1]]), np.array([3, 5, 1, 1])], {"num_true": 2, "seed": 1}),)
+    failures = (
+        """
+        classes = Const[dtype=int64, value=Tensor<type: int64 shape: [1,3] values: 1 2 4>]()
+        sampled = Const[dtype=int64, value=Tensor<type: int64 shape: [2] values: 3 5>]()
+        hidden = PlaceholderWithDefault[dtype=int64, shape=<unknown>](classes)
+        it = ComputeAccidentalHits[num_true=2](hidden, sampled)
+        """,
+    )
+
+    def shape(c: InferenceContext) -> None:
+        c.with_rank(c.input(1), 1)
+        c.with_value(c.dim(c.with_rank(c.input(0), 2), 1), c.int_attr("num_true"))
+        for i in range(3):
+            c.set_output(i, c.vector(c.unknown_dim()))
+
+    def kernel(k: KernelContext) -> Kernel:
+        columns = _number(k, "num_true")
+
+        def hits(true_classes: Any, candidates: Any) -> Any:
+            if true_classes.ndim != 2 or true_classes.shape[1] != columns or candidates.ndim != 1:
+                raise invalid(
+                    k, f"true_classes must be [batch, {columns}], and sampled_candidates a vector; got {list(true_classes.shape)}"
+                )
+            at: dict[int, int] = {candidate: i for i, candidate in enumerate(candidates.tolist())}
+            found = [(row, at[label]) for row, labels in enumerate(true_classes.tolist()) for label in labels if label in at]
+            rows, ids = ([pair[i] for pair in found] for i in (0, 1))
+            return np.array(rows, np.int32), np.array(ids, np.int64), np.full(len(found), -np.finfo(np.float32).max, np.float32)
+
+        return hits

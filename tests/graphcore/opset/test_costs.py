@@ -35,6 +35,10 @@ BY_SUMS: Final = {
     "BatchNormWithGlobalNormalizationGrad": "each result needs a sum over the batch, made once",
     "BroadcastGradientArgs": "a size decides about several axes",
     "CrossEntropy": "each result needs the sum of its row, made once",
+    "CTCBeamSearchDecoder": "each result needs all times of its sequence",
+    "CTCGreedyDecoder": "each result needs all times of its sequence",
+    "CTCLoss": "each result needs all times of its sequence",
+    "AdjustContrastv2": "each result needs the mean of its image, made once",
     "Cumprod": "each result follows from the one before",
     "Cumsum": "each result follows from the one before",
     "Fill": "all results are one value",
@@ -60,6 +64,7 @@ BY_SUMS: Final = {
 MOST_COMBINED: Final = 4.4
 """The number of results that an element may change, for as many inputs as results, if the cost is linear."""
 SEEMS_LINEAR: Final = {
+    **dict.fromkeys(["Cholesky", "LogMatrixDeterminant"], "half of a matrix is not read, or becomes one number"),
     **dict.fromkeys(["MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad"], "each gradient goes to one element of its window"),
     **dict.fromkeys(["MaxPoolGradGrad", "MaxPool3DGradGrad"], "each gradient comes from one element of its window"),
     **dict.fromkeys(["Conv3DBackpropFilterV2", "Conv3DBackpropInputV2"], "a size is an input, so that larger ones need another"),

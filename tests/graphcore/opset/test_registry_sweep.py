@@ -18,10 +18,15 @@ RUNNABLE = [case for case in CASES if case.runs]
 PURE = [case for case in RUNNABLE if case.deterministic and not case.takes_variable]
 # Ops with output shapes that depend on values, which a shape function need not know.
 FROM_VALUES = {
-    *(f"NonMaxSuppression{version}" for version in ("", "V2", "V3", "V4")),
+    *(f"NonMaxSuppression{version}" for version in ("", "V2", "V3", "V4", "V5", "WithOverlaps")),
     *(f"Segment{name}" for name in ("Sum", "Mean", "Prod", "Max", "Min")),
     *(f"SparseSegment{name}" for name in ("Sum", "Mean", "SqrtN")),
+    *(f"Decode{name}" for name in ("AndCropJpeg", "Bmp", "Gif", "Image", "Jpeg", "Png")),
+    *(f"SparseSegment{name}GradV2" for name in ("Sum", "Mean", "SqrtN")),
+    "ComputeAccidentalHits",
     "DynamicPartition",
+    "CTCBeamSearchDecoder",
+    "CTCGreedyDecoder",
     "SparseAdd",
     "SparseConcat",
     "SparseFillEmptyRows",

@@ -156,5 +156,6 @@ def gradients_gathered_in_accumulators() -> Trained:
     rows = v1.SparseConditionalAccumulator(tf.float32, [None, 2])
     give = v1.group(mean.apply_grad(of_w, local_step=99), rows.apply_indexed_slices_grad(of_table, local_step=99))
     taken = rows.take_indexed_slices_grad(2)
-    apply = v1.group(v1.assign_sub(w, 0.5 * mean.take_grad(2)), v1.scatter_sub(table, taken.indices, 0.5 * taken.values))
+    with tf.control_dependencies([loss]):
+        apply = v1.group(v1.assign_sub(w, 0.5 * mean.take_grad(2)), v1.scatter_sub(table, taken.indices, 0.5 * taken.values))
     return Trained(loss, apply, {x: numbers(4, 3)}, before=[give, give], also=[mean.num_accumulated()])

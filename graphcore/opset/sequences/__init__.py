@@ -1,0 +1,1 @@
+"""Ops on sequences: alignments and recurrent cells."""
