@@ -47,7 +47,9 @@ def _wide(k: KernelContext, a: Any) -> Any:
 
 @op
 class Cholesky:
-    """The lower triangular factor l of each positive definite matrix: l times its conjugate transpose is the matrix.
+    """The lower triangular factors of positive definite matrices.
+
+    The product of a factor and its conjugate transpose is the matrix.
 
     input: [..., n, n]; only the lower half is read
     """
@@ -215,7 +217,7 @@ class LogMatrixDeterminant:
         return logarithm
 
     def gradient(attrs: Attrs) -> str:
-        """The sign of a real matrix is constant almost everywhere; that of a complex one is not, and TensorFlow leaves this out."""
+        """The sign of a real matrix is constant almost everywhere; that of a complex one is not."""
         if is_complex(attrs):
             raise UnimplementedError(
                 "the gradient of LogMatrixDeterminant is that of real matrices; got complex ones", op="LogMatrixDeterminant"
@@ -239,11 +241,11 @@ _NO_GRADIENT: Final = no_registered_gradient(
 
 @op
 class SelfAdjointEigV2:
-    """The eigenvalues of each symmetric or Hermitian matrix in ascending order, and the eigenvectors as columns.
+    """The eigenvalues of symmetric or Hermitian matrices, in ascending order, and the eigenvectors.
 
     input: [..., n, n]; only the lower half is read
     e: [..., n]
-    v: [..., n, n], empty without compute_v
+    v: [..., n, n], an eigenvector a column; empty without compute_v
     compute_v: compute the eigenvectors.
     """
 

@@ -1,4 +1,6 @@
-"""Accumulators of gradients: a mean is taken once enough gradients have come, and those of earlier steps are dropped."""
+"""Accumulators of gradients.
+
+A mean is taken once enough gradients have come; those of earlier steps are dropped."""
 
 from __future__ import annotations
 
