@@ -1,6 +1,7 @@
 """Accumulators of gradients.
 
-A mean is taken once enough gradients have come; those of earlier steps are dropped."""
+A mean is taken once enough gradients have come; those of earlier steps are dropped.
+"""
 
 from __future__ import annotations
 
