@@ -15,6 +15,8 @@ _OWN: Final[dict[str, str]] = {
     "compat": "graphcore.tf1.tools.texts",
     "compat.v1": "graphcore",
     "contrib": "",
+    "contrib.layers": "graphcore.tf1.contrib.layers",
+    "contrib.legacy_seq2seq": "graphcore.tf1.contrib.legacy_seq2seq",
     "contrib.rnn": "graphcore.tf1.rnn",
     "flags": "graphcore.tf1.flags",
     "data": "graphcore.tf1.data",

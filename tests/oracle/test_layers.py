@@ -27,7 +27,7 @@ def values(results):
         trained = tf.trainable_variables()
         loss = sum(tf.reduce_sum(tf.square(each)) for each in results)
         sources = trained + [tensor for tensor, _ in inputs_made]
-        found = [g for g in tf.gradients(loss, sources) if g is not None]
+        found = [tf.convert_to_tensor(g) for g in tf.gradients(loss, sources) if g is not None]
         losses = tf.get_collection("regularization_losses")
         for number, value in enumerate(session.run(results + losses, feeds)):
             outputs["result %d" % number] = value
@@ -181,6 +181,35 @@ def loop_fn(time, output, state, loop_state):
     return finished, following, next_state, output, None
 out, state, _ = tf.nn.raw_rnn(made, loop_fn)
 results = [out.stack(), *state]
+""",
+    "a character model": """
+def by_hand(inputs, state, cell, scope):
+    outputs = []
+    with tf.variable_scope(scope):
+        for number, value in enumerate(inputs):
+            if number:
+                tf.get_variable_scope().reuse_variables()
+            output, state = cell(value, state)
+            outputs.append(output)
+    return outputs, state
+def loss_by_hand(logits, targets, weights):
+    losses = [tf.nn.sparse_softmax_cross_entropy_with_logits(labels=t, logits=l) * w for l, t, w in zip(logits, targets, weights)]
+    return tf.add_n(losses) / (tf.add_n(weights) + 1e-12)
+decoder, loss_of = by_hand, loss_by_hand
+if hasattr(tf, "contrib"):
+    legacy = tf.contrib.legacy_seq2seq
+    decoder, loss_of = (lambda *args: legacy.rnn_decoder(*args[:3], loop_function=None, scope=args[3])), legacy.sequence_loss_by_example
+cell = tf.nn.rnn_cell.MultiRNNCell([tf.nn.rnn_cell.BasicLSTMCell(6) for _ in range(2)], state_is_tuple=True)
+letters = tf.cast(tf.abs(x(3, 4)) * 4.9, tf.int32)
+start = cell.zero_state(3, tf.float32)
+with tf.variable_scope("rnnlm"):
+    softmax_w, softmax_b = tf.get_variable("softmax_w", [6, 5]), tf.get_variable("softmax_b", [5])
+embedding = tf.get_variable("embedding", [5, 6])
+steps = [tf.squeeze(step, [1]) for step in tf.split(tf.nn.embedding_lookup(embedding, letters), 4, 1)]
+outputs_, last = decoder(steps, start, cell, "rnnlm")
+logits = tf.matmul(tf.reshape(tf.concat(outputs_, 1), [-1, 6]), softmax_w) + softmax_b
+loss = loss_of([logits], [tf.reshape(letters, [-1])], [tf.ones([12])])
+results = [tf.nn.softmax(logits), loss, last[0].c, last[1].h]
 """,
     "functions along rows": """
 data = x(4, 3)

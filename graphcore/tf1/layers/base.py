@@ -21,7 +21,7 @@ from graphcore.shapes import as_shape
 from graphcore.source import current_run
 from graphcore.tf1.following import derived
 from graphcore.tf1.layers.arguments import as_initializer, snake_case
-from graphcore.tf1.variable_scopes.getting import existing, get_variable, is_to_be_made
+from graphcore.tf1.variable_scopes.getting import get_variable, is_to_be_made
 from graphcore.tf1.variable_scopes.opening import variable_scope
 from graphcore.tf1.variable_scopes.scope import Reuse, VariableScope
 
@@ -132,8 +132,7 @@ class Layer:
         wanted = as_dtype(dtype).base if dtype is not None else self._dtype or float32
         with variable_scope(self._scope, reuse=self.built or self._reuse, auxiliary_name_scope=False) as scope:
             self._current_scope = scope
-            full_name = f"{scope.name}/{name}" if scope.name else name
-            is_new = existing(outermost(get_default_graph()), full_name) is None
+            before = list(outermost(get_default_graph()).named_variables.values())
             variable = get_variable(
                 name,
                 [int(size) for size in as_shape(shape).as_list() if size is not None],
@@ -145,7 +144,7 @@ class Layer:
                 partitioner=partitioner,
                 **kwargs,
             )
-            if regularizer is not None and is_new:
+            if regularizer is not None and all(variable is not known for known in before):
                 self._regularize(variable, name, regularizer)
         if all(variable is not known for known in self._weights):
             self._weights.append(variable)
@@ -177,7 +176,10 @@ class Layer:
             return
         for update in updates if isinstance(updates, list | tuple) else [updates]:
             _put(self._updates, update)
-            add_to_collection(GraphKeys.UPDATE_OPS, update)
+            self._collect_update(update)
+
+    def _collect_update(self, update: Any) -> None:
+        add_to_collection(GraphKeys.UPDATE_OPS, update)
 
     # ---- calls ------------------------------------------------------------------------------------------------------
 
