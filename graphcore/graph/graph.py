@@ -15,11 +15,12 @@ from graphcore.definitions import (
     VersionDef,
 )
 from graphcore.device_spec import DeviceSpec
+from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.building.apply import apply_op
 from graphcore.graph.building.builder import GraphBuilder
 from graphcore.graph.building.device_functions import DeviceFunction
-from graphcore.graph.building.scopes import ThreadScopes, control_dependencies, device_scope, name_scope
+from graphcore.graph.building.scopes import ThreadScopes, control_dependencies, device_scope, gradient_overrides, name_scope
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.editing.changes import Subscriber
 from graphcore.graph.editing.editor import GraphEditor
@@ -282,6 +283,22 @@ class Graph(GraphReader):
     def device(self, spec: str | DeviceSpec | DeviceFunction | None) -> AbstractContextManager[None]:
         """Request a device for nodes made within a `with` block; a function chooses it for each node."""
         return device_scope(self, spec)
+
+    def gradient_override_map(self, op_type_map: Any) -> AbstractContextManager[None]:
+        """Give nodes of some ops made within a `with` block other gradients.
+
+        Args:
+            op_type_map: the names of gradients by op: of `gc.RegisterGradient`, or of another op.
+
+        Raises:
+            InvalidArgumentError: it is no dict of names.
+            UnimplementedError: within a function.
+        """
+        if not isinstance(op_type_map, Mapping) or not all(isinstance(name, str) for pair in op_type_map.items() for name in pair):
+            raise InvalidArgumentError(f"op_type_map: required a dict of names of ops and gradients, got {op_type_map!r}")
+        if self.outer is not None:
+            raise UnimplementedError("gradient_override_map holds for nodes outside of functions, branches and loops")
+        return gradient_overrides(self, op_type_map)
 
     def control_dependencies(self, inputs: Sequence[Any] | None) -> AbstractContextManager[None]:
         """Add control inputs from `inputs` to nodes made within a `with` block."""

@@ -125,6 +125,8 @@ NAMES: Final[dict[str, str]] = {
     "graphcore.tf1.training.averages": "train.ExponentialMovingAverage",
     "graphcore.tf1.training.global_steps": "train.assert_global_step train.create_global_step train.get_global_step "
     "train.get_or_create_global_step train.global_step",
+    "graphcore.tf1.training.custom_gradients": "NoGradient=NotDifferentiable NotDifferentiable RegisterGradient custom_gradient "
+    "grad_pass_through no_gradient=NotDifferentiable",
     "graphcore.tf1.training.gradients": "AggregationMethod UnconnectedGradients hessians",
     "graphcore.tf1.training.schedules": "train.cosine_decay train.cosine_decay_restarts train.exponential_decay train.inverse_time_decay "
     "train.linear_cosine_decay train.natural_exp_decay train.noisy_linear_cosine_decay train.piecewise_constant "

@@ -68,6 +68,9 @@ class _Plan:
 def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, name: str | None) -> Node:
     """See `Graph.apply_op`."""
     source = caller_location(2)
+    overrides = graph.scopes.gradients
+    if op in overrides:
+        attrs = {**(attrs or {}), "_gradient_op_type": overrides[op]}
     with graph.lock:  # held from the choice of a name, so that no other thread takes it
         registration = graph.library.look_up(op)
         op_def = registration.op_def

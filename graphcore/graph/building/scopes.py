@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from graphcore.brief import brief
@@ -39,16 +39,18 @@ class ScopeStack:
         device: the merged device request, of the blocks within the innermost device function's.
         device_functions: functions that choose devices, each with the request around it, outermost first.
         controls: the control inputs of every new node.
+        gradients: the names of gradients in place of those of ops, by op.
         variables: the variable scopes, None before any was opened.
     """
 
-    __slots__ = ("controls", "device", "device_functions", "name", "variables")
+    __slots__ = ("controls", "device", "device_functions", "gradients", "name", "variables")
 
     def __init__(self) -> None:
         self.name = ""
         self.device = ""
         self.device_functions: DeviceFunctions = ()
         self.controls: tuple[Node, ...] = ()
+        self.gradients: Mapping[str, str] = {}
         self.variables: VariableScopes | None = None
 
 
@@ -106,6 +108,18 @@ def device_scope(graph: Graph, spec: str | DeviceSpec | DeviceFunction | None) -
         yield
     finally:
         scopes.device, scopes.device_functions = outer
+
+
+@critical_contextmanager
+def gradient_overrides(graph: Graph, names: Mapping[str, str]) -> Iterator[None]:
+    """Give new nodes of some ops other gradients by name; surrounding blocks hold for the other ops."""
+    scopes = graph.scopes
+    outer = scopes.gradients
+    try:
+        scopes.gradients = {**outer, **names}
+        yield
+    finally:
+        scopes.gradients = outer
 
 
 @critical_contextmanager

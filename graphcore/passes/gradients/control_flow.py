@@ -17,6 +17,7 @@ from graphcore.graph.model.search import post_order
 from graphcore.passes.gradients.bodies.body import GradientBody, Value
 from graphcore.passes.gradients.functions.functional import functional_gradient
 from graphcore.passes.gradients.loops import LoopBuilder, LoopRegion, Region
+from graphcore.passes.gradients.overrides import gradient_kind
 from graphcore.plumbing import ENTER, EXIT, MERGE, NEXT_ITERATION, SWITCH
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class ControlFlowGradients:
         pending = list(back.xs)
         while pending:
             for node, _ in consumers.get(pending.pop(), ()):
-                if node in found or node.registration.gradient_kind == "stop":
+                if node in found or gradient_kind(node) == "stop":
                     continue
                 found.add(node)
                 pending += [tensor for tensor in node.outputs if tensor not in back.stop]

@@ -12,7 +12,7 @@ from graphcore.attrs import TensorValue
 from graphcore.definitions import name_ranges_for_node
 from graphcore.dtypes import DType, dtype_by_number
 from graphcore.errors import GraphError, InvalidArgumentError, UnimplementedError
-from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph import GradientRecord, Graph, Node, Tensor, convert_to_tensor
 from graphcore.passes.functions.defining import sweep
 from graphcore.passes.gradients.bodies.body import GRADIENT_ARRAY, GradientBody
 from graphcore.passes.gradients.bodies.program import ProgramCache, knowledge_key, recorded
@@ -20,6 +20,7 @@ from graphcore.passes.gradients.bodies.template import GradientTemplate, call_te
 from graphcore.passes.gradients.bodies.writer import GradientWriter
 from graphcore.passes.gradients.control_flow import ControlFlowGradients
 from graphcore.passes.gradients.functions.functional import functional_gradient
+from graphcore.passes.gradients.overrides import GradientFunction, gradient_function, gradient_kind, op_of_gradient
 from graphcore.passes.gradients.trace import GradientTrace
 from graphcore.passes.infra.zero_analysis import is_zeros
 from graphcore.plumbing import CONTROL_FLOW
@@ -147,7 +148,7 @@ class Backpropagation:
             if depends[node] is not None:
                 continue
             depends[node] = node in x_nodes
-            if node.registration.gradient_kind == "stop":
+            if gradient_kind(node) == "stop":
                 if depends[node]:
                     order.append(node)
                 continue
@@ -175,6 +176,10 @@ class Backpropagation:
         slots = self.slots(node, useful)
         if not slots:
             return
+        function = gradient_function(node)
+        if function is not None:
+            self._by_function(node, slots, function)
+            return
         through_functions = functional_gradient(node, simplify=self.simplify)
         if through_functions is not None:
             scope = self.writer.new_scope(f"{self.scope}{node.name}_grad")
@@ -192,6 +197,46 @@ class Backpropagation:
             return
         for slot, gradient in zip(slots, self._inline(node, template, slots, scope), strict=True):
             self.arrive(node.inputs[slot], gradient, node, slot)
+
+    def _by_function(self, node: Node, slots: list[int], function: GradientFunction) -> None:
+        """Propagate gradients through a node whose gradient is a Python function.
+
+        Raises:
+            InvalidArgumentError: it returns something else than a gradient for each input.
+        """
+        graph = self.graph
+        scope = self.writer.new_scope(f"{self.scope}{node.name}_grad")
+        incoming = [
+            self.output_gradient(node, index, scope) if dtype in DIFFERENTIABLE else None for index, dtype in enumerate(node.output_types)
+        ]
+        first_new = graph.num_node_ids
+        with graph.as_default(), graph.name_scope(scope):
+            found = function(node, *incoming)
+            results = list(found) if isinstance(found, list | tuple) else [found]
+            if len(results) != len(node.inputs):
+                raise InvalidArgumentError.at(
+                    node, f"The gradient of '{node.name}' must return a gradient for each of {len(node.inputs)} inputs, got {len(results)}"
+                )
+            for slot in slots:
+                if results[slot] is not None:
+                    self.arrive(node.inputs[slot], self._fitting(node, slot, results[slot]), node, slot)
+        for number in range(first_new, graph.num_node_ids):
+            made = graph.find_node_id(number)
+            if made is not None:
+                record = GradientRecord(node.name, None, {}, made.name.removeprefix(scope))
+                graph.gradient_records.setdefault(made.name, record)
+
+    def _fitting(self, node: Node, slot: int, gradient: Any) -> Tensor:
+        """A gradient that a Python function returned, as a tensor like the input."""
+        wanted = node.inputs[slot]
+        tensor = convert_to_tensor(self.graph, gradient, wanted.dtype.base, f"gradient of '{node.name}'")
+        if tensor.dtype.base is not wanted.dtype.base or not tensor.shape.is_compatible_with(wanted.shape):
+            raise InvalidArgumentError.at(
+                node,
+                f"The gradient of '{node.name}' with respect to input {slot} must be {wanted.dtype.base.name} {wanted.shape}, "
+                f"got '{tensor.name}' {tensor.dtype.base.name} {tensor.shape}",
+            )
+        return tensor
 
     def _only_zeros_at(self, node: Node) -> bool:
         """True iff all gradients of the outputs of `node` are zero, hence those of its inputs."""
@@ -253,11 +298,16 @@ class Backpropagation:
             NotFoundError: nothing is registered.
             InvalidArgumentError: the registered function does not fit the node.
         """
-        key = node.op, id(node.node_def.attr), full  # nodes share their attrs
+        op = op_of_gradient(node)
+        key = op, id(node.node_def.attr), full  # nodes share their attrs
         if key in self.templates:
             return self.templates[key]
+        if gradient_function(node) is not None:
+            raise UnimplementedError.at(
+                node, f"The gradient of '{node.name}' is a Python function, which gradients within loops and branches do not call"
+            )
         try:
-            found = call_template(node) if node.registration.is_function else gradient_template(node.op, node.node_def.attr, full=full)
+            found = call_template(node) if node.registration.is_function else gradient_template(op, node.node_def.attr, full=full)
         except GraphError as error:
             raise error.with_node(node.name, op=node.op, source=node.source) from None
         inputs, outputs = len(node.inputs), len(node.outputs)

@@ -18,6 +18,7 @@ from graphcore.passes.gradients.bodies.template import gradient_template
 from graphcore.passes.gradients.explanation.reachability import PathsFrom, PathsTo
 from graphcore.passes.gradients.functions.functional import functional_gradient
 from graphcore.passes.gradients.gradients import DIFFERENTIABLE
+from graphcore.passes.gradients.overrides import gradient_function, op_of_gradient
 from graphcore.plumbing import CONTROL_FLOW
 
 CutKind = Literal[
@@ -185,7 +186,7 @@ def passes(node: Node, slot: int) -> bool:
     if node.registration.is_function or node.op in CONTROL_FLOW or functional_gradient(node) is not None:
         return True
     try:
-        return gradient_template(node.op, node.node_def.attr) is not None
+        return gradient_function(node) is not None or gradient_template(op_of_gradient(node), node.node_def.attr) is not None
     except GraphError:
         return False
 

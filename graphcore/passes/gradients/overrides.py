@@ -1,0 +1,76 @@
+"""Gradients of single nodes in place of those of their ops: Python functions, or those of other ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from graphcore.errors import AlreadyExistsError, NotFoundError
+from graphcore.graph import Node
+from graphcore.graph.live_graphs import live_graphs
+from graphcore.registry import GradientKind, op_registry
+
+GRADIENT_OP: Final = "_gradient_op_type"
+"""The attr of a node with the name of its gradient."""
+GradientFunction = Callable[..., Any]
+"""Takes a node and the gradients of its outputs, gives those of its inputs: tensors or None, or one of them."""
+
+_functions: dict[str, GradientFunction] = {}
+
+
+def register_gradient_function(name: str, function: GradientFunction) -> None:
+    """Register the gradient `name` for nodes that ask for it. A later one replaces it, and gradients built with it are built again.
+
+    Raises:
+        AlreadyExistsError: it is the name of an op.
+    """
+    if name in op_registry:
+        raise AlreadyExistsError(
+            f"'{name}' is an op, whose gradient gc.register_op_gradient sets; take another name for one of single nodes"
+        )
+    is_new = name not in _functions
+    _functions[name] = function
+    for graph in () if is_new else live_graphs():
+        with graph.lock:
+            for node in list(graph.op_nodes()):
+                if _override(node) == name and not graph.finalized:
+                    graph.editor.note(node)
+                    graph.editor.publish("replaced", node)
+
+
+def _override(node: Node) -> str:
+    """The name of the gradient in place of that of the op, "" for none."""
+    given = node.node_def.attr.get(GRADIENT_OP, "")
+    name = given.decode() if isinstance(given, bytes) else str(given)
+    return "" if node.registration.is_function or "PartitionedCall" in name else name  # a call has the gradient of its function
+
+
+def gradient_function(node: Node) -> GradientFunction | None:
+    """The Python function that is the gradient of `node`, None if it has that of an op.
+
+    Raises:
+        NotFoundError: the gradient that it asks for is not registered.
+    """
+    name = _override(node)
+    if not name or name in op_registry:
+        return None
+    found = _functions.get(name)
+    if found is None:
+        raise NotFoundError.at(
+            node, f"'{node.name}' asks for the gradient '{name}', which is not registered: gc.RegisterGradient('{name}') registers one"
+        )
+    return found
+
+
+def op_of_gradient(node: Node) -> str:
+    """The op that has the gradient of `node`: its own, or another one by request."""
+    name = _override(node)
+    return name if name in op_registry else node.op
+
+
+def gradient_kind(node: Node) -> GradientKind:
+    """The kind of the gradient of `node`."""
+    name = _override(node)
+    if not name:
+        return node.registration.gradient_kind
+    return op_registry.look_up(name).gradient_kind if name in op_registry else "function"
