@@ -86,6 +86,7 @@ class Port:
         self._look_is_due = False
         self._timelines: tuple[str, list[StepTimeline]] = ("", [])
         self._stepping = Stepping()
+        self._boxes: tuple[tuple[object, ...], dict[str, str]] = ((), {})
         self._summaries: list[Scene] = []
         self._packed: tuple[tuple[object, ...], str] | None = None
         self._key: tuple[object, ...] = ()
@@ -357,14 +358,21 @@ class Port:
         self._send(messages.HealthMessage(health=health, boxes=shown))
 
     def _send_steps(self, known: str) -> None:
-        self._send(self._stepping.message(self._graph, boxes_of(self._graph, self.state), known))
+        self._send(self._stepping.message(self._graph, self._boxes_of_steps(), known))
 
     def _step(self, request: messages.LiveStepRequest) -> None:
-        boxes = boxes_of(self._graph, self.state)
+        boxes = self._boxes_of_steps()
         has_ended = self._stepping.go(self._graph, boxes, request)
         self._send(self._stepping.message(self._graph, boxes, ""))
         if has_ended:
             self._send_scene()  # its record has become that of the graph
+
+    def _boxes_of_steps(self) -> dict[str, str]:
+        """The boxes of nodes, kept from one step to the next."""
+        key = id(self._graph), self._graph.version, *self.state.choices()
+        if key != self._boxes[0]:
+            self._boxes = key, boxes_of(self._graph, self.state)
+        return self._boxes[1]
 
     def _reveal(self, name: str, *, quiet: bool) -> None:
         if not self.state.reveal(scope_tree(self._graph, self.state), name):

@@ -264,7 +264,7 @@ class Session(DefaultSession):
         values: list[Any] = [_kept(feed(value)) for feed, value in zip(prepared.feeders, (feed_dict or {}).values(), strict=True)]
         if self.graph.stepped_run is not None:
             self.graph.stepped_run.close()
-        gate = Gate(fed_values(prepared, values, ("*",)))
+        gate = Gate(fed_values(prepared, values, ()))
         fed = dict.fromkeys([tensor.node.name for tensor in prepared.feeds])
         begun = SteppedRun(
             prepared.program.nodes, list(fed), gate, lambda step: prepared.finish(self.runner.execute_step(prepared, values, step))
