@@ -137,3 +137,31 @@ def test_a_removed_node_is_dashed_and_its_edges_say_that_they_are_gone(browser: 
     labels = page.locator("[data-edge-id] .gl-edge-label").all_text_contents()
     assert sorted(label[0] for label in labels) == ["+", "−", "−"]
     page.close()
+
+
+def test_attrs_types_shapes_devices_and_wires_are_told_on_boxes_and_in_full_beside_them(browser: Browser, tmp_path: Path) -> None:
+    graphs = []
+    for size, op, dtype in ((8, gc.relu, gc.float32), (16, gc.tanh, gc.float64)):
+        graph = gc.Graph()
+        with graph.as_default():
+            x = gc.placeholder(gc.float32, [None, size, size, 3], name="x")
+            with gc.device(f"/device:{'CPU' if size == 8 else 'GPU'}:0"):
+                stride = size // 8
+                h = gc.nn.conv2d(x, gc.constant(1.0, shape=[3, 3, 3, 4]), strides=[1, stride, stride, 1], padding="SAME", name="conv")
+            h = op(h, name="act")
+            gc.reduce_mean(h if size == 8 else gc.cast(h, dtype, name="cast"), name="m")
+        graphs.append(graph)
+    page = show(browser, widgets.save(gc.graph_diff(*graphs), tmp_path / "page.html"), "attrs")
+    told = {}
+    for name in ("x", "conv", "act", "m", "cast"):
+        page.locator(f'[data-node-id="{name}"]').click()
+        page.wait_for_function("name => document.querySelector('.gl-inspector')?.textContent.includes(name)", arg=name)
+        told[name] = page.locator(".gl-changes li").all_inner_texts()
+    assert told == {
+        "x": ["shape: [?,8,8,3] → [?,16,16,3]", "output 0: [?,8,8,3] → [?,16,16,3]"],
+        "conv": ["strides: [1, 1, 1, 1] → [1, 2, 2, 1]", "device: /device:CPU:0 → /device:GPU:0"],
+        "act": ["op: Relu → Tanh"],
+        "m": ["T: float → double", "input 0: act → cast", "output 0: float → double"],
+        "cast": ["new"],
+    }
+    page.close()

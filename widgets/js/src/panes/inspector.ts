@@ -91,14 +91,18 @@ export class Inspector {
     this.element.replaceChildren();
   }
 
-  /** Shows a node or scope. `box` is its box in the picture, `reasons` are the constraints that join it with other boxes. */
-  show(node: Inspection, box?: SceneNode, reasons: readonly string[] = []): void {
+  /**
+   * Shows a node or scope. `box` is its box in the picture, `reasons` are the constraints that join it with other boxes; `differs` is true
+   * in the picture of a difference.
+   */
+  show(node: Inspection, box?: SceneNode, reasons: readonly string[] = [], differs = false): void {
     const scrolled = this.#shown === node.id ? this.element.scrollTop : 0;
     this.#shown = node.id;
     const gradient = node.gradient && this.#gradient(node.gradient);
     const sections: Child[] = [
       this.#header(node),
       this.#error(node),
+      differs && box && box.state !== "normal" ? section("Difference", differenceOf(box)) : null,
       gradient && section("Gradient", ...gradient),
       node.doc ? h("p", { class: "gl-doc" }, ...prose(node.doc)) : null,
       node.traits ? h("p", { class: "gl-doc gl-traits" }, node.traits) : null,
@@ -401,4 +405,10 @@ export class Inspector {
   #code(text: string, title = ""): HTMLElement {
     return codeFigure(text, title, (copied) => this.#actions.copy(copied));
   }
+}
+
+/** The difference of a box in words: each change of a changed one. */
+function differenceOf({ state, detail }: SceneNode): HTMLElement {
+  const changes = state === "changed" && detail ? detail.split("; ") : [state];
+  return h("ul", { class: "gl-changes" }, ...changes.map((change) => h("li", {}, change)));
 }

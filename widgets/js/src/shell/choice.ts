@@ -281,7 +281,8 @@ export class Choice {
     if (inspection.id !== this.#inspecting) return;
     const { camera } = this.#view.stage;
     const group = this.#scene?.colocations.find(({ nodes }) => nodes.includes(inspection.id));
-    this.#view.inspector.show(inspection, this.node(inspection.id), group?.reasons);
+    const differs = this.#scene?.since === "";
+    this.#view.inspector.show(inspection, this.node(inspection.id), group?.reasons, differs);
     this.#view.root.classList.add("gl-inspecting");
     const rect = this.#view.stage.rectOf(inspection.id) ?? this.#view.stage.rectOf(this.#selected);
     // Later, so that the second press of a double click still meets the same box.
