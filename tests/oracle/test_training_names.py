@@ -29,6 +29,11 @@ RATES: Final = [
     "piecewise_constant(step, [2, 5], [1.0, 0.5, 0.25])",
     "piecewise_constant_decay(tf.cast(step, tf.float32) / 2, [0.6, 2.5], [3, 2, 1])",
 ]
+TRAIN: Final = gc.compat.v1.train  # type: ignore[attr-defined]  # found at run time
+MODULES: Final = ("graphcore.tf1.training", "graphcore.api.optimizers")
+NAMES: Final = [name for name in dir(TRAIN) if getattr(getattr(TRAIN, name), "__module__", "").startswith(MODULES)]
+LATER: Final = {"graph", "save_graph_def", "use_own_namescope_for_non_slot_vars"}
+"""Parameters that came after TensorFlow 1.15, or are of this project."""
 PROGRAM: Final = '''
 def rates(tf, expressions):
     """The rates at several steps, and the names of their nodes without those in between."""
@@ -75,6 +80,31 @@ def names_in_scopes(tf):
         tf.train.AdamOptimizer().minimize(loss)
         return [variable.op.name for variable in tf.global_variables()]
 
+def own_gradients(tf):
+    """Gradients of functions and of nodes that the program defines."""
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        x = tf.constant([-1.5, 0.25, 2.0])
+
+        @tf.custom_gradient
+        def clipped(value, limit):
+            return value * limit, lambda dy: (tf.clip_by_norm(dy, 0.5), tf.reduce_sum(dy))
+
+        @tf.RegisterGradient(f"Guided{id(graph)}")
+        def guided(op, grad):
+            return tf.where(op.outputs[0] > 0.0, tf.nn.relu(grad), tf.zeros_like(grad))
+
+        with graph.gradient_override_map({"Relu": f"Guided{id(graph)}", "Sign": "Identity"}):
+            y = tf.nn.relu(x) * tf.sign(x)
+        limit = tf.constant(3.0)
+        found = tf.gradients(y * [1.0, 2.0, -3.0], x) + tf.gradients(clipped(x, limit) * x, [x, limit])
+        return session.run(found)
+
+def signatures(tf, names):
+    """The parameters of functions and classes of tf.train."""
+    import inspect
+    found = [(name, getattr(tf.train, name, None)) for name in names if not name.endswith("Error")]
+    return {name: list(inspect.signature(each).parameters) for name, each in found if each is not None}
+
 def second_derivatives(tf):
     with tf.Graph().as_default(), tf.Session() as session:
         w = tf.Variable([[1.0, 2.0], [3.0, 0.5]])
@@ -88,13 +118,14 @@ def second_derivatives(tf):
 THEIRS: Final = f"""
 {PROGRAM}
 tf = tf.compat.v1
-answer = rates(tf, arguments["rates"]), [averages(tf, kind) for kind in (False, True)], second_derivatives(tf), names_in_scopes(tf)
+answer = rates(tf, arguments["rates"]), [averages(tf, kind) for kind in (False, True)], second_derivatives(tf), names_in_scopes(tf), own_gradients(tf)
+answer = *answer, signatures(tf, arguments["names"])
 """
 
 
 @pytest.fixture(scope="module")
 def theirs(oracle: Oracle) -> Any:
-    return oracle.run(THEIRS, rates=RATES).answer
+    return oracle.run(THEIRS, rates=RATES, names=NAMES).answer
 
 
 @pytest.fixture(scope="module")
@@ -130,3 +161,19 @@ def test_second_derivatives_and_zeros_of_unconnected_tensors_agree(theirs: Any, 
 
 def test_variables_of_optimizers_in_scopes_have_tensorflows_names(theirs: Any, here: dict[str, Any]) -> None:
     assert here["names_in_scopes"](gc) == theirs[3]
+
+
+def test_gradients_that_programs_define_agree(theirs: Any, here: dict[str, Any]) -> None:
+    for mine, other in zip(here["own_gradients"](gc), theirs[4], strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-6)
+
+
+def test_functions_and_classes_of_train_have_tensorflows_parameters(theirs: Any, here: dict[str, Any]) -> None:
+    mine = here["signatures"](gc, NAMES)
+    wrong = [
+        f"{name}{found} should be {theirs[5][name]}"
+        for name, found in mine.items()
+        if name in theirs[5] and [each for each in found if each not in LATER] != [each for each in theirs[5][name] if each not in LATER]
+    ]
+    assert len(mine) > 50
+    assert not wrong, "\n".join(wrong)
