@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import graphcore as gc
 from tests.kernelext.conftest import NotebookShell
@@ -19,6 +20,10 @@ def run(shell: NotebookShell, **cells: str) -> None:
 def names() -> list[str]:
     gc.get_default_graph().settle()
     return sorted(variable.name for variable in gc.global_variables())
+
+
+def node_names() -> set[str]:
+    return {node.name for node in gc.get_default_graph().nodes if not node.name.startswith("init")}
 
 
 MODEL = 'h = gc.layers.dense(x, 3, activation=gc.nn.relu)\ny = gc.layers.dense(h, 2, name="out", kernel_regularizer=gc.nn.l2_loss)'
@@ -106,4 +111,43 @@ def test_a_recurrent_model_follows_the_size_of_its_inputs_and_its_cell(tracked: 
     run(tracked, model="outputs, state = gc.nn.dynamic_rnn(cell, x, dtype=gc.float32)\ny = gc.layers.dense(outputs[:, -1], 2)")
     assert names() == before
     train_on(6)
+    assert not [node for node in gc.get_default_graph().nodes if node.error]
+
+
+NETWORKS = """
+def discriminator(x, reuse=None):
+    with gc.variable_scope("D", reuse=reuse):
+        return gc.layers.dense(gc.layers.batch_normalization(gc.layers.dense(x, 4), training=True), 1)
+def generator(z, size):
+    with gc.variable_scope("G"):
+        return gc.layers.dense(z, size)
+"""
+GAN = """
+real = discriminator(x)
+fake = discriminator(generator(z, int(x.shape[-1])), reuse=True)
+d_vars = gc.get_collection(gc.GraphKeys.TRAINABLE_VARIABLES, scope="D")
+with gc.control_dependencies(gc.get_collection(gc.GraphKeys.UPDATE_OPS, "D")):
+    d_step = gc.train.AdamOptimizer(0.01).minimize(gc.reduce_mean(real) - gc.reduce_mean(fake), var_list=d_vars)
+"""
+
+
+def test_shared_networks_say_what_does_not_fit_until_their_cell_runs_again(tracked: NotebookShell) -> None:
+    x = 'x, z = gc.placeholder(gc.float32, [None, {}], name="x"), gc.placeholder(gc.float32, [None, 3], name="z")'
+    run(tracked, networks=NETWORKS, x=x.format(5), gan=GAN)
+    before, nodes = names(), node_names()
+
+    def step(size: int) -> None:
+        user = tracked.user_ns
+        session = gc.Session()
+        session.run(gc.global_variables_initializer())
+        session.run(user["d_step"], {user["x"]: np.ones([4, size]), user["z"]: np.ones([4, 3])})
+
+    step(5)
+    run(tracked, x=x.format(7))
+    with pytest.raises(gc.errors.GraphError, match=r"D_1/dense/MatMul"):
+        step(7)
+    run(tracked, gan=GAN)
+    assert names() == before
+    assert node_names() == nodes
+    step(7)
     assert not [node for node in gc.get_default_graph().nodes if node.error]

@@ -82,11 +82,12 @@ INITIALIZERS = {
     "lecun_normal": "tf.initializers.lecun_normal(seed=4)",
     "lecun_uniform": "tf.initializers.lecun_uniform(seed=4)",
     "identity": "tf.initializers.identity(3.0)",
+    "orthogonal": "tf.orthogonal_initializer(2.0, seed=4)",
 }
 VALUES = """
 with tf.Session() as session:
     for name, text in arguments["initializers"].items():
-        for shape in [[3, 4]] if name in ("identity", "list") else [[3, 4], [2, 3, 2], [5]]:
+        for shape in [[3, 4]] if name in ("identity", "list") else [[3, 4], [2, 3, 2], *([[5]] if name != "orthogonal" else [])]:
             outputs[f"{name} {shape}"] = session.run(eval(text)(shape))
 """
 
