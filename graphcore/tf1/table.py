@@ -18,6 +18,7 @@ _OWN: Final[dict[str, str]] = {
     "contrib.layers": "graphcore.tf1.contrib.layers",
     "contrib.legacy_seq2seq": "graphcore.tf1.contrib.legacy_seq2seq",
     "contrib.rnn": "graphcore.tf1.rnn",
+    "contrib.seq2seq": "graphcore.tf1.contrib.seq2seq",
     "flags": "graphcore.tf1.flags",
     "data": "graphcore.tf1.data",
     "contrib.framework": "",

@@ -28,6 +28,8 @@ from graphcore.tf1.layers.core import Dense, Dropout, Flatten
 from graphcore.tf1.layers.normalization import BatchNormalization
 from graphcore.tf1.layers.pooling import AveragePooling2D, MaxPooling2D
 from graphcore.tf1.layers.transposed import Conv2DTranspose
+from graphcore.tf1.rnn.normalized import LEAST_VARIANCE
+from graphcore.tf1.variable_scopes.getting import get_variable
 from graphcore.tf1.variable_scopes.opening import variable_scope
 from graphcore.tf1.variables import add_to_collections
 
@@ -46,6 +48,7 @@ __all__ = [
     "l1_l2_regularizer",
     "l1_regularizer",
     "l2_regularizer",
+    "layer_norm",
     "linear",
     "max_pool2d",
     "one_hot_encoding",
@@ -420,6 +423,52 @@ def batch_norm(
         if activation_fn is not None:
             outputs = activation_fn(outputs)
         return _named(outputs, outputs_collections)
+
+
+def layer_norm(
+    inputs: Any,
+    center: bool = True,
+    scale: bool = True,
+    activation_fn: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    begin_norm_axis: int = 1,
+    begin_params_axis: int = -1,
+    scope: Any = None,
+) -> Any:
+    """Subtract the mean of each example and divide by its deviation, then scale and shift. inputs: [b, ...] -> y: [b, ...].
+
+    Args:
+        inputs: the inputs, with known sizes from `begin_params_axis` on.
+        center, scale: shift by a variable `beta`; scale by a variable `gamma`.
+        activation_fn: a function of the result; None for none.
+        reuse: True to take existing variables of the scope.
+        variables_collections, outputs_collections: further collections.
+        trainable: put the variables into the collection of trainable ones.
+        begin_norm_axis: mean and deviation are those of this dimension and all after it.
+        begin_params_axis: the variables have the sizes of this dimension and all after it.
+        scope: the variable scope, "LayerNorm" by default.
+    """
+    rank = inputs.shape.rank
+    if rank is None:
+        raise InvalidArgumentError(f"layer_norm: required inputs of known rank, got '{inputs.name}'", node=inputs.node.name)
+    first = begin_norm_axis % rank
+    sizes = inputs.shape.as_list()[begin_params_axis % rank :]
+    with _scope(scope, "LayerNorm", reuse):
+
+        def add(kind: str, initializer: Any) -> Any:
+            made = get_variable(kind, sizes, inputs.dtype.base, initializer, trainable=trainable)
+            _collect(made, variables_collections, kind)
+            return made
+
+        beta = add("beta", _ZEROS) if center else None
+        gamma = add("gamma", Ones()) if scale else None
+        mean, variance = nn.moments(inputs, list(range(first, rank)), keep_dims=True)
+        outputs = nn.batch_normalization(inputs, mean, variance, beta, gamma, LEAST_VARIANCE)
+        outputs.set_shape(inputs.shape)
+        return _named(outputs if activation_fn is None else activation_fn(outputs), outputs_collections)
 
 
 def one_hot_encoding(

@@ -2,6 +2,7 @@
 
 from graphcore.tf1.rnn.base import LayerRNNCell, LSTMStateTuple, RNNCell
 from graphcore.tf1.rnn.cells import BasicLSTMCell, BasicRNNCell, GRUCell, LSTMCell
+from graphcore.tf1.rnn.normalized import LayerNormBasicLSTMCell
 from graphcore.tf1.rnn.unrolled import static_bidirectional_rnn, static_rnn
 from graphcore.tf1.rnn.wrappers import (
     DeviceWrapper,
@@ -23,6 +24,7 @@ __all__ = [
     "InputProjectionWrapper",
     "LSTMCell",
     "LSTMStateTuple",
+    "LayerNormBasicLSTMCell",
     "LayerRNNCell",
     "MultiRNNCell",
     "OutputProjectionWrapper",

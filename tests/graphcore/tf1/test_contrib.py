@@ -75,6 +75,36 @@ def test_updates_of_moving_averages_may_come_before_the_outputs() -> None:
         assert session.run(gc.global_variables()[1]) == pytest.approx([0.2])
 
 
+def test_layer_normalization_is_over_the_values_of_an_example() -> None:
+    x = np.array([[1.0, 2.0, 6.0], [0.0, 4.0, 8.0]], np.float32)
+    (y,) = run(LAYERS.layer_norm(gc.constant(x), scope="ln"))
+    np.testing.assert_allclose(y, (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True), rtol=1e-5)
+    assert names() == ["ln/beta:0", "ln/gamma:0"]
+    cell = CONTRIB.rnn.LayerNormBasicLSTMCell(3)
+    state = cell.zero_state(2, gc.float32)
+    (_, memory) = run(*cell(gc.constant(x), state)[1])[::-1]
+    np.testing.assert_allclose([memory.mean(1), memory.std(1)], [[0, 0], [1, 1]], atol=1e-4)
+    parts = [f"{part}/{name}" for part in ("input", "transform", "forget", "output", "state") for name in ("gamma", "beta")]
+    assert names()[2:] == [f"layer_norm_basic_lstm_cell/{name}:0" for name in ("kernel", *parts)]
+
+
+def test_losses_of_sequences_are_means_over_what_is_chosen() -> None:
+    rng = np.random.default_rng(0)
+    logits, targets = rng.normal(size=(2, 3, 4)).astype(np.float32), rng.integers(0, 4, (2, 3))
+    weights = np.array([[1, 1, 0], [1, 0, 0]], np.float32)
+    each = -np.take_along_axis(logits - np.log(np.exp(logits).sum(2, keepdims=True)), targets[..., None], 2)[..., 0] * weights
+    loss = CONTRIB.seq2seq.sequence_loss
+    whole, by_row, by_step, all_losses = run(
+        *[loss(logits, targets, weights, time, batch) for time, batch in ((True, True), (True, False), (False, True), (False, False))]
+    )
+    np.testing.assert_allclose(whole, each.sum() / 3, rtol=1e-5)
+    np.testing.assert_allclose(by_row, each.sum(1) / weights.sum(1), rtol=1e-5)
+    np.testing.assert_allclose(by_step, each.sum(0) / [2, 1, 1], rtol=1e-5)
+    np.testing.assert_allclose(all_losses, each, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match=r"required targets of rank 2, got \[2\]"):
+        loss(logits, targets[:, 0], weights)
+
+
 def test_dropout_and_one_hot_encodings() -> None:
     kept, dropped, vectors = run(
         LAYERS.dropout(gc.ones([50]), is_training=False), LAYERS.dropout(gc.ones([50]), 0.5), LAYERS.one_hot_encoding([1, 0], 3)
