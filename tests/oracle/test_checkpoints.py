@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import numpy as np
 import pytest
 
@@ -13,6 +14,7 @@ from graphcore.checkpoints import CheckpointReader, write_checkpoint
 from tests.graphcore.checkpoints.test_checkpoints import same, tensors
 from tests.graphcore.tf1.test_saver import model, started, train
 from tests.oracle.conftest import Oracle
+from tests.support.remote import ROOT
 
 tf: Any = gc  # its namespaces are made when they are asked for
 WRITE = """
@@ -131,3 +133,26 @@ def test_a_saved_model_travels_both_ways_with_its_values(tmp_path: Path, oracle:
         signature = tf.saved_model.loader.load(session, ["serve"], tmp_path / "model_again").signature_def["serving_default"]
         again = session.run(signature.outputs["y"].name, {signature.inputs["x"].name: x})
     assert again.tolist() == (ours + 1).tolist()
+
+
+NOTEBOOK = ROOT / "notebooks" / "extra" / "from_tensorflow_1.ipynb"
+CLASSIFY = """
+v1 = tf.compat.v1
+with tf.Graph().as_default(), v1.Session() as session:
+    v1.train.import_meta_graph(arguments["path"] + ".meta").restore(session, arguments["path"])
+    outputs["accuracy"], outputs["scores"] = session.run(["accuracy/Mean:0", "scores/add:0"], {"x:0": inputs["x"], "labels:0": inputs["labels"]})
+"""
+
+
+def test_the_checkpoint_of_the_notebook_is_read_by_tensorflow(oracle: Oracle) -> None:
+    program = next(cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells if cell["id"] == "program")
+    made: dict[str, Any] = {}
+    with gc.Graph().as_default() as graph:
+        exec(program, made)
+        images, labels = (made[name][1500:].astype(np.float32) for name in ("images", "labels"))
+        found = oracle.run(CLASSIFY, {"x": images, "labels": labels}, path=made["save_path"]).outputs
+        with gc.Session(graph=graph) as session:
+            made["saver"].restore(session, made["save_path"])
+            scores = session.run("scores/add:0", {"x:0": images})
+    assert found["accuracy"] == made["test_accuracy"]
+    np.testing.assert_allclose(found["scores"], scores, rtol=1e-4, atol=1e-5)
