@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from threading import get_ident
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -108,7 +108,7 @@ class Recorder:
         argument_bytes: the bytes of the arguments of each function at its last call, by the name of their nodes.
     """
 
-    __slots__ = ("_append", "_arrays", "_now", "_records", "argument_bytes", "values")
+    __slots__ = ("_append", "_arrays", "_is_short", "_now", "_records", "argument_bytes", "values")
 
     def __init__(self, values: ValueRecorder | None = None, now: Callable[[], int] = perf_counter_ns) -> None:
         self.values = values
@@ -116,6 +116,7 @@ class Recorder:
         self.argument_bytes: dict[str, dict[str, int]] = {}
         self._records: list[tuple[Any, ...]] = []
         self._arrays: list[list[Any]] = []
+        self._is_short = True  # each record is one event
         self._append = self._records.append  # a single call, which the interpreter does not interrupt
 
     def record(
@@ -138,11 +139,15 @@ class Recorder:
         """
         self._append((kind, node, self._now(), bytes, get_ident(), device, frame, iteration, call, how, around))
 
-    def record_skipped(self, node: str, how: str, frame: str, iteration: int, call: str, around: Around) -> None:
-        """Record a node that needs no kernel: its events are at one time."""
-        ns, thread = self._now(), get_ident()
-        for kind in _OF_SKIPPED:
-            self._append((kind, node, ns, 0, thread, "", frame, iteration, call, how, around))
+    def record_skipped(self, nodes: Sequence[tuple[str, str, Any, Any]], frame: str, iteration: int, call: str, around: Around) -> None:
+        """Record nodes that need no kernel: their events are at one time, and made after the run.
+
+        Args:
+            nodes: tuples that begin with the name of a node and the reason.
+            frame, iteration, call, around: see `Event`.
+        """
+        self._is_short = False
+        self._append((nodes, self._now(), get_ident(), frame, iteration, call, around))
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -151,7 +156,9 @@ class Recorder:
 
     def events_from(self, first: int) -> list[Event]:
         """The events recorded so far without the `first` ones."""
-        return [Event(*record) for record in self._records[first:]]
+        if self._is_short:
+            return [Event(*record) for record in self._records[first:]]
+        return [event for record in list(self._records) for event in _events_of(record)][first:]
 
     def record_array(self, node: str, call: str, device: str, size: int) -> Callable[[], None]:
         """Record an array that is alive from now on.
@@ -187,3 +194,14 @@ class Recorder:
         """Clear the events."""
         self._records.clear()
         self._arrays.clear()
+
+
+def _events_of(record: tuple[Any, ...]) -> Iterator[Event]:
+    """The events of a record: one, or those of nodes that needed no kernel."""
+    if isinstance(record[0], str):
+        yield Event(*record)
+        return
+    nodes, ns, thread, frame, iteration, call, around = record
+    for node in nodes:
+        for kind in _OF_SKIPPED:
+            yield Event(kind, node[0], ns, 0, thread, "", frame, iteration, call, node[1], around)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from fnmatch import fnmatchcase
-from threading import Lock
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -166,6 +167,15 @@ class FixedValue:
         self.summary: Summary | None = None
 
 
+Unrun = tuple[str, str, tuple[str, ...], tuple[tuple[str, int] | FixedValue | None, ...]]
+"""A node that needed no kernel.
+
+Its name, the reason, the loops around it, and for each output the tensor with the same value, or its constant value; None if neither is known.
+"""
+_Row = tuple[str, int, Any, tuple[int, ...], Summary, Place, "Array | None"]
+"""The statistics of one output of a run of a node."""
+
+
 class ValueRecorder:
     """Collects the statistics of a run, from any number of threads.
 
@@ -173,18 +183,18 @@ class ValueRecorder:
         patterns: glob patterns of the names of nodes with full statistics.
     """
 
-    __slots__ = ("_constants", "_detailed", "_details", "_lock", "_order", "_patterns", "_rows", "_same", "_summarizer", "_unchanging")
+    __slots__ = ("_detailed", "_details", "_lock", "_order", "_patterns", "_rows", "_same", "_summarizer", "_thread", "_unchanging")
 
     def __init__(self, patterns: Sequence[str] = ()) -> None:
         self._patterns = tuple(patterns)
-        self._rows: list[tuple[str, int, Any, tuple[int, ...], Summary, Place, Array | None]] = []
+        self._rows: list[_Row | tuple[Sequence[Unrun], Place]] = []
         self._details: dict[Key, tuple[int, Detail]] = {}
         self._detailed: dict[str, bool] = {}
         self._same: dict[Key, Key] = {}
-        self._constants: set[Key] = set()
         self._unchanging: dict[int, tuple[Array, Summary]] = {}
         self._summarizer = Summarizer()
-        self._lock = Lock()
+        self._lock = Lock()  # threads of one run share the buffers of the summaries
+        self._thread = get_ident()
 
     def record(self, node: str, outputs: Sequence[Any], place: Place = _NOWHERE) -> None:
         """Record the outputs of a run of a node."""
@@ -197,23 +207,12 @@ class ValueRecorder:
         """Record a fed tensor."""
         array = _as_array(value)
         if array is not None:
-            self._add(node, output, array, _NOWHERE)
+            with np.errstate(all="ignore"):  # feeds come before the run
+                self._add(node, output, array, _NOWHERE)
 
-    def record_same(self, node: str, values: Sequence[tuple[str, int] | FixedValue | None], place: Place = _NOWHERE) -> None:
-        """Record a node that needed no kernel.
-
-        Args:
-            values: for each output the tensor with the same value, or its constant value; None if neither is known.
-        """
-        call = place[3]
-        for output, value in enumerate(values):
-            key = call, node, output
-            if isinstance(value, tuple):
-                if value != (node, output):
-                    self._same[key] = (call, *value)
-            elif value is not None and key not in self._constants:
-                self._constants.add(key)
-                self._add_fixed(node, output, value, place)
+    def record_same(self, nodes: Sequence[Unrun], place: Place = _NOWHERE) -> None:
+        """Record nodes that needed no kernel; their rows are made after the run."""
+        self._rows.append((nodes, place))
 
     def end(self, nodes: Sequence[Node]) -> Callable[[], ValueRecords]:
         """End the run, and release its arrays.
@@ -229,14 +228,18 @@ class ValueRecorder:
 
     def stats_from(self, first: int) -> list[TensorStats]:
         """The statistics recorded so far without the `first` ones."""
-        stats = []
-        rows = self._rows[first:]
         details = dict(self._details)
-        names = {dtype: dtype_name(dtype) for dtype in {row[2] for row in rows}}
-        for number, (node, output, dtype, shape, summary, (frame, iteration, around, call), small) in enumerate(rows, first):
-            last, detail = details.get((call, node, output), (-1, None))
-            found = detail if last == number else None
-            stats.append(TensorStats(node, output, names[dtype], shape, *summary, frame, iteration, around, call, found, small))
+        names: dict[Any, str] = {}
+        constants: set[Key] = set()
+        stats = []
+        for number, row in enumerate(self._rows[first:], first):
+            for node, output, dtype, shape, summary, (frame, iteration, around, call), small in self._rows_of(
+                row, details, constants, number
+            ):
+                last, detail = details.get((call, node, output), (-1, None))
+                found = detail if last == number else None
+                name = names.get(dtype) or names.setdefault(dtype, dtype_name(dtype))
+                stats.append(TensorStats(node, output, name, shape, *summary, frame, iteration, around, call, found, small))
         return stats
 
     def records(self, nodes: Sequence[Node]) -> ValueRecords:
@@ -248,21 +251,41 @@ class ValueRecorder:
         return ValueRecords(self.stats_from(0), dict(self._same), nodes)
 
     def _add(self, node: str, output: int, array: Array, place: Place) -> None:
-        with self._lock, np.errstate(all="ignore"):  # threads of one run share the buffers of the summaries
+        # NumPy's warnings are off in the thread of the run.
+        with nullcontext() if get_ident() == self._thread else np.errstate(all="ignore"), self._lock:
             summary = self._summary(array)
             detail = detail_of(array) if self._patterns and self._wants_detail(node) else None
             if detail is not None:
                 self._details[place[3], node, output] = (len(self._rows), detail)
             self._rows.append((node, output, array.dtype, array.shape, summary, place, _small(array)))
 
-    def _add_fixed(self, node: str, output: int, value: FixedValue, place: Place) -> None:
-        if self._patterns and self._wants_detail(node):
-            self._add(node, output, value.array, place)
+    def _rows_of(
+        self, row: _Row | tuple[Sequence[Unrun], Place], details: dict[Key, tuple[int, Detail]], constants: set[Key], number: int
+    ) -> Iterator[_Row]:
+        """Row `number` itself, or the rows of the constants among nodes without kernels."""
+        if len(row) > 2:
+            yield row
             return
-        if value.summary is None:
-            with self._lock, np.errstate(all="ignore"):
-                value.summary = self._summary(value.array)
-        self._rows.append((node, output, value.array.dtype, value.array.shape, value.summary, place, _small(value.array)))
+        unrun, place = row
+        call = place[3]
+        for node, _, _, values in unrun:
+            for output, value in enumerate(values):
+                key = call, node, output
+                if isinstance(value, tuple):
+                    if value != (node, output):
+                        self._same[key] = (call, *value)
+                elif value is not None and key not in constants:
+                    constants.add(key)
+                    yield self._constant_row(key, value, place, details, number)
+
+    def _constant_row(self, key: Key, value: FixedValue, place: Place, details: dict[Key, tuple[int, Detail]], number: int) -> _Row:
+        array = value.array
+        with self._lock, np.errstate(all="ignore"):
+            if value.summary is None:
+                value.summary = self._summary(array)
+            if self._patterns and self._wants_detail(key[1]):
+                details[key] = self._details[key] = (number, detail_of(array))
+        return *key[1:], array.dtype, array.shape, value.summary, place, _small(array)
 
     def _summary(self, array: Array) -> Summary:
         """The summary of an array; that of an array that cannot change is computed once."""

@@ -81,17 +81,25 @@ class Watcher:
         recorder = step.recorder
         if recorder is None:
             return
-        for name, how, inner, same in self._notes[first : last + 1]:
+        notes = self._notes[first : last + 1]
+        if all(note.how and not note.frames for note in notes):
+            self._skip(recorder, notes, step.frame, step.iteration, step.around)
+            return
+        for note in notes:
             frame, iteration, around = step.frame, step.iteration, step.around
-            if inner:
-                frame, iteration, around = inner[-1], 0, (*step.within(), *[(loop, 0) for loop in inner[:-1]])
-            if not how:
-                record("scheduled", name, frame=frame, iteration=iteration, call=call, around=around)
-                record("dead", name, frame=frame, iteration=iteration, call=call, around=around)
-                continue
-            recorder.record_skipped(name, how, frame, iteration, call, around)
-            if recorder.values is not None:
-                recorder.values.record_same(name, same, (frame, iteration, around, call))
+            if note.frames:
+                frame, iteration, around = note.frames[-1], 0, (*step.within(), *[(loop, 0) for loop in note.frames[:-1]])
+            if note.how:
+                self._skip(recorder, [note], frame, iteration, around)
+            else:
+                record("scheduled", note.name, frame=frame, iteration=iteration, call=call, around=around)
+                record("dead", note.name, frame=frame, iteration=iteration, call=call, around=around)
+
+    def _skip(self, recorder: Recorder, notes: Sequence[Note], frame: str, iteration: int, around: Around) -> None:
+        """Record nodes that need no kernel, in one loop."""
+        recorder.record_skipped(notes, frame, iteration, self._call, around)
+        if recorder.values is not None:
+            recorder.values.record_same(notes, (frame, iteration, around, self._call))
 
     def begin(self, number: int, kernel: Callable[..., Any], *inputs: Any) -> Task:
         """Call a kernel in another thread, which records its times."""
