@@ -52,7 +52,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 
 $(ORACLE_VENV)/.ready: tests/oracle/requirements.txt tests/oracle/requirements-layers.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with venv is needed." >&2; exit 1; }
-	$(PYTHON) -m venv $(ORACLE_VENV)
+	@test -x $(ORACLE_VENV)/bin/python || $(PYTHON) -m venv $(ORACLE_VENV)
 	$(ORACLE_VENV)/bin/python $(PIP) install -r tests/oracle/requirements.txt
 	$(ORACLE_VENV)/bin/python $(PIP) install --no-deps -r tests/oracle/requirements-layers.txt
 	@touch $@
