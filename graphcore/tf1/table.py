@@ -122,6 +122,7 @@ NAMES: Final[dict[str, str]] = {
     "train.queue_runner.QueueRunner train.queue_runner.add_queue_runner train.queue_runner.start_queue_runners",
     "graphcore.tf1.training.saving_hooks": "train.CheckpointSaverHook train.CheckpointSaverListener train.StepCounterHook "
     "train.SummarySaverHook",
+    "graphcore.tf1.training.supervisors": "train.Supervisor train.basic_train_loop",
     "graphcore.tf1.training.session_hooks": "train.SessionRunArgs train.SessionRunContext train.SessionRunHook train.SessionRunValues",
     "graphcore.tf1.training.averages": "train.ExponentialMovingAverage",
     "graphcore.tf1.training.global_steps": "train.assert_global_step train.create_global_step train.get_global_step "

@@ -131,7 +131,7 @@ def _of_rows(rows: Tensor, gradient: Tensor | None, name: str, simplify: bool) -
         sizes=_shape_of_handle(node.inputs[0]) if is_handle else f"Shape[T={dtype}](params)",
     )
     template = GradientTemplate(define_function(text), {})
-    with graph.name_scope(GradientWriter(graph).new_scope(f"{name}/{node.name}_grad")):
+    with graph.name_scope(GradientWriter(graph).new_scope(f"{name.removesuffix('/')}/{node.name}_grad")):
         body = GradientBody(graph, template, node, OneGradient(node, gradient), simplify=simplify)
         return Slices(*[body.result(i) for i in range(3)])
 

@@ -70,7 +70,15 @@ class Scaffold:
 
     def finalize(self) -> Self:
         """Add what is not given to the default graph, and make the graph read-only."""
+        self.add_missing()
+        get_default_graph().finalize()
+        return self
+
+    def add_missing(self) -> None:
+        """Add what is not given to the default graph; of a read-only graph nothing changes."""
         graph = get_default_graph()
+        if graph.finalized:
+            return
         if self.init_op is None:
             self.init_op = Scaffold.get_or_default(
                 "init_op", GraphKeys.INIT_OP, lambda: group(global_variables_initializer(), name="init_all")
@@ -83,8 +91,6 @@ class Scaffold:
             self.summary_op = Scaffold.get_or_default("summary_op", GraphKeys.SUMMARY_OP, merge_all)
         if self.saver is None and graph.get_collection(GraphKeys.GLOBAL_VARIABLES):
             self.saver = Scaffold.get_or_default("saver", GraphKeys.SAVERS, Saver)
-        graph.finalize()
-        return self
 
     @staticmethod
     def get_or_default(arg_name: str, collection_key: str, default_constructor: Callable[[], Any]) -> Any:

@@ -187,3 +187,33 @@ def test_a_coordinator_ends_threads_and_raises_their_error() -> None:
     coord.clear_stop()
     coord.request_stop(OutOfRangeError("no more input"))
     coord.join()
+
+
+def test_a_supervisor_restores_what_it_has_saved_and_stops_its_threads(tmp_path: Path) -> None:
+    w, loss, step = model()
+    summary.scalar("losses", loss)
+    supervisor = train.Supervisor(logdir=tmp_path, save_summaries_secs=0.01)
+    with supervisor.managed_session() as session:
+        found: Any = gc.get_default_session()
+        assert found is session
+        assert supervisor.graph.finalized
+        for _ in range(3):
+            session.run(step)
+        supervisor.saver.save(session, supervisor.save_path, global_step=supervisor.global_step)
+    assert supervisor.should_stop()
+    assert not supervisor.graph.finalized
+    assert train.latest_checkpoint(tmp_path) == str(tmp_path / "model.ckpt-3")
+    counts: list[int] = []
+
+    def one(session: Any, most: int) -> None:
+        counts.append(int(session.run(supervisor.global_step)))
+        session.run(step)
+        if len(counts) == most:
+            raise OutOfRangeError("no more input")
+
+    train.basic_train_loop(train.Supervisor(logdir=tmp_path, summary_op=None, save_model_secs=0), one, [2])
+    assert counts == [3, 4]
+    with train.Supervisor(summary_op=None).managed_session() as session:
+        assert float(session.run(w)) == 8.0, "nothing is restored without a folder"
+    with pytest.raises(InvalidArgumentError, match="is_chief=False and session_manager are for several processes"):
+        train.Supervisor(is_chief=False)

@@ -126,6 +126,7 @@ def test_the_explanation_of_slices_finds_them_in_the_graph() -> None:
     assert before.gradient == after.gradient == slices.values.name
     assert [step.node for step in after.steps][-2:] == ["rows", "table/read"]
     assert after.kind == "float [2,2], slices"
+    assert not any("//" in node.name for node in w.graph.nodes)
 
 
 def test_a_step_follows_an_edit_that_turns_slices_into_a_whole_gradient_and_back(graph: gc.Graph) -> None:
