@@ -12,6 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from graphcore.graph import live_graphs
 from graphcore.source import CellRun
 from kernelext.cells import CellTracker
+from kernelext.changes import ChangeLines
 from kernelext.completion import Completion
 from kernelext.error_display import ErrorDisplay
 from kernelext.formatters import Formatters
@@ -42,6 +43,7 @@ class Extension:
         self._guard = Guard(self._failed)
         self.history = History(live_graphs)
         self.undoing = Undoing(shell.user_ns)
+        self.changes = ChangeLines(shell, self.history)
         self.views = Views(shell, self._guard, lambda: self.cells.run is not None, self.history)
         self.remarks = Remarks(live_graphs)
         self.cells = CellTracker(shell, live_graphs, lambda _run, _failed: self._finish_cell(), self._guard, self._begin_cell)
@@ -81,23 +83,27 @@ class Extension:
             self.history.begin(run)
         with self._guard("noting what can be undone"):
             self.undoing.begin(run)
+        self.changes.begin(run)
 
     def _finish_cell(self) -> None:
         with self._guard("noting what can be undone"):
             self.undoing.end()
         self.views.update()
         with self._guard("saying what a cell has done"):
+            self.changes.end()
             self.remarks.end()
 
     def _failed(self, text: str) -> None:
         self.views.fail(text)
 
-    def _act(self, action: Action) -> None:
+    def _act(self, action: Action, *, off: bool) -> None:
         match action:
             case "undo":
                 print(self.undoing.undo())  # noqa: T201 - it says what was done
             case "redo":
                 print(self.undoing.redo())  # noqa: T201 - it says what was done
+            case "quiet":
+                self.changes.quiet = not off
 
     def _set_magic(self, name: str, function: Callable[[str], None]) -> None:
         self._magics_before[name] = self._find_magic(name)
@@ -115,7 +121,7 @@ class Extension:
                 return
             options = parse_graph_line(line)
             if options.action:
-                self._act(options.action)
+                self._act(options.action, off=options.place == "off")
                 return
             try:
                 self.views.open(options)

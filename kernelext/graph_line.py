@@ -15,8 +15,8 @@ from widgets.messages import Renderer
 from widgets.scene import lens_names
 
 Place = Literal["auto", "side", "inline", "off"]
-Action = Literal["", "undo", "redo"]
-ACTIONS: Final = ("undo", "redo")
+Action = Literal["", "undo", "redo", "quiet"]
+ACTIONS: Final = ("undo", "redo", "quiet")
 PLACES: Final = ("side", "inline", "off")
 RECORDINGS: Final = ("time", "values")
 """The words that record the runs of a graph's sessions; each opens the lens of its name."""
@@ -43,6 +43,7 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph undo                  take back the last run of a cell that changed a graph or the variables of a session: nodes, names, your tensors,
                                  and values of variables below 64 MB; other Python values stay
     %graph redo                  take back the last undo
+    %graph quiet                 no more lines about changes under cells; %graph quiet off brings them back
 
     --renderer {"|".join(RENDERERS):18s}who draws
     --lens NAME                  what is marked: {", ".join(lens_names())}, or one of your own
@@ -85,7 +86,7 @@ def parse_graph_line(line: str) -> GraphLine:
         if key in values:
             raise UsageError(f"%graph: '{values[key]}' and '{value}' cannot both be meant.")
         values[key] = value
-    if "action" in values and len(values) > 1:
+    if "action" in values and len(values) > 1 and (values["action"], values.get("place")) != ("quiet", "off"):
         raise UsageError(f"%graph: '{values['action']}' stands alone.")
     if "since" in values and "diff" not in values:
         raise UsageError(f"%graph: '{values['since']}' is the number of a run, which only %graph diff {values['since']} compares with.")

@@ -63,6 +63,24 @@ class History:
             while len(states) > 1 and _nodes_in(states) > MOST_NODES + len(state.nodes):
                 states.popleft()
 
+    def changed_by(self, run: CellRun) -> list[Graph]:
+        """The graphs that have changed since the beginning of `run`; among them those that it has made."""
+        found = []
+        for graph in self._graphs():
+            if type(graph) is not Graph or graph.finalized:
+                continue
+            states = self._states.get(graph)
+            if graph.version if states is None else graph.version != states[-1].version:
+                found.append(graph)
+        return [graph for graph in found if self._begun(graph, run)]
+
+    def _begun(self, graph: Graph, run: CellRun) -> bool:
+        """Have an empty state before `run` for a graph that this run has made. True iff the state before `run` is known."""
+        states = self._states.get(graph)
+        if states is None:
+            states = self._states[graph] = deque([_Before(run, 0, _empty(graph))], maxlen=MOST_RUNS)
+        return states[-1].run is run
+
     def compare(self, graph: Graph, execution: int = 0) -> Comparison:
         """Compare a graph with its state before a run of a cell.
 

@@ -18,7 +18,7 @@ from graphcore.difference import difference_graph
 from graphcore.graph import Graph, get_default_graph
 from graphcore.runtime import RunOptions
 from kernelext.front_end import call_later, front_end, requested_cell
-from kernelext.graph_line import GraphLine, Place, hint
+from kernelext.graph_line import DIFF, GraphLine, Place, hint
 from kernelext.graph_names import graph_of
 from kernelext.guard import Guard
 from kernelext.history import History
@@ -57,9 +57,17 @@ class OpenView:
         graph: the initial graph.
     """
 
-    def __init__(self, name: str, find: Callable[[], Graph | None], graph: Graph) -> None:
+    def __init__(
+        self,
+        name: str,
+        find: Callable[[], Graph | None],
+        graph: Graph,
+        differ: Callable[[OpenView, int], None] = lambda _view, _since: None,
+    ) -> None:
         self.name = name
         self.find = find
+        self.since = 0
+        self._differ = differ
         self.title = name or "Graph"  # a tab of several is too narrow for more
         self.view = GraphView(graph, title=name or "graph")
         self.view.on_msg(self._on_message)
@@ -81,6 +89,8 @@ class OpenView:
         elif kind == "ready":
             self.on_pages += 1
             self.answered = True
+        elif kind == "want_difference" and isinstance(content, dict):
+            self._differ(self, int(content.get("since", 0)))
 
     @property
     def has_panel(self) -> bool:
@@ -219,7 +229,7 @@ class Views:
     def _open_graph(self, line: GraphLine, key: str, find: Callable[[], Graph | None], graph: Graph) -> None:
         opened = self._open.get(key)
         if opened is None or opened.is_lost:
-            opened = self._open[key] = OpenView(key, find, graph)
+            opened = self._open[key] = OpenView(key, find, graph, self._differ)
         else:
             opened.view.show(graph)
         opened.record(*((line.recording, line.full) if line.recording else (opened.recording, opened.full)))
@@ -227,6 +237,17 @@ class Views:
         self._show(opened, line.place)
         still = opened.stills[requested_cell(self._shell)] = Still()
         still.open(opened.view.still_bundle(with_graph=front_end(self._shell) == "none"))
+
+    def _differ(self, opened: OpenView, since: int) -> None:
+        """Show the difference from the graph before run `since` in its view, or the graph again."""
+        graph = opened.find()
+        if graph is None or opened.name.startswith(DIFF):
+            return
+        with self._guard("showing a difference"):
+            known = self._history.runs(graph)
+            opened.since = 0 if since == opened.since or since not in known else since
+            opened.show(difference_graph(self._history.compare(graph, since).diff) if opened.since else graph)
+            opened.view.refresh()
 
     def step_through(self, graph: Graph) -> None:
         """Open the stepper in the views of a graph, once they show its recorded run at the end of the cell."""
@@ -332,6 +353,7 @@ class Views:
 
     def _update(self, opened: OpenView) -> None:
         graph = opened.find()
+        opened.since = 0
         if graph is not None:
             opened.show(graph)
         opened.view.refresh()

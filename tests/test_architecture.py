@@ -62,7 +62,7 @@ LAYERS = (
     ("tf1",),
     ("", "testing"),
     ("widgets.scene.types",),
-    ("widgets.inspection", "widgets.timelines", "widgets.times", "widgets.steps"),
+    ("widgets.function_views", "widgets.inspection", "widgets.timelines", "widgets.times", "widgets.steps"),
     ("widgets.recorded_values",),
     ("widgets.messages",),
     ("widgets.scene",),

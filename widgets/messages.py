@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from widgets.function_views import AttrField, Crumb, FunctionUse
 from widgets.inspection import Inspection, Values, WhatIf
 from widgets.recorded_values import RunHealth
 from widgets.scene.types import Openings, Scene
@@ -170,35 +171,6 @@ class FailureMessage(Message, frozen=True, kw_only=True, tag="failure"):
 
 Pane = Literal["definition", "instance"]
 """The two pictures of a function: as it is defined, and as it was instantiated."""
-
-
-class AttrField(msgspec.Struct, frozen=True, kw_only=True):
-    """One attr of a function in the form: `value` is the field's text, `error` the error in it.
-
-    `kind` is a kind of attr (`type`, `list(int)`); `choices` are the values to choose from, empty for free text.
-    """
-
-    name: str
-    kind: str
-    value: str
-    choices: list[str] = []
-    hint: str = ""
-    doc: str = ""
-    error: str = ""
-
-
-class Crumb(msgspec.Struct, frozen=True, kw_only=True):
-    """A breadcrumb: the graph, a function, a gradient."""
-
-    label: str
-    detail: str = ""
-
-
-class FunctionUse(msgspec.Struct, frozen=True, kw_only=True):
-    """A use to choose: traced for these types, or a call."""
-
-    label: str
-    detail: str = ""
 
 
 class FunctionMessage(Message, frozen=True, kw_only=True, tag="function"):
@@ -440,6 +412,12 @@ class CrowdedRequest(Message, frozen=True, kw_only=True, tag="crowded"):
     boxes: int
 
 
+class DifferenceRequest(Message, frozen=True, kw_only=True, tag="want_difference"):
+    """Show the difference from the graph before run `since` of a cell, or the graph again."""
+
+    since: int
+
+
 PictureRequest = (
     ReadyRequest
     | ClosedReport
@@ -452,6 +430,7 @@ PictureRequest = (
     | HealthRequest
     | StepsRequest
     | LiveStepRequest
+    | DifferenceRequest
     | RevealRequest
     | SearchRequest
     | FilterRequest

@@ -296,6 +296,8 @@ class Port:
                 # The same picture in another form: it has the number of the one that it replaces.
                 self._last = msgspec.structs.replace(self._last or self._compose(), scene=self._scene_now())
                 self._send(self._last)
+            case messages.DifferenceRequest():
+                pass  # answered by the owner of the view, which has earlier states of the graph
             case _:
                 get_logger().debug("Graphloupe's view has no answer to %r", request)
 

@@ -54,6 +54,30 @@ def test_a_cell_run_again_shows_what_it_changed_and_nothing_if_it_changed_nothin
     assert set(states(notebook.page).values()) == {"normal"}
 
 
+def test_the_line_under_a_cell_opens_what_it_changed_by_mouse_and_keyboard(lab: Lab) -> None:
+    notebook = lab.open_cells([*CELLS[:4], "%graph"])
+    for cell in (0, 4, 1, 2, 3):
+        notebook.run_cell(cell)
+    panel = GraphPanel(notebook.page)
+    panel.box("y").wait_for()
+    assert notebook.text(3) == "+1 node"
+    notebook.edit_and_run(2, 'h = gc.reduce_sum(x, 1, name="h")')
+    line = notebook.cell(2).get_by_role("link", name="+1 node, 1 replaced, shapes of 2 changed")
+    line.click()
+    notebook.page.wait_for_function("() => document.querySelector('.graphloupe [data-name=h]')?.dataset.state === 'changed'")
+    notebook.screenshot("line-light")
+    notebook.dark_theme()
+    notebook.screenshot("line-dark")
+    notebook.dark_theme(False)
+    line.focus()
+    notebook.page.keyboard.press("Enter")  # and back to the graph
+    notebook.page.wait_for_function("() => document.querySelector('.graphloupe [data-name=y]')?.dataset.state !== 'changed'")
+    line.click()
+    notebook.page.wait_for_function("() => document.querySelector('.graphloupe [data-name=h]')?.dataset.state === 'changed'")
+    notebook.edit_and_run(3, 'y = gc.exp(h, name="y")')
+    notebook.page.wait_for_function("() => document.querySelector('.graphloupe [data-name=h]')?.dataset.state !== 'changed'")
+
+
 def digits() -> tuple[gc.Graph, gc.Graph]:
     """The digits softmax before and after its gradients."""
     graph = gc.Graph()

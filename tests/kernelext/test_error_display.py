@@ -86,6 +86,7 @@ def test_a_reason_with_several_lines_keeps_to_its_column(
 def test_an_interrupted_run_is_told_in_a_few_lines(model: NotebookShell, capsys: pytest.CaptureFixture[str]) -> None:
     model.user_ns["interrupt_main"] = _thread.interrupt_main
     model.run("v = gc.while_loop(lambda v: v > 0.0, lambda v: (v * 1.0,), [gc.constant(1.0)], name='forever')", "loop")
+    capsys.readouterr()
     code = "import threading\ntimer = threading.Timer(0.3, interrupt_main)\ntimer.start()\nsession.run(v)"
     result = model.run(code, "run")
     assert isinstance(result.error_in_exec, KeyboardInterrupt)

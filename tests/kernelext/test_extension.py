@@ -236,7 +236,7 @@ def test_each_cell_is_shown_once(shell: NotebookShell, page: Page, monkeypatch: 
 
 
 def test_still_pictures_are_renewed_below_the_cell_that_asked(shell: NotebookShell, page: Page) -> None:
-    shell.run("%graph", "a")
+    shell.run("%graph quiet\n%graph", "a")
     assert "nothing to show yet" in page.stills()[-1]
     shell.run(BUILD, "b")
     shell.run("%unload_ext kernelext", "c")  # the last picture is finished before closing

@@ -11,7 +11,7 @@ from graphcore.attrs import AttrValue
 from graphcore.definitions.types import AttrDef
 from widgets.function import AttrForm
 from widgets.function.form import field_text, first_value, parse_field
-from widgets.messages import AttrField
+from widgets.function_views import AttrField
 
 SIGNATURE = (
     'F[T:{float, double}, N:int >= 2 = 3, flag:bool = true, name:string = "a b", shape:shape, sizes:list(int) >= 1, '

@@ -12,7 +12,7 @@ from graphcore.dtypes import ALL_TYPES, DType, float32
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.shapes import Shape
 from graphcore.text import attr_value_text, parse_attr_text
-from widgets.messages import AttrField
+from widgets.function_views import AttrField
 
 _GUESSES: Final[dict[str, AttrValue]] = {"type": float32, "bool": False, "string": b"", "float": 0.0, "shape": Shape([])}
 

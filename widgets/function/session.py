@@ -16,7 +16,8 @@ from graphcore.passes import InstantiatedFunctions
 from graphcore.registry import get_op_gradient_creator
 from widgets import messages
 from widgets.function.subject import GradientSubject, Subject, Use, first_uses, use_of
-from widgets.messages import Crumb, FailureMessage, FunctionMessage, Message, PaneMessage, PictureMessage
+from widgets.function_views import Crumb
+from widgets.messages import FailureMessage, FunctionMessage, Message, PaneMessage, PictureMessage
 from widgets.port import Port, exported
 from widgets.render.messages import scene_message
 from widgets.scene.calls import Callee, callees

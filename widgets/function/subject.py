@@ -28,7 +28,7 @@ from graphcore.passes.gradients.functions.symbolic_gradient import LABEL, symbol
 from graphcore.plumbing import RETVAL
 from widgets.function.definition_scene import Definition
 from widgets.function.form import AttrForm
-from widgets.messages import AttrField, Crumb, FunctionUse
+from widgets.function_views import AttrField, Crumb, FunctionUse
 from widgets.scene.calls import Callee, call_body, callee_arguments, callees, calls_functions
 from widgets.scene.function_info import instantiated_text
 from widgets.scene.words import attr_text, tensor_label

@@ -1,7 +1,7 @@
 """Generator of `src/scene/generated.ts`, the TypeScript form of the scene and message structs.
 
 Run from anywhere: `python widgets/js/generate_types.py` writes the file, `--check` only verifies that it is up to date (exit status 1 if
-not). The structs in `widgets.scene.types`, `widgets.inspection`, `widgets.timelines`, `widgets.times`, `widgets.steps`, `widgets.recorded_values`, `widgets.messages` and `widgets.render.page_data.types` are the single
+not). The structs in `widgets.scene.types`, `widgets.function_views`, `widgets.inspection`, `widgets.timelines`, `widgets.times`, `widgets.steps`, `widgets.recorded_values`, `widgets.messages` and `widgets.render.page_data.types` are the single
 definition; the result must not be edited.
 """
 
@@ -20,6 +20,7 @@ TARGET = Path(__file__).resolve().parent / "src" / "scene" / "generated.ts"
 sys.path.insert(0, str(REPOSITORY))
 
 # imported by name, because this needs the path above
+function_views = importlib.import_module("widgets.function_views")
 inspection = importlib.import_module("widgets.inspection")
 messages = importlib.import_module("widgets.messages")
 steps = importlib.import_module("widgets.steps")
@@ -115,7 +116,7 @@ def generate() -> str:
         parts.append(f"export type {name} = {literals};")
     parts += [
         interface(struct)
-        for module in (scene_types, inspection, timelines, times, steps, recorded_values, messages, page_types)
+        for module in (scene_types, function_views, inspection, timelines, times, steps, recorded_values, messages, page_types)
         for struct in _structs(module)
     ]
     parts += [_union(name, getattr(messages, name)) for name in ("PictureMessage", "FromKernel", "PictureRequest", "FromViewer")]

@@ -158,6 +158,33 @@ export interface Scene {
   readonly since: string;
 }
 
+/**
+ * One attr of a function in the form: `value` is the field's text, `error` the error in it.
+ *
+ * `kind` is a kind of attr (`type`, `list(int)`); `choices` are the values to choose from, empty for free text.
+ */
+export interface AttrField {
+  readonly name: string;
+  readonly kind: string;
+  readonly value: string;
+  readonly choices: readonly string[];
+  readonly hint: string;
+  readonly doc: string;
+  readonly error: string;
+}
+
+/** A breadcrumb: the graph, a function, a gradient. */
+export interface Crumb {
+  readonly label: string;
+  readonly detail: string;
+}
+
+/** A use to choose: traced for these types, or a call. */
+export interface FunctionUse {
+  readonly label: string;
+  readonly detail: string;
+}
+
 /** One input or output of the inspected node. `node` is the other end's box id ("" if none). */
 export interface TensorRow {
   readonly name: string;
@@ -719,33 +746,6 @@ export interface FailureMessage {
 }
 
 /**
- * One attr of a function in the form: `value` is the field's text, `error` the error in it.
- *
- * `kind` is a kind of attr (`type`, `list(int)`); `choices` are the values to choose from, empty for free text.
- */
-export interface AttrField {
-  readonly name: string;
-  readonly kind: string;
-  readonly value: string;
-  readonly choices: readonly string[];
-  readonly hint: string;
-  readonly doc: string;
-  readonly error: string;
-}
-
-/** A breadcrumb: the graph, a function, a gradient. */
-export interface Crumb {
-  readonly label: string;
-  readonly detail: string;
-}
-
-/** A use to choose: traced for these types, or a call. */
-export interface FunctionUse {
-  readonly label: string;
-  readonly detail: string;
-}
-
-/**
  * The current function: its texts, form, and breadcrumbs. The pictures follow as `PaneMessage`s.
  *
  * `chosen` is the number of the selected use, -1 for none. `problem` is the reason if there is no body, `gradient` the label of the
@@ -954,11 +954,17 @@ export interface CrowdedRequest {
   readonly boxes: number;
 }
 
+/** Show the difference from the graph before run `since` of a cell, or the graph again. */
+export interface DifferenceRequest {
+  readonly type: "want_difference";
+  readonly since: number;
+}
+
 /** A request of one of the two pictures of a function. */
 export interface PaneRequest {
   readonly type: "to_pane";
   readonly pane: Pane;
-  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | WhatIfRequest | TimelinesRequest | HealthRequest | StepsRequest | LiveStepRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
+  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | WhatIfRequest | TimelinesRequest | HealthRequest | StepsRequest | LiveStepRequest | DifferenceRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
 }
 
 /** Enter text into the field of an attr. */
@@ -1296,6 +1302,7 @@ export type PictureRequest =
   | HealthRequest
   | StepsRequest
   | LiveStepRequest
+  | DifferenceRequest
   | RevealRequest
   | SearchRequest
   | FilterRequest
@@ -1320,6 +1327,7 @@ export type FromViewer =
   | HealthRequest
   | StepsRequest
   | LiveStepRequest
+  | DifferenceRequest
   | RevealRequest
   | SearchRequest
   | FilterRequest

@@ -67,6 +67,19 @@ async function takePlace(model: Model, el: HTMLElement): Promise<SidePanel | nul
   }
 }
 
+/** Opens the difference that a line under a cell links to. Returns the function that ends this. */
+function followLinks(host: Host): () => void {
+  const follow = (event: MouseEvent): void => {
+    const link = event.target instanceof Element ? event.target.closest("a[href]") : null;
+    const since = /#graphloupe-difference-(\d+)$/.exec(link?.getAttribute("href") ?? "")?.[1];
+    if (since === undefined) return;
+    event.preventDefault();
+    host.send({ type: "want_difference", since: Number(since) });
+  };
+  document.addEventListener("click", follow, true);
+  return () => document.removeEventListener("click", follow, true);
+}
+
 /** Mounts the viewer in `el`. Returns the function that unmounts it. */
 async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
   const waiting = document.createElement("p");
@@ -90,9 +103,11 @@ async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
         else around?.dispatchEvent(new Event(FORWARD_EVENT, { bubbles: true }));
       }
     });
+    const stopFollowing = kind === "graph" ? followLinks(host) : () => undefined;
     waiting.remove();
     panel?.closeForerunners();
     return () => {
+      stopFollowing();
       ignore();
       dispose();
       panel?.nameTabs();

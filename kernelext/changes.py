@@ -1,0 +1,90 @@
+"""One line under each cell that changed a graph: counts of nodes, shapes and errors."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Final
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
+
+from graphcore.difference import GraphDiff
+from graphcore.graph import Graph, get_default_graph
+from graphcore.source import CellRun
+from kernelext.front_end import requested_cell
+from kernelext.graph_names import graph_of
+from kernelext.history import History
+
+ANCHOR: Final = "#graphloupe-difference-"
+"""The link of a line, without the number of the run; views open the difference."""
+_STYLE: Final = "color: var(--jp-content-font-color2, gray); text-decoration: none"
+
+
+class ChangeLines:
+    """The lines of one shell.
+
+    Args:
+        shell: the IPython shell.
+        history: the earlier states of graphs.
+
+    Attributes:
+        quiet: True for no lines.
+    """
+
+    def __init__(self, shell: InteractiveShell, history: History) -> None:
+        self._shell = shell
+        self._history = history
+        self._run: CellRun | None = None
+        self.quiet = False
+
+    def begin(self, run: CellRun) -> None:
+        """Note the run that begins."""
+        self._run = run
+
+    def end(self) -> None:
+        """Display the line of the run, if it has changed a graph."""
+        run, self._run = self._run, None
+        # Front ends that name no cells run whole notebooks; a terminal has no kernel.
+        if run is None or self.quiet or not (requested_cell(self._shell) or not hasattr(self._shell, "kernel")):
+            return
+        for graph in self._history.changed_by(run):
+            name = self._name(graph)
+            text = "" if name is None else change_text(self._history.compare(graph, run.execution).diff)
+            if text:
+                self._display(f"{name}{text}", run)
+
+    def _display(self, text: str, run: CellRun) -> None:
+        title = f"Show the difference in the picture (%diff {run.execution} shows it here, %graph quiet ends these lines)"
+        link = f"<a href='{ANCHOR}{run.execution}' title='{title}' style='{_STYLE}'>{escape(text)}</a>"
+        display({"text/plain": text, "text/html": f"<small>{link}</small>"}, raw=True)
+
+    def _name(self, graph: Graph) -> str | None:
+        """The variable of a graph, "" for the default one; None for a graph that users do not see."""
+        if graph is get_default_graph():
+            return ""
+        names = [name for name, value in self._shell.user_ns.items() if not name.startswith("_") and graph_of(value) is graph]
+        return f"{names[0]}: " if names else None
+
+
+def change_text(diff: GraphDiff) -> str:
+    """A difference as counts: `+6 nodes, 2 replaced, shapes of 3 changed, 1 error`; "" if there is none."""
+    changes = {name: {each.kind for each in change.changes} for name, change in diff.changed.items()}
+    shapes = sum(1 for kinds in changes.values() if kinds & {"shape", "type"})
+    replaced = sum(1 for kinds in changes.values() if kinds - {"shape", "type", "error"})
+    before, after = diff.before.nodes, diff.after.nodes
+    former = {new: before[old].error for old, new in diff.pairs.items()}
+    errors = sum(1 for name, node in after.items() if node.error and node.error != former.get(name, ""))
+    mended = sum(1 for name, error in former.items() if error and not after[name].error)
+    parts = [
+        f"+{_counted(len(diff.added), 'node')}" if diff.added else "",
+        f"\u2212{_counted(len(diff.removed), 'node')}" if diff.removed else "",
+        f"{replaced:,} replaced" if replaced else "",
+        f"shapes of {shapes:,} changed" if shapes else "",
+        _counted(errors, "error") if errors else "",
+        f"{_counted(mended, 'error')} gone" if mended else "",
+    ]
+    return ", ".join(filter(None, parts)) or ("functions changed" if diff.functions else "")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
