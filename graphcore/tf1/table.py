@@ -31,6 +31,8 @@ _OWN: Final[dict[str, str]] = {
     "test": "graphcore.tf1.tools.testing",
     "version": "",
     "gfile": "graphcore.tf1.gfile",
+    "image": "graphcore.tf1.image",
+    "metrics": "graphcore.tf1.metrics",
     "initializers": "graphcore.tf1.initializers",
     "layers": "graphcore.tf1.layers",
     "linalg": "",
@@ -152,8 +154,8 @@ OPS: Final = (
     "tensor_scatter_add tensor_scatter_sub tensor_scatter_update tile unique unique_with_counts unravel_index unsorted_segment_max "
     "unsorted_segment_min unsorted_segment_prod unsorted_segment_sum zeta betainc igamma igammac floordiv=floor_div reverse_v2 "
     "Print=print Assert=assert arg_max arg_min bitwise.bitwise_and bitwise.bitwise_or bitwise.bitwise_xor bitwise.invert "
-    "bitwise.left_shift bitwise.right_shift image.resize_area image.adjust_hue image.adjust_saturation image.rgb_to_hsv "
-    "image.hsv_to_rgb math.erfinv math.ndtri math.xdivy math.xlog1py math.xlogy math.bessel_i0e math.bessel_i1e "
+    "bitwise.left_shift bitwise.right_shift "
+    "math.erfinv math.ndtri math.xdivy math.xlog1py math.xlogy math.bessel_i0e math.bessel_i1e "
     "math.multiply_no_nan=mul_no_nan nn.avg_pool3d nn.max_pool3d nn.conv3d_backprop_filter_v2 nn.elu nn.l2_loss nn.leaky_relu "
     "nn.relu6 nn.selu nn.softplus nn.softsign nn.dilation2d string_join string_strip string_to_hash_bucket_fast "
     "string_to_hash_bucket_strong as_string encode_base64 decode_base64 read_file write_file matching_files image.decode_png "

@@ -1,0 +1,223 @@
+"""Colours of images: types, brightness, contrast, hue and measures of difference."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.api.apply_one import apply_one
+from graphcore.api.framework import constant, convert_to_tensor, name_scope
+from graphcore.api.math import abs as absolute
+from graphcore.api.math import cast, log, maximum, reduce_mean, reduce_sum
+from graphcore.api.random import random_uniform
+from graphcore.dtypes import as_dtype, float32
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import Tensor
+from graphcore.tf1.image.shapes import images_of
+from graphcore.tf1.math import saturate_cast
+
+__all__ = [
+    "adjust_brightness",
+    "adjust_contrast",
+    "adjust_gamma",
+    "adjust_hue",
+    "adjust_saturation",
+    "convert_image_dtype",
+    "grayscale_to_rgb",
+    "hsv_to_rgb",
+    "per_image_standardization",
+    "psnr",
+    "random_brightness",
+    "random_contrast",
+    "random_hue",
+    "random_saturation",
+    "rgb_to_grayscale",
+    "rgb_to_hsv",
+    "total_variation",
+]
+
+_GREY: Final = (0.2989, 0.5870, 0.1140)
+"""The parts of red, green and blue in grey."""
+
+
+def convert_image_dtype(image: Any, dtype: object, saturate: bool = False, name: str | None = None) -> Tensor:
+    """Images of another type: floats are from 0 to 1, integers from 0 to the largest.
+
+    Args:
+        image: the images.
+        dtype: the new dtype.
+        saturate: limit values that are out of its range.
+        name: the name of the node.
+    """
+    given, wanted = convert_to_tensor(image), as_dtype(dtype)
+    if given.dtype.base is wanted:
+        return apply_one("Identity", [given], name)
+    convert = saturate_cast if saturate else cast
+    with name_scope(name or "convert_image"):
+        old = given.dtype.base
+        if old.is_integer and wanted.is_integer:
+            scale_in, scale_out = _largest(old), _largest(wanted)
+            if scale_in > scale_out:
+                scale = (scale_in + 1) // (scale_out + 1)
+                return convert(apply_one("FloorDiv", [given, constant(scale, old)], None), wanted)
+            scale = (scale_out + 1) // (scale_in + 1)
+            return convert(given, wanted) * constant(scale, wanted)
+        if old.is_floating and wanted.is_floating:
+            return cast(given, wanted)
+        if old.is_integer:
+            return cast(given, wanted) * constant(1.0 / _largest(old), wanted)
+        return convert(given * constant(_largest(wanted) + 0.5, old), wanted)
+
+
+def _largest(dtype: Any) -> int:
+    return int(np.iinfo(dtype.as_numpy).max)
+
+
+def adjust_brightness(image: Any, delta: Any) -> Tensor:
+    """Images with `delta` added; integers count as numbers from 0 to 1 for it."""
+    with name_scope("adjust_brightness"):
+        given = convert_to_tensor(image)
+        floats = given if given.dtype.is_floating else convert_image_dtype(given, float32)
+        return convert_image_dtype(floats + cast(convert_to_tensor(delta), floats.dtype.base), given.dtype.base, saturate=True)
+
+
+def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
+    """Images with a random number from -max_delta to max_delta added."""
+    if max_delta < 0:
+        raise InvalidArgumentError(f"max_delta must be non-negative, got {max_delta}")
+    return adjust_brightness(image, random_uniform([], -max_delta, max_delta, seed=seed))
+
+
+def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
+    """Images whose differences from the mean of each channel are multiplied."""
+    with name_scope("adjust_contrast"):
+        given = images_of(images, "adjust_contrast")
+        floats = given if given.dtype.base is float32 else convert_image_dtype(given, float32)
+        means = reduce_mean(floats, [-3, -2], True)
+        return convert_image_dtype((floats - means) * contrast_factor + means, given.dtype.base, saturate=True)
+
+
+def random_contrast(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
+    """As `adjust_contrast`, by a random factor from `lower` to `upper`."""
+    _check_range(lower, upper)
+    return adjust_contrast(image, random_uniform([], lower, upper, seed=seed))
+
+
+def _check_range(lower: float, upper: float) -> None:
+    if upper <= lower or lower < 0:
+        raise InvalidArgumentError(f"required 0 <= lower < upper, got {lower} and {upper}")
+
+
+def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
+    """`gain * image ** gamma`; integers count as numbers from 0 to 1."""
+    if not isinstance(gamma, Tensor) and gamma < 0:
+        raise InvalidArgumentError(f"Gamma should be a non-negative real number, got {gamma}")
+    with name_scope("adjust_gamma"):
+        given = convert_to_tensor(image)
+        floats = given if given.dtype.is_floating else convert_image_dtype(given, float32)
+        return convert_image_dtype(gain * floats**gamma, given.dtype.base, saturate=True)
+
+
+def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
+    """Images [..., 3] in grey, [..., 1]."""
+    with name_scope(name or "rgb_to_grayscale"):
+        given = convert_to_tensor(images)
+        floats = convert_image_dtype(given, float32)
+        grey = reduce_sum(floats * constant(np.array(_GREY, np.float32)), [-1], True)
+        return convert_image_dtype(grey, given.dtype.base)
+
+
+def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
+    """Images [..., 1] with three equal channels, [..., 3]."""
+    with name_scope(name or "grayscale_to_rgb"):
+        given = convert_to_tensor(images)
+        if given.shape.rank is None:
+            raise InvalidArgumentError("grayscale_to_rgb: required images of known rank")
+        return apply_one("Tile", [given, [1] * (given.shape.rank - 1) + [3]], None)
+
+
+def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
+    """Images [..., 3] of floats from 0 to 1, as hue, saturation and value."""
+    return apply_one("RGBToHSV", [images], name)
+
+
+def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
+    """Images [..., 3] of hue, saturation and value, from 0 to 1, as red, green and blue."""
+    return apply_one("HSVToRGB", [images], name)
+
+
+def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
+    """Images with `delta`, from -1 to 1, added to their hue."""
+    with name_scope(name or "adjust_hue"):
+        given = convert_to_tensor(image)
+        return convert_image_dtype(apply_one("AdjustHue", [convert_image_dtype(given, float32), delta], None), given.dtype.base)
+
+
+def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
+    """As `adjust_hue`, by a random number from -max_delta to max_delta, which is at most 0.5."""
+    if not 0 <= max_delta <= 0.5:
+        raise InvalidArgumentError(f"max_delta must be from 0 to 0.5, got {max_delta}")
+    return adjust_hue(image, random_uniform([], -max_delta, max_delta, seed=seed))
+
+
+def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
+    """Images with their saturation multiplied."""
+    with name_scope(name or "adjust_saturation"):
+        given = convert_to_tensor(image)
+        made = apply_one("AdjustSaturation", [convert_image_dtype(given, float32), saturation_factor], None)
+        return convert_image_dtype(made, given.dtype.base)
+
+
+def random_saturation(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
+    """As `adjust_saturation`, by a random factor from `lower` to `upper`."""
+    _check_range(lower, upper)
+    return adjust_saturation(image, random_uniform([], lower, upper, seed=seed))
+
+
+def per_image_standardization(image: Any) -> Tensor:
+    """Images of mean 0 and variance 1, each by itself.
+
+    The standard deviation counts as at least 1 / sqrt(elements).
+    """
+    with name_scope("per_image_standardization"):
+        given = images_of(image, "per_image_standardization")
+        floats = given if given.dtype.is_floating else cast(given, float32)
+        axes = [-3, -2, -1]
+        mean = reduce_mean(floats, axes, True)
+        centred = floats - mean
+        deviation = apply_one("Sqrt", [reduce_mean(centred * centred, axes, True)], None)
+        known = floats.shape.as_list()[-3:]
+        sizes = apply_one("StridedSlice", [apply_one("Shape", [floats], None), [-3], [0], [1]], None, {"end_mask": 1})
+        count = (
+            float(np.prod([size or 0 for size in known]))
+            if None not in known
+            else cast(apply_one("Prod", [sizes, [0]], None), floats.dtype.base)
+        )
+        least = 1.0 / np.sqrt(count) if isinstance(count, float) else apply_one("Rsqrt", [count], None)
+        return centred / maximum(deviation, cast(convert_to_tensor(least), floats.dtype.base))
+
+
+def total_variation(images: Any, name: str | None = None) -> Tensor:
+    """The sum of the absolute differences of neighbouring pixels, for each image."""
+    with name_scope(name or "total_variation"):
+        given = images_of(images, "total_variation")
+        axes = [-3, -2, -1]
+        down = given[..., 1:, :, :] - given[..., :-1, :, :]
+        across = given[..., :, 1:, :] - given[..., :, :-1, :]
+        return reduce_sum(absolute(down), axes) + reduce_sum(absolute(across), axes)
+
+
+def psnr(a: Any, b: Any, max_val: float, name: str | None = None) -> Tensor:
+    """The peak signal-to-noise ratio of images, in decibels.
+
+    Args:
+        a, b: the images to compare.
+        max_val: the difference of the largest and the smallest value that their type has.
+        name: the name scope.
+    """
+    with name_scope(name or "PSNR"):
+        first, second = (convert_image_dtype(each, float32) for each in (a, b))
+        peak = convert_image_dtype(cast(convert_to_tensor(max_val), convert_to_tensor(a).dtype.base), float32)
+        error = reduce_mean(apply_one("SquaredDifference", [first, second], None), [-3, -2, -1])
+        return 20 * log(peak) / np.float32(np.log(10)) - np.float32(10 / np.log(10)) * log(error)

@@ -1,0 +1,46 @@
+"""Images with and without a batch, and their sizes, known or computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from graphcore.api.arrays import expand_dims, shape, squeeze
+from graphcore.api.framework import convert_to_tensor
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import Tensor
+
+_ONE: Final = 3
+_MANY: Final = 4
+
+
+def images_of(image: Any, what: str) -> Tensor:
+    """An image or a batch of images as a tensor.
+
+    Raises:
+        InvalidArgumentError: its rank is known, and neither 3 nor 4.
+    """
+    given = convert_to_tensor(image)
+    if given.shape.rank not in (_ONE, _MANY):
+        raise InvalidArgumentError(f"{what}: 'image' must have either 3 or 4 dimensions, got the shape {given.shape}")
+    return given
+
+
+def as_batch(image: Any, what: str, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """`change` of a batch of images; a single image is a batch of one meanwhile."""
+    given = images_of(image, what)
+    if given.shape.rank == _MANY:
+        return change(given)
+    return squeeze(change(expand_dims(given, 0)), [0])
+
+
+def sizes_of(images: Tensor) -> tuple[Any, Any]:
+    """Height and width of a batch: ints where they are known, otherwise int32 tensors."""
+    known = images.shape.as_list()
+    found: list[Any] = [known[axis] if known[axis] is not None else shape(images)[axis] for axis in (1, 2)]
+    return found[0], found[1]
+
+
+def is_known(*values: Any) -> bool:
+    """True iff all are numbers and none a tensor."""
+    return not any(isinstance(value, Tensor) for value in values)
