@@ -159,7 +159,7 @@ OPS: Final = (
     "math.multiply_no_nan=mul_no_nan nn.avg_pool3d nn.max_pool3d nn.conv3d_backprop_filter_v2 nn.elu nn.l2_loss nn.leaky_relu "
     "nn.relu6 nn.selu nn.softplus nn.softsign nn.dilation2d string_join string_strip string_to_hash_bucket_fast "
     "string_to_hash_bucket_strong as_string encode_base64 decode_base64 read_file write_file matching_files image.decode_png "
-    "image.decode_jpeg "
+    "image.decode_jpeg image.encode_png image.encode_jpeg image.decode_gif image.decode_bmp image.decode_image "
 )
 """Functions that are ops as they are; `there=here` where the function of `gc.ops` has another name."""
 

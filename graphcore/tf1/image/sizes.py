@@ -26,14 +26,6 @@ class ResizeMethod:
     AREA: Final = 3
 
 
-_OPS: Final = {
-    ResizeMethod.BILINEAR: "ResizeBilinear",
-    ResizeMethod.NEAREST_NEIGHBOR: "ResizeNearestNeighbor",
-    ResizeMethod.BICUBIC: "ResizeBicubic",
-    ResizeMethod.AREA: "ResizeArea",
-}
-
-
 def resize_images(
     images: Any,
     size: Any,
@@ -58,8 +50,8 @@ def resize_images(
     Raises:
         InvalidArgumentError: no such method, or not two sizes.
     """
-    op = _OPS.get(method)
-    if op is None:
+    resized = _RESIZED.get(method)
+    if resized is None:
         raise InvalidArgumentError("Resize method is not implemented: required one of gc.image.ResizeMethod, got " + repr(method))
     with name_scope(name or "resize"):
         wanted = convert_to_tensor(size if isinstance(size, Tensor) else np.asarray(size), name="size")
@@ -71,7 +63,7 @@ def resize_images(
             known = None if isinstance(size, Tensor) or preserve_aspect_ratio else [int(each) for each in np.asarray(size)]
             if known is not None and known == given.shape.as_list()[1:3]:
                 return given
-            return apply_one(op, [given, target], None, {"align_corners": align_corners})
+            return resized(given, target, align_corners)
 
         return as_batch(images, "resize_images", change)
 
@@ -113,3 +105,11 @@ def resize_bicubic(
 def resize_area(images: Any, size: Any, align_corners: bool = False, name: str | None = None) -> Tensor:
     """A batch of images in another size, of means over areas."""
     return apply_one("ResizeArea", [images, size], name, {"align_corners": align_corners})
+
+
+_RESIZED: Final = {
+    ResizeMethod.BILINEAR: resize_bilinear,
+    ResizeMethod.NEAREST_NEIGHBOR: resize_nearest_neighbor,
+    ResizeMethod.BICUBIC: resize_bicubic,
+    ResizeMethod.AREA: resize_area,
+}
