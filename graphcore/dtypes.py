@@ -90,6 +90,11 @@ class DType:
         """The greatest value: a NumPy scalar."""
         return self._limits().max
 
+    @property
+    def limits(self) -> tuple[Any, Any]:
+        """The least value that images of this type hold, and the greatest: 0 and 1 for floats (TF1's name)."""
+        return (0, 1) if self.is_floating else (0, self.max)
+
     def _limits(self) -> Any:
         if self.is_floating:
             return ml_dtypes.finfo(self.as_numpy)  # type: ignore[no-untyped-call]  # its stub

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
 
 if TYPE_CHECKING:
     from graphcore.source import SourceLocation
+
+
+_CODES: Final = (
+    "CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED "
+    "FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL"
+).split()
+"""The names of the status codes, from 1 on."""
 
 
 class Located(Protocol):
@@ -74,6 +81,11 @@ class GraphError(Exception):
         return cls(message, op=node.op, node=node.name, attr=attr, input=input, source=node.source)
 
     @property
+    def error_code(self) -> int:
+        """The number of its status code (TF1's name)."""
+        return _CODES.index(self.code) + 1
+
+    @property
     def chains(self) -> tuple[Any, ...]:
         """The origins of the numbers that clash, one chain each (see `graphcore.explain_shape`).
 
@@ -103,6 +115,10 @@ class GraphError(Exception):
         self.op = self.op or op
         self.source = self.source or source
         return self
+
+
+OpError = GraphError
+"""TensorFlow's name of the base of all errors."""
 
 
 class InvalidArgumentError(GraphError, ValueError):

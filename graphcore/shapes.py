@@ -97,6 +97,26 @@ class Shape:
             raise InvalidArgumentError(f"Shape {self} must have rank {rank}")
         return self
 
+    def with_rank_at_least(self, rank: int) -> Shape:
+        """This shape, which must have this rank or a higher one, if it is known.
+
+        Raises:
+            InvalidArgumentError: it has a lower rank.
+        """
+        if self.rank is not None and self.rank < rank:
+            raise InvalidArgumentError(f"Shape {self} must have rank at least {rank}")
+        return self
+
+    def with_rank_at_most(self, rank: int) -> Shape:
+        """This shape, which must have this rank or a lower one, if it is known.
+
+        Raises:
+            InvalidArgumentError: it has a higher rank.
+        """
+        if self.rank is not None and self.rank > rank:
+            raise InvalidArgumentError(f"Shape {self} must have rank at most {rank}")
+        return self
+
     def assert_has_rank(self, rank: int) -> None:
         """Raise an error for another known rank.
 
@@ -151,10 +171,10 @@ class Shape:
             return other if self.dims is None else self
         return Shape([a if a is not None else b for a, b in zip(self.dims, other.dims, strict=True)])
 
-    def concatenate(self, other: Shape | int | None) -> Shape:
+    def concatenate(self, other: Shape | Iterable[int | None] | int | None) -> Shape:
         """The dimensions of both in a row; unknown if either rank is. An int (-1, None: unknown) is one dimension."""
         if not isinstance(other, Shape):
-            other = Shape([other])
+            other = Shape([other]) if other is None or isinstance(other, int) else Shape(other)
         if self.dims is None or other.dims is None:
             return Shape(None)
         return Shape(self.dims + other.dims)

@@ -36,7 +36,9 @@ def import_graph_def(
     allow_internal_ops: bool = False,
     refiner: ShapeRefiner | None = None,
     results: ImportResults | None = None,
-) -> ImportResults:
+    name: str | None = None,
+    return_elements: Sequence[str] | None = None,
+) -> Any:
     """Add the nodes and functions of a GraphDef to a graph. After an error the graph is unchanged.
 
     The current scopes apply: names go below the current name scope, and its device and control dependencies are added.
@@ -58,9 +60,11 @@ def import_graph_def(
         allow_internal_ops: accept names that begin with `_`, as those of feed and fetch nodes do.
         refiner: infers the shapes; the graph's own by default.
         results: empty results to fill, instead of new ones.
+        name: TensorFlow's name of `prefix`, made unique.
+        return_elements: names of tensors and nodes of the GraphDef to return, as in TensorFlow.
 
     Returns:
-        The results: `return_tensors`, `return_nodes`, and `missing_unused_input_map_keys`.
+        The results: `return_tensors`, `return_nodes`, and `missing_unused_input_map_keys`; with `return_elements` the list of these.
 
     Raises:
         NotFoundError: an op is not registered.
@@ -69,6 +73,10 @@ def import_graph_def(
     """
     graph = get_default_graph() if graph is None else graph
     results = ImportResults() if results is None else results
+    if name is not None:
+        prefix, uniquify_prefix = name.rstrip("/"), not name.endswith("/")
+    if return_elements is not None:
+        return_tensors, return_nodes = [item for item in return_elements if ":" in item], [item for item in return_elements if ":" not in item]
     scopes = graph.scopes
     options = ImportOptions(
         prefix=scopes.name + prefix if prefix else scopes.name,
@@ -86,7 +94,10 @@ def import_graph_def(
         allow_internal_ops=allow_internal_ops,
     )
     _import_graph_def(_as_graph_def(graph_def), graph, options, refiner, results)
-    return results
+    if return_elements is None:
+        return results
+    tensors, nodes = iter(results.return_tensors), iter(results.return_nodes)
+    return [next(tensors) if ":" in item else next(nodes) for item in return_elements]
 
 
 def _as_graph_def(value: Any) -> GraphDef:

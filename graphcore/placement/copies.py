@@ -41,7 +41,7 @@ def copies_of(node: Node, devices: Mapping[Node, Device]) -> list[Copy]:
         if there is not None and there is not here:
             found[Copy(tensor.name, there.name, here.name, size_of(tensor))] = None
     for tensor in node.outputs:
-        for consumer, _ in tensor.consumers():
+        for consumer in tensor.consumers():
             there = devices.get(consumer)
             if there is not None and there is not here:
                 found[Copy(tensor.name, here.name, there.name, size_of(tensor))] = None

@@ -88,7 +88,7 @@ def _hands_on(node: Node) -> bool:
 
 
 def _is_only_handed_on(node: Node, among: set[Node]) -> bool:
-    consumers = [consumer for output in node.outputs for consumer, _ in output.consumers() if consumer in among]
+    consumers = [consumer for output in node.outputs for consumer in output.consumers() if consumer in among]
     return _hands_on(node) and bool(consumers) and all(_hands_on(consumer) for consumer in consumers)
 
 

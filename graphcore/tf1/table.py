@@ -23,6 +23,7 @@ _OWN: Final[dict[str, str]] = {
     "data": "graphcore.tf1.data",
     "contrib.framework": "",
     "contrib.framework.nest": "graphcore.tf1.tools.nest",
+    "contrib.util": "",
     "contrib.saved_model": "graphcore.tf1.saving.saved_models",
     "debugging": "",
     "errors": "graphcore.errors",
@@ -89,6 +90,7 @@ NAMES: Final[dict[str, str]] = {
         "scatter_nd_update scatter_sub scatter_update tables_initializer tuple variables_initializer"
     ),
     "graphcore.api.tensor_array": "TensorArray",
+    "graphcore.tf1.constants": "get_static_value contrib.util.constant_value=get_static_value",
     "graphcore.tf1.functional": "foldl foldr map_fn scan",
     "graphcore.tf1.rnn.loops": "nn.bidirectional_dynamic_rnn nn.dynamic_rnn nn.raw_rnn",
     "graphcore.tf1.rnn": (

@@ -20,7 +20,7 @@ def check_read_outside(ys: list[Tensor], handle: Tensor) -> None:
     Raises:
         UnimplementedError: one does.
     """
-    inward = {node for node, slot in handle.consumers() if slot >= 0 and node.op in _PASS_HANDLES_ON}
+    inward = {node for node, slot in handle.graph.tensor_consumers(handle) if slot >= 0 and node.op in _PASS_HANDLES_ON}
     for node in needed_nodes(ys, [], []) if inward else ():
         if node in inward:
             raise UnimplementedError.at(
@@ -28,7 +28,7 @@ def check_read_outside(ys: list[Tensor], handle: Tensor) -> None:
                 f"'{node.name}' (op {node.op}) hands the handle of variable '{handle.node.name}' on, and gradients do not come back through it: "
                 "read the variable before, and hand its value on",
             )
-    callers = {node for node, slot in handle.consumers() if slot >= 0 and _called(node)}
+    callers = {node for node, slot in handle.graph.tensor_consumers(handle) if slot >= 0 and _called(node)}
     for node in needed_nodes(ys, [], []) if callers else ():
         if node in callers and _reads(node.graph, _called(node)):
             raise UnimplementedError.at(

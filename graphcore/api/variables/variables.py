@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, NoReturn, Self
 from graphcore.api.framework import get_collection, group
 from graphcore.api.indexed_slices import indices_and_values
 from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
+from graphcore.api.variables.session_value import SessionValue
 from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
@@ -59,7 +60,7 @@ _RESOURCE: Final = _Ops(
 )
 
 
-class Variable:
+class Variable(SessionValue):
     """A variable of a session: its node `name`, its initializer `name/Assign` and its value.
 
     By default the node is a VariableV2 with a reference as output, and the value is `name/read`. With `use_resource` it is a VarHandleOp
@@ -336,10 +337,6 @@ class Variable:
     def scatter_sub(self, indices: Any, updates: Any = None, name: str | None = None) -> Tensor:
         """Subtract `updates` from the rows `indices` at run time; repeated indices add up. Both may be given as slices."""
         return self._changed("scatter_sub", *indices_and_values(indices, updates), name=name)
-
-    def eval(self, session: Any = None) -> Any:
-        """Its value in `session` (the default session if None)."""
-        return self.as_graph_element().eval(session=session)
 
     def numpy(self) -> NoReturn:
         """Raise an error: a session keeps the value.

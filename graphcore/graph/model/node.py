@@ -239,6 +239,16 @@ class Node:
         """All edges from it, including control edges and that to the sink, by id."""
         return self.graph.edge_store.all_out_edges(self)
 
+    @property
+    def traceback(self) -> list[str]:
+        """The line of user code that made it, if that is known (TF1's name)."""
+        return [] if self.source is None else [str(self.source)]
+
+    def colocation_groups(self) -> list[bytes]:
+        """The groups of nodes that share a device: attr `_class`, or the node's own (TF1's name)."""
+        given = self.attr.get("_class")
+        return list(given) if isinstance(given, tuple) and given else [f"loc:@{self.name}".encode()]
+
     def run(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> None:
         """Run it, with its ancestors, in `session` (the default session if None)."""
         self.graph.evaluate(self, feed_dict, session)
@@ -300,6 +310,11 @@ class Tensor(msgspec.Struct, eq=False):
         return self.node
 
     @property
+    def value_index(self) -> int:
+        """The index among the outputs of its node (TF1's name)."""
+        return self.index
+
+    @property
     def dtype(self) -> DType:
         """The data type."""
         return self.node.output_types[self.index]
@@ -323,9 +338,9 @@ class Tensor(msgspec.Struct, eq=False):
         """The requested device of its node."""
         return self.node.device
 
-    def consumers(self) -> list[tuple[Node, int]]:
-        """The consumers of this tensor, each with the input slot."""
-        return self.node.graph.tensor_consumers(self)
+    def consumers(self) -> list[Node]:
+        """The nodes with this tensor as an input; `Graph.tensor_consumers` gives the input slots too."""
+        return list(dict.fromkeys([node for node, _ in self.node.graph.tensor_consumers(self)]))
 
     def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> Any:
         """Compute its value in `session` (the default session if None)."""

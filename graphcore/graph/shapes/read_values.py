@@ -52,7 +52,7 @@ def _reader_of(tensor: Tensor) -> Node | None:
     pending = [tensor]
     while pending:
         current = pending.pop()
-        for node, slot in current.consumers():
+        for node, slot in current.graph.tensor_consumers(current):
             if slot < 0:
                 continue
             if node.requested_values >> slot & 1:

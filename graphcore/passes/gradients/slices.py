@@ -97,7 +97,8 @@ def gathered_from(value: Tensor, closed: Collection[Tensor]) -> list[Tensor]:
     found: list[Tensor] = []
     pending = [value]
     while pending:
-        for node, slot in pending.pop().consumers():
+        tensor = pending.pop()
+        for node, slot in tensor.graph.tensor_consumers(tensor):
             if slot != 0 or not node.outputs or node.outputs[0] in closed:
                 continue
             if node.op == IDENTITY:

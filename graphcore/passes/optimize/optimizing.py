@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -35,6 +35,12 @@ class OptimizerOptions(msgspec.Struct, frozen=True, kw_only=True):
         max_rounds: the most rounds.
     """
 
+    OFF: ClassVar[int] = -1
+    """With `L0`, `L1`, `ON_1` and `ON_2`, levels of TensorFlow's compiler and optimizer in a `ConfigProto`, without effect."""
+    L0: ClassVar[int] = -1
+    L1: ClassVar[int] = 0
+    ON_1: ClassVar[int] = 1
+    ON_2: ClassVar[int] = 2
     inlining: bool = True
     constant_folding: bool = True
     common_subexpressions: bool = True

@@ -69,7 +69,7 @@ def connect(
             )
     for target in instead:
         source = _end(target, instead)
-        for consumer, slot in target.consumers():
+        for consumer, slot in target.graph.tensor_consumers(target):
             if slot >= 0:
                 copied.update_edge(source.node, source.index, consumer, slot)
     wanted = [_end(copy_of(tensor), instead) for tensor in fetches]

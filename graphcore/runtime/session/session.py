@@ -70,11 +70,11 @@ class Session(DefaultSession):
         self,
         graph: Graph | str | None = None,
         devices: DeviceSet | Iterable[Device | str] | Graph | None = None,
+        config: Any = None,
         *,
         options: SessionOptions | None = None,
         engine: str = "auto",
         target: str = "",
-        config: Any = None,
     ) -> None:
         super().__init__()
         if isinstance(graph, str) and not target:  # TensorFlow's first argument
@@ -93,6 +93,11 @@ class Session(DefaultSession):
         self._partial_runs = PartialRuns(self.planner, self.runner)
         self._stepped_runs: weakref.WeakSet[SteppedRun] = weakref.WeakSet()
         _live[next(_numbers)] = self
+
+    @property
+    def graph_def(self) -> GraphDef:
+        """The graph as a GraphDef (TF1's name)."""
+        return self.graph.as_graph_def()
 
     @property
     def resources(self) -> ResourceManager:
