@@ -76,7 +76,10 @@ def import_graph_def(
     if name is not None:
         prefix, uniquify_prefix = name.rstrip("/"), not name.endswith("/")
     if return_elements is not None:
-        return_tensors, return_nodes = [item for item in return_elements if ":" in item], [item for item in return_elements if ":" not in item]
+        return_tensors, return_nodes = (
+            [item for item in return_elements if ":" in item],
+            [item for item in return_elements if ":" not in item],
+        )
     scopes = graph.scopes
     options = ImportOptions(
         prefix=scopes.name + prefix if prefix else scopes.name,

@@ -17,6 +17,17 @@ class _Held(Protocol):
     def initializer(self) -> Node:
         """The node that sets the initial value."""
 
+    @property
+    def initial_value(self) -> Tensor:
+        """The initial value."""
+
+    @property
+    def handle(self) -> Tensor:
+        """The reference or the handle."""
+
+    def is_initialized(self) -> Tensor:
+        """True iff it has a value, at run time."""
+
     def as_graph_element(self) -> Tensor:
         """The tensor for fetches."""
 
@@ -28,6 +39,25 @@ class SessionValue:
     def trainable(self: _Held) -> bool:
         """True if optimizers change it unless they are given a list of variables."""
         return any(held is self for held in self.graph.collections.get(TRAINABLE_VARIABLES, ()))
+
+    def initialized_value(self: _Held) -> Tensor:
+        """The value if there is one at run time, else the initial value.
+
+        For the initial value of another variable.
+        """
+        graph, handle = self.graph, self.handle
+        with graph.control_dependencies(None), graph.name_scope(f"{handle.node.name.rpartition('/')[2]}_initialized") as scope:
+            is_set = self.is_initialized()
+            if handle.dtype.is_ref:
+                held = graph.apply_op("RefSwitch", [handle, is_set], None, "held").outputs[1]
+                read = graph.apply_op("Identity", [held], None, "read").outputs[0]
+            else:
+                held = graph.apply_op("Switch", [handle, is_set], None, "held").outputs[1]
+                read = graph.apply_op("ReadVariableOp", [held], {"dtype": self.initial_value.dtype.base}, "read").outputs[0]
+            initial = graph.apply_op("Switch", [self.initial_value, is_set], None, "initial").outputs[0]
+            value: Tensor = graph.apply_op("Merge", [[initial, read]], None, scope).outputs[0]
+            value.set_shape(self.initial_value.shape)
+            return value
 
     def eval(self: _Held, session: Any = None) -> Any:
         """Its value in `session` (the default session if None)."""

@@ -278,11 +278,6 @@ class Variable(SessionValue):
         """A new read of the value, subject to the current control dependencies."""
         return self._new_read("read" if not self.is_resource else None)
 
-    def initialized_value(self) -> Tensor:
-        """The value after initialisation, for use in the initial value of another variable."""
-        with self.graph.control_dependencies([self._initializer]):
-            return self._new_read(f"{self.op.name.rpartition('/')[2]}_initialized")
-
     def is_initialized(self, name: str | None = None) -> Tensor:
         """True iff it has a value, at run time. -> initialized: bool, a scalar."""
         return self.graph.apply_op(self._ops.is_initialized, [self._variable], None, name).outputs[0]

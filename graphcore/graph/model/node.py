@@ -339,8 +339,11 @@ class Tensor(msgspec.Struct, eq=False):
         return self.node.device
 
     def consumers(self) -> list[Node]:
-        """The nodes with this tensor as an input; `Graph.tensor_consumers` gives the input slots too."""
-        return list(dict.fromkeys([node for node, _ in self.node.graph.tensor_consumers(self)]))
+        """The nodes with this tensor as an input, once for each such input.
+
+        `Graph.tensor_consumers` gives the input slots too.
+        """
+        return [node for node, _ in self.node.graph.tensor_consumers(self)]
 
     def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> Any:
         """Compute its value in `session` (the default session if None)."""

@@ -95,11 +95,6 @@ class Session(DefaultSession):
         _live[next(_numbers)] = self
 
     @property
-    def graph_def(self) -> GraphDef:
-        """The graph as a GraphDef (TF1's name)."""
-        return self.graph.as_graph_def()
-
-    @property
     def resources(self) -> ResourceManager:
         """The variables, queues and other resources."""
         return self.runner.resources

@@ -7,7 +7,9 @@ from graphcore.graph import Node, Tensor
 
 def reads_of(handle: Tensor) -> list[Tensor]:
     """The reads of a variable through its handle, of all or of rows, outside of functions and loops."""
-    return [node.outputs[0] for node, slot in handle.graph.tensor_consumers(handle) if slot == 0 and node.registration.traits.reads_variable]
+    return [
+        node.outputs[0] for node, slot in handle.graph.tensor_consumers(handle) if slot == 0 and node.registration.traits.reads_variable
+    ]
 
 
 class OneGradient:

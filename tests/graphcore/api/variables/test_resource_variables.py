@@ -82,17 +82,6 @@ def test_an_initial_value_that_does_not_fit_names_the_variable_and_its_op(use_re
 
 
 @KINDS
-def test_initialized_values_wait_for_the_initializer(use_resource: bool) -> None:
-    w = gc.Variable([1.0, 2.0], name="w", use_resource=use_resource)
-    doubled = gc.Variable(w.initialized_value() * 2.0, name="doubled", use_resource=use_resource)
-    value = w.initialized_value()
-    assert list(value.node.node_def.input) == ["w", "^w/Assign"]
-    with gc.Session() as session:
-        session.run(doubled.initializer)
-        assert session.run(doubled).tolist() == [2, 4]
-
-
-@KINDS
 def test_collections_containers_and_shared_names(graph: gc.Graph, use_resource: bool) -> None:
     a = gc.Variable(1.0, name="a", shared_name="s", use_resource=use_resource)
     b = gc.Variable(2.0, name="b", shared_name="s", trainable=False, collections=["mine"], use_resource=use_resource)

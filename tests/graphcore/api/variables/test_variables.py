@@ -38,14 +38,34 @@ def test_a_variable_needs_an_initial_value(graph: gc.Graph, value: Any) -> None:
     assert str(gc.Variable([1.0, 2.0]).get_shape()) == "[2]"
 
 
-def test_the_initialized_value_is_an_identity_that_waits_for_the_initializer() -> None:
-    w = gc.Variable([1.0, 2.0], name="w")
-    doubled = gc.Variable(w.initialized_value() * 2.0, name="doubled")
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_the_initialized_value_is_the_value_if_there_is_one_and_else_the_initial_value(use_resource: bool) -> None:
+    w = gc.Variable([1.0, 2.0], name="w", use_resource=use_resource)
     value = w.initialized_value()
-    assert (value.node.op, list(value.node.node_def.input)) == ("Identity", ["w", "^w/Assign"])
+    assert str(value.shape) == "[2]"
+    doubled = gc.Variable(value * 2.0, name="doubled", use_resource=use_resource)
     session = gc.Session()
     session.run(doubled.initializer)
     assert session.run(doubled).tolist() == [2, 4]
+    with pytest.raises(gc.errors.FailedPreconditionError, match="uninitialized value"):
+        session.run(w)
+    session.run(w.initializer)
+    session.run(w.assign([5.0, 6.0]))
+    assert session.run(value).tolist() == [5, 6]
+    session.run(doubled.initializer)
+    assert (session.run(doubled).tolist(), session.run(w).tolist()) == ([10, 12], [5, 6])
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_a_session_sets_a_value_without_new_nodes(graph: gc.Graph, use_resource: bool) -> None:
+    w = gc.Variable([1.0, 2.0], name="w", use_resource=use_resource)
+    count = len(graph)
+    with gc.Session():
+        w.load([3, 4])
+        assert w.eval().tolist() == [3, 4]
+    assert len(graph) == count
+    assert w.trainable
+    assert not gc.Variable(1.0, trainable=False).trainable
 
 
 def test_collections_hold_variables_in_the_order_they_were_made(graph: gc.Graph) -> None:

@@ -131,15 +131,12 @@ def test_variables_keep_their_values_between_runs_and_sessions_do_not_share_them
     assert second.run(w).tolist() == [0, 0, 0]
 
 
-def test_a_variable_initialised_from_another_waits_for_it() -> None:
+def test_a_variable_can_be_initialised_from_another_alone() -> None:
     w = gc.Variable([2.0], name="W")
     v = gc.Variable(w.initialized_value(), name="V")
     session = gc.Session()
     session.run(v.initializer)
     assert session.run(v).tolist() == [2.0]
-    read = v.initial_value.node
-    assert read.op == "Identity"
-    assert read.control_inputs == [w.initializer]
 
 
 def test_fetched_arrays_belong_to_the_caller() -> None:
