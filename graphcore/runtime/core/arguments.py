@@ -70,6 +70,33 @@ def check_feed_dict(feed_dict: Any) -> None:
         refuse("feed_dict", "a mapping from tensors or names to values, or None", feed_dict)
 
 
+def flat_feeds(feed_dict: Mapping[Any, Any] | None) -> Mapping[Any, Any] | None:
+    """Feeds with one entry for each tensor of tuples, or the same object if there are no tuples.
+
+    Raises:
+        InvalidArgumentError: a value has another structure than its tuple, or a tensor is fed twice.
+    """
+    if feed_dict is None or not any(isinstance(key, tuple) for key in feed_dict):
+        return feed_dict
+    flat: dict[Any, Any] = {}
+    for key, value in feed_dict.items():
+        for tensor, each in _pairs(key, value):
+            if tensor in flat:
+                refuse("feed_dict", "each tensor once", tensor)
+            flat[tensor] = each
+    return flat
+
+
+def _pairs(key: Any, value: Any) -> Iterator[tuple[Any, Any]]:
+    if not isinstance(key, tuple):
+        yield key, value
+        return
+    if not isinstance(value, list | tuple) or len(value) != len(key):
+        refuse("feed_dict", f"a tuple of {len(key)} values for a tuple of as many tensors", value)
+    for each_key, each_value in zip(key, value, strict=True):
+        yield from _pairs(each_key, each_value)
+
+
 def check_run(feed_dict: Any, options: Any, run_metadata: Any) -> None:
     """Check the arguments of a run other than fetches and feeds.
 

@@ -141,7 +141,8 @@ class Session(DefaultSession):
         Args:
             fetches: a tensor, a node, a variable, a name (`"y:0"`, `"train"`), or nested lists, tuples, dicts of these.
                 The result of a node is None.
-            feed_dict: values for tensors, by tensor or name; each is checked against dtype and shape first.
+            feed_dict: values for tensors, by tensor or name; each is checked against dtype and shape first. A tuple of tensors, such as the
+                state of a recurrent cell, takes a tuple of values.
             options: a time limit, a trace.
             run_metadata: gets the trace.
 
@@ -158,6 +159,9 @@ class Session(DefaultSession):
         begun = 0.0
         if prepared is None or prepared.version != self.graph.version:
             arguments.check_run(feed_dict, options, run_metadata)
+            flat = arguments.flat_feeds(feed_dict)
+            if flat is not feed_dict:
+                return self.run(fetches, flat, options, run_metadata)
             begun = time.monotonic()
             with planning_within(options.timeout_in_ms if options else 0):
                 prepared = self.planner.prepare(fetches, feed_dict or (), key)
@@ -260,6 +264,7 @@ class Session(DefaultSession):
             InvalidArgumentError, NotFoundError, FailedPreconditionError: as `run`.
         """
         arguments.check_run(feed_dict, None, None)
+        feed_dict = arguments.flat_feeds(feed_dict)
         prepared = self.planner.prepare(fetches, feed_dict or (), engine="dataflow")
         values: list[Any] = [_kept(feed(value)) for feed, value in zip(prepared.feeders, (feed_dict or {}).values(), strict=True)]
         if self.graph.stepped_run is not None:

@@ -133,3 +133,16 @@ def test_modules_of_tensorflows_sources_have_its_public_names() -> None:
     assert scope["math_ops"].matmul is gc.matmul
     assert scope["dtypes"].float32 is gc.float32
     assert [device.device_type for device in scope["device_lib"].list_local_devices()][:1] == ["CPU"]
+
+
+def test_tuples_of_tensors_are_fed_by_tuples_of_values() -> None:
+    a, b, c = (gc.placeholder(gc.float32, [], name=name) for name in "abc")
+    y = a + 10.0 * b + 100.0 * c
+    with gc.Session() as session:
+        for values in ((1.0, (2.0, 3.0)), (4.0, [5.0, 6.0])):
+            assert session.run(y, {(a, (b, c)): values}) == values[0] + 10 * values[1][0] + 100 * values[1][1]
+        assert session.step_through(y, {(a, b): (1.0, 2.0), c: 3.0}).finish() == 321.0
+        with pytest.raises(gc.errors.InvalidArgumentError, match="a tuple of 2 values for a tuple of as many tensors"):
+            session.run(y, {(a, b): 1.0, c: 3.0})
+        with pytest.raises(gc.errors.InvalidArgumentError, match="each tensor once"):
+            session.run(y, {(a, b): (1.0, 2.0), a: 3.0, c: 3.0})
