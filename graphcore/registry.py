@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
+from graphcore.absent_ops import why_absent
 from graphcore.attrs import Attrs
 from graphcore.definitions.op_def_validation import validate_op_def
 from graphcore.definitions.types import FunctionDef, OpDef
@@ -161,7 +162,8 @@ class OpRegistry:
         self._make(name)
         found = self._by_name.get(name)
         if found is None:
-            raise NotFoundError(f"Op type not registered '{name}'", op=name)
+            reason = why_absent(name)
+            raise NotFoundError(f"Op type not registered '{name}'" + (f": {reason}" if reason else ""), op=name)
         return found
 
     def look_up_op_def(self, name: str) -> OpDef:

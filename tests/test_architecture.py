@@ -18,7 +18,20 @@ MOST_LINES = 500
 
 # Lowest first; graphcore's packages and modules by their names in it. A module imports from its own layer and lower ones.
 LAYERS = (
-    ("errors", "brief", "plumbing", "dtypes", "dimension", "shapes", "value_casts", "device_spec", "source", "rendezvous_key", "support"),
+    (
+        "absent_ops",
+        "errors",
+        "brief",
+        "plumbing",
+        "dtypes",
+        "dimension",
+        "shapes",
+        "value_casts",
+        "device_spec",
+        "source",
+        "rendezvous_key",
+        "support",
+    ),
     ("attrs", "tensor_encoding", "shared_resources"),
     ("definitions",),
     ("checkpoints",),

@@ -19,6 +19,8 @@ _OWN: Final[dict[str, str]] = {
     "contrib.legacy_seq2seq": "graphcore.tf1.contrib.legacy_seq2seq",
     "contrib.rnn": "graphcore.tf1.rnn",
     "contrib.seq2seq": "graphcore.tf1.contrib.seq2seq",
+    "contrib.lookup": "graphcore.tf1.tables",
+    "lookup": "graphcore.tf1.tables",
     "flags": "graphcore.tf1.flags",
     "data": "graphcore.tf1.data",
     "contrib.framework": "",
@@ -45,7 +47,9 @@ _OWN: Final[dict[str, str]] = {
     "nn.rnn_cell": "",
     "quantization": "",
     "random": "graphcore.tf1.random",
+    "sparse": "",
     "spectral": "",
+    "strings": "",
     "testing": "graphcore.testing",
     "summary": "graphcore.tf1.summary",
     "train": "",
@@ -61,6 +65,19 @@ NAMES: Final[dict[str, str]] = {
         "placeholder_with_default range rank repeat reverse reverse_sequence sequence_mask size slice space_to_batch "
         "space_to_depth sparse_to_dense split strided_slice tensordot unstack lin_space=linspace manip.reverse=reverse "
         "linalg.transpose=matrix_transpose linalg.eye=eye linalg.diag=matrix_diag linalg.diag_part=matrix_diag_part linalg.set_diag=matrix_set_diag image.extract_image_patches=extract_image_patches"
+    ),
+    "graphcore.tf1.strings": (
+        "reduce_join string_to_hash_bucket string_to_number substr strings.length=string_length strings.reduce_join=reduce_join "
+        "strings.substr=substr strings.to_hash_bucket=string_to_hash_bucket strings.to_number=string_to_number"
+    ),
+    "graphcore.tf1.sparse": (
+        "SparseTensor SparseTensorValue sparse_placeholder sparse_tensor_to_dense sparse_tensor_dense_matmul sparse_add sparse_reorder "
+        "sparse_reshape sparse_concat sparse_slice sparse_softmax sparse_reduce_sum sparse_reduce_max sparse_fill_empty_rows string_split "
+        "edit_distance nn.ctc_loss nn.ctc_greedy_decoder nn.ctc_beam_search_decoder nn.embedding_lookup_sparse "
+        "sparse.SparseTensor sparse.placeholder=sparse_placeholder sparse.to_dense=sparse_tensor_to_dense "
+        "sparse.matmul=sparse_tensor_dense_matmul sparse.add=sparse_add sparse.reorder=sparse_reorder sparse.reshape=sparse_reshape "
+        "sparse.slice=sparse_slice sparse.softmax=sparse_softmax sparse.reduce_sum=sparse_reduce_sum sparse.reduce_max=sparse_reduce_max "
+        "sparse.fill_empty_rows=sparse_fill_empty_rows"
     ),
     "graphcore.tf1.clipping": "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm",
     "graphcore.tf1.initial_values": (
@@ -162,6 +179,13 @@ OPS: Final = (
     "nn.relu6 nn.selu nn.softplus nn.softsign nn.dilation2d string_join string_strip string_to_hash_bucket_fast "
     "string_to_hash_bucket_strong as_string encode_base64 decode_base64 read_file write_file matching_files image.decode_png "
     "image.decode_jpeg image.encode_png image.encode_jpeg image.decode_gif image.decode_bmp image.decode_image "
+    "regex_replace cholesky matrix_triangular_solve qr matrix_solve_ls "
+    "strings.as_string strings.format=string_format strings.join=string_join strings.lower=string_lower "
+    "strings.upper=string_upper strings.strip=string_strip "
+    "strings.regex_replace=regex_replace strings.regex_full_match=regex_full_match "
+    "strings.to_hash_bucket_fast=string_to_hash_bucket_fast "
+    "strings.to_hash_bucket_strong=string_to_hash_bucket_strong strings.unsorted_segment_join=unsorted_segment_join "
+    "image.decode_and_crop_jpeg image.extract_jpeg_shape image.draw_bounding_boxes image.crop_and_resize "
 )
 """Functions that are ops as they are; `there=here` where the function of `gc.ops` has another name."""
 

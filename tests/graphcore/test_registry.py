@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+import graphcore as gc
 from graphcore.definitions import OpDef
 from graphcore.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from graphcore.registry import OpRegistration, OpRegistry
@@ -19,6 +20,14 @@ def ignore(op_def: OpDef, error: Exception | None) -> None:
 def test_o8_an_unknown_op_is_not_found() -> None:
     with pytest.raises(NotFoundError, match="Op type not registered 'Foo'"):
         OpRegistry().look_up("Foo")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("CudnnRNNV2", "library of NVIDIA"), ("XlaLaunch", "compiler"), ("RestoreSlice", "version 1")]
+)
+def test_the_error_for_an_op_of_tensorflow_that_is_not_here_gives_the_reason(name: str, reason: str) -> None:
+    with pytest.raises(NotFoundError, match=f"Op type not registered '{name}': .*{reason}"):
+        gc.op_registry.look_up(name)
 
 
 def test_o8_a_registered_op_is_found() -> None:

@@ -71,12 +71,12 @@ def check_feed_dict(feed_dict: Any) -> None:
 
 
 def flat_feeds(feed_dict: Mapping[Any, Any] | None) -> Mapping[Any, Any] | None:
-    """Feeds with one entry for each tensor of tuples, or the same object if there are no tuples.
+    """Feeds with one entry for each tensor of tuples and compound tensors, or the same object if there are none.
 
     Raises:
         InvalidArgumentError: a value has another structure than its tuple, or a tensor is fed twice.
     """
-    if feed_dict is None or not any(isinstance(key, tuple) for key in feed_dict):
+    if feed_dict is None or not any(isinstance(key, tuple) or hasattr(key, "as_fetches") for key in feed_dict):
         return feed_dict
     flat: dict[Any, Any] = {}
     for key, value in feed_dict.items():
@@ -88,6 +88,8 @@ def flat_feeds(feed_dict: Mapping[Any, Any] | None) -> Mapping[Any, Any] | None:
 
 
 def _pairs(key: Any, value: Any) -> Iterator[tuple[Any, Any]]:
+    if hasattr(key, "as_fetches"):
+        key = key.as_fetches()
     if not isinstance(key, tuple):
         yield key, value
         return
