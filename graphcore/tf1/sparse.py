@@ -219,7 +219,10 @@ def _reduced(op: str, sp_input: Any, axis: Any, keep: bool) -> Tensor:
 
 
 def sparse_fill_empty_rows(sp_input: Any, default_value: Any, name: str | None = None) -> tuple[SparseTensor, Tensor]:
-    """The sparse tensor with a default value in the first column of each empty row, and which rows were empty: bool [rows]."""
+    """The sparse tensor with a default value in the first column of each empty row.
+
+    The second result is true for the rows that were empty: bool [rows].
+    """
     indices, values, shape = _parts(sp_input)
     filled, new, empty, _ = _outputs("SparseFillEmptyRows", [indices, values, shape, convert_to_tensor(default_value, values.dtype)], name)
     return SparseTensor(filled, new, shape), empty
@@ -284,7 +287,9 @@ def ctc_loss(
 def ctc_greedy_decoder(
     inputs: Any, sequence_length: Any, merge_repeated: bool = True, blank_index: int | None = None
 ) -> tuple[list[SparseTensor], Tensor]:
-    """The labels of the best class at each time, as one sparse matrix, and the negative sums of logits: [batch, 1].
+    """The labels of the best class at each time, as one sparse matrix.
+
+    The second result has the negative sums of logits: [batch, 1].
 
     Args:
         inputs: logits, [time, batch, classes].
@@ -305,7 +310,10 @@ def ctc_greedy_decoder(
 def ctc_beam_search_decoder(
     inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1, merge_repeated: bool = True
 ) -> tuple[list[SparseTensor], Tensor]:
-    """The most likely labels over all alignments, a sparse matrix a path, and log probabilities: [batch, top_paths]."""
+    """The most likely labels over all alignments, a sparse matrix a path.
+
+    The second result has log probabilities: [batch, top_paths].
+    """
     attrs = {"beam_width": beam_width, "top_paths": top_paths, "merge_repeated": merge_repeated}
     *parts, scores = _outputs("CTCBeamSearchDecoder", [inputs, sequence_length], None, **attrs)
     paths = [SparseTensor(*parts[i::top_paths]) for i in range(top_paths)]
@@ -343,8 +351,8 @@ def embedding_lookup_sparse(
     from graphcore.tf1.nn.embedding import embedding_lookup  # noqa: PLC0415 - not needed for sparse tensors alone
 
     how = combiner or "mean"
-    ops = {"sum": "SparseSegmentSum", "mean": "SparseSegmentMean", "sqrtn": "SparseSegmentSqrtN"}
-    if how not in ops:
+    combiners = {"sum": "Sum", "mean": "Mean", "sqrtn": "SqrtN"}
+    if how not in combiners:
         raise InvalidArgumentError(f"combiner must be one of 'mean', 'sqrtn' or 'sum', got {how!r}")
     with name_scope(name or "embedding_lookup_sparse"):
         indices, ids, _ = _parts(sp_ids)
@@ -353,7 +361,7 @@ def embedding_lookup_sparse(
         unique, places = _outputs("Unique", [ids], None)
         found = embedding_lookup(params, unique, partition_strategy=partition_strategy, max_norm=max_norm)
         if sp_weights is None:
-            return _outputs(ops[how], [found, places, segments], None)[0]
+            return _outputs(f"SparseSegment{combiners[how]}", [found, places, segments], None)[0]
         weights = _outputs("Cast", [_parts(sp_weights)[1]], None, DstT=found.dtype.base)[0]
         gathered = _outputs("GatherV2", [found, places, 0], None)[0]
         rank = gathered.shape.rank

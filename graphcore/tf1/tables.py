@@ -100,7 +100,7 @@ class TextFileInitializer:
 
 
 class _Table:
-    """What tables have in common: a handle, look-ups and a size."""
+    """The common part of tables: a handle, look-ups and a size."""
 
     def __init__(self, handle: Tensor, key_dtype: DType, value_dtype: DType, default_value: Any, name: str) -> None:
         self.resource_handle = self.table_ref = handle
