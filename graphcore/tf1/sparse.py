@@ -351,8 +351,7 @@ def embedding_lookup_sparse(
     from graphcore.tf1.nn.embedding import embedding_lookup  # noqa: PLC0415 - not needed for sparse tensors alone
 
     how = combiner or "mean"
-    combiners = {"sum": "Sum", "mean": "Mean", "sqrtn": "SqrtN"}
-    if how not in combiners:
+    if how not in ("sum", "mean", "sqrtn"):
         raise InvalidArgumentError(f"combiner must be one of 'mean', 'sqrtn' or 'sum', got {how!r}")
     with name_scope(name or "embedding_lookup_sparse"):
         indices, ids, _ = _parts(sp_ids)
@@ -361,7 +360,7 @@ def embedding_lookup_sparse(
         unique, places = _outputs("Unique", [ids], None)
         found = embedding_lookup(params, unique, partition_strategy=partition_strategy, max_norm=max_norm)
         if sp_weights is None:
-            return _outputs(f"SparseSegment{combiners[how]}", [found, places, segments], None)[0]
+            return _outputs("SparseSegment" + ("SqrtN" if how == "sqrtn" else how.title()), [found, places, segments], None)[0]
         weights = _outputs("Cast", [_parts(sp_weights)[1]], None, DstT=found.dtype.base)[0]
         gathered = _outputs("GatherV2", [found, places, 0], None)[0]
         rank = gathered.shape.rank
