@@ -71,7 +71,7 @@ def check_feed_dict(feed_dict: Any) -> None:
 
 
 def flat_feeds(feed_dict: Mapping[Any, Any] | None) -> Mapping[Any, Any] | None:
-    """Feeds with one entry for each tensor of tuples and compound tensors, or the same object if there are none.
+    """Feeds with one entry for each tensor of tuples and sparse tensors; the same object without these.
 
     Raises:
         InvalidArgumentError: a value has another structure than its tuple, or a tensor is fed twice.
