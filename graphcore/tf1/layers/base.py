@@ -66,7 +66,7 @@ class Layer:
         self.built = False
         self.input_spec: InputSpec | None = None
         self._spec_before: InputSpec | None = None  # that of a layer that is not built
-        self._dtype = None if dtype is None else as_dtype(dtype)
+        self._dtype = self._given_dtype = None if dtype is None else as_dtype(dtype)
         self._base_name = name.name if isinstance(name, VariableScope) else name or snake_case(type(self).__name__)
         self._name: str | None = None if isinstance(name, VariableScope) else name
         self._weights: list[Variable] = []
@@ -197,7 +197,9 @@ class Layer:
         self._open_scope(kwargs.get("scope") if self._takes_scope() else kwargs.pop("scope", None))
         return derived(f"the layer '{self.name}'", lambda: self._apply(inputs, args, kwargs), inputs, list(args), kwargs)
 
-    apply = __call__
+    def apply(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Apply the layer, by calling it."""
+        return self(inputs, *args, **kwargs)
 
     def _takes_scope(self) -> bool:
         return "scope" in inspect.signature(self.call).parameters
@@ -288,7 +290,7 @@ class Layer:
 
     def _unbuild(self) -> None:
         if self.built:
-            self.built, self.input_spec = False, self._spec_before
+            self.built, self.input_spec, self._dtype = False, self._spec_before, self._given_dtype
         self._weights, self._losses, self._updates = [], [], []
 
     def _name_scope(self) -> str:
