@@ -45,6 +45,7 @@ _OWN: Final[dict[str, str]] = {
     "math": "",
     "nn": "graphcore.tf1.nn",
     "nn.rnn_cell": "",
+    "python_io": "",
     "quantization": "",
     "random": "graphcore.tf1.random",
     "sparse": "",
@@ -128,6 +129,9 @@ NAMES: Final[dict[str, str]] = {
     "graphcore.api.optimizers.adaptive": "train.AdadeltaOptimizer train.AdagradDAOptimizer train.AdagradOptimizer train.RMSPropOptimizer",
     "graphcore.api.optimizers.proximal": "train.FtrlOptimizer train.ProximalAdagradOptimizer train.ProximalGradientDescentOptimizer",
     "graphcore.tf1.python_calls": "numpy_function py_func",
+    "graphcore.tf1.records.examples": "train.BytesList train.Example train.Feature train.FeatureList train.FeatureLists train.Features "
+    "train.FloatList train.Int64List train.SequenceExample",
+    "graphcore.tf1.records.files": "python_io.TFRecordCompressionType python_io.TFRecordOptions python_io.TFRecordWriter python_io.tf_record_iterator",
     "graphcore.tf1.queues.pipelines": "train.batch train.batch_join train.input_producer train.limit_epochs train.match_filenames_once "
     "train.range_input_producer train.shuffle_batch train.shuffle_batch_join train.slice_input_producer train.string_input_producer",
     "graphcore.tf1.queues.queues": "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
@@ -177,7 +181,7 @@ OPS: Final = (
     "math.erfinv math.ndtri math.xdivy math.xlog1py math.xlogy math.bessel_i0e math.bessel_i1e "
     "math.multiply_no_nan=mul_no_nan nn.avg_pool3d nn.max_pool3d nn.conv3d_backprop_filter_v2 nn.elu nn.l2_loss nn.leaky_relu "
     "nn.relu6 nn.selu nn.softplus nn.softsign nn.dilation2d string_join string_strip string_to_hash_bucket_fast "
-    "string_to_hash_bucket_strong as_string encode_base64 decode_base64 read_file write_file matching_files image.decode_png "
+    "string_to_hash_bucket_strong as_string encode_base64 decode_base64 decode_raw read_file write_file matching_files image.decode_png "
     "image.decode_jpeg image.encode_png image.encode_jpeg image.decode_gif image.decode_bmp image.decode_image "
     "regex_replace cholesky matrix_triangular_solve qr matrix_solve_ls "
     "strings.as_string strings.format=string_format strings.join=string_join strings.lower=string_lower "

@@ -39,7 +39,8 @@ NOT_RUN = {
     # These call Python functions of a process: see test_data.
     "PyFunc",
     "PyFuncStateless",
-    # These need files: see test_checkpoint_files.
+    # These need files: see test_data and test_checkpoint_files.
+    "ReadFile",
     "MergeV2Checkpoints",
     "RestoreV2",
     "SaveV2",

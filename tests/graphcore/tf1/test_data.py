@@ -157,6 +157,8 @@ def test_files_are_read_by_lines_records_and_fixed_sizes(tmp_path: Path) -> None
     assert elements(data.TextLineDataset(paths["c"], compression_type="GZIP")) == [b"packed", b"lines"]
     assert elements(data.TFRecordDataset(paths["d"])) == [b"first", b"", b"third"]
     assert elements(data.FixedLengthRecordDataset(paths["e"], 2, 2, 1)) == [b"aa", b"bb", b"cc"]
+    assert elements(data.Dataset.list_files(str(tmp_path / "*.txt"), shuffle=False)) == [paths["a"].encode(), paths["b"].encode()]
+    assert elements(data.Dataset.list_files(str(tmp_path / "*"), seed=1).map(gc.read_file).batch(9).map(gc.shape)) == [[5]]
     with pytest.raises(gc.errors.NotFoundError, match="missing; No such file"):
         elements(data.TextLineDataset(str(tmp_path / "missing")))
     with pytest.raises(gc.errors.InvalidArgumentError, match="Excess bytes"):

@@ -23,7 +23,7 @@ _NOT_ALONE = {"Abort", "Enter", "Exit", "FakeParam", "NextIteration", "RefEnter"
 # These call Python functions: tests/oracle/test_data.py has them in a dataset.
 _OF_PYTHON = {"PyFunc", "PyFuncStateless"}
 # These need files: tests/oracle/test_checkpoints.py has them.
-_OF_FILES = {"MergeV2Checkpoints", "RestoreV2", "SaveV2"}
+_OF_FILES = {"ReadFile", "MergeV2Checkpoints", "RestoreV2", "SaveV2"}
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ FAMILIES: Final[dict[str, str]] = {
     "summaries": "summaries",
     "datasets and iterators": "datasets* iterators",
     "calls of Python": "python_calls",
+    "files": "files",
     "functions and control flow": "control control_flow* function* sending",
     "checks and messages": "checks",
     "quantisation": "fake_quant*",

@@ -1,0 +1,1 @@
+"""Examples, and files of records that hold them."""
