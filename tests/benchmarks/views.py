@@ -146,6 +146,25 @@ OPEN_TIMELINE: Final = """async last => {
 }"""
 
 
+RUN: Final = """
+import numpy as np
+gc.Session(graph).run(tensor, {"x:0": np.zeros((8, 8), np.float32)}, gc.RunOptions(values=True))
+view.refresh()
+"""
+# Milliseconds from the key of a step to the frame that tells about it.
+STEP: Final = """async () => {
+  const root = document.querySelector('.graphloupe');
+  const said = () => root.querySelector('.gl-step-said')?.textContent ?? '';
+  const before = said();
+  const frame = () => new Promise(done => requestAnimationFrame(done));
+  const start = performance.now();
+  root.querySelector('.gl-canvas').dispatchEvent(new KeyboardEvent('keydown', {key: '.', bubbles: true, cancelable: true}));
+  while (said() === before) await frame();
+  await frame();
+  return performance.now() - start;
+}"""
+
+
 @dataclass(frozen=True)
 class ViewRow:
     """A row: its runs in `unit`, and the budget of their median (a minimum for frames a second)."""
@@ -241,6 +260,22 @@ def opened_trace(bench: Bench) -> ViewRow:
     return ViewRow("open a trace of 100,000 events", "s", 1, samples, blocked)
 
 
+def stepped(bench: Bench) -> ViewRow:
+    """From the key to the picture of the next step of a recorded run of 300 boxes."""
+    samples, blocked = [], []
+    with bench.notebook([BUILD.format(scopes=12, nodes=25), RUN]) as (opened, panel):
+        before = panel.drawn().revision
+        opened.run_cell(1)
+        panel.wait_drawn(before)
+        panel.root.locator(".gl-canvas").press("s")
+        panel.root.locator(".gl-step-said", has_text="Step 0").wait_for()
+        opened.page.evaluate(LONGEST)
+        for _ in range(bench.runs):
+            samples.append(opened.page.evaluate(STEP))
+            blocked.append(opened.page.evaluate(LONGEST))
+    return ViewRow("a step of a recorded run, 300 boxes", "ms", 50, samples, blocked)
+
+
 def mirrored(bench: Bench) -> ViewRow:
     """From the button to the picture with each gradient beside what it differentiates."""
     press = "root.querySelector('[aria-label^=\"Mirror gradients\"]').click()"
@@ -309,6 +344,7 @@ ROWS: Final[dict[str, Callable[[Bench], ViewRow | list[ViewRow]]]] = {
     "lens, move, scope": pressed,
     "trace": opened_trace,
     "mirrored gradient": mirrored,
+    "step of a run": stepped,
     "view MobileNetV2": lambda bench: viewed(bench, "MobileNetV2", MOBILENET, 1),
     "view 100,000 nodes": lambda bench: viewed(bench, "100,000 nodes", large_file(bench.folder), 3),
 }
