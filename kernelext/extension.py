@@ -79,6 +79,7 @@ class Extension:
 
     def _begin_cell(self, run: CellRun) -> None:
         self.remarks.begin()
+        self.views.begin()
         with self._guard("noting how the graphs are"):
             self.history.begin(run)
         with self._guard("noting what can be undone"):

@@ -24,6 +24,8 @@ DIFF: Final = "diff"
 RENDERERS: Final[tuple[str, ...]] = get_args(Renderer)
 FLAGS: Final = ("--mirror",)
 FULL: Final = "--full"
+IN_VIEW: Final = "the boxes in view"
+"""Stands for the pattern of `--full` without one."""
 HELP_FLAGS: Final = ("--help", "-h")
 OPTIONS: Final[dict[str, Callable[[], tuple[str, ...]]]] = {"--renderer": lambda: RENDERERS, "--lens": lens_names}
 
@@ -48,7 +50,8 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     --renderer {"|".join(RENDERERS):18s}who draws
     --lens NAME                  what is marked: {", ".join(lens_names())}, or one of your own
     --mirror                     the gradient of each box beside it
-    --full PATTERN               with %graph values: full statistics and pictures of the nodes with such names, as in --full "layer1/*"
+    --full PATTERN               with %graph values: full statistics and pictures of the nodes with such names, as in --full "layer1/*",
+                                 or as the last word, without a pattern, of those with boxes in view
 
 The view follows every cell. Below this cell a still picture is kept: the notebook shows it without a kernel too."""
 
@@ -123,9 +126,11 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
             raise UsageError(f"%graph: {option} needs one of {', '.join(allowed)}, got '{value}'.")
         return option[2:], value
     if option == FULL:
-        value = value or next(iter(following), "")
-        if not value:
-            raise UsageError(f"%graph: {FULL} needs a pattern of node names, such as 'layer1/*'.")
+        value = value or next(iter(following), IN_VIEW)
+        if value.startswith("--"):
+            raise UsageError(
+                f"%graph: {FULL} needs a pattern of node names, such as 'layer1/*', or to be the last word: the boxes in view."
+            )
         return "full", value
     if word.isidentifier():
         return "name", word

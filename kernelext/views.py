@@ -18,7 +18,7 @@ from graphcore.difference import difference_graph
 from graphcore.graph import Graph, get_default_graph
 from graphcore.runtime import RunOptions
 from kernelext.front_end import call_later, front_end, requested_cell
-from kernelext.graph_line import DIFF, GraphLine, Place, hint
+from kernelext.graph_line import DIFF, IN_VIEW, GraphLine, Place, hint
 from kernelext.graph_names import graph_of
 from kernelext.guard import Guard
 from kernelext.history import History
@@ -138,11 +138,21 @@ class OpenView:
         """Record the runs of the graph's sessions from now on; "" ends this.
 
         Args:
-            full: the pattern of the nodes with full statistics.
+            full: the pattern of the nodes with full statistics, or `IN_VIEW`.
         """
         if recording or self.recording:
-            self.view.graph.recording = RunOptions(values=full) if full else RECORDED[recording] if recording else None
+            self.view.graph.recording = self._options(recording, full)
         self.recording, self.full = recording, full
+
+    def begin(self) -> None:
+        """Record the boxes in view in the runs of the cell that begins, if they are to be recorded."""
+        if self.full == IN_VIEW:
+            self.view.graph.recording = self._options(self.recording, self.full)
+
+    def _options(self, recording: str, full: str) -> RunOptions | None:
+        if full == IN_VIEW:
+            return RunOptions(values=tuple(self.view.nodes_in_view()) or True)
+        return RunOptions(values=full) if full else RECORDED[recording] if recording else None
 
     def close(self) -> None:
         """Remove the view from all pages; its static pictures stay."""
@@ -277,6 +287,12 @@ class Views:
         for _, views in self._functions.values():
             _close(views)
         self._functions.clear()
+
+    def begin(self) -> None:
+        """Prepare the recording of the runs of a cell."""
+        for opened in list(self._open.values()):
+            with self._guard("choosing what is recorded"):
+                opened.begin()
 
     def update(self) -> None:
         """Update all views after a cell, each once."""

@@ -27,6 +27,7 @@ from widgets.scene.find import find, matching
 from widgets.scene.inspect import inspect
 from widgets.scene.lenses import lens_names, own_lenses
 from widgets.scene.placement_effect import what_if_for
+from widgets.scene.run_names import split_name
 from widgets.scene.snapshot import Snapshot, take_snapshot
 from widgets.scene.state import SceneState
 from widgets.scene.stepping import Stepping
@@ -313,6 +314,12 @@ class Port:
             boxes = list(dict.fromkeys(known[name] for name in nodes if name in known))
             text = f"{counted(len(nodes), 'node')} {what}, in {counted(len(boxes), 'box', 'boxes')}"
             self._send(HighlightMessage(boxes=boxes, text=text))
+
+    def nodes_in_view(self) -> list[str]:
+        """The names of the nodes with boxes of their own; in an open call the names within the function."""
+        with self.lock:
+            nodes = [box.main for box in visible_boxes(self._graph, self.state).boxes if box.main is not None]
+            return list(dict.fromkeys([split_name(node.name)[1] for node in nodes]))
 
     def _inspect(self, box_id: str) -> None:
         inspection = inspect(self._graph, self.state, box_id)

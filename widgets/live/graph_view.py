@@ -157,6 +157,13 @@ class GraphView(LiveView):
         self._port.highlight(names, "for " + " ".join(f"{field}:{value}" for field, value in given.items() if value))
         return names
 
+    def nodes_in_view(self) -> list[str]:
+        """The names of the nodes that have boxes of their own in the picture.
+
+        For a node in an open call it is the name within the function.
+        """
+        return self._port.nodes_in_view()
+
     def take_still(self, *, with_graph: bool) -> SavedPicture:
         """Take the current picture for an output; `to_saved_bundle` draws it, on any thread.
 

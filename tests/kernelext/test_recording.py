@@ -1,0 +1,35 @@
+"""Recording of runs by lines of `%graph`."""
+
+from __future__ import annotations
+
+from tests.kernelext.conftest import NotebookShell
+
+BUILD = """
+x = gc.placeholder(gc.float32, [None], name="x")
+h = x
+with gc.name_scope("inner"):
+    for number in range(60):
+        h = gc.tanh(h, name=f"h{number}")
+y = gc.reduce_sum(h, name="y")
+session = gc.Session()
+"""
+RUN = """
+session.run(gc.get_default_graph().nodes[-1].outputs[0], {x: [1.0, 2.0]})
+sorted(one.node for one in session.trace.values if one.detail is not None)
+"""
+
+
+def test_full_statistics_are_those_of_the_boxes_in_view(shell: NotebookShell) -> None:
+    shell.run("%load_ext kernelext\nimport graphcore as gc\ngc.reset_default_graph()", "load")
+    shell.run(BUILD, "a")
+    shell.run("%graph values --full", "b")
+    assert shell.run(RUN, "c").result == ["x", "y"], "the scope is closed"
+    shell.run("z = gc.tanh(y, name='z')", "d")
+    assert shell.run(RUN, "e").result == ["x", "y", "z"]
+    shell.run("%graph values --full 'inner/h1*'", "f")
+    assert shell.run(RUN, "g").result == sorted(f"inner/h{number}" for number in (1, *range(10, 20)))
+    shell.run("%graph values off", "h")
+    before = shell.run("session.trace", "i").result
+    shell.run(RUN, "j")
+    assert shell.run("session.trace", "k").result is before
+    shell.run("%unload_ext kernelext", "unload")
