@@ -21,7 +21,6 @@ ABSENT: Final[dict[str, str]] = {
     "contrib.opt": "further optimizers; those of gc.train are here",
     "contrib.seq2seq": "decoders and attention; gc.nn.raw_rnn, gc.contrib.legacy_seq2seq and gc.nn.softmax do their work",
     "contrib.slim": "layers and training loops in short form; gc.layers has the layers, and gc.nn their ops, such as gc.nn.conv2d",
-    "contrib.tensorboard": "settings of TensorBoard; the picture of a notebook (%graph) shows a graph",
     "contrib.tpu": "training on TPUs; devices are simulated here with gc.Session(devices=[...])",
     "distribute": "distribution strategies, which copy a model to several devices; with gc.device and gc.Session(devices=[...]) nodes are placed one by one",
     "distributions": "probability distributions; gc.random_normal, gc.random_uniform and arithmetic on their values do the work of the common ones",

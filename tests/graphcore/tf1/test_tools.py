@@ -146,3 +146,28 @@ def test_tuples_of_tensors_are_fed_by_tuples_of_values() -> None:
             session.run(y, {(a, b): 1.0, c: 3.0})
         with pytest.raises(gc.errors.InvalidArgumentError, match="each tensor once"):
             session.run(y, {(a, b): (1.0, 2.0), a: 3.0, c: 3.0})
+
+
+def test_the_settings_of_the_projector_lie_beside_the_events(tmp_path: Path) -> None:
+    projector = tf.contrib.tensorboard.plugins.projector
+    config = projector.ProjectorConfig()
+    embedding = config.embeddings.add()
+    embedding.tensor_name, embedding.metadata_path = "words:0", 'vocab "1".tsv'
+    embedding.sprite.image_path = "digits.png"
+    embedding.sprite.single_image_dim.extend([28, 28])
+    writer = tf.summary.FileWriter(str(tmp_path))
+    projector.visualize_embeddings(writer, config)
+    writer.close()
+    assert (tmp_path / "projector_config.pbtxt").read_text().splitlines() == [
+        "embeddings {",
+        '  tensor_name: "words:0"',
+        '  metadata_path: "vocab \\"1\\".tsv"',
+        "  sprite {",
+        '    image_path: "digits.png"',
+        "    single_image_dim: 28",
+        "    single_image_dim: 28",
+        "  }",
+        "}",
+    ]
+    with pytest.raises(gc.errors.InvalidArgumentError, match=r"Required a gc.summary.FileWriter, got None"):
+        projector.visualize_embeddings(None, config)
