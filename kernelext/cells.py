@@ -25,8 +25,8 @@ class CellOwned(Protocol):
     def end_cell(self, run: CellRun, *, failed: bool = False) -> object:
         """End the cell run `run`."""
 
-    def drop_cell(self, cell: str) -> object:
-        """Remove the nodes of a deleted cell."""
+    def delete_cell(self, cell: str) -> object:
+        """Mark the nodes of a deleted cell."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class CellTracker:
     """Follows the cells of one shell.
 
     Every graph is notified at the beginning and end of a cell, so that the nodes a cell makes belong to it: running it again replaces them,
-    those that it does not make again are removed, and so are those of a deleted cell.
+    those that it does not make again are removed, and those of a deleted cell are marked.
 
     Args:
         shell: the IPython shell.
@@ -150,7 +150,7 @@ class CellTracker:
         for graph in self._graphs():
             with self._guard("preparing a graph for a cell"):
                 for cell in deleted:
-                    graph.drop_cell(cell)
+                    graph.delete_cell(cell)
                 graph.begin_cell(run)
 
     def _end(self, *, failed: bool) -> None:

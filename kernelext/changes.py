@@ -35,11 +35,13 @@ class ChangeLines:
         self._shell = shell
         self._history = history
         self._run: CellRun | None = None
+        self._deleted: frozenset[str] = frozenset()
         self.quiet = False
 
     def begin(self, run: CellRun) -> None:
         """Note the run that begins."""
         self._run = run
+        self._deleted = get_default_graph().cells.deleted
 
     def end(self) -> None:
         """Display the line of the run, if it has changed a graph."""
@@ -47,6 +49,10 @@ class ChangeLines:
         # Front ends that name no cells run whole notebooks; a terminal has no kernel.
         if run is None or self.quiet or not (requested_cell(self._shell) or not hasattr(self._shell, "kernel")):
             return
+        cells = get_default_graph().cells
+        lost = sum([len(cells.nodes_of(cell)) for cell in cells.deleted - self._deleted])
+        if lost:
+            self._display(f"{_counted(lost, 'node')} without a cell: %graph forget removes {'it' if lost == 1 else 'them'}", run)
         for graph in self._history.changed_by(run):
             name = self._name(graph)
             text = "" if name is None else change_text(self._history.compare(graph, run.execution).diff)

@@ -103,6 +103,9 @@ class Extension:
                 print(self.undoing.undo())  # noqa: T201 - it says what was done
             case "redo":
                 print(self.undoing.redo())  # noqa: T201 - it says what was done
+            case "forget":
+                names = [name for graph in live_graphs() for name in graph.forget_deleted_cells()]
+                print(f"{len(names)} nodes of deleted cells were removed." if names else "No nodes are without a cell.")  # noqa: T201 - its answer
             case "quiet":
                 self.changes.quiet = not off
 

@@ -15,8 +15,8 @@ from widgets.messages import Renderer
 from widgets.scene import lens_names
 
 Place = Literal["auto", "side", "inline", "off"]
-Action = Literal["", "undo", "redo", "quiet"]
-ACTIONS: Final = ("undo", "redo", "quiet")
+Action = Literal["", "undo", "redo", "quiet", "forget"]
+ACTIONS: Final = ("undo", "redo", "quiet", "forget")
 PLACES: Final = ("side", "inline", "off")
 RECORDINGS: Final = ("time", "values")
 """The words that record the runs of a graph's sessions; each opens the lens of its name."""
@@ -45,6 +45,7 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph undo                  take back the last run of a cell that changed a graph or the variables of a session: nodes, names, your tensors,
                                  and values of variables below 64 MB; other Python values stay
     %graph redo                  take back the last undo
+    %graph forget                remove the nodes of deleted cells, which the lens Cells marks
     %graph quiet                 no more lines about changes under cells; %graph quiet off brings them back
 
     --renderer {"|".join(RENDERERS):18s}who draws
@@ -52,6 +53,15 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     --mirror                     the gradient of each box beside it
     --full PATTERN               with %graph values: full statistics and pictures of the nodes with such names, as in --full "layer1/*",
                                  or as the last word, without a pattern, of those with boxes in view
+
+A cell that runs again
+    with the same code           makes the same nodes; names, consumers and your tensors stay
+    with other code              replaces its nodes in place; what follows from them is inferred and derived again, or marked with the reason
+    making fewer nodes           removes the others; their consumers are marked until something of that name is there
+    and fails                    keeps its nodes, marked, until it runs again
+    and uses its own last result (h = tanh(h)) is refused: the result would feed itself
+    after it was deleted         the nodes stay, marked; %graph forget removes them
+    after a kernel restart       makes the same names again, with Run All from the top
 
 The view follows every cell. Below this cell a still picture is kept: the notebook shows it without a kernel too."""
 

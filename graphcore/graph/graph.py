@@ -371,6 +371,14 @@ class Graph(GraphReader):
         """Remove now the nodes that the end of the cell would remove, except those that some tensors need."""
         self.editor.atomically(cell_edits.drop_unmade, self, but_for)
 
+    def delete_cell(self, cell: str) -> None:
+        """Mark the nodes of a deleted cell as being without one; they stay until `forget_deleted_cells`."""
+        self.editor.atomically(cell_edits.delete_cell, self, cell)
+
+    def forget_deleted_cells(self) -> list[str]:
+        """Remove the nodes of deleted cells. Returns their names."""
+        return self.editor.atomically(cell_edits.forget_deleted_cells, self)
+
     def drop_cell(self, cell: str) -> list[str]:
         """Remove the nodes of a deleted cell. Returns their names."""
         return self.editor.atomically(cell_edits.drop_cell, self, cell)

@@ -28,8 +28,8 @@ class Recorder:
     def end_cell(self, run: CellRun, *, failed: bool = False) -> None:
         self.told.append(f"{'fail' if failed else 'end'} {run.cell}")
 
-    def drop_cell(self, cell: str) -> None:
-        self.told.append(f"drop {cell}")
+    def delete_cell(self, cell: str) -> None:
+        self.told.append(f"delete {cell}")
 
 
 class Tracked:
@@ -104,9 +104,9 @@ def test_a_cell_that_was_emptied_drops_what_it_made(shell: NotebookShell, tracke
     assert tracked.graph.told == ["begin a", "end a", "begin a", "end a"]
 
 
-def test_the_nodes_of_deleted_cells_go_when_the_next_cell_runs(shell: NotebookShell, tracked: Tracked) -> None:
+def test_graphs_learn_of_deleted_cells_when_the_next_cell_runs(shell: NotebookShell, tracked: Tracked) -> None:
     shell.run("note()", "b", deletedCells=["a", "c"])
-    assert tracked.graph.told == ["drop a", "drop c", "begin b", "end b"]
+    assert tracked.graph.told == ["delete a", "delete c", "begin b", "end b"]
 
 
 def test_code_without_a_cell_id_never_replaces_anything(shell: NotebookShell, tracked: Tracked) -> None:

@@ -53,3 +53,17 @@ def test_lines_end_and_come_back(loaded: NotebookShell, capsys: pytest.CaptureFi
 def test_another_graph_is_named_by_its_variable(loaded: NotebookShell, capsys: pytest.CaptureFixture[str]) -> None:
     loaded.run("model = gc.Graph()\nwith model.as_default():\n    gc.constant(1.0)", "a")
     assert capsys.readouterr().out == "model: +1 node\n"
+
+
+def test_nodes_of_deleted_cells_are_named_and_forgotten(loaded: NotebookShell, capsys: pytest.CaptureFixture[str]) -> None:
+    loaded.run("x = gc.constant(1.0, name='x')\ny = gc.tanh(x, name='y')", "a")
+    capsys.readouterr()
+    loaded.run("pass", "b", deletedCells=["a"])
+    assert capsys.readouterr().out == "2 nodes without a cell: %graph forget removes them\n"
+    assert "In [2], deleted" in repr(loaded.run("%nodes", "c").result)
+    assert [node.name for node in loaded.run("%nodes cell:deleted", "c").result] == ["x", "y"]
+    capsys.readouterr()
+    loaded.run("%graph forget", "d")
+    assert capsys.readouterr().out.startswith("2 nodes of deleted cells were removed.")
+    loaded.run("%graph undo", "e")
+    assert "2 nodes" in repr(loaded.run("gc.get_default_graph()", "f").result)

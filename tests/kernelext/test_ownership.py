@@ -60,13 +60,26 @@ def test_a_cell_that_makes_less_drops_the_rest(tracked: NotebookShell) -> None:
     assert names() == ["a"]
 
 
-def test_an_emptied_cell_and_a_deleted_cell_drop_everything(tracked: NotebookShell) -> None:
+def test_an_emptied_cell_drops_everything_and_the_nodes_of_a_deleted_cell_stay_until_they_are_forgotten(tracked: NotebookShell) -> None:
     tracked.run("gc.constant(1.0, name='a')", "one")
     tracked.run("gc.constant(2.0, name='b')", "two")
     tracked.run("", "one")
     assert names() == ["b"]
     tracked.run("pass", "three", deletedCells=["two"])
+    graph = get_default_graph()
+    assert graph.cells.is_without_cell(graph.get_operation_by_name("b"))
+    assert graph.forget_deleted_cells() == ["b"]
     assert names() == []
+
+
+def test_a_deleted_cell_that_runs_again_owns_its_nodes_again(tracked: NotebookShell) -> None:
+    tracked.run("gc.constant(2.0, name='b')", "two")
+    tracked.run("pass", "three", deletedCells=["two"])
+    tracked.run("gc.constant(3.0, name='b')", "two")
+    graph = get_default_graph()
+    assert not graph.cells.is_without_cell(graph.get_operation_by_name("b"))
+    assert graph.forget_deleted_cells() == []
+    assert names() == ["b"]
 
 
 def test_a_cell_that_fails_keeps_its_partial_nodes_marked_until_it_runs_again(tracked: NotebookShell) -> None:

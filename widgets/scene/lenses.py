@@ -175,8 +175,11 @@ def _values(graph: Graph, boxes: list[Box]) -> LensView:
 
 
 def cell_label(node: Node) -> str:
-    """The label of the cell run that made a node, "" outside a notebook."""
-    return node.source.run.label if node.source is not None and node.source.run is not None else ""
+    """The label of the cell run that made a node, with a remark for deleted cells; "" without cells."""
+    if node.source is None or node.source.run is None:
+        return ""
+    label = node.source.run.label
+    return f"{label}, deleted" if node.graph.cells.is_without_cell(node) else label
 
 
 def _function(node: Node) -> str:

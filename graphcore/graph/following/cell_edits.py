@@ -50,3 +50,16 @@ def drop_cell(graph: Graph, cell: str) -> list[str]:
     graph.editor.remove_all(owned)
     graph.cells.last_runs[cell] = DELETED
     return [node.name for node in owned]
+
+
+def delete_cell(graph: Graph, cell: str) -> None:
+    """See `Graph.delete_cell`."""
+    if not graph.finalized and graph.cells.delete(cell):
+        graph.editor.outdate()
+
+
+def forget_deleted_cells(graph: Graph) -> list[str]:
+    """See `Graph.forget_deleted_cells`."""
+    names = [name for cell in sorted(graph.cells.deleted) for name in drop_cell(graph, cell)]
+    graph.cells.deleted = frozenset()
+    return names

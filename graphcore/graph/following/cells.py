@@ -14,29 +14,33 @@ class CellOwnership:
     Attributes:
         failed: cells whose last run failed; their nodes are incomplete.
         last_runs: the number of the last execution of each cell.
+        deleted: cells that were deleted from the notebook, and whose nodes are still there.
     """
 
-    __slots__ = ("_first_runs", "_owned", "_stale", "failed", "last_runs", "running")
+    __slots__ = ("_first_runs", "_owned", "_stale", "deleted", "failed", "last_runs", "running")
 
     def __init__(self) -> None:
         self._first_runs: dict[str, int] = {}
         self._owned: dict[str, dict[str, Node]] = {}
         self._stale: dict[str, Node] = {}
         self.failed: set[str] = set()
+        self.deleted: frozenset[str] = frozenset()
         self.last_runs: dict[str, int] = {}
         self.running: CellRun | None = None
 
     def state(self) -> tuple[Any, ...]:
         """A snapshot for `restore`."""
-        return {cell: dict(nodes) for cell, nodes in self._owned.items()}, dict(self._stale), set(self.failed), self.running
+        owned = {cell: dict(nodes) for cell, nodes in self._owned.items()}
+        return owned, dict(self._stale), set(self.failed), self.running, self.deleted
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Return to the snapshot `state`."""
-        self._owned, self._stale, self.failed, self.running = state
+        self._owned, self._stale, self.failed, self.running, self.deleted = state
 
     def begin(self, run: CellRun) -> list[str]:
         """Start a run. Returns the names of the nodes that it may replace."""
         self.running = run
+        self.deleted -= {run.cell}
         self._first_runs.setdefault(run.cell, len(self._first_runs))
         self.last_runs[run.cell] = run.execution
         self._stale = dict(self._owned.get(run.cell, {}))
@@ -96,6 +100,16 @@ class CellOwnership:
     def nodes_of(self, cell: str) -> list[Node]:
         """The nodes of a cell, in order."""
         return list(self._owned.get(cell, {}).values())
+
+    def delete(self, cell: str) -> bool:
+        """Note that a cell was deleted. True iff it has nodes, which stay."""
+        has_nodes = bool(self._owned.get(cell)) and cell not in self.deleted
+        self.deleted |= {cell} if has_nodes else set()
+        return has_nodes
+
+    def is_without_cell(self, node: Node) -> bool:
+        """True iff the cell that made `node` was deleted."""
+        return bool(self.deleted) and node.source is not None and node.source.run is not None and node.source.run.cell in self.deleted
 
     def is_partial(self, node: Node) -> bool:
         """True iff the last run of the cell that made `node` failed."""
