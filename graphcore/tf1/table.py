@@ -165,6 +165,7 @@ NAMES: Final[dict[str, str]] = {
     "train.get_checkpoint_mtimes train.get_checkpoint_state train.latest_checkpoint train.list_variables train.load_checkpoint "
     "train.load_variable train.remove_checkpoint train.update_checkpoint_state",
     "graphcore.tf1.summary.messages": ("Event HistogramProto LogMessage SessionLog Summary SummaryMetadata train.summary_iterator"),
+    "graphcore.tf1.saving.initializing": "train.init_from_checkpoint",
     "graphcore.tf1.saving.saver": "train.Saver train.export_meta_graph train.import_meta_graph",
 }
 """The public names in each module, by their full names in TensorFlow; `there=here` where they differ."""

@@ -84,6 +84,10 @@ class VariableChoice:
         """Their names."""
         return [variable.op.name for variable in self.now()]
 
+    def initializers(self) -> list[str]:
+        """The names of the nodes that initialise them."""
+        return [variable.initializer.name for variable in self.now()]
+
     def kinds(self) -> list[tuple[str, DType, str, bool]]:
         """Name, dtype, shape, and True for a resource, of each: a training step depends on these."""
         return [(variable.op.name, variable.dtype, str(variable.shape), variable.is_resource) for variable in self.now()]

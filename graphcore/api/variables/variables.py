@@ -250,6 +250,10 @@ class Variable(SessionValue):
         """The node that assigns the initial value."""
         return self._initializer
 
+    def start_from(self, value: Tensor) -> None:
+        """Let its initializer assign `value` instead of the initial value."""
+        self._initializer = self.change("assign", value)
+
     @property
     def initial_value(self) -> Tensor:
         """The initial value."""
@@ -451,7 +455,7 @@ def listed_variables(argument: str, value: Any) -> list[Variable]:
 
 def all_variables() -> list[Variable]:
     """The variables of the default graph."""
-    return get_default_graph().get_collection(VARIABLES)
+    return get_collection(VARIABLES)
 
 
 def trainable_variables(scope: str | None = None) -> list[Variable]:
@@ -474,10 +478,7 @@ def initialize_variables(var_list: Sequence[Variable] | Variable, name: str = "i
 
 
 def initialize_all_variables() -> Node:
-    """A node that initialises all variables of the default graph.
-
-    In a notebook it is rebuilt when an earlier cell makes other variables.
-    """
+    """A node that initialises all variables of the default graph, later ones of earlier cells too."""
     return _initializers(VariableChoice(get_default_graph()), "init")
 
 
@@ -485,5 +486,5 @@ def _initializers(chosen: VariableChoice, name: str) -> Node:
     def build() -> Node:
         return group(*[variable.initializer for variable in chosen.now()], name=name)
 
-    made: Node = chosen.graph.derivations.derive(f"the initializers '{name}'", build, fingerprint=chosen.names)
+    made: Node = chosen.graph.derivations.derive(f"the initializers '{name}'", build, fingerprint=chosen.initializers)
     return made
