@@ -58,6 +58,13 @@ ABSENT: Final[dict[str, str]] = {
     "scalar_summary": "the earlier name of gc.summary.scalar",
     "train.SummaryWriter": "the earlier name of gc.summary.FileWriter",
     "train.SummaryWriterCache": "the earlier name of gc.summary.FileWriterCache",
+    "FixedLengthRecordReader": "a reader of files named in a queue; gc.data.FixedLengthRecordDataset gives the records",
+    "TFRecordReader": "a reader of files named in a queue; gc.data.TFRecordDataset gives the records",
+    "TextLineReader": "a reader of files named in a queue; gc.data.TextLineDataset gives the lines",
+    "WholeFileReader": "a reader of files named in a queue; gc.read_file gives the contents of a file",
+    "decode_csv": "a parser of lines with commas; read the table with NumPy, or parse a line in gc.py_func",
+    "parse_example": "a parser of serialized examples; gc.train.Example.FromString reads one in gc.py_func",
+    "parse_single_example": "a parser of serialized examples; gc.train.Example.FromString reads one in gc.py_func",
     "xla": "a compiler; plans of a gc.Session are compiled to Python anyway",
 }
 """Names and whole namespaces, each with what it was and what to use. The longest name that fits a name is taken."""
