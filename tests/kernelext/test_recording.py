@@ -23,9 +23,9 @@ def test_full_statistics_are_those_of_the_boxes_in_view(shell: NotebookShell) ->
     shell.run("%load_ext kernelext\nimport graphcore as gc\ngc.reset_default_graph()", "load")
     shell.run(BUILD, "a")
     shell.run("%graph values --full", "b")
-    assert shell.run(RUN, "c").result == ["x", "y"], "the scope is closed"
+    assert shell.run(RUN, "c").result == ["Const", "x", "y"], "the scope is closed"
     shell.run("z = gc.tanh(y, name='z')", "d")
-    assert shell.run(RUN, "e").result == ["x", "y", "z"]
+    assert shell.run(RUN, "e").result == ["Const", "x", "y", "z"]
     shell.run("%graph values --full 'inner/h1*'", "f")
     assert shell.run(RUN, "g").result == sorted(f"inner/h{number}" for number in (1, *range(10, 20)))
     shell.run("%graph values off", "h")
