@@ -101,7 +101,7 @@ OP_MODULES: Final = {
     "graphcore.opset.state.tensor_lists": "EmptyTensorList TensorListElementShape TensorListGetItem TensorListLength TensorListPopBack TensorListPushBack TensorListReserve TensorListResize TensorListSetItem",
     "graphcore.opset.state.tensor_lists_whole": "TensorListConcat TensorListConcatLists TensorListConcatV2 TensorListFromTensor TensorListGather TensorListPushBackBatch TensorListScatter TensorListScatterIntoExistingList TensorListScatterV2 TensorListSplit TensorListStack",
     "graphcore.opset.state.variable_counting": "CountUpTo",
-    "graphcore.opset.state.variable_parts": "ResourceScatterAdd ResourceScatterMax ResourceScatterMin ResourceScatterMul ResourceScatterSub ResourceScatterUpdate ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate",
+    "graphcore.opset.state.variable_parts": "ResourceScatterAdd ResourceScatterMax ResourceScatterMin ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdUpdate ResourceScatterSub ResourceScatterUpdate ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate",
     "graphcore.opset.strings.string_hashing": "StringToHashBucket StringToHashBucketFast StringToHashBucketStrong",
     "graphcore.opset.strings.string_joining": "ReduceJoin StringJoin StringSplit StringSplitV2 UnsortedSegmentJoin",
     "graphcore.opset.strings.string_letters": "DecodeBase64 EncodeBase64 StringLength StringLower StringStrip StringUpper Substr",

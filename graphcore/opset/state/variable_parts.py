@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from graphcore.inference import InferenceContext
-from graphcore.inference.shape_fns.common_shape_fns import tensor_scatter_shape
+from graphcore.inference.shape_fns.common_shape_fns import no_outputs, tensor_scatter_shape
 from graphcore.kernel_context import RefVariable
 from graphcore.opset.arrays.gathering import checked_indices
 from graphcore.opset.arrays.scattering import PART_EXAMPLES, scattered
@@ -156,6 +156,31 @@ def _parts(rule: str, combine: str | None, summary: str, types: str = NUMBER, *,
         shape=tensor_scatter_shape,
         kernel=kernel,
         gradient=_NO_GRADIENT,
+        examples=PART_EXAMPLES,
+    )
+
+    @declares_traits(writes_input=True)
+    def resource_kernel(k: KernelContext) -> Kernel:
+        scatter = kernel(k)
+
+        def scatter_parts(variable: RefVariable, indices: Any, updates: Any) -> None:
+            scatter(variable, indices, updates)
+
+        return scatter_parts
+
+    define_op(
+        f"Resource{name}",
+        f"""{summary}
+
+        indices: [..., k], each row a position in the first k dimensions
+        updates: indices.shape[:-1] + the variable's shape[k:]
+        """,
+        signature=f"Resource{name}[T:type, Tindices:{INDEX}, use_locking:bool = true, bad_indices_policy:string = '']"
+        "(ref:resource, indices:Tindices, updates:T) -> ()",
+        stateful=True,
+        shape=no_outputs,
+        kernel=resource_kernel,
+        gradient=_NO_RESOURCE_GRADIENT,
         examples=PART_EXAMPLES,
     )
 
