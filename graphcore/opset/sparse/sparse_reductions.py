@@ -135,7 +135,6 @@ class SparseSoftmax:
 
     signature = "SparseSoftmax[T:{half, float, double}](sp_indices:int64, sp_values:T, sp_shape:int64) -> (output:T)"
     device_types = ("CPU",)
-    cost = "transcendental"
     gradient = f"""[T:type](indices:int64, values:T, sizes:int64, dy:T) -> (dindices:int64, dvalues:T, dsizes:int64) {{
       y = SparseSoftmax[T=$T](indices, values, sizes)
       product = Mul[T=$T](y, dy)
