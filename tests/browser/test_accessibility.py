@@ -140,6 +140,15 @@ def test_a_standalone_page_has_no_fault(browser: Browser, tmp_path: Path, scheme
         assert faults(page) == []
         panel.root.get_by_role("button", name="Timeline: ").click()
         panel.root.locator(".gl-timeline-table summary").first.click()
+        panel.root.locator(".gl-memory-table summary").first.click()
+        assert faults(page) == []
+        for lens in ("time", "values"):
+            panel.root.locator(".gl-lenses").select_option(lens)
+            assert faults(page) == []
+        panel.root.get_by_role("tab", name="Values").click()
+        panel.root.locator(".gl-magnitudes svg").wait_for()
+        panel.root.locator(".gl-health summary").click()
+        panel.inspect("x", "Values in the last recorded run")
         assert faults(page) == []
         panel.root.get_by_role("tab", name="Stepper").click()
         step(panel)
