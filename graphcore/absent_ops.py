@@ -7,6 +7,9 @@ from typing import Final
 
 ABSENT_OPS: Final[dict[str, str]] = {
     "CudnnRNN*": "it is computed by a library of NVIDIA in a layout of its own; a graph made with LSTMCell or GRUCell has the same model",
+    "LSTMBlockCell* BlockLSTM* GRUBlockCell*": "fused recurrent kernels are not available; a graph with LSTMCell or GRUCell has the same model",
+    "SampleDistortedBoundingBox*": "random crops of this kind are not available; feed the crop, or slice at random places",
+    "SparseCross*": "crossed features are not available; join the strings, and hash them with StringToHashBucketFast",
     "Nccl* _Nccl*": "it sends between GPUs by a library of NVIDIA",
     "Collective*": "it sends between the machines of a cluster",
     "*TPU* *Tpu* Infeed* Outfeed* CrossReplicaSum AllToAll CollectivePermute *SparseCore* *DedupData* GetMinibatch*": "it is for TPUs",
