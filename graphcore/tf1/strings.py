@@ -17,6 +17,29 @@ def _either(new: Any, old: Any, names: str) -> Any:
     return old if new is None else new
 
 
+def decode_raw(
+    input_bytes: Any = None,
+    out_type: Any = None,
+    little_endian: bool = True,
+    name: str | None = None,
+    bytes: Any = None,
+) -> Tensor:
+    """Numbers from their bytes, in a further dimension.
+
+    Args:
+        input_bytes: strings of one length, a multiple of the bytes of a number.
+        out_type: the dtype of the numbers.
+        little_endian: the order of the bytes of a number.
+        name: the name of the node.
+        bytes: an older name of input_bytes.
+    """
+    strings = _either(input_bytes, bytes, "input_bytes and bytes")
+    if out_type is None:
+        raise InvalidArgumentError("decode_raw requires out_type, the dtype of the numbers")
+    attrs = {"out_type": as_dtype(out_type), "little_endian": little_endian}
+    return apply_one("DecodeRaw", [convert_to_tensor(strings, string)], name, attrs)
+
+
 def reduce_join(
     inputs: Any,
     axis: Any = None,

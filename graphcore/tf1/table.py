@@ -71,7 +71,7 @@ NAMES: Final[dict[str, str]] = {
         "linalg.transpose=matrix_transpose linalg.eye=eye linalg.diag=matrix_diag linalg.diag_part=matrix_diag_part linalg.set_diag=matrix_set_diag image.extract_image_patches=extract_image_patches"
     ),
     "graphcore.tf1.strings": (
-        "reduce_join string_to_hash_bucket string_to_number substr strings.length=string_length strings.reduce_join=reduce_join "
+        "decode_raw reduce_join string_to_hash_bucket string_to_number substr strings.length=string_length strings.reduce_join=reduce_join "
         "strings.substr=substr strings.to_hash_bucket=string_to_hash_bucket strings.to_number=string_to_number"
     ),
     "graphcore.tf1.sparse": (
@@ -185,7 +185,7 @@ OPS: Final = (
     "math.erfinv math.ndtri math.xdivy math.xlog1py math.xlogy math.bessel_i0e math.bessel_i1e "
     "math.multiply_no_nan=mul_no_nan nn.avg_pool3d nn.max_pool3d nn.conv3d_backprop_filter_v2 nn.elu nn.l2_loss nn.leaky_relu "
     "nn.relu6 nn.selu nn.softplus nn.softsign nn.dilation2d string_join string_strip string_to_hash_bucket_fast "
-    "string_to_hash_bucket_strong as_string encode_base64 decode_base64 decode_raw read_file write_file matching_files image.decode_png "
+    "string_to_hash_bucket_strong as_string encode_base64 decode_base64 read_file write_file matching_files image.decode_png "
     "image.decode_jpeg image.encode_png image.encode_jpeg image.decode_gif image.decode_bmp image.decode_image "
     "regex_replace cholesky matrix_triangular_solve qr matrix_solve_ls "
     "strings.as_string strings.format=string_format strings.join=string_join strings.lower=string_lower "

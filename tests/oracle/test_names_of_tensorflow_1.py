@@ -181,6 +181,7 @@ TENSORFLOW_LATER = {
     "_sentinel",
     "align",
     "sparse_gradient",
+    "stateful",
 }
 """Arguments that TensorFlow got after 1.15, and one of 1.15 that it lost."""
 OTHERS = {

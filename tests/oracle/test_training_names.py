@@ -31,7 +31,7 @@ RATES: Final = [
 ]
 TRAIN: Final = gc.compat.v1.train  # type: ignore[attr-defined]  # found at run time
 MODULES: Final = ("graphcore.tf1.training", "graphcore.api.optimizers")
-NAMES: Final = [name for name in dir(TRAIN) if getattr(getattr(TRAIN, name), "__module__", "").startswith(MODULES)]
+NAMES: Final = [name for name in dir(TRAIN) if str(getattr(getattr(TRAIN, name), "__module__", "")).startswith(MODULES)]
 LATER: Final = {"beta", "graph", "save_graph_def", "use_own_namescope_for_non_slot_vars"}
 """Parameters that came after TensorFlow 1.15, or are of this project."""
 PROGRAM: Final = '''

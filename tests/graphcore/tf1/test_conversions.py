@@ -238,3 +238,11 @@ def test_nodes_and_graphs_have_tensorflows_names(graph: gc.Graph) -> None:
     assert gc.get_collection_ref("one") == [x]
     assert graph.get_all_collection_keys() == ["one", "two"]
     assert gc.get_collection("one", scope="y") == []
+
+
+def test_raw_bytes_become_numbers_by_either_name_of_the_argument() -> None:
+    with gc.Session() as session:
+        assert session.run(gc.decode_raw([b"\1\0\2\0"], gc.int16)).tolist() == [[1, 2]]
+        assert session.run(gc.decode_raw(bytes=b"ab", out_type=gc.uint8)).tolist() == [97, 98]
+    with pytest.raises(gc.GraphError, match="exactly one of input_bytes and bytes"):
+        gc.decode_raw(out_type=gc.uint8)
