@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import numpy as np
+import pytest
 from playwright.sync_api import Browser, expect
 
 import graphcore as gc
+import widgets
 from tests.browser.conftest import Lab
 from tests.browser.graph_panel import GraphPanel
+from tests.browser.notebook_page import ARTEFACTS
 from tests.browser.page_worker import PageWorker, comparable
+from tests.browser.test_mirror import digits, lstm, mobilenet, while_loop
 from widgets.scene import SceneState, build_scene
 from widgets.scene.inspect import inspect
 
@@ -102,3 +108,36 @@ def test_the_first_bad_node_is_found_in_two_clicks_in_light_and_dark(lab: Lab) -
         notebook.screenshot("values-dark")
     finally:
         notebook.dark_theme(False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build", [digits, lstm, while_loop, mobilenet])
+def test_a_page_shows_values_and_times_of_a_run_in_light_and_dark(browser: Browser, tmp_path: Path, build: Callable[[], None]) -> None:
+    with gc.Graph().as_default() as graph:
+        build()
+        init = gc.initialize_all_variables()
+        feeds = {
+            node.outputs[0]: np.full([size or 3 for size in node.outputs[0].shape.as_list()], 0.5, np.float32)
+            for node in graph.nodes
+            if node.op == "Placeholder"
+        }
+        gradients = [node.outputs[0] for node in graph.nodes if node.name in graph.gradient_records and node.op == "Identity"]
+        with gc.Session() as session:
+            session.run(init)
+            session.run(gradients, feeds, gc.RunOptions(values="*"))
+    state = SceneState()
+    state.lens = "values"
+    page = browser.new_page(viewport={"width": 1366, "height": 768}, reduced_motion="reduce")
+    page.goto(widgets.save(graph, tmp_path / "page.html", state, title=build.__name__).as_uri())
+    panel = GraphPanel(page)
+    panel.wait_drawn()
+    assert panel.root.locator("[data-node-id][data-lens-text]").count() >= 3
+    ARTEFACTS.mkdir(exist_ok=True)
+    for lens, key, part in (("values", "v", ".gl-magnitudes .gl-point"), ("time", "t", ".gl-chart .gl-bar")):
+        panel.root.locator(".gl-lenses").select_option(lens)
+        panel.root.locator(".gl-canvas").press(key)
+        panel.root.locator(part).first.wait_for()
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            page.screenshot(path=ARTEFACTS / f"{lens}_{build.__name__}_{scheme}.png")
+    page.close()
