@@ -23,7 +23,7 @@ ABSENT: Final[dict[str, str]] = {
     "contrib.slim": "layers and training loops in short form; gc.layers has the layers, and gc.nn their ops, such as gc.nn.conv2d",
     "contrib.tpu": "training on TPUs; devices are simulated here with gc.Session(devices=[...])",
     "distribute": "distribution strategies, which copy a model to several devices; with gc.device and gc.Session(devices=[...]) nodes are placed one by one",
-    "distributions": "probability distributions; gc.random_normal, gc.random_uniform and arithmetic on their values do the work of the common ones",
+    "distributions": "probability distributions, of which Normal is here; gc.random_normal, gc.random_uniform and arithmetic on their values do the work of the common ones",
     "GradientTape": "the gradients of eager execution; gc.gradients(ys, xs) adds them to the graph",
     "enable_eager_execution": "the switch to eager execution; here a graph is built first, and a gc.Session runs it",
     "enable_v2_behavior": "the switch to TensorFlow 2; here a graph is built first, and a gc.Session runs it",

@@ -29,6 +29,7 @@ _OWN: Final[dict[str, str]] = {
     "contrib.tensorboard.plugins": "",
     "contrib.tensorboard.plugins.projector": "graphcore.tf1.contrib.projector",
     "contrib.util": "",
+    "distributions": "graphcore.tf1.distributions",
     "contrib.saved_model": "graphcore.tf1.saving.saved_models",
     "debugging": "",
     "errors": "graphcore.errors",

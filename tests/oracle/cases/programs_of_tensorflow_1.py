@@ -382,6 +382,30 @@ with tf.Session() as sess:
         sess.run(train, dict(zip(placeholders, gradients)))
     outputs["after"] = sess.run([loss, tf.reduce_mean(entropy)], feeds)
 """,
+    "a normal policy with clipped ratios": """
+s, a, advantage = tf.placeholder(tf.float32, [None, 3]), tf.placeholder(tf.float32, [None, 1]), tf.placeholder(tf.float32, [None, 1])
+def build_anet(name, trainable):
+    with tf.variable_scope(name):
+        l1 = tf.layers.dense(s, 5, tf.nn.relu, trainable=trainable)
+        mu = 2 * tf.layers.dense(l1, 1, tf.nn.tanh, trainable=trainable)
+        sigma = tf.layers.dense(l1, 1, tf.nn.softplus, trainable=trainable)
+        norm_dist = tf.distributions.Normal(loc=mu, scale=sigma)
+    return norm_dist, tf.get_collection(tf.GraphKeys.GLOBAL_VARIABLES, scope=name)
+pi, pi_params = build_anet('pi', trainable=True)
+old, old_params = build_anet('oldpi', trainable=False)
+sample = tf.squeeze(pi.sample(1, seed=3), axis=0)
+update = [oldp.assign(p * 0.9) for p, oldp in zip(pi_params, old_params)]
+ratio = pi.prob(a) / old.prob(a)
+loss = -tf.reduce_mean(tf.minimum(ratio * advantage, tf.clip_by_value(ratio, 0.8, 1.2) * advantage))
+train = tf.train.AdamOptimizer(0.01).minimize(loss)
+kl = tf.distributions.kl_divergence(old, pi)
+with tf.Session() as sess:
+    start(sess)
+    sess.run(update)
+    feeds = {s: digits[:4, :3], a: digits[:4, 3:4], advantage: digits[:4, 4:5] - 0.5}
+    outputs["sample"], outputs["entropy"], outputs["kl"] = sess.run([sample, pi.entropy(), kl], feeds)
+    outputs["losses"] = [sess.run([train, loss, pi.log_prob(a)], feeds)[1:][0] for _ in range(2)]
+""",
     "batch normalization with update ops, and clipped gradients": """
 from functools import partial
 X, y = tf.placeholder(tf.float32, shape=(None, 20), name="X"), tf.placeholder(tf.int32, shape=(None), name="y")
