@@ -53,7 +53,7 @@ class World:
             # With a momentum of 1 the slot counts the steps, and the variable is minus the sum of these numbers.
             self.step = gc.MomentumOptimizer(1.0, 1.0).apply_gradients([(self.x, self.v)])
             self.slot = next(each for each in gc.all_variables() if each.op.name.startswith("v/"))
-            self.loop = gc.while_loop(lambda i: i < 200, lambda i: [i + 1], [gc.constant(0)])[0]
+            self.loop = gc.while_loop(lambda i: i < 200, lambda i: [i + 1], [gc.constant(0)])
             self.initialise = gc.initialize_all_variables()
         self.sessions = [gc.Session(self.graph, engine=engine) for engine in ("plan", "dataflow")]
         self.feeds = {self.x: np.ones(SIZE, np.float32)}
