@@ -193,7 +193,7 @@ def as_attr_value(value: object, kind: str | None = None) -> AttrValue:
     if kind == "shape" and (value is None or isinstance(value, list | tuple)):
         return Shape(value)
     if kind == "tensor" and not isinstance(value, TensorValue | Placeholder | DType | Func):
-        return TensorValue(np.asarray(value))
+        return TensorValue(cast("npt.ArrayLike", value))
     return _natural_value(value)
 
 
@@ -222,11 +222,17 @@ def _frozen_array(array: npt.ArrayLike, dtype: DType | None) -> tuple[DType, Arr
     values: Array = np.asarray(array) if dtype is None or dtype is string else np.asarray(array, dtype=dtype.as_numpy)
     actual = as_dtype(values.dtype) if dtype is None else dtype
     if actual is string:
-        values = _as_bytes(values)
+        values = _as_bytes(texts_in(array, values))
     elif values is array or values.base is not None:
         values = values.copy()
     values.setflags(write=False)
     return actual, values
+
+
+def texts_in(value: object, array: Array) -> Array:
+    """The array of a value of texts, as objects: NumPy's own texts lose null characters at their end."""
+    is_lossy = array.dtype.kind in "SU" and not isinstance(value, np.ndarray | np.generic)
+    return np.asarray(value, dtype=object) if is_lossy else array
 
 
 def _as_bytes(values: Array) -> Array:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.attrs import Array, AttrValue, Placeholder, TensorValue, as_attr_value
+from graphcore.attrs import Array, AttrValue, Placeholder, TensorValue, texts_in, as_attr_value
 from graphcore.brief import brief
 from graphcore.definitions import (
     NodeDef,
@@ -380,7 +380,7 @@ def as_constant_array(value: Any, dtype: DType | None, where: str) -> TensorValu
         dtype = _natural_dtype(value, array, where)
     base = dtype.base
     if base is dtypes.string:
-        return TensorValue(array, dtypes.string)
+        return TensorValue(texts_in(value, array), dtypes.string)
     converted = None if base.as_numpy is None or array.dtype.kind in "OSU" else _converted(value, array, base)
     if converted is None:
         raise InvalidArgumentError(
