@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from ctypes import c_float
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 import numpy as np

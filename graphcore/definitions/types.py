@@ -12,6 +12,11 @@ import msgspec
 
 from graphcore.attrs import AttrValue
 from graphcore.dtypes import DType, resource
+from graphcore.errors import FailedPreconditionError
+from graphcore.support.safe_import import import_whole
+
+_FILES: Final = "graphcore.definitions.wire.files"
+"""The codec, which is built on these types and loads the protobuf runtime."""
 
 PRODUCER_VERSION: Final = 2474
 """The GraphDef version that graphs made here carry (and the newest that is understood)."""
@@ -177,12 +182,51 @@ class VersionDef(msgspec.Struct, frozen=True):
 
 
 class GraphDef(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole graph as a value."""
+    """A whole graph as a value.
+
+    An empty one takes the contents of a file by protobuf's method `ParseFromString`, as programs for TensorFlow 1 do it.
+    """
 
     node: tuple[NodeDef, ...] = ()
     versions: VersionDef = VersionDef()
     library: FunctionDefLibrary = FunctionDefLibrary()
     other_fields: bytes = b""
+
+    def ParseFromString(self, serialized: bytes) -> int:  # noqa: N802 - protobuf's name
+        """Fill this empty GraphDef from its serialized form. Returns the number of bytes.
+
+        Raises:
+            InvalidArgumentError: it is no serialized GraphDef.
+            FailedPreconditionError: this one is not empty.
+        """
+        if self != GraphDef():
+            raise FailedPreconditionError(
+                f"ParseFromString fills an empty GraphDef, this one has {len(self.node)} nodes: make another gc.GraphDef()"
+            )
+        read = import_whole(_FILES).graph_def_from_bytes(serialized)
+        for name in self.__struct_fields__:
+            msgspec.structs.force_setattr(self, name, getattr(read, name))
+        return len(serialized)
+
+    def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
+        """The serialized form, which `gc.load` and TensorFlow read.
+
+        Raises:
+            ResourceExhaustedError: it exceeds 2 GiB.
+        """
+        data: bytes = import_whole(_FILES).graph_def_to_bytes(self)
+        return data
+
+    @classmethod
+    def FromString(cls, serialized: bytes) -> GraphDef:  # noqa: N802 - protobuf's name
+        """The GraphDef in its serialized form.
+
+        Raises:
+            InvalidArgumentError: it is no serialized GraphDef.
+        """
+        made = cls()
+        made.ParseFromString(serialized)
+        return made
 
 
 class OpDefSource(Protocol):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.attrs import Array, AttrValue, Placeholder, TensorValue, texts_in, as_attr_value
+from graphcore.attrs import Array, AttrValue, Placeholder, TensorValue, as_attr_value, texts_in
 from graphcore.brief import brief
 from graphcore.definitions import (
     NodeDef,

@@ -246,3 +246,11 @@ def test_raw_bytes_become_numbers_by_either_name_of_the_argument() -> None:
         assert session.run(gc.decode_raw(bytes=b"ab", out_type=gc.uint8)).tolist() == [97, 98]
     with pytest.raises(gc.GraphError, match="exactly one of input_bytes and bytes"):
         gc.decode_raw(out_type=gc.uint8)
+
+
+def test_null_characters_at_the_end_of_texts_are_kept() -> None:
+    with gc.Session() as session:
+        for value in ([b"a\0"], ["a\0"], [[b"a\0"]]):
+            assert session.run(gc.constant(value)).reshape(-1).tolist() == [b"a\0"]
+        assert session.run(gc.constant(b"a\0")) == b"a\0"
+        assert session.run(gc.identity([b"a\0", b"b"])).tolist() == [b"a\0", b"b"]

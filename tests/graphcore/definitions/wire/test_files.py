@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import graphcore as gc
 from graphcore import dtypes as d
 from graphcore.attrs import NO_VALUE, AttrValue, Func, NoValue, Placeholder, TensorValue
 from graphcore.definitions import (
@@ -294,3 +295,17 @@ def test_funcs_nested_deeper_than_can_be_read_are_not_written(form: Callable[[Gr
         return
     with pytest.raises(InvalidArgumentError, match="has no place in a file: funcs may be nested 33 deep there"):
         form(graph_def)
+
+
+def test_a_graph_def_is_filled_and_serialized_by_the_names_of_protobuf() -> None:
+    data = (Path(__file__).parents[3] / "data" / "mobilenetv2.pb").read_bytes()
+    graph_def = gc.GraphDef()
+    assert graph_def.ParseFromString(data) == len(data)
+    assert graph_def == gc.GraphDef.FromString(graph_def.SerializeToString())
+    with gc.Graph().as_default() as graph:
+        gc.import_graph_def(graph_def, name="net")
+    assert len(graph_def.node) == len(list(graph.op_nodes()))
+    with pytest.raises(gc.errors.FailedPreconditionError, match="fills an empty GraphDef"):
+        graph_def.ParseFromString(data)
+    with pytest.raises(gc.errors.InvalidArgumentError, match="Not a GraphDef"):
+        gc.GraphDef.FromString(b"\xff\xff")
