@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, Kernel
 from graphcore.opset.framework.gradient_text import required_int
 from graphcore.opset.framework.kernels import float_attr, invalid
 from graphcore.opset.numerics.string_arrays import one_string, strings
+from graphcore.support.memory_limits import check_allocation
 
 _PNG: Final = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000002000000020802000000fdd49a730000001649444154789c636410d1b0b1b161a8e859b0e5c41d0015ac04ee"
@@ -30,6 +32,8 @@ _BMP: Final = bytes.fromhex(
     "424d42000000000000003600000028000000040000000100000001001800000000000c000000c40e0000c40e0000000000000000000028140064503ca08c78dcc8b4"
 )
 _SIGNATURES: Final = {b"\x89PNG\r\n\x1a\n": "PNG", b"\xff\xd8\xff": "JPEG", b"GIF8": "GIF", b"BM": "BMP"}
+_WIDE_MODES: Final = ("I;16", "I;16B", "I")
+"""Pillow's names of modes with more than 8 bits a pixel."""
 _MODES: Final = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _PIXELS: Final = (np.arange(18, dtype=np.uint8) * 13).reshape(2, 3, 3)
 
@@ -43,34 +47,45 @@ def _pillow(k: KernelContext) -> Any:
     return Image
 
 
+@contextmanager
+def _reading(k: KernelContext, kind: str, contents: Any) -> Iterator[None]:
+    """Report what Pillow finds wrong with a file of that format as an error of the node."""
+    try:
+        yield
+    except (OSError, EOFError, SyntaxError, ValueError, _pillow(k).DecompressionBombError) as error:
+        raise invalid(k, f"Invalid {kind} data, size {len(one_string(contents))}: {error}") from None
+
+
 def _opened(k: KernelContext, contents: Any) -> Any:
+    """The image of a file, of which only the header is read."""
     if contents.size != 1:
         raise invalid(k, f"contents must be scalar, got shape {list(contents.shape)}")
     data = one_string(contents)
     kind = next((kind for start, kind in _SIGNATURES.items() if data.startswith(start)), "")
     if not kind:
         raise invalid(k, f"Unknown image file format. One of JPEG, PNG, GIF, BMP required; the contents begin with {data[:8]!r}")
-    try:
-        image = _pillow(k).open(io.BytesIO(data), formats=[kind])
-        image.load()
-    except (OSError, SyntaxError, ValueError) as error:
-        raise invalid(k, f"Invalid {kind} data, size {len(data)}: {error}") from None
-    return image
+    with _reading(k, kind, contents):
+        return _pillow(k).open(io.BytesIO(data), formats=[kind])
 
 
-def _array(k: KernelContext, image: Any, channels: int, dtype: np.dtype[Any]) -> Any:
-    """The pixels of an image: [rows, columns, channels], 0 for the channels of the file."""
-    if image.mode in ("I;16", "I;16B", "I"):
-        wide = np.asarray(image).astype(np.uint16)[..., None]
-        found = wide if dtype == np.uint16 else (wide >> 8).astype(np.uint8)
-        return np.repeat(found, channels, -1) if channels == 3 else found
-    bands = 3 if image.mode in ("P", "CMYK", "YCbCr") else len(image.getbands())
-    if image.mode == "P" and "transparency" in image.info:
-        bands = 4
+def _bands(k: KernelContext, image: Any, channels: int) -> int:
+    """The number of channels of the pixels, for 0 that of the file."""
+    if image.mode in _WIDE_MODES:
+        return 3 if channels == 3 else 1
     if channels not in (0, 1, 3, 4):
         raise invalid(k, f"channels must be 0, 1, 3 or 4, got {channels}")
-    wanted = channels or bands
-    found = np.asarray(image.convert(_MODES[wanted])).reshape(image.height, image.width, wanted)
+    if image.mode == "P" and "transparency" in image.info:
+        return channels or 4
+    return channels or (3 if image.mode in ("P", "CMYK", "YCbCr") else len(image.getbands()))
+
+
+def _array(image: Any, bands: int, dtype: np.dtype[Any]) -> Any:
+    """The pixels of an image: [rows, columns, bands]."""
+    if image.mode in _WIDE_MODES:
+        wide = np.asarray(image).astype(np.uint16)[..., None]
+        found = wide if dtype == np.uint16 else (wide >> 8).astype(np.uint8)
+        return np.repeat(found, bands, -1)
+    found = np.asarray(image.convert(_MODES[bands])).reshape(image.height, image.width, bands)
     # A pixel of 8 bits is the higher and the lower half of one of 16 bits.
     return found.astype(np.uint16) * np.uint16(257) if dtype == np.uint16 else found
 
@@ -82,7 +97,7 @@ def _converted(pixels: Any, dtype: np.dtype[Any]) -> Any:
 def _frames(image: Any) -> Any:
     """The frames of an animation in full: [frames, rows, columns, 3]."""
     found = []
-    for number in range(getattr(image, "n_frames", 1)):
+    for number in range(image.n_frames):
         image.seek(number)
         found.append(np.asarray(image.convert("RGB")))
     return np.stack(found)
@@ -109,10 +124,16 @@ def _decode(k: KernelContext) -> Kernel:
     def decode(contents: Any, *window: Any) -> Any:
         image = _opened(k, contents)
         if image.format == "GIF" and animated:
-            return _converted(_frames(image), dtype)
+            with _reading(k, image.format, contents):
+                check_allocation((image.n_frames, image.height, image.width, 3), dtype)
+                return _converted(_frames(image), dtype)
         if k.op == "DecodeGif":
             raise invalid(k, f"Expected a GIF, got a {image.format}")
-        pixels = _array(k, image, channels, np.dtype(np.uint16) if dtype == np.uint16 else np.dtype(np.uint8))
+        bands = _bands(k, image, channels)
+        check_allocation((image.height, image.width, bands), dtype)
+        with _reading(k, image.format, contents):
+            image.load()
+        pixels = _array(image, bands, np.dtype(np.uint16) if dtype == np.uint16 else np.dtype(np.uint8))
         if window:
             y, x, height, width = (int(value) for value in window[0].tolist())
             if min(y, x, height, width) < 0 or y + height > pixels.shape[0] or x + width > pixels.shape[1]:

@@ -10,6 +10,7 @@ import numpy as np
 from graphcore.kernel_context import KernelContext
 from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.numerics.string_arrays import strings
+from graphcore.support.memory_limits import check_allocation
 
 Sizes = tuple[int, ...]
 
@@ -52,7 +53,12 @@ def places(indices: Any, sizes: Sequence[int]) -> Any:
 
 
 def indices_at(flat: Any, sizes: Sequence[int]) -> Any:
-    """The indices [n, rank] of flat positions."""
+    """The indices [n, rank] of flat positions.
+
+    Raises:
+        AllocationLimitError: the indices exceed the allocation limit.
+    """
+    check_allocation((len(flat), len(sizes)), np.dtype(np.int64))
     found = np.zeros((len(flat), len(sizes)), np.int64)
     rest = flat
     for axis in range(len(sizes) - 1, -1, -1):

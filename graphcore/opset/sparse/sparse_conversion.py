@@ -11,6 +11,7 @@ from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.numerics.sparse_values import check_inside, checked, in_order, indices_at, places, vector_like
+from graphcore.support.memory_limits import check_allocation
 
 INDICES: Final = np.array([[0, 1], [1, 0], [1, 2]], np.int64)
 VALUES: Final = [1.5, -2.0, 3.0]
@@ -234,7 +235,14 @@ class SparseFillEmptyRows:
             if len(given) and (given.min() < 0 or given.max() >= rows):
                 at = int(((given < 0) | (given >= rows)).argmax())
                 raise invalid(k, f"indices({at}, 0) is invalid: {given[at]} is not in [0, {rows})")
-            empty = np.bincount(given, minlength=rows)[:rows] == 0
+            if rows < 0:
+                raise invalid(k, f"dense_shape[0] must not be negative, got {rows}")
+            check_allocation((rows,), np.dtype(bool))
+            empty = np.ones(rows, bool)
+            empty[given] = False
+            number = len(given) + int(np.count_nonzero(empty))
+            check_allocation((number, shape.size), indices.dtype)
+            check_allocation((number,), values.dtype)
             missing = np.flatnonzero(empty)
             added = np.zeros((len(missing), indices.shape[1]), np.int64)
             added[:, 0] = missing

@@ -15,6 +15,7 @@ from graphcore.opset.framework.type_sets import NUMBER, REAL
 from graphcore.opset.numerics.sparse_values import checked, indices_at
 from graphcore.opset.sparse.sparse_conversion import INDICES, OUTSIDE, SIZES, VALUES
 from graphcore.opset.sparse.sparse_products import merged
+from graphcore.support.memory_limits import check_allocation
 
 _DENSE: Final = [[1.0, 2.0], [-3.0, 0.5], [4.0, -1.0]]
 _WIDE: Final = [[1.0, 2.0, -3.0], [0.5, 4.0, -1.0]]
@@ -102,6 +103,7 @@ def _chosen(name: str, ufunc: Any, types: str, summary: str) -> None:
     def kernel(k: KernelContext) -> Kernel:
         def choose(ai: Any, av: Any, ashape: Any, bi: Any, bv: Any, bshape: Any) -> Any:
             known, in_a, in_b, sizes = merged(k, (ai, av, ashape), (bi, bv, bshape))
+            check_allocation((len(known),), av.dtype)
             both = np.zeros((2, len(known)), av.dtype)
             both[0, in_a], both[1, in_b] = av, bv
             return indices_at(known, sizes), ufunc(both[0], both[1])

@@ -11,6 +11,7 @@ from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, Kernel
 from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.numerics.sparse_values import checked, in_order
 from graphcore.opset.sparse.sparse_conversion import INDICES, OUTSIDE, SIZES, VALUES
+from graphcore.support.memory_limits import check_allocation
 
 _DENSE: Final = [[1.0, 2.0], [-3.0, 0.5], [4.0, -1.0]]
 _WIDE: Final = [[1.0, 2.0, -3.0], [0.5, 4.0, -1.0]]
@@ -62,6 +63,9 @@ class SparseConcat:
             along = axis % rank
             if len({sizes[:along] + sizes[along + 1 :] for sizes in all_sizes}) > 1:
                 raise invalid(k, f"Input shapes must match except in dimension {along}: {[list(sizes) for sizes in all_sizes]}")
+            number = sum(map(len, values))
+            check_allocation((number, rank), indices[0].dtype)
+            check_allocation((number,), values[0].dtype)
             moved, offset = [], 0
             for part, sizes in zip(indices, all_sizes, strict=True):
                 shifted = part.copy()

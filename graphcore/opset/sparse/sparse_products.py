@@ -15,6 +15,7 @@ from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.framework.type_sets import NUMBER, REAL
 from graphcore.opset.numerics.sparse_values import checked, indices_at, places
 from graphcore.opset.sparse.sparse_conversion import INDICES, OUTSIDE, SIZES, VALUES
+from graphcore.support.memory_limits import check_allocation
 
 _DENSE: Final = [[1.0, 2.0], [-3.0, 0.5], [4.0, -1.0]]
 _WIDE: Final = [[1.0, 2.0, -3.0], [0.5, 4.0, -1.0]]
@@ -154,6 +155,7 @@ class SparseAdd:
     def kernel(k: KernelContext) -> Kernel:
         def add(ai: Any, av: Any, ashape: Any, bi: Any, bv: Any, bshape: Any, thresh: Any) -> Any:
             known, in_a, in_b, sizes = merged(k, (ai, av, ashape), (bi, bv, bshape))
+            check_allocation((len(known),), av.dtype)
             total = np.zeros(len(known), av.dtype)
             np.add.at(total, in_a, av)
             np.add.at(total, in_b, bv)

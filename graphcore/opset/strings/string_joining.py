@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, Kernel
 from graphcore.opset.framework.gradient_text import required_int
 from graphcore.opset.framework.kernels import invalid, normal_axis
 from graphcore.opset.numerics.string_arrays import one_string, strings
+from graphcore.support.memory_limits import check_allocation
 
 _WORDS: Final = np.array([[b"a", b"bc"], [b"d", b""]], object)
 _SENTENCES: Final = np.array([b"hello world", b"", b" a b  c "], object)
@@ -185,7 +186,12 @@ def split_shape(c: InferenceContext) -> None:
     c.set_output(2, c.vector(2))
 
 
-def _sparse_words(rows: Sequence[Sequence[bytes]]) -> tuple[Any, Any, Any]:
+def _sparse_words(parts: Iterable[Sequence[bytes]]) -> tuple[Any, Any, Any]:
+    rows, number = [], 0
+    for part in parts:
+        number += len(part)
+        check_allocation((number, 2), np.dtype(np.int64))
+        rows.append(part)
     places = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
     words = [word for row in rows for word in row]
     sizes = np.array([len(rows), max(map(len, rows), default=0)], np.int64)
@@ -196,7 +202,7 @@ def _splitting(k: KernelContext, split: Callable[[bytes, bytes], list[bytes]]) -
     def kernel(x: Any, separator: Any) -> Any:
         if x.ndim != 1 or separator.ndim:
             raise invalid(k, f"required a vector and a scalar, got shapes {list(x.shape)} and {list(separator.shape)}")
-        return _sparse_words([split(value, one_string(separator)) for value in x.tolist()])
+        return _sparse_words(split(value, one_string(separator)) for value in x.tolist())
 
     return kernel
 

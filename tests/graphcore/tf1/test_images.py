@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -63,3 +65,16 @@ def test_metrics_go_into_the_collections_that_are_asked_for() -> None:
     assert gc.get_collection("updates") == [update]
     assert [each.name for each in gc.get_collection("metric_variables")] == ["mean/total:0", "mean/count:0"]
     assert gc.trainable_variables() == gc.global_variables() == []
+
+
+def test_a_file_whose_header_tells_of_more_pixels_than_pillow_reads_is_an_error_of_the_node() -> None:
+    chunks = (b"IHDR" + struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0), b"IDAT")
+    contents = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data) - 4) + data + struct.pack(">I", zlib.crc32(data)) for data in chunks
+    )
+    y = gc.image.decode_png(contents, name="pixels")
+    with pytest.raises(
+        graphcore.errors.InvalidArgumentError, match=r"Invalid PNG data, size 45: Image size \(10000000000 pixels\)"
+    ) as caught:
+        gc.Session().run(y)
+    assert caught.value.node == "pixels"
