@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from graphcore.errors import OutOfRangeError
 from graphcore.inference import InferenceContext
 from graphcore.kernel_context import KernelContext, RefVariable
@@ -32,14 +30,14 @@ class CountUpTo:
         c.set_output(0, c.with_rank(c.input(0), 0))
 
     def kernel(k: KernelContext) -> Kernel:
-        limit = required_int(k.attrs, "limit")
+        xp, limit = k.xp, required_int(k.attrs, "limit")
 
         def count(ref: RefVariable) -> Any:
             with ref.lock:
                 now = ref.read()
                 if now >= limit:
                     raise OutOfRangeError(f"Reached limit of {limit}", op=k.op, node=k.node_name, source=k.source)
-                ref.assign(np.asarray(now + now.dtype.type(1)))
+                ref.assign(xp.asarray(now + now.dtype.type(1)))
             return now
 
         return count
