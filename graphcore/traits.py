@@ -96,6 +96,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
         draws: True if the only state is the position of a random number generator.
         stores: True if a kernel puts arrays into a stack, queue or tensor array, or takes them out.
         reads_once: True if running the op a second time finds nothing more to read.
+        only_checks: True if the op returns its input unchanged, or fails.
         device_types: the types of devices on which the kernel runs; one that reaches arrays through an array module runs on GPUs as well.
     """
 
@@ -117,6 +118,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     draws: bool = False
     stores: bool = False
     reads_once: bool = False
+    only_checks: bool = False
     device_types: tuple[str, ...] = ("CPU", "GPU")
 
     def is_neutral(self, second: Array) -> bool:

@@ -39,7 +39,6 @@ KEPT: Final = {
     "Slice": "its gradient is written for the size that was asked for, and gets the actual one",
     "StopGradient": "explanations of gradients say that it was put there to cut them off; TensorFlow folds it whatever its shape",
     "IdentityN": "TensorFlow folds it whatever its shape; handles of variables go through it",
-    "CheckNumerics": "graphs for inference are written without it, as TensorFlow has it",
     "Cast": "TensorFlow folds it whatever its shape",
     "Less": "TensorFlow folds it whatever its shape",
     "StackPushV2": "gradients through stacks are refused, which pairs a push with its pop",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from graphcore.brief import brief
 from graphcore.definitions import (
     PRODUCER_VERSION,
     FunctionDefLibrary,
@@ -295,7 +296,7 @@ class Graph(GraphReader):
             UnimplementedError: within a function.
         """
         if not isinstance(op_type_map, Mapping) or not all(isinstance(name, str) for pair in op_type_map.items() for name in pair):
-            raise InvalidArgumentError(f"op_type_map: required a dict of names of ops and gradients, got {op_type_map!r}")
+            raise InvalidArgumentError(f"op_type_map: required a dict of names of ops and gradients, got {brief(op_type_map)}")
         if self.outer is not None:
             raise UnimplementedError("gradient_override_map holds for nodes outside of functions, branches and loops")
         return gradient_overrides(self, op_type_map)

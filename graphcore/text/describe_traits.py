@@ -43,6 +43,7 @@ def describe_traits(registration: OpRegistration) -> str:
         "draws random numbers" if traits.draws else "",
         "keeps or takes values kept by other ops" if traits.stores else "",
         "reads only once" if traits.reads_once else "",
+        "returns its input unchanged, or fails" if traits.only_checks else "",
         _GRADIENT.get(registration.gradient_kind, "") if registration.op_def.input_arg else "",
         _memory(registration),
         _failure(traits.can_fail),

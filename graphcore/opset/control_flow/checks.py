@@ -121,6 +121,7 @@ class CheckNumerics:
 
     signature = f"CheckNumerics[T:{FLOATING}, message:string](tensor:T) -> (output:T)"
     stateful = True
+    only_checks = True
     shape = unchanged_shape
     gradient = """[T:{half, bfloat16, float, double}, message:string](x:T, dy:T) -> (dx:T) {
       dx = CheckNumerics[T=$T, message="Not a number (NaN) or infinity (Inf) values detected in gradient."](dy)

@@ -13,6 +13,7 @@ from graphcore.definitions import GraphDef, NodeDef
 from graphcore.dtypes import as_dtype, int32
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph, as_constant_array
+from graphcore.plumbing import IDENTITY
 from graphcore.registry import op_registry
 from graphcore.runtime import Session
 
@@ -121,9 +122,7 @@ def remove_training_nodes(input_graph: GraphDef, protected_nodes: Collection[str
     Nodes that others wait for, and those of `protected_nodes`, are kept.
     """
     kept = set(protected_nodes or ()) | {text[1:] for node in input_graph.node for text in node.input if text[0] == "^"}
-    passed_on = {
-        node.name: node.input[0] for node in input_graph.node if node.op in {"Identity", "CheckNumerics"} and node.name not in kept
-    }
+    passed_on = {node.name: node.input[0] for node in input_graph.node if _is_passed_on(node.op) and node.name not in kept}
     passed_on = {name: source for name, source in passed_on.items() if source[0] != "^"}
     needed = {node.name: [text for text in node.input if text[0] == "^"] for node in input_graph.node}
 
@@ -142,6 +141,10 @@ def remove_training_nodes(input_graph: GraphDef, protected_nodes: Collection[str
 
     nodes = [msgspec.structs.replace(node, input=rewired(node.input)) for node in input_graph.node if node.name not in passed_on]
     return msgspec.structs.replace(input_graph, node=tuple(nodes))
+
+
+def _is_passed_on(op: str) -> bool:
+    return op == IDENTITY or (op in op_registry and op_registry.look_up(op).traits.only_checks)
 
 
 def tensor_shape_from_node_def_name(graph: Graph, input_name: str) -> Any:

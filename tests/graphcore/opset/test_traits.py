@@ -191,6 +191,16 @@ def test_an_op_that_gives_views_gives_one_of_its_first_input(entry: OpRegistrati
     assert any(shared)
 
 
+@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.traits.only_checks], ids=lambda entry: entry.op_def.name)
+def test_an_op_that_only_checks_returns_its_input(entry: OpRegistration) -> None:
+    for case in cases_of(entry):
+        found = kernel_for(case, case.arrays, dict(case.attrs), checked_inputs(entry))
+        assert found is not None
+        np.testing.assert_array_equal(called(found[1], case.arrays)[0], case.arrays[0])
+    assert cases_of(entry)
+    assert entry.failures
+
+
 @pytest.mark.parametrize("entry", list(dict.fromkeys(case.entry for case in PLAIN)), ids=lambda entry: entry.op_def.name)
 def test_a_plan_may_write_results_into_inputs_of_just_the_ops_that_say_so(entry: OpRegistration) -> None:
     known = checked_inputs(entry)
