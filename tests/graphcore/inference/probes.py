@@ -11,7 +11,9 @@ from graphcore.graph import Node
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape
 from graphcore.kernel_context import KernelContext, RefVariable
+from graphcore.opset.numerics.accumulator_values import Accumulator
 from graphcore.opset.numerics.queue_values import Queue
+from graphcore.opset.numerics.table_values import Table
 from graphcore.opset.numerics.tensor_array_values import TensorArray
 from graphcore.opset.numerics.tensor_list_values import TensorList
 from graphcore.registry import Kernel, OpRegistration, OpRegistry
@@ -66,6 +68,8 @@ def shape_of(tensor: gc.Tensor, value: Any) -> tuple[int, ...]:
     """The shape of a value as a tensor: of a reference variable's value, or a scalar for a handle."""
     if isinstance(value, RefVariable):
         return value.read().shape if tensor.dtype.is_ref else ()
+    if isinstance(value, Accumulator):
+        return (2,)  # TensorFlow infers this shape for the scalar handle too
     return tuple(value.shape)
 
 
@@ -77,6 +81,8 @@ def held(value: Any) -> tuple[gc.DType, list[gc.Shape]] | None:
         return value.dtype, [value.element_shape, *[gc.Shape(place.shape) for place in value.places if place.shape is not None]]
     if isinstance(value, Queue):
         return value.spec.dtypes[0], [gc.Shape(value.spec.shapes[0])]
+    if isinstance(value, Table):
+        return value.spec.key_dtype, [gc.Shape(value.spec.key_shape)]
     lists = [value] if isinstance(value, TensorList) else []
     if isinstance(value, np.ndarray) and value.dtype.kind == "O":
         lists = [each for each in value.flat if isinstance(each, TensorList)]

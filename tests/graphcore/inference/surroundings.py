@@ -10,9 +10,14 @@ import numpy as np
 
 import graphcore as gc
 from graphcore.graph import Node
+from graphcore.opset.numerics.python_functions import PythonFunction
 from tests.graphcore.inference.knowledge import Knowledge
 from tests.graphcore.inference.probes import probe
-from tests.graphcore.opset.op_cases import Array, Case, make_old_enough
+from tests.graphcore.opset.op_cases import Array, Case, is_of_datasets, make_old_enough
+
+OF_NUMBERS = {"output_types": [gc.int64], "output_shapes": [gc.Shape([])]}
+"""The elements of datasets."""
+DOUBLE = PythonFunction(lambda x: x * 2)
 
 
 @dataclass
@@ -78,7 +83,7 @@ class Maker:
         if arg.type is gc.resource:
             return self.resource(value)
         if arg.type is gc.variant:
-            return self.tensor_list(value)
+            return self.of_variant(value)
         if arg.name == "flow_in":
             return self.flow
         return self.know.tensor(value)
@@ -92,7 +97,12 @@ class Maker:
         return handle
 
     def reference(self, value: Array | None) -> Any:
-        """A variable, uninitialised for None; or a queue."""
+        """A variable, uninitialised for None; or a queue, table or accumulator."""
+        name = self.case.op_def.name
+        if name.startswith(("LookupTable", "InitializeTable")):
+            return self.table(value)
+        if "Accumulator" in name:
+            return self.accumulator(value)
         if value is not None and self.case.op_def.name.startswith("Queue"):
             return self.queue(value)
         full = gc.Shape([] if value is None else value.shape)
@@ -105,7 +115,14 @@ class Maker:
     def resource(self, value: Array) -> Any:
         """A handle; its kind follows from the op's name."""
         name = self.case.op_def.name
-        kinds = {"TensorArray": self.array, "Stack": self.stack, "Queue": self.queue}
+        kinds = {
+            "TensorArray": self.array,
+            "Stack": self.stack,
+            "Queue": self.queue,
+            "ResourceAccumulator": self.accumulator,
+            **dict.fromkeys(("LookupTable", "InitializeTable"), self.table),
+            **dict.fromkeys(("Iterator", "MakeIterator"), self.iterator),
+        }
         return probe(next((make for kind, make in kinds.items() if name.startswith(kind)), self.variable)(value))
 
     def variable(self, value: Array) -> Any:
@@ -130,11 +147,56 @@ class Maker:
         self.after.append(add("StackPushV2", handle, self.know.tensor(value)))
         return handle
 
+    def table(self, _: Any) -> Any:
+        """The handle of a table of numbers by strings, which is empty or not initialised."""
+        name = self.case.op_def.name
+        op = ("HashTable" if name.startswith("Initialize") else "MutableHashTable") + ("V2" if name.endswith("V2") else "")
+        return add(op, key_dtype=gc.string, value_dtype=gc.int64).outputs[0]
+
+    def accumulator(self, _: Any) -> Any:
+        """The handle of an accumulator, with a gradient if the op takes one."""
+        name = self.case.op_def.name
+        kind = name[: name.index("Accumulator")]
+        handle = add(f"{kind}ConditionalAccumulator", dtype=gc.float32, shape=self.know.shape(gc.Shape([2]))).outputs[0]
+        if "Take" in name:
+            step, ones = gc.constant(0, gc.int64), gc.constant([1.0, 2.0])
+            sparse = [gc.constant([0, 1], gc.int64), ones, gc.constant([2], gc.int64)]
+            attrs = {"has_known_shape": True} if kind == "Sparse" else {}
+            self.start.append(add(f"{kind}AccumulatorApplyGradient", handle, step, *(sparse if kind == "Sparse" else [ones]), **attrs))
+        return handle
+
+    def iterator(self, rows: Array) -> Any:
+        """The handle of an iterator, started with these rows unless the op starts it."""
+        handle = new_iterator()
+        if self.case.op_def.name != "MakeIterator":
+            self.start.append(add("MakeIterator", sliced(gc.constant(rows.astype(np.int64))), handle))
+        return handle
+
+    def of_variant(self, rows: Array) -> Any:
+        """The handle of a dataset, of an optional value of two numbers, or of a list."""
+        name = self.case.op_def.name
+        if is_of_datasets(name):
+            return probe(sliced(self.know.tensor(rows.astype(np.int64))))
+        if name.startswith("Optional"):
+            return probe(add("OptionalFromValue", [self.know.tensor(np.resize(rows, 2))]).outputs[0])
+        return self.tensor_list(rows)
+
     def tensor_list(self, rows: Array) -> Any:
         """The handle of a list of these rows; for an op on an array of lists, an array of it."""
         shape = self.know.tensor(np.array(rows.shape[1:], np.int32))
         handle = probe(add("TensorListFromTensor", self.know.tensor(rows), shape).outputs[0])
         return add("Pack", [handle]).outputs[0] if self.case.op_def.name == "TensorListPushBackBatch" else handle
+
+
+def new_iterator() -> Any:
+    """The handle of an iterator over numbers."""
+    attrs = {"shared_name": "", "container": "", **OF_NUMBERS}
+    return gc.get_default_graph().apply_op("IteratorV2", [], attrs, "iterator").outputs[0]
+
+
+def sliced(rows: Any) -> Any:
+    """A dataset of the elements of a vector."""
+    return add("TensorSliceDataset", [rows], output_shapes=[gc.Shape([])]).outputs[0]
 
 
 def _plain(case: Case, know: Knowledge) -> Built:
@@ -149,6 +211,19 @@ def _without_files(case: Case, know: Knowledge) -> Built:
     built = _plain(case, know)
     built.fails = gc.GraphError
     return built
+
+
+def _from_string(case: Case, know: Knowledge) -> Built:
+    """An iterator found by its handle as a string."""
+    made = add("IteratorToStringHandle", new_iterator())
+    built = _plain(case, know)
+    built.start.append(made)
+    return built
+
+
+def _python(case: Case, know: Knowledge) -> Built:
+    """A call of a Python function of this process."""
+    return Built(add(case.op_def.name, [know.tensor(value) for value in case.inputs[0]], token=DOUBLE.token, Tout=case.attrs["Tout"]))
 
 
 def _given(case: Case, know: Knowledge) -> Built:
@@ -217,11 +292,15 @@ def _loop(case: Case, know: Knowledge) -> Built:
 LOOP_OPS = tuple([prefix + op for op in ("Enter", "Exit", "NextIteration") for prefix in ("", "Ref")])
 SPECIAL: dict[str, Callable[[Case, Knowledge], Built]] = {
     "Abort": _abort,
-    **dict.fromkeys(("MergeV2Checkpoints", "RestoreV2", "SaveV2"), _without_files),
+    **dict.fromkeys(("MergeV2Checkpoints", "RestoreV2", "SaveV2", "ReadFile"), _without_files),
+    **dict.fromkeys(("InitializeTableFromTextFile", "InitializeTableFromTextFileV2"), _without_files),
+    **dict.fromkeys(("IteratorFromStringHandle", "IteratorFromStringHandleV2"), _from_string),
+    **dict.fromkeys(("PyFunc", "PyFuncStateless"), _python),
     **dict.fromkeys(("Placeholder", "PlaceholderV2"), _given),
     **dict.fromkeys(("_Arg", "_DeviceArg"), _argument),
     **dict.fromkeys(("VarHandleOp", "Variable", "VariableV2"), _holder),
     **{f"{kind}Queue{version}": _queue for kind in ("FIFO", "PaddingFIFO", "RandomShuffle") for version in ("", "V2")},
+    "PriorityQueueV2": _queue,
     **dict.fromkeys(("_Recv", "_HostRecv"), _received),
     **dict.fromkeys(LOOP_OPS, _loop),
 }

@@ -37,6 +37,9 @@ UNTOLD = {
     # Values from elsewhere, or stored with any shape.
     *("_Recv", "_HostRecv", "StackPopV2", "TensorArrayConcatV3", "TensorListConcat", "TensorListConcatV2", "TensorListStack"),
     *("QueueDequeue", "QueueDequeueMany", "QueueDequeueUpTo", "QueueDequeueUpToV2", "RestoreV2"),
+    # Values from tables and accumulators, whose handles do not tell all, and from Python.
+    *("AccumulatorTakeGradient", "ResourceAccumulatorTakeGradient", "SparseAccumulatorTakeGradient"),
+    *("LookupTableExport", "LookupTableExportV2", "LookupTableFind", "PyFunc", "PyFuncStateless"),
 }
 """Ops of whose outputs not all is known although all is known of their inputs."""
 Inferred = tuple[gc.Shape, HandleData | None]
@@ -150,7 +153,7 @@ def inferred_with_all(name: str, number: int) -> list[Inferred]:
 
 
 def test_no_op_is_left_out() -> None:
-    assert set(BY_OP) == set(gc.op_registry.names())
+    assert set(BY_OP) == set(REGISTRY.names()) - {"Probe", "RefProbe"}
     assert all(gc.op_registry.look_up(name).kernel is not None for name in BY_OP)
 
 
