@@ -21,7 +21,21 @@ _TICKS: Final = 4
 _LABEL_GAP: Final = 14
 
 # Colours that differ in lightness too, each with a dash pattern, so that colour is never the only sign.
-_STYLES: Final = (("#1f5fbf", ""), ("#b3541e", "6 3"), ("#2d7a46", "2 3"), ("#7b3fa0", "8 3 2 3"), ("#5c5c5c", "1 3"))
+_LIGHT: Final = ("#1f5fbf", "#b3541e", "#2d7a46", "#7b3fa0", "#5c5c5c")
+_DARK: Final = ("#8ab8ff", "#f2a36e", "#7fd6a0", "#cf9df2", "#b8b8b8")
+_DASHES: Final = ("", "6 3", "2 3", "8 3 2 3", "1 3")
+
+
+def _colors(colors: Sequence[str]) -> str:
+    return "".join([f".c{number}{{--c:{color}}}" for number, color in enumerate(colors)])
+
+
+# An image takes on the color scheme of its place in the page.
+_STYLE: Final = (
+    f".paper{{fill:#fff}}.grid{{stroke:#e2e2e2}}text{{fill:#444}}{_colors(_LIGHT)}"
+    f"@media (prefers-color-scheme:dark){{.paper{{fill:#15181d}}.grid{{stroke:#3a424d}}text{{fill:#b8c1cc}}{_colors(_DARK)}}}"
+    ".line{fill:none;stroke:var(--c);stroke-width:1.6;stroke-linejoin:round}.dot,.name{fill:var(--c)}"
+)
 
 
 def curve_svg(series: Mapping[str, Points], steps: int) -> str:
@@ -34,26 +48,24 @@ def curve_svg(series: Mapping[str, Points], steps: int) -> str:
     size = f'width="{WIDTH}" height="{HEIGHT}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" {size} font-family="system-ui, sans-serif" font-size="11">',
-        f'<rect {size} rx="4" fill="#ffffff"/>',
+        f"<style>{_STYLE}</style>",
+        f'<rect {size} rx="4" class="paper"/>',
     ]
     for value in ticks:
         y = _y(value, low, high)
-        parts.append(f'<path d="M{_LEFT} {y:.1f}H{WIDTH - _RIGHT}" stroke="#e2e2e2"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end" fill="#444444">{_number(value, ticks[1] - low)}</text>')
+        parts.append(f'<path d="M{_LEFT} {y:.1f}H{WIDTH - _RIGHT}" class="grid"/>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_number(value, ticks[1] - low)}</text>')
     for step, anchor in ((0, "start"), (steps, "end")):
-        parts.append(
-            f'<text x="{_x(step, steps):.1f}" y="{HEIGHT - 9}" text-anchor="{anchor}" fill="#444444">{"step " if step else ""}{step}</text>'
-        )
+        parts.append(f'<text x="{_x(step, steps):.1f}" y="{HEIGHT - 9}" text-anchor="{anchor}">{"step " if step else ""}{step}</text>')
     ends: list[float] = []
     for index, (name, points) in enumerate(series.items()):
         places = [None if not math.isfinite(value) else (_x(step, steps), _y(value, low, high)) for step, value in thinned(points)]
-        parts += _line(name, places, _STYLES[index % len(_STYLES)], ends)
+        parts += _line(name, places, index % len(_DASHES), ends)
     parts.append("</svg>")
     return "".join(parts)
 
 
-def _line(name: str, places: Sequence[tuple[float, float] | None], style: tuple[str, str], ends: list[float]) -> list[str]:
-    colour, dashes = style
+def _line(name: str, places: Sequence[tuple[float, float] | None], style: int, ends: list[float]) -> list[str]:
     path = ""
     previous: tuple[float, float] | None = None
     last: tuple[float, float] | None = None
@@ -66,9 +78,9 @@ def _line(name: str, places: Sequence[tuple[float, float] | None], style: tuple[
         return []
     y = _free_place(last[1], ends)
     return [
-        f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.6" stroke-linejoin="round" stroke-dasharray="{dashes}"/>',
-        f'<circle cx="{last[0]:.1f}" cy="{last[1]:.1f}" r="2.5" fill="{colour}"/>',
-        f'<text x="{last[0] + 7:.1f}" y="{y + 4:.1f}" fill="{colour}">{escape(name)}</text>',
+        f'<path d="{path}" class="line c{style}" stroke-dasharray="{_DASHES[style]}"/>',
+        f'<circle cx="{last[0]:.1f}" cy="{last[1]:.1f}" r="2.5" class="dot c{style}"/>',
+        f'<text x="{last[0] + 7:.1f}" y="{y + 4:.1f}" class="name c{style}">{escape(name)}</text>',
     ]
 
 

@@ -14,6 +14,7 @@ from IPython.display import DisplayHandle, display
 
 from graphcore.errors import InvalidArgumentError
 from kernelext.curve import curve_svg
+from widgets.render.static_display import THEMES
 
 _SECONDS_BETWEEN_PICTURES: Final = 0.2
 
@@ -114,7 +115,7 @@ class Progress:
 
     def _repr_html_(self) -> str:
         latest = "".join(f" · {escape(text)}" for text in self._latest())
-        html = f'<div class="graphloupe-progress">{self._bar()}<div>{escape(self.title)}: {escape(self._count())}{latest}</div>'
+        html = f'<div class="graphloupe-progress">{THEMES}{self._bar()}<div>{escape(self.title)}: {escape(self._count())}{latest}</div>'
         if any(self.series.values()):
             svg = base64.b64encode(curve_svg(self.series, self.steps).encode()).decode()
             html += f'<img alt="{escape(self._words())}" src="data:image/svg+xml;base64,{svg}" style="max-width:100%"/>'

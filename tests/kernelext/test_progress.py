@@ -153,3 +153,12 @@ def test_the_ticks_of_a_curve_are_round_numbers(low: float, high: float, ticks: 
 def test_a_curve_of_extreme_values_is_drawn(low: float, high: float) -> None:
     drawn = ET.fromstring(curve_svg({"value": [(0, low), (1, high)]}, 1))
     assert all(text.text not in ("nan", "inf") for text in drawn.iter("{http://www.w3.org/2000/svg}text"))
+
+
+def test_curves_follow_dark_themes() -> None:
+    svg = curve_svg({"loss": [(0, 1.0), (1, 0.5)]}, 1)
+    assert "prefers-color-scheme:dark" in svg
+    assert "#ffffff" not in svg
+    progress = Progress(1)
+    progress.record(loss=1.0)
+    assert "[data-jp-theme-light=false] :is(.graphloupe-still,.graphloupe-progress) img{color-scheme:dark}" in progress._repr_html_()

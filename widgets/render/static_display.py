@@ -23,9 +23,9 @@ ENOUGH: Final = 0.95
 PAGE: Final = Size(820, 1100)
 """The size, in pixels, that a picture between cells should have at most."""
 
-_THEMES: Final = (
-    "<style>[data-jp-theme-light=true] .graphloupe-still img{color-scheme:light}"
-    "[data-jp-theme-light=false] .graphloupe-still img{color-scheme:dark}</style>"
+THEMES: Final = (
+    "<style>[data-jp-theme-light=true] :is(.graphloupe-still,.graphloupe-progress) img{color-scheme:light}"
+    "[data-jp-theme-light=false] :is(.graphloupe-still,.graphloupe-progress) img{color-scheme:dark}</style>"
 )
 """Jupyter's themes, and exported notebooks in them, do not declare their color scheme."""
 
@@ -60,7 +60,7 @@ def to_static_html(scene: Scene, *summaries: Scene, lens: str = "") -> str:
     pictures = [_image(drawn, places, alt, lens) for drawn, places in _fitting([scene, *summaries])]
     whole = [_details(f"The whole picture: {counted(len(scene.nodes), 'box', 'boxes')}", picture) for picture in pictures[1:]]
     outline = _details(f"Outline of {alt}", to_pre(escape(to_outline(scene), quote=True)))
-    return f'<figure class="graphloupe-still">{_THEMES}{pictures[0]}<figcaption>{"".join(whole)}{outline}</figcaption></figure>'
+    return f'<figure class="graphloupe-still">{THEMES}{pictures[0]}<figcaption>{"".join(whole)}{outline}</figcaption></figure>'
 
 
 def _image(scene: Scene, places: Geometry, alt: str, lens: str) -> str:
