@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ def a_schedule_with_averages_and_clipping() -> Trained:
 @graph
 def one_of_each_optimizer() -> Trained:
     x = v1.placeholder(tf.float32, [None, 3])
-    makers = [
+    makers: list[Callable[[], Any]] = [
         lambda: v1.train.AdadeltaOptimizer(0.5),
         lambda: v1.train.AdagradDAOptimizer(0.1, v1.train.get_or_create_global_step(), l2_regularization_strength=0.1),
         lambda: v1.train.ProximalAdagradOptimizer(0.1, l1_regularization_strength=0.01),
