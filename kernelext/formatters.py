@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from html import escape
+from typing import Any, Final
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from graphcore.api import Function
+from graphcore.api import Function, Variable
 from graphcore.api.summary import graph_in_brief
-from graphcore.definitions import FunctionDef
+from graphcore.definitions import FunctionDef, OpDef
+from graphcore.device_spec import DeviceSpec
 from graphcore.difference import GraphDiff, difference_graph
-from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph import Graph, Node, Tensor, debug_string
 from graphcore.runtime import RunMetadata, StepStats, Trace
 from kernelext.timings import metadata_text, stats_text, trace_text
 from widgets.live.function_view import FunctionView
+
+_LEFT: Final = "style='text-align:left'"
 
 
 class Formatters:
@@ -37,8 +41,12 @@ class Formatters:
     def start(self) -> None:
         """Register; earlier functions are kept for `stop`."""
         self._set("text/plain", Graph, _printing(graph_in_brief))
-        self._set("text/plain", Node, _printing(node_text))
-        self._set("text/plain", Tensor, _printing(tensor_text))
+        self._set_table(Node, node_text)
+        self._set_table(Tensor, tensor_text)
+        self._set_table(Variable, variable_text)
+        self._set("text/plain", OpDef, _printing(op_text))
+        self._set("text/plain", FunctionDef, _printing(function_text))
+        self._set("text/plain", DeviceSpec, _printing(device_text))
         self._set("text/plain", Trace, _printing(trace_text))
         self._set("text/plain", RunMetadata, _printing(metadata_text))
         self._set("text/plain", StepStats, _printing(stats_text))
@@ -71,6 +79,10 @@ class Formatters:
             # IPython's signal to try its other formatters.
             raise NotImplementedError
 
+    def _set_table(self, kind: type, text: Callable[..., str]) -> None:
+        self._set("text/plain", kind, _printing(text))
+        self._set("text/html", kind, _as_table(text))
+
     def _set(self, mime: str, kind: type, function: Callable[..., Any]) -> None:
         display_formatter: Any = self._shell.display_formatter
         formatter = display_formatter.formatters[mime]
@@ -86,6 +98,42 @@ def _printing(text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:
             printer.text(line)
 
     return show
+
+
+def _as_table(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    """The HTML of a text: its first line as a heading, and the others as rows of a word and the rest."""
+
+    def html(value: Any) -> str:
+        head, *lines = text(value).splitlines()
+        cells = [line.strip().partition(" ") for line in lines]
+        rows = "".join(
+            [f"<tr><th {_LEFT}>{escape(word)}</th><td {_LEFT}><code>{escape(rest.strip())}</code></td></tr>" for word, _, rest in cells]
+        )
+        return f"<div><code>{escape(head)}</code><table>{rows}</table></div>"
+
+    return html
+
+
+def variable_text(variable: Variable) -> str:
+    """A variable's type and shape, its initial value, and the line that made it."""
+    start = variable.initial_value
+    lines = [repr(variable), f"  begins   as {start.name}  {start.dtype.name} {start.shape}"]
+    return "\n".join(lines + _state(variable.op))
+
+
+def op_text(op_def: OpDef) -> str:
+    """The signature of an op in the text form, and its first sentence."""
+    return "\n".join(filter(None, [debug_string(op_def), op_def.summary]))
+
+
+def function_text(function: FunctionDef) -> str:
+    """A function in the text form."""
+    return debug_string(function).strip()
+
+
+def device_text(device: DeviceSpec) -> str:
+    """The name of a device."""
+    return f"<gc.DeviceSpec '{device.to_string()}'>"
 
 
 def tensor_text(tensor: Tensor) -> str:

@@ -65,6 +65,30 @@ def test_a_node_tells_inputs_outputs_and_device(formatted: NotebookShell) -> Non
     assert "device   /device:CPU:0" in text
 
 
+def test_tensors_nodes_and_variables_are_tables_without_markup_of_names(formatted: NotebookShell) -> None:
+    formatted.run("v = gc.Variable([1.0, 2.0], name='v')", "v")
+    html = shown(formatted, formatted.user_ns["x"])["text/html"]
+    assert "<code>&lt;gc.Tensor &#x27;x:0&#x27; float [?,64]&gt;</code>" in html
+    assert "<th style='text-align:left'>from</th><td style='text-align:left'><code>x (Placeholder)</code></td>" in html
+    data = shown(formatted, formatted.user_ns["v"])
+    assert "begins   as v/initial_value:0  float [2]" in data["text/plain"]
+    assert "<table>" in data["text/html"]
+    assert "float [?]" in shown(formatted, formatted.user_ns["y"].node)["text/html"]
+
+
+def test_definitions_and_devices_are_short(formatted: NotebookShell) -> None:
+    @gc.function
+    def twice(a: gc.Tensor) -> gc.Tensor:
+        return a + a
+
+    twice(gc.constant(1.0))
+    assert shown(formatted, twice.instantiations[0].fdef)["text/plain"].startswith("twice(a:float) -> (")
+    op = shown(formatted, gc.op_registry.look_up_op_def("Tanh"))["text/plain"]
+    assert op.startswith("Tanh[T:")
+    assert op.count("\n") == 1
+    assert shown(formatted, gc.DeviceSpec.parse("/gpu:1"))["text/plain"] == "<gc.DeviceSpec '/device:GPU:1'>"
+
+
 def test_a_graph_has_a_picture_and_words(formatted: NotebookShell) -> None:
     data = shown(formatted, Graph())
     assert data["text/html"] == "<p>0 nodes</p>"
