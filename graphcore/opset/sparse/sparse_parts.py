@@ -41,13 +41,14 @@ class SparseConcat:
 
     def shape(c: InferenceContext) -> None:
         count = c.num_inputs // 3
-        sizes = c.with_rank(c.input(2 * count), 1)
+        sizes, columns, rows = c.with_rank(c.input(2 * count), 1), c.unknown_dim(), c.make_dim(0)
         for i in range(count):
-            c.with_rank(c.input(i), 2)
-            c.with_rank(c.input(count + i), 1)
+            indices, values = c.with_rank(c.input(i), 2), c.with_rank(c.input(count + i), 1)
+            rows = c.add(rows, c.merge_dim(c.dim(indices, 0), c.dim(values, 0)))
+            columns = c.merge_dim(columns, c.dim(indices, 1))
             sizes = c.merge(sizes, c.with_rank(c.input(2 * count + i), 1))
-        c.set_output(0, c.matrix(c.unknown_dim(), c.dim(sizes, 0)))
-        c.set_output(1, c.vector(c.unknown_dim()))
+        c.set_output(0, c.matrix(rows, columns))
+        c.set_output(1, c.vector(rows))
         c.set_output(2, sizes)
 
     def kernel(k: KernelContext) -> Kernel:
