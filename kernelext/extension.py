@@ -17,6 +17,7 @@ from kernelext.completion import Completion
 from kernelext.error_display import ErrorDisplay
 from kernelext.formatters import Formatters
 from kernelext.graph_line import HELP, HELP_FLAGS, Action, next_words, parse_graph_line
+from kernelext.graph_names import seen_graphs
 from kernelext.guard import Guard
 from kernelext.history import History
 from kernelext.magics import Magics
@@ -45,7 +46,7 @@ class Extension:
         self.undoing = Undoing(shell.user_ns)
         self.changes = ChangeLines(shell, self.history)
         self.views = Views(shell, self._guard, lambda: self.cells.run is not None, self.history)
-        self.remarks = Remarks(live_graphs)
+        self.remarks = Remarks(lambda: seen_graphs(shell.user_ns))
         self.cells = CellTracker(shell, live_graphs, lambda _run, _failed: self._finish_cell(), self._guard, self._begin_cell)
         formatters = Formatters(shell, self.views.picture, self.views.show_function)
         self._parts = (
@@ -71,6 +72,7 @@ class Extension:
                 part.stop()
         with self._guard("closing the views"):
             self.views.close_all()
+        self.undoing.clear()
         lines = self._shell.magics_manager.magics["line"]
         for name, before in self._magics_before.items():
             lines.pop(name, None)

@@ -26,6 +26,12 @@ def graph_of(value: object) -> Graph | None:
     return graph if isinstance(graph, Graph) else None
 
 
+def seen_graphs(variables: Mapping[str, Any]) -> set[Graph]:
+    """The default graph, and those of the user's variables."""
+    graphs = {graph_of(value) for value in variables.values() if not isinstance(value, GraphDiff)}
+    return {get_default_graph()} | {graph for graph in graphs if graph is not None}
+
+
 def can_be_shown(value: object) -> bool:
     """True iff `%graph` can show `value`: it is or has a graph, or is a function."""
     return isinstance(value, Function | FunctionDef | GraphDiff) or graph_of(value) is not None

@@ -20,7 +20,7 @@ class Remarks:
     """Compares the graphs before and after each cell, and prints remarks for its user, one a line.
 
     Args:
-        graphs: returns the existing graphs.
+        graphs: returns the graphs that the user sees.
     """
 
     def __init__(self, graphs: Callable[[], Iterable[Graph]]) -> None:

@@ -11,11 +11,12 @@ from IPython.core.error import UsageError
 
 from graphcore.api import Function, Variable
 from graphcore.definitions import FunctionDef
-from graphcore.graph import Graph, Node, Tensor, get_default_graph
+from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.editing.snapshot import Snapshot
 from graphcore.kernel_context import RefVariable
-from graphcore.runtime import Session, live_sessions
+from graphcore.runtime import live_sessions
 from graphcore.source import CellRun
+from kernelext.graph_names import seen_graphs
 
 MOST_RUNS: Final = 50
 """The runs of cells that can be undone."""
@@ -74,7 +75,9 @@ class Undoing:
     def begin(self, run: CellRun) -> None:
         """Note what the run `run` finds. Only changed graphs take time."""
         known, self._snapshots = self._snapshots, {}
-        for graph in self._graphs():
+        graphs = seen_graphs(self._variables)  # a snapshot of any other one would keep it alive
+        self._forget_other_graphs(graphs)
+        for graph in graphs:
             if graph.finalized or type(graph) is not Graph or len(graph) > MOST_NODES:
                 continue
             snapshot = known.get(graph)
@@ -117,15 +120,6 @@ class Undoing:
             raise UsageError("%graph redo: nothing was undone since the last change.")
         return self._step(self._future, self._past, "done again", "%graph undo takes it back")
 
-    def _graphs(self) -> set[Graph]:
-        """The default graph and those of the user's names; a snapshot of any other one would keep it alive."""
-        found = {get_default_graph()}
-        for value in self._variables.values():
-            graph = value if isinstance(value, Graph) else value.graph if isinstance(value, Tensor | Node | Variable | Session) else None
-            if isinstance(graph, Graph):
-                found.add(graph)
-        return found
-
     def _step(self, source: deque[_Moment] | list[_Moment], target: deque[_Moment] | list[_Moment], done: str, back: str) -> str:
         running = self._running
         if running is not None and any(graph.version != snapshot.version for graph, snapshot in running.graphs.items()):
@@ -151,6 +145,22 @@ class Undoing:
         self._running = None  # the change of this cell is not one to undo
         return "; ".join(filter(None, [f"{moment.label} is {done}", moment.note, back]))
 
+    def clear(self) -> None:
+        """Forget all runs."""
+        self._past.clear()
+        self._future.clear()
+        self._running = None
+        self._snapshots = {}
+
+    def _forget_other_graphs(self, graphs: set[Graph]) -> None:
+        """Forget runs up to the last one that changed another graph, such as one that was reset."""
+        for moments in (self._past, self._future):
+            places = [place for place, moment in enumerate(moments) if not _graphs_of(moment) <= graphs]
+            kept = list(moments)[places[-1] + 1 :] if places else None
+            if kept is not None:
+                moments.clear()
+                moments.extend(kept)
+
     def _forget_values(self) -> None:
         """Drop the oldest values while all together are too large."""
         kept = sum([moment.size for moment in self._past])
@@ -159,6 +169,12 @@ class Undoing:
                 return
             kept -= moment.size
             moment.values, moment.note = {}, TOO_LARGE
+
+
+def _graphs_of(moment: _Moment) -> set[Graph]:
+    """The graphs that a moment keeps alive."""
+    values = [each for value in moment.bindings.values() for each in (value if isinstance(value, list | tuple) else [value])]
+    return {*moment.graphs, *[each.graph for each in values if isinstance(each, Tensor | Node | Variable)]}
 
 
 class _Missing:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import graphcore as gc
 from graphcore.graph import reset_default_graph
 from kernelext import undoing
+from kernelext.graph_names import seen_graphs
 from tests.kernelext.conftest import NotebookShell
 from tests.kernelext.test_following_edits import CELLS, FIRST, assert_no_other_number, fresh_results, notebook, programs, results
 
@@ -113,6 +114,19 @@ def test_a_change_after_an_undo_ends_the_redo(loaded: NotebookShell) -> None:
     assert names() == ["z"]
 
 
+def test_a_graph_that_was_reset_is_not_kept_and_nothing_is_said_of_it(loaded: NotebookShell, capsys: pytest.CaptureFixture[str]) -> None:
+    loaded.run("x = gc.constant(1.0, name='x')", "a")
+    loaded.run("y = gc.tanh(x, name='y')", "b")
+    loaded.run("gc.reset_default_graph()\ndel x, y", "reset")
+    capsys.readouterr()
+    loaded.run("z = gc.constant([1, 2], name='z')", "a")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("+1 node\n", "")
+    loaded.run("%graph undo", "undo")
+    assert names() == []
+    assert "no cell has changed" in str(loaded.run("%graph undo", "undo").error_in_exec)
+
+
 steps = st.lists(
     st.one_of(
         st.just(("undo", 0)),
@@ -161,7 +175,7 @@ def test_fetches_after_edits_and_undos_give_what_the_cells_in_force_give_or_an_e
                 program = future.pop()
             else:
                 before = len(undo._past)
-                versions = {graph: graph.version for graph in undo._graphs()}
+                versions = {graph: graph.version for graph in seen_graphs(shell.user_ns)}
                 run(name, version)
                 changed = any(graph.version != known for graph, known in versions.items())
                 assert changed or len(undo._past) == before

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.inference import InferenceContext
+from graphcore.inference import DimensionHandle, InferenceContext
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.numerics.sparse_values import check_inside, checked, in_order, indices_at, places, vector_like
@@ -21,11 +21,14 @@ _UNORDERED: Final = np.array([[1, 2], [0, 1], [1, 0]], np.int64)
 _TALL: Final = np.array([4, 3], np.int64)
 
 
-def check_parts(c: InferenceContext, first: int = 0) -> None:
-    """Check the ranks of indices, values and shape, and merge their sizes."""
+def check_parts(c: InferenceContext, first: int = 0) -> tuple[DimensionHandle, DimensionHandle]:
+    """Check the ranks of indices, values and shape, and merge their sizes.
+
+    Returns:
+        The number of values, and the rank.
+    """
     indices, values, shape = (c.with_rank(c.input(first + i), rank) for i, rank in enumerate((2, 1, 1)))
-    c.merge_dim(c.dim(indices, 0), c.dim(values, 0))
-    c.merge_dim(c.dim(indices, 1), c.dim(shape, 0))
+    return c.merge_dim(c.dim(indices, 0), c.dim(values, 0)), c.merge_dim(c.dim(indices, 1), c.dim(shape, 0))
 
 
 @op
@@ -127,9 +130,9 @@ class SparseReorder:
     failures = (Example([OUTSIDE, VALUES, SIZES]),)
 
     def shape(c: InferenceContext) -> None:
-        check_parts(c)
-        c.set_output(0, c.input(0))
-        c.set_output(1, c.input(1))
+        number, rank = check_parts(c)
+        c.set_output(0, c.matrix(number, rank))
+        c.set_output(1, c.vector(number))
 
     def kernel(k: KernelContext) -> Kernel:
         def reorder(indices: Any, values: Any, shape: Any) -> Any:
@@ -217,14 +220,13 @@ class SparseFillEmptyRows:
     failures = (Example([np.array([[0, 1], [4, 0], [4, 2]]), VALUES, _TALL, 9.0]),)
 
     def shape(c: InferenceContext) -> None:
-        check_parts(c)
-        indices = c.input(0)
+        number, rank = check_parts(c)
         c.with_rank(c.input(3), 0)
         sizes = c.input_tensor(2)
-        c.set_output(0, c.matrix(c.unknown_dim(), c.dim(indices, 1)))
+        c.set_output(0, c.matrix(c.unknown_dim(), rank))
         c.set_output(1, c.vector(c.unknown_dim()))
         c.set_output(2, c.vector(c.unknown_dim() if sizes is None or not sizes.size else int(sizes[0])))
-        c.set_output(3, c.vector(c.dim(indices, 0)))
+        c.set_output(3, c.vector(number))
 
     def kernel(k: KernelContext) -> Kernel:
         def fill(indices: Any, values: Any, shape: Any, default: Any) -> Any:
