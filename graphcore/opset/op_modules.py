@@ -93,6 +93,8 @@ OP_MODULES: Final = {
     "graphcore.opset.state.random_candidates": "ComputeAccidentalHits LogUniformCandidateSampler UniformCandidateSampler",
     "graphcore.opset.state.random_more": "Multinomial RandomShuffle RandomUniformInt StatelessRandomGetAlg StatelessRandomGetKeyCounter StatelessRandomNormal StatelessRandomNormalV2 StatelessRandomUniform StatelessRandomUniformInt StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessTruncatedNormal StatelessTruncatedNormalV2",
     "graphcore.opset.state.random_rejection": "RandomGamma RandomPoisson RandomPoissonV2",
+    "graphcore.opset.state.reader_uses": "ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo ReaderReadUpToV2 ReaderReadV2 ReaderReset ReaderResetV2 ReaderRestoreState ReaderRestoreStateV2 ReaderSerializeState ReaderSerializeStateV2",
+    "graphcore.opset.state.readers": "FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2 TFRecordReader TFRecordReaderV2 TextLineReader TextLineReaderV2 WholeFileReader WholeFileReaderV2",
     "graphcore.opset.state.resource_variables": "AssignAddVariableOp AssignSubVariableOp AssignVariableOp DestroyResourceOp ReadVariableOp ResourceGather VarHandleOp VarIsInitializedOp VariableShape",
     "graphcore.opset.state.stacks": "StackCloseV2 StackPopV2 StackPushV2 StackV2",
     "graphcore.opset.state.state": "Assign AssignAdd AssignSub IsVariableInitialized Variable VariableV2",

@@ -139,6 +139,7 @@ NAMES: Final[dict[str, str]] = {
     "graphcore.tf1.queues.pipelines": "train.batch train.batch_join train.input_producer train.limit_epochs train.match_filenames_once "
     "train.range_input_producer train.shuffle_batch train.shuffle_batch_join train.slice_input_producer train.string_input_producer",
     "graphcore.tf1.queues.queues": "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
+    "graphcore.tf1.queues.readers": "FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader WholeFileReader",
     "graphcore.api.optimizers": "train.AdamOptimizer train.GradientDescentOptimizer train.MomentumOptimizer train.Optimizer",
     "graphcore.checkpoints": "train.CheckpointReader",
     "graphcore.definitions.wire.meta_graph": "train.SaverDef",

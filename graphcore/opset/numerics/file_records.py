@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
@@ -26,8 +27,9 @@ def lines(path: str, compression: str = "", skipped: int = 0) -> Iterator[bytes]
                 number += 1
                 if number > skipped:
                     yield line.removesuffix(b"\r")
-        if held and number >= skipped:
-            yield held.removesuffix(b"\r")
+        last = held.removesuffix(b"\r")
+        if last and number >= skipped:
+            yield last
 
 
 def fixed_records(path: str, header: int, record: int, footer: int, hop: int = 0, compression: str = "") -> Iterator[bytes]:
@@ -43,7 +45,10 @@ def fixed_records(path: str, header: int, record: int, footer: int, hop: int = 0
         InvalidArgumentError: it does not consist of whole records.
     """
     with closing(opened(path, compression)) as file:
-        data: bytes = file.read()
+        try:
+            data: bytes = file.read()
+        except (EOFError, OSError, zlib.error) as error:
+            raise InvalidArgumentError(f"Cannot read '{path}': {error}") from None
     inside = len(data) - header - footer
     if inside < 0 or (not hop and inside % record):
         raise InvalidArgumentError(

@@ -32,7 +32,12 @@ NO_QUEUE: Final = "variable = VarHandleOp[dtype=string, shape=[2]]()\n"
 """The handle of a variable, for uses that fail."""
 
 
-def _queue(k: KernelContext, handle: Any) -> Queue:
+def queue_behind(k: KernelContext, handle: Any) -> Queue:
+    """The queue of a handle or reference.
+
+    Raises:
+        InvalidArgumentError: it is none of a queue.
+    """
     queue = handle.queue if isinstance(handle, QueueReference) else handle
     if not isinstance(queue, Queue):
         raise invalid(k, f"required the handle of a queue, got {type(queue).__name__}")
@@ -46,7 +51,7 @@ def _check_timeout(k: KernelContext) -> None:
 
 def _typed(k: KernelContext, handle: Any, types: Sequence[DType], *, enters: bool) -> Queue:
     """The queue, after a check that its components are of `types`."""
-    queue = _queue(k, handle)
+    queue = queue_behind(k, handle)
     if queue.spec.dtypes == types:
         return queue
     texts = []
@@ -316,7 +321,7 @@ class QueueCloseV2:
 
     def kernel(k: KernelContext) -> Kernel:
         at_once = bool(k.attr("cancel_pending_enqueues"))
-        return lambda handle: Close(_queue(k, handle), at_once=at_once)
+        return lambda handle: Close(queue_behind(k, handle), at_once=at_once)
 
 
 @op
@@ -335,7 +340,7 @@ class QueueIsClosedV2:
     failures = (NO_QUEUE + "is_closed = QueueIsClosedV2(variable)",)
 
     def kernel(k: KernelContext) -> Kernel:
-        return lambda handle: np.bool_(_queue(k, handle).closed)
+        return lambda handle: np.bool_(queue_behind(k, handle).closed)
 
 
 @op
@@ -354,4 +359,4 @@ class QueueSizeV2:
     failures = (NO_QUEUE + "size = QueueSizeV2(variable)",)
 
     def kernel(k: KernelContext) -> Kernel:
-        return lambda handle: np.int32(_queue(k, handle).size)
+        return lambda handle: np.int32(queue_behind(k, handle).size)

@@ -96,6 +96,14 @@ class Maker:
         self.start.append(add(f"QueueEnqueueMany{version}", handle, [gc.constant(rows)]))
         return handle
 
+    def reader_or_files(self, value: Array) -> Any:
+        """A queue of the names of files if they are given, otherwise a reader."""
+        version = "V2" if self.case.op_def.name.endswith("V2") else ""
+        if value.dtype.kind == "O":
+            return self.queue(value)
+        make_old_enough(gc.op_registry.look_up(f"IdentityReader{version}").op_def)
+        return add(f"IdentityReader{version}").outputs[0]
+
     def reference(self, value: Array | None) -> Any:
         """A variable, uninitialised for None; or a queue, table or accumulator."""
         name = self.case.op_def.name
@@ -103,6 +111,8 @@ class Maker:
             return self.table(value)
         if "Accumulator" in name:
             return self.accumulator(value)
+        if name.startswith("Reader") and value is not None:
+            return self.reader_or_files(value)
         if value is not None and self.case.op_def.name.startswith("Queue"):
             return self.queue(value)
         full = gc.Shape([] if value is None else value.shape)
@@ -119,6 +129,7 @@ class Maker:
             "TensorArray": self.array,
             "Stack": self.stack,
             "Queue": self.queue,
+            "Reader": self.reader_or_files,
             "ResourceAccumulator": self.accumulator,
             **dict.fromkeys(("LookupTable", "InitializeTable"), self.table),
             **dict.fromkeys(("Iterator", "MakeIterator"), self.iterator),

@@ -56,7 +56,9 @@ OF_HANDLES = (
     "AccumulatorTake",
     "ConditionalAccumulator",
     "FIFOQueue",
+    "FixedLengthRecordReader",
     "HashTable",
+    "IdentityReader",
     "InitializeTable",
     "LookupTable",
     "MutableDenseHashTable",
@@ -65,13 +67,17 @@ OF_HANDLES = (
     "PaddingFIFOQueue",
     "PriorityQueue",
     "Queue",
+    "Reader",
     "ResourceAccumulator",
     "ResourceConditionalAccumulator",
     "SparseAccumulator",
     "SparseConditionalAccumulator",
     "RandomShuffleQueue",
     "Stack",
+    "TFRecordReader",
     "TensorArray",
+    "TextLineReader",
+    "WholeFileReader",
 )
 """Ops on handles: graphs of them are in array_programs, and in the scenarios of queues."""
 

@@ -29,7 +29,7 @@ FAMILIES: Final[dict[str, str]] = {
     "images": "resizing* cropping image_* colours boxes*",
     "variables and optimizers": "state resource_* variable_parts variable_counting optimizers*",
     "lists, arrays and stacks of tensors": "tensor_* stacks",
-    "queues and accumulators": "queue* accumulators",
+    "queues, readers and accumulators": "queue* reader* accumulators",
     "sparse tensors": "sparse_*",
     "strings": "string_*",
     "lookup tables": "table*",

@@ -40,6 +40,7 @@ UNTOLD = {
     # Values from tables and accumulators, whose handles do not tell all, and from Python.
     *("AccumulatorTakeGradient", "ResourceAccumulatorTakeGradient", "SparseAccumulatorTakeGradient"),
     *("LookupTableExport", "LookupTableExportV2", "LookupTableFind", "PyFunc", "PyFuncStateless"),
+    *("ReaderReadUpTo", "ReaderReadUpToV2"),
 }
 """Ops of whose outputs not all is known although all is known of their inputs."""
 Inferred = tuple[gc.Shape, HandleData | None]
