@@ -121,6 +121,8 @@ class WholeFileReader(ReaderBase):
 class FixedLengthRecordReader(ReaderBase):
     """A reader of records that all have one size; a key is the file and the number of the record, from 0.
 
+    An incomplete last record is left out. A file that is shorter than header and footer gives InvalidArgumentError in a run.
+
     Args:
         record_bytes: the size of a record.
         header_bytes, footer_bytes: the bytes to leave out at the beginning and at the end of each file.
