@@ -58,9 +58,6 @@ ABSENT: Final[dict[str, str]] = {
     "scalar_summary": "the earlier name of gc.summary.scalar",
     "train.SummaryWriter": "the earlier name of gc.summary.FileWriter",
     "train.SummaryWriterCache": "the earlier name of gc.summary.FileWriterCache",
-    "decode_csv": "a parser of lines with commas; read the table with NumPy, or parse a line in gc.py_func",
-    "parse_example": "a parser of serialized examples; gc.train.Example.FromString reads one in gc.py_func",
-    "parse_single_example": "a parser of serialized examples; gc.train.Example.FromString reads one in gc.py_func",
     "xla": "a compiler; plans of a gc.Session are compiled to Python anyway",
 }
 """Names and whole namespaces, each with what it was and what to use. The longest name that fits a name is taken."""

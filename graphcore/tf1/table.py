@@ -41,6 +41,7 @@ _OWN: Final[dict[str, str]] = {
     "image": "graphcore.tf1.image",
     "metrics": "graphcore.tf1.metrics",
     "initializers": "graphcore.tf1.initializers",
+    "io": "",
     "layers": "graphcore.tf1.layers",
     "linalg": "",
     "logging": "graphcore.tf1.logging",
@@ -136,6 +137,7 @@ NAMES: Final[dict[str, str]] = {
     "graphcore.tf1.records.examples": "train.BytesList train.Example train.Feature train.FeatureList train.FeatureLists train.Features "
     "train.FloatList train.Int64List train.SequenceExample",
     "graphcore.tf1.records.files": "python_io.TFRecordCompressionType python_io.TFRecordOptions python_io.TFRecordWriter python_io.tf_record_iterator",
+    "graphcore.tf1.records.parsing": "FixedLenFeature FixedLenSequenceFeature VarLenFeature decode_csv parse_example parse_single_example",
     "graphcore.tf1.queues.pipelines": "train.batch train.batch_join train.input_producer train.limit_epochs train.match_filenames_once "
     "train.range_input_producer train.shuffle_batch train.shuffle_batch_join train.slice_input_producer train.string_input_producer",
     "graphcore.tf1.queues.queues": "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
@@ -202,6 +204,7 @@ OPS: Final = (
 FALLBACKS: Final[dict[str, tuple[str, ...]]] = INTERNAL | {
     "bitwise": (),
     "debugging": ("",),
+    "io": ("python_io", "image", "train", "strings", ""),
     "linalg": ("",),
     "manip": ("",),
     "math": ("nn", ""),

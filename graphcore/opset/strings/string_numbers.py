@@ -21,6 +21,16 @@ _FLOAT: Final = re.compile(
 )
 
 
+def number_in(text: bytes, dtype: np.dtype[Any]) -> int | float | None:
+    """The number that a string shows in decimal form; None if it is none of `dtype`. Large floats are infinite."""
+    whole = dtype.kind in "iu"
+    found = (_INTEGER if whole else _FLOAT).match(text)
+    if found is None:
+        return None
+    read = int(found[1]) if whole else float(found[1])
+    return read if not whole or np.iinfo(dtype).min <= read <= np.iinfo(dtype).max else None
+
+
 @op
 class StringToNumber:
     """The number that each string shows in decimal form.
@@ -40,15 +50,12 @@ class StringToNumber:
 
     def kernel(k: KernelContext) -> Kernel:
         dtype = k.dtype("out_type")
-        whole = dtype.kind in "iu"
 
         def number(value: bytes) -> Any:
-            found = (_INTEGER if whole else _FLOAT).match(value)
-            if found is not None:
-                read = int(found[1]) if whole else float(found[1])
-                if not whole or np.iinfo(dtype).min <= read <= np.iinfo(dtype).max:
-                    return read
-            raise invalid(k, f"StringToNumberOp could not correctly convert string: {value.decode(errors='backslashreplace')}")
+            read = number_in(value, dtype)
+            if read is None:
+                raise invalid(k, f"StringToNumberOp could not correctly convert string: {value.decode(errors='backslashreplace')}")
+            return read
 
         def numbers(x: Any) -> Any:
             with np.errstate(over="ignore"):

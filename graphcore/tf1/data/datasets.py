@@ -18,7 +18,7 @@ from graphcore.graph.model.argument_errors import refuse
 from graphcore.shapes import Shape
 from graphcore.tf1.data.functions import TracedFunction, node_with_function
 from graphcore.tf1.data.iterators import Iterator, make_initializable_iterator, make_one_shot_iterator
-from graphcore.tf1.data.structures import Spec, Structured, changed, declared, filled, flatten, spec_of
+from graphcore.tf1.data.structures import Spec, Structured, changed, declared, filled, flatten, refuse_sparse, spec_of
 
 _MANY: Final = 2**62
 _BYTES_OF_BUFFER: Final = 256 * 1024
@@ -64,8 +64,9 @@ class Dataset(Structured):
             tensors: as for `from_tensors`, all with one first size.
 
         Raises:
-            InvalidArgumentError: a scalar, or different sizes.
+            InvalidArgumentError: a scalar, different sizes, or a sparse tensor.
         """
+        refuse_sparse(flatten(tensors)[0], "from_tensor_slices", "make the rows dense by gc.sparse_tensor_to_dense")
         return _from_tensors("TensorSliceDataset", tensors, _slice_shape)
 
     @staticmethod
@@ -209,7 +210,11 @@ class Dataset(Structured):
         Args:
             batch_size: their number.
             drop_remainder: leave out a last batch with fewer; then the size of batches is known.
+
+        Raises:
+            InvalidArgumentError: elements have sparse tensors; batch the records first, and parse them by `gc.parse_example`.
         """
+        refuse_sparse(self.structure, "batch")
         drop = convert_to_tensor(drop_remainder, dtypes.bool_, "drop_remainder")
         size = int(batch_size) if drop_remainder is True and not isinstance(batch_size, Tensor) else None
         return self._changed("BatchDatasetV2", _long(batch_size, "batch_size"), drop, shape=lambda shape: Shape([size]).concatenate(shape))
@@ -222,7 +227,11 @@ class Dataset(Structured):
             padded_shapes: nested shapes, with None or -1 for the largest size in a batch; by default those of the elements.
             padding_values: nested scalars, by default 0 or the empty string.
             drop_remainder: leave out a last batch with fewer.
+
+        Raises:
+            InvalidArgumentError: elements have sparse tensors.
         """
+        refuse_sparse(self.structure, "padded_batch")
         wanted = self.output_shapes if padded_shapes is None else padded_shapes
         shapes = [_padded_shape(shape) for shape in declared(self.output_types, wanted)[1].shapes]
         values = self._padding(padding_values)

@@ -16,7 +16,7 @@ from graphcore.graph import FunctionGraph, Node, Tensor, get_default_graph, impo
 from graphcore.opset.io.iterators import CELL_RUN
 from graphcore.passes.functions.defining import define_body, function_label, sweep
 from graphcore.source import current_run
-from graphcore.tf1.data.structures import Spec, Structured, declared, filled, spec_of
+from graphcore.tf1.data.structures import Spec, Structured, declared, element_of, spec_of
 
 if TYPE_CHECKING:
     from graphcore.tf1.data.datasets import Dataset
@@ -99,7 +99,7 @@ class Iterator(Structured):
             return graph.apply_op("IteratorGetNext", [handle], self.spec.attrs(), name)
 
         node: Node = graph.derivations.derive(f"the elements of '{handle.node.name}'", build, depends_on=[handle], fingerprint=self._kinds)
-        return filled(self.structure, node.outputs)
+        return element_of(self.structure, node.outputs)
 
     def _kinds(self) -> list[str]:
         return self.spec.kinds()

@@ -6,7 +6,7 @@ Unlike elsewhere, a list is no structure: it is packed to one tensor.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -15,8 +15,10 @@ from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Tensor
 from graphcore.shapes import Shape, as_shape
+from graphcore.tf1.sparse import SparseTensor, SparseTensorValue
 
 _TYPES: Final = ("output_types", "Toutput_types")
+_INSTEAD: Final = "batch the records first, and parse them by gc.parse_example"
 
 
 class Spec(msgspec.Struct, frozen=True):
@@ -32,6 +34,14 @@ class Spec(msgspec.Struct, frozen=True):
     def kinds(self) -> list[str]:
         """One text for each component."""
         return [f"{dtype.name} {shape}" for dtype, shape in zip(self.types, self.shapes, strict=True)]
+
+
+class SparseParts(NamedTuple):
+    """The components of a sparse tensor in an element."""
+
+    indices: Any
+    values: Any
+    dense_shape: Any
 
 
 _OF_FILES: Final = Spec((dtypes.string,), (Shape([]),))
@@ -61,6 +71,9 @@ def flatten(value: Any) -> tuple[Any, list[Any]]:
 
 def changed(value: Any, change: Callable[[Any], Any]) -> Any:
     """A structure with `change` of each leaf in its place."""
+    if isinstance(value, SparseTensor | SparseTensorValue):
+        parts = value.as_fetches() if isinstance(value, SparseTensor) else value
+        return SparseParts(*[change(part) for part in parts])
     if isinstance(value, dict):
         made = {key: changed(value[key], change) for key in sorted(value, key=str)}
         return {key: made[key] for key in value}
@@ -75,9 +88,37 @@ def filled(structure: Any, values: Sequence[Any]) -> Any:
     return changed(structure, lambda number: values[number])
 
 
+def element_of(structure: Any, tensors: Sequence[Tensor]) -> Any:
+    """An element of that structure, in which components of sparse tensors are `SparseTensor` objects."""
+    return _with_sparse(filled(structure, tensors))
+
+
+def _with_sparse(value: Any) -> Any:
+    if isinstance(value, SparseParts):
+        return SparseTensor(*value)
+    if isinstance(value, dict):
+        return {key: _with_sparse(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        items = [_with_sparse(item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    return value
+
+
+def refuse_sparse(structure: Any, what: str, instead: str = _INSTEAD) -> None:
+    """Refuse elements with sparse tensors, whose indices would be cut or joined like other components.
+
+    Raises:
+        InvalidArgumentError: the elements have sparse tensors; the text says what to do `instead`.
+    """
+    if isinstance(structure, SparseParts):
+        raise InvalidArgumentError(f"{what}: required elements of dense tensors, got sparse ones; {instead}")
+    for item in structure.values() if isinstance(structure, dict) else structure if isinstance(structure, tuple) else ():
+        refuse_sparse(item, what, instead)
+
+
 def arguments(structure: Any, values: Sequence[Any]) -> tuple[Any, ...]:
     """The arguments of a function of an element: the items of a tuple, otherwise itself."""
-    element = filled(structure, values)
+    element = element_of(structure, values)
     return tuple(element) if isinstance(element, tuple) else (element,)
 
 

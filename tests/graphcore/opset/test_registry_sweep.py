@@ -41,6 +41,8 @@ FROM_VALUES = {
     "StringSplitV2",
     "ListDiff",
     "MatchingFiles",
+    "ParseExample",
+    "ParseSingleExample",
     "Unique",
     "Where",
     "UniqueV2",
