@@ -1,9 +1,9 @@
-"""Images from the contents of files, and the contents of files from images. Pillow reads and writes the formats."""
+"""Images from the contents of files, and the contents of files from images. Pillow reads the formats and writes JPEG."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from graphcore.inference.shape_fns.common_shape_fns import scalar_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, define_op, op
 from graphcore.opset.framework.gradient_text import required_int
 from graphcore.opset.framework.kernels import float_attr, invalid
+from graphcore.opset.numerics.png_writer import png_bytes
 from graphcore.opset.numerics.string_arrays import one_string, strings
 from graphcore.support.memory_limits import check_allocation
 
@@ -35,6 +36,7 @@ _SIGNATURES: Final = {b"\x89PNG\r\n\x1a\n": "PNG", b"\xff\xd8\xff": "JPEG", b"GI
 _WIDE_MODES: Final = ("I;16", "I;16B", "I")
 """Pillow's names of modes with more than 8 bits a pixel."""
 _MODES: Final = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
+_MOST_COMPRESSION: Final = 9
 _PIXELS: Final = (np.arange(18, dtype=np.uint8) * 13).reshape(2, 3, 3)
 
 
@@ -233,18 +235,10 @@ class ExtractJpegShape:
         return extract
 
 
-def _encode(k: KernelContext, pixels: Any, kind: str, **options: Any) -> Any:
+def _encode(k: KernelContext, pixels: Any, written: Callable[[Any], bytes]) -> Any:
     if pixels.ndim < 3 or pixels.shape[-1] not in _MODES or not pixels.size:
         raise invalid(k, f"image must be [..., rows, columns, channels] with 1, 2, 3 or 4 channels, got {list(pixels.shape)}")
-    made = []
-    for one in pixels.reshape(-1, *pixels.shape[-3:]):
-        if one.dtype == np.uint16 and one.shape[-1] != 1:
-            raise invalid(k, "images of 16 bits are written in grey only")
-        image = _pillow(k).fromarray(one[..., 0] if one.shape[-1] == 1 else one)
-        out = io.BytesIO()
-        image.save(out, kind, **options)
-        made.append(out.getvalue())
-    return strings(made, pixels.shape[:-3])
+    return strings([written(one) for one in pixels.reshape(-1, *pixels.shape[-3:])], pixels.shape[:-3])
 
 
 @op
@@ -259,8 +253,8 @@ class EncodePng:
     signature = "EncodePng[compression:int = -1, T:{uint8, uint16} = uint8](image:T) -> (contents:string)"
     device_types = ("CPU",)
     gradient = NO_GRADIENT
-    examples = (Example([_PIXELS]), Example([np.stack([_PIXELS] * 2)]))
-    failures = (Example([np.zeros((2, 3, 3), np.uint16)]),)
+    examples = (Example([_PIXELS]), Example([np.stack([_PIXELS] * 2)]), Example([_PIXELS.astype(np.uint16) * 257], {"compression": 9}))
+    failures = (Example([np.zeros((2, 3, 5), np.uint16)]), Example([_PIXELS], {"compression": 10}))
 
     def shape(c: InferenceContext) -> None:
         given = c.with_rank_at_least(c.input(0), 3)
@@ -268,8 +262,9 @@ class EncodePng:
 
     def kernel(k: KernelContext) -> Kernel:
         compression = required_int(k.attrs, "compression")
-        options = {} if compression < 0 else {"compress_level": compression}
-        return lambda pixels: _encode(k, pixels, "PNG", **options)
+        if not -1 <= compression <= _MOST_COMPRESSION:
+            raise invalid(k, f"compression should be in [-1,{_MOST_COMPRESSION}], got {compression}")
+        return lambda pixels: _encode(k, pixels, lambda one: png_bytes(one, compression))
 
 
 @op
@@ -314,10 +309,15 @@ class EncodeJpeg:
             **({"xmp": text} if text else {}),
         }
 
+        def written(one: Any) -> bytes:
+            out = io.BytesIO()
+            _pillow(k).fromarray(one[..., 0] if one.shape[-1] == 1 else one).save(out, "JPEG", **options)
+            return out.getvalue()
+
         def encode(pixels: Any) -> Any:
             channels = pixels.shape[-1] if pixels.ndim == 3 else 0
             if channels not in (1, 3) or wanted not in (b"", {1: b"grayscale", 3: b"rgb"}[channels]):
                 raise invalid(k, f"image must be [rows, columns, channels] with 1 or 3 channels as in format, got {list(pixels.shape)}")
-            return _encode(k, pixels, "JPEG", **options)
+            return _encode(k, pixels, written)
 
         return encode
