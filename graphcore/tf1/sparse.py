@@ -131,7 +131,7 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
 
     Args:
         a, b: the tensors.
-        threshold: sums of smaller magnitude are left out.
+        threshold: in the sum of two sparse tensors, sums of two values are left out if their magnitude is smaller.
         thresh: an older name of threshold.
     """
     limit = next((value for value in (threshold, thresh) if value is not None), 0)

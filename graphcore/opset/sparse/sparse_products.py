@@ -120,7 +120,7 @@ def merged(k: KernelContext, a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -
 
 @op
 class SparseAdd:
-    """The sum of two sparse tensors, without sums below a threshold.
+    """The sum of two sparse tensors, without the sums of two values below a threshold.
 
     a_indices: [n, rank]
     a_values: [n]
@@ -128,7 +128,7 @@ class SparseAdd:
     b_indices: [m, rank]
     b_values: [m]
     b_shape: [rank]
-    thresh: a scalar; sums of smaller magnitude are left out
+    thresh: a scalar; sums of smaller magnitude are left out. Values at places of one tensor only are kept
     """
 
     signature = (
@@ -149,6 +149,10 @@ class SparseAdd:
     examples = (
         Example([INDICES, VALUES, SIZES, np.array([[0, 0], [1, 0]]), [5.0, 2.0], SIZES, 0.0]),
         Example([INDICES, VALUES, SIZES, np.array([[0, 0], [1, 0]]), [5.0, 2.0], SIZES, 0.5]),
+        Example(
+            [[[0, 0], [0, 1], [1, 0]], np.array([1, -1, 2]), [2, 2], [[0, 1], [1, 0], [1, 1]], np.array([-1, -5, 1]), [2, 2], np.int64(3)],
+            outputs=[[[0, 0], [1, 0], [1, 1]], [1, -3, 1], [2, 2]],
+        ),
     )
     failures = (Example([OUTSIDE, VALUES, SIZES, np.array([[0, 0], [1, 0]]), [5.0, 2.0], SIZES, 0.0]),)
 
@@ -159,7 +163,8 @@ class SparseAdd:
             total = np.zeros(len(known), av.dtype)
             np.add.at(total, in_a, av)
             np.add.at(total, in_b, bv)
-            kept = abs(total) >= thresh
+            in_both = np.isin(np.arange(len(known)), in_a) & np.isin(np.arange(len(known)), in_b)
+            kept = ~in_both | (abs(total) >= thresh)
             return indices_at(known[kept], sizes), total[kept], ashape
 
         return add
