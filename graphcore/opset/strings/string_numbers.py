@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, Final
 
@@ -71,8 +72,8 @@ class AsString:
     precision: the digits after the point of floating-point numbers; -1 for 6.
     scientific: write floating-point numbers as 1.5e+01.
     shortest: write floating-point numbers in the shorter form.
-    width: the least number of characters; -1 for any.
-    fill: the character that fills a short form: empty for a blank, `0`, or `-` to fill on the right.
+    width: the least number of characters; -1 for any. Truth values have none.
+    fill: the character that fills a short form: empty for a blank, `0`, or `-` to fill on the right; `+` or a blank for the place of a sign.
     """
 
     signature = (
@@ -87,10 +88,14 @@ class AsString:
         Example([[1.5, -2.0]], outputs=[[b"1.500000", b"-2.000000"]]),
         Example([[1, -20]], {"width": 5, "fill": "0"}, outputs=[[b"00001", b"-0020"]]),
         Example([[True, False]], outputs=[[b"true", b"false"]]),
+        Example([[True, False]], {"width": 7, "fill": "0"}, outputs=[[b"true", b"false"]]),
+        Example([np.array([5, 200], np.uint8)], {"width": 5, "fill": "+"}, outputs=[[b"    5", b"  200"]]),
+        Example([[np.inf, 2.5]], {"width": 9, "fill": "0"}, outputs=[[b"      inf", b"02.500000"]]),
         Example([[1234.5678]], {"precision": 2, "scientific": True}, outputs=[[b"1.23e+03"]]),
         Example([[1234.5, 1e-9]], {"shortest": True, "width": 8, "fill": "-"}),
         Example([np.array([1 - 2j], np.complex64)], {"precision": 1}, outputs=[[b"(1.0,-2.0)"]]),
         Example([np.array([b"as it is"], object)], {"T": "string"}, outputs=[[b"as it is"]]),
+        Example([np.array([b"abc", b"abcdef"], object)], {"T": "string", "width": 4, "precision": 2, "fill": "-"}, outputs=[[b"ab  "] * 2]),
     )
     failures = (Example([[1, -20]], {"precision": 2}),)
 
@@ -107,24 +112,29 @@ class AsString:
         if len(fill) > 1 or fill not in (b"", b" ", b"+", b"-", b"0", b"#"):
             raise invalid(k, f"Fill argument not supported: {fill.decode(errors='backslashreplace')!r}")
         numeric = dtype.kind in "fcV"
-        if not numeric and (scientific or shortest or precision >= 0):
+        if dtype.kind in "biu" and (scientific or shortest or precision >= 0):
             what = "scientific and shortest format" if scientific or shortest else "precision"
             raise invalid(k, f"{what} not supported for datatype {dtype}")
-        if dtype.kind in "bO" and (fill or width >= 0):
-            raise invalid(k, f"fill and width are not supported for datatype {dtype}")
+        if dtype.kind == "u" and fill in (b" ", b"+"):
+            fill = b""
         size = "" if width < 0 else str(width)
         digits = "" if precision < 0 else f".{precision}"
         form = f"%{fill.decode()}{size}" + (digits + ("e" if scientific else "g" if shortest else "f") if numeric else "d")
+        not_finite = form.replace("%0", "%", 1)
+        of_text = f"%{'-' if fill == b'-' else ''}{size}{digits}s".encode()
+
+        def number(value: Any) -> str:
+            text: str = (form if math.isfinite(value) else not_finite) % value
+            return text
 
         def written(value: Any) -> bytes:
             if isinstance(value, bytes):
-                return value
+                return value if width < 0 else of_text % value
             if isinstance(value, bool):
                 return b"true" if value else b"false"
             if isinstance(value, complex):
-                return f"({form % value.real},{form % value.imag})".encode()
-            text: str = form % value
-            return text.encode()
+                return f"({number(value.real)},{number(value.imag)})".encode()
+            return number(value).encode()
 
         return lambda x: strings([written(value) for value in x.reshape(-1).tolist()], x.shape)
 
