@@ -19,7 +19,10 @@ PART_EXAMPLES: Final = (
 
 
 def scattered(k: KernelContext, tensor: Any, indices: Any, updates: Any, combine: str | None) -> Any:
-    """Replace or combine (by a ufunc) the elements at the positions in the last dimension of `indices`."""
+    """Replace or combine (by a ufunc) the elements at the positions in the last dimension of `indices`.
+
+    The difference of truth values is true where they differ.
+    """
     depth = indices.shape[-1]
     wanted = indices.shape[:-1] + tensor.shape[depth:]
     if updates.shape != wanted:
@@ -29,6 +32,8 @@ def scattered(k: KernelContext, tensor: Any, indices: Any, updates: Any, combine
     if combine is None:
         result[places] = updates
     else:
+        if combine == "subtract" and tensor.dtype.kind == "b":
+            combine = "bitwise_xor"
         getattr(k.xp, combine).at(result, places, updates)
     return result
 

@@ -181,7 +181,7 @@ def _parts(rule: str, combine: str | None, summary: str, types: str = NUMBER, *,
         shape=no_outputs,
         kernel=resource_kernel,
         gradient=_NO_RESOURCE_GRADIENT,
-        examples=PART_EXAMPLES,
+        examples=(*PART_EXAMPLES, Example([[True, True, False, False], [[0], [1], [2], [3], [1]], [True, False, True, False, True]])),
     )
 
 
