@@ -7,11 +7,10 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.attrs import Attrs
-from graphcore.errors import UnimplementedError
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import broadcast_shapes
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, no_registered_gradient, op
-from graphcore.opset.framework.gradient_text import is_complex
+from graphcore.opset.framework.gradient_text import is_complex, required_type
 from graphcore.opset.framework.kernels import invalid, on_host
 
 _TYPES: Final = "T:{double, float, half, complex64, complex128}"
@@ -217,21 +216,24 @@ class LogMatrixDeterminant:
         return logarithm
 
     def gradient(attrs: Attrs) -> str:
-        """The sign of a real matrix is constant almost everywhere; that of a complex one is not."""
+        """The sign of a real matrix is constant almost everywhere; that of a complex one turns with the determinant."""
+        turning = ""
         if is_complex(attrs):
-            raise UnimplementedError(
-                "the gradient of LogMatrixDeterminant is that of real matrices; got complex ones", op="LogMatrixDeterminant"
-            )
-        return _LOG_GRADIENT
-
-
-_LOG_GRADIENT: Final = """[T:type](x:T, ds:T, dy:T) -> (dx:T) {
-      inverse = MatrixInverse[T=$T, adjoint=true](x)
-      last = Const[dtype=int32, value=Tensor<type: int32 shape: [] values: -1>]()
-      column = ExpandDims[T=$T](dy, last)
-      matrix = ExpandDims[T=$T](column, last)
-      dx = Mul[T=$T](matrix, inverse)
-    }"""
+            real = {"complex64": "float", "complex128": "double"}[required_type(attrs).name]
+            turning = f"""
+              sign, log = LogMatrixDeterminant[T=$T](x)
+              back = Conj[T=$T](sign)
+              turned = Mul[T=$T](ds, back)
+              angle = Imag[T=$T, Tout={real}](turned)
+              size = Real[T=$T, Tout={real}](dy)
+              factor = Complex[T={real}, Tout=$T](size, angle)"""
+        return f"""[T:type](x:T, ds:T, dy:T) -> (dx:T) {{{turning}
+              inverse = MatrixInverse[T=$T, adjoint=true](x)
+              last = Const[dtype=int32, value=Tensor<type: int32 shape: [] values: -1>]()
+              column = ExpandDims[T=$T]({"factor" if turning else "dy"}, last)
+              matrix = ExpandDims[T=$T](column, last)
+              dx = Mul[T=$T](matrix, inverse)
+            }}"""
 
 
 _NO_GRADIENT: Final = no_registered_gradient(

@@ -20,7 +20,6 @@ LEFT_OUT = {
     "ClipByValue": "its gradient compares numbers, which complex ones cannot be",
     "Sign": "its gradient is zero by TensorFlow's definition, also where z / |z| turns with z",
     "ExtractImagePatches": "its gradient is an op on real patches",
-    "LogMatrixDeterminant": "its gradient is refused for complex matrices",
     "SegmentProd": "its gradient runs SegmentMax, which orders numbers",
     "UnsortedSegmentProd": "its gradient runs SegmentMax, which orders numbers",
 }
