@@ -29,12 +29,20 @@ LEFT_OUT = {
     r"(Add|SparseFillEmptyRows)-1": "an example with strings",
     r"FusedBatchNorm(V2|V3)?-1": "TensorFlow leaves the reserved outputs unwritten unless training",
     r"MaxPoolGrad(V2)?-0-T-uint": "made positive, the example's output is no longer the maximum of its input",
-    r"Resize(Bicubic|Bilinear)Grad-.-T-double": "TensorFlow mixes the weights in float",
     r"Round-.-T-int": "TensorFlow's kernel gives zeros for integers",
     r"ScatterDiv-0-T-u?int": "as whole numbers the example's updates are 0, and TensorFlow's process dies of dividing by them",
+    r"SparseAdd-.-(T-(?!float$|complex64$)|Treal-(?!float$))": "TensorFlow misreads a threshold of another type than the magnitudes have",
     r"SplitV-.-Tlen-int8": "TensorFlow's process dies of sizes in int8",
     r"TopKV2-.-Tk-int16": "a shape is read from int32 and int64 only",
 }
+
+# Doubles that are compared as floats.
+IN_FLOAT = {
+    r"CTC(BeamSearchDecoder|Loss)-.-T-double": "TensorFlow adds likelihoods in float",
+    r"Resize(Bicubic|Bilinear)Grad-.-T-double": "TensorFlow mixes the weights in float",
+}
+# Cases of which only the first output is compared.
+FIRST_OUTPUT = {r"(SelfAdjointEigV2|Svd)-0": "TensorFlow leaves the vectors unwritten, and without the inferred shape"}
 
 
 def converted(value: Any, dtype: gc.DType) -> Array:
@@ -82,15 +90,21 @@ def cases() -> Iterator[tuple[str, OpExample]]:
             allowed = [dtype for dtype in TYPES if attr.allowed_values is None or dtype in attr.allowed_values]
             for dtype in allowed:
                 name = f"{example.name}-{example.number}-{attr.name}-{dtype.name}"
-                if not any(re.match(pattern, name) for pattern in LEFT_OUT):
+                if not named(name, LEFT_OUT):
                     yield name, retyped(example, attr.name, dtype)
 
 
-def close(ours: Array, theirs: Array) -> str | None:
+def named(name: str, patterns: dict[str, str]) -> bool:
+    """True iff a case's name begins as one of the patterns."""
+    return any(re.match(pattern, name) for pattern in patterns)
+
+
+def close(ours: Array, theirs: Array, *, in_float: bool = False) -> str | None:
     """The difference between the two; None if there is none."""
     if ours.shape != theirs.shape or gc.as_dtype(ours.dtype) is not gc.as_dtype(theirs.dtype):
         return f"{ours.dtype}{ours.shape}, in TensorFlow {theirs.dtype}{theirs.shape}"
-    tolerance = TOLERANCE.get(gc.as_dtype(ours.dtype).name)
+    found = gc.as_dtype(ours.dtype).name
+    tolerance = TOLERANCE.get("float" if in_float and found == "double" else found)
     if tolerance is None:
         return None if ours.tolist() == theirs.tolist() else f"{ours.tolist()}, in TensorFlow {theirs.tolist()}"
     wide = np.complex128 if np.iscomplexobj(ours) else np.float64
@@ -109,8 +123,9 @@ def test_a_type_gives_what_it_gives_in_tensorflow(name: str, oracle: Oracle) -> 
     except RemoteError:
         pytest.skip("TensorFlow has no kernel for this type, or refuses these values")
     ours = example.run()
-    for i, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
-        difference = close(mine, other)
+    compared = list(zip(ours, theirs, strict=True))[: 1 if named(name, FIRST_OUTPUT) else None]
+    for i, (mine, other) in enumerate(compared):
+        difference = close(mine, other, in_float=named(name, IN_FLOAT))
         assert difference is None, f"output {i}: {difference}"
 
 
@@ -118,6 +133,7 @@ def test_a_type_gives_what_it_gives_in_tensorflow(name: str, oracle: Oracle) -> 
 OTHER_COMPLEX_GRADIENTS = {
     "BatchMatMulV3": "one operand is complex where the result is not",
     "Cumprod": "TensorFlow leaves out the conjugate",
+    "LogMatrixDeterminant": "TensorFlow takes the sign, which turns with the matrix, for constant",
     "MatrixDeterminant": "TensorFlow leaves out the conjugate",
     "MulNoNan": "TensorFlow leaves out the conjugate",
     "Xdivy": "TensorFlow leaves out the conjugate",
