@@ -216,7 +216,7 @@ class LogMatrixDeterminant:
         return logarithm
 
     def gradient(attrs: Attrs) -> str:
-        """The sign of a real matrix is constant almost everywhere; that of a complex one turns with the determinant."""
+        """The sign is constant almost everywhere for real matrices; for complex ones it turns."""
         turning = ""
         if is_complex(attrs):
             real = {"complex64": "float", "complex128": "double"}[required_type(attrs).name]
