@@ -80,7 +80,7 @@ def test_off_closes_the_panel_and_the_cells_go_on_without_it(lab: Lab) -> None:
     notebook.page.wait_for_function("() => !document.querySelector('.graphloupe')")
     assert side_tabs(notebook) == []
     notebook.run_cell(3)
-    assert notebook.text(3) == "'z:0'"
+    assert notebook.text(3) == "'z:0'\n+1 node"
     notebook.run_cell(4)
     GraphPanel(notebook.page).box("z").wait_for()
 

@@ -67,14 +67,20 @@ async function takePlace(model: Model, el: HTMLElement): Promise<SidePanel | nul
   }
 }
 
-/** Opens the difference that a line under a cell links to. Returns the function that ends this. */
-function followLinks(host: Host): () => void {
+/** Opens the difference that a line under a cell links to, in views on the screen. Returns the function that ends this. */
+function followLinks(host: Host, el: HTMLElement): () => void {
   const follow = (event: MouseEvent): void => {
     const link = event.target instanceof Element ? event.target.closest("a[href]") : null;
     const since = /#graphloupe-difference-(\d+)$/.exec(link?.getAttribute("href") ?? "")?.[1];
     if (since === undefined) return;
     event.preventDefault();
-    host.send({ type: "want_difference", since: Number(since) });
+    if (el.getClientRects().length === 0) return;
+    try {
+      host.send({ type: "want_difference", since: Number(since) });
+    } catch {
+      // A kernel that has ended takes no messages: the view says so.
+      el.querySelector(".graphloupe")?.dispatchEvent(new Event(LOST_EVENT));
+    }
   };
   document.addEventListener("click", follow, true);
   return () => document.removeEventListener("click", follow, true);
@@ -103,7 +109,7 @@ async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
         else around?.dispatchEvent(new Event(FORWARD_EVENT, { bubbles: true }));
       }
     });
-    const stopFollowing = kind === "graph" ? followLinks(host) : () => undefined;
+    const stopFollowing = kind === "graph" ? followLinks(host, el) : () => undefined;
     waiting.remove();
     panel?.closeForerunners();
     return () => {
