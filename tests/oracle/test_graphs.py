@@ -27,6 +27,7 @@ OURS_REFUSES = {
 }
 TENSORFLOW_REFUSES = {
     "Shape must be broadcasted with rank": "its softmax cross entropy cannot wait until an unknown rank is known",
+    "pos and len shapes must match": "its Substr cannot wait until unknown sizes are known",
     "out of range for an int32": "it keeps this attr in an int32; here the size of a block may be any int64",
     "Shape must be rank -1 but is rank": "its EnsureShape takes an unknown shape for a rank of -1",
     "block_shape must have rank 1": "its BatchToSpaceND cannot wait until an unknown rank is known",

@@ -45,6 +45,7 @@ TENSORFLOW_REFUSES = {
     "TensorListScatterV2": "a scalar element shape must be known to be -1",
     "BatchToSpaceND": "it must know how long block_shape is",
     "SpaceToBatchND": "it must know how long block_shape is",
+    "Substr": "the sizes of pos and len must be known to be the same",
 }
 
 

@@ -109,6 +109,7 @@ class CropAndResize:
         image, boxes = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 2)
         count = c.merge_dim(c.dim(boxes, 0), c.dim(c.with_rank(c.input(2), 1), 0))
         c.with_value(c.dim(boxes, 1), 4)
+        c.with_value(c.dim(c.with_rank(c.input(3), 1), 0), 2)
         size = c.make_shape_from_shape_tensor(3)
         known = size.dims if size.dims is not None and len(size.dims) == 2 else (c.unknown_dim(), c.unknown_dim())
         c.set_output(0, c.make_shape([count, *known, c.dim(image, 3)]))

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.opset.framework.kernels import invalid, one_int
@@ -70,8 +71,12 @@ def _drawing(k: KernelContext) -> Kernel:
 
 
 def _drawn_shape(c: InferenceContext) -> None:
-    c.with_rank(c.input(1), 3)
-    c.set_output(0, c.with_rank_at_least(c.input(0), 3))
+    images, boxes = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 3)
+    depth = c.value(c.dim(images, 3))
+    if depth >= 0 and depth not in (1, 3, 4):
+        raise InvalidArgumentError(f"Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA), got {depth}")
+    c.with_value(c.dim(boxes, 2), 4)
+    c.set_output(0, images)
 
 
 @op
@@ -88,7 +93,14 @@ class DrawBoundingBoxes:
     gradient = NO_GRADIENT
     kernel = _drawing
     examples = (Example([_IMAGES, _DRAWN]), Example([np.zeros((2, 5, 6, 1), np.float32), _DRAWN]))
-    failures = (Example([np.zeros((2, 5, 6, 2), np.float32), _DRAWN]),)
+    failures = (
+        """
+        pixels = Const[dtype=float, value=Tensor<type: float shape: [1,1,1,2] values: 0 1>]()
+        boxes = Const[dtype=float, value=Tensor<type: float shape: [1,1,4] values: 0 0 1 1>]()
+        images = PlaceholderWithDefault[dtype=float, shape=<unknown>](pixels)
+        it = DrawBoundingBoxes[T=float](images, boxes)
+        """,
+    )
 
 
 @op
@@ -101,12 +113,14 @@ class DrawBoundingBoxesV2:
     """
 
     signature = "DrawBoundingBoxesV2[T:{float, half} = float](images:T, boxes:float, colors:float) -> (output:T)"
-    shape = _drawn_shape
     device_types = ("CPU",)
     gradient = NO_GRADIENT
     kernel = _drawing
     examples = (Example([_IMAGES, _DRAWN, [[0.5, 0.25, 0.125]]]),)
     failures = (Example([np.zeros((2, 5, 6, 2), np.float32), _DRAWN, [[0.5, 0.25, 0.125]]]),)
+
+    def shape(c: InferenceContext) -> None:
+        c.set_output(0, c.with_rank_at_least(c.input(0), 3))
 
 
 def suppressed(

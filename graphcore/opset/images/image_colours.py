@@ -39,14 +39,12 @@ def to_rgb(xp: Any, hsv: Any) -> Any:
 
 def _colours_shape(c: InferenceContext) -> None:
     given = c.with_rank_at_least(c.input(0), 1)
-    if c.rank_known(given):
-        c.with_value(c.dim(given, -1), 3)
-    c.set_output(0, given)
+    c.set_output(0, c.replace_dim(given, -1, c.with_value(c.dim(given, -1), 3)) if c.rank_known(given) else given)
 
 
 def _images_shape(c: InferenceContext) -> None:
-    for i in range(1, c.num_inputs):
-        c.with_rank(c.input(i), 0)
+    if c.op == "AdjustContrastv2":  # the other ops leave it to their kernels
+        c.with_rank(c.input(1), 0)
     c.set_output(0, c.with_rank_at_least(c.input(0), 3))
 
 
@@ -98,6 +96,8 @@ def _adjusting(change: Any) -> KernelFactory:
         xp, dtype = k.xp, k.dtype("T")
 
         def adjust(x: Any, amount: Any) -> Any:
+            if amount.ndim:
+                raise invalid(k, f"required images and a scalar, got a second input of shape {list(amount.shape)}")
             hsv = to_hsv(xp, _checked(k, x, 3))
             return to_rgb(xp, change(xp, hsv, hsv.dtype.type(amount.item()))).astype(dtype, copy=False)
 

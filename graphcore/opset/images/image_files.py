@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.errors import UnimplementedError
+from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import scalar_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, define_op, op
@@ -111,10 +111,18 @@ def _decoded_shape(c: InferenceContext) -> None:
         c.set_output(0, c.make_shape([c.unknown_dim()] * 3 + [3]))
         return
     channels = c.int_attr("channels")
+    if channels < 0:
+        raise InvalidArgumentError(f"channels must be non-negative, got {channels}")
     if c.op == "DecodeImage" and c.attr("expand_animations"):
         c.set_output(0, c.unknown_shape())
         return
-    c.set_output(0, c.make_shape([c.unknown_dim(), c.unknown_dim(), channels or c.unknown_dim()]))
+    rows, columns = c.unknown_dim(), c.unknown_dim()
+    if c.num_inputs > 1:
+        c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), 4)
+        window = c.input_tensor(1)
+        if window is not None:
+            rows, columns = (c.make_dim(int(size)) for size in window[2:])
+    c.set_output(0, c.make_shape([rows, columns, channels or c.unknown_dim()]))
 
 
 def _decode(k: KernelContext) -> Kernel:
@@ -136,15 +144,15 @@ def _decode(k: KernelContext) -> Kernel:
         with _reading(k, image.format, contents):
             image.load()
         pixels = _array(image, bands, np.dtype(np.uint16) if dtype == np.uint16 else np.dtype(np.uint8))
+        if ratio > 1:
+            pixels = np.asarray(image.reduce(ratio).convert(_MODES[pixels.shape[-1]])).reshape(
+                -1, -(-image.width // ratio), pixels.shape[-1]
+            )
         if window:
             y, x, height, width = (int(value) for value in window[0].tolist())
             if min(y, x, height, width) < 0 or y + height > pixels.shape[0] or x + width > pixels.shape[1]:
                 raise invalid(k, f"Invalid JPEG data or crop window {window[0].tolist()}")
             pixels = pixels[y : y + height, x : x + width]
-        if ratio > 1:
-            pixels = np.asarray(image.reduce(ratio).convert(_MODES[pixels.shape[-1]])).reshape(
-                -1, -(-image.width // ratio), pixels.shape[-1]
-            )
         return _converted(pixels, dtype)
 
     return decode

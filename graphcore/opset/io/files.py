@@ -29,11 +29,14 @@ class ReadFile:
     """
 
     signature = "ReadFile(filename:string) -> (contents:string)"
-    shape = scalar_shape
     device_types = ("CPU",)
     gradient = no_registered_gradient("it reads a file")
     examples = (Example([_NO_FILE]),)
     failures = (Example([_NO_FILE]),)
+
+    def shape(c: InferenceContext) -> None:
+        c.with_rank(c.input(0), 0)
+        scalar_shape(c)
 
     def kernel(k: KernelContext) -> Kernel:
         def read(filename: Any) -> Any:

@@ -399,11 +399,8 @@ class MatrixSolveLs:
     def shape(c: InferenceContext) -> None:
         c.with_rank(c.input(2), 0)
         matrix, rhs = c.with_rank_at_least(c.input(0), 2), c.with_rank_at_least(c.input(1), 2)
-        if not c.rank_known(matrix) or not c.rank_known(rhs):
-            c.set_output(0, c.unknown_shape())
-            return
-        c.merge_dim(c.dim(matrix, -2), c.dim(rhs, -2))
         batch = c.merge(c.subshape(matrix, 0, -2), c.subshape(rhs, 0, -2))
+        c.merge_dim(c.dim(matrix, -2), c.dim(rhs, -2))
         c.set_output(0, c.concatenate(batch, c.matrix(c.dim(matrix, -1), c.dim(rhs, -1))))
 
     def kernel(k: KernelContext) -> Kernel:

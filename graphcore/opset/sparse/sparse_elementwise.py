@@ -111,6 +111,8 @@ def _chosen(name: str, ufunc: Any, types: str, summary: str) -> None:
         return choose
 
     def shape(c: InferenceContext) -> None:
+        for i, rank in enumerate((2, 1, 1) * 2):
+            c.with_rank(c.input(i), rank)
         c.set_output(0, c.matrix(c.unknown_dim(), c.unknown_dim()))
         c.set_output(1, c.vector(c.unknown_dim()))
 

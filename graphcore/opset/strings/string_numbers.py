@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.errors import InvalidArgumentError
+from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import scalar_shape, unchanged_shape
 from graphcore.inference.summaries import summarize_printed
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
@@ -139,6 +141,12 @@ class AsString:
         return lambda x: strings([written(value) for value in x.reshape(-1).tolist()], x.shape)
 
 
+def _parts(k: KernelContext | InferenceContext) -> list[bytes]:
+    """The template between its placeholders; an empty placeholder stands between all characters."""
+    template, placeholder = text_attr(k, "template"), text_attr(k, "placeholder")
+    return template.split(placeholder) if placeholder else [template[i : i + 1] for i in range(max(len(template), 1))]
+
+
 @op
 class StringFormat:
     """A text with tensors in the places of placeholders, as one string.
@@ -152,19 +160,22 @@ class StringFormat:
     signature = (
         "StringFormat[T:list(type) >= 0, template:string = '%s', placeholder:string = '%s', summarize:int = 3](inputs:T) -> (output:string)"
     )
-    shape = scalar_shape
     device_types = ("CPU",)
+    can_fail = False
     gradient = NO_GRADIENT
     examples = (
         Example([[[1.5, -2.0, 3.25]]], {"template": "x: %s!"}, outputs=[b"x: [1.5 -2 3.25]!"]),
         Example([[[[1, 2, 3, 4, 5, 6, 7, 8], [9, 9, 9, 9, 9, 9, 9, 9]], True]], {"template": "{} and {}", "placeholder": "{}"}),
     )
-    failures = (Example([[1.5]], {"template": "no place"}),)
+
+    def shape(c: InferenceContext) -> None:
+        places = len(_parts(c)) - 1
+        if places != c.num_inputs:
+            raise InvalidArgumentError(f"num placeholders in template and num inputs must match: {places} vs. {c.num_inputs}")
+        scalar_shape(c)
 
     def kernel(k: KernelContext) -> Kernel:
-        parts, count = text_attr(k, "template").split(text_attr(k, "placeholder")), required_int(k.attrs, "summarize")
-        if len(parts) != len(k.input_types) + 1:
-            raise invalid(k, f"num placeholders in template and num inputs must match: {len(parts) - 1} vs. {len(k.input_types)}")
+        parts, count = _parts(k), required_int(k.attrs, "summarize")
 
         def format_all(*values: Any) -> Any:
             shown = [summarize_printed(value, count).encode(errors="surrogateescape") for value in values]

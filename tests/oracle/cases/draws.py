@@ -188,4 +188,5 @@ def general(entry: OpRegistration) -> Drawer | None:
         return unary
     if entry.shape_fn is broadcast_binary_op_shape_fn and signature_of(entry) == ("T", "T"):
         return binary
-    return reduction if entry.shape_fn is reduction_shape else None
+    numeric = op_def.find_attr("Tidx") is not None  # ReduceJoin, of strings, takes axes of one type
+    return reduction if entry.shape_fn is reduction_shape and numeric else None
