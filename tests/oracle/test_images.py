@@ -75,3 +75,28 @@ def test_a_function_of_images_gives_what_it_gives_in_tensorflow(expression: str,
             assert mine.tolist() == other.tolist()
         else:
             np.testing.assert_allclose(mine, other, rtol=2e-5, atol=2e-5)
+
+
+CROP = """
+answer = []
+for window, ratio in arguments["crops"]:
+    try:
+        answer.append(tf.raw_ops.DecodeAndCropJpeg(contents=arguments["file"], crop_window=window, ratio=ratio).numpy())
+    except tf.errors.InvalidArgumentError:
+        answer.append(None)
+"""
+
+
+def test_a_window_of_a_reduced_jpeg_file_is_that_of_tensorflow(oracle: Oracle) -> None:
+    crops = [([3, 8, 6, 7], 1), ([10, 8, 6, 8], 2), ([14, 0, 4, 4], 2), ([0, 0, 0, 4], 1)]
+    slope = np.add.outer(np.arange(32) * 4, np.arange(32) * 3).astype(np.uint8)[..., None]
+    with gc.Graph().as_default(), gc.Session() as session:
+        file = session.run(gc.image.encode_jpeg(slope))
+        for (window, ratio), theirs in zip(crops, oracle.run(CROP, file=bytes(file), crops=crops).answer, strict=True):
+            mine = gc.apply_op("DecodeAndCropJpeg", [file, np.int32(window)], {"ratio": ratio})
+            if theirs is None:
+                with pytest.raises(gc.errors.InvalidArgumentError, match="crop window"):
+                    session.run(mine)
+            else:
+                assert mine.shape.as_list() == [*theirs.shape[:2], None]
+                np.testing.assert_allclose(session.run(mine).astype(int), theirs, atol=4)

@@ -150,7 +150,7 @@ def _decode(k: KernelContext) -> Kernel:
             )
         if window:
             y, x, height, width = (int(value) for value in window[0].tolist())
-            if min(y, x, height, width) < 0 or y + height > pixels.shape[0] or x + width > pixels.shape[1]:
+            if min(y, x) < 0 or min(height, width) <= 0 or y + height > pixels.shape[0] or x + width > pixels.shape[1]:
                 raise invalid(k, f"Invalid JPEG data or crop window {window[0].tolist()}")
             pixels = pixels[y : y + height, x : x + width]
         return _converted(pixels, dtype)

@@ -148,7 +148,7 @@ class UnravelIndex:
         elif c.rank(indices) == 1:
             c.set_output(0, c.matrix(c.dim(dims, 0), c.dim(indices, 0)))
         else:
-            c.set_output(0, c.matrix(c.dim(dims, 0), c.unknown_dim()) if c.rank_known(indices) else c.unknown_shape())
+            c.set_output(0, c.matrix(c.dim(dims, 0), c.num_elements(indices)) if c.rank_known(indices) else c.unknown_shape())
 
     def kernel(k: KernelContext) -> Kernel:
         xp, dtype = k.xp, k.dtype("Tidx")

@@ -130,9 +130,9 @@ class SparseReorder:
     failures = (Example([OUTSIDE, VALUES, SIZES]),)
 
     def shape(c: InferenceContext) -> None:
-        number, rank = check_parts(c)
-        c.set_output(0, c.matrix(number, rank))
-        c.set_output(1, c.vector(number))
+        c.with_rank(c.input(2), 1)
+        c.set_output(0, c.with_rank(c.input(0), 2))
+        c.set_output(1, c.with_rank(c.input(1), 1))
 
     def kernel(k: KernelContext) -> Kernel:
         def reorder(indices: Any, values: Any, shape: Any) -> Any:
@@ -318,15 +318,16 @@ class SparseSlice:
     failures = (Example([OUTSIDE, VALUES, SIZES, np.array([0, 1]), np.array([-2, 9])]),)
 
     def shape(c: InferenceContext) -> None:
-        sizes = c.with_rank(c.input(2), 1)
-        for i in (3, 4):
-            sizes = c.merge(sizes, c.input(i))
-        c.set_output(0, c.matrix(c.unknown_dim(), c.dim(sizes, 0)))
+        sizes = c.input(2)
+        c.set_output(0, c.matrix(c.unknown_dim(), c.num_elements(sizes)))
         c.set_output(1, c.vector(c.unknown_dim()))
         c.set_output(2, sizes)
 
     def kernel(k: KernelContext) -> Kernel:
         def cut(indices: Any, values: Any, shape: Any, start: Any, size: Any) -> Any:
+            if not start.shape == size.shape == shape.shape:
+                sizes = f"{list(shape.shape)}, {list(start.shape)} and {list(size.shape)}"
+                raise invalid(k, f"required shape, start and size of one length, got shapes {sizes}")
             if (start < 0).any() or (size < 0).any():
                 raise invalid(k, f"start and size must not be negative, got {start.tolist()} and {size.tolist()}")
             checked(k, indices, values, shape)
@@ -361,15 +362,15 @@ class SparseSliceGrad:
     failures = (Example([[5.0], INDICES, np.array([0, 1]), np.array([[0, 0], [1, 1]])]),)
 
     def shape(c: InferenceContext) -> None:
-        indices = c.with_rank(c.input(1), 2)
-        c.with_rank(c.input(0), 1)
-        c.merge_dim(c.dim(indices, 1), c.dim(c.with_rank(c.input(3), 2), 1))
-        c.set_output(0, c.vector(c.dim(indices, 0)))
+        c.set_output(0, c.vector(c.dim(c.with_rank(c.input(1), 2), 0)))
 
     def kernel(k: KernelContext) -> Kernel:
         def spread(gradients: Any, indices: Any, start: Any, part: Any) -> Any:
-            if gradients.shape != part.shape[:1] or start.shape != indices.shape[1:]:
-                raise invalid(k, f"{gradients.shape[0]} gradients do not fit indices {list(part.shape)} of {list(indices.shape)}")
+            if part.ndim != 2 or gradients.shape != part.shape[:1] or not start.shape == indices.shape[1:] == part.shape[1:]:
+                raise invalid(
+                    k,
+                    f"gradients {list(gradients.shape)} and start {list(start.shape)} do not fit indices {list(part.shape)} of {list(indices.shape)}",
+                )
             at = {tuple(row): i for i, row in enumerate((part + start).tolist())}
             found = [at.get(tuple(row), -1) for row in indices.tolist()]
             made = np.zeros(len(indices), gradients.dtype)

@@ -196,11 +196,10 @@ class SparseAddGrad:
     def shape(c: InferenceContext) -> None:
         for i in (1, 2):
             c.set_output(i - 1, c.vector(c.dim(c.with_rank(c.input(i), 2), 0)))
-        c.with_rank(c.input(3), 2)
 
     def kernel(k: KernelContext) -> Kernel:
         def spread(gradients: Any, ai: Any, bi: Any, si: Any) -> Any:
-            if gradients.shape != si.shape[:1]:
+            if si.ndim != 2 or gradients.shape != si.shape[:1]:
                 raise invalid(
                     k, f"# elements in backprop_val_grad and # rows in sum_indices should match (got {gradients.shape} vs. {si.shape})"
                 )

@@ -12,6 +12,8 @@ from graphcore.errors import InvalidArgumentError
 
 _ONES = np.ones((2, 3), np.float32)
 _THREE = np.array([1, 2, 3], np.float32)
+_PLACES = np.array([[0, 0], [1, 1]])
+_WORDS = np.array([b"a", b"b"], object)
 _BOXES = np.array([[0, 0, 1, 1], [0, 0, 2, 2]], np.float32)
 
 
@@ -39,6 +41,19 @@ CASES: dict[str, tuple[str, list[Any], str]] = {
         "num_upper must be negative or less or equal to number of columns \\(3\\) got: 4",
     ),
     "a band of a vector": ("MatrixBandPart", [_THREE, np.int64(0), np.int64(0)], "input must be at least 2-dim, received shape: \\[3\\]"),
+    "several turns of the hue": (
+        "AdjustHue",
+        [np.ones((1, 1, 3), np.float32), _THREE],
+        "required images and a scalar, got .* shape \\[3\\]",
+    ),
+    "corners of another rank": (
+        "SparseSlice",
+        [_PLACES, _THREE[:2], np.array([2, 2]), np.array([0]), np.array([1, 1])],
+        "required shape, start and size of one length, got shapes \\[2\\], \\[1\\] and \\[2\\]",
+    ),
+    "a part that is no matrix": ("SparseSliceGrad", [_THREE, _PLACES, np.array([0, 0]), np.arange(3)], "do not fit indices \\[3\\]"),
+    "sums that are no matrix": ("SparseAddGrad", [_THREE, _PLACES, _PLACES, np.arange(3)], "# rows in sum_indices should match"),
+    "several separators": ("StringSplit", [_WORDS, _WORDS], "required a vector and a scalar, got shapes \\[2\\] and \\[2\\]"),
 }
 
 
