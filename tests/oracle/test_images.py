@@ -93,7 +93,7 @@ def test_a_window_of_a_reduced_jpeg_file_is_that_of_tensorflow(oracle: Oracle) -
     with gc.Graph().as_default(), gc.Session() as session:
         file = session.run(gc.image.encode_jpeg(slope))
         for (window, ratio), theirs in zip(crops, oracle.run(CROP, file=bytes(file), crops=crops).answer, strict=True):
-            mine = gc.apply_op("DecodeAndCropJpeg", [file, np.int32(window)], {"ratio": ratio})
+            mine = gc.apply_op("DecodeAndCropJpeg", [file, np.array(window, np.int32)], {"ratio": ratio})
             if theirs is None:
                 with pytest.raises(gc.errors.InvalidArgumentError, match="crop window"):
                     session.run(mine)
