@@ -11,7 +11,6 @@ import numpy as np
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.inference import InferenceContext, ShapeHandle
-from graphcore.inference.shape_fns.common_shape_fns import no_outputs
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, define_op
 from graphcore.opset.framework.gradient_text import required_int
 from graphcore.opset.framework.kernels import invalid
@@ -67,6 +66,18 @@ def _export_shape(c: InferenceContext) -> None:
 
 def _fill_shape(c: InferenceContext) -> None:
     _check_handle(c)
+
+
+def _import_shape(c: InferenceContext) -> None:
+    _check_handle(c)
+    if not c.op_def.input_arg[0].is_ref:
+        keys, values = c.with_rank(c.input(1), 1), c.with_rank_at_least(c.input(2), 1)
+        c.merge_dim(c.dim(keys, 0), c.dim(values, 0))
+
+
+def _remove_shape(c: InferenceContext) -> None:
+    _check_handle(c)
+    c.with_rank_at_least(c.input(1), 1)
 
 
 def _initialize_shape(c: InferenceContext) -> None:
@@ -260,7 +271,7 @@ _use(
     "Replaces all entries",
     *_FILLING,
     _insert(replace=True),
-    _fill_shape,
+    _import_shape,
     [_KEYS, _VALUES],
     "keys values",
     types=_OF_STRINGS,
@@ -300,7 +311,7 @@ define_op(
     "Removes the entries of keys, as far as there are any.",
     signature="LookupTableRemoveV2[Tin:type](table_handle:resource, keys:Tin) -> ()",
     stateful=True,
-    shape=no_outputs,
+    shape=_remove_shape,
     kernel=_remove,
     gradient=NO_GRADIENT,
     device_types=("CPU",),

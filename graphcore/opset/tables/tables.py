@@ -107,7 +107,7 @@ def table_kernel(k: KernelContext) -> Kernel:
 def _handle_shape(c: InferenceContext) -> None:
     c.set_output(0, c.scalar())
     value = shape_attr(c, "value_shape") if c.op_def.find_attr("value_shape") else c.scalar()
-    key = c.input(0) if c.num_inputs else c.scalar()
+    key = c.with_rank_at_most(c.input(0), 1) if c.num_inputs else c.scalar()
     c.set_output_handle_shapes_and_types(0, [ShapeAndType(key, _type(c, "key_dtype")), ShapeAndType(value, _type(c, "value_dtype"))])
 
 
