@@ -352,10 +352,6 @@ class Svd:
 
     def shape(c: InferenceContext) -> None:
         given = c.with_rank_at_least(c.input(0), 2)
-        if not c.rank_known(given):
-            for i in range(3):
-                c.set_output(i, c.unknown_shape())
-            return
         batch, m, n = c.subshape(given, 0, -2), c.dim(given, -2), c.dim(given, -1)
         small, full = c.min(m, n), c.attr("full_matrices")
         c.set_output(0, c.concatenate(batch, c.vector(small)))
