@@ -22,6 +22,7 @@ from widgets.render.messages import scene_message
 from widgets.render.page_data import graph_data_in_steps, with_timelines
 from widgets.render.saved_picture import NOT_YET, TOO_LARGE, SavedPicture, packed_graph
 from widgets.render.svg import to_svg
+from widgets.scene.boxes import Box
 from widgets.scene.build import boxes_of, build_scene
 from widgets.scene.find import find, matching
 from widgets.scene.inspect import inspect
@@ -318,8 +319,7 @@ class Port:
     def nodes_in_view(self) -> list[str]:
         """The names of the nodes with boxes of their own; in an open call the names within the function."""
         with self.lock:
-            nodes = [box.main for box in visible_boxes(self._graph, self.state).boxes if box.main is not None]
-            return list(dict.fromkeys([split_name(node.name)[1] for node in nodes]))
+            return _main_names(visible_boxes(self._graph, self.state).boxes)
 
     def _inspect(self, box_id: str) -> None:
         inspection = inspect(self._graph, self.state, box_id)
@@ -446,6 +446,11 @@ class Port:
         graph = self._graph
         placement = graph.placer and graph.placer.placement
         return (id(graph), graph.version, placement, graph.trace, graph.recording, frozenset(graph.cells.failed), own_lenses())
+
+
+def _main_names(boxes: Iterable[Box]) -> list[str]:
+    nodes = [box.main for box in boxes if box.main is not None]
+    return list(dict.fromkeys([split_name(node.name)[1] for node in nodes]))
 
 
 def exported(scene: Scene, kind: messages.ExportFormat) -> messages.ExportMessage:

@@ -45,7 +45,10 @@ def read_records(path: str | os.PathLike[str], compression: str = "") -> Iterato
     """
     with closing(opened(path, compression)) as file:
         place = 0
-        while head := _taken(file, _HEAD, path, place):
+        while True:
+            head = _taken(file, _HEAD, path, place)
+            if not head:
+                break
             length = head[: _LENGTH.size]
             if _checksum(length) != head[_LENGTH.size :]:
                 raise InvalidArgumentError(f"corrupted record at {place} of '{os.fspath(path)}': the checksum of its length is wrong")

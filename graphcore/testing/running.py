@@ -83,25 +83,31 @@ def trains(
     graph = measured.graph
     graph.owned(step)
     copy = _seeded(graph, seed)
-    losses: list[float] = []
     with Session(copy) as session:
         session.run([copy.get_operation_by_name(node.name) for node in _initializers(graph)])
-        for number, feed_dict in enumerate(islice(_each_step(feeds), steps)):
-            named = {_name(key): value for key, value in (feed_dict or {}).items()}
-            value = np.asarray(session.run([measured.name, step.name], named)[0])
-            if value.size != 1:
-                raise InvalidArgumentError.at(measured.node, f"Required a scalar loss, got '{measured.name}' of shape {list(value.shape)}")
-            losses.append(float(value.item()))
-            if not np.isfinite(losses[-1]):
-                raise CheckFailed(
-                    f"The loss '{measured.name}'{where(measured.node)} was {losses[-1]} in step {number + 1}\n{_course(losses)}"
-                )
-            if losses[-1] < below:
-                return
+        losses = _train(session, measured, step.name, islice(_each_step(feeds), steps), below)
+    if losses and losses[-1] < below:
+        return
     raise CheckFailed(
         f"Required a loss '{measured.name}'{where(measured.node)} below {below} within {steps} steps, the least was {min(losses, default=np.nan):.4g}"
         f"\n{_course(losses)}"
     )
+
+
+def _train(session: Session, loss: Tensor, step: str, feeds: Iterator[Feeds | None], below: float) -> list[float]:
+    """The losses of steps, up to one below the bound."""
+    losses: list[float] = []
+    for number, feed_dict in enumerate(feeds):
+        named = {_name(key): value for key, value in (feed_dict or {}).items()}
+        value = np.asarray(session.run([loss.name, step], named)[0])
+        if value.size != 1:
+            raise InvalidArgumentError.at(loss.node, f"Required a scalar loss, got '{loss.name}' of shape {list(value.shape)}")
+        losses.append(float(value.item()))
+        if not np.isfinite(losses[-1]):
+            raise CheckFailed(f"The loss '{loss.name}'{where(loss.node)} was {losses[-1]} in step {number + 1}\n{_course(losses)}")
+        if losses[-1] < below:
+            break
+    return losses
 
 
 def _initializers(graph: Graph) -> list[Node]:

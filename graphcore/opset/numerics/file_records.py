@@ -20,15 +20,17 @@ def lines(path: str, compression: str = "", skipped: int = 0) -> Iterator[bytes]
         NotFoundError: there is no such file.
     """
     with closing(opened(path, compression)) as file:
-        held, number = b"", 0
-        while part := file.read(_PART):
+        held = b""
+        while True:
+            part = file.read(_PART)
+            if not part:
+                break
             *whole, held = (held + part).split(b"\n")
-            for line in whole:
-                number += 1
-                if number > skipped:
-                    yield line.removesuffix(b"\r")
+            for line in whole[skipped:]:
+                yield line.removesuffix(b"\r")
+            skipped = max(skipped - len(whole), 0)
         last = held.removesuffix(b"\r")
-        if last and number >= skipped:
+        if last and not skipped:
             yield last
 
 

@@ -153,7 +153,7 @@ class Table:
         for key in removed:
             self._check(key)
         with self._lock:
-            self._entries = {key: value for key, value in (self._entries or {}).items() if key not in set(removed)}
+            self._entries = _without(self._entries or {}, set(removed))
 
     def export(self) -> tuple[Any, Any]:
         """All keys and all values.
@@ -236,3 +236,7 @@ def _part(line: bytes, number: int, column: int, dtype: DType, delimiter: bytes)
         return _READERS[dtype.name](text)
     except ValueError:
         raise InvalidArgumentError(f"Field {text!r} in line {number} is not a valid {dtype.name}.") from None
+
+
+def _without(entries: dict[Any, Any], removed: set[Any]) -> dict[Any, Any]:
+    return {key: value for key, value in entries.items() if key not in removed}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -217,14 +217,17 @@ class Backpropagation:
                 raise InvalidArgumentError.at(
                     node, f"The gradient of '{node.name}' must return a gradient for each of {len(node.inputs)} inputs, got {len(results)}"
                 )
-            for slot in slots:
-                if results[slot] is not None:
-                    self.arrive(node.inputs[slot], self._fitting(node, slot, results[slot]), node, slot)
+            self._arrive_all(node, slots, results)
         for number in range(first_new, graph.num_node_ids):
             made = graph.find_node_id(number)
             if made is not None:
                 record = GradientRecord(node.name, None, {}, made.name.removeprefix(scope))
                 graph.gradient_records.setdefault(made.name, record)
+
+    def _arrive_all(self, node: Node, slots: Iterable[int], results: Sequence[Any]) -> None:
+        for slot in slots:
+            if results[slot] is not None:
+                self.arrive(node.inputs[slot], self._fitting(node, slot, results[slot]), node, slot)
 
     def _fitting(self, node: Node, slot: int, gradient: Any) -> Tensor:
         """A gradient that a Python function returned, as a tensor like the input."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from graphcore.errors import AlreadyExistsError, NotFoundError
-from graphcore.graph import Node
+from graphcore.graph import Graph, Node
 from graphcore.graph.live_graphs import live_graphs
 from graphcore.registry import GradientKind, op_registry
 
@@ -32,10 +32,15 @@ def register_gradient_function(name: str, function: GradientFunction) -> None:
     _functions[name] = function
     for graph in () if is_new else live_graphs():
         with graph.lock:
-            for node in list(graph.op_nodes()):
-                if _override(node) == name and not graph.finalized:
-                    graph.editor.note(node)
-                    graph.editor.publish("replaced", node)
+            _announce(graph, name)
+
+
+def _announce(graph: Graph, name: str) -> None:
+    """Announce the nodes that ask for the gradient `name` as changed."""
+    for node in list(graph.op_nodes()):
+        if _override(node) == name and not graph.finalized:
+            graph.editor.note(node)
+            graph.editor.publish("replaced", node)
 
 
 def _override(node: Node) -> str:

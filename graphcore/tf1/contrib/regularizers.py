@@ -61,6 +61,10 @@ def l1_l2_regularizer(scale_l1: Any = 1.0, scale_l2: Any = 1.0, scope: str | Non
     return sum_regularizer([l1_regularizer(scale_l1), l2_regularizer(scale_l2)], scope)
 
 
+def _losses(regularizers: Sequence[Regularizer], weights: Any) -> list[Any]:
+    return [loss for each in regularizers if (loss := each(weights)) is not None]
+
+
 def sum_regularizer(regularizer_list: Sequence[Regularizer | None], scope: str | None = None) -> Regularizer | None:
     """The sum of regularizers; None for none."""
     present = [each for each in regularizer_list if each is not None]
@@ -69,7 +73,7 @@ def sum_regularizer(regularizer_list: Sequence[Regularizer | None], scope: str |
 
     def regularizer(weights: Any) -> Tensor | None:
         with name_scope(scope or "sum_regularizer") as name:
-            losses = [loss for each in present if (loss := each(weights)) is not None]
+            losses = _losses(present, weights)
             return add_n(losses, name=name) if losses else None
 
     return regularizer

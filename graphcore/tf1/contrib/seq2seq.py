@@ -48,12 +48,12 @@ def sequence_loss(
             raise InvalidArgumentError(
                 f"sequence_loss: required {what} of rank {rank}, got {tensor.shape}", node=tensor.node.name, source=tensor.node.source
             )
+    axes = [axis for axis, chosen in ((0, average_across_batch), (1, average_across_timesteps)) if chosen]
     with name_scope(name or "sequence_loss"):
         flat = reshape(logits, [-1, shape_of(logits)[2]])
         loss_of = softmax_loss_function or nn.sparse_softmax_cross_entropy_with_logits
         losses = reshape(loss_of(labels=reshape(targets, [-1]), logits=flat) * reshape(weights, [-1]), shape_of(weights))
         losses.set_shape(weights.shape)
-        axes = [axis for axis, chosen in ((0, average_across_batch), (1, average_across_timesteps)) if chosen]
         if not axes:
             return losses
         return apply_one("DivNoNan", [reduce_sum(losses, axes), reduce_sum(weights, axes)], None)

@@ -130,12 +130,13 @@ class Layer:
         del synchronization, aggregation
         self._open_scope()
         wanted = as_dtype(dtype).base if dtype is not None else self._dtype or float32
+        sizes = [int(size) for size in as_shape(shape).as_list() if size is not None]
         with variable_scope(self._scope, reuse=self.built or self._reuse, auxiliary_name_scope=False) as scope:
             self._current_scope = scope
             before = list(outermost(get_default_graph()).named_variables.values())
             variable = get_variable(
                 name,
-                [int(size) for size in as_shape(shape).as_list() if size is not None],
+                sizes,
                 wanted,
                 as_initializer(initializer),
                 trainable=trainable is not False and self.trainable,

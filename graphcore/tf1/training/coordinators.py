@@ -172,14 +172,17 @@ class LooperThread(threading.Thread):
     def run(self) -> None:
         """Call the function until the coordinator stops it."""
         with self._coord.stop_on_exception():
-            due = time.monotonic()
             self.start_loop()
-            while not self._coord.should_stop():
-                self.run_loop()
-                if self._interval is not None:
-                    due += self._interval
-                    self._coord.wait_for_stop(max(0.0, due - time.monotonic()))
+            self._repeat()
             self.stop_loop()
+
+    def _repeat(self) -> None:
+        due = time.monotonic()
+        while not self._coord.should_stop():
+            self.run_loop()
+            if self._interval is not None:
+                due += self._interval
+                self._coord.wait_for_stop(max(0.0, due - time.monotonic()))
 
     def start_loop(self) -> None:
         """Called before the first call."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -241,5 +242,9 @@ def basic_train_loop(
         master: "" or "local", for this process.
     """
     with supervisor.managed_session(master) as session:
-        while not supervisor.should_stop():
-            train_step_fn(session, *(args or ()), **(kwargs or {}))
+        _repeat(supervisor, partial(train_step_fn, session, *(args or ()), **(kwargs or {})))
+
+
+def _repeat(supervisor: Supervisor, step: Callable[[], object]) -> None:
+    while not supervisor.should_stop():
+        step()

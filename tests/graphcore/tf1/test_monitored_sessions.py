@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,9 @@ def test_a_supervisor_restores_what_it_has_saved_and_stops_its_threads(tmp_path:
         found: Any = gc.get_default_session()
         assert found is session
         assert supervisor.graph.finalized
+        end = time.monotonic() + 20
+        while train.latest_checkpoint(tmp_path) is None and time.monotonic() < end:
+            time.sleep(0.01)  # the supervisor's thread begins with a checkpoint of its own
         for _ in range(3):
             session.run(step)
         supervisor.saver.save(session, supervisor.save_path, global_step=supervisor.global_step)
