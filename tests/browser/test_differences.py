@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 import graphcore as gc
 import widgets
@@ -63,19 +63,21 @@ def test_the_line_under_a_cell_opens_what_it_changed_by_mouse_and_keyboard(lab: 
     assert notebook.text(3) == "+1 node"
     notebook.edit_and_run(2, 'h = gc.reduce_sum(x, 1, name="h")')
     line = notebook.cell(2).get_by_role("link", name="+1 node, 1 replaced, shapes of 2 changed")
+    expect(panel.box("y")).to_have_attribute("data-state", "changed")  # the live picture marks what the last cell changed
     line.click()
-    notebook.page.wait_for_function("() => document.querySelector('.graphloupe [data-name=h]')?.dataset.state === 'changed'")
+    expect(panel.box("y")).to_have_attribute("data-state", "normal")  # the difference only says that y has another shape
+    expect(panel.box("h")).to_have_attribute("data-state", "changed")
     notebook.screenshot("line-light")
     notebook.dark_theme()
     notebook.screenshot("line-dark")
     notebook.dark_theme(False)
     line.focus()
     notebook.page.keyboard.press("Enter")  # and back to the graph
-    notebook.page.wait_for_function("() => document.querySelector('.graphloupe [data-name=y]')?.dataset.state !== 'changed'")
+    expect(panel.box("h")).to_have_attribute("data-state", "normal")
     line.click()
-    notebook.page.wait_for_function("() => document.querySelector('.graphloupe [data-name=h]')?.dataset.state === 'changed'")
+    expect(panel.box("h")).to_have_attribute("data-state", "changed")
     notebook.edit_and_run(3, 'y = gc.exp(h, name="y")')
-    notebook.page.wait_for_function("() => document.querySelector('.graphloupe [data-name=h]')?.dataset.state !== 'changed'")
+    expect(panel.box("h")).to_have_attribute("data-state", "normal")
 
 
 def digits() -> tuple[gc.Graph, gc.Graph]:
