@@ -181,7 +181,7 @@ def test_attrs_types_shapes_devices_and_wires_are_told_on_boxes_and_in_full_besi
     told = {}
     for name in ("x", "conv", "act", "m", "cast"):
         page.locator(f'[data-node-id="{name}"]').click()
-        expect(page.locator(".gl-inspector h2")).to_have_text(name)
+        expect(page.locator(".gl-inspector header .gl-name")).to_have_text(name)
         told[name] = page.locator(".gl-changes li").all_inner_texts()
     assert told == {
         "x": ["shape: [?,8,8,3] → [?,16,16,3]", "output 0: [?,8,8,3] → [?,16,16,3]"],
