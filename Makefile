@@ -28,7 +28,7 @@ UNLESS_NONE_CHOSEN = [ $$? -eq 5 ] ||
 # Jupyter refuses to run as root, the usual user of a container, without this option.
 AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test slow unit bench bench-views oracle graders op-index lint format types front notebooks wheel clean
+.PHONY: help lab test slow unit bench bench-views oracle graders op-index lint format types front notebooks course wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ unit: $(VENV)/.dev ## Run the tests that need no browser, no notebook, no sweep 
 
 notebooks: $(VENV)/.dev ## Execute every notebook in a fresh kernel
 	$(BIN)/python -m pytest -m notebook $(ARGS)
+
+course: $(VENV)/.dev ## Execute the notebooks of the course and write their outputs and solutions (ARGS="02 03" chooses)
+	$(BIN)/python -m tests.support.tools.course $(ARGS)
 
 oracle: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Compare with TensorFlow
 	GRAPHLOUPE_ORACLE="$(CURDIR)/$(ORACLE_VENV)/bin/python" $(IN_WORKERS) -m oracle $(ARGS)

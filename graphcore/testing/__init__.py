@@ -3,6 +3,7 @@
 Each check returns None, or raises `CheckFailed`, an AssertionError that says what was required, what came, and which cell and line made it.
 """
 
+from graphcore.testing.answering import answered
 from graphcore.testing.differing import same_graph
 from graphcore.testing.failure import CheckFailed
 from graphcore.testing.ordering import no_missing_control_edge
@@ -11,6 +12,7 @@ from graphcore.testing.structure import has_gradient_path, placed_on, shape_is, 
 
 __all__ = [
     "CheckFailed",
+    "answered",
     "has_gradient_path",
     "no_missing_control_edge",
     "placed_on",

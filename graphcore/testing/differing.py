@@ -15,6 +15,7 @@ from graphcore.definitions.types import without_docs
 from graphcore.difference import GraphState, NodeState, compare, state_of_graph
 from graphcore.difference.wiring import input_text, parse_input
 from graphcore.graph import Graph, Node, Tensor
+from graphcore.testing.answering import answered
 from graphcore.testing.failure import CheckFailed
 from graphcore.testing.parts import node_of, part
 
@@ -40,6 +41,7 @@ def same_graph(actual: Any, expected: Any) -> None:
         NotFoundError: there is no such file.
         InvalidArgumentError: it is none of these.
     """
+    answered(actual, expected)
     first, roots_of_first = _state(actual)
     second, roots_of_second = _state(expected)
     one, other = _structure(first, roots_of_first), _structure(second, roots_of_second)

@@ -12,6 +12,7 @@ from graphcore.dtypes import resource
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.node import producers_of
 from graphcore.graph.model.search import reachable
+from graphcore.testing.answering import answered
 from graphcore.testing.failure import CheckFailed
 from graphcore.testing.parts import node_of, part, where
 
@@ -46,6 +47,7 @@ def no_missing_control_edge(value: Any) -> None:
         CheckFailed: the order of two uses is open; the text names their nodes with cells and lines.
         InvalidArgumentError: `value` is none of these.
     """
+    answered(value)
     chosen = part(value)
     roots = {node_of(root) for root in chosen.roots}
     among = set(chosen.nodes)

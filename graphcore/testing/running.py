@@ -14,6 +14,7 @@ from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.runtime import Session
+from graphcore.testing.answering import answered
 from graphcore.testing.failure import CheckFailed
 from graphcore.testing.parts import element, tensor, where
 
@@ -39,6 +40,7 @@ def runs_to(
         CheckFailed: an element, or the shape of a value, is another one.
         GraphError: the run failed.
     """
+    answered(fetches, expected, feed_dict, session)
     several = isinstance(fetches, list | tuple)
     tensors = [tensor(each) for each in (fetches if several else [fetches])]
     required = list(expected) if several else [expected]
@@ -79,6 +81,7 @@ def trains(
         CheckFailed: the loss did not fall below the bound, or was NaN or infinite.
         GraphError: a step failed.
     """
+    answered(loss, train_op, feeds, below)
     measured, step = tensor(loss), element(train_op)
     graph = measured.graph
     graph.owned(step)

@@ -10,6 +10,7 @@ from graphcore.api.gradients.explain_gradient import explain_gradient
 from graphcore.device_spec import DeviceSpec
 from graphcore.placement import DeviceSet, explain_placement
 from graphcore.shapes import Shape
+from graphcore.testing.answering import answered
 from graphcore.testing.failure import CheckFailed
 from graphcore.testing.parts import definitions, element, node_of, part, tensor, where
 
@@ -27,6 +28,7 @@ def shape_is(value: Any, shape: Any) -> None:
         CheckFailed: the shape is another one; the text has the origin of each size.
         InvalidArgumentError: `value` is no tensor.
     """
+    answered(value, shape)
     found, required = tensor(value), Shape(shape)
     if str(found.shape) != str(required):
         raise CheckFailed(f"Required '{found.name}' of shape {required}, got {found.shape}\n{explain_shape(found)}")
@@ -44,6 +46,7 @@ def uses_ops(value: Any, ops: Iterable[str] | Mapping[str, int], *, without: Ite
         CheckFailed: an op is missing, occurs another number of times, or is not allowed.
         InvalidArgumentError: `value` is none of these.
     """
+    answered(value)
     chosen = part(value)
     found: dict[str, list[str]] = {}
     places = {node.name: where(node) for node in chosen.nodes}
@@ -75,6 +78,7 @@ def has_gradient_path(y: Any, x: Any) -> None:
         CheckFailed: it is None, or cannot be built; the text names the nodes that cut it, with their cells and lines.
         InvalidArgumentError: these are no tensors of one graph.
     """
+    answered(y, x)
     explanation = explain_gradient(tensor(y), tensor(x) if isinstance(x, str) else x)
     if explanation.gradient is None:
         raise CheckFailed(f"Required a gradient of '{explanation.y}' with respect to '{explanation.x}', got none\n{explanation!r}")
@@ -92,6 +96,7 @@ def placed_on(value: Any, device: str, devices: DeviceSet | None = None) -> None
         CheckFailed: the node is on another device, or cannot be placed; the text has the reasons.
         InvalidArgumentError: `value` or `device` is invalid.
     """
+    answered(value, device)
     node = node_of(element(value))
     explanation = explain_placement(node, devices)
     required = DeviceSpec.parse(device)

@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
-import os
+import re
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
-ROOT = Path(__file__).parents[2]
-NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
-CELL_SECONDS = 180
+from tests.support.tools.course import COURSE, NOTEBOOKS, ROOT, course_notebooks, execute, read
+
+ALL = sorted(NOTEBOOKS.rglob("*.ipynb"))
+WITHOUT_OUTPUTS = [path for path in ALL if path not in course_notebooks()]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(NOTEBOOKS.rglob("*.md"))]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    search = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    monkeypatch.setenv("PYTHONPATH", search)
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    monkeypatch.setenv("PYDEVD_DISABLE_FILE_VALIDATION", "1")
-    notebook = nbformat.read(path, as_version=4)
-    client = NotebookClient(notebook, timeout=CELL_SECONDS, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}})
-    client.execute()
+@pytest.mark.parametrize("path", [path for path in WITHOUT_OUTPUTS if path.parent.name != "solutions"], ids=lambda path: path.stem)
+def test_a_notebook_runs_from_top_to_bottom(path: Path) -> None:
+    notebook = read(path)
+    execute(notebook, path.parent)
     assert notebook.cells
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_a_notebook_is_committed_without_a_kernel_of_its_own(path: Path) -> None:
-    notebook: Any = nbformat.read(path, as_version=4)
+    notebook: Any = read(path)
     nbformat.validate(notebook)
     assert notebook.metadata.get("kernelspec", {}).get("name", "python3") == "python3"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_committed_as_a_reader_should_meet_it(path: Path) -> None:
-    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+@pytest.mark.parametrize("path", WITHOUT_OUTPUTS, ids=lambda path: path.stem)
+def test_a_notebook_outside_the_course_is_committed_without_outputs(path: Path) -> None:
+    cells = [cell for cell in read(path).cells if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in cells), "clear the outputs before committing"
+
+
+@pytest.mark.parametrize("path", [*PAGES, *ALL], ids=lambda path: path.stem)
+def test_links_lead_to_files(path: Path) -> None:
+    text = (
+        path.read_text(encoding="utf-8")
+        if path.suffix == ".md"
+        else "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
+    )
+    targets = [link.partition("#")[0] for link in LINK.findall(text) if "://" not in link and link.removesuffix(".ipynb") not in COURSE]
+    assert [target for target in targets if target and not (path.parent / target).exists()] == []

@@ -291,3 +291,27 @@ def test_two_changes_without_an_order_are_found_and_two_reads_are_not() -> None:
 def test_a_training_step_has_an_order() -> None:
     loss, step = regression(0.1)
     gc.testing.no_missing_control_edge([loss, step])
+
+
+# ---- missing answers ----------------------------------------------------------------------------------------------------
+
+
+def test_every_check_says_that_an_answer_is_missing() -> None:
+    y = classifier()
+    calls: list[tuple[Callable[..., None], tuple[Any, ...]]] = [
+        (gc.testing.answered, (y, {"x": [1, ...]})),
+        (gc.testing.has_gradient_path, (y, ...)),
+        (gc.testing.no_missing_control_edge, ([y, ...],)),
+        (gc.testing.placed_on, (..., "/cpu:0")),
+        (gc.testing.runs_to, (y, 1.0, {"x:0": ...})),
+        (gc.testing.same_graph, (..., y)),
+        (gc.testing.shape_is, (..., [None, 3])),
+        (gc.testing.uses_ops, (..., ["MatMul"])),
+    ]
+    for check, arguments in calls:
+        assert failure(check, *arguments).startswith("The answer is missing: '...' still stands in its place")
+    assert "The answer is missing" in failure(gc.testing.trains, y, ..., below=1.0, steps=1)
+
+
+def test_an_answer_without_dots_is_accepted() -> None:
+    gc.testing.answered(classifier(), None, 0, [], {}, np.zeros(3), "...")

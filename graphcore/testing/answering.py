@@ -1,0 +1,32 @@
+"""The check for answers that are still to be written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import EllipsisType
+from typing import Any
+
+from graphcore.testing.failure import CheckFailed
+
+
+def answered(*values: Any) -> None:
+    """Check that no value is `...`, the mark for what a student is to write. All other checks do so with their arguments first.
+
+    Args:
+        *values: the answers of an exercise; lists, tuples and mappings are looked into.
+
+    Raises:
+        CheckFailed: one is `...`, or contains it.
+    """
+    if any(_is_open(value) for value in values):
+        raise CheckFailed(
+            "The answer is missing: '...' still stands in its place. Write the answer, run its cell, and then this check again"
+        )
+
+
+def _is_open(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_is_open(each) for pair in value.items() for each in pair)
+    if isinstance(value, list | tuple):
+        return any(_is_open(each) for each in value)
+    return isinstance(value, EllipsisType)
