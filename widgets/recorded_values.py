@@ -17,8 +17,8 @@ class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
 class GradientMagnitude(msgspec.Struct, frozen=True, kw_only=True):
     """The greatest absolute value of the gradient by the outputs of a forward node.
 
-    `level` is its decimal logarithm, None for a gradient of zeros. `bad` is true if there are NaNs or infinities, and `weight` for variables
-    and constants.
+    `level` is its decimal logarithm, None for a gradient of zeros. `bad` is true if there are NaNs or infinities, and `weight` for variables,
+    constants and nodes computed from those alone.
     """
 
     node: str

@@ -219,7 +219,7 @@ def _health(graph: Graph, records: ValueRecords, names: RunNames, nodes: dict[st
             text="no finite values" if one.value is None else f"{one.value:.4g}",
             level=math.log10(one.value) if one.value else None,
             bad=not one.is_finite,
-            weight=(node := graph.find(one.node)) is not None and node.registration.traits.role in _WEIGHTS,
+            weight=one.weight,
         )
         for one in records.gradient_magnitudes(graph)
     ]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from graphcore.graph import Graph
 
 Recorded = Callable[[Tensor], Sequence[TensorStats]]
+_WEIGHTS: Final = frozenset({"constant", "variable"})
 _TOTALS: Final = frozenset({"sum", "seed"})
 _CARRIED: Final = ("sum", "b_arrived", "b_grad_exit", "b_acc_exit")
 """The labels of nodes of sums and loops that carry gradients on."""
@@ -26,13 +27,15 @@ class Magnitude(msgspec.Struct, frozen=True):
 
     Attributes:
         node: the forward node.
-        depth: the length of the longest path of forward nodes to it; of a variable or constant, the depth of the first node that it serves.
+        depth: the length of the longest path of forward nodes to it; of a weight, the depth of the first node that it serves.
+        weight: True iff it is a variable, a constant, or computed from those alone.
         value: the magnitude; None if its gradients have no finite elements.
         is_finite: True iff its gradients have neither NaNs nor infinities.
     """
 
     node: str
     depth: int
+    weight: bool
     value: float | None
     is_finite: bool
 
@@ -51,10 +54,11 @@ def magnitudes_of(graph: Graph, recorded: Recorded) -> list[Magnitude]:
         Magnitude(
             node=name,
             depth=depth,
+            weight=weight,
             value=max([one.magnitude for one in found[name] if one.magnitude is not None], default=None),
             is_finite=all(one.is_finite for one in found[name]),
         )
-        for name, depth in depths.items()
+        for name, (depth, weight) in depths.items()
     ]
     return sorted(magnitudes, key=lambda one: one.depth)
 
@@ -89,36 +93,38 @@ def _is_gradient(node: Node, forward: str, records: Mapping[str, GradientRecord]
     return f"{record.forward}_grad" in record.body_node or any(isinstance(value, Func) for value in node.attr.values())
 
 
-def _depths(graph: Graph, names: Mapping[str, object]) -> dict[str, int]:
-    """The lengths of the longest paths to some nodes of a graph; nodes of loops count once."""
-    depths: dict[Node, int] = {}
+def _depths(graph: Graph, names: Mapping[str, object]) -> dict[str, tuple[int, bool]]:
+    """The depths of some nodes of a graph, each with True iff the node is a weight. Nodes of loops count once."""
     nodes = [node for node in map(graph.find, names) if node is not None]
+    order = _inputs_first(nodes)
+    weights = {node for node in order if node.registration.traits.role in _WEIGHTS}
+    for node in order:
+        if node.inputs and all(tensor.node in weights for tensor in node.inputs):
+            weights.add(node)
+    if weights.issuperset(nodes):  # nothing is fed or read: weights are the leaves only
+        weights = {node for node in weights if not node.inputs}
+    depths: dict[Node, int] = {}
+    for node in order:
+        if node not in weights:
+            depths[node] = 1 + max([depths.get(tensor.node, -1) for tensor in node.inputs], default=-1)
+    for node in reversed(order):
+        for tensor in node.inputs:
+            if tensor.node in weights and node in depths:
+                depths[tensor.node] = min(depths[node], depths.get(tensor.node, depths[node]))
+    return {node.name: (depths.get(node, 0), node in weights) for node in nodes}
+
+
+def _inputs_first(nodes: Iterable[Node]) -> list[Node]:
+    """The nodes and all that they are computed from, each behind its inputs."""
+    begun: set[Node] = set()
+    done: dict[Node, None] = {}
     for found in nodes:
         pending = [found]
         while pending:
             node = pending[-1]
-            inputs = [tensor.node for tensor in node.inputs]
-            if node not in depths:
-                depths[node] = -1  # begun: a loop comes back to it
-                pending += [other for other in inputs if other not in depths]
+            if node not in begun:
+                begun.add(node)  # a loop comes back to it
+                pending += [tensor.node for tensor in node.inputs if tensor.node not in begun]
                 continue
-            pending.pop()
-            if depths[node] < 0:
-                depths[node] = 1 + max([max(depths.get(other, 0), 0) for other in inputs], default=-1)
-    serves = _first_served(depths, set(nodes))
-    return {node.name: serves.get(node, depths[node]) for node in nodes}
-
-
-def _first_served(depths: Mapping[Node, int], nodes: set[Node]) -> dict[Node, int]:
-    """The depths of the first nodes that read variables and constants, by the latter."""
-    found: dict[Node, int] = {}
-    for reader, depth in depths.items():
-        if reader not in nodes or not reader.inputs:
-            continue
-        for tensor in reader.inputs:
-            source = tensor.node
-            while source.registration.is_alias and source.inputs:
-                source = source.inputs[0].node
-            if source in nodes and source.registration.traits.role in {"constant", "variable"}:
-                found[source] = min(depth, found.get(source, depth))
-    return found
+            done[pending.pop()] = None
+    return list(done)

@@ -107,3 +107,23 @@ def test_weights_stand_beside_the_layer_that_they_serve() -> None:
         assert depths[f"W{number}"] == depths[layer]
     assert names[-1] == "loss"
     assert [one.depth for one in found] == sorted(depths.values())
+
+
+def test_nodes_computed_from_weights_alone_stand_beside_the_layer_that_they_serve() -> None:
+    with gc.Graph().as_default() as graph:
+        h = gc.placeholder(gc.float32, [None, 4], name="x")
+        for number in range(3):
+            variance = gc.Variable(np.full(4, 2.0, np.float32), name=f"variance{number}")
+            h = gc.multiply(gc.tanh(h), gc.rsqrt(variance + 1e-3, name=f"scale{number}"), name=f"h{number}")
+        loss = gc.reduce_mean(h * h, name="loss")
+        fetches = gc.gradients(loss, list(graph.get_collection("variables")))
+        init = gc.initialize_all_variables()
+        with gc.Session() as session:
+            session.run(init)
+            session.run(fetches, {"x:0": BATCH}, gc.RunOptions(values=True))
+        found = {one.node: one for one in graph.trace.values.gradient_magnitudes(graph)}
+    for number in range(3):
+        scale, layer = found[f"scale{number}"], found[f"h{number}"]
+        assert scale.weight
+        assert not layer.weight
+        assert scale.depth == layer.depth

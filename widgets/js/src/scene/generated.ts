@@ -552,8 +552,8 @@ export interface HealthRow {
 /**
  * The greatest absolute value of the gradient by the outputs of a forward node.
  *
- * `level` is its decimal logarithm, None for a gradient of zeros. `bad` is true if there are NaNs or infinities, and `weight` for variables
- * and constants.
+ * `level` is its decimal logarithm, None for a gradient of zeros. `bad` is true if there are NaNs or infinities, and `weight` for variables,
+ * constants and nodes computed from those alone.
  */
 export interface GradientMagnitude {
   readonly node: string;

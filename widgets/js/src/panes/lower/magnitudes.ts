@@ -32,7 +32,9 @@ export class MagnitudePlot {
   constructor(magnitudes: readonly GradientMagnitude[], actions: PlotActions) {
     this.#magnitudes = magnitudes;
     this.#actions = actions;
-    const shapes = magnitudes.some(({ weight }) => weight) ? " Squares are variables and constants." : "";
+    const shapes = magnitudes.some(({ weight }) => weight)
+      ? " Squares are variables, constants and nodes computed from them alone."
+      : "";
     this.#label = `Greatest gradient by each node, from the first layer to the loss. ${trend(magnitudes)}${shapes}`;
     this.elements = [
       h("h4", {}, "Gradients along the depth"),
