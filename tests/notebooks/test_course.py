@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import base64
+import gzip
 import re
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from tests.support.tools.course import (
     text_of,
     with_outputs,
 )
+from widgets.render.saved_picture import SCENE_MIME_TYPE
 
 MOST_BYTES = 400_000
 MOST_CELLS = 80
@@ -109,6 +112,9 @@ def test_a_course_notebook_is_committed_with_outputs_that_show_without_a_kernel(
         for output in cell.outputs:
             assert output.get("name") != "stderr", text_of(cell)
             assert not any("widget" in kind for kind in output.get("data", {})), cell.id
+        for picture in filter(None, [output.get("data", {}).get(SCENE_MIME_TYPE) for output in cell.outputs]):
+            graph = gzip.decompress(base64.b64decode(picture.get("graph_gzip_base64", ""))).decode()
+            assert OF_THIS_MACHINE.search(graph) is None, cell.id
     pictures = [
         data
         for cell in notebook.cells

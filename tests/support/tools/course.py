@@ -17,6 +17,8 @@ from typing import Any, Final
 import nbformat
 from nbclient import NotebookClient
 
+from widgets.render.saved_picture import SCENE_MIME_TYPE
+
 ROOT: Final = Path(__file__).parents[3]
 NOTEBOOKS: Final = ROOT / "notebooks"
 SOLUTIONS: Final = NOTEBOOKS / "solutions"
@@ -78,6 +80,7 @@ def execute(notebook: Notebook, folder: Path) -> None:
             kernel_name="python3",
             record_timing=False,
             store_widget_state=False,
+            coalesce_streams=True,
             resources={"metadata": {"path": str(folder)}},
         )
         client.execute(env=environment)
@@ -93,8 +96,12 @@ def with_outputs(notebook: Notebook) -> Notebook:
             continue
         if CHECK in tags(cell):
             cell.outputs, cell.execution_count = [], None
+        cell.outputs = [output for output in cell.outputs if _LIVE not in output.get("data", {})]
         for output in cell.outputs:
-            output.get("data", {}).pop(_LIVE, None)
+            picture = output.get("data", {}).get(SCENE_MIME_TYPE)
+            if picture is not None:
+                picture.pop("model", None)
+                picture["message"]["scene"]["revision"] = 0  # so that the same notebook is written the same again
     return _bare(notebook)
 
 

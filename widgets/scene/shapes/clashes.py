@@ -42,7 +42,7 @@ def source_row(source: SourceLocation | None) -> SourceRow | None:
         cell="" if run is None else run.label,
         line=source.line,
         text=source.text,
-        file=source.file,
+        file=source.file if run is None else "",  # that of a cell is a temporary one, and means nothing in a saved notebook
         cell_id="" if holder is None else holder.cell,
     )
 
