@@ -14,8 +14,8 @@ from graphcore.source import CellRun
 from kernelext.cells import CellTracker
 from kernelext.changes import ChangeLines
 from kernelext.completion import Completion
+from kernelext.display.formatters import Formatters
 from kernelext.error_display import ErrorDisplay
-from kernelext.formatters import Formatters
 from kernelext.graph_line import HELP, HELP_FLAGS, Action, next_words, parse_graph_line
 from kernelext.graph_names import seen_graphs
 from kernelext.guard import Guard
@@ -54,7 +54,7 @@ class Extension:
             ErrorDisplay(shell, self._guard, formatters.difference),
             WrittenCurves(shell, self._guard),
             Magics(shell, self.history, self.views.step_through),
-            Completion(shell, next_words),
+            Completion(shell, next_words, self._guard),
             formatters,
         )
 

@@ -10,14 +10,17 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 from IPython.core.error import UsageError
 
-from kernelext.graph_names import can_be_shown
+from graphcore.api import Variable
+from graphcore.graph import Node, Tensor, get_default_graph
+from kernelext.graph_names import beginning, can_be_shown, graph_of, matching_names, own_names
 from widgets.messages import Renderer
 from widgets.scene import lens_names
 
 Place = Literal["auto", "side", "inline", "off"]
 Action = Literal["", "undo", "redo", "quiet", "forget"]
 ACTIONS: Final = ("undo", "redo", "quiet", "forget")
-PLACES: Final = ("side", "inline", "off")
+PLACES: Final[dict[str, Place]] = {"dock": "side", "side": "side", "inline": "inline", "close": "off", "off": "off"}
+"""The words for places; `side` and `off` are other words for `dock` and `close`."""
 RECORDINGS: Final = ("time", "values")
 """The words that record the runs of a graph's sessions; each opens the lens of its name."""
 DIFF: Final = "diff"
@@ -27,14 +30,19 @@ FULL: Final = "--full"
 IN_VIEW: Final = "the boxes in view"
 """Stands for the pattern of `--full` without one."""
 HELP_FLAGS: Final = ("--help", "-h")
-OPTIONS: Final[dict[str, Callable[[], tuple[str, ...]]]] = {"--renderer": lambda: RENDERERS, "--lens": lens_names}
+FOCUS: Final = "focus"
+OPTIONS: Final[dict[str, Callable[[], tuple[str, ...]]]] = {"lens": lens_names, "renderer": lambda: RENDERERS}
+"""Words before a value, with its choices. They may begin with `--`, as `focus` may."""
 
 HELP: Final = f"""Show the graph, live, beside the cells.
 
     %graph                       open the view on the right, or in this cell where that is not possible
-    %graph side                  open it on the right
+    %graph dock                  open it on the right
     %graph inline                open it in this cell
-    %graph off                   close it
+    %graph close                 close it
+    %graph lens NAME             what is marked: {", ".join(lens_names())}, or a lens of your own
+    %graph renderer NAME         who draws: {" or ".join(RENDERERS)}
+    %graph focus NAME            bring a node into view: a variable with a tensor, or a name in the graph
     %graph time                  record the runs from now on, and show where the time went; %graph time off ends the recording
     %graph values                record the values of all tensors of the runs from now on: ranges, NaN and Inf; %graph values off ends it
     %graph NAME                  show the graph of a variable (a Graph, Session, Tensor, ...) instead of the default one,
@@ -48,8 +56,8 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph forget                remove the nodes of deleted cells, which the lens Cells marks
     %graph quiet                 no more lines about changes under cells; %graph quiet off brings them back
 
-    --renderer {"|".join(RENDERERS):18s}who draws
-    --lens NAME                  what is marked: {", ".join(lens_names())}, or one of your own
+Words can be combined, as in %graph model inline lens cells, or %graph values off.
+
     --mirror                     the gradient of each box beside it
     --full PATTERN               with %graph values: full statistics and pictures of the nodes with such names, as in --full "layer1/*",
                                  or as the last word, without a pattern, of those with boxes in view
@@ -70,8 +78,8 @@ class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed `%graph` line. `name` is "" for the default graph.
 
     `renderer`, `lens` and `recording` are "" by default. `full` is the pattern of nodes with full statistics. `mirror` puts gradients beside
-    what they differentiate. `diff` is "diff" for the difference from the state before run `since` of a cell, or before the last one that made
-    nodes of the graph.
+    what they differentiate. `focus` names a node to bring into view. `diff` is "diff" for the difference from the state before run `since` of
+    a cell, or before the last one that made nodes of the graph.
     """
 
     place: Place = "auto"
@@ -81,6 +89,7 @@ class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
     recording: str = ""
     full: str = ""
     mirror: bool = False
+    focus: str = ""
     diff: str = ""
     since: str = ""
     action: Action = ""
@@ -99,13 +108,16 @@ def parse_graph_line(line: str) -> GraphLine:
         if key in values:
             raise UsageError(f"%graph: '{values[key]}' and '{value}' cannot both be meant.")
         values[key] = value
-    if "action" in values and len(values) > 1 and (values["action"], values.get("place")) != ("quiet", "off"):
+    place = str(values.get("place", "auto"))
+    if "action" in values and len(values) > 1 and (values["action"], place) != ("quiet", "off"):
         raise UsageError(f"%graph: '{values['action']}' stands alone.")
     if "since" in values and "diff" not in values:
         raise UsageError(f"%graph: '{values['since']}' is the number of a run, which only %graph diff {values['since']} compares with.")
     if "full" in values and values.get("recording") != "values":
         raise UsageError(f"%graph: {FULL} belongs to %graph values, which records the values of runs.")
-    return msgspec.convert(values, GraphLine)
+    if "focus" in values and ("diff" in values or PLACES.get(place) == "off"):
+        raise UsageError(f"%graph: {FOCUS} brings a node of a graph into view; it does not go with '{values.get('diff', place)}'.")
+    return msgspec.convert({**values, "place": PLACES.get(place, place)}, GraphLine)
 
 
 def _split(line: str) -> list[str]:
@@ -129,12 +141,18 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
     if word.isdecimal():
         return "since", word
     option, _, value = word.partition("=")
-    if option in OPTIONS:
-        allowed = OPTIONS[option]()
+    name = option.removeprefix("--")
+    if name in OPTIONS:
+        allowed = OPTIONS[name]()
         value = value or next(iter(following), "")
         if value not in allowed:
             raise UsageError(f"%graph: {option} needs one of {', '.join(allowed)}, got '{value}'.")
-        return option[2:], value
+        return name, value
+    if name == FOCUS:
+        value = value or next(iter(following), "")
+        if not value:
+            raise UsageError("%graph: focus needs a variable with a tensor, or the name of a node, as in %graph focus loss.")
+        return name, value
     if option == FULL:
         value = value or next(iter(following), IN_VIEW)
         if value.startswith("--"):
@@ -149,26 +167,30 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
 
 def hint(word: str) -> str:
     """A suggestion for `word` in an error message; "" if there is none."""
-    near = difflib.get_close_matches(word, [*PLACES, *RECORDINGS, *ACTIONS, DIFF, *OPTIONS, *FLAGS, FULL], n=1)
+    near = difflib.get_close_matches(word, [*PLACES, *RECORDINGS, *ACTIONS, DIFF, FOCUS, *OPTIONS, *FLAGS, FULL], n=1)
     return f", did you mean '{near[0]}'?" if near else ""
 
 
-def next_words(before: str, variables: dict[str, Any]) -> list[str]:
-    """The possible next words of a `%graph` line after the text `before`."""
+def next_words(before: str, typed: str, variables: dict[str, Any]) -> list[str]:
+    """The possible next words of a `%graph` line.
+
+    Args:
+        before: the text before the word.
+        typed: its beginning.
+        variables: the user's variables.
+    """
     words = before.split()
-    if words and words[-1] in OPTIONS:
-        return list(OPTIONS[words[-1]]())
-    graphs = [name for name, value in variables.items() if not name.startswith("_") and can_be_shown(value)]
-    typed = set(words)
-    places = [] if typed & set(PLACES) else PLACES
-    recordings = [] if typed & set(RECORDINGS) else RECORDINGS
-    diff = [] if DIFF in typed else [DIFF]
-    full = (FULL,) if "values" in typed else ()
-    return [
-        *places,
-        *recordings,
-        *diff,
-        *(() if words else ACTIONS),
-        *(option for option in (*OPTIONS, *FLAGS, *full) if option not in typed),
-        *sorted(graphs),
-    ]
+    last = words[-1].removeprefix("--") if words else ""
+    if last in OPTIONS:
+        return beginning(typed, OPTIONS[last]())
+    if last == FOCUS:
+        graph = next((found for word in words if (found := graph_of(variables.get(word))) is not None), None) or get_default_graph()
+        tensors = [name for name, value in variables.items() if isinstance(value, Tensor | Node | Variable) and graph_of(value) is graph]
+        return list(dict.fromkeys([*beginning(typed, sorted(own_names(tensors))), *matching_names(graph, typed, outputs=False)]))
+    graphs = sorted(own_names(name for name, value in variables.items() if can_be_shown(value)))
+    known = {word.removeprefix("--") for word in words}
+    places = () if known & {*PLACES} else ("dock", "inline", "close")
+    recordings = () if known & {*RECORDINGS} else RECORDINGS
+    options = [word for word in (DIFF, *OPTIONS, FOCUS) if word not in known]
+    flags = [flag for flag in (*FLAGS, *((FULL,) if "values" in known else ())) if flag not in words]
+    return beginning(typed, [*places, *options, *recordings, *(() if words else ACTIONS), *flags, *graphs])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from inspect import signature
 from typing import Any, Final
 
-from graphcore.api import Function
+from graphcore.api import Function, ops
 from graphcore.api.ops import snake_case
 from graphcore.definitions import FunctionDef
 from graphcore.difference import GraphDiff, difference_graph
@@ -30,6 +31,16 @@ def seen_graphs(variables: Mapping[str, Any]) -> set[Graph]:
     """The default graph, and those of the user's variables."""
     graphs = {graph_of(value) for value in variables.values() if not isinstance(value, GraphDiff)}
     return {get_default_graph()} | {graph for graph in graphs if graph is not None}
+
+
+def beginning(typed: str, words: Iterable[str]) -> list[str]:
+    """The words that begin with `typed`."""
+    return [word for word in words if word.startswith(typed)]
+
+
+def own_names(names: Iterable[str]) -> list[str]:
+    """The names without those that IPython makes, which begin with `_`."""
+    return [name for name in names if not name.startswith("_")]
 
 
 def can_be_shown(value: object) -> bool:
@@ -60,15 +71,22 @@ def device_names(graph: Graph) -> list[str]:
     return [*_SHORT_DEVICES, *placed]
 
 
-def allowed_values(function: str, attr: str) -> list[str]:
-    """The texts that an attr may have, for a function that has the name of an op."""
-    for op in op_registry.names():
-        if snake_case(op) != function:
-            continue
-        declared = op_registry.look_up_op_def(op).find_attr(attr)
-        values = () if declared is None else declared.allowed_values or ()
-        return [value.decode() for value in values if isinstance(value, bytes)]
-    return []
+def allowed_values(function: str, attr: str | int) -> list[str]:
+    """The texts that an attr may have, for a function that has the name of an op.
+
+    Args:
+        function: the function, such as `conv2d`.
+        attr: the name of the argument, or its number among those of the function in `gc.ops`.
+    """
+    if function not in dir(ops):
+        return []
+    op_def = op_registry.look_up_op_def(next(op for op in op_registry.names() if snake_case(op) == function))
+    if isinstance(attr, int):
+        parameters = list(signature(getattr(ops, function)).parameters)
+        attr = parameters[attr] if attr < len(parameters) else ""
+    declared = op_def.find_attr(attr)
+    values = () if declared is None else declared.allowed_values or ()
+    return [value.decode() for value in values if isinstance(value, bytes)]
 
 
 def function_names(variables: Mapping[str, Any], typed: str) -> list[str]:

@@ -33,7 +33,7 @@ def open_side_panel(view: LiveView, title: str, neighbour: Any = None) -> Any:
         UsageError: the package that opens such panels is not installed.
     """
     if not has_side_panels():
-        raise UsageError(f"%graph side needs the package {_PACKAGE}: pip install {_PACKAGE}. %graph inline does without.")
+        raise UsageError(f"%graph dock needs the package {_PACKAGE}: pip install {_PACKAGE}. %graph inline does without.")
     data = {_WIDGET_VIEW: {"version_major": 2, "version_minor": 0, "model_id": view.model_id}, "text/plain": title}
     panel = importlib.import_module(_PACKAGE).Sidecar(
         title=title, anchor="split-right" if neighbour is None else "tab-after", ref=neighbour

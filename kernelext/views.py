@@ -17,11 +17,13 @@ from graphcore.definitions import FunctionDef
 from graphcore.difference import difference_graph
 from graphcore.graph import Graph, get_default_graph
 from graphcore.runtime import RunOptions
+from kernelext.display.formatters import node_text
 from kernelext.front_end import call_later, front_end, requested_cell
 from kernelext.graph_line import DIFF, IN_VIEW, GraphLine, Place, hint
 from kernelext.graph_names import graph_of
 from kernelext.guard import Guard
 from kernelext.history import History
+from kernelext.magics.named import node_of
 from kernelext.side_panel import open_side_panel, stand_alone
 from kernelext.still import Draw, Still, StillPainter
 from widgets.live.function_view import FunctionView
@@ -242,6 +244,8 @@ class Views:
             opened = self._open[key] = OpenView(key, find, graph, self._differ)
         else:
             opened.view.show(graph)
+        if line.focus:
+            self._focus(opened, line.focus)
         opened.record(*((line.recording, line.full) if line.recording else (opened.recording, opened.full)))
         opened.view.choose(renderer=line.renderer, lens=line.lens or line.recording, mirror=line.mirror or None)
         self._show(opened, line.place)
@@ -258,6 +262,14 @@ class Views:
             opened.since = 0 if since == opened.since or since not in known else since
             opened.show(difference_graph(self._history.compare(graph, since).diff) if opened.since else graph)
             opened.view.refresh()
+
+    def _focus(self, opened: OpenView, word: str) -> None:
+        """Bring a node into view; without a viewer, its neighbours are printed."""
+        graph = opened.view.graph
+        node = node_of(word, graph, self._shell.user_ns, "graph")
+        opened.view.focus(node.name)
+        if front_end(self._shell) == "none":
+            print(node_text(node))  # noqa: T201 - the answer where there is no picture
 
     def step_through(self, graph: Graph) -> None:
         """Open the stepper in the views of a graph, once they show its recorded run at the end of the cell."""

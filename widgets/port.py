@@ -86,6 +86,7 @@ class Port:
         self._last: SceneMessage | None = None
         self._look = Look()
         self._look_is_due = False
+        self._due_focus = ""
         self._timelines: tuple[str, list[StepTimeline]] = ("", [])
         self._stepping = Stepping()
         self._boxes: tuple[tuple[object, ...], dict[str, str]] = ((), {})
@@ -218,6 +219,19 @@ class Port:
             self.state.lens = lens
         self.state.mirror = self.state.mirror if mirror is None else mirror
 
+    def focus(self, name: str) -> None:
+        """Open what hides a node, and select it and bring it into view from the next `refresh` on.
+
+        This ends when the user looks elsewhere.
+
+        Raises:
+            InvalidArgumentError: there is no such node.
+        """
+        with self.lock:
+            if not self.state.reveal(scope_tree(self._graph, self.state), name):
+                raise InvalidArgumentError(f"There is no node '{name}' in the graph")
+            self._due_focus = name
+
     def refresh(self, failed: Callable[[str, Exception], None], *, sent_at: float | None = None) -> None:
         """Send the current graph, at once or after the minimum interval.
 
@@ -250,7 +264,11 @@ class Port:
         match request:
             case messages.ReadyRequest():
                 last = self._last or self._compose()
-                self._send(msgspec.structs.replace(last, sent_at=0.0, focus="", lens=self.state.lens, look=self._due_look()))
+                self._send(
+                    msgspec.structs.replace(
+                        last, sent_at=0.0, focus=self._box_of(self._due_focus), lens=self.state.lens, look=self._due_look()
+                    )
+                )
             case messages.ExpandRequest(id=box_id):
                 self.state.expand(box_id)
                 self._send_scene()
@@ -290,7 +308,7 @@ class Port:
                 self.state.restore(openings)
                 self._send_scene()
             case messages.LookReport(look=look):
-                self._look, self._look_is_due = look, False
+                self._look, self._look_is_due, self._due_focus = look, False, ""
             case messages.DrawnReport():
                 self.drawn = request
             case messages.CrowdedRequest(boxes=boxes):
@@ -423,9 +441,14 @@ class Port:
 
     def _compose(self, focus: str = "") -> SceneMessage:
         self._revision = next(self._revisions)
-        self._last = scene_message(self._scene_now(), self.state, focus=focus, sent_at=self._sent_at, look=self._due_look())
+        box = self._box_of(focus or self._due_focus)
+        self._last = scene_message(self._scene_now(), self.state, focus=box, sent_at=self._sent_at, look=self._due_look())
         self._sent_at = 0.0
         return self._last
+
+    def _box_of(self, name: str) -> str:
+        """The box of a node, which may be that of its scope or variable."""
+        return boxes_of(self._graph, self.state).get(name, name) if name else ""
 
     def _due_look(self) -> Look | None:
         """The look that was restored in Python, until the viewer reports its own."""

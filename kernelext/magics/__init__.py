@@ -1,6 +1,6 @@
 """Magics beside `%graph`: each returns an object that displays itself, as text in a terminal too."""
 
 from kernelext.magics.asking import QUESTIONS
-from kernelext.magics.magics import NAMING, Magics
+from kernelext.magics.magics import FEEDING, NAMING, Magics
 
-__all__ = ["NAMING", "QUESTIONS", "Magics"]
+__all__ = ["FEEDING", "NAMING", "QUESTIONS", "Magics"]

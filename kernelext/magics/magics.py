@@ -15,6 +15,8 @@ from kernelext.magics import asking, comparing, running
 
 NAMING: Final = ("nodes", "why", "fetch", "trace", "step", "diff", "func")
 """The line magics, whose words name nodes."""
+FEEDING: Final = ("fetch", "trace", "step")
+"""Those that run the graph, with values to feed."""
 CELL: Final = "graph"
 
 

@@ -27,19 +27,26 @@ def words_of(line: str, magic: str) -> list[str]:
         raise UsageError(f"%{magic}: {error} in '{line}'.") from error
 
 
-def element(word: str, variables: Mapping[str, Any], magic: str) -> Node | Tensor:
-    """The tensor or node that a word names: a variable of the user, or else a name in the default graph.
+def element(word: str, variables: Mapping[str, Any], magic: str, within: Graph | None = None) -> Node | Tensor:
+    """The tensor or node that a word names: a variable of the user, or else a name in the graph.
+
+    Args:
+        word: the word.
+        variables: the user's variables.
+        magic: the magic, for errors.
+        within: the graph; that of the variable, or else the default one, if None.
 
     Raises:
         UsageError: there is none.
     """
     value = variables.get(word)
-    graph = graph_of(value) or get_default_graph()
+    own = None if isinstance(value, Graph) else graph_of(value)
+    graph = within or own or get_default_graph()
     graph.settle()
     try:
-        return graph.as_graph_element(word if value is None or isinstance(value, Graph) or graph_of(value) is None else value)
+        return graph.as_graph_element(value if own is graph else word)
     except GraphError as error:
-        if value is not None and graph_of(value) is not None:
+        if own is graph:
             raise UsageError(f"%{magic}: {error.message}.") from error
     names = [node.name for node in graph.op_nodes()]
     near = difflib.get_close_matches(word, [*names, *[name for name in variables if graph_of(variables[name]) is not None]], n=1)
@@ -61,6 +68,16 @@ def tensor(word: str, variables: Mapping[str, Any], magic: str) -> Tensor:
             f"%{magic}: node '{found.name}' (op {found.op}) has {len(found.outputs)} outputs; name one, such as {found.name}:0."
         )
     return found.outputs[0]
+
+
+def node_of(word: str, graph: Graph, variables: Mapping[str, Any], magic: str) -> Node:
+    """The node of a graph that a word names, or the node of the tensor that it names.
+
+    Raises:
+        UsageError: there is none.
+    """
+    found = element(word, variables, magic, graph)
+    return found.node if isinstance(found, Tensor) else found
 
 
 def session_of(graph: Graph) -> Session:

@@ -14,6 +14,7 @@ from traitlets.config import Config
 from graphcore.graph import live_graphs, reset_default_graph
 from kernelext.cells import CellTracker
 from kernelext.guard import Guard
+from tests.kernelext.simulated_page import Page
 
 
 class NotebookShell(InteractiveShell):
@@ -80,4 +81,17 @@ def tracked(shell: NotebookShell) -> Iterator[NotebookShell]:
     shell.run("import graphcore as gc", "import")
     yield shell
     tracker.stop()
+    reset_default_graph()
+
+
+@pytest.fixture
+def page(shell: NotebookShell, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
+    reset_default_graph()
+    page = Page(monkeypatch)
+    publisher: Any = shell.display_pub
+    publisher.publish = page.publish
+    shell.kernel = object()  # as in a kernel: displays can be updated
+    assert shell.run("%load_ext kernelext\nimport graphcore as gc", "start").success
+    yield page
+    shell.run("%unload_ext kernelext", "end")
     reset_default_graph()

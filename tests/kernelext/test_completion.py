@@ -9,6 +9,8 @@ from IPython.core.completer import provisionalcompleter
 
 from graphcore.graph import reset_default_graph
 from kernelext.completion import Completion
+from kernelext.graph_line import next_words
+from kernelext.guard import Guard
 from tests.kernelext.conftest import NotebookShell
 
 SETUP = """
@@ -17,6 +19,7 @@ x = gc.placeholder(gc.float32, [None, 64], name="x")
 W = gc.Variable(gc.zeros([64, 10]), name="W")
 graph = gc.get_default_graph()
 session = gc.Session()
+rows = [[1.0] * 64]
 @gc.function
 def twice(a):
     return a + a
@@ -29,7 +32,7 @@ with other.as_default():
 @pytest.fixture
 def completing(shell: NotebookShell) -> Iterator[NotebookShell]:
     reset_default_graph()
-    completion = Completion(shell, lambda before, variables: ["side", "--lens"] if "x" in variables else [before])
+    completion = Completion(shell, next_words, Guard())
     completion.start()
     assert shell.run(SETUP, "setup").success
     yield shell
@@ -65,18 +68,37 @@ def offered(shell: NotebookShell, text: str) -> list[str]:
         ("%why ", ["shape", "place", "grad"]),
         ("%why shape W", ["W", "W/Assign", "W/read"]),
         ("%func tw", ["twice"]),
-        ("%graph ", ["side", "--lens"]),
-        ("%graph --le", ["--lens"]),
-        ("%graph graph s", ["side"]),
+        ("session.run(\n    [W, x],\n    feed_dict={\n        W: min(1, 2),  # it's one\n        \"", ["x:0"]),
+        ('feeds = {"', ["x:0"]),
+        ('step(data, feed_dict={"', ["x:0"]),
+        ('x.eval({"x:', ["x:0"]),
+        ('session.run({"a": "W/re', ["W/read"]),
+        ('gc.get_default_graph()["W/re', ["W/read"]),
+        ('gc.ops.max_pool(x, [1, 2, 2, 1], [1, 1, 1, 1], "V', ["VALID"]),
+        ('gc.apply_op("BiasAddG', ["BiasAddGrad"]),
+        ('gc.NodeDefBuilder("n", "BiasAddG', ["BiasAddGrad"]),
+        ("%nodes op:Pl", ["op:Placeholder"]),
+        ("%fetch W x=ro", ["x=rows"]),
+        ("y = %fetch W/re", ["W/read"]),
+        ("%%graph o", ["other"]),
+        ("%graph ", ["dock", "inline", "close", "diff", "lens", "renderer", "focus", "undo", "quiet", "--mirror", "graph", "twice"]),
+        ("%graph lens ce", ["cells"]),
+        ("%graph --lens ce", ["cells"]),
+        ("%graph renderer ", ["graphviz", "mermaid"]),
+        ("%graph focus W", ["W", "W/Assign", "W/read"]),
+        ("%graph other focus ", ["apart"]),
+        ("%graph graph inline l", ["lens"]),
     ],
 )
 def test_names_and_options_are_offered(completing: NotebookShell, text: str, words: list[str]) -> None:
     found = offered(completing, text)
     assert [word for word in found if word in words] == words
-    assert len(found) == len(words)
+    assert len(found) == len(words) or text == "%graph "
 
 
-@pytest.mark.parametrize("text", ['print("W', 'open("W', "graph.fi", 'graph.find("W") + "W', "%matplotlib in"])
+@pytest.mark.parametrize(
+    "text", ['print("W', 'open("W', "graph.fi", 'graph.find("W") + "W', "%matplotlib in", 'session.run(W, {x: 3}, "', 'session.run({"']
+)
 def test_everything_else_is_left_to_others(completing: NotebookShell, text: str) -> None:
     assert "W/read" not in offered(completing, text)
     assert "side" not in offered(completing, text)
@@ -84,9 +106,22 @@ def test_everything_else_is_left_to_others(completing: NotebookShell, text: str)
 
 def test_nothing_stays_behind(shell: NotebookShell) -> None:
     before = list(shell.Completer.custom_matchers)
-    completion = Completion(shell, lambda _before, _variables: [])
+    completion = Completion(shell, next_words, Guard())
     completion.start()
     assert shell.Completer.custom_matchers != before
     completion.stop()
     completion.stop()
     assert shell.Completer.custom_matchers == before
+
+
+def test_a_failure_of_the_completion_is_logged_and_others_complete(shell: NotebookShell, capfd: pytest.CaptureFixture[str]) -> None:
+    def fail(*_args: object) -> list[str]:
+        raise ZeroDivisionError
+
+    failures: list[str] = []
+    completion = Completion(shell, fail, Guard(failures.append))
+    completion.start()
+    offered(shell, "%graph s")
+    assert failures == ["completing a word: ZeroDivisionError: "]
+    assert "Traceback" not in capfd.readouterr().err
+    completion.stop()

@@ -2,99 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from graphcore.graph import reset_default_graph
 from kernelext import views as views_module
 from tests.kernelext.conftest import NotebookShell
+from tests.kernelext.simulated_page import Page, Panel
 from widgets.live.function_view import FunctionView
 from widgets.live.graph_view import GraphView
 from widgets.render.saved_picture import SCENE_MIME_TYPE
 
-START = "%load_ext kernelext\nimport graphcore as gc"
 BUILD = 'x = gc.placeholder(gc.float32, [None, 4], name="x")'
-
-
-class Panel:
-    """A side panel as far as the extension uses it."""
-
-    def __init__(self, view: GraphView, title: str, neighbour: Panel | None) -> None:
-        self.view = view
-        self.title = title
-        self.ref = neighbour
-        self.closed = False
-
-    def close(self) -> None:
-        self.closed = True
-
-
-class Page:
-    """A simulated page: side panels, displays, messages of views; and the kernel's clock."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.panels: list[Panel] = []
-        self.displays: list[dict[str, Any]] = []
-        self.sent: list[dict[str, Any]] = []
-        self.later: list[Callable[[], None]] = []
-        page = self
-
-        def open_side_panel(view: GraphView, title: str, neighbour: Panel | None = None) -> Panel:
-            page.panels.append(Panel(view, title, neighbour))
-            return page.panels[-1]
-
-        def send(view: GraphView, content: dict[str, Any], buffers: object = None) -> None:
-            page.sent.append(content)
-
-        monkeypatch.setattr(views_module, "open_side_panel", open_side_panel)
-        monkeypatch.setattr(views_module, "call_later", lambda _seconds, callback: page.later.append(callback))
-        monkeypatch.setattr(views_module, "ANSWER_SECONDS", 0.0)
-        monkeypatch.setattr(GraphView, "send", send)
-
-    def publish(self, data: dict[str, Any], **options: Any) -> None:
-        self.displays.append({"data": data, **options})
-
-    def says(self, kind: str, view: GraphView | None = None) -> None:
-        """Send a message from the page to the kernel."""
-        (view or self.panels[-1].view)._handle_custom_msg({"type": kind}, [])
-
-    def scenes(self) -> list[dict[str, Any]]:
-        return [message["scene"] for message in self.sent if message["type"] == "scene"]
-
-    def stills(self) -> list[str]:
-        """The HTML of static pictures, updates included."""
-        htmls = [display["data"].get("text/html", "") for display in self.displays]
-        return [html for html in htmls if "<figure" in html]
-
-    def finish_stills(self) -> None:
-        """Wait until the static pictures are drawn."""
-        for thread in threading.enumerate():
-            if thread.name == "graphloupe-stills":
-                thread.join()
-
-    def live_in_cells(self) -> int:
-        return sum("application/vnd.jupyter.widget-view+json" in display["data"] for display in self.displays)
-
-    def wait(self) -> None:
-        """Advance the clock and run what is due."""
-        while self.later:
-            self.later.pop(0)()
-
-
-@pytest.fixture
-def page(shell: NotebookShell, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
-    reset_default_graph()
-    page = Page(monkeypatch)
-    publisher: Any = shell.display_pub
-    publisher.publish = page.publish
-    shell.kernel = object()  # as in a kernel: displays can be updated
-    assert shell.run(START, "start").success
-    yield page
-    shell.run("%unload_ext kernelext", "end")
-    reset_default_graph()
 
 
 def traces(shell: NotebookShell) -> dict[str, Any]:
@@ -315,37 +234,6 @@ def test_a_graph_is_found_through_what_belongs_to_it(shell: NotebookShell, page:
     assert [node["label"] for node in page.scenes()[-1]["nodes"]] == ["x"]
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("nothing", "'nothing' is no graph and belongs to none"),
-        ("sid", "did you mean 'side'?"),
-        ("--lens wrong", "--lens needs one of"),
-        ("--renderer", "--renderer needs one of graphviz, mermaid, got ''"),
-        ("side inline", "'side' and 'inline' cannot both be meant"),
-        ("--what", "'--what' is not understood"),
-        ("'", "No closing quotation"),
-    ],
-)
-def test_what_is_not_understood_is_said_in_one_line(
-    shell: NotebookShell, page: Page, capfd: pytest.CaptureFixture[str], line: str, says: str
-) -> None:
-    result = shell.run(f"%graph {line}", "a")
-    assert not result.success
-    shown = capfd.readouterr()
-    assert says in shown.out + shown.err
-    assert "Traceback" not in shown.out
-    assert page.panels == []
-
-
-def test_the_words_of_a_graph_line_are_all_understood(shell: NotebookShell, page: Page) -> None:
-    assert shell.run("%graph side --renderer mermaid --lens=shapes  # why", "a").success
-    shell.run(BUILD, "b")
-    message = [message for message in page.sent if message["type"] == "scene"][-1]
-    assert (message["renderer"], message["lens"]) == ("mermaid", "shapes")
-    assert message["mermaid"].startswith("flowchart")
-
-
 def test_graph_time_records_the_runs_from_then_on_and_opens_the_lens(shell: NotebookShell, page: Page) -> None:
     shell.run("%graph", "a")
     shell.run("g = gc.get_default_graph()\nx = gc.constant([1.0, 2.0], name='x')\ny = gc.tanh(x + gc.random_uniform([2]), name='y')", "b")
@@ -380,16 +268,6 @@ def test_a_graph_line_puts_gradients_beside_what_they_differentiate(shell: Noteb
     assert [node["mirrors"] for node in message["scene"]["nodes"] if node["id"] == "∇y"] == ["y"]
     shell.run("%graph", "b")
     assert [message for message in page.sent if message["type"] == "scene"][-1]["openings"]["mirror"]
-
-
-def test_help_lists_the_words(shell: NotebookShell, page: Page, capsys: pytest.CaptureFixture[str]) -> None:
-    shell.run("%graph?", "a")
-    text = capsys.readouterr().out
-    shell.run("%graph --help", "b")
-    assert "%graph diff NAME" in capsys.readouterr().out
-    assert not page.panels
-    for word in ("side", "inline", "off", "time", "NAME", "--renderer", "--lens", "--mirror"):
-        assert word in text
 
 
 @pytest.mark.parametrize("broken", ["refresh", "show", "picture"])

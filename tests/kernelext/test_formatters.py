@@ -10,8 +10,8 @@ import pytest
 
 import graphcore as gc
 from graphcore.graph import Graph, reset_default_graph
-from kernelext.formatters import Formatters
-from kernelext.timings import duration
+from kernelext.display.formatters import Formatters
+from kernelext.display.timings import duration
 from tests.kernelext.conftest import NotebookShell
 
 SETUP = """

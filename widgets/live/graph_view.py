@@ -100,6 +100,14 @@ class GraphView(LiveView):
         """
         self._port.choose(renderer=renderer, lens=lens, mirror=mirror)
 
+    def focus(self, node: str) -> None:
+        """Open what hides a node; from the next `refresh` on it is selected and in view.
+
+        Raises:
+            InvalidArgumentError: there is no such node.
+        """
+        self._port.focus(node)
+
     def show_pane(self, pane: str) -> None:
         """Open a pane below the picture on all pages: `timeline`, `memory`, `health` or `stepper`."""
         self._send_message(messages.ShowPaneMessage(pane=pane))

@@ -62,7 +62,7 @@ def lens(classify: Classify | None = None, *, title: str = "") -> Classify | Cal
             return f"{len(node.inputs)} inputs"
 
     Args:
-        classify: takes a `graphcore.Node`. Its name is that of the lens, for `%graph --lens NAME`. If it fails, nothing is marked, and the
+        classify: takes a `graphcore.Node`. Its name is that of the lens, for `%graph lens NAME`. If it fails, nothing is marked, and the
             legend shows the error.
         title: the title in the list of lenses; the function's name with spaces by default.
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from kernelext.timings import stats_text
+from kernelext.display.timings import stats_text
 from tests.graphcore.runtime.loop_graphs import cond, enter, while_loop
 
 WIDTH: Final = 100

@@ -15,7 +15,7 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.difference import GraphDiff, difference_graph
 from graphcore.graph import Graph, Node, Tensor, debug_string
 from graphcore.runtime import RunMetadata, StepStats, Trace
-from kernelext.timings import metadata_text, stats_text, trace_text
+from kernelext.display.timings import metadata_text, stats_text, trace_text
 from widgets.live.function_view import FunctionView
 
 _LEFT: Final = "style='text-align:left'"

@@ -1,0 +1,1 @@
+"""Display of graphs, tensors, arrays and definitions as results of cells."""
