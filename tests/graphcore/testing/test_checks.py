@@ -288,6 +288,19 @@ def test_two_changes_without_an_order_are_found_and_two_reads_are_not() -> None:
     assert "'two'" in text
 
 
+def test_an_expression_reads_a_variable_before_what_it_is_to_wait_for() -> None:
+    account = gc.Variable(100.0, name="account")
+    deposit = account.assign_add(50.0, name="deposit")
+    with gc.control_dependencies([deposit]):
+        early = account.assign(1.1 * account)
+        late = account.assign(1.1 * account.read_value())
+    text = failure(gc.testing.no_missing_control_edge, early)
+    assert "'account/read' was made with the variable" in text
+    assert "use read_value() within gc.control_dependencies" in text
+    gc.testing.no_missing_control_edge(late)
+    gc.testing.runs_to(late, 165.0)
+
+
 def test_a_training_step_has_an_order() -> None:
     loss, step = regression(0.1)
     gc.testing.no_missing_control_edge([loss, step])
