@@ -20,7 +20,7 @@ def answered(*values: Any) -> None:
     """
     if any(_is_open(value) for value in values):
         raise CheckFailed(
-            "The answer is missing: '...' still stands in its place. Write the answer, run its cell, and then this check again"
+            "The answer is missing: '...' still stands in its place.\nWrite the answer, run its cell, and then this check again."
         )
 
 

@@ -63,7 +63,7 @@ def no_missing_control_edge(value: Any) -> None:
             if (one.changes or other.changes) and not _are_ordered(one, other, needs):
                 wrong.append(_sentence(variable, one, other))
     if wrong:
-        raise CheckFailed("\n".join(["Required an order of any two uses of a variable if one of them changes it", *wrong]))
+        raise CheckFailed("\n".join(wrong))
 
 
 def _uses(node: Node) -> Iterator[tuple[str, _Use]]:
@@ -122,12 +122,17 @@ def _needs(node: Node, other: Node, known: dict[Node, set[Node]]) -> bool:
 def _sentence(variable: str, one: _Use, other: _Use) -> str:
     first, second = (one, other) if one.changes else (other, one)
     verb = "changes it too" if second.changes else "reads it"
-    clash = f"'{first.node.name}'{where(first.node)} changes '{variable}', '{second.node.name}'{where(second.node)} {verb}, and neither waits for the other"
-    advice = "  For an order, make one of them within gc.control_dependencies([the other])"
+    lines = [
+        f"Required an order of two uses of '{variable}', got none",
+        f"  '{first.node.name}'{where(first.node)} changes it",
+        f"  '{second.node.name}'{where(second.node)} {verb}",
+    ]
     read = second.chain[0].name
     if read == f"{variable}/read":
-        advice = (
-            f"  '{read}' was made with the variable, and expressions with the variable take its value.\n"
-            f"  To read after '{first.node.name}', use read_value() within gc.control_dependencies([...])"
-        )
-    return f"{clash}\n{advice}"
+        lines += [
+            f"'{read}' was made with the variable; expressions with the variable use it.",
+            f"To read after '{first.node.name}', use read_value() within gc.control_dependencies([...])",
+        ]
+    else:
+        lines.append("For an order, make one of them within gc.control_dependencies([the other])")
+    return "\n".join(lines)

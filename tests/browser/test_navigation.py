@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from playwright.sync_api import FloatRect, Locator
@@ -92,6 +93,20 @@ def notebook(lab: Lab) -> Iterator[NotebookPage]:
     yield opened
     opened.dark_theme(False)
     opened.page.set_viewport_size(VIEWPORT)
+
+
+def has_focus(notebook: NotebookPage, selector: str) -> bool:
+    return bool(notebook.page.evaluate("selector => document.activeElement?.matches(selector) ?? false", selector))
+
+
+def test_keys_lead_from_the_cells_to_the_picture_and_back(notebook: NotebookPage) -> None:
+    notebook.cell(1)
+    notebook.page.keyboard.press("Escape")
+    for place in (".gl-canvas", ".jp-Cell", ".gl-canvas"):
+        notebook.page.keyboard.press("Control+Shift+Period")
+        notebook.wait_until(partial(has_focus, notebook, place))
+    notebook.page.keyboard.press("Home")
+    notebook.wait_until(partial(has_focus, notebook, '[data-name="x"]'))
 
 
 def test_a_drag_with_shift_selects_boxes_and_the_minimap_moves_the_window(notebook: NotebookPage) -> None:

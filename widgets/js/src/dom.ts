@@ -54,12 +54,14 @@ export function iconButton(icon: string, label: string, press: () => void, class
 }
 
 /**
- * Keeps JupyterLab's shortcuts (`d d` deletes a cell) from keys that are pressed in `root`.
- * Shortcuts match the focused element itself, so the attribute that excludes them is set on that element.
+ * Keeps the shortcuts for cells (`d d` deletes one) from keys that are pressed in `root`.
+ * Shortcuts match the focused element itself, so the attribute that excludes them is set on that element. Outside of cells they match
+ * nothing; there JupyterLab's others stay, such as those that go back to the notebook.
  */
 export function ownKeys(root: HTMLElement): void {
   root.addEventListener("focusin", ({ target }) => {
-    if (target instanceof Element) target.setAttribute("data-lm-suppress-shortcuts", "true");
+    if (target instanceof Element && target.closest(".jp-Notebook"))
+      target.setAttribute("data-lm-suppress-shortcuts", "true");
   });
 }
 

@@ -66,6 +66,7 @@ class FakeWidget implements Widget {
   readonly title: { label: string; caption: string };
   readonly parent: FakeDock;
   context?: object;
+  onActivateRequest?(message: object): void;
 
   constructor(dock: FakeDock, label: string) {
     this.parent = dock;
@@ -231,4 +232,17 @@ test("columns have their widths again when a new one has gone that took half of 
   const last = [400 * scale, 400 * scale + 10 + 295 * scale];
   expect(placesBefore(last, 2, 1000, 10)).toEqual([expect.closeTo(400)]);
   expect(placesBefore([495], 1, 1000, 10)).toEqual([]);
+});
+
+test("the picture has the focus when a user goes to its panel", () => {
+  const panel = dock.open("Graph");
+  const canvas = document.createElement("div");
+  canvas.className = "gl-canvas";
+  canvas.tabIndex = 0;
+  panel.node.append(canvas);
+  document.body.append(panel.node);
+  new SidePanel(panel, dock).join();
+  expect(document.activeElement).not.toBe(canvas);
+  panel.onActivateRequest?.({});
+  expect(document.activeElement).toBe(canvas);
 });

@@ -185,8 +185,11 @@ test("the keyboard walks along the lines, inspects, opens and closes", async () 
   expect(page.root.dataset.selected).toBe("");
 });
 
-test("whatever has the focus is marked as no business of JupyterLab's shortcuts", async () => {
+test("in a cell, the element with the focus is excluded from JupyterLab's shortcuts", async () => {
   await page.show(small(1));
+  page.click(page.box("y"));
+  expect(document.activeElement?.hasAttribute("data-lm-suppress-shortcuts")).toBe(false);
+  page.root.parentElement?.classList.add("jp-Notebook");
   page.click(page.box("x"));
   expect(document.activeElement?.getAttribute("data-lm-suppress-shortcuts")).toBe("true");
   page.key("/");

@@ -11,6 +11,8 @@ export interface Widget {
   readonly parent: object | null;
   /** The document, of a widget that shows one. */
   readonly context?: object;
+  /** Called when a user goes to the widget, by its tab or by keys. */
+  onActivateRequest?(message: object): void;
   close(): void;
 }
 
@@ -143,6 +145,7 @@ export class SidePanel {
     if (node.dataset.graphloupeJoined) return;
     node.dataset.graphloupeJoined = "true";
     node.dataset.graphloupeTab = this.#widget.title.label;
+    this.#widget.onActivateRequest = () => node.querySelector<HTMLElement>(".gl-canvas")?.focus();
     const others = this.#panels().filter((other) => other !== this.#widget);
     const ofNotebook = others.filter(
       (other) => other.node.dataset.graphloupeNotebook === node.dataset.graphloupeNotebook,
