@@ -15,6 +15,7 @@ from kernelext.cells import CellTracker
 from kernelext.changes import ChangeLines
 from kernelext.completion import Completion
 from kernelext.display.formatters import Formatters
+from kernelext.display.op_pages import OpPages
 from kernelext.error_display import ErrorDisplay
 from kernelext.graph_line import HELP, HELP_FLAGS, Action, next_words, parse_graph_line
 from kernelext.graph_names import seen_graphs
@@ -56,6 +57,7 @@ class Extension:
             Magics(shell, self.history, self.views.step_through),
             Completion(shell, next_words, self._guard),
             formatters,
+            OpPages(shell, self._guard, self.views.picture),
         )
 
     def start(self) -> None:

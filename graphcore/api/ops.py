@@ -112,10 +112,20 @@ def _wrapper(op_def: OpDef, name: str) -> Callable[..., Any]:
     # A file name inside this package, so that the user's line is taken for the one that made a node.
     code = compile("\n".join(lines), f"{__file__}<{name}>", "exec")
     exec(code, scope)  # noqa: S102 - see above
-    call: Callable[..., Any] = scope[_safe(name)]
+    call: Any = scope[_safe(name)]  # mypy knows no attributes of functions
     call.__module__ = __name__
     call.__doc__ = _doc(op_def)
-    return call
+    call.op_name = op_def.name
+    call.getdoc = lambda: _help(op_def, name)  # IPython's `?` asks for this text
+    made: Callable[..., Any] = call
+    return made
+
+
+def _help(op_def: OpDef, name: str) -> str:
+    """The documentation of an op, formulas of its shapes, and an example."""
+    from graphcore.api.op_help import help_sections  # noqa: PLC0415 - few programs ask for help
+
+    return f"{_doc(op_def)}\n{help_sections(op_def, name)}".rstrip() + "\n"
 
 
 def _finish(node: Node) -> Node | list[Tensor]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from html import escape
+from math import prod
 from typing import Any, Final
 
+import numpy as np
 from IPython.core.interactiveshell import InteractiveShell
 
 from graphcore.api import Function, Variable
@@ -15,6 +17,9 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.difference import GraphDiff, difference_graph
 from graphcore.graph import Graph, Node, Tensor, debug_string
 from graphcore.runtime import RunMetadata, StepStats, Trace
+from graphcore.shapes import Shape
+from kernelext.display.array_pictures import picture_html
+from kernelext.display.op_pages import op_page
 from kernelext.display.timings import metadata_text, stats_text, trace_text
 from widgets.live.function_view import FunctionView
 
@@ -45,8 +50,12 @@ class Formatters:
         self._set_table(Tensor, tensor_text)
         self._set_table(Variable, variable_text)
         self._set("text/plain", OpDef, _printing(op_text))
+        self._set("text/html", OpDef, self._op)
         self._set("text/plain", FunctionDef, _printing(function_text))
         self._set("text/plain", DeviceSpec, _printing(device_text))
+        self._set("text/html", DeviceSpec, _as_table(device_parts))
+        self._set("text/html", Shape, _as_table(shape_text))
+        self._set("text/html", np.ndarray, picture_html)
         self._set("text/plain", Trace, _printing(trace_text))
         self._set("text/plain", RunMetadata, _printing(metadata_text))
         self._set("text/plain", StepStats, _printing(stats_text))
@@ -67,6 +76,9 @@ class Formatters:
     def difference(self, diff: GraphDiff) -> str | None:
         """The picture of a difference, None if there is none: then it is displayed as text."""
         return self._picture(difference_graph(diff)) if diff else None
+
+    def _op(self, op_def: OpDef) -> str:
+        return op_page(op_def, self._picture)
 
     def _set_display(self, kind: type) -> None:
         display_formatter: Any = self._shell.display_formatter
@@ -134,6 +146,21 @@ def function_text(function: FunctionDef) -> str:
 def device_text(device: DeviceSpec) -> str:
     """The name of a device."""
     return f"<gc.DeviceSpec '{device.to_string()}'>"
+
+
+def device_parts(device: DeviceSpec) -> str:
+    """The parts of the name of a device; `any` stands for those that it leaves open."""
+    parts = {"job": device.job, "replica": device.replica, "task": device.task, "type": device.type, "number": device.id}
+    return "\n".join([device_text(device), *[f"  {name} {'any' if value is None else value}" for name, value in parts.items()]])
+
+
+def shape_text(shape: Shape) -> str:
+    """A shape's rank, its sizes, and the number of elements."""
+    if shape.dims is None:
+        return f"{shape!r}\n  rank unknown"
+    known = prod([size for size in shape.dims if size is not None])
+    elements = f"{known:,}" if None not in shape.dims or not known else f"a multiple of {known:,}" if known > 1 else "unknown"
+    return f"{shape!r}\n  rank {len(shape.dims)}\n  sizes {shape}\n  elements {elements}"
 
 
 def tensor_text(tensor: Tensor) -> str:

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from tests.kernelext.conftest import NotebookShell
-from tests.kernelext.test_extension import Page, page
-
-__all__ = ["page"]
+from tests.kernelext.simulated_page import Page
 
 INPUT = "x = gc.placeholder(gc.float32, [None, 4], name='x')"
 LAYER = "h = gc.{act}(x, name='h')"

@@ -19,13 +19,18 @@ BUILD = 'x = gc.placeholder(gc.float32, [None, 4], name="x")'
 def traces(shell: NotebookShell) -> dict[str, Any]:
     """Everything the extension could leave behind in a shell."""
     display: Any = shell.display_formatter
+    hooks: Any = shell.hooks
+    inspector: Any = shell.inspector
     return {
         "events": {name: list(callbacks) for name, callbacks in shell.events.callbacks.items()},
-        "magics": set(shell.magics_manager.magics["line"]),
+        "magics": {kind: dict(table) for kind, table in shell.magics_manager.magics.items()},
+        "pager": list(hooks.show_in_pager.chain),
+        "pages": dict(inspector.mime_hooks),
         "loading": shell.magics_manager.magics["line"]["load_ext"],
         "exceptions": (shell.custom_exceptions, shell.CustomTB),
         "matchers": list(shell.Completer.custom_matchers),
         "formatters": {mime: dict(formatter.type_printers) for mime, formatter in display.formatters.items()},
+        "displays": dict(display.ipython_display_formatter.type_printers),
         "attributes": {name for name in vars(shell) if "graphloupe" in name},
     }
 

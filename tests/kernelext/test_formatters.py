@@ -89,6 +89,17 @@ def test_definitions_and_devices_are_short(formatted: NotebookShell) -> None:
     assert shown(formatted, gc.DeviceSpec.parse("/gpu:1"))["text/plain"] == "<gc.DeviceSpec '/device:GPU:1'>"
 
 
+def test_shapes_and_devices_are_tables(formatted: NotebookShell) -> None:
+    html = shown(formatted, gc.Shape([None, 3, 4]))["text/html"]
+    assert "Shape([None, 3, 4])" in html
+    assert [text for text in ("rank", "[?,3,4]", "a multiple of 12") if text not in html] == []
+    assert shown(formatted, gc.Shape([2, 3]))["text/html"].count("<code>6</code>") == 1
+    assert "unknown" in shown(formatted, gc.Shape(None))["text/html"]
+    assert shown(formatted, gc.Shape([2, 3]))["text/plain"] == "Shape([2, 3])"
+    device = shown(formatted, gc.DeviceSpec.parse("/job:ps/gpu:1"))["text/html"]
+    assert [text for text in ("<code>ps</code>", "<code>any</code>", "<code>GPU</code>", "<code>1</code>") if text not in device] == []
+
+
 def test_a_graph_has_a_picture_and_words(formatted: NotebookShell) -> None:
     data = shown(formatted, Graph())
     assert data["text/html"] == "<p>0 nodes</p>"

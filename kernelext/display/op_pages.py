@@ -1,0 +1,105 @@
+"""The page of an op: what it does, formulas of shapes, a picture and an example, as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from typing import Any, Final
+
+from IPython.core.error import TryNext
+from IPython.core.interactiveshell import InteractiveShell
+
+from graphcore.api import ops
+from graphcore.api.op_help import Use, example_lines, given_attrs, op_of, uses
+from graphcore.api.ops import snake_case
+from graphcore.definitions import OpDef
+from graphcore.graph import Graph
+from kernelext.guard import Guard
+
+HOOK: Final = "show_in_pager"
+MIME: Final = "application/vnd.graphloupe.page+html"
+"""The page among the texts that IPython makes for `?`: it passes HTML of its own on to no pager."""
+_LEFT: Final = "style='text-align:left'"
+_PRE: Final = "style='font-family:monospace;white-space:pre-wrap'"
+
+
+class OpPages:
+    """Pages for `gc.ops.NAME?` in notebooks; a terminal shows the text.
+
+    Args:
+        shell: the IPython shell.
+        guard: keeps failures away from the user: the text is shown then.
+        picture: returns the HTML of a static picture of a graph, None if there is none.
+    """
+
+    def __init__(self, shell: InteractiveShell, guard: Guard, picture: Callable[[Graph], str | None]) -> None:
+        self._shell: Any = shell  # its hooks have no types
+        self._guard = guard
+        self._picture = picture
+
+    def start(self) -> None:
+        """Register with the inspector and the pager."""
+        inspector = self._shell.inspector
+        if hasattr(inspector, "mime_hooks"):  # IPython 8.22 or newer
+            inspector.mime_hooks = {**inspector.mime_hooks, MIME: self._page_of}
+            self._shell.set_hook(HOOK, _with_page, 0)
+
+    def stop(self) -> None:
+        """Unregister."""
+        inspector = self._shell.inspector
+        if hasattr(inspector, "mime_hooks"):
+            inspector.mime_hooks = {mime: hook for mime, hook in inspector.mime_hooks.items() if mime != MIME}
+        chain = getattr(self._shell.hooks, HOOK).chain
+        chain[:] = [entry for entry in chain if getattr(entry[1], "__func__", None) is not _with_page]
+
+    def _page_of(self, asked: Any) -> str | None:
+        """The page of what a user asked for, None unless it is a function of `gc.ops`."""
+        pages: list[str] = []
+        with self._guard("writing the page of an op"):
+            op_def = None if asked.detail_level else op_of(asked.obj)
+            if op_def is not None:
+                pages.append(op_page(op_def, self._picture))
+        return pages[0] if pages else None
+
+
+def _with_page(_shell: object, data: Any, start: int = 0, screen_lines: int = 0) -> None:  # noqa: ARG001 - IPython passes them by name
+    """Make the page of an op the HTML of what a pager shows; the next pager shows it."""
+    page = data.pop(MIME, None) if isinstance(data, dict) else None
+    if page is not None:
+        data["text/html"] = page
+    raise TryNext
+
+
+def op_page(op_def: OpDef, picture: Callable[[Graph], str | None]) -> str:
+    """The page of an op.
+
+    Args:
+        op_def: the op.
+        picture: returns the HTML of a static picture of a graph, None if there is none.
+    """
+    name = snake_case(op_def.name)
+    is_function = name in dir(ops)
+    known = uses(op_def) if is_function else []
+    arguments = getattr(ops, name).__doc__.partition("Args:")[2] if is_function else ""
+    parts = [
+        f"<p><b><code>{escape(f'gc.ops.{name}' if is_function else op_def.name)}</code></b> {escape(op_def.summary)}</p>",
+        f"<p>{escape(op_def.description)}</p>" if op_def.description else "",
+        _shapes(known),
+        (picture(known[0].node.graph) or "") if known else "",
+        _preformatted("Example", "\n".join(example_lines(known[0], name))) if known else "",
+        _preformatted("Arguments and results", arguments.strip("\n")) if arguments else "",
+    ]
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _shapes(known: list[Use]) -> str:
+    if not known:
+        return ""
+    rows = [(", ".join(use.inputs), ", ".join(use.outputs), given_attrs(use)) for use in known]
+    cells = ["".join([f"<td {_LEFT}>{f'<code>{escape(text)}</code>' if text else ''}</td>" for text in row]) for row in rows]
+    head = "".join([f"<th {_LEFT}>{title}</th>" for title in ("inputs", "outputs", "")])
+    return f"<table><tr>{head}</tr>{''.join([f'<tr>{row}</tr>' for row in cells])}</table>"
+
+
+def _preformatted(title: str, text: str) -> str:
+    return f"<p>{title}</p><pre {_PRE}>{escape(text)}</pre>" if text else ""
