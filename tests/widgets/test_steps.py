@@ -82,6 +82,22 @@ def test_iterations_of_functional_loops_are_within_their_node() -> None:
     assert steps.runs.lasts[names.index("loop")] == max(place for place, name in enumerate(names) if name.startswith("loop:"))
 
 
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+def test_a_node_that_passes_on_a_second_output_has_the_value_of_that_output(engine: str) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [3], name="x")
+        second = gc.ops.split(gc.constant(0), x, num_split=3, name="parts")[1]
+        y = gc.negative(gc.identity(gc.identity(second, name="once"), name="twice"), name="y")
+    with gc.Session(graph, engine=engine) as session:
+        session.run(y, {x: [1.0, 2.0, 3.0]}, RECORDED)
+    steps = steps_of(graph)
+    assert steps is not None
+    texts = {name: text for name, _, _, _, text, _ in rows(steps)}
+    assert texts["parts"] == "float [1] [1.]; float [1] [2.]; 1 more"
+    assert (texts["once"], texts["twice"], texts["y"]) == ("float [1] [2.]", "float [1] [2.]", "float [1] [-2.]")
+
+
 @pytest.mark.parametrize(("taken", "dead"), [(True, "Exp"), (False, "Neg")])
 def test_the_branch_that_was_not_taken_is_dead(taken: bool, dead: str) -> None:
     graph = gc.Graph()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,11 +16,12 @@ from widgets.scene.run_names import RunNames, names_of_unfinished, run_names
 from widgets.steps import RecordedSteps, StepRuns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable
+    from collections.abc import Collection, Hashable, Iterable, Mapping
 
     from graphcore.graph import Graph
     from graphcore.runtime import SteppedRun, Trace
     from graphcore.runtime.core.tensor_stats import TensorStats
+    from graphcore.runtime.core.value_records import Key
 
 MAX_RUNS: Final = 50_000
 """The most runs of nodes in a view."""
@@ -27,6 +29,8 @@ MAX_PAGE_RUNS: Final = 10_000
 """The most runs of nodes in a page."""
 MOST_SHOWN: Final = 60
 """The most characters of a value."""
+MOST_OUTPUTS: Final = 2
+"""The most outputs of a node whose values are shown."""
 NO_VALUES: Final = "without values: run with options=gc.RunOptions(values=True) to record them"
 RAN, DEAD, FAILED, FED, RUNNING = range(5)
 """The end of a node run: it ran, it is on a branch that was not taken, its kernel failed, its value was fed, or it still runs."""
@@ -47,7 +51,8 @@ def steps_of(graph: Graph, most: int = MAX_RUNS) -> RecordedSteps | None:
     trace: Trace | None = graph.trace
     if trace is None:
         return None
-    reader = StepReader(graph, run_names(graph, trace), most, _fed(graph, trace))
+    same = {} if trace.values is None else trace.values.same
+    reader = StepReader(graph, run_names(graph, trace), most, _fed(graph, trace), same=same)
     reader.read(trace.events, trace.values or ())
     return reader.steps(notes=[] if trace.values is not None else [NO_VALUES])
 
@@ -116,13 +121,22 @@ class StepReader:
         most: the most runs of nodes; later ones are left out.
         feeds: the names of the fed nodes, which have no events.
         nodes: the names of the nodes of the graph that may run, of a run that has not ended.
+        same: for tensors of nodes that needed no kernel, the tensor with the same value, as `ValueRecords.same`.
 
     Attributes:
         rows: the runs of nodes.
         ended: the runs that have ended, or were dead, in the order of their ends.
     """
 
-    def __init__(self, graph: Graph, names: RunNames, most: int, feeds: Iterable[str], nodes: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        names: RunNames,
+        most: int,
+        feeds: Iterable[str],
+        nodes: Collection[str] = (),
+        same: Mapping[Key, Key] = MappingProxyType({}),
+    ) -> None:
         self.rows: list[StepRow] = []
         self.ended: list[int] = []
         self._names = names
@@ -135,6 +149,7 @@ class StepReader:
         self._carried: set[str] = set()
         self._resolved = 0
         self._running = frozenset(nodes)
+        self._same = same
         self._consumers: dict[int, set[str]] = {}
         for name in feeds:
             row = StepRow(Event("start", name, 0), name, self._names.op_of("", name), FED)
@@ -223,10 +238,13 @@ class StepReader:
         event = row.event
         own = self._values.get((event.node, event.frame, event.iteration, event.around, event.call))
         if own is None and row.how in {PASSED, MERGED}:
+            _, node, output = self._same.get((event.call, event.node, 0), ("", "", 0))
             given = [self.rows[source].values for source in row.takes if self.rows[source].state != DEAD]
-            own = next((values[:1] for values in given if values), None)
+            taken = next((values for values in given if values), [])
+            own = [value for value in taken if (value.node, value.output) == (node, output)] or taken[:1]
         row.values = own or []
-        row.text = "; ".join([_words(value) for value in row.values[:2]])
+        more = len(row.values) - MOST_OUTPUTS
+        row.text = "; ".join([*map(_words, row.values[:MOST_OUTPUTS]), *([f"{more} more"] if more > 0 else [])])
 
     def _op_of(self, call: str, node: str) -> str:
         return self._names.op_of(without_repeats(call), node)
