@@ -1,4 +1,4 @@
-"""The cuts of gradients inside the functions of a node."""
+"""The cuts of gradients inside the functions of a node, and in gradient functions that programs define."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from graphcore.graph import Node, Tensor
 from graphcore.passes.functions.function_body import function_def_to_body
 from graphcore.passes.gradients.explanation.flow import Cut, Flow, passes
 from graphcore.passes.gradients.functions.functional import functional_gradient
+from graphcore.passes.gradients.overrides import gradient_function
 from graphcore.passes.gradients.trace import GradientTrace
 
 _BEFORE_ARGUMENTS = {"If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}
@@ -17,12 +18,14 @@ _MOST_REASONS = 4
 
 
 def kept_inside(x: Tensor, flow: Flow, trace: GradientTrace) -> list[tuple[Node, int]]:
-    """The nodes and inputs through which a gradient would reach `x` if their functions passed it on."""
+    """The nodes and inputs through which a gradient would reach `x` if their functions, or gradient functions, passed it on."""
     ahead = flow.paths_from(x)
     passed_on = {(node, slot) for parts in trace.contributions.values() for _, node, slot in parts}
     found = []
     for node in sorted(flow.upstream, key=lambda node: node.id):
-        if functional_gradient(node) is None or not any(tensor in trace.contributions for tensor in node.outputs):
+        if not any(tensor in trace.contributions for tensor in node.outputs):
+            continue
+        if functional_gradient(node) is None and gradient_function(node) is None:
             continue
         for slot, source in enumerate(node.inputs):
             if not passes(node, slot) or (source is not x and (source.node not in ahead or source.node is x.node)):
@@ -34,6 +37,9 @@ def kept_inside(x: Tensor, flow: Flow, trace: GradientTrace) -> list[tuple[Node,
 
 def cut_inside(x: Tensor, flow: Flow, node: Node, slot: int) -> Cut:
     """The cut at one of these inputs."""
+    if gradient_function(node) is not None:
+        text = f"has a gradient function of its own, which gives no gradient for its input {slot}"
+        return Cut("custom gradient", node, text, flow.path_through(x, node, slot))
     reasons = list(dict.fromkeys(_reasons(node, slot)))[:_MOST_REASONS]
     text = f"runs functions in which no gradient comes to its input {slot}" + "".join([f"; {reason}" for reason in reasons])
     return Cut("inside a function", node, text, flow.path_through(x, node, slot))

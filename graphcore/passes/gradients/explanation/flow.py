@@ -35,6 +35,7 @@ CutKind = Literal[
     "not registered",
     "forbidden",
     "inside a function",
+    "custom gradient",
 ]
 _MOST_STEPS: Final = 1_000_000
 """The approximate number of nodes in all paths of cuts together; many cuts behind a long chain would repeat it."""

@@ -237,6 +237,15 @@ def around_a_cut_in_a_branch() -> Built:
     return gc.add(y, x, name="sum"), x
 
 
+def a_custom_gradient() -> Built:
+    @gc.custom_gradient
+    def squared(v: gc.Tensor) -> tuple[gc.Tensor, Callable[[gc.Tensor], gc.Tensor]]:
+        return gc.square(v, name="square"), lambda dv: dv * 3.0
+
+    x = place("x")
+    return gc.identity(squared(x), name="y"), x
+
+
 def a_while_loop() -> Built:
     x = place("x")
     _, y = gc.while_loop(lambda i, _: i < 3, lambda i, v: [i + 1, gc.tanh(v)], [gc.constant(0), x], name="loop")
@@ -325,6 +334,13 @@ TABLE = [
         ["inside a function cond: x -> cond -> y -> sum"],
         paths=["x -> sum"],
         steps=["sum(1) -> "],
+    ),
+    Row(
+        "a custom gradient",
+        a_custom_gradient,
+        ["custom gradient IdentityN: x -> Identity -> square -> IdentityN -> y"],
+        paths=["x -> Identity -> IdentityN -> y"],
+        steps=["y(0) -> ", "IdentityN(1) -> Const mul", "Identity(0) -> "],
     ),
     Row(
         "a while loop", a_while_loop, paths=["x -> loop"], steps=["loop(1) -> first_round element_shape any_number empty_list forward loop"]
