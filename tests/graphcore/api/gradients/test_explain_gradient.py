@@ -13,6 +13,7 @@ import pytest
 import graphcore as gc
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.passes.gradients.explanation.flow import CutKind
+from graphcore.tf1.training.custom_gradients import custom_gradient
 
 Built = tuple[gc.Tensor, gc.Tensor]
 
@@ -238,7 +239,7 @@ def around_a_cut_in_a_branch() -> Built:
 
 
 def a_custom_gradient() -> Built:
-    @gc.custom_gradient
+    @custom_gradient
     def squared(v: gc.Tensor) -> tuple[gc.Tensor, Callable[[gc.Tensor], gc.Tensor]]:
         return gc.square(v, name="square"), lambda dv: dv * 3.0
 
