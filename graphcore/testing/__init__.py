@@ -8,12 +8,13 @@ from graphcore.testing.differing import same_graph
 from graphcore.testing.failure import CheckFailed
 from graphcore.testing.ordering import no_missing_control_edge
 from graphcore.testing.running import runs_to, trains
-from graphcore.testing.structure import has_gradient_path, placed_on, shape_is, uses_ops
+from graphcore.testing.structure import has_gradient_path, has_no_gradient_path, placed_on, shape_is, uses_ops
 
 __all__ = [
     "CheckFailed",
     "answered",
     "has_gradient_path",
+    "has_no_gradient_path",
     "no_missing_control_edge",
     "placed_on",
     "runs_to",

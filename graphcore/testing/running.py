@@ -42,6 +42,8 @@ def runs_to(
     """
     answered(fetches, expected, feed_dict, session)
     several = isinstance(fetches, list | tuple)
+    if several and np.ndim(expected) == 0:
+        raise CheckFailed(f"Required one tensor, got a list of {len(fetches)}: take the tensor out of the list, as in answer[0]")
     tensors = [tensor(each) for each in (fetches if several else [fetches])]
     required = list(expected) if several else [expected]
     if len(tensors) != len(required):

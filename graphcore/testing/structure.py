@@ -84,6 +84,23 @@ def has_gradient_path(y: Any, x: Any) -> None:
         raise CheckFailed(f"Required a gradient of '{explanation.y}' with respect to '{explanation.x}', got none\n{explanation!r}")
 
 
+def has_no_gradient_path(y: Any, x: Any) -> None:
+    """Check that the gradient of `y` with respect to `x` is None.
+
+    Args:
+        y: a tensor, or the name of one.
+        x: a tensor or a variable, or the name of a tensor.
+
+    Raises:
+        CheckFailed: there is one; the text names the nodes of its path, with their cells and lines.
+        InvalidArgumentError: these are no tensors of one graph.
+    """
+    answered(y, x)
+    explanation = explain_gradient(tensor(y), tensor(x) if isinstance(x, str) else x)
+    if explanation.gradient is not None:
+        raise CheckFailed(f"Required no gradient of '{explanation.y}' with respect to '{explanation.x}', got one\n{explanation!r}")
+
+
 def placed_on(value: Any, device: str, devices: DeviceSet | None = None) -> None:
     """Check the device on which a node is placed.
 

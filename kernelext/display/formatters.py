@@ -113,11 +113,11 @@ def _printing(text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:
 
 
 def _as_table(text: Callable[[Any], str]) -> Callable[[Any], str]:
-    """The HTML of a text: its first line as a heading, and the others as rows of a word and the rest."""
+    """The HTML of a text: its first line as a heading, and the others as rows of a label and the rest."""
 
     def html(value: Any) -> str:
         head, *lines = text(value).splitlines()
-        cells = [line.strip().partition(" ") for line in lines]
+        cells = [line.strip().partition("  ") for line in lines]
         rows = "".join(
             [f"<tr><th {_LEFT}>{escape(word)}</th><td {_LEFT}><code>{escape(rest.strip())}</code></td></tr>" for word, _, rest in cells]
         )

@@ -182,6 +182,14 @@ def test_a_gradient_that_is_none_names_the_cut() -> None:
     assert "'Cast'" in text
 
 
+def test_a_gradient_that_should_be_none_is_told_with_its_path() -> None:
+    y = classifier()
+    gc.testing.has_no_gradient_path(gc.stop_gradient(y), "x:0")
+    text = failure(gc.testing.has_no_gradient_path, y, "x:0")
+    assert text.startswith("Required no gradient of ")
+    assert "along 1 path" in text
+
+
 def test_a_device_may_leave_parts_out() -> None:
     devices = gc.simulated_devices("2 tasks x (1 cpu, 2 gpu)")
     with gc.device("/task:1/gpu:1"):
@@ -203,6 +211,7 @@ def test_values_are_compared_within_tolerances() -> None:
     assert "to run to 7.0 at [1], got 6.0" in text
     assert "1 of 2 elements differ" in text
     assert "of shape [3], got [2]" in failure(gc.testing.runs_to, y, [1, 2, 3])
+    assert failure(gc.testing.runs_to, [y], 3.0).startswith("Required one tensor, got a list of 1: take the tensor out")
 
 
 def test_a_run_may_use_a_session_and_feeds() -> None:
@@ -315,6 +324,7 @@ def test_every_check_says_that_an_answer_is_missing() -> None:
     calls: list[tuple[Callable[..., None], tuple[Any, ...]]] = [
         (gc.testing.answered, (y, {"x": [1, ...]})),
         (gc.testing.has_gradient_path, (y, ...)),
+        (gc.testing.has_no_gradient_path, (y, ...)),
         (gc.testing.no_missing_control_edge, ([y, ...],)),
         (gc.testing.placed_on, (..., "/cpu:0")),
         (gc.testing.runs_to, (y, 1.0, {"x:0": ...})),

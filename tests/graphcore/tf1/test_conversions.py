@@ -65,6 +65,8 @@ def test_operators_have_tensorflows_meaning() -> None:
     z = gc.abs(gc.constant([3 + 4j]))
     assert (z.dtype, value_of(z).tolist()) == (gc.float64, [5])
     assert abs(gc.constant(np.complex64(3 + 4j))).dtype is gc.float32
+    with pytest.raises(InvalidArgumentError, match=r"\*\* raises to a power"):
+        gc.constant(3.0) ^ 2
 
 
 def test_matmul_of_rank_three_multiplies_stacks_of_matrices() -> None:
