@@ -243,6 +243,8 @@ class Views:
         if opened is None or opened.is_lost:
             opened = self._open[key] = OpenView(key, find, graph, self._differ)
         else:
+            if graph is not opened.view.graph:
+                opened.stills.clear()  # the pictures below earlier cells stay those of the earlier graph
             opened.view.show(graph)
         if line.focus:
             self._focus(opened, line.focus)

@@ -172,6 +172,18 @@ def test_still_pictures_are_renewed_below_the_cell_that_asked(shell: NotebookShe
     }
 
 
+def test_a_picture_stays_that_of_its_graph_when_a_later_cell_asks_for_the_view_of_another(shell: NotebookShell, page: Page) -> None:
+    shell.run("%graph quiet\n%graph", "a")
+    shell.run("gc.constant(1.0, name='early')", "b")
+    page.finish_stills()
+    shell.run("gc.reset_default_graph()\n%graph\ngc.constant(1.0, name='late')", "c")
+    shell.run("gc.constant(2.0, name='later')", "d")
+    page.finish_stills()
+    last = {display["transient"]["display_id"]: display["data"] for display in page.displays if SCENE_MIME_TYPE in display["data"]}
+    shown = [{node["label"] for node in data[SCENE_MIME_TYPE]["message"]["scene"]["nodes"]} for data in last.values()]
+    assert shown == [{"early"}, {"late", "later"}]
+
+
 def saved_graph(page: Page) -> bool:
     """True iff the last saved picture opens without a kernel."""
     saved = [display["data"][SCENE_MIME_TYPE] for display in page.displays if SCENE_MIME_TYPE in display["data"]]
