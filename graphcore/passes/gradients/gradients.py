@@ -13,6 +13,8 @@ from graphcore.definitions import name_ranges_for_node
 from graphcore.dtypes import DType, dtype_by_number
 from graphcore.errors import GraphError, InvalidArgumentError, UnimplementedError
 from graphcore.graph import GradientRecord, Graph, Node, Tensor, convert_to_tensor
+from graphcore.graph.model.node import producers_of
+from graphcore.graph.model.search import post_order
 from graphcore.passes.functions.defining import sweep
 from graphcore.passes.gradients.bodies.body import GRADIENT_ARRAY, GradientBody
 from graphcore.passes.gradients.bodies.program import ProgramCache, knowledge_key, recorded
@@ -217,17 +219,17 @@ class Backpropagation:
                 raise InvalidArgumentError.at(
                     node, f"The gradient of '{node.name}' must return a gradient for each of {len(node.inputs)} inputs, got {len(results)}"
                 )
-            self._arrive_all(node, slots, results)
-        for number in range(first_new, graph.num_node_ids):
-            made = graph.find_node_id(number)
-            if made is not None:
-                record = GradientRecord(node.name, None, {}, made.name.removeprefix(scope))
-                graph.gradient_records.setdefault(made.name, record)
+            gradients = self._arrive_all(node, slots, results)
+        new = [graph.find_node_id(number) for number in range(first_new, graph.num_node_ids)]
+        for made in dict.fromkeys([*filter(None, new), *_within(scope, gradients)]):  # nodes that were made again have their old ids
+            record = GradientRecord(node.name, None, {}, made.name.removeprefix(scope))
+            graph.gradient_records.setdefault(made.name, record)
 
-    def _arrive_all(self, node: Node, slots: Iterable[int], results: Sequence[Any]) -> None:
-        for slot in slots:
-            if results[slot] is not None:
-                self.arrive(node.inputs[slot], self._fitting(node, slot, results[slot]), node, slot)
+    def _arrive_all(self, node: Node, slots: Iterable[int], results: Sequence[Any]) -> list[Tensor]:
+        gradients = {slot: self._fitting(node, slot, results[slot]) for slot in slots if results[slot] is not None}
+        for slot, gradient in gradients.items():
+            self.arrive(node.inputs[slot], gradient, node, slot)
+        return list(gradients.values())
 
     def _fitting(self, node: Node, slot: int, gradient: Any) -> Tensor:
         """A gradient that a Python function returned, as a tensor like the input."""
@@ -382,6 +384,12 @@ class Backpropagation:
         numpy: Any = y.dtype.base.as_numpy
         value = TensorValue(np.ones([size or 0 for size in shape.as_list()], numpy), y.dtype.base)
         return self.writer.constant(self.scope + name, value, (y.node.name, None, {}, "seed"))
+
+
+def _within(scope: str, gradients: Iterable[Tensor]) -> list[Node]:
+    """The nodes of a scope that `gradients` need."""
+    starts = [tensor.node for tensor in gradients if tensor.node.name.startswith(scope)]
+    return post_order(starts, lambda node: [given for given in producers_of(node) if given.name.startswith(scope)])
 
 
 class _NodeValues:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -65,6 +66,26 @@ def test_a_cell_that_registers_its_gradient_again_changes_the_gradients_built_wi
     assert value(made["g"]) == [2, 2]
     cells.run("gradient", lambda: register(5.0))
     assert value(made["g"]) == [5, 5]
+
+
+def test_nodes_of_a_gradient_that_are_made_again_are_still_known_as_its_nodes(graph: gc.Graph) -> None:
+    cells = Cells(graph)
+    x = gc.placeholder(gc.float32, [], name="x")
+
+    def limited(low: float) -> None:
+        @custom_gradient
+        def function(v: gc.Tensor) -> Any:
+            return gc.identity(v), lambda dv: gc.clip_by_value(dv, low, 1.0, name="limit")
+
+        gc.gradients(gc.square(function(x), name="y"), [x])
+
+    for low in (-1.0, -2.0):
+        cells.run("limited", partial(limited, low))
+        found = gc.explain_gradient("y:0", x)
+        step = next(step for step in found.steps if step.op == "IdentityN")
+        assert [node.op for node in step.backward] == ["Const", "Minimum", "Const", "Maximum"]
+        made = {node.name for node in graph.nodes if node.name.startswith("gradients/")}
+        assert made == set(graph.gradient_records)
 
 
 def test_a_function_has_the_gradient_that_it_returns(graph: gc.Graph) -> None:
