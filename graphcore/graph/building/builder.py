@@ -174,7 +174,9 @@ class GraphBuilder:
 
     def logical_xor(self, left: object, right: object, name: str = "LogicalXor") -> Tensor:
         """True where exactly one of both is."""
-        left, right = [convert_to_tensor(self.graph, item, bool_, "operand of ^ (exclusive or; ** raises to a power)") for item in (left, right)]
+        left, right = [
+            convert_to_tensor(self.graph, item, bool_, "operand of ^ (exclusive or; ** raises to a power)") for item in (left, right)
+        ]
         with self.graph.name_scope(name) as scope:
             both = self.binary("LogicalAnd", left, right, "LogicalAnd")
             either = self.binary("LogicalOr", left, right, "LogicalOr")
