@@ -1,4 +1,4 @@
-"""The cuts of gradients inside the functions of a node, and in gradient functions that programs define."""
+"""The cuts of gradients inside the functions of nodes, and in their own gradient functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_REASONS = 4
 
 
 def kept_inside(x: Tensor, flow: Flow, trace: GradientTrace) -> list[tuple[Node, int]]:
-    """The nodes and inputs through which a gradient would reach `x` if their functions, or gradient functions, passed it on."""
+    """The nodes and inputs through which a gradient would reach `x` if their functions passed it on."""
     ahead = flow.paths_from(x)
     passed_on = {(node, slot) for parts in trace.contributions.values() for _, node, slot in parts}
     found = []
