@@ -74,12 +74,14 @@ class CellTracker:
         """Start following. The cell that is running now (the one that loads the extension) is included."""
         self._shell.events.register("pre_run_cell", self._pre_run_cell)
         self._shell.events.register("post_run_cell", self._post_run_cell)
-        cell = requested_cell(self._shell)
+        code = self._requested_code()
+        cell = requested_cell(self._shell) or (self._nameless_cell() if code else "")
         if not cell:
             return
         with self._guard("noting the running cell"):
             self._open = [_Open(None, self._request())]
-            self._begin(self._make_run(cell, self._shell.execution_count - 1, ""))
+            count = self._shell.execution_count - 1
+            self._begin(self._make_run(cell, count, self._file_of(code, self._shell.transform_cell(code), count)))
 
     def stop(self) -> None:
         """Stop following; the running cell's nodes are kept."""
@@ -172,8 +174,12 @@ class CellTracker:
     def _run_of(self, info: ExecutionInfo) -> CellRun:
         count = self._shell.execution_count - (1 if info.store_history else 0)
         raw = info.raw_cell or ""
-        file = "" if _is_blank(info) else self._shell.compile.get_code_name(raw, info.transformed_cell or raw, count)
+        file = self._file_of(raw, info.transformed_cell or raw, count)
         return self._make_run(info.cell_id or requested_cell(self._shell) or self._nameless_cell(), count, file)
+
+    def _file_of(self, raw: str, transformed: str, count: int) -> str:
+        """The name under which IPython compiles a cell, "" for one without code."""
+        return "" if not raw or raw.isspace() else str(self._shell.compile.get_code_name(raw, transformed, count))
 
     @staticmethod
     def _make_run(cell: str, execution: int, file: str) -> CellRun:

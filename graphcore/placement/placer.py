@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import Any, Final
 
 from graphcore.errors import FailedPreconditionError, GraphError
-from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.placement.colocation_graph import ColocationGraph
 from graphcore.placement.conflict import conflict_text, minimal_conflict
 from graphcore.placement.constraints import PlacementOptions
@@ -100,21 +100,37 @@ class Placer:
         return choose_devices(self.graph, colocation)
 
 
-def explain_placement(node: Node | Tensor, devices: DeviceSet | None = None, *, allow_soft_placement: bool = False) -> PlacementExplanation:
+def explain_placement(node: Any, devices: DeviceSet | None = None, *, allow_soft_placement: bool = False) -> PlacementExplanation:
     """Explain the device of a node: the candidates, what removed each, and the rule that chose.
 
     A graph that cannot be placed is explained too: by the error and a minimal set of nodes that cannot be placed together.
 
     Args:
-        node: the node, or a tensor of it.
+        node: the node, a tensor of it, a variable, or the name of one in the default graph.
         devices: the devices to choose from; by default those of the last placement of the graph, or else the CPU of this process.
         allow_soft_placement: replace requested devices that do not exist or have no kernel; counts with `devices` only.
 
     Raises:
         FailedPreconditionError: there are no devices.
+        InvalidArgumentError: it is none of these, or was removed.
+        NotFoundError: no such name.
     """
-    found = node.node if isinstance(node, Tensor) else node
+    found = node_behind(node)
     return placer_for(found.graph, devices, allow_soft_placement).explain(found)
+
+
+def node_behind(value: Any) -> Node:
+    """The node that is `value`, or whose tensor, variable or name it is; names are those of the default graph.
+
+    Raises:
+        InvalidArgumentError: it is none of these, or was removed.
+        NotFoundError: no such name.
+    """
+    graph = getattr(value, "graph", None)
+    graph = graph if isinstance(graph, Graph) else get_default_graph()
+    graph.settle()
+    found = graph.as_graph_element(value)
+    return found.node if isinstance(found, Tensor) else found
 
 
 def placer_for(graph: Graph, devices: DeviceSet | None, allow_soft_placement: bool) -> Placer:

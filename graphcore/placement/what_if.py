@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError
-from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph import Graph, Node
 from graphcore.placement.conflict import minimal_conflict
 from graphcore.placement.copies import Copy, copies_of, total_text
 from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.placement.explanation import NodeInConflict, described_conflict
 from graphcore.placement.placement import without_placement
-from graphcore.placement.placer import placer_for
+from graphcore.placement.placer import node_behind, placer_for
 from graphcore.placement.requests import DeviceLine, device_lines, request_devices, tried_requests
 from graphcore.placement.step_prediction import StepPrediction, predict_step, step_devices
 
@@ -104,30 +105,31 @@ class PlacementEffect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def what_if(
-    nodes: Node | Tensor | Iterable[Node | Tensor],
+    nodes: Any,
     device: str | DeviceSpec,
     devices: DeviceSet | None = None,
     *,
-    fetches: Iterable[Node | Tensor] | None = None,
+    fetches: Iterable[Any] | None = None,
     allow_soft_placement: bool = False,
     measured: Mapping[str, float] | None = None,
 ) -> PlacementEffect:
     """Find the effect of requesting a device; the graph is unchanged.
 
     Args:
-        nodes: the nodes, or tensors of them, of one graph.
+        nodes: a node, a tensor, a variable or a name in the default graph, or several of these, of one graph.
         device: the device, by a full or partial name; "" withdraws requests.
         devices: the devices to choose from; by default those of the last placement of the graph, or else the CPU of this process.
-        fetches: the fetches of the step, as for `predict_step`.
+        fetches: the fetches of the step, as for `predict_step`, or names of them.
         allow_soft_placement: as for `Placer`; counts with `devices` only.
         measured: the seconds of nodes by name, as for `CostModel`.
 
     Raises:
         InvalidArgumentError: there is no node, they are of several graphs, or the name of the device is malformed.
+        NotFoundError: no such node.
         FailedPreconditionError: there are no devices.
     """
-    given = [nodes] if isinstance(nodes, Node | Tensor) else list(nodes)
-    found = list(dict.fromkeys([item.node if isinstance(item, Tensor) else item for item in given]))
+    given = nodes if isinstance(nodes, list | tuple | set | frozenset) else [nodes]
+    found = list(dict.fromkeys([node_behind(item) for item in given]))
     if not found or any(node.graph is not found[0].graph for node in found):
         raise InvalidArgumentError(f"Required nodes of one graph, got {_listed([node.name for node in found]) or 'none'}")
     graph = found[0].graph
@@ -148,7 +150,7 @@ def what_if(
             with without_placement(graph):
                 conflict = described_conflict(minimal_conflict(graph.nodes, placer.options))
             return PlacementEffect(nodes=names, device=spec.to_string(), error=error.message, conflict=conflict)
-    model, wanted = CostModel(measured), None if fetches is None else list(fetches)
+    model, wanted = CostModel(measured), None if fetches is None else [node_behind(fetch) for fetch in fetches]
     return PlacementEffect(
         nodes=names,
         device=spec.to_string(),

@@ -84,6 +84,13 @@ def test_nodes_of_the_cell_that_loads_the_extension_are_owned_too(shell: Noteboo
     assert names == ["x"]
 
 
+@pytest.mark.parametrize("cell", ["a", ""])
+def test_nodes_of_the_cell_that_loads_the_extension_know_their_cell_and_line(shell: NotebookShell, page: Page, cell: str) -> None:
+    shell.run("%reload_ext kernelext\n\nx = gc.constant(1.0, name='x')", cell)
+    number = shell.execution_count - 1
+    assert shell.run("x.node.source.where", "b").result == f"cell In [{number}], line 3"
+
+
 def test_graph_opens_one_panel_and_reuses_it(shell: NotebookShell, page: Page) -> None:
     shell.run("%graph", "a")
     page.says("ready")

@@ -41,6 +41,20 @@ def state(graph: gc.Graph) -> object:
     return graph.version, graph.as_graph_def(), [node.assigned_device for node in graph.nodes]
 
 
+def test_nodes_may_be_given_by_name_and_as_variables(graph: gc.Graph, machine: gc.DeviceSet) -> None:
+    [variable] = graph.get_collection("variables")
+    with graph.as_default():
+        by_name = gc.what_if(["W", "product:0"], "/gpu:1", machine, fetches=["product"])
+        as_variable = gc.what_if(variable, "/gpu:1", machine)
+        explained = [gc.explain_placement(each, machine) for each in ("W", "W:0", variable, named(graph, "W"))]
+        for unknown in (lambda: gc.explain_placement("V", machine), lambda: gc.what_if("V", "/gpu:1", machine)):
+            with pytest.raises(NotFoundError, match="'V'"):
+                unknown()
+    assert by_name == gc.what_if([named(graph, "W"), named(graph, "product")], "/gpu:1", machine, fetches=[named(graph, "product")])
+    assert as_variable.nodes == ("W",)
+    assert {each.node for each in explained} == {"W"}
+
+
 def test_the_effect_names_what_follows_and_what_is_copied(graph: gc.Graph, machine: gc.DeviceSet) -> None:
     before = state(graph)
     found = gc.what_if(named(graph, "W"), "/gpu:1", machine, fetches=[named(graph, "product")])
