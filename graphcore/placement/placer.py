@@ -120,7 +120,7 @@ def explain_placement(node: Any, devices: DeviceSet | None = None, *, allow_soft
 
 
 def node_behind(value: Any) -> Node:
-    """The node that is `value`, or whose tensor, variable or name it is; names are those of the default graph.
+    """The node behind a node, a tensor, a variable, or a name in the default graph.
 
     Raises:
         InvalidArgumentError: it is none of these, or was removed.
