@@ -125,7 +125,7 @@ def _help(op_def: OpDef, name: str) -> str:
     """The documentation of an op, formulas of its shapes, and an example."""
     from graphcore.api.op_help import help_sections  # noqa: PLC0415 - few programs ask for help
 
-    return f"{_doc(op_def)}\n{help_sections(op_def, name)}".rstrip() + "\n"
+    return _doc(op_def, help_sections(op_def, name))
 
 
 def _finish(node: Node) -> Node | list[Tensor]:
@@ -150,10 +150,12 @@ def _default(attr: AttrDef) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _doc(op_def: OpDef) -> str:
+def _doc(op_def: OpDef, sections: str = "") -> str:
     lines = [op_def.summary, ""]
     if op_def.description:
         lines += [op_def.description, ""]
+    if sections:
+        lines.append(sections)
     traits = describe_traits(op_registry.look_up(op_def.name))
     if traits:
         lines += [f"Traits: {traits}.", ""]

@@ -12,6 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from graphcore.graph import Graph, get_default_graph
 from graphcore.registry import op_registry
 from kernelext.completion.open_string import Bracket, OpenString, open_string
+from kernelext.graph_line import FOCUS
 from kernelext.graph_names import (
     allowed_values,
     beginning,
@@ -35,6 +36,8 @@ _MAGIC: Final = re.compile(r"^\s*(?:[\w, ]+=\s*)?%(?P<name>\w+)\s+(?P<before>.*\
 _CELL_MAGIC: Final = re.compile(r"^%%graph\s+(?P<typed>\w*)$")
 _MOST: Final = 300
 
+Words = tuple[str, list[str], str]
+"""The word that was begun, the words that it may be, and their kind, for icons."""
 WordSource = Callable[[str, str, dict[str, Any]], list[str]]
 
 
@@ -79,16 +82,16 @@ class Completion:
         names = self.words(before)
         if names is None:
             return SimpleMatcherResult(completions=[])
-        typed, words = names
+        typed, words, kind = names
         return SimpleMatcherResult(
-            completions=[SimpleCompletion(text=word, type="node") for word in words[:_MOST]],
+            completions=[SimpleCompletion(text=word, type=kind) for word in words[:_MOST]],
             matched_fragment=typed,
             suppress=bool(words),
             ordered=True,
         )
 
-    def words(self, before: str) -> tuple[str, list[str]] | None:
-        """The partial word at the end of the text before the cursor, and its completions.
+    def words(self, before: str) -> Words | None:
+        """The partial word at the end of the text before the cursor, its completions, and their kind.
 
         None if there is nothing to complete.
         """
@@ -97,12 +100,11 @@ class Completion:
             return self._after_magic(magic)
         if cell := _CELL_MAGIC.match(before):
             graphs = [name for name, value in self._shell.user_ns.items() if isinstance(value, Graph)]
-            return cell["typed"], beginning(cell["typed"], sorted(own_names(graphs)))
+            return cell["typed"], beginning(cell["typed"], sorted(own_names(graphs))), "graph"
         string = open_string(before)
-        words = None if string is None or not string.brackets else self._in_brackets(string)
-        return None if string is None or words is None else (string.typed, words)
+        return None if string is None or not string.brackets else self._in_brackets(string)
 
-    def _in_brackets(self, string: OpenString) -> list[str] | None:
+    def _in_brackets(self, string: OpenString) -> Words | None:
         """The completions of a string in brackets; None if any text is as good."""
         typed, inner = string.typed, string.brackets[-1]
         call = next((bracket for bracket in reversed(string.brackets) if bracket.kind == "(" and bracket.callee), None)
@@ -110,44 +112,44 @@ class Completion:
             fed = _FEEDS.search(string.statement) or any(bracket.keyword.startswith("feed") for bracket in string.brackets)
             if not fed and not (call is not None and call.callee in _FEEDING and (call.place > 0 or call.callee == "eval")):
                 return None
-            return feedable_names(self._graph("" if call is None else call.object), typed)
+            return typed, feedable_names(self._graph("" if call is None else call.object), typed), "node"
         if inner.kind == "[" and self._is_graph(inner):
-            return matching_names(self._graph(inner.object), typed, outputs=True)
+            return typed, matching_names(self._graph(inner.object), typed, outputs=True), "node"
         if call is None:
             return None
         if call.callee in _TENSORS | _NODES and call.place == 0:
-            return matching_names(self._graph(call.object), typed, outputs=call.callee in _TENSORS)
+            return typed, matching_names(self._graph(call.object), typed, outputs=call.callee in _TENSORS), "node"
         if call.callee == "device":
-            return beginning(typed, device_names(get_default_graph()))
+            return typed, beginning(typed, device_names(get_default_graph())), "device"
         if _OPS.get(call.callee) == call.place:
-            return beginning(typed, sorted(op_registry.names()))
+            return typed, beginning(typed, sorted(op_registry.names())), "op"
         values = allowed_values(call.callee, call.keyword or call.place)
-        return beginning(typed, values) if values else None
+        return (typed, beginning(typed, values), "value") if values else None
 
     def _is_graph(self, bracket: Bracket) -> bool:
         """True iff what is indexed by a bracket is a graph: a variable, or the default graph."""
         is_variable = isinstance(self._shell.user_ns.get(bracket.object), Graph) and bracket.callee == bracket.object
         return is_variable or bracket.callee == get_default_graph.__name__
 
-    def _after_magic(self, magic: re.Match[str]) -> tuple[str, list[str]] | None:
+    def _after_magic(self, magic: re.Match[str]) -> Words | None:
         name, typed, before = magic["name"], magic["typed"], magic["before"] or ""
         variables = self._shell.user_ns
         if name == "graph":
-            return typed, self._magic_words(before, typed, variables)
+            return typed, self._magic_words(before, typed, variables), "node" if before.split()[-1:] == [FOCUS] else "option"
         if name not in NAMING:
             return None
         if name == "why" and not before.strip():
-            return typed, [word for word in QUESTIONS if word.startswith(typed)]
+            return typed, beginning(typed, QUESTIONS), "option"
         if name == "func":
-            return typed, function_names(variables, typed)
+            return typed, function_names(variables, typed), "function"
         if name == "nodes" and typed.startswith("op:"):
-            return typed, beginning(typed, sorted({f"op:{node.op}" for node in get_default_graph().op_nodes()}))
+            return typed, beginning(typed, sorted({f"op:{node.op}" for node in get_default_graph().op_nodes()})), "op"
         fed, is_feed, _ = typed.partition("=")
         if is_feed and name in FEEDING:
             values = [word for word, value in variables.items() if graph_of(value) is None and not callable(value)]
-            return typed, beginning(typed, [f"{fed}={word}" for word in sorted(own_names(values))])
+            return typed, beginning(typed, [f"{fed}={word}" for word in sorted(own_names(values))]), "feed"
         own = beginning(typed, sorted(own_names(word for word, value in variables.items() if graph_of(value) is not None)))
-        return typed, list(dict.fromkeys([*own, *matching_names(get_default_graph(), typed, outputs=True)]))
+        return typed, list(dict.fromkeys([*own, *matching_names(get_default_graph(), typed, outputs=True)])), "node"
 
     def _graph(self, name: str) -> Graph:
         return graph_of(self._shell.user_ns.get(name)) or get_default_graph()

@@ -10,7 +10,7 @@ from IPython.core.error import TryNext
 from IPython.core.interactiveshell import InteractiveShell
 
 from graphcore.api import ops
-from graphcore.api.op_help import Use, example_lines, given_attrs, op_of, uses
+from graphcore.api.op_help import Use, example_lines, op_of, shape_lines, uses
 from graphcore.api.ops import snake_case
 from graphcore.definitions import OpDef
 from graphcore.graph import Graph
@@ -19,8 +19,8 @@ from kernelext.guard import Guard
 HOOK: Final = "show_in_pager"
 MIME: Final = "application/vnd.graphloupe.page+html"
 """The page among the texts that IPython makes for `?`: it passes HTML of its own on to no pager."""
-_LEFT: Final = "style='text-align:left'"
-_PRE: Final = "style='font-family:monospace;white-space:pre-wrap'"
+_MOST_RESULTS: Final = 4
+_PRE: Final = "style='font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere;margin-bottom:1em'"
 
 
 class OpPages:
@@ -84,22 +84,21 @@ def op_page(op_def: OpDef, picture: Callable[[Graph], str | None]) -> str:
     parts = [
         f"<p><b><code>{escape(f'gc.ops.{name}' if is_function else op_def.name)}</code></b> {escape(op_def.summary)}</p>",
         f"<p>{escape(op_def.description)}</p>" if op_def.description else "",
-        _shapes(known),
-        (picture(known[0].node.graph) or "") if known else "",
+        _preformatted("Shapes", "\n".join(shape_lines(known))),
+        _draw(known[0], picture) if known else "",
         _preformatted("Example", "\n".join(example_lines(known[0], name))) if known else "",
         _preformatted("Arguments and results", arguments.strip("\n")) if arguments else "",
     ]
     return f"<div>{''.join(parts)}</div>"
 
 
-def _shapes(known: list[Use]) -> str:
-    if not known:
-        return ""
-    rows = [(", ".join(use.inputs), ", ".join(use.outputs), given_attrs(use)) for use in known]
-    cells = ["".join([f"<td {_LEFT}>{f'<code>{escape(text)}</code>' if text else ''}</td>" for text in row]) for row in rows]
-    head = "".join([f"<th {_LEFT}>{title}</th>" for title in ("inputs", "outputs", "")])
-    return f"<table><tr>{head}</tr>{''.join([f'<tr>{row}</tr>' for row in cells])}</table>"
+def _draw(use: Use, picture: Callable[[Graph], str | None]) -> str:
+    """The picture of a use, with a box for each of the first results."""
+    graph = use.node.graph
+    for number, tensor in enumerate(use.node.outputs[:_MOST_RESULTS]):
+        graph.apply_op("_Retval", [tensor], {"index": number}, use.outputs[number].partition(" ")[0])
+    return picture(graph) or ""
 
 
 def _preformatted(title: str, text: str) -> str:
-    return f"<p>{title}</p><pre {_PRE}>{escape(text)}</pre>" if text else ""
+    return f"<p><b>{title}</b></p><pre {_PRE}>{escape(text)}</pre>" if text else ""

@@ -34,7 +34,7 @@ def test_the_page_of_an_op_has_formulas_a_picture_and_an_example(shell: Notebook
     (page,) = pages
     html = page["text/html"]
     assert "<code>gc.ops.conv2d</code></b> A two-dimensional convolution" in html
-    assert "<code>output [batch,rows,columns,output_channels]</code>" in html
+    assert "-&gt; output [batch,rows,columns,output_channels]" in html
     assert 'src="data:image/svg+xml;base64,' in html
     assert "gc.ops.conv2d(input, filter, strides=[1, 1, 1, 1], padding=&#x27;SAME&#x27;)" in html
     assert "Shapes:\n    input [batch,rows" in page["text/plain"]
@@ -77,6 +77,6 @@ def test_a_failure_leaves_the_text(shell: NotebookShell, pages: list[Any], monke
 def test_a_definition_of_an_op_is_the_same_page(shell: NotebookShell, pages: list[Any]) -> None:
     display: Any = shell.display_formatter
     data = display.format(gc.op_registry.look_up_op_def("MatMul"))[0]
-    assert "<code>product [m,n]</code>" in data["text/html"]
+    assert "-&gt; product [m,n]" in data["text/html"]
     own = gc.OpDefBuilder("Mine").input("x: float").output("y: float").doc("Does nothing.").finalize()
     assert "<code>Mine</code></b> Does nothing." in display.format(own)[0]["text/html"]

@@ -40,9 +40,14 @@ def help_sections(op_def: OpDef, function: str) -> str:
     known = uses(op_def)
     if not known:
         return ""
-    shapes = [f"    {line}" for use in known for line in (use.formula, f"    {given_attrs(use)}") if line.strip()]
+    shapes = [f"    {line}" for line in shape_lines(known)]
     example = [f"    {line}" for line in example_lines(known[0], function)]
     return "\n".join(["Shapes:", *shapes, "", *(["Example:", *example, ""] if example else [])])
+
+
+def shape_lines(known: list[Use]) -> list[str]:
+    """The formulas of all uses, each with its attrs."""
+    return [line for use in known for line in (*use.formula_lines, f"    {given_attrs(use)}") if line.strip()]
 
 
 def given_attrs(use: Use) -> str:

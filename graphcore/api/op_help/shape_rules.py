@@ -24,6 +24,7 @@ MOST_USES: Final = 4
 """The most formulas of one op."""
 MOST_VALUES: Final = 8
 """The most elements of a value that is written out."""
+_LINE: Final = 80
 _SIZES: Final = re.compile(r"^\[([^\]]+)\]")
 _NAME: Final = re.compile(r"(?!broadcast\()[a-z_]\w*")
 _WORD: Final = re.compile(r"^[a-z][a-z ]*$")
@@ -50,6 +51,13 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     def formula(self) -> str:
         """The shapes in one line: `a [m,k], b [k,n] -> product [m,n]`."""
         return f"{', '.join(self.inputs)} -> {', '.join(self.outputs)}"
+
+    @property
+    def formula_lines(self) -> list[str]:
+        """The shapes, in several lines if one would be long."""
+        if len(self.formula) <= _LINE:
+            return [self.formula]
+        return [*[f"{text}," for text in self.inputs[:-1]], *self.inputs[-1:], f"-> {', '.join(self.outputs)}"]
 
 
 def uses(op_def: OpDef) -> list[Use]:

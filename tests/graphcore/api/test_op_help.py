@@ -24,7 +24,10 @@ def sections(name: str) -> str:
 
 def test_the_help_of_an_op_has_formulas_of_shapes_and_an_example() -> None:
     text = sections("conv2d")
-    assert "filter [rows_2,columns_2,channels_2,output_channels] -> output [batch,rows,columns,output_channels]" in text
+    assert (
+        "    filter [rows_2,columns_2,channels_2,output_channels]\n    -> output [batch,rows,columns,output_channels]\n        with strides="
+        in text
+    )
     assert (
         "output [batch,(rows-rows_2+2)//2,(columns-columns_2+3)//3,output_channels]\n        with strides=[1, 2, 3, 1], padding='VALID'"
         in text
