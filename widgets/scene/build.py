@@ -75,6 +75,7 @@ def build_scene(
     dimensions = Dimensions(graph, visible)
     edges = [scene_edge(bundle, box_roles, dimensions, clashes, visible) for bundle in bundles]
     gone_nodes, gone_edges = _lost_inputs(lost)
+    gone_edges += _circles(visible)
     gap_nodes, gap_edges = gap_boxes(visible, gaps_of(graph, visible.origins)) if state.mirror else ([], [])
     mirror = bool(visible.origins or gap_nodes)
     nodes, edges = cut_long_edges([*nodes, *gone_nodes, *gap_nodes], [*edges, *gone_edges, *gap_edges], mirror=mirror)
@@ -278,6 +279,20 @@ def _lost_inputs(lost: list[LostInput]) -> tuple[list[SceneNode], list[SceneEdge
         edge = f"{box_id}->{item.target.id}"
         edges[edge] = SceneEdge(id=edge, source=box_id, target=item.target.id, label=tensor_label(item.tensor), error=error)
     return list(nodes.values()), list(edges.values())
+
+
+def _circles(visible: Visible) -> list[SceneEdge]:
+    """The inputs that would have closed a circle, from the node that its cell failed to make again."""
+    edges = []
+    for box in visible.boxes:
+        for node in box.nodes:
+            refused = node.error.input if node.error is not None and node.error.is_mark else ""
+            source = visible.box_of.get(refused)
+            if source is None or (source is box and len(box.nodes) > 1):
+                continue
+            error = f"'{node.name}' would take '{refused}' as an input, which itself depends on '{node.name}'"
+            edges.append(SceneEdge(id=f"circle:{refused}->{box.id}", source=source.id, target=box.id, error=error, reversed=True))
+    return edges
 
 
 def _groups(visible: Visible, roles: Roles) -> list[SceneGroup]:

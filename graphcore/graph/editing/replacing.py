@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from graphcore.errors import InvalidArgumentError
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.topological_order import may_feed, refuse_cycle
 from graphcore.graph.shapes.propagation import infer_downstream, note_replaced, same_outputs
@@ -22,7 +23,7 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
     graph.edge_store.sync()
     same = existing.node_def == fresh.node_def and existing.inputs == fresh.inputs and existing.control_inputs == fresh.control_inputs
     if not same:
-        refuse_cycle(graph, existing, [tensor.node for tensor in fresh.inputs] + fresh.control_inputs)
+        _refuse_circle(graph, existing, fresh)
     graph.editor.note(existing)
     _record_remake(graph, existing, fresh.source)
     if same and existing.error is None and existing.registration is fresh.registration:
@@ -35,6 +36,15 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
     graph.editor.publish("replaced", existing)
     note_replaced(graph, existing, same_shapes=unchanged)
     return existing
+
+
+def _refuse_circle(graph: Graph, existing: Node, fresh: Node) -> None:
+    """Check that the new inputs do not depend on the node. The picture shows the one that does."""
+    try:
+        refuse_cycle(graph, existing, [tensor.node for tensor in fresh.inputs] + fresh.control_inputs)
+    except InvalidArgumentError as error:
+        graph.cells.circle = existing, error.input
+        raise
 
 
 def _record_remake(graph: Graph, node: Node, source: SourceLocation | None) -> None:

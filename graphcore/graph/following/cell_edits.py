@@ -31,7 +31,10 @@ def end_cell(graph: Graph, run: CellRun, *, failed: bool) -> list[str]:
     if failed or graph.finalized:
         graph.names.keep_released(run.cell)
         for node in stale if failed and not graph.finalized else ():
-            mark(graph, node, FailedPreconditionError.at(node, f"cell {run.label} failed before it made '{node.name}' again; run it again"))
+            circle = graph.cells.circle
+            fed = circle[1] if circle is not None and circle[0] is node else ""
+            text = f"cell {run.label} failed before it made '{node.name}' again; run it again"
+            mark(graph, node, FailedPreconditionError.at(node, text, input=fed))
         return []
     graph.editor.remove_all(stale)
     graph.names.end_release()

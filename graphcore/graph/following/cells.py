@@ -14,10 +14,11 @@ class CellOwnership:
     Attributes:
         failed: cells whose last run failed; their nodes are incomplete.
         last_runs: the number of the last execution of each cell.
+        circle: the node of the running cell that would have taken its own result as an input, and the name of that result.
         deleted: cells that were deleted from the notebook, and whose nodes are still there.
     """
 
-    __slots__ = ("_first_runs", "_owned", "_stale", "deleted", "failed", "last_runs", "running")
+    __slots__ = ("_first_runs", "_owned", "_stale", "circle", "deleted", "failed", "last_runs", "running")
 
     def __init__(self) -> None:
         self._first_runs: dict[str, int] = {}
@@ -26,6 +27,7 @@ class CellOwnership:
         self.failed: set[str] = set()
         self.deleted: frozenset[str] = frozenset()
         self.last_runs: dict[str, int] = {}
+        self.circle: tuple[Node, str] | None = None
         self.running: CellRun | None = None
 
     def state(self) -> tuple[Any, ...]:
@@ -40,6 +42,7 @@ class CellOwnership:
     def begin(self, run: CellRun) -> list[str]:
         """Start a run. Returns the names of the nodes that it may replace."""
         self.running = run
+        self.circle = None
         self.deleted -= {run.cell}
         self._first_runs.setdefault(run.cell, len(self._first_runs))
         self.last_runs[run.cell] = run.execution
