@@ -65,10 +65,19 @@ Words can be combined, as in %graph model inline lens cells, or %graph values of
 A cell that runs again
     with the same code           makes the same nodes; names, consumers and your tensors stay
     with other code              replaces its nodes in place; what follows from them is inferred and derived again, or marked with the reason
+    making other shapes          infers what follows again; edges that do not fit turn red until they do
+    making more nodes            adds them
     making fewer nodes           removes the others; their consumers are marked until something of that name is there
+    emptied                      removes all its nodes
     and fails                    keeps its nodes, marked, until it runs again
-    and uses its own last result (h = tanh(h)) is refused: the result would feed itself
-    after it was deleted         the nodes stay, marked; %graph forget removes them
+    and uses its own last result (h = tanh(h)) is refused: the result would feed itself, and the picture shows the circle
+    in another order or place    makes the same nodes: a node belongs to its cell, wherever that stands
+    as a copy                    makes nodes of its own, such as h_1; two cells share no node
+    with other initial values    leaves values in open sessions as they are, with a remark, until the initializer runs
+    with gradients below it      derives them again, under their names
+    after it was deleted         owns its nodes again; until then they stay, marked, and %graph forget removes them
+    after %graph undo            makes the same nodes again
+    after reset_default_graph()  makes its nodes in the new graph; cells above it must run first
     after a kernel restart       makes the same names again, with Run All from the top
 
 The view follows every cell. Below this cell a still picture is kept: the notebook shows it without a kernel too."""
