@@ -233,3 +233,15 @@ def test_a_call_of_a_bad_function_leaves_the_graph_as_it_was(
     gc.optimize_graph(None, graph)
     assert graph.as_graph_def() == before
     assert graph.library.to_proto() == functions
+
+
+def test_a_run_that_calls_a_bad_function_names_the_function_and_the_call() -> None:
+    graph = gc.Graph()
+    graph.library.add_function_def(gc.parse_function("F(x:float) -> (y:float) {\n  a = Sqare[T=float](x)\n  return y = a:y:0\n}"))
+    with graph.as_default():
+        y = gc.apply_op("F", [gc.constant(1.0)], name="call")
+    with gc.Session(graph) as session, pytest.raises(NotFoundError) as caught:
+        session.run(y)
+    assert caught.value.message == "Op type not registered 'Sqare'; did you mean 'Square'?\n  in the body of function 'F'"
+    assert (caught.value.op, caught.value.node) == ("Sqare", "call")
+    assert caught.value.source is not None
