@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from html import escape
 from math import prod
@@ -24,6 +25,9 @@ from kernelext.display.timings import metadata_text, stats_text, trace_text
 from widgets.live.function_view import FunctionView
 
 _LEFT: Final = "style='text-align:left'"
+_LABEL: Final = "style='text-align:left;white-space:nowrap'"
+_ROW: Final = re.compile(r"\s*(made in|\S+)\s*(.*)")
+"""A line of a text: a label, and the rest."""
 
 
 class Formatters:
@@ -117,10 +121,8 @@ def _as_table(text: Callable[[Any], str]) -> Callable[[Any], str]:
 
     def html(value: Any) -> str:
         head, *lines = text(value).splitlines()
-        cells = [line.strip().partition("  ") for line in lines]
-        rows = "".join(
-            [f"<tr><th {_LEFT}>{escape(word)}</th><td {_LEFT}><code>{escape(rest.strip())}</code></td></tr>" for word, _, rest in cells]
-        )
+        cells = [found.groups() for found in map(_ROW.match, lines) if found is not None]
+        rows = "".join([f"<tr><th {_LABEL}>{escape(label)}</th><td {_LEFT}><code>{escape(rest)}</code></td></tr>" for label, rest in cells])
         return f"<div><code>{escape(head)}</code><table>{rows}</table></div>"
 
     return html

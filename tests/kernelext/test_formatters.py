@@ -69,8 +69,8 @@ def test_tensors_nodes_and_variables_are_tables_without_markup_of_names(formatte
     formatted.run("v = gc.Variable([1.0, 2.0], name='v')", "v")
     html = shown(formatted, formatted.user_ns["x"])["text/html"]
     assert "<code>&lt;gc.Tensor &#x27;x:0&#x27; float [?,64]&gt;</code>" in html
-    assert "<th style='text-align:left'>from</th><td style='text-align:left'><code>x (Placeholder)</code></td>" in html
-    assert "<th style='text-align:left'>made in</th>" in html
+    assert "<th style='text-align:left;white-space:nowrap'>from</th><td style='text-align:left'><code>x (Placeholder)</code></td>" in html
+    assert "<th style='text-align:left;white-space:nowrap'>made in</th>" in html
     data = shown(formatted, formatted.user_ns["v"])
     assert "begins   as v/initial_value:0  float [2]" in data["text/plain"]
     assert "<table>" in data["text/html"]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from graphcore.errors import CancelledError, GraphError, NotFoundError
+from graphcore.errors import CancelledError, GraphError
 from graphcore.graph import Graph
 from graphcore.graph.model.node import Node
 from graphcore.kernel_context import KernelContext, ResourceManager
-from graphcore.registry import Kernel, op_registry
+from graphcore.registry import Kernel
 from graphcore.runtime.core import arguments
 from graphcore.runtime.core.events import Recorder
 from graphcore.runtime.core.kernel_checks import checked, is_built_in
@@ -23,6 +22,7 @@ from graphcore.runtime.core.rendezvous import Rendezvous
 from graphcore.runtime.core.timed_run import run_watched
 from graphcore.runtime.core.tracing import Trace
 from graphcore.runtime.core.value_records import ValueRecorder
+from graphcore.runtime.session.body_errors import in_body
 from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.session.prepared import Prepared
 from graphcore.support.critical_section import critical_section
@@ -152,7 +152,7 @@ class Runner:
             try:
                 return self.functions.function_kernel(node.op, node.node_def.attr)
             except GraphError as error:
-                raise _in_body(error, node) from error
+                raise in_body(error, node) from error.__cause__
         factory = node.registration.kernel
         assert factory is not None
         if is_built_in(node):
@@ -184,12 +184,3 @@ def fed_values(prepared: Prepared, values: Sequence[Any], patterns: Sequence[str
     for tensor, value in zip(prepared.feeds, values, strict=True):
         recorder.record_output(tensor.node.name, tensor.index, value)
     return recorder
-
-
-def _in_body(error: GraphError, node: Node) -> GraphError:
-    """The error about the body of the function that `node` calls, with the place of the call."""
-    near = difflib.get_close_matches(error.op, op_registry.names(), n=1) if isinstance(error, NotFoundError) and error.op else []
-    hint = f"; did you mean '{near[0]}'?" if near and error.op not in near else ""
-    return type(error)(
-        f"{error.message}{hint}\n  in the body of function '{node.op}'", op=error.op or node.op, node=node.name, source=node.source
-    )
