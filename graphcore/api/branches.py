@@ -276,10 +276,12 @@ class _Choice:
         self.graph = graph
         self.name = name
         self.branches = branches
+        self.awaited: list[Node] = []
         self.traced_for: TracedFor | None = None
 
     def add(self, op: str, selector: Tensor, inputs: list[Tensor], attrs: dict[str, AttrValue]) -> Node:
-        return self.graph.apply_op(op, [selector, inputs], {**attrs, "_lower_using_switch_merge": True}, f"{self.name}/")
+        with self.graph.control_dependencies(self.awaited):
+            return self.graph.apply_op(op, [selector, inputs], {**attrs, "_lower_using_switch_merge": True}, f"{self.name}/")
 
     def build(self, finish: Callable[[list[Func], list[Tensor], tuple[DType, ...], bool], Node]) -> Any:
         with leaving_no_trace(self.graph, self.name) as self.name:
@@ -291,6 +293,7 @@ class _Choice:
         for label, other in zip(list(self.branches)[1:], traced[1:], strict=True):
             self._require_alike(first, label, other)
         inputs = unite_arguments([branch.body for branch in traced], [[] for _ in traced])
+        self.awaited = list(dict.fromkeys([node for branch in traced for node in branch.body.awaited or ()]))
         types = self._types(traced)
         defined = [branch.define(types) for branch in traced]
         node = finish([Func(made.name) for made in defined], inputs, types, any(made.signature.is_stateful for made in defined))
@@ -337,6 +340,7 @@ class _Traced:
 
     def __init__(self, graph: Graph, label: str, branch: Branch) -> None:
         self.body = FunctionGraph.within(graph, label)
+        self.body.awaited = {}
         with self.body.as_default():
             self.structure, given = flatten(branch())
             self.leaves = [held(self.body, leaf) for leaf in given]
@@ -355,7 +359,7 @@ def held(body: Graph, leaf: Any) -> Any:
     Plain values are returned unchanged, since their type may be decided elsewhere.
     """
     if isinstance(leaf, Node) and not leaf.outputs:
-        return body.as_graph_element(leaf)
+        return body.apply_op("NoOp", [], None, None) if body.wait_outside(leaf) else body.as_graph_element(leaf)
     if isinstance(leaf, Tensor | Node) or hasattr(leaf, "as_tensor"):
         return convert_to_tensor(body, leaf, None, "an output")
     return leaf

@@ -305,6 +305,10 @@ class Graph(GraphReader):
         """Add control inputs from `inputs` to nodes made within a `with` block."""
         return control_dependencies(self, inputs)
 
+    def wait_outside(self, node: Node) -> bool:  # noqa: ARG002 - see `FunctionGraph.wait_outside`
+        """False: only the bodies of functions have nodes outside that they can wait for."""
+        return False
+
     def unique_name(self, name: str) -> str:
         """`name` within the current scope, made unique, without reserving it."""
         scope = self.scopes.name

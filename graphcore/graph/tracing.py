@@ -24,12 +24,16 @@ class FunctionGraph(Graph):
     Attributes:
         label: the function's name, for names made from it.
         captures: the captured tensors of the surrounding graph, with their arguments.
+        captured_values: reads of captured references.
+        awaited: nodes of the surrounding graph that the node which calls the function has to wait for; None if it waits for none.
     """
 
     def __init__(self, registry: OpRegistry | None = None) -> None:
         super().__init__(registry)
         self.label = ""
         self.captures: dict[Tensor, Tensor] = {}
+        self.captured_values: dict[Tensor, Tensor] = {}
+        self.awaited: dict[Node, None] | None = None
 
     @classmethod
     def within(cls, outer: Graph, label: str) -> FunctionGraph:
@@ -83,6 +87,11 @@ class FunctionGraph(Graph):
         assert isinstance(source, Tensor)
         if source is not tensor:
             return self.capture(source)
+        if tensor.dtype.is_ref and self.awaited is not None and tensor.node.registration.traits.role != "variable":
+            value = self.captured_values.get(tensor)  # the value after a change, such as that of an Assign outside
+            if value is None:
+                value = self.captured_values[tensor] = self.outer.apply_op("Identity", [tensor], None, None).outputs[0]
+            return self.capture(value)
         if tensor.dtype.is_ref:
             raise InvalidArgumentError.at(
                 tensor.node,
@@ -92,6 +101,15 @@ class FunctionGraph(Graph):
         handle = (tensor.node.handle_data or {}).get(tensor.index)
         made = self.captures[tensor] = self.argument(_plain(tensor), tensor.dtype, tensor.shape, handle=handle)
         return made
+
+    def wait_outside(self, node: Node) -> bool:
+        """Let the node that calls the function wait for a node of a surrounding graph; False where it cannot."""
+        if self.awaited is None or node.graph is self:
+            return False
+        if node.graph is self.outer:
+            self.awaited[node] = None
+            return True
+        return self.outer is not None and self.outer.wait_outside(node)
 
     def number_arguments(self, arguments: Sequence[Tensor]) -> None:
         """Renumber the arguments in this order."""

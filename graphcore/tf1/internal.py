@@ -7,6 +7,9 @@ from typing import Final
 _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "python python.client python.framework python.ops python.platform python.util": ("",),
     "python.keras python.tools": (),
+    "contrib.framework.python contrib.layers.python contrib.rnn.python contrib.rnn.python.ops": (),
+    "contrib.training.python contrib.training.python.training": (),
+    "contrib.slim": ("contrib.layers", "contrib.framework"),
     "python.saved_model": ("saved_model",),
     "python.training": ("train", ""),
 }
@@ -38,18 +41,51 @@ INTERNAL: Final = {name: spaces for names, spaces in _MODULES.items() for name i
 }
 """Modules of TensorFlow's own sources, each with the namespaces that have its public names here; "" is the top level."""
 
-ALIASES: Final = {
-    "python.client.device_lib": "graphcore.tf1.tools.devices",
-    "python.client.session": "graphcore.runtime",
-    "python.client.timeline": "graphcore.tf1.tools.timeline",
-    "python.framework.errors": "graphcore.errors",
-    "python.framework.graph_util": "graphcore.tf1.tools.graph_util",
-    "python.platform.app": "graphcore.tf1.app",
-    "python.platform.flags": "graphcore.tf1.flags",
-    "python.platform.gfile": "graphcore.tf1.gfile",
-    "python.platform.tf_logging": "graphcore.tf1.logging",
-    "python.util.compat": "graphcore.tf1.tools.texts",
-    "python.util.nest": "graphcore.tf1.tools.nest",
-    "saved_model": "graphcore.tf1.saving.saved_models",
-} | {f"saved_model.{name}": "graphcore.tf1.saving.saved_models" for name in _OF_SAVED_MODELS.split()}
+_OF_CONTRIB: Final = {
+    "contrib.framework.python.ops": "contrib.framework",
+    "contrib.framework.python.ops.arg_scope": "contrib.arg_scopes",
+    "contrib.framework.python.ops.variables": "contrib.framework",
+    "contrib.layers.initializers": "contrib.regularizers",
+    "contrib.layers.layers": "contrib.layers",
+    "contrib.layers.regularizers": "contrib.regularizers",
+    "contrib.layers.python.layers": "contrib.layers",
+    "contrib.layers.python.layers.initializers": "contrib.regularizers",
+    "contrib.layers.python.layers.layers": "contrib.layers",
+    "contrib.layers.python.layers.regularizers": "contrib.regularizers",
+    "contrib.layers.python.layers.utils": "contrib.layers.utils",
+    "contrib.rnn.python.ops.core_rnn_cell": "rnn",
+    "contrib.rnn.python.ops.rnn_cell": "rnn",
+    "contrib.slim.initializers": "contrib.regularizers",
+    "contrib.slim.layers": "contrib.layers",
+    "contrib.slim.losses": "contrib.losses",
+    "contrib.slim.metrics": "contrib.metrics",
+    "contrib.slim.regularizers": "contrib.regularizers",
+    "contrib.slim.utils": "contrib.layers.utils",
+    "contrib.training.python.training.hparam": "contrib.hparams",
+    "python.layers": "layers",
+    "python.layers.base": "layers",
+    "python.layers.convolutional": "layers",
+    "python.layers.core": "layers",
+    "python.layers.layers": "layers",
+    "python.layers.normalization": "layers",
+    "python.layers.pooling": "layers",
+}
+ALIASES: Final = (
+    {
+        "python.client.device_lib": "graphcore.tf1.tools.devices",
+        "python.client.session": "graphcore.runtime",
+        "python.client.timeline": "graphcore.tf1.tools.timeline",
+        "python.framework.errors": "graphcore.errors",
+        "python.framework.graph_util": "graphcore.tf1.tools.graph_util",
+        "python.platform.app": "graphcore.tf1.app",
+        "python.platform.flags": "graphcore.tf1.flags",
+        "python.platform.gfile": "graphcore.tf1.gfile",
+        "python.platform.tf_logging": "graphcore.tf1.logging",
+        "python.util.compat": "graphcore.tf1.tools.texts",
+        "python.util.nest": "graphcore.tf1.tools.nest",
+        "saved_model": "graphcore.tf1.saving.saved_models",
+    }
+    | {there: f"graphcore.tf1.{here}" for there, here in _OF_CONTRIB.items()}
+    | {f"saved_model.{name}": "graphcore.tf1.saving.saved_models" for name in _OF_SAVED_MODELS.split()}
+)
 """The modules of namespaces that TensorFlow has under several names."""

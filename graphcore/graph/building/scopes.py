@@ -129,6 +129,8 @@ def control_dependencies(graph: Graph, inputs: Sequence[Any] | None) -> Iterator
     outer = scopes.controls
     added: list[Node] = []
     for item in inputs or ():
+        if isinstance(item, Node | Tensor) and _is_awaited_outside(graph, item):
+            continue
         held = item if isinstance(item, Node) else as_held_tensor(graph, item)
         if not isinstance(held, Node | Tensor):
             raise InvalidArgumentError(f"A control dependency must be a node or a tensor, got {brief(item)}")
@@ -140,6 +142,13 @@ def control_dependencies(graph: Graph, inputs: Sequence[Any] | None) -> Iterator
         yield
     finally:
         scopes.controls = outer
+
+
+def _is_awaited_outside(graph: Graph, held: Node | Tensor) -> bool:
+    """True for a node (or reference) of a surrounding graph that the call of the function can wait for."""
+    if isinstance(held, Tensor):
+        return held.dtype.is_ref and graph.wait_outside(held.node)
+    return graph.wait_outside(held)
 
 
 @critical_contextmanager

@@ -13,7 +13,8 @@ from graphcore.api.variables.collections import TRAINABLE_VARIABLES, GraphKeys, 
 from graphcore.api.variables.variables import Variable, all_variables, trainable_variables
 from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph import Graph, Node, Tensor, get_default_graph
+from graphcore.graph import FunctionGraph, Graph, Node, Tensor, get_default_graph
+from graphcore.graph.model.default_stack import outermost
 
 
 class ExponentialMovingAverage:
@@ -50,7 +51,12 @@ class ExponentialMovingAverage:
         Raises:
             InvalidArgumentError: one is not of a floating dtype, or the shape of a tensor is not known.
         """
-        given = None if var_list is None else [each if isinstance(each, Variable) else convert_to_tensor(each) for each in var_list]
+        given = (
+            None if var_list is None else [each if isinstance(each, Variable | Tensor) else convert_to_tensor(each) for each in var_list]
+        )
+        if isinstance(get_default_graph(), FunctionGraph):  # the body of a function is made again as a whole
+            body = get_default_graph()
+            return self._apply(body, trainable_variables() if given is None else given, scope_prefix(body))
         graph = given[0].graph if given else get_default_graph()
         tensors = [each for each in given or () if isinstance(each, Tensor)]
         variables = None if given is None else [each for each in given if isinstance(each, Variable)]
@@ -81,29 +87,31 @@ class ExponentialMovingAverage:
     def _make(self, graph: Graph, value: Variable | Tensor, prefix: str) -> None:
         node = _node(value)
         known = self._averages.get(node)
-        if known is not None and is_in_graph(known, graph) and (known.dtype, known.shape) == (value.dtype.base, value.shape):
+        if known is not None and is_in_graph(known, outermost(graph)) and (known.dtype, known.shape) == (value.dtype.base, value.shape):
             return
         is_variable = isinstance(value, Variable)
         if not is_variable and not value.shape.is_fully_defined:
             raise InvalidArgumentError.at(node, f"The average of '{value.name}' requires its full shape, got {value.shape}")
-        with graph.name_scope(None), graph.device(value.device or None):
+        root = outermost(graph)
+        with root.as_default(), root.name_scope(None), root.control_dependencies(None), root.device(value.device or None):
             initial = value.initialized_value() if isinstance(value, Variable) else None
             self._averages[node] = Variable(
                 (lambda: zeros(value.shape, value.dtype.base)) if initial is None else initial,
                 trainable=False,
                 name=f"{prefix}{node.name}/{self._name}",
-                use_resource=isinstance(value, Variable) and value.is_resource,
+                use_resource=root is not graph or (isinstance(value, Variable) and value.is_resource),  # a function cannot take references
             )
             if is_variable:
-                graph.add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, value)
+                root.add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, value)
 
     def _make_shadows(self, graph: Graph, average: Variable) -> tuple[Variable, Variable]:
         """The average that is not corrected, and the number of its updates."""
         name, dtype = average.op.name, average.dtype
-        with graph.name_scope(None):
+        root = outermost(graph)
+        with root.as_default(), root.name_scope(None), root.control_dependencies(None):
             return (
-                Variable(lambda: zeros(average.shape, dtype), trainable=False, name=f"{name}/biased"),
-                Variable(lambda: zeros([], dtype), trainable=False, name=f"{name}/local_step"),
+                Variable(lambda: zeros(average.shape, dtype), trainable=False, name=f"{name}/biased", use_resource=root is not graph),
+                Variable(lambda: zeros([], dtype), trainable=False, name=f"{name}/local_step", use_resource=root is not graph),
             )
 
     def _update(self, graph: Graph, value: Variable | Tensor, decay: Tensor) -> Tensor:

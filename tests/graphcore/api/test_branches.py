@@ -118,6 +118,35 @@ def test_a_variable_cannot_be_changed_within_a_branch() -> None:
         gc.cond(True, lambda: v.assign(2.0), lambda: v.assign(3.0))
 
 
+def test_a_branch_may_wait_for_nodes_outside_which_then_run_in_any_case() -> None:
+    p, count = gc.placeholder(gc.bool, []), gc.Variable(0.0)
+    counted = count.assign_add(1.0)
+
+    def waiting() -> Any:
+        with gc.control_dependencies([gc.group(counted), counted]):
+            return gc.cond(p, lambda: gc.identity(counted), lambda: gc.constant(-2.0))
+
+    y = gc.cond(p, waiting, lambda: gc.constant(-1.0))
+    all_counted = gc.group(counted)
+    done = gc.cond(p, lambda: all_counted, gc.no_op)
+    with gc.Session() as session:
+        session.run(count.initializer)
+        assert [float(session.run(y, {p: value})) for value in (True, False, True)] == [1.0, -1.0, 3.0]
+        session.run(done, {p: False})
+        assert session.run(count) == 4.0
+
+
+def test_a_branch_cannot_wait_for_what_is_outside_of_a_loop_around_it() -> None:
+    outside = gc.no_op()
+
+    def body(i: gc.Tensor) -> gc.Tensor:
+        with gc.control_dependencies([outside]):
+            return i + 1
+
+    with pytest.raises(InvalidArgumentError, match="belongs to another graph"):
+        gc.while_loop(lambda i: i < 3, lambda i: gc.cond(i > 1, lambda: body(i), lambda: i), [0])
+
+
 def test_switch_case_runs_the_branch_of_that_number_and_the_default_otherwise() -> None:
     index, x = gc.placeholder(gc.int32, [], name="i"), gc.constant(10.0)
     y = gc.switch_case(index, {1: lambda: x * 4.0, 0: lambda: x * 2.0}, default=lambda: x * 16.0)

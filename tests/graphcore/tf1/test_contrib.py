@@ -148,7 +148,7 @@ def test_what_cannot_be_done_is_refused(make: Any, text: str) -> None:
 
 
 def test_names_that_are_not_here_say_so() -> None:
-    with pytest.raises(AttributeError, match="embed_sequence"):
-        _ = LAYERS.embed_sequence
+    with pytest.raises(AttributeError, match="sequence_to_images"):
+        _ = LAYERS.sequence_to_images
     with pytest.raises(AttributeError, match="LSTMBlockCell"):
         _ = CONTRIB.rnn.LSTMBlockCell

@@ -1,0 +1,125 @@
+"""`tf.contrib.layers`: the functions that programs use most."""
+
+from graphcore.tf1.contrib.layers import utils
+from graphcore.tf1.contrib.layers.embedding import (
+    embed_sequence,
+)
+from graphcore.tf1.contrib.layers.normalized import (
+    batch_norm,
+    instance_norm,
+    layer_norm,
+)
+from graphcore.tf1.contrib.layers.pooled import (
+    avg_pool2d,
+    avg_pool3d,
+    max_pool2d,
+    max_pool3d,
+)
+from graphcore.tf1.contrib.layers.separable import (
+    separable_conv2d,
+    separable_convolution2d,
+)
+from graphcore.tf1.contrib.layers.simple import (
+    bias_add,
+    dropout,
+    flatten,
+    one_hot_encoding,
+    repeat,
+    softmax,
+    stack,
+    unit_norm,
+)
+from graphcore.tf1.contrib.layers.summaries import (
+    summarize_activation,
+    summarize_activations,
+    summarize_biases,
+    summarize_collection,
+    summarize_tensor,
+    summarize_tensors,
+    summarize_variables,
+    summarize_weights,
+)
+from graphcore.tf1.contrib.layers.training import (
+    OPTIMIZER_CLS_NAMES,
+    OPTIMIZER_SUMMARIES,
+    optimize_loss,
+)
+from graphcore.tf1.contrib.layers.weighted import (
+    conv1d,
+    conv2d,
+    conv2d_transpose,
+    conv3d,
+    convolution,
+    convolution1d,
+    convolution2d,
+    convolution2d_transpose,
+    convolution3d,
+    fully_connected,
+    linear,
+    relu,
+    relu6,
+)
+from graphcore.tf1.contrib.regularizers import (
+    apply_regularization,
+    l1_l2_regularizer,
+    l1_regularizer,
+    l2_regularizer,
+    sum_regularizer,
+    variance_scaling_initializer,
+    xavier_initializer,
+    xavier_initializer_conv2d,
+)
+
+__all__ = [
+    "OPTIMIZER_CLS_NAMES",
+    "OPTIMIZER_SUMMARIES",
+    "apply_regularization",
+    "avg_pool2d",
+    "avg_pool3d",
+    "batch_norm",
+    "bias_add",
+    "conv1d",
+    "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "convolution",
+    "convolution1d",
+    "convolution2d",
+    "convolution2d_transpose",
+    "convolution3d",
+    "dropout",
+    "embed_sequence",
+    "flatten",
+    "fully_connected",
+    "instance_norm",
+    "l1_l2_regularizer",
+    "l1_regularizer",
+    "l2_regularizer",
+    "layer_norm",
+    "linear",
+    "max_pool2d",
+    "max_pool3d",
+    "one_hot_encoding",
+    "optimize_loss",
+    "relu",
+    "relu6",
+    "repeat",
+    "separable_conv2d",
+    "separable_convolution2d",
+    "softmax",
+    "stack",
+    "sum_regularizer",
+    "summarize_activation",
+    "summarize_activations",
+    "summarize_biases",
+    "summarize_collection",
+    "summarize_tensor",
+    "summarize_tensors",
+    "summarize_variables",
+    "summarize_weights",
+    "unit_norm",
+    "utils",
+    "variance_scaling_initializer",
+    "xavier_initializer",
+    "xavier_initializer_conv2d",
+]

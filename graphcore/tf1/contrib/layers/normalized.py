@@ -1,0 +1,218 @@
+"""`tf.contrib.layers`: normalization of batches, examples and images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphcore.api.arrays import identity, reshape
+from graphcore.api.framework import add_to_collection, control_dependencies
+from graphcore.api.variables.collections import GraphKeys
+from graphcore.errors import InvalidArgumentError, UnimplementedError
+from graphcore.tf1 import nn
+from graphcore.tf1.contrib.arg_scopes import add_arg_scope
+from graphcore.tf1.contrib.layers.base import ZEROS, collect_variable, model_scope
+from graphcore.tf1.contrib.layers.utils import collect_named_outputs
+from graphcore.tf1.initial_values import Ones
+from graphcore.tf1.layers.normalization import BatchNormalization
+from graphcore.tf1.rnn.normalized import LEAST_VARIANCE
+from graphcore.tf1.variable_scopes.getting import get_variable
+
+
+class _BatchNorm(BatchNormalization):
+    """A batch normalization that puts its updates into given collections."""
+
+    def __init__(self, collections: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._collections = [collections] if isinstance(collections, str) else list(collections or ())
+
+    def _collect_update(self, update: Any) -> None:
+        for collection in self._collections:
+            add_to_collection(collection, update)
+
+
+@add_arg_scope
+def batch_norm(
+    inputs: Any,
+    decay: float = 0.999,
+    center: bool = True,
+    scale: bool = False,
+    epsilon: float = 0.001,
+    activation_fn: Any = None,
+    param_initializers: dict[str, Any] | None = None,
+    param_regularizers: dict[str, Any] | None = None,
+    updates_collections: Any = GraphKeys.UPDATE_OPS,
+    is_training: Any = True,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    batch_weights: Any = None,
+    fused: bool | None = None,
+    data_format: str = "NHWC",
+    zero_debias_moving_mean: bool = False,
+    scope: Any = None,
+    renorm: bool = False,
+    renorm_clipping: Any = None,
+    renorm_decay: float = 0.99,
+    adjustment: Any = None,
+) -> Any:
+    """Batch normalization; see `gc.layers.BatchNormalization`.
+
+    Args:
+        inputs: [b, ..., c], or [b, c, ...] for a data format that begins with NC.
+        decay: the weight of the former value in moving averages.
+        center, scale: shift by a variable `beta`; scale by a variable `gamma`.
+        epsilon: is added to variances.
+        activation_fn: a function of the result; None for none.
+        param_initializers, param_regularizers: initializers and regularizers by the names of the variables.
+        updates_collections: the collections for the updates of moving averages; None to run them before the outputs.
+        is_training: a bool or a tensor.
+        reuse: True to take existing variables of the scope.
+        variables_collections, outputs_collections: further collections.
+        trainable: put `beta` and `gamma` into the collection of trainable variables.
+        batch_weights, zero_debias_moving_mean, renorm, adjustment: None or False.
+        fused: one op for images; None for that where it can be.
+        data_format: NHWC or NCHW.
+        scope: the variable scope, "BatchNorm" by default.
+        renorm_clipping, renorm_decay: without effect without `renorm`.
+
+    Raises:
+        UnimplementedError: weights, bias correction, renorm or an adjustment are asked for.
+    """
+    if batch_weights is not None or zero_debias_moving_mean:
+        raise UnimplementedError("batch_norm: batch_weights and zero_debias_moving_mean are not available here; required None and False")
+    initial, regularizers = param_initializers or {}, param_regularizers or {}
+    with model_scope(scope, "BatchNorm", reuse) as opened:
+        layer = _BatchNorm(
+            updates_collections,
+            axis=1 if data_format.startswith("NC") else -1,
+            momentum=decay,
+            epsilon=epsilon,
+            center=center,
+            scale=scale,
+            beta_initializer=initial.get("beta", ZEROS),
+            gamma_initializer=initial.get("gamma", Ones()),
+            moving_mean_initializer=initial.get("moving_mean", ZEROS),
+            moving_variance_initializer=initial.get("moving_variance", Ones()),
+            beta_regularizer=regularizers.get("beta"),
+            gamma_regularizer=regularizers.get("gamma"),
+            trainable=trainable,
+            renorm=renorm,
+            renorm_clipping=renorm_clipping,
+            renorm_momentum=renorm_decay,
+            adjustment=adjustment,
+            fused=fused,
+            name=opened.name,
+            _scope=opened,
+            _reuse=reuse,
+        )
+        outputs = layer(inputs, training=is_training)
+        for kind in ("beta", "gamma", "moving_mean", "moving_variance"):
+            collect_variable(getattr(layer, kind), variables_collections, kind)
+        if updates_collections is None and layer.updates:
+            with control_dependencies(layer.updates):
+                outputs = identity(outputs)
+        if activation_fn is not None:
+            outputs = activation_fn(outputs)
+        return collect_named_outputs(outputs_collections, opened.name, outputs)
+
+
+@add_arg_scope
+def layer_norm(
+    inputs: Any,
+    center: bool = True,
+    scale: bool = True,
+    activation_fn: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    begin_norm_axis: int = 1,
+    begin_params_axis: int = -1,
+    scope: Any = None,
+) -> Any:
+    """Subtract the mean of each example and divide by its deviation, then scale and shift. inputs: [b, ...] -> y: [b, ...].
+
+    Args:
+        inputs: the inputs, with known sizes from `begin_params_axis` on.
+        center, scale: shift by a variable `beta`; scale by a variable `gamma`.
+        activation_fn: a function of the result; None for none.
+        reuse: True to take existing variables of the scope.
+        variables_collections, outputs_collections: further collections.
+        trainable: put the variables into the collection of trainable ones.
+        begin_norm_axis: mean and deviation are those of this dimension and all after it.
+        begin_params_axis: the variables have the sizes of this dimension and all after it.
+        scope: the variable scope, "LayerNorm" by default.
+    """
+    rank = inputs.shape.rank
+    if rank is None:
+        raise InvalidArgumentError(f"layer_norm: required inputs of known rank, got '{inputs.name}'", node=inputs.node.name)
+    first = begin_norm_axis % rank
+    sizes = inputs.shape.as_list()[begin_params_axis % rank :]
+    with model_scope(scope, "LayerNorm", reuse) as opened:
+
+        def add(kind: str, initializer: Any) -> Any:
+            made = get_variable(kind, sizes, inputs.dtype.base, initializer, trainable=trainable)
+            collect_variable(made, variables_collections, kind)
+            return made
+
+        beta = add("beta", ZEROS) if center else None
+        gamma = add("gamma", Ones()) if scale else None
+        mean, variance = nn.moments(inputs, list(range(first, rank)), keep_dims=True)
+        outputs = nn.batch_normalization(inputs, mean, variance, beta, gamma, LEAST_VARIANCE)
+        outputs.set_shape(inputs.shape)
+        return collect_named_outputs(outputs_collections, opened.name, outputs if activation_fn is None else activation_fn(outputs))
+
+
+@add_arg_scope
+def instance_norm(
+    inputs: Any,
+    center: bool = True,
+    scale: bool = True,
+    epsilon: float = 1e-6,
+    activation_fn: Any = None,
+    param_initializers: dict[str, Any] | None = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    data_format: str = "NHWC",
+    scope: Any = None,
+) -> Any:
+    """Subtract the mean of each channel of each image and divide by its deviation, then scale and shift. inputs: [b, ..., c] -> y: same.
+
+    Args:
+        inputs: the inputs, with a known number of channels.
+        center, scale: shift by a variable `beta`; scale by a variable `gamma`.
+        epsilon: is added to variances.
+        activation_fn: a function of the result; None for none.
+        param_initializers: initializers by the names of the variables.
+        reuse, variables_collections, outputs_collections, trainable: see `layer_norm`.
+        data_format: NHWC or NCHW.
+        scope: the variable scope, "InstanceNorm" by default.
+
+    Raises:
+        InvalidArgumentError: the rank or the number of channels is unknown.
+    """
+    rank = inputs.shape.rank
+    axis = 1 if data_format.startswith("NC") else -1
+    if rank is None or inputs.shape.as_list()[axis] is None:
+        raise InvalidArgumentError(
+            f"instance_norm: required inputs of known rank and number of channels, got {inputs.shape}", node=inputs.node.name
+        )
+    axis %= rank
+    size = inputs.shape.as_list()[axis]
+    initial = param_initializers or {}
+    with model_scope(scope, "InstanceNorm", reuse) as opened:
+
+        def add(kind: str, initializer: Any) -> Any:
+            made = get_variable(kind, [size], inputs.dtype.base, initial.get(kind, initializer), trainable=trainable)
+            collect_variable(made, variables_collections, kind)
+            return made if axis == rank - 1 else reshape(made, [size if each == axis else 1 for each in range(rank)])
+
+        beta = add("beta", ZEROS) if center else None
+        gamma = add("gamma", Ones()) if scale else None
+        mean, variance = nn.moments(inputs, [each for each in range(1, rank) if each != axis], keep_dims=True)
+        outputs = nn.batch_normalization(inputs, mean, variance, beta, gamma, epsilon)
+        outputs.set_shape(inputs.shape)
+        return collect_named_outputs(outputs_collections, opened.name, outputs if activation_fn is None else activation_fn(outputs))
