@@ -130,9 +130,9 @@ def _sentence(variable: str, one: _Use, other: _Use) -> str:
     read = second.chain[0].name
     if read == f"{variable}/read":
         lines += [
-            f"'{read}' was made with the variable; expressions with the variable use it.",
-            f"To read after '{first.node.name}', use read_value() within gc.control_dependencies([...])",
+            f"Expressions use '{read}', which was made with the variable.",
+            "To read later, use read_value() within gc.control_dependencies([...]).",
         ]
     else:
-        lines.append("For an order, make one of them within gc.control_dependencies([the other])")
+        lines.append("For an order, make one of them within gc.control_dependencies([the other]).")
     return "\n".join(lines)
