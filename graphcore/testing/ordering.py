@@ -131,7 +131,8 @@ def _sentence(variable: str, one: _Use, other: _Use) -> str:
     if read == f"{variable}/read":
         lines += [
             f"Expressions use '{read}', which was made with the variable.",
-            "To read later, use read_value() within gc.control_dependencies([...]).",
+            "To read after the change, use read_value() within gc.control_dependencies([...]).",
+            "To read before it, make the change within gc.control_dependencies([...]).",
         ]
     else:
         lines.append("For an order, make one of them within gc.control_dependencies([the other]).")

@@ -306,7 +306,7 @@ def test_an_expression_reads_a_variable_before_what_it_is_to_wait_for() -> None:
         late = account.assign(1.1 * account.read_value())
     text = failure(gc.testing.no_missing_control_edge, early)
     assert "Expressions use 'account/read', which was made with the variable" in text
-    assert "use read_value() within gc.control_dependencies" in text
+    assert "To read after the change, use read_value()" in text
     gc.testing.no_missing_control_edge(late)
     gc.testing.runs_to(late, 165.0)
 
@@ -314,6 +314,13 @@ def test_an_expression_reads_a_variable_before_what_it_is_to_wait_for() -> None:
 def test_a_training_step_has_an_order() -> None:
     loss, step = regression(0.1)
     gc.testing.no_missing_control_edge([loss, step])
+
+
+def test_small_arrays_that_differ_are_shown_in_rows() -> None:
+    text = failure(gc.testing.runs_to, gc.constant([[1.0, 2.0, 3.0]] * 4), np.zeros((4, 3)))
+    assert "  required [[0. 0. 0.]\n            [0. 0. 0.]" in text
+    assert "  got      [[1. 2. 3.]\n            [1. 2. 3.]" in text
+    assert "an array of float64 [40,3]" in failure(gc.testing.runs_to, gc.constant([[1.0, 2.0, 3.0]] * 40), np.zeros((40, 3)))
 
 
 # ---- missing answers ----------------------------------------------------------------------------------------------------
