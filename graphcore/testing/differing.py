@@ -17,7 +17,7 @@ from graphcore.difference.wiring import input_text, parse_input
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.testing.answering import answered
 from graphcore.testing.failure import CheckFailed
-from graphcore.testing.parts import node_of, part
+from graphcore.testing.parts import definitions, functions_of, node_of, part
 
 _COLOCATION: Final = "_class"
 _ROOT: Final = "root"
@@ -61,7 +61,9 @@ def _state(value: Any) -> tuple[GraphState, Roots]:
     chosen = part(value)
     whole = state_of_graph(chosen.graph)
     nodes = {node.name: whole.nodes[node.name] for node in chosen.nodes}
-    return msgspec.structs.replace(whole, nodes=nodes), [_root(root) for root in chosen.roots]
+    called = {name for node_def, _ in definitions(chosen.nodes, chosen.graph) for name in functions_of(node_def, chosen.graph)}
+    functions = {name: function for name, function in whole.functions.items() if name in called}
+    return msgspec.structs.replace(whole, nodes=nodes, functions=functions), [_root(root) for root in chosen.roots]
 
 
 def _root(root: Node | Tensor) -> tuple[str, int]:

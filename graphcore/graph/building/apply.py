@@ -6,7 +6,7 @@ The fast path handles inputs that fit exactly. All others go to NodeDefBuilder, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -358,6 +358,13 @@ def _packed(graph: Graph, values: Sequence[Any], dtype: DType | None, where: str
     return packed
 
 
+_NOTHING: Final[dict[Any, str]] = {
+    None: "None: a gradient is None where nothing depends on its x, and a Python function without return gives None",
+    ...: "'...', the mark for what is still to be written",
+}
+"""Mistakes in place of a value, in words."""
+
+
 def as_constant_array(value: Any, dtype: DType | None, where: str) -> TensorValue:
     """Convert a Python or NumPy value to a constant; Python floats become float32, ints int32, as in TF1.
 
@@ -368,6 +375,8 @@ def as_constant_array(value: Any, dtype: DType | None, where: str) -> TensorValu
     """
     if isinstance(value, TensorValue):
         return value
+    if value is None or value is ...:
+        raise InvalidArgumentError(f"{where}: required a tensor or a value, got {_NOTHING[value]}", source=caller_location())
     if isinstance(value, Shape):
         value = _sizes(value, where)
     elif isinstance(value, DType):

@@ -109,6 +109,7 @@ def test_functions_are_compared_by_their_definitions() -> None:
 
     gc.testing.same_graph(twice(gc.constant(1.0)), doubled(gc.constant(1.0)))
     failure(gc.testing.same_graph, twice(gc.constant(1.0)), squared(gc.constant(1.0)))
+    assert "function" not in failure(gc.testing.same_graph, gc.tanh(gc.constant(1.0)), gc.sigmoid(gc.constant(1.0)))
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.booleans()), min_size=1, max_size=8), st.randoms())

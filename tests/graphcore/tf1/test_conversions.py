@@ -257,3 +257,11 @@ def test_null_characters_at_the_end_of_texts_are_kept() -> None:
             assert session.run(gc.constant(value)).reshape(-1).tolist() == [b"a\0"]
         assert session.run(gc.constant(b"a\0")) == b"a\0"
         assert session.run(gc.identity([b"a\0", b"b"])).tolist() == [b"a\0", b"b"]
+
+
+def test_none_and_dots_in_place_of_a_value_are_refused_with_their_likely_cause() -> None:
+    x = gc.constant(1.0)
+    with pytest.raises(InvalidArgumentError, match="required a tensor or a value, got None: a gradient is None where"):
+        x * None
+    with pytest.raises(InvalidArgumentError, match=r"input 0 of Tanh \(op Tanh\): required a tensor or a value, got '...', the mark"):
+        gc.tanh(...)
