@@ -28,6 +28,9 @@ UNLESS_NONE_CHOSEN = [ $$? -eq 5 ] ||
 # Jupyter refuses to run as root, the usual user of a container, without this option.
 AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 
+# Compiled modules are kept, whatever the user's setting: hundreds of processes of the tests import the same ones.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help lab test slow unit bench bench-views oracle graders op-index lint format types front notebooks course wheel clean
 
 help: ## List the targets
