@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.forked_kernels import ForkedKernels
+
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 90.0
 STOP_SECONDS = 10.0
@@ -66,6 +68,7 @@ class LabServer:
     port: int = field(default_factory=free_port)
     token: str = field(default_factory=lambda: secrets.token_hex(16))
     process: subprocess.Popen[bytes] | None = None
+    kernels: ForkedKernels | None = None
 
     @property
     def url(self) -> str:
@@ -103,6 +106,7 @@ class LabServer:
             **os.environ,
             **{name: str(self.home / folder) for name, folder in folders.items()},
             "JUPYTER_CONFIG_PATH": str(self.home / "config"),
+            "JUPYTER_PATH": str(self.home / "data"),
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
             "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
             "PYDEVD_DISABLE_FILE_VALIDATION": "1",
@@ -123,9 +127,12 @@ class LabServer:
             "--JupyterNotebookApp.expose_app_in_browser=True",
             "--ServerApp.terminals_enabled=False",
         ]
+        environment = self.environment()
+        self.kernels = ForkedKernels(self.home / "data", environment)
+        self.kernels.start()
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "jupyterlab", *options], env=self.environment(), cwd=self.work, stdout=log, stderr=log
+                [sys.executable, "-m", "jupyterlab", *options], env=environment, cwd=self.work, stdout=log, stderr=log
             )
         deadline = time.monotonic() + START_SECONDS
         while not self.answers():
@@ -158,3 +165,5 @@ class LabServer:
         """Stop the server and its kernels."""
         if self.process is not None:
             stop_process(self.process)
+        if self.kernels is not None:
+            self.kernels.stop()
