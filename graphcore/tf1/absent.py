@@ -16,7 +16,7 @@ ABSENT: Final[dict[str, str]] = {
     "contrib.keras": "a copy of Keras; gc.layers has the layers, and gc.nn their ops, such as gc.nn.conv2d",
     "contrib.learn": "ready-made models in the manner of scikit-learn; build the graph, and run its training step in a loop with a gc.Session",
     "contrib.opt": "further optimizers; those of gc.train are here",
-    "contrib.seq2seq": "decoders and attention; gc.nn.raw_rnn, gc.contrib.legacy_seq2seq and gc.nn.softmax do their work",
+    "contrib.seq2seq": "decoders and attention; of its helpers and mechanisms those that dir(gc.contrib.seq2seq) lists are here",
     "contrib.slim.data": "readers of data sets; gc.data.Dataset reads files and arrays",
     "contrib.slim.dataset": "descriptions of data sets; gc.data.TFRecordDataset with gc.parse_single_example reads their files",
     "contrib.slim.dataset_data_provider": "readers of data sets; gc.data.TFRecordDataset with gc.parse_single_example reads their files",

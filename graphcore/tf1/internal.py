@@ -9,6 +9,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "python.keras python.tools": (),
     "contrib.framework.python contrib.layers.python contrib.rnn.python contrib.rnn.python.ops": (),
     "contrib.training.python contrib.training.python.training": (),
+    "contrib.seq2seq.python contrib.seq2seq.python.ops": (),
     "contrib.slim": ("contrib.layers", "contrib.framework"),
     "python.saved_model": ("saved_model",),
     "python.training": ("train", ""),
@@ -55,6 +56,13 @@ _OF_CONTRIB: Final = {
     "contrib.layers.python.layers.utils": "contrib.layers.utils",
     "contrib.rnn.python.ops.core_rnn_cell": "rnn",
     "contrib.rnn.python.ops.rnn_cell": "rnn",
+    **dict.fromkeys(
+        [
+            f"contrib.seq2seq.python.ops.{name}"
+            for name in ("attention_wrapper", "basic_decoder", "beam_search_decoder", "decoder", "helper", "loss")
+        ],
+        "contrib.seq2seq",
+    ),
     "contrib.slim.initializers": "contrib.regularizers",
     "contrib.slim.layers": "contrib.layers",
     "contrib.slim.losses": "contrib.losses",

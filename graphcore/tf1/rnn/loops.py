@@ -61,17 +61,17 @@ def dynamic_rnn(
     def build() -> Any:
         with variable_scope(scope or "rnn"):
             flat = [convert_to_tensor(each) for each in nest.flatten(inputs)]
-            steps = flat if time_major else [_exchanged(each) for each in flat]
+            steps = flat if time_major else [exchanged(each) for each in flat]
             batch = _batch_size(steps)
             state = _initial_state(cell, initial_state, batch, dtype)
             lengths = None if sequence_length is None else _lengths(sequence_length)
             outputs, state = _run(cell, nest.pack_sequence_as(inputs, steps), state, lengths, batch, dtype, parallel_iterations or 32)
-            return outputs if time_major else nest.map_structure(_exchanged, outputs), state
+            return outputs if time_major else nest.map_structure(exchanged, outputs), state
 
     return derived("dynamic_rnn", build, inputs, sequence_length, initial_state)
 
 
-def _exchanged(x: Tensor) -> Tensor:
+def exchanged(x: Tensor) -> Tensor:
     """A tensor with its first two dimensions, batch and time, exchanged."""
     rank = x.shape.rank
     if rank is not None and rank < 2:

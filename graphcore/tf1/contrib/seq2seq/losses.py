@@ -1,4 +1,4 @@
-"""`tf.contrib.seq2seq`: the loss of sequences."""
+"""`tf.contrib.seq2seq.sequence_loss`: the loss of sequences."""
 
 from __future__ import annotations
 
