@@ -159,7 +159,11 @@ def parse_full_name(text: str) -> DeviceSpec:
     while at < len(text) and text != "/":
         match = _part_at(text, at)
         if match is None:
-            raise InvalidArgumentError(f"Malformed device name '{text}' at '{text[at:]}': required {_FORMS}")
+            raise InvalidArgumentError(f"Malformed device name '{text}' at '{text[at:]}': required {_FORMS}").advise(
+                "Write `/cpu:0` for the processor, or `/gpu:0` for the first GPU.",
+                required="a device such as /cpu:0 or /gpu:0",
+                came=f"'{text}'",
+            )
         for part, value in match.groupdict().items():
             if part in ("job", "type"):
                 parts[part] = value

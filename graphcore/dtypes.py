@@ -51,6 +51,12 @@ class DType:
         self.size = 0 if self.as_numpy is None else self.as_numpy.itemsize
 
     @property
+    def public_name(self) -> str:
+        """The name in the package, such as `float32` for the type called `float` in signatures."""
+        array = self.base.as_numpy
+        return self.base.name if array is None or array.kind not in "fiubc" or self.base.name.startswith("q") else array.name
+
+    @property
     def as_numpy_dtype(self) -> Any:
         """The type of its NumPy scalars, such as `np.float32` (TF1's name); None where there is none."""
         return None if self.as_numpy is None else self.as_numpy.type

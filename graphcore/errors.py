@@ -43,6 +43,11 @@ class Located(Protocol):
         """The line of user code that made the node."""
 
 
+def plain(suggestion: str) -> str:
+    """A suggestion with the names of tensors and nodes in quotes."""
+    return suggestion.replace("\u00ab", "'").replace("\u00bb", "'")
+
+
 class GraphError(Exception):
     """The base of every error of this package.
 
@@ -53,9 +58,16 @@ class GraphError(Exception):
 
     Attributes:
         device: the device that ran the node, "" if there is only one.
+        required, came: requirement and actual value, each in a few words; "" if only the message names them.
+        suggestion: what to do next, "" if unknown. Code is in backticks; `«x:0»` stands for a tensor or node (`plain`).
+        inputs: the tensors that a node was to take that could not be made.
     """
 
     device = ""
+    required = ""
+    came = ""
+    suggestion = ""
+    inputs: tuple[Any, ...] = ()
     code: ClassVar[str] = "UNKNOWN"
     is_mark = False
     """True for a mark on a node that could not follow a change; shape inference does not take it away."""
@@ -112,8 +124,31 @@ class GraphError(Exception):
         self._explain = explain
         return self
 
+    def advise(self, suggestion: str, *, required: str = "", came: str = "") -> Self:
+        """Say what to do next, and requirement and actual value apart from the message. Returns self.
+
+        A traceback ends with the suggestion. An earlier one is kept, since it is nearer to the cause.
+        """
+        if self.suggestion or not suggestion:
+            return self
+        self.suggestion, self.required, self.came = suggestion, required, came
+        self.add_note(f"To do: {plain(suggestion)}")
+        return self
+
+    def again_at(self, node: Located) -> Self:
+        """The same error, raised once more for its node."""
+        error = type(self).at(node, self.message).advise(self.suggestion, required=self.required, came=self.came)
+        error.explained_by(lambda: self.chains)
+        return error
+
+    def about_inputs(self, inputs: tuple[Any, ...]) -> Self:
+        """Name the tensors that the refused node was to take. Returns self."""
+        self.inputs = self.inputs or inputs
+        return self
+
     def __reduce__(self) -> str | tuple[Any, ...]:
         self._chains = self.chains  # the explainer cannot be pickled, its result can
+        self.inputs = ()  # nor can graphs
         return super().__reduce__()
 
     def __str__(self) -> str:

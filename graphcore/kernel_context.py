@@ -76,6 +76,10 @@ class RefVariable:
                 self,
                 f"Attempting to use uninitialized value {self.name}: run its initializer "
                 f"(gc.initialize_all_variables()) in this session first",
+            ).advise(
+                "Run `session.run(gc.initialize_all_variables())` once, before this line and in the same session.",
+                required=f"a value in the variable '{self.name}'",
+                came="none: it was not initialized in this session",
             )
         return self.value
 

@@ -16,7 +16,7 @@ from kernelext.changes import ChangeLines
 from kernelext.completion import Completion
 from kernelext.display.formatters import Formatters
 from kernelext.display.op_pages import OpPages
-from kernelext.error_display import ErrorDisplay
+from kernelext.errors import ErrorDisplay
 from kernelext.graph_line import HELP, HELP_FLAGS, Action, next_words, parse_graph_line
 from kernelext.graph_names import seen_graphs
 from kernelext.guard import Guard
@@ -26,6 +26,7 @@ from kernelext.remarks import Remarks
 from kernelext.undoing import Undoing
 from kernelext.views import Views
 from kernelext.written_curves import WrittenCurves
+from widgets.scene.words import counted
 
 MAGIC: Final = "graph"
 LOAD: Final = "load_ext"
@@ -109,7 +110,7 @@ class Extension:
                 print(self.undoing.redo())  # noqa: T201 - it says what was done
             case "forget":
                 names = [name for graph in live_graphs() for name in graph.forget_deleted_cells()]
-                print(f"{len(names)} nodes of deleted cells were removed." if names else "No nodes are without a cell.")  # noqa: T201 - its answer
+                print(f"{counted(len(names), 'node')} of deleted cells removed." if names else "No nodes are without a cell.")  # noqa: T201 - its answer
             case "quiet":
                 self.changes.quiet = not off
 

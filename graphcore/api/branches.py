@@ -314,14 +314,25 @@ class _Choice:
             if isinstance(mine, Node) is not isinstance(theirs, Node):
                 self._refuse(number, first, label, other, "a tensor in each branch, or an operation in each")
             if isinstance(mine, Tensor) and isinstance(theirs, Tensor) and mine.dtype.base is not theirs.dtype.base:
-                self._refuse(number, first, label, other, "one type in all branches")
+                self._refuse(
+                    number,
+                    first,
+                    label,
+                    other,
+                    "one type in all branches",
+                    f"Convert one of them: `gc.cast(..., gc.{mine.dtype.public_name})`.",
+                )
 
-    def _refuse(self, number: int, first: _Traced, label: str, other: _Traced, wanted: str) -> None:
-        raise InvalidArgumentError(
+    def _refuse(self, number: int, first: _Traced, label: str, other: _Traced, wanted: str, to_do: str = "") -> None:
+        error = InvalidArgumentError(
             f"Output {number} of '{self.name}': required {wanted}. {next(iter(self.branches))} gives {describe(first.leaves[number])}\n"
             f"  {label} gives {describe(other.leaves[number])}",
             node=self.name,
         )
+        kinds = [
+            leaf.dtype.base.name if isinstance(leaf, Tensor) else "an operation" for leaf in (first.leaves[number], other.leaves[number])
+        ]
+        raise error.advise(to_do or "Return the same kind of thing from all branches.", required=wanted, came=" and ".join(kinds))
 
     def _types(self, traced: list[_Traced]) -> tuple[DType, ...]:
         types = []

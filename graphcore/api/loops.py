@@ -150,8 +150,18 @@ class _WhileBuilder:
             result = held(graph, self._call(cond, own))
             tensor = convert_to_tensor(graph, result, None, f"what the condition of {self.name} gives")
             if tensor.dtype.base is not dtypes.bool_ or tensor.shape.rank not in (0, None):
-                raise InvalidArgumentError(
-                    f"The condition of '{self.name}' must give one bool, got {describe(tensor)}", node=self.name, source=tensor.node.source
+                raise (
+                    InvalidArgumentError(
+                        f"The condition of '{self.name}' must give one bool, got {describe(tensor)}",
+                        node=self.name,
+                        source=tensor.node.source,
+                    )
+                    .advise(
+                        "Compare in the condition, as in `lambda i: i < 10`, so that it is true or false.",
+                        required="one bool",
+                        came=f"{tensor.dtype.base.name} {tensor.shape}",
+                    )
+                    .about_inputs(tuple(self.starts))
                 )
             if self.limit is None:
                 return tensor
@@ -180,19 +190,35 @@ class _WhileBuilder:
         start, shape = self.starts[number], self.shapes[number]
         tensor = convert_to_tensor(graph, held(graph, leaf), start.dtype.base, f"loop variable {number} after one round of {self.name}")
         if tensor.dtype.base is not start.dtype.base:
-            raise InvalidArgumentError(
-                f"Loop variable {number} of '{self.name}' must keep its type: it begins as {describe(start)}\n"
-                f"  and is after one round {describe(tensor)}",
-                node=self.name,
-                source=tensor.node.source,
+            raise (
+                InvalidArgumentError(
+                    f"Loop variable {number} of '{self.name}' must keep its type: it begins as {describe(start)}\n"
+                    f"  and is after one round {describe(tensor)}",
+                    node=self.name,
+                    source=tensor.node.source,
+                )
+                .advise(
+                    f"Convert what the body returns: `gc.cast(..., gc.{start.dtype.public_name})`, or begin with a {tensor.dtype.base.name}.",
+                    required=f"{start.dtype.base.name} after each round",
+                    came=tensor.dtype.base.name,
+                )
+                .about_inputs(tuple(self.starts))
             )
         if not _covers(shape, tensor.shape):
-            raise InvalidArgumentError(
-                f"Loop variable {number} of '{self.name}' must keep its shape: it begins as {describe(start)}\n"
-                f"  and is after one round {describe(tensor)}\n  Where a size may change, give shape_invariants with None in its place; "
-                f"where it does not, say so with set_shape.",
-                node=self.name,
-                source=tensor.node.source,
+            raise (
+                InvalidArgumentError(
+                    f"Loop variable {number} of '{self.name}' must keep its shape: it begins as {describe(start)}\n"
+                    f"  and is after one round {describe(tensor)}\n  Where a size may change, give shape_invariants with None in its place; "
+                    f"where it does not, say so with set_shape.",
+                    node=self.name,
+                    source=tensor.node.source,
+                )
+                .advise(
+                    _invariant(number, len(self.starts), shape, tensor.shape),
+                    required=f"the shape {shape} after each round",
+                    came=str(tensor.shape),
+                )
+                .about_inputs(tuple(self.starts))
             )
         return tensor
 
@@ -203,6 +229,16 @@ class _WhileBuilder:
 
 def _is_one_shape(value: Any, starts: list[Tensor]) -> bool:
     return len(starts) == 1 and all(item is None or isinstance(item, int) for item in value)
+
+
+def _invariant(number: int, count: int, before: Shape, after: Shape) -> str:
+    """The shape of both rounds, with None for sizes that differ."""
+    if before.rank is None or before.rank != after.rank:
+        return "Let the body return a value of the same number of dimensions as it takes."
+    wide = [a if a == b else None for a, b in zip(before.as_list(), after.as_list(), strict=True)]
+    if count == 1:
+        return f"If the size is to change, write `gc.while_loop(..., shape_invariants=[{wide}])`."
+    return f"If the size is to change, give `shape_invariants` with {wide} for loop variable {number}, counted from 0."
 
 
 def _covers(wide: Shape, narrow: Shape) -> bool:

@@ -67,7 +67,11 @@ class CheckpointReader:
                 f"There is no checkpoint '{self.prefix}': there is no file '{index_path(self.prefix)}'. A checkpoint is named without "
                 "'.index', '.meta' and '.data-...'; one in a single file has TensorFlow's V1 format, which is not read here"
             )
-        return NotFoundError(f"There is no checkpoint '{self.prefix}': there is no file '{index_path(self.prefix)}'")
+        return NotFoundError(f"There is no checkpoint '{self.prefix}': there is no file '{index_path(self.prefix)}'").advise(
+            "Save one first, or correct the path: `gc.train.latest_checkpoint(folder)` gives the last one of a folder.",
+            required="the path that `save` returned",
+            came=f"'{self.prefix}'",
+        )
 
     @staticmethod
     def _read_header(data: bytes) -> int:
@@ -149,6 +153,12 @@ class CheckpointReader:
             more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
             raise NotFoundError(
                 f"Key {name} not found in checkpoint '{self.prefix}'; it has {', '.join(names[:_LISTED]) or 'no tensors'}{more}"
+            ).advise(
+                f"Give your variables the names of the model that was saved, or say which is which: `gc.train.Saver({{'{names[0]}': variable}})`."
+                if names
+                else "Restore another checkpoint: this one is empty.",
+                required=f"'{name}' in the checkpoint",
+                came=f"{', '.join(names[:_LISTED]) or 'no tensors'}{more}",
             )
         return entry
 

@@ -25,7 +25,11 @@ def evaluate(what: Node | Tensor, feed_dict: Mapping[Any, Any] | None, session: 
     if chosen is None:
         how, node = ("evaluate", what.node) if isinstance(what, Tensor) else ("run", what)
         text = f"Cannot {how} '{what.name}': no default session is entered; use `with gc.Session():` or give `session=`"
-        raise FailedPreconditionError(text, node=node.name)
+        raise FailedPreconditionError(text, node=node.name).advise(
+            f"Write `session.run(\u00ab{what.name}\u00bb)` with your session, or put the line into `with gc.Session():`.",
+            required="an open session",
+            came="none",
+        )
     if isinstance(chosen, type) or not callable(getattr(chosen, "run", None)):
         refuse("session", "a gc.Session, or None for the default session", chosen)
     return chosen.run(what, feed_dict)

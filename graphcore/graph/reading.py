@@ -221,7 +221,11 @@ class GraphReader:
         if isinstance(obj, str):
             return self.get_tensor_by_name(obj) if ":" in obj else self.get_operation_by_name(obj)
         if not isinstance(obj, Node | Tensor):
-            raise InvalidArgumentError(f"Required a tensor, a node or a name, got {brief(obj)} of type {type(obj).__name__}")
+            raise InvalidArgumentError(f"Required a tensor, a node or a name, got {brief(obj)} of type {type(obj).__name__}").advise(
+                "Leave it out, or give a tensor, a node, or the name of one in its place.",
+                required="a tensor, a node or a name",
+                came=f"{brief(obj)} of type {type(obj).__name__}",
+            )
         return self.owned(obj)
 
     def __getitem__(self, name: str) -> Node | Tensor:
@@ -242,11 +246,22 @@ class GraphReader:
         """
         node = obj.node if isinstance(obj, Tensor) else obj
         if node.graph is not self:
-            raise InvalidArgumentError.at(node, f"'{obj.name}' (op {node.op}) belongs to another graph than this one")
+            raise InvalidArgumentError.at(node, f"'{obj.name}' (op {node.op}) belongs to another graph than this one").advise(
+                f"Make '{obj.name}' in this graph as well; or use its graph for all, with `with \u00ab{obj.name}\u00bb.graph.as_default():` "
+                f"and `gc.Session(\u00ab{obj.name}\u00bb.graph)`.",
+                required="a tensor of this graph",
+                came=f"'{obj.name}' of another graph",
+            )
         if self.node_store.by_id.get(node.id) is not node and self.find_node_id(node.id) is not node:
             in_cell = node.source is not None and node.source.run is not None
-            reason = "its cell ran again without making it, or it was lowered" if in_cell else "it was removed or lowered"
-            raise InvalidArgumentError.at(node, f"'{obj.name}' (op {node.op}) is no longer in the graph: {reason}")
+            reason = "its cell was deleted or ran again without making it, or it was lowered" if in_cell else "it was removed or lowered"
+            raise InvalidArgumentError.at(node, f"'{obj.name}' (op {node.op}) is no longer in the graph: {reason}").advise(
+                f"Run the cell that makes '{obj.name}' again; if that cell is deleted, write it anew."
+                if in_cell
+                else "Use the tensor that took its place: `gc.get_default_graph()` lists what there is.",
+                required="a tensor that is in the graph",
+                came=f"'{obj.name}', which was removed",
+            )
         return obj
 
     def is_valid_node(self, node: Node | None) -> bool:

@@ -159,5 +159,11 @@ def _single(i: int, size: int, index: int | None) -> Range:
         return (None, None, 1) if index < 0 else (index, index + 1, 1)
     wrapped = index + size if index < 0 else index
     if not 0 <= wrapped < size:
-        raise InvalidArgumentError(f"slice index {index} of dimension {i} out of bounds.")
+        raise InvalidArgumentError(f"slice index {index} of dimension {i} out of bounds.").advise(
+            f"Choose an index from 0 to {size - 1}, since counting begins at 0; -1 is the last one."
+            if size
+            else "Choose another dimension: this one is empty.",
+            required=f"an index from 0 to {size - 1}",
+            came=str(index),
+        )
     return wrapped, wrapped + 1, 1

@@ -180,7 +180,9 @@ class _Chooser:
         try:
             possible = self.colocation.devices_for(node)
         except GraphError as error:
-            raise InvalidArgumentError.at(node, f"Cannot assign a device for operation {node.name}: {error.message}") from error
+            raise InvalidArgumentError.at(node, f"Cannot assign a device for operation {node.name}: {error.message}").advise(
+                error.suggestion, required=error.required, came=error.came
+            ) from error
         if self._grouped:
             chosen = self._of_group.get(self.colocation.root_of(node))
             return possible if chosen is None else (chosen,)

@@ -8,7 +8,7 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Node
 from graphcore.placement.constraints import PlacementOptions, requested_device
-from graphcore.placement.device import Device, device_type_priority, used_on_request_only
+from graphcore.placement.device import Device, DeviceSet, device_type_priority, used_on_request_only
 from graphcore.placement.kernels import kernels_text
 from graphcore.placement.member import ANYWHERE, Member, firmly
 from graphcore.placement.texts import available_text, colocation_node, gpu_hint
@@ -74,6 +74,11 @@ def impossible(node: Node, member: Member, options: PlacementOptions, group: str
             node,
             f"{{{{node {node.name}}}}}was explicitly assigned to {node.device} but available devices are "
             f"[ {available_text(devices)} ]. Make sure the device specification refers to a valid device.{gpu_hint(own, devices)}",
+        ).advise(
+            f"Ask for a device that is there, such as `{_short(devices)[0]}`, or leave the choice to "
+            "the session: `options=gc.SessionOptions(allow_soft_placement=True)`.",
+            required=f"a device {node.device}",
+            came=f"only {' and '.join(_short(devices))}",
         )
     if own.type is None:
         return InvalidArgumentError.at(node, f"Could not satisfy explicit device specification '{node.device}'{group}")
@@ -82,3 +87,8 @@ def impossible(node: Node, member: Member, options: PlacementOptions, group: str
         f"Could not satisfy explicit device specification '{node.device}' because no supported kernel for {own.type} devices is "
         f"available.{group}\nOp: {node.op}\nRegistered kernels:\n{kernels_text(node.registration)}",
     )
+
+
+def _short(devices: DeviceSet) -> list[str]:
+    """The names of devices of this process as users write them: `/cpu:0`."""
+    return [f"/{device.name.rpartition('device:')[2].lower()}" for device in devices.devices]

@@ -64,6 +64,6 @@ def test_nodes_of_deleted_cells_are_named_and_forgotten(loaded: NotebookShell, c
     assert [node.name for node in loaded.run("%nodes cell:deleted", "c").result] == ["x", "y"]
     capsys.readouterr()
     loaded.run("%graph forget", "d")
-    assert capsys.readouterr().out.startswith("2 nodes of deleted cells were removed.")
+    assert capsys.readouterr().out.startswith("2 nodes of deleted cells removed.")
     loaded.run("%graph undo", "e")
     assert "2 nodes" in repr(loaded.run("gc.get_default_graph()", "f").result)

@@ -250,7 +250,13 @@ class Optimizer(Slots):
         for tensor in tensors:
             if tensor.dtype.base not in valid:
                 expected = ", ".join(sorted(dtype.name for dtype in valid))
-                raise InvalidArgumentError(f"{self!r}: '{tensor.name}' has the dtype {tensor.dtype.base.name}, required one of {expected}")
+                raise InvalidArgumentError(
+                    f"{self!r}: '{tensor.name}' has the dtype {tensor.dtype.base.name}, required one of {expected}"
+                ).advise(
+                    "Begin the variables with floats, such as `gc.Variable(3.0)`: small steps need fractions.",
+                    required="floats",
+                    came=f"'{tensor.name}' of {tensor.dtype.base.name}",
+                )
 
     # ---- defined by classes of optimizers ---------------------------------------------------------------------------
 
@@ -301,7 +307,11 @@ def _chosen(loss: Tensor, var_list: Any) -> VariableChoice:
     given = None if var_list is None else listed_variables("var_list", var_list if isinstance(var_list, Variable) else _flat(var_list))
     chosen = VariableChoice(loss.graph, given, TRAINABLE_VARIABLES)
     if not chosen.now():
-        raise InvalidArgumentError.at(_node_of(loss), "No variables to optimize.")
+        raise InvalidArgumentError.at(_node_of(loss), "No variables to optimize.").advise(
+            "Make what is to be learned a `gc.Variable`: training changes variables only.",
+            required="a trainable variable",
+            came="none in this graph",
+        )
     return chosen
 
 

@@ -171,11 +171,19 @@ class Variable(SessionValue):
     def _checked_shape(self, name: str, validate_shape: bool) -> Shape:
         shape = self._initial_value.shape
         if validate_shape and not shape.is_fully_defined:
-            raise InvalidArgumentError(
-                f"Variable '{name}': initial_value must have a shape specified, got '{self._initial_value.name}' of shape {shape}",
-                op=self._ops.storage,
-                node=name,
-                source=self._initial_value.node.source,
+            raise (
+                InvalidArgumentError(
+                    f"Variable '{name}': initial_value must have a shape specified, got '{self._initial_value.name}' of shape {shape}",
+                    op=self._ops.storage,
+                    node=name,
+                    source=self._initial_value.node.source,
+                )
+                .advise(
+                    "Begin with a value whose sizes are all known, such as `gc.zeros([10, 3])`: a variable exists before anything is fed.",
+                    required="an initial value of known shape",
+                    came=f"'{self._initial_value.name}' of shape {shape}",
+                )
+                .about_inputs((self._initial_value,))
             )
         return shape if validate_shape else Shape(None)
 

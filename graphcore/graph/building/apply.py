@@ -26,7 +26,7 @@ from graphcore.definitions.op_tables import AttrCheck, tables_of
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.building.device_functions import with_chosen_device
-from graphcore.graph.building.misfits import dtype_misfit, inputs_text
+from graphcore.graph.building.misfits import cast_advice, dtype_misfit, inputs_text
 from graphcore.graph.building.node_def_builder import NodeDefBuilder
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, input_text
 from graphcore.shapes import Shape
@@ -81,7 +81,7 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
             plan = registration.apply_plan = _Plan(op_def)
         given = _given_attrs(plan, attrs, op, name) if attrs else {}
         types: list[DType] = []
-        tensors: list[Any]
+        tensors: list[Any] = []
         first_new = 0
         try:
             for item in inputs:  # most often all are tensors of this graph, and one check of each suffices
@@ -114,7 +114,9 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
             return graph.builder.insert(
                 definition, registration, tensors, controls, input_types, output_types, source, name=node_name, fits=True
             )
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, GraphError):
+                error.about_inputs(tuple([each for item in tensors for each in (item if isinstance(item, list) else [item])]))
             if first_new:
                 _take_back_constants(graph, first_new)
             raise
@@ -222,6 +224,7 @@ def _build(op_def: OpDef, node_name: str, tensors: list[Any], given: dict[str, A
         if text:
             error.add_note(error.message)
             error.message, error.input = text, name
+            cast_advice(error, op_def, tensors)
         error.message += inputs_text(op_def, tensors)
         raise error.with_node(node_name, op=op_def.name, source=caller_location()) from None
 
@@ -271,11 +274,27 @@ def _convert_all(
         if is_list and isinstance(item, list | tuple):
             result.append([convert_to_tensor(graph, part, dtype, where) for part in item])
             continue
-        tensor = convert_to_tensor(graph, item, dtype, where)
+        try:
+            tensor = convert_to_tensor(graph, item, dtype, where)
+        except InvalidArgumentError as error:
+            raise _beside_tensors(error, held, dtype).with_node("", op=op_def.name) from None
         if type_attr and not is_list:
             known.setdefault(type_attr, tensor.dtype.base)
         result.append(tensor)
     return result
+
+
+def _beside_tensors(error: InvalidArgumentError, held: Sequence[Any], dtype: DType | None) -> InvalidArgumentError:
+    """Say what to do about a value that does not fit beside a tensor of another dtype."""
+    tensor = next((item for item in held if isinstance(item, Tensor)), None)
+    if tensor is None or dtype is None or not dtype.is_integer or tensor.dtype.base is not dtype.base:
+        return error
+    came = f"a number with a fraction, beside the {dtype.base.name} tensor '{tensor.name}'"
+    return error.advise(
+        f"Convert the tensor first: `gc.cast(\u00ab{tensor.name}\u00bb, gc.float32)`; or write a whole number.",
+        required=f"a whole number, {dtype.base.name}",
+        came=came,
+    ).about_inputs((tensor,))
 
 
 def _first_tensor(item: object) -> Tensor | None:
@@ -384,7 +403,7 @@ def as_constant_array(value: Any, dtype: DType | None, where: str) -> TensorValu
     try:
         array: Array = np.asarray(value)
     except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"{where}: cannot make a tensor of {brief(value)}: {error}", source=caller_location()) from None
+        raise _unequal(where, value, error) from None
     if dtype is None:
         dtype = _natural_dtype(value, array, where)
     base = dtype.base
@@ -393,10 +412,20 @@ def as_constant_array(value: Any, dtype: DType | None, where: str) -> TensorValu
     converted = None if base.as_numpy is None or array.dtype.kind in "OSU" else _converted(value, array, base)
     if converted is None:
         raise InvalidArgumentError(
-            f"{where}: required a {base.name} value, got {brief(value)} ({_kind_of(array)}); use gc.cast or give it as {base.name}",
+            f"{where}: required a value of type {base.name}, got {brief(value)} ({_kind_of(array)}); use gc.cast or give it as {base.name}",
             source=caller_location(),
         )
     return TensorValue(converted, base)
+
+
+def _unequal(where: str, value: Any, error: Exception) -> InvalidArgumentError:
+    if "inhomogeneous" not in str(error):
+        return InvalidArgumentError(f"{where}: cannot make a tensor of {brief(value)}: {error}", source=caller_location())
+    return InvalidArgumentError(
+        f"{where}: cannot make a tensor of {brief(value)}: its rows have different lengths", source=caller_location()
+    ).advise(
+        "Make all rows equally long, for example with zeros at the end.", required="rows of one length", came="rows of different lengths"
+    )
 
 
 def _converted(value: Any, array: Array, dtype: DType) -> Array | None:

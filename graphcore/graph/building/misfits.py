@@ -9,6 +9,7 @@ from graphcore import dtypes
 from graphcore.attrs import AttrValue
 from graphcore.definitions import ArgDef, OpDef
 from graphcore.dtypes import DType
+from graphcore.errors import GraphError
 from graphcore.graph.model.node import Tensor
 
 _MOST_INPUTS: Final = 8
@@ -49,6 +50,28 @@ def dtype_misfit(op_def: OpDef, given: Inputs, attrs: Mapping[str, AttrValue]) -
         if allowed is not None and actual not in allowed:
             return name, _not_allowed(op_def, name, actual, [each for each in allowed if isinstance(each, DType)])
     return "", ""
+
+
+def cast_advice(error: GraphError, op_def: OpDef, given: Inputs) -> None:
+    """Suggest the conversion of one input: integers to floats, else the second to the dtype of the first."""
+    named = [(name, arg, tensor) for name, arg, tensor in _named(op_def, given) if arg.type_attr or arg.type is not None]
+    wrong = next((tensor for name, _, tensor in named if name == error.input), None)
+    arg = next((arg for name, arg, _ in named if name == error.input), None)
+    if wrong is None or arg is None:
+        return
+    others = [tensor for _, other, tensor in named if other.type_attr == arg.type_attr and tensor.dtype.base is not wrong.dtype.base]
+    if arg.type is not None or not others:
+        return
+    target, source = others[0], wrong
+    if source.dtype.is_floating and not target.dtype.is_floating:
+        target, source = source, target
+    if target.dtype.base in _NOT_CAST or source.dtype.base in _NOT_CAST:
+        return
+    error.advise(
+        f"Convert one of them: `gc.cast(\u00ab{source.name}\u00bb, gc.{target.dtype.public_name})`.",
+        required="inputs of one dtype",
+        came=f"{others[0].dtype.base.name} and {wrong.dtype.base.name}",
+    )
 
 
 def inputs_text(op_def: OpDef, given: Inputs) -> str:

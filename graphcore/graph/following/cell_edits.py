@@ -34,7 +34,12 @@ def end_cell(graph: Graph, run: CellRun, *, failed: bool) -> list[str]:
             circle = graph.cells.circle
             fed = circle[1] if circle is not None and circle[0] is node else ""
             text = f"cell {run.label} failed before it made '{node.name}' again; run it again"
-            mark(graph, node, FailedPreconditionError.at(node, text, input=fed))
+            error = FailedPreconditionError.at(node, text, input=fed).advise(
+                f"Correct the error of cell {run.label}, run it again, and then this cell.",
+                required=f"'{node.name}', which cell {run.label} makes",
+                came="an error before it was made",
+            )
+            mark(graph, node, error)
         return []
     graph.editor.remove_all(stale)
     graph.names.end_release()

@@ -283,7 +283,20 @@ def input_text(tensor: Tensor) -> str:
 def no_value(tensor: Tensor, so: str) -> InvalidArgumentError:
     """The error of a request for a tensor's value during construction; `so` states the consequence."""
     text = f"The tensor '{tensor.name}' has no value until a Session runs it, so {so}: `session.run(...)` or `eval()` gives its value"
-    return InvalidArgumentError.at(tensor.node, text)
+    return InvalidArgumentError.at(tensor.node, text).advise(
+        _INSTEAD.get(so, "Use `session.run(\u00ab{0}\u00bb)`, which gives the value, in place of the tensor.").format(tensor.name),
+        required="a value",
+        came=f"the tensor '{tensor.name}', which stands for values of later runs",
+    )
+
+
+_CONDITION: Final = "`if` and `and` cannot use it"
+_ROWS: Final = "it cannot be iterated over"
+_INSTEAD: Final = {
+    _CONDITION: "For a choice in the graph use `gc.cond(\u00ab{0}\u00bb, lambda: ..., lambda: ...)`; in Python, `if session.run(\u00ab{0}\u00bb):`.",
+    _ROWS: "Work on all rows at once, without a loop: most functions of `gc` do. `gc.unstack(\u00ab{0}\u00bb)` gives the rows as a list if their number is known.",
+}
+"""Suggestions by the consequence."""
 
 
 class Tensor(msgspec.Struct, eq=False):
@@ -369,10 +382,10 @@ class Tensor(msgspec.Struct, eq=False):
     __int__ = __complex__ = __float__
 
     def __bool__(self) -> NoReturn:
-        raise no_value(self, "`if` and `and` cannot use it")
+        raise no_value(self, _CONDITION)
 
     def __iter__(self) -> NoReturn:
-        raise no_value(self, "it cannot be iterated over")
+        raise no_value(self, _ROWS)
 
     def __getitem__(self, key: Any) -> Tensor:
         return sliced(building(self.node.graph), self, key)

@@ -36,7 +36,15 @@ def refuse_cycle(graph: Graph, node: Node, producers: Iterable[Node]) -> None:
                 node=node.name,
                 input=producer.name,
                 source=producer.source,
+            ).advise(
+                f"Give the result a name of its own, such as `{_last(node.name)}_next = ...`, in Python and in `name=`.",
+                required=f"an input that does not depend on '{node.name}'",
+                came=f"'{producer.name}'" + (", which is that node itself" if producer.name == node.name else ", which does"),
             )
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def _advice(graph: Graph, producer: Node) -> str:

@@ -57,7 +57,11 @@ def reshape_shape(c: InferenceContext) -> None:
         return
     if not unknown_in and not unknown_out:
         if known_in != known_out:
-            raise InvalidArgumentError(f"Cannot reshape a tensor with {known_in} elements to shape {out} ({known_out} elements)")
+            raise InvalidArgumentError(f"Cannot reshape a tensor with {known_in} elements to shape {out} ({known_out} elements)").advise(
+                f"Choose sizes whose product is {known_in}; -1 in place of one of them stands for the number that fits.",
+                required=f"a shape of {known_in} elements",
+                came=f"{out}, which has {known_out}",
+            )
     elif not unknown_in and known_out > 0:
         size = c.divide(DimensionHandle(known_in), known_out, evenly_divisible=True)
         c.outputs[0] = c.replace_dim(out, unknown_out[0], size)

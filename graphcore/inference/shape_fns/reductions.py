@@ -30,7 +30,11 @@ def _axes(indices: Array, rank: int) -> set[int]:
     reduced: set[int] = set()
     for index in indices.reshape(-1).tolist():
         if not -rank <= index < rank:
-            raise InvalidArgumentError(f"Invalid reduction dimension {index} for input with {rank} dimensions.")
+            raise InvalidArgumentError(f"Invalid reduction dimension {index} for input with {rank} dimensions.").advise(
+                f"Choose an axis from 0 to {rank - 1}: the first is axis 0." if rank else "Leave the axis out: a scalar has none.",
+                required=f"an axis from 0 to {rank - 1}, or from {-rank} to -1" if rank else "no axis",
+                came=str(index),
+            )
         reduced.add(index % rank)
     return reduced
 

@@ -82,6 +82,11 @@ class Placeholder:
                 op=k.op,
                 node=k.node_name,
                 source=k.source,
+            ).advise(
+                f"Feed it: `session.run(..., {{\u00ab{k.node_name}:0\u00bb: value}})`, with a value of the shape {shape}"
+                + (", where ? is any number." if "?" in str(shape) else "."),
+                required=f"a value for '{k.node_name}'",
+                came="none",
             )
 
         return must_be_fed

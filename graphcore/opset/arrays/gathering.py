@@ -34,7 +34,11 @@ def checked_indices(k: KernelContext, indices: Any, limit: int) -> Any:
     """
     if indices.size and not (indices.min() >= 0 and indices.max() < limit):
         position = tuple(k.xp.argwhere((indices < 0) | (indices >= limit))[0].tolist())
-        raise invalid(k, f"indices[{','.join(map(str, position))}] = {indices[position]} is not in [0, {limit})")
+        raise invalid(k, f"indices[{','.join(map(str, position))}] = {indices[position]} is not in [0, {limit})").advise(
+            f"Use indices from 0 to {limit - 1}: counting begins at 0." if limit > 0 else "There are no rows to choose from.",
+            required=f"indices from 0 to {limit - 1}",
+            came=str(indices[position]),
+        )
     return indices
 
 

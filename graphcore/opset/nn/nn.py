@@ -20,6 +20,7 @@ from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.gradient_text import scalar, vector
 from graphcore.opset.framework.kernels import invalid, narrow, reduction
 from graphcore.opset.framework.type_sets import INDEX, NUMBER
+from graphcore.shapes import Shape
 
 _NN_FLOATS: Final = "{half, bfloat16, float, double}"
 _X: Final = [[-3.0, -0.5, 0.25], [1.0, 2.0, 0.5]]
@@ -109,6 +110,19 @@ def _log_softmax(k: KernelContext) -> Kernel:
     return log_softmax
 
 
+def _broadcast(k: KernelContext, features: Any, labels: Any) -> Any:
+    try:
+        return k.xp.broadcast_arrays(features, labels)
+    except ValueError:
+        logits, given = Shape(features.shape), Shape(labels.shape)
+        raise invalid(k, f"logits and labels must be broadcastable: logits_size={logits} labels_size={given}").advise(
+            "Give each row of labels one number for each class, as `gc.one_hot(labels, classes)` makes them; for numbers of classes there is "
+            "`gc.nn.sparse_softmax_cross_entropy_with_logits`.",
+            required=f"labels of shape {logits}",
+            came=f"labels of shape {given}",
+        ) from None
+
+
 def _cross_entropy(k: KernelContext) -> Kernel:
     xp, dtype = k.xp, k.dtype("T")
     highest, total, subtract, exp, log = reduction(xp, "maximum"), xp.add.reduce, xp.subtract, xp.exp, xp.log
@@ -116,7 +130,7 @@ def _cross_entropy(k: KernelContext) -> Kernel:
 
     def cross_entropy(features: Any, labels: Any) -> Any:
         if features.shape != labels.shape:
-            features, labels = xp.broadcast_arrays(features, labels)
+            features, labels = _broadcast(k, features, labels)
         if not features.size:
             return xp.zeros(features.shape[:1], wide), xp.zeros(features.shape, wide)
         logits = subtract(features, highest(features, -1, None, None, True))

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.errors import InternalError
+from graphcore.errors import InternalError, InvalidArgumentError
 from graphcore.inference.shape_fns.common_shape_fns import merge_both_inputs
 from graphcore.kernel_context import RefVariable
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, define_op, no_registered_gradient, op
@@ -143,7 +143,15 @@ class Assign:
 
     def shape(c: InferenceContext) -> None:
         if c.attr("validate_shape"):
-            c.set_output(0, c.merge(c.input(0), c.input(1)))
+            try:
+                c.set_output(0, c.merge(c.input(0), c.input(1)))
+            except InvalidArgumentError as error:
+                shape = c.input(0)
+                raise error.advise(
+                    f"Assign a value of the shape {shape}: a variable keeps its shape.",
+                    required=f"a value of shape {shape}",
+                    came=f"one of shape {c.input(1)}",
+                ) from None
         else:
             c.set_output(0, c.input(1))
 
@@ -154,6 +162,10 @@ class Assign:
             if validate and not accepts_shape(ref, value.shape):
                 raise invalid(
                     k, f"Assign requires shapes of both tensors to match. lhs shape= {shape_now(ref)} rhs shape= {Shape(value.shape)}"
+                ).advise(
+                    f"Assign a value of the shape {shape_now(ref)}; a checkpoint fits a model of the same shapes only.",
+                    required=f"a value of shape {shape_now(ref)}",
+                    came=f"one of shape {Shape(value.shape)}",
                 )
             with ref.lock:  # not between the read and the write of an update
                 ref.assign(value)

@@ -38,6 +38,10 @@ def check_devices(nodes: Iterable[Node], devices: Sequence[DeviceAttributes]) ->
                 node,
                 f"Cannot assign a device for operation {node.name}: {{{{node {node.name}}}}} was explicitly assigned to {request} "
                 f"but available devices are [ {names} ]. Make sure the device specification refers to a valid device.",
+            ).advise(
+                "Ask for a device that is there, such as `/cpu:0`, or set `allow_soft_placement=True` in the options of the session.",
+                required=f"a device {request}",
+                came=f"only {names.lower().replace('/job:localhost/replica:0/task:0/device:', '/')}",
             )
         if node.registration.kernel is None and not node.registration.is_function:
             raise InvalidArgumentError.at(node, f"No OpKernel was registered to support Op '{node.op}' used by {{{{node {node.name}}}}}")

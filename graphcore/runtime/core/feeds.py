@@ -119,6 +119,10 @@ def _cast(tensor: Tensor, value: Any) -> Array:
     if isinstance(value, Tensor):
         raise InvalidArgumentError.at(
             tensor.node, f"The value fed to '{tensor.name}' must be a value (array, number, list), got the tensor '{value.name}'"
+        ).advise(
+            f"Feed an array, such as what `session.run(\u00ab{value.name}\u00bb)` gives: a tensor has no value of its own.",
+            required="an array, a list or a number",
+            came=f"the tensor '{value.name}'",
         )
     try:
         array: Array = np.asarray(value)
@@ -142,6 +146,8 @@ def _is_numpy(value: Any) -> bool:
 
 
 def _described(array: Array, target: np.dtype[Any]) -> str:
+    if array.dtype.kind in "US":
+        return f"text ({array.dtype})"
     if array.dtype.kind not in "iuf" or target.kind not in "iufb":
         return str(array.dtype)
     least, most = array.min(), array.max()
@@ -161,6 +167,12 @@ def _kind_of_first(array: Array, usual: tuple[type, ...]) -> str:
 def _wrong_type(tensor: Tensor, got: str) -> InvalidArgumentError:
     return InvalidArgumentError.at(
         tensor.node, f"Cannot feed a value of type {got} for Tensor '{tensor.name}', which has dtype {tensor.dtype.base.name}"
+    ).advise(
+        "Feed numbers, not text: read them from their file into an array first."
+        if got.startswith("text") and tensor.dtype.base.as_numpy is not None
+        else f"Convert the array before it is fed, with `value.astype(np.{tensor.dtype.public_name})`, or choose another dtype for the placeholder.",
+        required=f"values of type {tensor.dtype.base.name}",
+        came=got,
     )
 
 
@@ -169,7 +181,21 @@ def _wrong_shape(tensor: Tensor, actual: tuple[int, ...]) -> InvalidArgumentErro
     return InvalidArgumentError.at(
         tensor.node,
         f"Cannot feed value of shape {got} for Tensor '{tensor.name}', which has shape {tensor.shape} (node '{tensor.node.name}', op {tensor.node.op})",
-    )
+    ).advise(_reshaping(tensor, actual), required=f"a value of shape {tensor.shape}", came=f"a value of shape {got}")
+
+
+def _reshaping(tensor: Tensor, actual: tuple[int, ...]) -> str:
+    shape = tensor.shape.as_list()
+    any_number = ", where ? is any number" if None in shape else ""
+    if len(actual) == len(shape) - 1 and _fits(actual, shape[1:]):
+        return f"Feed a list of such values, even if there is only one: `[value]` has the shape [1,{','.join(map(str, actual))}]."
+    if len(actual) == len(shape) == 2 and _fits(actual[::-1], shape):
+        return f"Rows and columns are interchanged: feed `np.transpose(value)`, which has the shape [{actual[1]},{actual[0]}]."
+    return f"Feed a value of the shape {tensor.shape}{any_number}; or change the shape in the line that made \u00ab{tensor.name}\u00bb."
+
+
+def _fits(actual: tuple[int, ...], shape: list[int | None]) -> bool:
+    return all(wanted in (None, size) for size, wanted in zip(actual, shape, strict=True))
 
 
 def _feed_string(tensor: Tensor, value: Any) -> Array:

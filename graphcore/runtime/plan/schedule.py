@@ -358,7 +358,7 @@ def check_runs(node: Node) -> None:
         GraphError: it has an error, or its op has no kernel.
     """
     if node.error is not None:
-        raise type(node.error).at(node, node.error.message)
+        raise node.error.again_at(node)
     if node.input_errors:  # an input is missing
         raise FailedPreconditionError.at(node, "; ".join(node.input_errors.values()))
     if node.registration.kernel is None and not node.registration.is_function:

@@ -188,7 +188,11 @@ class Planner:
             FailedPreconditionError: it is.
         """
         if self.is_closed:
-            raise FailedPreconditionError("Attempted to use a closed Session.")
+            raise FailedPreconditionError("Attempted to use a closed Session.").advise(
+                "Open a new session with `session = gc.Session()` and initialize its variables, or move this line up, before `close()`.",
+                required="an open session",
+                came="one that was closed",
+            )
         if self.is_finalized:
             raise FailedPreconditionError("The session has been finalized: only what was run before can be run again")
         if self.options.optimize_for_static_graph and self.graph.version != self._first_version:

@@ -114,7 +114,11 @@ def softmax_cross_entropy_with_logits(
 
 def _check_sentinel(function: str, sentinel: Any, labels: Any, logits: Any) -> None:
     if sentinel is not None:
-        raise InvalidArgumentError(f"Only call `{function}` with named arguments (labels=..., logits=..., ...)")
+        raise InvalidArgumentError(f"Only call `{function}` with named arguments (labels=..., logits=..., ...)").advise(
+            f"Write the names: `gc.nn.{function}(labels=..., logits=...)`. Labels are the right answers, logits what the model computes.",
+            required="labels=... and logits=...",
+            came="arguments without names, which are easily interchanged",
+        )
     if labels is None or logits is None:
         raise InvalidArgumentError("Both labels and logits must be provided.")
 

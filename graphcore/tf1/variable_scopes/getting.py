@@ -193,6 +193,10 @@ def shared_or_made(
             f"Variable {name} does not exist, or was not created with get_variable(). "
             "Did you mean to set reuse=gc.AUTO_REUSE in variable_scope?",
             node=name,
+        ).advise(
+            "Open the scope with `reuse=gc.AUTO_REUSE`: then the first call makes the variable, and later ones share it.",
+            required=f"a variable '{name}'",
+            came="none, and reuse=True makes none",
         )
     value, value_dtype = _initial_value(name, shape, wanted, initializer)
     with graph.as_default(), graph.name_scope(None):
@@ -231,6 +235,11 @@ def _shared(found: Variable, name: str, shape: Any, dtype: DType | None, reuse: 
             op=found.op.op,
             node=name,
             source=found.op.source,
+        ).advise(
+            "Give the new variable another name. To use the existing one again, ask for it within "
+            "`with gc.variable_scope(gc.get_variable_scope(), reuse=True):`.",
+            required="a new name",
+            came=f"'{name}', the name of a variable that exists",
         )
     if not as_shape(shape).is_compatible_with(found.shape):
         text = f"Trying to share variable {name}, but specified shape {as_shape(shape)} and found shape {found.shape}"

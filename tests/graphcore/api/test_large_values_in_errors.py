@@ -90,12 +90,12 @@ def test_no_function_writes_out_a_large_value_that_it_refuses(kind: str) -> None
 
 CASES: dict[str, tuple[Callable[[gc.Tensor], object], str]] = {
     "constant of another dtype": (lambda _: gc.constant(ARRAY + 0.5, gc.int32), r"got an array of float64 \[1000,1000\]"),
-    "list of another dtype": (lambda _: gc.constant(ARRAY.tolist(), gc.int32), r"required a int32 value, got \[\[0\.0, 1\.0, "),
+    "list of another dtype": (lambda _: gc.constant(ARRAY.tolist(), gc.int32), r"required a value of type int32, got \[\[0\.0, 1\.0, "),
     "ragged list": (lambda _: gc.constant([*ARRAY.tolist(), [1]]), r"cannot make a tensor of \[\[0\.0, "),
     "objects": (lambda _: gc.constant(LARGE["objects"]), r"A string tensor holds str or bytes, got None"),
     "too many inputs": (lambda _: gc.add_n(list(np.full((40, 2), "word"))), r"\.\.\. \(40 inputs in all\)"),
     "too many shapes": (lambda _: gc.concat(list(ARRAY), 1), r"\.\.\. \(1001 in all\)"),
-    "operator": (lambda x: x + ARRAY.astype(complex), r"required a float value, got an array of complex128 \[1000,1000\]"),
+    "operator": (lambda x: x + ARRAY.astype(complex), r"required a value of type float, got an array of complex128 \[1000,1000\]"),
     "conversion": (lambda _: gc.convert_to_tensor(ARRAY + 0.5, gc.int64), r"got an array of float64 \[1000,1000\]"),
     "variable": (lambda _: gc.Variable(ARRAY + 0.5, dtype=gc.int32), r"got an array of float64 \[1000,1000\]"),
     "shape of a constant": (lambda _: gc.constant(ARRAY, shape=[3]), r"needs 3 elements or one, got 1000000"),
