@@ -42,9 +42,9 @@ def user_lines(trace: TracebackType | None) -> list[SourceLocation]:
 def folded_traceback(error: BaseException, trace: TracebackType | None) -> str:
     """All frames from the user's cell on, each with its code, and the error at the end.
 
-    Paths begin at the packages.
+    Paths begin at the packages; generated code is left out.
     """
-    frames = [(frame.f_code, line or 0) for frame, line in traceback.walk_tb(trace)]
+    frames = [(frame.f_code, line or 0) for frame, line in traceback.walk_tb(trace) if not frame.f_code.co_filename.startswith("<")]
     first = next((index for index, (code, _) in enumerate(frames) if _is_users(code.co_filename)), 0)
     lines = []
     for code, line in frames[first:][-_MOST_FRAMES:]:
