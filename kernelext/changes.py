@@ -68,8 +68,9 @@ class ChangeLines:
         """The variable of a graph, "" for the default one; None for a graph that users do not see."""
         if graph is get_default_graph():
             return ""
-        names = [name for name, value in self._shell.user_ns.items() if not name.startswith("_") and graph_of(value) is graph]
-        return f"{names[0]}: " if names else None
+        named = [(name, value) for name, value in self._shell.user_ns.items() if not name.startswith("_") and graph_of(value) is graph]
+        named.sort(key=lambda pair: pair[1] is not graph)  # the graph's own name rather than that of a tensor in it
+        return f"{named[0][0]}: " if named else None
 
 
 def change_text(diff: GraphDiff) -> str:

@@ -53,6 +53,8 @@ def test_lines_end_and_come_back(loaded: NotebookShell, capsys: pytest.CaptureFi
 def test_another_graph_is_named_by_its_variable(loaded: NotebookShell, capsys: pytest.CaptureFixture[str]) -> None:
     loaded.run("model = gc.Graph()\nwith model.as_default():\n    gc.constant(1.0)", "a")
     assert capsys.readouterr().out == "model: +1 node\n"
+    loaded.run("x = None\nwith gc.Graph().as_default() as trial:\n    x = gc.constant(1.0)", "b")
+    assert capsys.readouterr().out == "trial: +1 node\n"
 
 
 def test_nodes_of_deleted_cells_are_named_and_forgotten(loaded: NotebookShell, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from graphcore.attrs import Attrs, Func
 from graphcore.definitions import FunctionDef, NodeDef
+from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition, canonicalize
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
@@ -57,7 +60,7 @@ class InstantiatedFunctions:
             raise InvalidArgumentError("Can't take gradient of SymbolicGradient", op=GRADIENT_OP)
         named = self.library.find_gradient(function.name)
         if named:
-            return self.body_of(named, function.attr)
+            return self._own_gradient(named, function)
         if function.name in self.library:
             return symbolic_gradient(self.without_gradients(self.body_of(function.name, function.attr)))
         creator = get_op_gradient_creator(function.name)
@@ -67,6 +70,25 @@ class InstantiatedFunctions:
             creator = op_registry.look_up(function.name).full_gradient or creator
         public = {key: value for key, value in function.attr.items() if not key.startswith("_")}
         return function_def_to_body(with_actual_sizes(function.name, creator(public)), public, self.library)
+
+    def _own_gradient(self, name: str, function: Func) -> FunctionBody:
+        """The function that is declared as the gradient of another one.
+
+        Raises:
+            InvalidArgumentError: it does not fit that function.
+        """
+        gradient = self.body_of(name, function.attr)
+        if function.name in self.library:
+            forward = self.body_of(function.name, function.attr)
+            required = [*forward.arg_types, *forward.ret_types], [*forward.arg_types]
+            if required != ([*gradient.arg_types], [*gradient.ret_types]):
+                raise InvalidArgumentError(
+                    f"'{name}', the gradient of function '{function.name}', must take its arguments and a gradient for each result, "
+                    f"({_names(required[0])}), and return a gradient for each argument, ({_names(required[1])}); "
+                    f"it takes ({_names(gradient.arg_types)}) and returns ({_names(gradient.ret_types)})",
+                    op=name,
+                )
+        return gradient
 
     def without_gradients(self, body: FunctionBody) -> FunctionBody:
         """The body with every SymbolicGradient node expanded, so that it can be differentiated again.
@@ -91,6 +113,10 @@ class InstantiatedFunctions:
             raise InvalidArgumentError(
                 f"The gradient of {definition.name}, which calls itself, cannot be differentiated", op=GRADIENT_OP, node=gradient.name
             )
+
+
+def _names(types: Iterable[DType]) -> str:
+    return ", ".join([dtype.name for dtype in types])
 
 
 class _CachedBody:

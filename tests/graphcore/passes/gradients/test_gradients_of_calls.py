@@ -9,6 +9,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.definitions import GradientDef
+from graphcore.errors import InvalidArgumentError
 
 FUNCTIONS = [
     """Product(x:double, n:int32, w:double) -> (y:double, m:int32, z:double) {
@@ -108,6 +109,17 @@ def test_a_gradient_function_of_the_library_is_used(graph: gc.Graph) -> None:
     (y,) = direct("Cube", [x], [])
     (gradient,) = gc.gradients(y, x)
     assert gc.Session().run(gradient, {x: [1.0, 2.0, 3.0]}).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_gradient_function_that_does_not_fit_is_refused_with_both_signatures(graph: gc.Graph) -> None:
+    graph.library.add_function_def(gc.parse_function("Lonely(x:double) -> (dx:double) {\n  return dx = x\n}"))
+    graph.library.add_gradient_def(GradientDef("Cube", "Lonely"))
+    x = gc.placeholder(gc.float64, [3], name="x")
+    (y,) = direct("Cube", [x], [])
+    (gradient,) = gc.gradients(y, x)
+    text = r"'Lonely', the gradient of function 'Cube', must take .* \(double, double\), .* \(double\); it takes \(double\) and returns"
+    with pytest.raises(InvalidArgumentError, match=text):
+        gc.Session().run(gradient, {x: [1.0, 2.0, 3.0]})
 
 
 def test_a_second_derivative_can_be_inlined_and_computes_the_same(graph: gc.Graph) -> None:
