@@ -94,6 +94,12 @@ class NotebookPage:
         self.command("notebook:run-all-cells")
         self.wait_idle(timeout_ms)
 
+    def run_all_above(self, index: int, timeout_ms: float = RUN_MS) -> None:
+        """Run all cells above one and wait until the kernel is idle; a failing cell stops the rest."""
+        self._activate(index)
+        self.command("notebook:run-all-above")
+        self.wait_idle(timeout_ms)
+
     def run_cell(self, index: int, timeout_ms: float = RUN_MS) -> None:
         """Run one cell and wait until the kernel is idle."""
         self._activate(index)

@@ -173,6 +173,26 @@ def test_a_mistake_turns_edges_red_and_says_who_made_what(reader: Reader) -> Non
     reader.change("variables", "[64, 12]", "[64, 10]")
     assert panel.errors() == []
     assert sorted(panel.names()) == sorted(well)
+    run_all_makes_it_again(reader)
+
+
+def run_all_makes_it_again(reader: Reader) -> None:
+    """Restart the kernel and run all cells: the picture is the same as after the changes."""
+    panel, notebook = reader.panel, reader.notebook
+    before = picture(panel)
+    assert len(before) > len(FORWARD)
+    notebook.restart_kernel()
+    notebook.run_all_above(reader.cells["text-08"])
+    notebook.wait_until(lambda: panel.page.locator(".graphloupe.gl-lost").count() == 0)  # the view of the earlier kernel
+    panel.box("loss").wait_for()
+    panel.wait_drawn()
+    notebook.screenshot("run-all")
+    notebook.wait_until(lambda: picture(panel) == before)
+
+
+def picture(panel: GraphPanel) -> list[str]:
+    """The boxes of the picture, and its lines with their ends, types and shapes."""
+    return sorted(panel.names()) + sorted([edge["text"] for edge in panel.edges()])
 
 
 def test_the_view_is_used_renderers_scopes_search_and_export(reader: Reader) -> None:
