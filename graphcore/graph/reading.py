@@ -281,6 +281,8 @@ class GraphReader:
         return True
 
     def _near_miss(self, name: str) -> str:
+        if not self.num_op_nodes:
+            return ", which has no nodes"
         lowered = name.lower()
         near = [known for known in list(self.node_store.by_name) if lowered in known.lower() or known.lower() in lowered][:3]
         return f"; there is {', '.join(repr(item) for item in near)}" if near else ""

@@ -94,7 +94,7 @@ class ColocationGraph:
                 node,
                 f"No OpKernel was registered to support Op '{node.op}' used by {{{{node {node.name}}}}} with these attrs: "
                 f"[{', '.join(sorted(node.attr))}]\nRegistered devices: [{', '.join(sorted(self.kernels.device_types))}]\n"
-                f"Registered kernels:\n{kernels_text(node.registration)}",
+                f"Registered kernels:\n{kernels_text(node)}",
             )
         device = node.device
         generator = bool(device) and makes_handle(node)

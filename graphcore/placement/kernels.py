@@ -112,8 +112,7 @@ class KernelLookup:
         key = (registration, node.input_types, node.output_types)
         found = self._plain.get(key)
         if found is None:
-            of_strings = any(dtype.base is string for dtype in (*node.input_types, *node.output_types))
-            kernels = kernels_of(registration, of_strings=of_strings)
+            kernels = kernels_of(registration, of_strings=_has_strings(node))
             found = self._among(node, kernels)
             if found and not any(kernel.constraints for kernel in kernels):
                 self._plain[key] = found
@@ -141,6 +140,10 @@ class KernelLookup:
         return [(requested.type, 0)] if requested.type is not None else [(name, 0) for name in self.device_types]
 
 
+def _has_strings(node: Node) -> bool:
+    return any(dtype.base is string for dtype in (*node.input_types, *node.output_types))
+
+
 def _parsed(device: str) -> DeviceSpec:
     try:
         return DeviceSpec.parse(device)
@@ -148,9 +151,10 @@ def _parsed(device: str) -> DeviceSpec:
         return DeviceSpec()  # malformed: another check refuses it
 
 
-def kernels_text(registration: OpRegistration) -> str:
-    """The kernels of an op, one a line."""
-    return "".join([f"  {kernel}\n" for kernel in kernels_of(registration)]) or "  <no registered kernels>\n"
+def kernels_text(node: Node) -> str:
+    """The kernels of a node, one a line."""
+    kernels = kernels_of(node.registration, of_strings=_has_strings(node))
+    return "".join([f"  {kernel}\n" for kernel in kernels]) or "  <no registered kernels>\n"
 
 
 def by_priority(types: Iterable[tuple[str, int]]) -> DeviceTypes:

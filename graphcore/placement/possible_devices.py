@@ -85,7 +85,7 @@ def impossible(node: Node, member: Member, options: PlacementOptions, group: str
     return InvalidArgumentError.at(
         node,
         f"Could not satisfy explicit device specification '{node.device}' because no supported kernel for {own.type} devices is "
-        f"available.{group}\nOp: {node.op}\nRegistered kernels:\n{kernels_text(node.registration)}",
+        f"available.{group}\nOp: {node.op}\nRegistered kernels:\n{kernels_text(node)}",
     )
 
 

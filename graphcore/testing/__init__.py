@@ -3,7 +3,7 @@
 Each check returns None, or raises `CheckFailed`, an AssertionError that says what was required, what came, and which cell and line made it.
 """
 
-from graphcore.testing.answering import answered
+from graphcore.testing.answering import answered, holds
 from graphcore.testing.differing import same_graph
 from graphcore.testing.failure import CheckFailed
 from graphcore.testing.ordering import no_missing_control_edge
@@ -15,6 +15,7 @@ __all__ = [
     "answered",
     "has_gradient_path",
     "has_no_gradient_path",
+    "holds",
     "no_missing_control_edge",
     "placed_on",
     "runs_to",

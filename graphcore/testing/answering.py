@@ -1,4 +1,4 @@
-"""The check for answers that are still to be written."""
+"""Checks of answers: one that is still to be written, and a condition with its own words."""
 
 from __future__ import annotations
 
@@ -22,6 +22,21 @@ def answered(*values: Any) -> None:
         raise CheckFailed(
             "The answer is missing: '...' still stands in its place.\nWrite the answer, run its cell, and then this check again."
         )
+
+
+def holds(condition: bool, otherwise: str) -> None:
+    """Check a condition that no other check is for. Unlike an `assert`, a failure shows its words alone.
+
+    Args:
+        condition: the condition, computed from the answer.
+        otherwise: the words for an answer that does not fulfil it.
+
+    Raises:
+        CheckFailed: it is false.
+    """
+    answered(condition)
+    if not condition:
+        raise CheckFailed(otherwise)
 
 
 def _is_open(value: Any) -> bool:

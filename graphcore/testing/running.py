@@ -137,13 +137,15 @@ def _compare(fetch: Tensor, value: np.ndarray[Any, Any], wanted: np.ndarray[Any,
     count = int(np.sum(~equal))
     lines = [f"Required {head} to run to {brief(wanted[index].item())}{place}, got {brief(value[index].item())}"]
     if value.size > 1:
-        lines += [f"{count:,} of {value.size:,} elements differ", f"  required {_shown(wanted)}", f"  got      {_shown(value)}"]
+        lines += [f"{count:,} of {value.size:,} elements differ"]
+    if 1 < value.size <= _MOST_ELEMENTS:
+        lines += [f"  required {_shown(wanted)}", f"  got      {_shown(value)}"]
     raise CheckFailed("\n".join(lines))
 
 
 def _shown(array: np.ndarray[Any, Any]) -> str:
-    """A small array in rows, with as many digits as tell numbers apart at a glance; a large one in brief."""
-    if array.size > _MOST_ELEMENTS or array.dtype.kind not in "biufc":
+    """A small array in rows, with as many digits as tell numbers apart at a glance."""
+    if array.dtype.kind not in "biufc":
         return brief(array)
     return np.array2string(array, precision=5, suppress_small=True, prefix=_INDENT)
 

@@ -149,6 +149,12 @@ def test_ops_on_strings_stay_on_the_cpu() -> None:
         text, number = gc.constant("a"), gc.constant(1.0)
         gc.Placer(graph, gc.simulated_devices("1 cpu, 1 gpu")).run()
     assert ["GPU" in value.op.assigned_device for value in (text, number)] == [False, True]
+    with gc.Graph().as_default() as graph, gc.device("/gpu:0"):
+        gc.constant("a")
+        with pytest.raises(gc.errors.InvalidArgumentError, match=r"no supported kernel for GPU devices") as caught:
+            gc.Placer(graph, gc.simulated_devices("1 cpu, 1 gpu")).run()
+    assert "Registered kernels:\n  device='CPU'\n" in caught.value.message
+    assert "device='GPU'" not in caught.value.message
 
 
 def test_the_result_gives_the_device_of_a_node() -> None:

@@ -211,6 +211,7 @@ def test_values_are_compared_within_tolerances() -> None:
     assert text.startswith("Required 'y:0' (test_checks.py, line ")
     assert "to run to 7.0 at [1], got 6.0" in text
     assert "1 of 2 elements differ" in text
+    assert failure(gc.testing.runs_to, gc.zeros([99]), np.ones(99)).endswith("\n99 of 99 elements differ")
     assert "of shape [3], got [2]" in failure(gc.testing.runs_to, y, [1, 2, 3])
     assert failure(gc.testing.runs_to, [y], 3.0).startswith("Required one tensor, got a list of 1: take the tensor out")
 
@@ -343,6 +344,12 @@ def test_every_check_says_that_an_answer_is_missing() -> None:
     for check, arguments in calls:
         assert failure(check, *arguments).startswith("The answer is missing: '...' still stands in its place")
     assert "The answer is missing" in failure(gc.testing.trains, y, ..., below=1.0, steps=1)
+
+
+def test_a_condition_fails_in_its_own_words() -> None:
+    gc.testing.holds(True, "words for a false one")
+    assert failure(gc.testing.holds, False, "the step is too long") == "the step is too long"
+    assert failure(gc.testing.holds, ..., "anything").startswith("The answer is missing")
 
 
 def test_an_answer_without_dots_is_accepted() -> None:

@@ -111,7 +111,7 @@ def test_a_foreign_tensor_cannot_be_fetched() -> None:
 
 def test_unknown_names_and_things_that_are_no_fetch_are_refused() -> None:
     session = gc.Session()
-    with pytest.raises(NotFoundError, match="No node named 'nothing'"):
+    with pytest.raises(NotFoundError, match="No node named 'nothing' in the graph, which has no nodes"):
         session.run("nothing:0")
     with pytest.raises(InvalidArgumentError, match="Cannot fetch 3"):
         session.run(3)
