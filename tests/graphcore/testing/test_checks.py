@@ -211,7 +211,6 @@ def test_values_are_compared_within_tolerances() -> None:
     assert text.startswith("Required 'y:0' (test_checks.py, line ")
     assert "to run to 7.0 at [1], got 6.0" in text
     assert "1 of 2 elements differ" in text
-    assert failure(gc.testing.runs_to, gc.zeros([99]), np.ones(99)).endswith("\n99 of 99 elements differ")
     assert "of shape [3], got [2]" in failure(gc.testing.runs_to, y, [1, 2, 3])
     assert failure(gc.testing.runs_to, [y], 3.0).startswith("Required one tensor, got a list of 1: take the tensor out")
 
@@ -322,7 +321,7 @@ def test_small_arrays_that_differ_are_shown_in_rows() -> None:
     text = failure(gc.testing.runs_to, gc.constant([[1.0, 2.0, 3.0]] * 4), np.zeros((4, 3)))
     assert "  required [[0. 0. 0.]\n            [0. 0. 0.]" in text
     assert "  got      [[1. 2. 3.]\n            [1. 2. 3.]" in text
-    assert "an array of float64 [40,3]" in failure(gc.testing.runs_to, gc.constant([[1.0, 2.0, 3.0]] * 40), np.zeros((40, 3)))
+    assert failure(gc.testing.runs_to, gc.constant([[1.0, 2.0, 3.0]] * 40), np.zeros((40, 3))).endswith("\n120 of 120 elements differ")
 
 
 # ---- missing answers ----------------------------------------------------------------------------------------------------
