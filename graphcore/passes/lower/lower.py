@@ -11,6 +11,7 @@ from graphcore.passes.functions.expand import FunctionBodies, fitting_body
 from graphcore.passes.functions.function_body import FunctionBody
 from graphcore.passes.functions.inline import InlineFunctionBodyOptions, inline_checked, is_function_call
 from graphcore.passes.functions.recursion import InlinableFunctions
+from graphcore.passes.gradients.functions.instantiation import InstantiatedFunctions
 from graphcore.passes.infra.declarations import ANY, PassDeclaration, declares
 from graphcore.passes.infra.rewriting import Rewriting
 from graphcore.passes.infra.rewriting_graphs import rewrites
@@ -49,14 +50,14 @@ DEFAULT_OPTIONS: Final = LowerOptions()
     )
 )
 @rewrites
-def lower_functional_ops(bodies: FunctionBodies, graph: Graph, options: LowerOptions = DEFAULT_OPTIONS) -> bool:
+def lower_functional_ops(bodies: FunctionBodies | None, graph: Graph, options: LowerOptions = DEFAULT_OPTIONS) -> bool:
     """Lower nodes with attr `_lower_using_switch_merge` and inline calls, until none is left.
 
     Exceptions: loops without values, functions that are recursive or marked `_noinline` (one call of each is kept), and nodes
     marked for a compiler.
 
     Args:
-        bodies: instantiates functions.
+        bodies: instantiates functions; uses the graph's own library if None.
         graph: the graph to change.
         options: the options.
 
@@ -66,7 +67,7 @@ def lower_functional_ops(bodies: FunctionBodies, graph: Graph, options: LowerOpt
     Raises:
         InvalidArgumentError, NotFoundError: a function is missing or does not fit; the graph stays as it was at that point.
     """
-    functions = InlinableFunctions(bodies)
+    functions = InlinableFunctions(bodies or InstantiatedFunctions(graph.library))
     outermost = {node.name for node in graph.op_nodes()} if options.keep_fetchable else set()
     changed = False
     while _lower_all(functions, graph, outermost, options) or _inline_all(functions, graph, outermost, options):

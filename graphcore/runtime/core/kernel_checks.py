@@ -159,4 +159,4 @@ def dead_fetch(number: int, tensor: Tensor) -> InvalidArgumentError:
     return InvalidArgumentError.at(
         tensor.node,
         f"Retval[{number}] does not have value: '{tensor.name}' (op {tensor.node.op}) lies on a branch that was not taken in this run",
-    )
+    ).advise("Fetch the value after both branches, such as the result of `gc.cond` or of the Merge, or feed values that take this branch.")

@@ -27,19 +27,20 @@ def in_body(error: GraphError, call: Node) -> GraphError:
     library: FunctionLibraryDefinition = call.graph.library
     function = library.find(call.op)
     advice = _advice(error.message, function, library) if function is not None else ""
-    text = f"{error.message}\n  in the body of function '{call.op}'{advice and f': {advice}'}"
-    return type(error)(text, op=error.op or call.op, node=call.name, source=call.source)
+    text = f"{error.message}\n  in the body of function '{call.op}'"
+    return type(error)(text, op=error.op or call.op, node=call.name, source=call.source).advise(error.suggestion or advice)
 
 
 def _advice(message: str, function: FunctionDef, library: FunctionLibraryDefinition) -> str:
     """The likely mistake, "" if it is not known."""
     if found := _NO_OP.search(message):
         near = difflib.get_close_matches(found["op"], op_registry.names(), n=1)
-        return f"did you mean {near[0]}?" if near else ""
+        return f"Did you mean `{near[0]}`?" if near else ""
     if found := _NO_ATTR.search(message):
-        return f"attrs of a node stand in square brackets before its inputs, as in [{found['attr']}=float] or [{found['attr']}=${found['attr']}]"
+        attr = found["attr"]
+        return f"Give the node its attrs in square brackets before its inputs, as in `[{attr}=float]` or `[{attr}=${attr}]`."
     if found := _NO_TENSOR.search(message):
         node = next((node for node in function.node_def if node.name == found["node"]), None)
-        outputs = [] if node is None else [f"{node.name}:{output.name}:0" for output in library.look_up_op_def(node.op).output_arg]
-        return f"outputs of '{found['node']}' are written {', '.join(outputs)}" if outputs else ""
+        outputs = [] if node is None else [f"`{node.name}:{output.name}:0`" for output in library.look_up_op_def(node.op).output_arg]
+        return f"Write an output of '{found['node']}' as {' or '.join(outputs)}." if outputs else ""
     return ""

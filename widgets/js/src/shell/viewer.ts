@@ -312,6 +312,7 @@ export class Viewer {
         this.#closeFunction();
         return;
       case "show_pane":
+        this.#choice.closeInspector(); // the picture needs the room: the run is followed there
         this.#lower.show(message.pane);
         return;
       default:

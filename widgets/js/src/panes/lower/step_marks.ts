@@ -4,7 +4,7 @@ import { reducedMotion, s } from "../../dom";
 import type { Scene } from "../../scene/generated";
 import { routeMiddle, routePath } from "../../scene/geometry";
 import { ellipsize, textWidth } from "../../scene/measure";
-import type { BoxState, Situation, Steps, Token } from "../../scene/steps";
+import { type BoxState, DEAD, type Situation, type Steps, type Token } from "../../scene/steps";
 
 const MOVE_MS = 400;
 const MOST_TOKENS = 300;
@@ -91,10 +91,11 @@ export class StepMarks {
     if (!route) return null;
     const { x, y } = name ? route.tip : routeMiddle(route);
     const full = steps.text(run);
+    const isDead = steps.state(run) === DEAD;
     const text = count > 1 ? `${count} values` : ellipsize(full, "detail", TOKEN_WIDTH);
     return s(
       "g",
-      { class: `gl-token ${name}`, transform: `translate(${x},${y})` },
+      { class: `gl-token ${name}${isDead ? " gl-token-dead" : ""}`, transform: `translate(${x},${y})` },
       s("title", {}, `${steps.words(run)}${count > 1 ? ` and ${count - 1} more` : ""}`),
       s("circle", { r: 5 }),
       text ? s("rect", { x: 8, y: -8, width: textWidth(text, "detail") + 8, height: 16, rx: 4 }) : null,
