@@ -84,7 +84,7 @@ slow: $(VENV)/.dev ## Run the tests that take longer than 10 seconds each
 	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(IN_WORKERS) -m "slow and not oracle and not graders" $(ARGS) || $(UNLESS_NONE_CHOSEN) exit 1
 
 unit: $(VENV)/.dev ## Run the tests that need no browser, no notebook, no sweep over all ops and little time
-	$(IN_WORKERS) -m "not browser and not oracle and not graders and not notebook and not sweep and not slow" $(ARGS)
+	HYPOTHESIS_PROFILE="$${HYPOTHESIS_PROFILE:-few}" $(IN_WORKERS) -m "not browser and not oracle and not graders and not notebook and not sweep and not slow" $(ARGS)
 
 notebooks: $(VENV)/.dev ## Execute every notebook in a fresh kernel
 	$(BIN)/python -m pytest -m notebook $(ARGS)

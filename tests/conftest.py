@@ -16,9 +16,11 @@ from hypothesis import HealthCheck, settings
 TESTS = Path(__file__).parent
 MARKED_FOLDERS = {"browser": "browser", "oracle": "oracle", "gpu": "gpu", "notebooks": "notebook"}
 
-# Derandomised, so that the same code gives the same result. HYPOTHESIS_PROFILE=search looks for new cases. No deadline and no health check
+# Derandomised, so that the same code gives the same result. HYPOTHESIS_PROFILE=search looks for new cases; `few` is for further versions of
+# Python, on which another version has tried all examples of `steady`. No deadline and no health check
 # for slowness: the machine's load is not a property of the code.
 settings.register_profile("steady", max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("few", settings.get_profile("steady"), max_examples=15)
 settings.register_profile("search", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 

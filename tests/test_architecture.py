@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import networkx as nx
 import pytest
@@ -90,6 +92,7 @@ LAYERS = (
 VIEW_LIBRARIES = {"IPython", "ipywidgets", "anywidget", "ipykernel", "traitlets"}
 
 
+@cache
 def layer_of(module: str) -> int:
     """The index of the layer that names `module` or the innermost package around it; -1 when none does.
 
@@ -117,28 +120,42 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
 def is_module(name: str) -> bool:
     path = ROOT.joinpath(*name.split("."))
     return path.with_suffix(".py").exists() or path.is_dir()
 
 
-def statements(tree: ast.AST, *, annotations_only_too: bool) -> Iterator[ast.AST]:
-    """All statements and expressions, optionally with those below `if TYPE_CHECKING`."""
+class Import(NamedTuple):
+    """Line and full module name of an import; `needed` unless it is below `if TYPE_CHECKING`."""
+
+    line: int
+    module: str
+    needed: bool
+
+
+def import_statements(tree: ast.AST, *, needed: bool = True) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """All import statements, with False for those below `if TYPE_CHECKING`."""
     for child in ast.iter_child_nodes(tree):
-        if not annotations_only_too and isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
-            continue
-        yield child
-        yield from statements(child, annotations_only_too=annotations_only_too)
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, needed
+        elif not isinstance(child, ast.expr):  # no expression contains a statement
+            for_types = isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING"
+            yield from import_statements(child, needed=needed and not for_types)
 
 
-def imported_modules(path: Path, *, annotations_only_too: bool = True) -> Iterator[tuple[int, str]]:
-    """Line and full module name of each import in the file."""
+@cache
+def imported_modules(path: Path) -> list[Import]:
+    """The imports of a file."""
+    return list(_imported_modules(path))
+
+
+def _imported_modules(path: Path) -> Iterator[Import]:
     package = module_name(path) if path.name == "__init__.py" else module_name(path).rpartition(".")[0]
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in statements(tree, annotations_only_too=annotations_only_too):
+    for node, needed in import_statements(tree):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        if not isinstance(node, ast.ImportFrom):
+            yield from (Import(node.lineno, alias.name, needed) for alias in node.names)
             continue
         base = node.module or ""
         if node.level:
@@ -146,7 +163,7 @@ def imported_modules(path: Path, *, annotations_only_too: bool = True) -> Iterat
             base = ".".join([*parents, base] if base else parents)
         for alias in node.names:
             inner = f"{base}.{alias.name}"
-            yield node.lineno, inner if base.split(".")[0] in PACKAGES and is_module(inner) else base
+            yield Import(node.lineno, inner if base.split(".")[0] in PACKAGES and is_module(inner) else base, needed)
 
 
 @pytest.mark.parametrize("path", python_files(*PACKAGES), ids=module_name)
@@ -154,15 +171,14 @@ def test_imports_point_only_to_lower_layers(path: Path) -> None:
     module = module_name(path)
     own = layer_of(module)
     assert own >= 0, f"{module} has no place in LAYERS of {Path(__file__).name}: give it one"
-    needed = set(imported_modules(path, annotations_only_too=False))
     wrong = [
         f"{path.relative_to(ROOT)}:{line} imports {imported}"
-        for line, imported in imported_modules(path)
+        for line, imported, needed in imported_modules(path)
         if imported.split(".")[0] in PACKAGES
         and imported != module
         and layer_of(imported) > own
         # Within a package a lower module may name a higher one in an annotation: a node has a graph.
-        and ((line, imported) in needed or package_of(imported) != package_of(module))
+        and (needed or package_of(imported) != package_of(module))
     ]
     assert not wrong, "imports against the direction of the layers:\n" + "\n".join(wrong)
 
@@ -170,7 +186,7 @@ def test_imports_point_only_to_lower_layers(path: Path) -> None:
 def test_no_module_imports_itself_by_a_detour() -> None:
     imports: nx.DiGraph[str] = nx.DiGraph()
     for path in python_files(*PACKAGES):
-        targets = {name for _, name in imported_modules(path, annotations_only_too=False) if name.split(".")[0] in PACKAGES}
+        targets = {name for _, name, needed in imported_modules(path) if needed and name.split(".")[0] in PACKAGES}
         imports.add_edges_from((module_name(path), target) for target in targets)
     cycles = [sorted(group) for group in nx.strongly_connected_components(imports) if len(group) > 1]
     assert not cycles, f"modules that need each other: {cycles}"
@@ -178,7 +194,7 @@ def test_no_module_imports_itself_by_a_detour() -> None:
 
 @pytest.mark.parametrize("path", python_files("graphcore"), ids=module_name)
 def test_the_core_knows_nothing_of_views(path: Path) -> None:
-    wrong = [f"line {line}: {imported}" for line, imported in imported_modules(path) if imported.split(".")[0] in VIEW_LIBRARIES]
+    wrong = [f"line {line}: {imported}" for line, imported, _ in imported_modules(path) if imported.split(".")[0] in VIEW_LIBRARIES]
     assert not wrong
 
 

@@ -7,7 +7,8 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
-from itertools import pairwise
+from functools import cache
+from itertools import chain, pairwise
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,13 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
             text = ast.get_docstring(node)
             if text:
                 yield getattr(node, "lineno", 1), text
+
+
+@cache
+def documented(path: Path) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """The docstrings of a file, and the texts below its variables."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return list(docstrings(tree)), list(texts_below_variables(tree))
 
 
 def texts_below_variables(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -89,16 +97,14 @@ def first_sentence(text: str) -> str:
 
 @pytest.mark.parametrize("path", python_files(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_docstrings_and_comments_are_plain_statements(path: Path) -> None:
-    source = path.read_text(encoding="utf-8")
-    wrong = [f"{line}: {fault}" for line, text in docstrings(ast.parse(source)) for fault in faults(text)]
-    wrong += [f"{line}: {fault}" for line, text in texts_below_variables(ast.parse(source)) for fault in faults(text)]
-    wrong += [f"{line}: {fault}" for line, text in comments(source) for fault in faults(text)]
+    texts = chain(*documented(path), comments(path.read_text(encoding="utf-8")))
+    wrong = [f"{line}: {fault}" for line, text in texts for fault in faults(text)]
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("path", python_files(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_first_sentences_are_short(path: Path) -> None:
-    sentences = [(line, first_sentence(text)) for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8")))]
+    sentences = [(line, first_sentence(text)) for line, text in documented(path)[0]]
     wrong = [f"{line}: {len(sentence)} characters: {sentence}" for line, sentence in sentences if len(sentence) > LONGEST_SENTENCE]
     assert not wrong, "\n".join(wrong)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -52,10 +53,10 @@ CONTAINERS: Final = {"frozenset", "set", "dict", "list", "tuple", "startswith", 
 
 def decisions(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Line and name of each op that is named other than to make a node of it."""
-    parents = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
-    for constant in ast.walk(tree):
-        if not (isinstance(constant, ast.Constant) and isinstance(constant.value, str) and constant.value in gc.op_registry):
-            continue
+    constants = [(node, node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    named = [(constant, name) for constant, name in constants if name in gc.op_registry]
+    parents = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)} if named else {}
+    for constant, name in named:
         child: ast.AST = constant
         parent = parents[child]
         while isinstance(parent, ast.IfExp | ast.BoolOp | ast.keyword | ast.Starred | ast.JoinedStr) and not (
@@ -63,7 +64,13 @@ def decisions(tree: ast.Module) -> Iterator[tuple[int, str]]:
         ):
             child, parent = parent, parents[parent]
         if not _makes_a_node(parent, parents):
-            yield constant.lineno, constant.value
+            yield constant.lineno, name
+
+
+@cache
+def decisions_in(path: Path) -> list[tuple[int, str]]:
+    """The decisions in a file."""
+    return list(decisions(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def _makes_a_node(parent: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
@@ -81,9 +88,9 @@ def _makes_a_node(parent: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
     return isinstance(parent, ast.arguments | ast.Expr | ast.Return)
 
 
-def by_parts_of_names(tree: ast.Module) -> Iterator[int]:
+def by_parts_of_names(text: str) -> Iterator[int]:
     """Lines that ask how the name of an op begins or ends, other than with `_`."""
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(text)) if ".op." in text else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"startswith", "endswith"}:
             asked = node.func.value
             if isinstance(asked, ast.Attribute) and asked.attr == "op" and [ast.unparse(each) for each in node.args] != ["'_'"]:
@@ -92,14 +99,13 @@ def by_parts_of_names(tree: ast.Module) -> Iterator[int]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_no_decision_is_made_by_the_name_of_an_op(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    wrong = [f"line {line}: {name}" for line, name in decisions(tree) if name not in PLUMBING | KEPT.keys()]
-    wrong += [f"line {line}: part of a name" for line in by_parts_of_names(tree)]
+    wrong = [f"line {line}: {name}" for line, name in decisions_in(path) if name not in PLUMBING | KEPT.keys()]
+    wrong += [f"line {line}: part of a name" for line in by_parts_of_names(path.read_text(encoding="utf-8"))]
     assert not wrong, "declare a trait in the block of the op and ask for that:\n" + "\n".join(wrong)
 
 
 def test_few_other_ops_are_asked_for_by_name_and_each_is() -> None:
-    asked = {name for path in FILES for _, name in decisions(ast.parse(path.read_text(encoding="utf-8")))}
+    asked = {name for path in FILES for _, name in decisions_in(path)}
     assert set(KEPT) <= asked
     assert len(KEPT) <= 15
 

@@ -32,8 +32,9 @@ def bare_jumps(code: CodeType) -> Iterator[int]:
     """The lines of jumps back that no handler covers."""
     bytecode = dis.Bytecode(code)
     for instruction in bytecode:
-        covered = any(entry.start <= instruction.offset < entry.end for entry in bytecode.exception_entries)  # type: ignore[attr-defined]
-        if "JUMP_BACKWARD" in instruction.opname and not covered:
+        if "JUMP_BACKWARD" not in instruction.opname:
+            continue
+        if not any(entry.start <= instruction.offset < entry.end for entry in bytecode.exception_entries):  # type: ignore[attr-defined]
             yield instruction.positions.lineno or code.co_firstlineno if instruction.positions else code.co_firstlineno
 
 
@@ -58,7 +59,10 @@ def spans(tree: ast.AST, wanted: Callable[[ast.AST], bool]) -> list[tuple[int, i
 def wrong_lines(text: str) -> list[int]:
     """The lines of loops whose jump back passes a clean-up."""
     tree = ast.parse(text)
-    blocks, sections = spans(tree, is_clean_up), spans(tree, defers)
+    blocks = spans(tree, is_clean_up)
+    if not blocks:
+        return []
+    sections = spans(tree, defers)
     found = set()
     for code in functions(compile(text, "<text>", "exec")):
         for line in bare_jumps(code):

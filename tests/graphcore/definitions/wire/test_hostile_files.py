@@ -143,6 +143,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 def test_a_hostile_file_is_read_or_refused_at_once(name: str) -> None:
     data = HOSTILE[name]()
