@@ -17,8 +17,8 @@ Axis = int | Sequence[int] | Tensor | None
 
 
 def add(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """`x + y` with broadcasting."""
-    return apply_one("AddV2", [x, y], name or "Add")
+    """`x + y` with broadcasting; strings are joined."""
+    return get_default_graph().builder.add(x, y, name or "Add")
 
 
 def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:

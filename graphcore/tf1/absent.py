@@ -10,7 +10,7 @@ from graphcore.registry import op_registry
 ABSENT: Final[dict[str, str]] = {
     "contrib": "a package of parts outside of the core of TensorFlow; build what they did from the ops of gc and gc.nn",
     "contrib.cudnn_rnn": "cells that only a GPU of NVIDIA computes; gc.nn.rnn_cell has cells, and gc.nn.dynamic_rnn runs them",
-    "contrib.data": "an early form of tf.data; gc.data.Dataset has its methods",
+    "contrib.data": "an early form of tf.data; of its functions the methods of gc.data.Dataset do the work",
     "contrib.eager": "eager execution; here a graph is built first, and a gc.Session runs it",
     "contrib.estimator": "ready-made models; build the graph, and run its training step in a loop with a gc.Session",
     "contrib.keras": "a copy of Keras; gc.layers has the layers, and gc.nn their ops, such as gc.nn.conv2d",
@@ -28,7 +28,8 @@ ABSENT: Final[dict[str, str]] = {
     "contrib.slim.tfexample_decoder": "decoders of examples; gc.parse_single_example and gc.image.decode_jpeg do their work",
     "contrib.tpu": "training on TPUs; devices are simulated here with gc.Session(devices=[...])",
     "distribute": "distribution strategies, which copy a model to several devices; with gc.device and gc.Session(devices=[...]) nodes are placed one by one",
-    "distributions": "probability distributions, of which Normal is here; gc.random_normal, gc.random_uniform and arithmetic on their values do the work of the common ones",
+    "distributions": "probability distributions, of which Bernoulli, Categorical and Normal are here; gc.random_normal, gc.random_uniform and arithmetic on their values do the work of the others",
+    "contrib.distributions": "probability distributions; gc.distributions has Bernoulli, Categorical and Normal",
     "GradientTape": "the gradients of eager execution; gc.gradients(ys, xs) adds them to the graph",
     "enable_eager_execution": "the switch to eager execution; here a graph is built first, and a gc.Session runs it",
     "enable_v2_behavior": "the switch to TensorFlow 2; here a graph is built first, and a gc.Session runs it",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from graphcore.errors import InvalidArgumentError
 
@@ -59,6 +59,33 @@ class _Flag:
             return self._parse(value)
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(f"flag --{self.name}={value}: {error}") from None
+
+
+class _Option(NamedTuple):
+    """The result of `FLAGS[name]`: a flag and its value."""
+
+    flag: _Flag
+    values: FlagValues
+
+    @property
+    def value(self) -> Any:
+        """The value."""
+        return getattr(self.values, self.flag.name)
+
+    @property
+    def name(self) -> str:
+        """The name of the flag."""
+        return self.flag.name
+
+    @property
+    def default(self) -> Any:
+        """The value without one on the command line."""
+        return self.flag.default
+
+    @property
+    def help(self) -> str:
+        """The description of the flag."""
+        return self.flag.text
 
 
 class FlagValues:
@@ -146,9 +173,8 @@ class FlagValues:
             raise AttributeError(f"there is no flag '{name}' to set; defined are: {', '.join(self._flags) or 'none'}")
         self._given[name] = value
 
-    def __getitem__(self, name: str) -> _Flag:
-        found: _Flag = self._flags[name]
-        return found
+    def __getitem__(self, name: str) -> _Option:
+        return _Option(self._flags[name], self)
 
     def __contains__(self, name: object) -> bool:
         return name in self._flags
@@ -277,7 +303,7 @@ def _several(parse: Parser) -> Parser:
 
 def mark_flag_as_required(flag_name: str) -> None:
     """Require a value other than None when the command line is read."""
-    FLAGS[flag_name].required = True
+    FLAGS[flag_name].flag.required = True
 
 
 def mark_flags_as_required(flag_names: Sequence[str]) -> None:

@@ -17,6 +17,8 @@ _OWN: Final[dict[str, str]] = {
     "contrib": "",
     "contrib.layers": "graphcore.tf1.contrib.layers",
     "contrib.layers.utils": "graphcore.tf1.contrib.layers.utils",
+    "contrib.learn": "",
+    "contrib.learn.preprocessing": "",
     "contrib.losses": "graphcore.tf1.contrib.losses",
     "contrib.metrics": "graphcore.tf1.contrib.metrics",
     "contrib.legacy_seq2seq": "graphcore.tf1.contrib.legacy_seq2seq",
@@ -93,6 +95,19 @@ NAMES: Final[dict[str, str]] = {
         "sparse.slice=sparse_slice sparse.softmax=sparse_softmax sparse.reduce_sum=sparse_reduce_sum sparse.reduce_max=sparse_reduce_max "
         "sparse.fill_empty_rows=sparse_fill_empty_rows"
     ),
+    "graphcore.tf1.checks": (
+        "assert_equal assert_greater assert_greater_equal assert_integer assert_less assert_less_equal assert_near assert_negative "
+        "assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least assert_rank_in "
+        "assert_scalar assert_type is_numeric_tensor verify_tensor_all_finite debugging.assert_all_finite=verify_tensor_all_finite"
+    ),
+    "graphcore.tf1.decompositions": (
+        "self_adjoint_eig self_adjoint_eigvals setdiff1d svd linalg.eigh=self_adjoint_eig linalg.eigvalsh=self_adjoint_eigvals linalg.svd=svd"
+    ),
+    "graphcore.tf1.contrib.learn": (
+        "contrib.learn.ModeKeys contrib.learn.preprocessing.CategoricalVocabulary contrib.learn.preprocessing.VocabularyProcessor "
+        "contrib.learn.preprocessing.tokenizer"
+    ),
+    "graphcore.tf1.discrete": "distributions.Bernoulli distributions.Categorical",
     "graphcore.tf1.clipping": "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm",
     "graphcore.tf1.initial_values": (
         "constant_initializer glorot_normal_initializer glorot_uniform_initializer ones_initializer orthogonal_initializer "
@@ -199,6 +214,7 @@ OPS: Final = (
     "nn.relu6 nn.selu nn.softplus nn.softsign nn.dilation2d string_join string_strip string_to_hash_bucket_fast "
     "string_to_hash_bucket_strong as_string encode_base64 decode_base64 read_file write_file matching_files image.decode_png "
     "image.decode_jpeg image.encode_png image.encode_jpeg image.decode_gif image.decode_bmp image.decode_image "
+    "linalg.det=matrix_determinant linalg.inv=matrix_inverse linalg.tensor_diag=diag linalg.tensor_diag_part=diag_part linalg.solve=matrix_solve "
     "regex_replace cholesky matrix_triangular_solve qr matrix_solve_ls "
     "strings.as_string strings.format=string_format strings.join=string_join strings.lower=string_lower "
     "strings.upper=string_upper strings.strip=string_strip "

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from tests.oracle.cases.programs_of_papers import PROGRAMS_OF_PAPERS
 from tests.oracle.cases.programs_of_tensorflow_1 import IDIOMS
 from tests.oracle.conftest import Oracle
 
@@ -201,9 +202,12 @@ def wrapped(program: str) -> str:
     return SOURCE + "".join(f"    {line}\n" for line in (START + program).splitlines())
 
 
-@pytest.mark.parametrize("name", PROGRAMS | IDIOMS)
+ALL = PROGRAMS | IDIOMS | PROGRAMS_OF_PAPERS
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_a_program_gives_tensorflows_numbers(oracle: Oracle, name: str) -> None:
-    program = (PROGRAMS | IDIOMS)[name]
+    program = ALL[name]
     expected = oracle.run(wrapped(program), INPUTS).outputs
     found: dict[str, Any] = {}
     with gc.Graph().as_default():

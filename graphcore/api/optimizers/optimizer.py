@@ -13,7 +13,7 @@ from graphcore.api.gradients.gradients import gradients
 from graphcore.api.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices, without_duplicates
 from graphcore.api.optimizers.slots import Slots, scope_prefix
 from graphcore.api.structures import flatten
-from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VariableChoice
+from graphcore.api.variables.collections import TRAINABLE_VARIABLES, GraphKeys, VariableChoice
 from graphcore.api.variables.variables import Variable, listed_variables
 from graphcore.brief import brief
 from graphcore.dtypes import DType
@@ -168,6 +168,7 @@ class Optimizer(Slots):
         Raises:
             InvalidArgumentError: there is no gradient at all, or something else than a gradient or variable.
         """
+        global_step = _variable_of(global_step)
         if global_step is not None and not isinstance(global_step, Variable):
             raise InvalidArgumentError(f"global_step: required a variable, or None, got {brief(global_step)}")
         pairs = [(gradient, variable) for gradient, variable in grads_and_vars]
@@ -375,3 +376,10 @@ def _gated(found: list[Gradient | None]) -> list[Gradient | None]:
 
 def _values(gradient: Gradient | None) -> Tensor | None:
     return gradient.values if isinstance(gradient, IndexedSlices) else gradient
+
+
+def _variable_of(step: Any) -> Any:
+    """The variable of a reference to it, as `get_tensor_by_name` gives it; other values as they are."""
+    if not (isinstance(step, Tensor) and step.dtype.is_ref):
+        return step
+    return next((each for each in step.graph.get_collection(GraphKeys.GLOBAL_VARIABLES) if each.op is step.node), step)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from graphcore.attrs import AttrValue
 from graphcore.definitions import NodeDef, add_default_attrs, in_out_types_for_node, is_valid_node_name, validate_node_def
-from graphcore.dtypes import DType, bool_, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64
+from graphcore.dtypes import DType, bool_, float32, float64, int8, int16, int32, int64, string, uint8, uint16, uint32, uint64
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph.building.apply import apply_op, as_held_tensor, convert_to_tensor
 from graphcore.graph.building.resolving import resolve_inputs
@@ -148,6 +148,11 @@ class GraphBuilder:
     def binary(self, op: str, left: object, right: object, name: str) -> Tensor:
         """A binary op on tensors and values; a value takes the tensor's dtype."""
         return only_output(apply_op(self.graph, op, [left, right], None, name))
+
+    def add(self, left: object, right: object, name: str) -> Tensor:
+        """`left + right`; strings are joined, by an op of their own."""
+        joins = any(isinstance(each, Tensor) and each.dtype.base is string for each in (left, right))
+        return self.binary("Add" if joins else "AddV2", left, right, name)
 
     def truediv(self, left: object, right: object) -> Tensor:
         """`left / right`: integers are converted to floats first, those of 32 and 64 bits to float64."""

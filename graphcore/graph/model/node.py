@@ -393,10 +393,10 @@ class Tensor(msgspec.Struct, eq=False):
     # `==` stays identity: tensors are keys of feed dictionaries.
 
     def __add__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("AddV2", self, other, "add")
+        return building(self.node.graph).builder.add(self, other, "add")
 
     def __radd__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("AddV2", other, self, "add")
+        return building(self.node.graph).builder.add(other, self, "add")
 
     def __sub__(self, other: object) -> Tensor:
         return building(self.node.graph).builder.binary("Sub", self, other, "sub")

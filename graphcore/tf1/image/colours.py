@@ -7,7 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.api.apply_one import apply_one
-from graphcore.api.framework import constant, convert_to_tensor, name_scope
+from graphcore.api.arrays import concat, expand_dims
+from graphcore.api.framework import constant, convert_to_tensor, name_scope, ones
 from graphcore.api.math import abs as absolute
 from graphcore.api.math import cast, log, maximum, reduce_mean, reduce_sum
 from graphcore.api.random import random_uniform
@@ -133,7 +134,8 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
     with name_scope(name or "grayscale_to_rgb"):
         given = convert_to_tensor(images)
         if given.shape.rank is None:
-            raise InvalidArgumentError("grayscale_to_rgb: required images of known rank")
+            copies = concat([ones(expand_dims(apply_one("Rank", [given], None) - 1, 0), "int32"), [3]], 0)
+            return apply_one("Tile", [given, copies], None)
         return apply_one("Tile", [given, [1] * (given.shape.rank - 1) + [3]], None)
 
 

@@ -137,7 +137,7 @@ def softmax_cross_entropy_with_logits_v2(
         if along is not None and along != -1 and rank is not None and along % rank != rank - 1:
             order = _exchanged(rank, along % rank)
             precise, labels = transpose(precise, order), transpose(labels, order)
-        if rank == 2:
+        if rank == 2 and labels.shape.rank in (None, 2):
             cost = apply_one("SoftmaxCrossEntropyWithLogits", [precise, labels], scope)
         else:
             kept = shape(precise)

@@ -2,6 +2,7 @@
 
 from graphcore.tf1.rnn.base import LayerRNNCell, LSTMStateTuple, RNNCell
 from graphcore.tf1.rnn.cells import BasicLSTMCell, BasicRNNCell, GRUCell, LSTMCell
+from graphcore.tf1.rnn.loops import stack_bidirectional_dynamic_rnn
 from graphcore.tf1.rnn.normalized import LayerNormBasicLSTMCell
 from graphcore.tf1.rnn.unrolled import static_bidirectional_rnn, static_rnn
 from graphcore.tf1.rnn.wrappers import (
@@ -30,6 +31,7 @@ __all__ = [
     "OutputProjectionWrapper",
     "RNNCell",
     "ResidualWrapper",
+    "stack_bidirectional_dynamic_rnn",
     "static_bidirectional_rnn",
     "static_rnn",
 ]

@@ -200,6 +200,48 @@ def bidirectional_dynamic_rnn(
     return derived("bidirectional_dynamic_rnn", build, inputs, sequence_length, initial_state_fw, initial_state_bw)
 
 
+def stack_bidirectional_dynamic_rnn(
+    cells_fw: Any,
+    cells_bw: Any,
+    inputs: Any,
+    initial_states_fw: Any = None,
+    initial_states_bw: Any = None,
+    dtype: Any = None,
+    sequence_length: Any = None,
+    parallel_iterations: int | None = None,
+    time_major: bool = False,
+    scope: Any = None,
+    swap_memory: bool = False,
+) -> Any:
+    """Several layers of `bidirectional_dynamic_rnn`, each on the outputs of both cells below.
+
+    Args:
+        cells_fw, cells_bw: one cell for each layer.
+        inputs, dtype, sequence_length, parallel_iterations, time_major, swap_memory: see `dynamic_rnn`.
+        initial_states_fw, initial_states_bw: one state for each layer.
+        scope: the variable scope, "stack_bidirectional_rnn" by default.
+
+    Returns:
+        The outputs of the last layer, and the final states of the cells of both kinds, as tuples.
+
+    Raises:
+        InvalidArgumentError: there are not as many cells of both kinds.
+    """
+    if not cells_fw or len(cells_fw) != len(cells_bw):
+        raise InvalidArgumentError(f"required as many forward as backward cells, at least one, got {len(cells_fw)} and {len(cells_bw)}")
+    count = len(cells_fw)
+    starts = initial_states_fw or [None] * count, initial_states_bw or [None] * count
+    states: list[Any] = []
+    rest = (parallel_iterations, swap_memory, time_major)
+    with variable_scope(scope or "stack_bidirectional_rnn"):
+        for number, (forward, backward, start_fw, start_bw) in enumerate(zip(cells_fw, cells_bw, *starts, strict=True)):
+            with variable_scope(f"cell_{number}"):
+                outputs, found = bidirectional_dynamic_rnn(forward, backward, inputs, sequence_length, start_fw, start_bw, dtype, *rest)
+                inputs = concat(outputs, 2)
+                states.append(found)
+    return inputs, tuple([each for each, _ in states]), tuple([each for _, each in states])
+
+
 def raw_rnn(
     cell: Any,
     loop_fn: Callable[..., Any],

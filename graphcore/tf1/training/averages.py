@@ -56,7 +56,7 @@ class ExponentialMovingAverage:
         )
         if isinstance(get_default_graph(), FunctionGraph):  # the body of a function is made again as a whole
             body = get_default_graph()
-            return self._apply(body, trainable_variables() if given is None else given, scope_prefix(body))
+            return self._apply(body, trainable_variables() if given is None else given, scope_prefix(outermost(body)))
         graph = given[0].graph if given else get_default_graph()
         tensors = [each for each in given or () if isinstance(each, Tensor)]
         variables = None if given is None else [each for each in given if isinstance(each, Variable)]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
+from graphcore.api.branches import cond
 from graphcore.api.framework import get_collection
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph import Graph, Tensor, get_default_graph
+from graphcore.graph import Graph, Tensor
 from graphcore.shapes import as_shape
 from graphcore.tf1.constants import get_static_value
 from graphcore.tf1.variables import add_to_collections, get_collection_ref
@@ -21,6 +25,7 @@ __all__ = [
     "get_tensor_aliases",
     "get_variable_collections",
     "last_dimension",
+    "smart_cond",
     "two_element_tuple",
 ]
 
@@ -69,6 +74,14 @@ def convert_collection_to_dict(collection: str, clear_collection: bool = False) 
     return found
 
 
+def smart_cond(pred: Any, fn1: Callable[[], Any], fn2: Callable[[], Any], name: str | None = None) -> Any:
+    """`gc.cond`, without a node where `pred` is the same in every run."""
+    known = get_static_value(pred) if isinstance(pred, Tensor) else pred
+    if isinstance(known, bool | int | np.bool_ | np.ndarray):
+        return fn1() if known else fn2()
+    return cond(pred, fn1, fn2, name=name)
+
+
 def get_variable_collections(variables_collections: Any, name: str) -> Any:
     """The collections of variables of a kind, of a dict by kinds or of one list for all."""
     return variables_collections.get(name) if isinstance(variables_collections, dict) else variables_collections
@@ -97,8 +110,3 @@ def two_element_tuple(int_or_tuple: Any) -> tuple[int, int]:
     if isinstance(int_or_tuple, int):
         return int_or_tuple, int_or_tuple
     raise InvalidArgumentError(f"required an int or two, got {int_or_tuple!r}")
-
-
-def default_graph_of(tensors: Any) -> Graph:
-    """The graph of the first tensor, the default graph without one."""
-    return next((tensor.graph for tensor in tensors if isinstance(tensor, Tensor)), get_default_graph())
