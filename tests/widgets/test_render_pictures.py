@@ -155,9 +155,19 @@ def test_a_layout_that_takes_too_long_is_ended_and_the_next_one_works() -> None:
         tangle = ";".join(f"n{i}->n{(i * i * 7 + i * 13 + j * 101) % 600}" for i in range(600) for j in range(6))
         with pytest.raises(EngineError, match="no layout within"):
             own.layout(f"digraph{{{tangle}}}", limit=0.3)
-        assert own.layout("digraph{a->b}").startswith("{")
+        assert own.layout("digraph{b->c}").startswith("{")
     finally:
         own.close()
+
+
+def test_a_layout_that_was_made_lately_needs_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = LayoutEngine()
+    made = own.layout("digraph{a->b}")
+    own.close()
+    monkeypatch.setattr(layout_module, "ENGINE", layout_module.STATIC / "no such engine")
+    assert own.layout("digraph{a->b}") == made
+    with pytest.raises(EngineError):
+        own.layout("digraph{a->c}")
 
 
 def test_a_syntax_error_of_the_engine_is_told() -> None:

@@ -32,6 +32,8 @@ MAX_BOXES: Final = 1500
 """Larger scenes are not given to the engine: it would not end in time."""
 LEGIBLE: Final = 0.9
 """The scale at which the smallest font, of 10 pixels, has 9 pixels: the smallest legible size."""
+MOST_KNOWN: Final = 16
+"""The latest answers of the engine that are kept: a run changes the values in a picture, and not where its boxes are."""
 FEW_BOXES: Final = 150
 """Larger scenes are not tried in the other direction: it would take too long."""
 TURN_GAIN: Final = 1.15
@@ -53,6 +55,7 @@ class LayoutEngine:
         self._answers: queue.Queue[str] = queue.Queue()
         self._serial = 0
         self._warm = False
+        self._known: dict[tuple[str, ...], str] = {}
 
     def layout(self, dot: str, *, limit: float = LAYOUT_LIMIT) -> str:
         """Graphviz's JSON for this DOT.
@@ -74,7 +77,12 @@ class LayoutEngine:
         return self._call("fold", [request], limit)
 
     def _call(self, method: str, args: list[str], limit: float) -> str:
+        question = (method, *args)
         with self._lock:
+            known = self._known.pop(question, None)
+            if known is not None:
+                self._known[question] = known  # the latest is last
+                return known
             answer = self._answer(method, args, limit)
             if "text" not in answer:
                 # A failure may leave WebAssembly out of memory for all later graphs, so a new engine tries again.
@@ -82,7 +90,12 @@ class LayoutEngine:
                 answer = self._answer(method, args, limit)
         if "text" not in answer:
             raise EngineError(str(answer.get("error", "the layout engine gave no answer")))
-        return str(answer["text"])
+        text = str(answer["text"])
+        with self._lock:
+            self._known[question] = text
+            if len(self._known) > MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+        return text
 
     def _answer(self, method: str, args: list[str], limit: float) -> dict[str, Any]:
         process = self._running()
