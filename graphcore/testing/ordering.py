@@ -131,9 +131,9 @@ def _sentence(variable: str, one: _Use, other: _Use) -> str:
     if read == f"{variable}/read":
         lines += [
             f"Expressions use '{read}', which was made with the variable.",
-            "To read after the change, use read_value() within gc.control_dependencies([...]).",
-            "To read before it, make the change within gc.control_dependencies([...]).",
+            "To read after the change: read_value() within gc.control_dependencies",
+            "To read before it: make the change within gc.control_dependencies",
         ]
     else:
-        lines.append("For an order, make one of them within gc.control_dependencies([the other]).")
+        lines.append("Make one of them within gc.control_dependencies([the other])")
     return "\n".join(lines)

@@ -36,6 +36,7 @@ def to_card(error: Told, picture: str = "") -> str:
         [
             f"<div class='graphloupe-error' style='{_CARD}'>",
             f"<p style='{_HEAD}'><b style='color:var(--jp-error-color1,#d32f2f)'>{error.kind}</b> {_text(head)}{more}</p>",
+            to_pre(escape(error.layout)) if error.layout else "",
             f"<table style='margin:0'>{''.join(rows)}</table>" if rows else "",
             f"<p style='{_DO}'><b>To do</b>&ensp;{_text(error.suggestion)}</p>" if error.suggestion else "",
             picture,

@@ -81,15 +81,25 @@ class ErrorDisplay:
             return None
         remember(kind, error, trace)
         lines = error_lines(found, plain=shell.colors.lower() == "nocolor")
-        if isinstance(error, CheckFailed) and error.diff is not None:
-            with self._guard("drawing a difference"):
-                picture = self._picture(error.diff)
-                if picture is not None:
-                    display({"text/plain": "", "text/html": picture}, raw=True)
-        elif hasattr(shell, "kernel") and not isinstance(error, KeyboardInterrupt | CheckFailed):
+        if isinstance(error, CheckFailed):
+            with self._guard("displaying a failed check"):
+                lines = self._display_check(shell, found, error.diff, lines)
+        elif hasattr(shell, "kernel") and not isinstance(error, KeyboardInterrupt):
             with self._guard("displaying an error"):
                 lines = self._display(shell, found, lines)
         shell._showtraceback(kind, error, lines)  # the way in which a kernel sends an error with a custom text
+        return lines
+
+    def _display_check(self, shell: InteractiveShell, check: Told, diff: GraphDiff | None, lines: list[str]) -> list[str]:
+        """Display a failed check, or at least its difference of graphs. Returns the lines of text that are to follow."""
+        picture = None
+        with self._guard("drawing a difference"):
+            picture = None if diff is None else self._picture(diff)
+        if hasattr(shell, "kernel") and front_end(shell) != "none":
+            display({"text/html": to_card(check, picture or ""), "text/plain": "\n".join(lines)}, raw=True)
+            return short_lines(check)
+        if picture is not None:
+            display({"text/plain": "", "text/html": picture}, raw=True)
         return lines
 
     def _display(self, shell: InteractiveShell, error: Told, lines: list[str]) -> list[str]:

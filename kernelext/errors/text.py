@@ -29,6 +29,7 @@ def error_lines(error: Told, *, plain: bool = False) -> list[str]:
 def _error_lines(error: Told) -> list[str]:
     head, *details = error.message.splitlines() or [""]
     lines = [f"{_BOLD}{error.kind}{_PLAIN}" + (f": {head}" if head else ""), *[f"{'':>8}  {line.strip()}" for line in details]]
+    lines += error.layout.splitlines()
     for word, text in error.facts:
         lines += _row(word, text)
     for word, place in error.places:

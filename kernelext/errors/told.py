@@ -28,6 +28,7 @@ class Told:
     Attributes:
         kind: the class of the error.
         message: the message; later lines are details.
+        layout: lines below the message whose columns mean something, such as rows of an array.
         facts: words and texts: `required`, `came`, `op`, `node`, `attr`, `input`.
         places: words and lines of code: `made in`, `called in`, `here`.
         origins: for each number that clashes a statement, and the lines that wrote it.
@@ -48,6 +49,7 @@ class Told:
     suggestion: str = ""
     traceback: str = ""
     about: GraphError | None = None
+    layout: str = ""
 
 
 def told(error: BaseException, trace: TracebackType | None, variables: Mapping[str, Any]) -> Told | None:
@@ -56,7 +58,8 @@ def told(error: BaseException, trace: TracebackType | None, variables: Mapping[s
     if isinstance(error, GraphError):
         return _of_graph(error, trace, calls, variables)
     if isinstance(error, CheckFailed):
-        return Told(type(error).__name__, error.message, places=_path(calls))
+        head, _, layout = error.message.partition("\n")
+        return Told(type(error).__name__, head, places=_path(calls), layout=layout)
     if isinstance(error, KeyboardInterrupt):
         return Told(type(error).__name__, "\n".join(getattr(error, "__notes__", ())), places=_path(calls))
     if ends_in_graphcore(trace) or not calls:

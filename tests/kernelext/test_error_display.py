@@ -132,6 +132,24 @@ def test_a_failed_check_is_shown_in_a_few_lines_with_a_picture_of_the_difference
     assert [output["text/html"] for output in shown] == ["<b>1 added</b>"]
 
 
+def test_a_failed_check_keeps_its_columns_as_text_and_is_a_card_in_a_page(
+    shell: NotebookShell, display: ErrorDisplay, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = "import graphcore as gc\ngc.testing.runs_to(gc.constant([[1.0, 2.0]] * 2), [[1.0, 2.0], [1.0, 3.0]])"
+    columns = "  required [[1. 2.]\n            [1. 3.]]"
+    shell.run(check, "a")
+    assert columns in printed(capsys)
+    shown: list[dict[str, str]] = []
+    shell.display_pub.publish = lambda data, **_: shown.append(data)  # type: ignore[method-assign]  # keeps the outputs
+    shell.kernel = object()
+    shell.run(check, "a")
+    (card,) = shown
+    assert columns in card["text/plain"]
+    assert columns in card["text/html"]
+    assert "graphloupe-error" in card["text/html"]
+    assert len(printed(capsys).splitlines()) == 1
+
+
 def test_the_cell_counts_as_failed(shell: NotebookShell, display: ErrorDisplay, capsys: pytest.CaptureFixture[str]) -> None:
     result = shell.run("raise NotFoundError('gone')", "a")
     assert isinstance(result.error_in_exec, GraphError)

@@ -307,7 +307,7 @@ def test_an_expression_reads_a_variable_before_what_it_is_to_wait_for() -> None:
         late = account.assign(1.1 * account.read_value())
     text = failure(gc.testing.no_missing_control_edge, early)
     assert "Expressions use 'account/read', which was made with the variable" in text
-    assert "To read after the change, use read_value()" in text
+    assert "To read after the change: read_value()" in text
     gc.testing.no_missing_control_edge(late)
     gc.testing.runs_to(late, 165.0)
 
