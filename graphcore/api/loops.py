@@ -180,6 +180,10 @@ class _WhileBuilder:
                     f"The body of '{self.name}' must give what it takes: required the form {outline(self.structure)}, got {outline(structure)} "
                     f"({'; '.join([describe(leaf) for leaf in leaves])})",
                     node=self.name,
+                ).advise(
+                    "Let the body return a value for each loop variable: as many as it takes, in the same order.",
+                    required=f"the form {outline(self.structure)}",
+                    came=f"the form {outline(structure)}",
                 )
             results = [self._checked(graph, i, leaf) for i, leaf in enumerate(leaves)]
             if self.limit is None:

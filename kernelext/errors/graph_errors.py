@@ -70,7 +70,7 @@ def _not_found(error: NotFoundError) -> Advice:
         written = _WRITTEN.search(error.message)
         text = f"Write `{written[1]}`." if written is not None else "`gc.<Tab>` lists the functions."
         return Advice(text, "a function of `gc`", error.message.partition(" has no attribute ")[2].partition(":")[0] or "another name")
-    if error.node:
+    if error.node and error.source is None:  # a node that was made is not the one that is missing
         names = [node.name for node in islice(get_default_graph().op_nodes(), _MOST_NAMES)]
         near = _nearest(error.node, names)
         text = f"Did you mean `'{near}:0'`?" if near else "Use the name of a node of the graph: `%nodes` lists them."

@@ -52,6 +52,7 @@ def test_the_line_that_made_the_node_and_the_line_that_failed_are_quoted(
     assert "called in  " in text
     assert "    here  " in text
     assert "          raise NotFoundError('gone', node='W', source=made)" in text
+    assert "the name of a node" not in text, "the node was made, so something else is missing"
 
 
 def test_the_place_that_failed_is_not_named_twice(shell: NotebookShell, display: ErrorDisplay, capsys: pytest.CaptureFixture[str]) -> None:

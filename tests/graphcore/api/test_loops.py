@@ -92,6 +92,13 @@ def test_a_body_that_does_not_fit_is_refused_and_leaves_nothing(
     assert graph.library.num_functions == 0
 
 
+def test_a_body_that_gives_too_little_is_told_what_to_return() -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        gc.while_loop(lambda i, _: i < 3, lambda i, _: i + 1, [0, 1.0])
+    assert (caught.value.required, caught.value.came) == ("the form [*, *]", "the form *")
+    assert "a value for each loop variable" in caught.value.suggestion
+
+
 def test_shape_invariants_let_sizes_change() -> None:
     def grow(y: gc.Tensor) -> gc.Tensor:
         return gc.concat([y, y], 0)
