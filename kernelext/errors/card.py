@@ -47,11 +47,6 @@ def to_card(error: Told, picture: str = "") -> str:
     )
 
 
-def to_folded(error: Told, picture: str = "") -> str:
-    """The picture and the traceback, for notebooks whose text says the rest."""
-    return f"<div class='graphloupe-error' style='{_CARD}'>{picture}{_fold('Traceback', error.traceback)}</div>"
-
-
 def _row(word: str, html: str) -> str:
     return f"<tr><td style='{_CELL};{_QUIET}'>{word}</td><td style='{_CELL}'>{html}</td></tr>"
 

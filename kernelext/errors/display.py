@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from graphcore.difference import GraphDiff
 from graphcore.errors import GraphError
 from graphcore.graph import Graph
 from graphcore.testing import CheckFailed
-from kernelext.errors.card import to_card, to_folded
+from kernelext.errors.card import to_card
 from kernelext.errors.frames import goes_through_graphcore
 from kernelext.errors.python_errors import KINDS
 from kernelext.errors.text import error_lines, short_lines
@@ -107,17 +106,15 @@ class ErrorDisplay:
         scene: Scene | None = None
         with self._guard("drawing the place of an error"):
             scene = self._scene(error)
-        if front_end(shell) == "none":
-            html = partial(to_folded, error)
-            display({"text/html": html("" if scene is None else to_static_html(scene))}, raw=True)
-            return lines
-        text = "\n".join(lines)
-        still = Still()
+        text, still = "\n".join(lines), Still()
+        if scene is None or front_end(shell) == "none":
+            picture = "" if scene is None else to_static_html(scene)
+            still.open({"text/html": to_card(error, picture), "text/plain": text})
+            return short_lines(error)
+        # The picture follows in the background: the first one starts the layout engine, which takes most of a second.
         still.open({"text/html": to_card(error), "text/plain": text})
-        if scene is not None:
-            # In the background: the first picture starts the layout engine, which takes most of a second.
-            drawn = scene
-            self._painter.paint(still, lambda: {"text/html": to_card(error, to_static_html(drawn)), "text/plain": text})
+        drawn = scene
+        self._painter.paint(still, lambda: {"text/html": to_card(error, to_static_html(drawn)), "text/plain": text})
         return short_lines(error)
 
     def _scene(self, error: Told) -> Scene | None:

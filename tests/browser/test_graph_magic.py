@@ -230,8 +230,14 @@ def test_an_error_in_a_cell_is_short_and_the_view_goes_on(lab: Lab) -> None:
     text = notebook.text(2)
     assert "InvalidArgumentError: Dimensions must be equal, but are 4 and 5" in text
     assert "cell In [3], line 2" in text
-    assert "%tb shows the full traceback." in text
     assert "interactiveshell.py" not in text
+    card = notebook.cell(2).locator(".graphloupe-error")
+    card.get_by_text("write 4 in place of 5 in cell In [3], line 1").wait_for()
+    card.locator("img[alt*=\"around 'matmul'\"]").wait_for()
+    frame = card.get_by_text("cell In [3], line 2, in <module>")
+    assert not frame.is_visible()
+    card.get_by_text("Traceback").click()
+    frame.wait_for()
     notebook.run_cell(3)
     GraphPanel(notebook.page).box("z").wait_for()
     notebook.screenshot("error")

@@ -18,7 +18,7 @@ def test_one_line_under_a_cell_says_what_it_broke_and_that_a_loop_built_gradient
     looped = [output for output in notebook.outputs(3) if output["output_type"] == "stream"]
     assert len(looped) == 1
     assert looped[0]["text"].startswith("Gradients were built 60 times in cell In [4], line 2")
-    notebook.cell(4).get_by_text("did you mean gc.softmax?").wait_for()
+    notebook.cell(4).get_by_text("did you mean gc.softmax?").first.wait_for()
     assert "ops.py" not in notebook.cell(4).inner_text()
     notebook.edit_and_run(3, "")
     notebook.edit_and_run(1, X.replace("[2, 3]", "[2, 4]"))
