@@ -86,6 +86,11 @@ def impossible(node: Node, member: Member, options: PlacementOptions, group: str
         node,
         f"Could not satisfy explicit device specification '{node.device}' because no supported kernel for {own.type} devices is "
         f"available.{group}\nOp: {node.op}\nRegistered kernels:\n{kernels_text(node)}",
+    ).advise(
+        f"Make '{node.name}' within `with gc.device('/cpu:0'):`, or leave the choice to the session: "
+        "`options=gc.SessionOptions(allow_soft_placement=True)`.",
+        required=f"a kernel of {node.op} for {own.type}",
+        came="none for its types",
     )
 
 

@@ -61,6 +61,7 @@ def cast_advice(error: GraphError, op_def: OpDef, given: Inputs) -> None:
         return
     others = [tensor for _, other, tensor in named if other.type_attr == arg.type_attr and tensor.dtype.base is not wrong.dtype.base]
     if arg.type is not None or not others:
+        _advise_on_one(error, op_def, arg, wrong)
         return
     target, source = others[0], wrong
     if source.dtype.is_floating and not target.dtype.is_floating:
@@ -71,6 +72,25 @@ def cast_advice(error: GraphError, op_def: OpDef, given: Inputs) -> None:
         f"Convert one of them: `gc.cast(\u00ab{source.name}\u00bb, gc.{target.dtype.public_name})`.",
         required="inputs of one dtype",
         came=f"{others[0].dtype.base.name} and {wrong.dtype.base.name}",
+    )
+
+
+def _advise_on_one(error: GraphError, op_def: OpDef, arg: ArgDef, wrong: Tensor) -> None:
+    """Suggest a conversion of an input that fits no dtype of its argument."""
+    choices = next((attr.allowed_values for attr in op_def.attr if attr.name == arg.type_attr), None)
+    wanted = [arg.type.base] if arg.type is not None else [each for each in choices or () if isinstance(each, DType)]
+    if not wanted:
+        return
+    floats = [dtype for dtype in wanted if dtype in (dtypes.float32, dtypes.float64)]
+    target = (floats or wanted)[0]
+    if wrong.dtype.base in _NOT_CAST or target in _NOT_CAST:
+        text = f"Give a tensor of type {target.name} here: there is no conversion from {wrong.dtype.base.name}."
+    else:
+        text = f"Convert it: `gc.cast(\u00ab{wrong.name}\u00bb, gc.{target.public_name})`."
+    error.advise(
+        text,
+        required=f"a tensor of {target.name}{' or another of these types' if len(wanted) > 1 else ''}",
+        came=f"one of {wrong.dtype.base.name}",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -115,6 +116,7 @@ def shown_name(tensor: Tensor) -> str:
     return stands_for.decode() if isinstance(stands_for, bytes) else tensor.name
 
 
+_BROADCAST: Final = re.compile(r"could not be broadcast together with shapes (\([\d, ]*\)) (\([\d, ]*\))")
 _OF_INPUTS: Final = (InvalidArgumentError, OutOfRangeError, UnimplementedError)
 """The errors that kernels raise for inputs they refuse."""
 
@@ -135,7 +137,23 @@ def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> 
         return too_large(node, error.what, error.size)
     kind: type[GraphError] = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
     text = out_of_memory(error) if isinstance(error, MemoryError) else str(error) or type(error).__name__
-    return kind.at(node, text + _where(node, inputs))
+    refused = kind.at(node, text + _where(node, inputs))
+    return _with_shapes(refused, text) if isinstance(error, ValueError) else refused
+
+
+def _with_shapes(error: GraphError, text: str) -> GraphError:
+    """Say of operands that do not fit together in which place they differ."""
+    found = _BROADCAST.search(text)
+    if found is None:
+        return error
+    one, other = [tuple(map(int, re.findall(r"\d+", shape))) for shape in found.groups()]
+    clash = next(((a, b) for a, b in zip(one[::-1], other[::-1], strict=False) if a != b and 1 not in (a, b)), (0, 0))
+    return error.advise(
+        f"Make {clash[0]} and {clash[1]} the same: sizes are compared from the last one on. Where a dimension is missing in between, "
+        "`gc.expand_dims` adds one of size 1, which fits any size, and `keepdims=True` keeps one in a reduction.",
+        required="shapes that are equal or 1 in each place, from the last one on",
+        came=f"{Shape(one)} and {Shape(other)}",
+    )
 
 
 def too_large(node: Node, what: str, size: int) -> ResourceExhaustedError:

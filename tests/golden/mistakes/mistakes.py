@@ -196,6 +196,15 @@ MISTAKES: Final = (
         ("p = gc.placeholder(gc.float32, [2], name='p')\nq = gc.check_numerics(gc.log(p), 'log')", "gc.Session().run(q, {p: [0.0, 1.0]})"),
     ),
     Mistake(
+        "operands of different shapes while running",
+        (
+            "p = gc.placeholder(gc.float32, [None, 4], name='p')\nm = gc.reduce_mean(p, axis=1, name='m')\nc = gc.subtract(p, m, name='c')",
+            "gc.Session().run(c, {p: np.ones([3, 4])})",
+        ),
+    ),
+    Mistake("text for numbers", ("names = gc.constant(['Ada', 'Grace'], name='names')", "gc.tanh(names)")),
+    Mistake("whole numbers for a function of floats", ("counts = gc.constant([1, 2], name='counts')", "gc.exp(counts)")),
+    Mistake(
         "index out of range while running",
         (
             "table = gc.ones([3, 2], name='table')\ni = gc.placeholder(gc.int32, [None], name='i')\nrows = gc.gather(table, i, name='rows')",
