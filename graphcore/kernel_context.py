@@ -12,9 +12,9 @@ import numpy as np
 from graphcore.attrs import Array, Attrs, AttrValue
 from graphcore.brief import brief
 from graphcore.dtypes import DType
-from graphcore.errors import FailedPreconditionError, InternalError, InvalidArgumentError
+from graphcore.errors import FailedPreconditionError, InternalError, InvalidArgumentError, Located
 from graphcore.shapes import Shape
-from graphcore.shared_resources import SharedResource, SharedResources
+from graphcore.shared_resources import SharedResources
 from graphcore.source import SourceLocation
 from graphcore.support.critical_section import critical_section
 
@@ -72,15 +72,11 @@ class RefVariable:
             FailedPreconditionError: the variable is uninitialised.
         """
         if self.value is None:
-            raise FailedPreconditionError.at(
-                self,
-                f"Attempting to use uninitialized value {self.name}: run its initializer "
-                f"(gc.initialize_all_variables()) in this session first",
-            ).advise(
-                "Run `session.run(gc.initialize_all_variables())` once, before this line and in the same session.",
-                required=f"a value in the variable '{self.name}'",
-                came="none: it was not initialized in this session",
-            )
+            raise uninitialized(self)
+        return self.value
+
+    def current(self) -> Array | None:
+        """The current value, None if it has none."""
         return self.value
 
     def assign(self, value: Array) -> None:
@@ -90,10 +86,30 @@ class RefVariable:
             self._check_dtype(array)
         self.value = owned(array)
 
+    def replace(self, value: Array | None) -> None:
+        """Set the value from outside of a run, or take it away."""
+        with self.lock:  # without the lock, a concurrent update could overwrite the value with one computed from the old
+            if value is None:
+                self.value = None
+            else:
+                self.assign(value)
+
     def _check_dtype(self, array: Array) -> None:
         wanted = self.dtype.as_numpy
         if wanted is not None and array.dtype != wanted and array.dtype.kind != "O":
             raise InternalError.at(self, f"Variable '{self.name}' is {self.dtype.name}, and was given a value of type {array.dtype}")
+
+
+def uninitialized(variable: Located) -> FailedPreconditionError:
+    """The error for a variable without a value."""
+    return FailedPreconditionError.at(
+        variable,
+        f"Attempting to use uninitialized value {variable.name}: run its initializer (gc.initialize_all_variables()) in this session first",
+    ).advise(
+        "Run `session.run(gc.initialize_all_variables())` once, before this line and in the same session.",
+        required=f"a value in the variable '{variable.name}'",
+        came="none: it was not initialized in this session",
+    )
 
 
 def owned(array: Array) -> Array:
@@ -108,6 +124,35 @@ def owned(array: Array) -> Array:
 def _is_on_device(value: Any) -> bool:
     """True iff a value is an array of another backend than NumPy. Those cannot be made read-only."""
     return not isinstance(value, np.ndarray | np.generic) and hasattr(value, "flags")
+
+
+class Stored(Protocol):
+    """The storage of a variable, in this process or elsewhere."""
+
+    @property
+    def dtype(self) -> DType:
+        """The type."""
+
+    @property
+    def shape(self) -> Shape:
+        """The shape, as far as it is declared."""
+
+    @property
+    def source(self) -> SourceLocation | None:
+        """The line that made the variable."""
+
+    def current(self) -> Array | None:
+        """The value, None if it has none."""
+
+    def read(self) -> Array:
+        """The value.
+
+        Raises:
+            FailedPreconditionError: there is none.
+        """
+
+    def replace(self, value: Array | None) -> None:
+        """Set the value, or take it away."""
 
 
 class Channel(Protocol):
@@ -132,6 +177,18 @@ class Pending(Protocol):
 
     def cancel(self) -> None:
         """Cancel the wait: `done` gets CancelledError, unless the result is certain already."""
+
+
+class Owned(Protocol):
+    """A resource that a node may declare: a variable, a queue."""
+
+    @property
+    def owner(self) -> str:
+        """The node whose declaration is in force, "" after that node is gone."""
+
+    @property
+    def op(self) -> str:
+        """The op of the node that the resource belongs to."""
 
 
 class ResourceManager:
@@ -187,6 +244,28 @@ class ResourceManager:
                 self.redeclared = True
         return found
 
+    def stored(
+        self,
+        container: str,
+        name: str,
+        dtype: DType,
+        shape: Shape,
+        source: SourceLocation | None = None,
+        op: str = "VariableV2",
+        node: str = "",
+    ) -> Stored:
+        """Find or make the storage of a variable, to be read and set from outside of runs; see `variable`."""
+        return self.variable(container, name, dtype, shape, source, op, node)
+
+    def value_of(self, container: str, name: str) -> Array | None:
+        """The value of a variable, None if it has none. Makes nothing."""
+        found = self.variables.get((container, name))
+        return None if found is None else found.value
+
+    def initialised(self) -> list[str]:
+        """The owners of the variables that have values."""
+        return [variable.owner for variable in list(self.variables.values()) if variable.value is not None]
+
     def reset(self, containers: Container[str]) -> None:
         """Clear the variables and end the queues in `containers`."""
         for (container, _name), variable in list(self.variables.items()):
@@ -195,7 +274,7 @@ class ResourceManager:
                     variable.value, variable.owner = None, ""
         self.shared.reset(containers)
 
-    def disown(self, is_gone: Callable[[RefVariable | SharedResource], bool]) -> None:
+    def disown(self, is_gone: Callable[[Owned], bool]) -> None:
         """Clear the owner of variables and queues whose owner is gone; the next node may declare them."""
         self.shared.disown(is_gone)
         for variable in list(self.variables.values()):

@@ -72,6 +72,11 @@ class SharedResources:
             if resource.owner and is_gone(resource):
                 resource.owner = ""
 
+    def all(self) -> list[SharedResource]:
+        """All resources."""
+        with self._lock:
+            return list(self._known.values())
+
     def reset(self, containers: Container[str]) -> None:
         """End the resources in `containers`."""
         with critical_section, self._lock:

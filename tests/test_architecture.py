@@ -69,6 +69,7 @@ LAYERS = (
     ("runtime.dataflow",),
     ("runtime.partitions", "runtime.stepping"),
     ("runtime.session",),
+    ("runtime.cluster",),
     ("runtime",),
     ("api",),
     ("tf1.internal",),

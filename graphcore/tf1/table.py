@@ -123,6 +123,8 @@ NAMES: Final[dict[str, str]] = {
         "zero_fraction"
     ),
     "graphcore.api.random": "get_seed",
+    "graphcore.api.variables.checkpoint_saver": "train.CheckpointSaver",
+    "graphcore.runtime.cluster.cluster": "DaskCluster LocalCluster",
     "graphcore.tf1.random": "multinomial random_crop random_gamma=gamma random_poisson=poisson random_shuffle=shuffle",
     "graphcore.tf1.sessions": (
         "ConfigProto GPUOptions GraphOptions InteractiveSession OptimizerOptions disable_control_flow_v2 "

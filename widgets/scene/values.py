@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from graphcore.attrs import Array, TensorValue
+from graphcore.dtypes import as_dtype
 from graphcore.runtime import Session, get_default_session, live_sessions
 from widgets.inspection import ValueRow, Values
 from widgets.scene.words import counted
@@ -54,12 +55,11 @@ def _variable(node: Node, first: int) -> Values:
         return Values(note="No session of this graph is open")
     place = f"in {_named(session)}"
     container, shared = (_text(node.node_def.attr.get(name)) for name in ("container", "shared_name"))
-    storage = session.resources.variables.get((container, shared or node.name))
-    value: Any = None if storage is None else storage.value
-    if storage is None or value is None:
+    value: Any = session.resources.value_of(container, shared or node.name)
+    if value is None:
         return Values(note=f"Not initialised {place}")
     array: Array = np.asarray(value.get() if hasattr(value, "get") else value)
-    return page_of(array, storage.dtype.name, f"The value {place}", first)
+    return page_of(array, as_dtype(node.get_attr("dtype")).name, f"The value {place}", first)
 
 
 def _session_of(node: Node) -> Session | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import get_ident
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -138,6 +138,12 @@ class Recorder:
             kind, node, bytes, device, frame, iteration, call, how, around: see `Event`.
         """
         self._append((kind, node, self._now(), bytes, get_ident(), device, frame, iteration, call, how, around))
+
+    def add(self, events: Iterable[Event], arrays: Iterable[ArrayLife]) -> None:
+        """Add what another process has recorded, on the clock of this recorder."""
+        for event in events:
+            self._append(msgspec.structs.astuple(event))
+        self._arrays += [list(msgspec.structs.astuple(life)) for life in arrays]
 
     def record_skipped(self, nodes: Sequence[tuple[str, str, Any, Any]], frame: str, iteration: int, call: str, around: Around) -> None:
         """Record nodes that need no kernel: their events are at one time, and made after the run.

@@ -51,11 +51,11 @@ def run_watched(program: Runs, values: Sequence[Any], step: Step, timeout_in_ms:
     try:
         in_time = call.wait(max(0.0, step.deadline - time.monotonic()))
     except KeyboardInterrupt as error:
-        _stop(call, step)
+        stop_call(call, step)
         if step.node is not None:
             error.add_note(f"stopped while running '{step.node.name}' (op {step.node.op})")
         raise
-    if not in_time and not _stop(call, step):
+    if not in_time and not stop_call(call, step):
         raise _abandoned(timeout_in_ms, step.node)
     try:
         result: list[Any] = call.result()
@@ -80,7 +80,7 @@ def _run_in_time(program: Runs, values: Sequence[Any], step: Step, text: str) ->
         return _run(program, values, step)
 
 
-def _stop(call: InterruptibleCall, step: Step) -> bool:
+def stop_call(call: InterruptibleCall, step: Step) -> bool:
     """End a run, or abandon it in a kernel without state. True if it has ended."""
     assert step.cancellation is not None
     step.cancellation.start_cancel()

@@ -176,6 +176,11 @@ _Row = tuple[str, int, Any, tuple[int, ...], Summary, Place, "Array | None"]
 """The statistics of one output of a run of a node."""
 
 
+RunKey = tuple[str, Place]
+"""A run of a node."""
+RecorderState = tuple[list["_Row | tuple[Sequence[Unrun], Place]"], "dict[Key, tuple[int, Detail]]", "dict[Key, Key]"]
+
+
 class ValueRecorder:
     """Collects the statistics of a run, from any number of threads.
 
@@ -249,6 +254,37 @@ class ValueRecorder:
             nodes: the nodes of the run.
         """
         return ValueRecords(self.stats_from(0), dict(self._same), nodes)
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The glob patterns of the names of nodes with full statistics."""
+        return self._patterns
+
+    def state(self) -> RecorderState:
+        """Its collected statistics, for `merge` of the recorder of another process."""
+        return list(self._rows), dict(self._details), dict(self._same)
+
+    def merge(self, states: Sequence[RecorderState], ends: Mapping[RunKey, int]) -> None:
+        """Add what recorders of several processes have collected, in the order in which the nodes ended.
+
+        Args:
+            states: the state of each.
+            ends: the time at which each run of a node ended.
+        """
+        found: list[tuple[int, int, int]] = []
+        for number, (rows, _, same) in enumerate(states):
+            time = 0
+            for place, row in enumerate(rows):
+                if len(row) > 2:
+                    time = ends.get((row[0], row[5]), time)  # what needed no kernel comes with the row before
+                found.append((time, number, place))
+            self._same.update(same)
+        moved: dict[tuple[int, int], int] = {}
+        for _, number, place in sorted(found):
+            moved[number, place] = len(self._rows)
+            self._rows.append(states[number][0][place])
+        for number, (_, details, _) in enumerate(states):
+            self._details.update({key: (moved[number, place], detail) for key, (place, detail) in details.items()})
 
     def _add(self, node: str, output: int, array: Array, place: Place) -> None:
         # NumPy's warnings are off in the thread of the run.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from graphcore.definitions import GraphDef
+from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Graph, ImportOptions, import_graph_def
 from graphcore.graph.importing.from_nodes import graph_with_library
 from graphcore.graph.model.node import Node, Tensor
@@ -17,6 +20,7 @@ from graphcore.runtime.partitions.partition_run import Part
 from graphcore.runtime.partitions.program import PartitionedProgram
 from graphcore.runtime.plan.parallel import has_large
 from graphcore.runtime.plan.schedule import MakeKernel
+from graphcore.source import SourceLocation
 
 Place = Callable[[Graph], None]
 """Assigns a device to every node of a graph."""
@@ -47,18 +51,82 @@ def build_partitioned(
     """
     if not fetches and not targets:
         return ""
-    fetches, targets, feeds = copy_with_shapes(fetches, targets, feeds)
-    graph = (fetches[0].node if fetches else targets[0]).graph
-    place(graph)
-    used = {node.assigned_device for node in graph.nodes}
-    if len(used) == 1:
-        return used.pop()
-    _read_variables_at_home(graph)
-    divided = partition_graph(graph, get_incarnation=incarnations.__getitem__)
-    parts = [_Part(device, graph_def, graph) for device, graph_def in divided.items()]
-    prepared = [part.prepared(fetches, feeds, make_kernel) for part in parts]
-    concurrent = may_use_threads and has_large(graph.nodes, dict.fromkeys(feeds, 0))
-    return PartitionedProgram(prepared, len(fetches), concurrent=concurrent)
+    placed = Placed(fetches, targets, feeds, place)
+    if len(placed.devices) == 1:
+        return placed.devices.pop()
+    library, seed = placed.graph.library, placed.graph.seed
+    parts = [PartGraph(each, library, seed).prepared(make_kernel) for each in placed.partitions(incarnations)]
+    concurrent = may_use_threads and has_large(placed.graph.nodes, dict.fromkeys(placed.feeds, 0))
+    return PartitionedProgram(parts, len(fetches), concurrent=concurrent)
+
+
+class Partition(msgspec.Struct, frozen=True):
+    """The nodes of one device, in a form that can travel.
+
+    Args:
+        device: the device that runs them.
+        graph_def: the nodes, and the functions that they reach.
+        sources: the line that made each node, by its name or that of the node whose value it transfers.
+        feeds, fetches: the names of its fed and fetched tensors, by their positions among those of the whole step.
+        targets: the names of its nodes that were asked for without their values.
+    """
+
+    device: str
+    graph_def: GraphDef
+    sources: Mapping[str, SourceLocation]
+    feeds: Mapping[int, str]
+    fetches: Mapping[int, str]
+    targets: Sequence[str] = ()
+
+
+class Placed:
+    """A copy of the subgraph for `fetches` and `targets`, given `feeds`, whose nodes have devices.
+
+    Args:
+        fetches, targets: at least one of them.
+        place: assigns devices to the nodes of the copy, in which feeds are `_Arg` nodes.
+
+    Raises:
+        GraphError: a node cannot be copied or placed.
+
+    Attributes:
+        graph: the copy.
+        feeds: the fed tensors of the copy.
+    """
+
+    def __init__(self, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], place: Place) -> None:
+        self._fetches, self._targets, self.feeds = copy_with_shapes(fetches, targets, feeds)
+        self.graph = (self._fetches[0].node if self._fetches else self._targets[0]).graph
+        place(self.graph)
+
+    @property
+    def devices(self) -> set[str]:
+        """The devices of its nodes."""
+        return {node.assigned_device for node in self.graph.nodes}
+
+    def partitions(self, incarnations: Mapping[str, int]) -> list[Partition]:
+        """Its nodes by device, with the sends and receives between them.
+
+        Args:
+            incarnations: the incarnation of each device.
+
+        Raises:
+            GraphError: a loop is malformed.
+        """
+        if len(self.devices) > 1:
+            _read_variables_at_home(self.graph)
+        sources = {node.name: node.source for node in self.graph.nodes if node.source is not None}
+        divided = partition_graph(self.graph, get_incarnation=incarnations.__getitem__)
+        return [self._partition(device, graph_def, sources) for device, graph_def in divided.items()]
+
+    def _partition(self, device: str, graph_def: GraphDef, sources: Mapping[str, SourceLocation]) -> Partition:
+        there = {node.name for node in graph_def.node}
+
+        def own(tensors: Sequence[Tensor]) -> dict[int, str]:
+            return {number: tensor.name for number, tensor in enumerate(tensors) if tensor.node.name in there}
+
+        targets = [node.name for node in self._targets if node.name in there]
+        return Partition(device, graph_def, sources, own(self.feeds), own(self._fetches), targets)
 
 
 def _read_variables_at_home(graph: Graph) -> None:
@@ -78,30 +146,39 @@ def _read_variables_at_home(graph: Graph) -> None:
             graph.update_edge(read, 0, node, slot)
 
 
-class _Part:
-    """A partition as a graph, whose nodes have the source lines of the whole graph."""
+class PartGraph:
+    """A partition as a graph, whose nodes have the source lines of the whole graph.
 
-    def __init__(self, device: str, graph_def: GraphDef, whole: Graph) -> None:
-        self.device = device
-        self.graph = graph_with_library(whole.library)
-        self.graph.seed = whole.seed
+    Args:
+        partition: the partition.
+        library: the functions, which become those of the graph.
+        seed: the seed of the whole graph.
+    """
+
+    def __init__(self, partition: Partition, library: FunctionLibraryDefinition, seed: int | None) -> None:
+        self.partition = partition
+        self.graph = graph_with_library(library)
+        self.graph.seed = seed
+        graph_def = partition.graph_def
         import_graph_def(GraphDef(node=graph_def.node, versions=graph_def.versions), self.graph, ImportOptions(allow_internal_ops=True))
         for node in self.graph.nodes:
             source = node.attr.get(TRANSFER)
-            original = whole.find(source.decode() if isinstance(source, bytes) else node.name)
-            node.assigned_device = device
-            node.source = None if original is None else original.source
+            node.assigned_device = partition.device
+            node.source = partition.sources.get(source.decode() if isinstance(source, bytes) else node.name)
 
-    def prepared(self, fetches: Sequence[Tensor], feeds: Sequence[Tensor], make_kernel: MakeKernel) -> Part:
+    @property
+    def feeds(self) -> list[Tensor]:
+        """Its fed tensors, in order."""
+        return [self.graph.get_tensor_by_name(name) for name in self.partition.feeds.values()]
+
+    @property
+    def fetches(self) -> list[Tensor]:
+        """Its fetched tensors, in order."""
+        return [self.graph.get_tensor_by_name(name) for name in self.partition.fetches.values()]
+
+    def prepared(self, make_kernel: MakeKernel) -> Part:
         """The table of its nodes."""
-        own_feeds = {number: tensor for number, tensor in enumerate(map(self._own, feeds)) if tensor is not None}
-        own_fetches = {number: tensor for number, tensor in enumerate(map(self._own, fetches)) if tensor is not None}
         targets = [node for node in self.graph.nodes if node.op not in ARG]
-        table = build_table(list(own_fetches.values()), targets, list(own_feeds.values()), make_kernel)
+        table = build_table(self.fetches, targets, self.feeds, make_kernel)
         transfers = frozenset([node for node in targets if TRANSFER in node.attr])
-        return Part(self.device, table, tuple(own_feeds), tuple(own_fetches), transfers)
-
-    def _own(self, tensor: Tensor) -> Tensor | None:
-        """The tensor of this partition that is `tensor` of the whole graph; None if it is elsewhere."""
-        node = self.graph.find(tensor.node.name)
-        return None if node is None else node.outputs[tensor.index]
+        return Part(self.partition.device, table, tuple(self.partition.feeds), tuple(self.partition.fetches), transfers)

@@ -24,7 +24,7 @@ class InitialValues:
 
     def note_changes(self, graph: Graph, resources: ResourceManager, changed: set[str]) -> None:
         """Record changed nodes."""
-        with_value = {variable.owner for variable in list(resources.variables.values()) if variable.value is not None}
+        with_value = set(resources.initialised())
         listed: list[Any] = [each for each in graph.get_collection(_VARIABLES) if each.op.name in with_value]
         if listed and changed:
             reached = names_downstream(graph, changed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from graphcore.errors import FailedPreconditionError
 from graphcore.graph import Graph
@@ -52,6 +52,14 @@ def checked_devices(devices: Any) -> DeviceSet | None:
     return found
 
 
+class DividedProgram(Program, Protocol):
+    """A program of one partition for each device."""
+
+    @property
+    def parts(self) -> Sequence[Any]:
+        """The partitions."""
+
+
 class SessionDevices:
     """Places the runs of a session on several devices.
 
@@ -75,8 +83,18 @@ class SessionDevices:
 
     def build(
         self, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel
-    ) -> PartitionedProgram | str:
+    ) -> DividedProgram | str:
         """Prepare a run on these devices; the name of the device if one does all of it.
+
+        Raises:
+            GraphError: a node cannot be placed, has an error or cannot run.
+        """
+        return self.build_stepwise(fetches, targets, feeds, make_kernel)
+
+    def build_stepwise(
+        self, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel
+    ) -> PartitionedProgram | str:
+        """Prepare a run that may be fed step by step; see `build`.
 
         Raises:
             GraphError: a node cannot be placed, has an error or cannot run.

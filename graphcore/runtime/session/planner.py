@@ -11,7 +11,7 @@ from graphcore.errors import FailedPreconditionError, UnimplementedError
 from graphcore.graph import Graph
 from graphcore.graph.editing.changes import Change
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.placement.device import Device, DeviceSet
+from graphcore.placement.device import Device
 from graphcore.runtime.core.connections import connect, resolve_connections
 from graphcore.runtime.core.devices import check_devices, local_devices
 from graphcore.runtime.core.feeds import resolve_feeds
@@ -28,7 +28,7 @@ from graphcore.runtime.plan.plan import Plan, build_plan
 from graphcore.runtime.session.engines import Engine, build_program
 from graphcore.runtime.session.function_memory import peak_for_shapes
 from graphcore.runtime.session.initial_values import InitialValues
-from graphcore.runtime.session.placing import SessionDevices
+from graphcore.runtime.session.placing import DividedProgram, SessionDevices
 from graphcore.runtime.session.prepared import Prepared
 from graphcore.runtime.session.runner import Runner
 from graphcore.runtime.session.specialise import Specialised
@@ -61,12 +61,14 @@ class Planner:
         is_finalized: True if nothing new may be prepared.
     """
 
-    def __init__(self, graph: Graph, options: SessionOptions, engine: Engine, runner: Runner, devices: DeviceSet | None = None) -> None:
+    def __init__(
+        self, graph: Graph, options: SessionOptions, engine: Engine, runner: Runner, devices: SessionDevices | None = None
+    ) -> None:
         self.graph = graph
         self.options = options
         self.engine = engine
         self.runner = runner
-        self.devices = None if devices is None else SessionDevices(graph, devices, options)
+        self.devices = devices
         self.plans: dict[Any, Prepared] = {}
         self.last_fetches: FetchStructure | None = None
         self.is_closed = False
@@ -137,24 +139,34 @@ class Planner:
         """The program, and the device that does all of it, "" for several or none."""
         divided = self._divided(what, needed)
         if not isinstance(divided, str):
-            if engine == "plan":
+            if engine == "plan" and len(divided.parts) > 1:
                 raise UnimplementedError(f"Required a run on one device for the plan engine; this one is on {len(divided.parts)}")
             return divided, ""
         return build_program(*what, self.runner.make_kernel, engine, needed, self.options.inter_op_threads), divided
 
     def build_stepwise(self, what: _What, needed: Sequence[Node]) -> PartitionedProgram | DataflowProgram:
-        """The program of a run that is fed step by step."""
-        divided = self._divided(what, needed)
+        """The program of a run that is fed step by step.
+
+        Raises:
+            UnimplementedError: the devices do not run in steps.
+        """
+        divided = self._checked_device(needed) if self.devices is None else self.devices.build_stepwise(*what, self.runner.make_kernel)
         return build_dataflow(*what, self.runner.make_kernel) if isinstance(divided, str) else divided
 
-    def _divided(self, what: _What, needed: Sequence[Node]) -> PartitionedProgram | str:
+    def _divided(self, what: _What, needed: Sequence[Node]) -> DividedProgram | str:
         """The program on several devices, or the device that does all of it, "" for the CPU of this process.
 
         Raises:
             GraphError: a node cannot be placed, or requests a device that does not exist.
         """
-        if self.devices is not None:
-            return self.devices.build(*what, self.runner.make_kernel)
+        return self._checked_device(needed) if self.devices is None else self.devices.build(*what, self.runner.make_kernel)
+
+    def _checked_device(self, needed: Sequence[Node]) -> str:
+        """The empty name of the CPU of this process.
+
+        Raises:
+            InvalidArgumentError: a node requests a device that does not exist.
+        """
         if not self.options.allow_soft_placement:
             check_devices(needed, local_devices())
         return ""
@@ -216,6 +228,12 @@ class Planner:
             self._forget_changed()
             return list(self._initial_values.outdated.values())
 
+    def move(self, devices: SessionDevices) -> None:
+        """Run on other devices from now on, with plans of their own."""
+        with self.graph.lock, self.lock:
+            self._drop_plans()
+            self.devices = devices
+
     def close(self, also: Callable[[], None]) -> None:
         """Discard all plans, and call `also` before anything can be prepared again."""
         self.is_closed = True
@@ -234,8 +252,9 @@ class Planner:
             else:
                 self.plans.pop(key).close()
         resources = self.runner.resources
-        self._initial_values.note_changes(self.graph, resources, others)
-        resources.disown(lambda it: it.owner in changed and getattr(self.graph.find(it.owner), "op", None) != it.op)
+        if changed:
+            self._initial_values.note_changes(self.graph, resources, others)
+            resources.disown(lambda it: it.owner in changed and getattr(self.graph.find(it.owner), "op", None) != it.op)
         for name, differs in changed.items():  # last, since Ctrl-C may interrupt the lines above
             if self._changed.get(name) == differs:
                 self._changed.pop(name)

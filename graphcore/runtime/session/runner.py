@@ -36,6 +36,7 @@ class Runner:
     Args:
         graph: the graph, with the functions that nodes may call.
         timeout_in_ms: the time limit of runs without one in their options; 0 for none.
+        resources: those of a session whose variables are elsewhere; its own by default.
 
     Attributes:
         resources: the variables, queues and the like.
@@ -44,12 +45,12 @@ class Runner:
         trace: the last recorded run.
     """
 
-    def __init__(self, graph: Graph, timeout_in_ms: int) -> None:
+    def __init__(self, graph: Graph, timeout_in_ms: int, resources: ResourceManager | None = None) -> None:
         self.graph = graph
         self.library = graph.library
         self.timeout_in_ms = timeout_in_ms
         self.rendezvous = Rendezvous()
-        self.resources = ResourceManager()
+        self.resources = ResourceManager() if resources is None else resources
         self.resources.channel = self.rendezvous
         self.functions = FunctionLibraryRuntime(graph.library, resources=self.resources)
         self.trace: Trace | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,8 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.definitions import GraphDef
-from graphcore.errors import UnimplementedError
+from graphcore.errors import FailedPreconditionError, UnimplementedError
 from graphcore.graph import Graph, Node, get_default_graph
+from graphcore.graph.model.argument_errors import refuse
 from graphcore.kernel_context import ResourceManager
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.runtime.core import arguments
@@ -25,16 +27,19 @@ from graphcore.runtime.core.tracing import Trace
 from graphcore.runtime.plan.peak_memory import PeakMemory
 from graphcore.runtime.plan.plan import Plan
 from graphcore.runtime.session.callables import SessionCallable
+from graphcore.runtime.session.clusters import Cluster
 from graphcore.runtime.session.default_session import DefaultSession
 from graphcore.runtime.session.engines import check_engine
 from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.session.partial_run import PartialRuns
-from graphcore.runtime.session.placing import checked_devices
+from graphcore.runtime.session.placing import SessionDevices, checked_devices
 from graphcore.runtime.session.planner import Planner
 from graphcore.runtime.session.runner import Runner, fed_values
+from graphcore.runtime.session.variable_files import read_checkpoint, restore_values
 from graphcore.runtime.stepping.gate import Gate
 from graphcore.runtime.stepping.stepped_run import SteppedRun
 from graphcore.source import caller_location
+from graphcore.support.critical_section import critical_section
 
 _STRICT: Final = SessionOptions(allow_soft_placement=False)
 
@@ -48,19 +53,21 @@ class Session(DefaultSession):
             and each device has an executor of its own.
         options: the options. With `devices` and without options, a requested device must exist.
         engine: "plan" runs one generated Python function, "dataflow" tokens, frames and iterations; "auto" uses a plan if possible.
+        cluster: the tasks to run on, a `gc.DaskCluster` or `gc.LocalCluster`; each is a device, and holds the variables placed on it.
         target: "" or "local", for this process; may also come first, before the graph, as in TensorFlow.
         config: TensorFlow 1's form of the options, see `gc.ConfigProto`.
 
     Raises:
         NotFoundError: no such target.
         InvalidArgumentError: no such engine, or an argument of another kind.
-        FailedPreconditionError: there are no devices.
+        FailedPreconditionError: there are no devices, or a worker of the cluster has another version of the package.
+        AbortedError: the cluster is lost.
 
     The graph may grow and change between runs: a run is planned again when a node that it depends on has changed. Used as a
     context manager it is the default session, and its graph the default graph, within the block. Several threads may run it at once.
 
     Attributes:
-        target, options, graph, engine: as given.
+        target, options, graph, engine, cluster: as given.
         source: the line that made it.
         planner: prepares its runs, and caches them.
         runner: executes them, and holds its variables.
@@ -75,6 +82,7 @@ class Session(DefaultSession):
         options: SessionOptions | None = None,
         engine: str = "auto",
         target: str = "",
+        cluster: Cluster | None = None,
     ) -> None:
         super().__init__()
         if isinstance(graph, str) and not target:  # TensorFlow's first argument
@@ -84,12 +92,18 @@ class Session(DefaultSession):
         options = arguments.configured(options, config)
         self.target = arguments.checked_target(target)
         device_set = checked_devices(devices)
-        self.options = arguments.checked_session(graph, _STRICT if options is None and device_set is not None else options)
+        self.cluster = _checked_cluster(cluster, device_set)
+        is_local = device_set is None and cluster is None
+        self.options = arguments.checked_session(graph, options if is_local or options is not None else _STRICT)
         self.graph = get_default_graph() if graph is None else graph  # type: ignore[assignment]  # a text was taken for the target
         self.engine = check_engine(engine)
         self.source = caller_location()
-        self.runner = Runner(self.graph, self.options.operation_timeout_in_ms)
-        self.planner = Planner(self.graph, self.options, self.engine, self.runner, device_set)
+        self._opened = None if cluster is None else cluster.open(self.graph, self.options, self.engine)
+        self.runner = Runner(self.graph, self.options.operation_timeout_in_ms, None if self._opened is None else self._opened.resources)
+        session_devices = None if device_set is None else SessionDevices(self.graph, device_set, self.options)
+        self.planner = Planner(
+            self.graph, self.options, self.engine, self.runner, session_devices if self._opened is None else self._opened.devices
+        )
         self._partial_runs = PartialRuns(self.planner, self.runner)
         self._stepped_runs: weakref.WeakSet[SteppedRun] = weakref.WeakSet()
         _live[next(_numbers)] = self
@@ -262,8 +276,11 @@ class Session(DefaultSession):
 
         Raises:
             InvalidArgumentError, NotFoundError, FailedPreconditionError: as `run`.
+            UnimplementedError: the session is on a cluster.
         """
         arguments.check_run(feed_dict, None, None)
+        if self.cluster is not None:
+            raise UnimplementedError("Required a session of this process to step through a run; this one is on a cluster")
         feed_dict = arguments.flat_feeds(feed_dict)
         prepared = self.planner.prepare(fetches, feed_dict or (), engine="dataflow")
         values: list[Any] = [_kept(feed(value)) for feed, value in zip(prepared.feeders, (feed_dict or {}).values(), strict=True)]
@@ -277,6 +294,37 @@ class Session(DefaultSession):
         self.graph.stepped_run = begun
         self._stepped_runs.add(begun)
         return begun
+
+    def recover(self, checkpoint: str | os.PathLike[str], cluster: Cluster | None = None) -> None:
+        """Begin the tasks of a session on a cluster again after a loss, with the values of a checkpoint.
+
+        All tasks begin again, those that were not lost too: variables that the checkpoint lacks have no values, queues are empty, and
+        random numbers start anew.
+
+        Args:
+            checkpoint: the file of `gc.save_variables` or `gc.train.CheckpointSaver`, or the path of a checkpoint of `gc.train.Saver`.
+            cluster: another cluster, for example after its scheduler was lost; the same one by default, whose workers are looked up
+                again by name.
+
+        Raises:
+            FailedPreconditionError: the session is closed, or not on a cluster.
+            NotFoundError: there is no such checkpoint; nothing has changed.
+            InvalidArgumentError: the checkpoint does not fit the graph, or a worker is missing.
+            AbortedError: the scheduler is lost, or a worker does not answer.
+        """
+        self.planner.list_devices()
+        if self._opened is None:
+            raise FailedPreconditionError("Required a session on a cluster to recover; this one runs in this process")
+        values = read_checkpoint(self.graph, checkpoint)
+        chosen = self.cluster if cluster is None else _checked_cluster(cluster, None)
+        assert chosen is not None
+        opened = chosen.open(self.graph, self.options, self.engine)
+        with critical_section:
+            before, self._opened, self.cluster = self._opened, opened, chosen
+            self.planner.move(opened.devices)
+            self.runner.resources = opened.resources
+        before.close()
+        restore_values(self.graph, opened.resources, values)
 
     @property
     def graph_def(self) -> GraphDef:
@@ -311,6 +359,8 @@ class Session(DefaultSession):
         for stepped in list(self._stepped_runs):
             stepped.close()
         self.runner.close()
+        if self._opened is not None:
+            self._opened.close()
 
     def variables_with_other_initial_values(self) -> list[str]:
         """The names of the variables that keep their values although their initial values have changed."""
@@ -322,8 +372,24 @@ class Session(DefaultSession):
         return self.planner.is_closed
 
     def __repr__(self) -> str:
-        count = sum(1 for variable in self.resources.variables.values() if variable.value is not None)
-        return f"<gc.Session {'closed' if self.is_closed else f'{count} variables initialised'}>"
+        if self.is_closed:
+            return "<gc.Session closed>"
+        where = "" if self.cluster is None else f" on {self.cluster!r}"
+        return f"<gc.Session{where} {len(self.resources.initialised())} variables initialised>"
+
+
+def _checked_cluster(cluster: Any, devices: DeviceSet | None) -> Cluster | None:
+    """Check that `cluster` is one, and is given without devices.
+
+    Raises:
+        InvalidArgumentError: it is not.
+    """
+    if cluster is not None and not callable(getattr(cluster, "open", None)):
+        refuse("cluster", "a gc.DaskCluster, a gc.LocalCluster or None", cluster)
+    if cluster is not None and devices is not None:
+        refuse("devices", "None beside a cluster, whose tasks are the devices", devices)
+    found: Cluster | None = cluster
+    return found
 
 
 def _kept(value: Any) -> Any:

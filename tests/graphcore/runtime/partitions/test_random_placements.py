@@ -19,13 +19,13 @@ from tests.graphcore.runtime.test_engines_agree import NUMBERS, plain
 DEVICES: Final = [f"/job:localhost/replica:0/task:0/device:CPU:{number}" for number in range(3)]
 
 
-def scatter(graph: gc.Graph, choices: Sequence[int]) -> None:
+def scatter(graph: gc.Graph, choices: Sequence[int], devices: Sequence[str] = DEVICES) -> None:
     """Assign devices to nodes, except for users of references and handles, which follow their variables."""
     for number, node in enumerate(graph.nodes):
         types = (*node.input_types, *node.output_types)
         is_free = not any(dtype.is_ref or dtype is gc.resource for dtype in types)
         if is_free or not node.input_types:
-            node.assigned_device = DEVICES[choices[number % len(choices)] % len(DEVICES)]
+            node.assigned_device = devices[choices[number % len(choices)] % len(devices)]
 
 
 def outcome(program: Program, session: gc.Session, feeds: dict[Any, Any]) -> list[Any]:

@@ -1,0 +1,249 @@
+"""Dask clusters as the place of sessions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from graphcore.brief import brief
+from graphcore.device_spec import canonicalize_device_name
+from graphcore.errors import AbortedError, FailedPreconditionError, InvalidArgumentError, NotFoundError
+from graphcore.graph import Graph
+from graphcore.graph.model.argument_errors import refuse
+from graphcore.placement.device import LOCAL
+from graphcore.runtime.core.options import SessionOptions
+
+try:
+    import distributed
+except ImportError as error:
+    raise NotFoundError("Sessions on a cluster need the package distributed, which is not installed: pip install distributed") from error
+
+from graphcore.runtime.cluster.connection import Connection, Place
+from graphcore.runtime.cluster.devices import ClusterDevices
+from graphcore.runtime.cluster.resources import ClusterResources
+
+if TYPE_CHECKING:
+    from distributed import Client, Security
+
+_RUNNING: Final = "running"
+_WAIT_SECONDS: Final = 60.0
+_PAUSE: Final = 0.1
+
+
+class OpenedCluster:
+    """The part of a cluster that one session uses: its tasks.
+
+    Args:
+        graph, options, engine: those of the session.
+        connection: the tasks.
+    """
+
+    def __init__(self, graph: Graph, options: SessionOptions, engine: str, connection: Connection) -> None:
+        self._connection = connection
+        self.resources = ClusterResources(connection)
+        self.devices = ClusterDevices(graph, connection, options, engine, self.resources)
+        self.resources.device_of = self.devices.device_of
+
+    def close(self) -> None:
+        """End the tasks, and release their variables."""
+        self._connection.close()
+
+
+class DaskCluster:
+    """Workers of a Dask cluster as the tasks of sessions.
+
+        session = gc.Session(cluster=gc.DaskCluster(client, {"worker": ["a", "b"], "ps": ["c"]}))
+
+    Nodes with `gc.device("/job:ps/task:0")` run on the first worker listed for `ps`, others on the first task, or where the placer puts
+    them; with `SessionOptions(allow_soft_placement=True)` a task that does not exist is replaced. Variables stay on their tasks from run to run.
+    Tensors go from worker to worker; only feeds and fetches pass through this process. Each session has tasks, and thus variables, of its own.
+
+    A task is lost if its worker ends, or gives no sign of life for `heartbeat_timeout`. Workers answer from their event loops, which a long
+    kernel does not hold up unless it holds Python's lock for all of this time. The run then ends with AbortedError; `Session.recover` goes on.
+    `SessionOptions(operation_timeout_in_ms=...)` limits the time of each step.
+
+    Authentication and encryption are Dask's: `gc.DaskCluster("tls://scheduler:8786", tasks, security=distributed.Security(...))`, or a client made
+    with it. Code of graphs and values runs on the workers, and everything that reaches the scheduler can run code there: without `Security`, only
+    use networks that you trust.
+
+    Args:
+        client: a Dask client, or the address of a scheduler.
+        tasks: the workers of each job, by name or address; the position in a list is the number of the task.
+        security: Dask's `Security`, for an address.
+        heartbeat_timeout: the seconds without a sign of life after which a task is lost.
+
+    Raises:
+        InvalidArgumentError: an argument of another kind, an unknown worker, no task, or a worker that is listed twice.
+        FailedPreconditionError: the scheduler does not answer.
+        NotFoundError: the package distributed is not installed.
+
+    Attributes:
+        client: the Dask client.
+        tasks: as given, with names as texts.
+    """
+
+    def __init__(
+        self,
+        client: Client | str,
+        tasks: Mapping[str, Sequence[Any]],
+        *,
+        security: Security | None = None,
+        heartbeat_timeout: float = 10.0,
+    ) -> None:
+        self.tasks = _checked_tasks(tasks)
+        self.heartbeat_timeout = _checked_seconds(heartbeat_timeout)
+        self._owns_client = isinstance(client, str)
+        self.client: Client = _connected(client, security) if isinstance(client, str) else _checked_client(client, security)
+        try:
+            self.places()
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        jobs = ", ".join(f"{len(workers)} {job}" for job, workers in self.tasks.items())
+        return f"<gc.{type(self).__name__} of {jobs}>"
+
+    @property
+    def devices(self) -> list[str]:
+        """The full names of the devices of all tasks, in the order of `tasks`."""
+        return [place.device for place in self.places()]
+
+    def places(self) -> list[Place]:
+        """The workers of the tasks, as they are now.
+
+        Raises:
+            AbortedError: the scheduler is lost.
+            InvalidArgumentError: a worker is unknown.
+        """
+        if self.client.status != _RUNNING:
+            raise AbortedError(f"The Dask client has lost its scheduler (it is {self.client.status}): required a new gc.DaskCluster")
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        by_name = {str(worker["name"]): address for address, worker in workers.items()} | {address: address for address in workers}
+        found, taken = [], dict[str, str]()
+        for job, listed in self.tasks.items():
+            for number, name in enumerate(listed):
+                address = by_name.get(name)
+                if address is None:
+                    names = ", ".join(f"'{worker['name']}' ({address})" for address, worker in workers.items()) or "none"
+                    raise InvalidArgumentError(f"tasks: job '{job}' lists worker '{name}', which the cluster does not have; it has {names}")
+                device = canonicalize_device_name(f"/job:{job}/replica:0/task:{number}/device:CPU:0", LOCAL)
+                if address in taken:
+                    raise InvalidArgumentError(f"tasks: worker '{name}' is listed for {taken[address]} and for {device}; required once")
+                taken[address] = device
+                found.append(Place(device, name, address, int(workers[address].get("memory_limit") or 0)))
+        return found
+
+    def open(self, graph: Graph, options: SessionOptions, engine: str) -> OpenedCluster:
+        """Begin the tasks of a session.
+
+        Raises:
+            FailedPreconditionError: a worker has another version of the package.
+            DeadlineExceededError: a worker is too busy to begin.
+            AbortedError: the scheduler or a worker is lost.
+        """
+        return OpenedCluster(graph, options, engine, Connection(self.client, self._awaited_places(), self.heartbeat_timeout))
+
+    def _awaited_places(self) -> list[Place]:
+        """The workers of the tasks, once those that Dask starts again are there."""
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while True:
+            try:
+                return self.places()
+            except InvalidArgumentError:
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(_PAUSE)
+
+    def close(self) -> None:
+        """Close the client, if it was made here. Workers go on."""
+        if self._owns_client:
+            self.client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class LocalCluster(DaskCluster):
+    """A cluster of processes on this machine: `gc.Session(cluster=gc.LocalCluster(workers=2))`.
+
+    Args:
+        workers: the number of tasks of job `worker`.
+        ps: the number of tasks of job `ps`.
+        processes: False for tasks in threads of this process, which begin faster.
+        heartbeat_timeout: see `DaskCluster`.
+
+    Raises:
+        InvalidArgumentError: not a number of tasks.
+        NotFoundError: the package distributed is not installed.
+
+    In a script, as for all processes that Python spawns, the code that makes it belongs below `if __name__ == "__main__":`.
+    """
+
+    def __init__(self, workers: int = 2, ps: int = 0, *, processes: bool = True, heartbeat_timeout: float = 10.0) -> None:
+        _check_count("workers", workers, 1)
+        _check_count("ps", ps, 0)
+        self._cluster = distributed.LocalCluster(n_workers=workers + ps, threads_per_worker=1, processes=processes, dashboard_address=":0")
+        try:
+            client = distributed.Client(self._cluster, set_as_default=False)
+            client.wait_for_workers(workers + ps, timeout=_WAIT_SECONDS)
+            names = sorted(self._cluster.workers)
+            tasks = {"worker": names[:workers]} | ({"ps": names[workers:]} if ps else {})
+            super().__init__(client, tasks, heartbeat_timeout=heartbeat_timeout)
+        except BaseException:
+            self._cluster.close()
+            raise
+        self._owns_client = True
+
+    def close(self) -> None:
+        """End the client and the processes."""
+        super().close()
+        self._cluster.close()
+
+
+def _checked_seconds(value: Any) -> float:
+    if not isinstance(value, int | float) or not value > 0:
+        refuse("heartbeat_timeout", "a positive number of seconds", value)
+    return float(value)
+
+
+def _check_count(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, int) or value < least:
+        refuse(name, f"a number of tasks, at least {least}", value)
+
+
+def _checked_tasks(tasks: Any) -> dict[str, list[str]]:
+    if not isinstance(tasks, Mapping) or not all(isinstance(job, str) for job in tasks):
+        refuse("tasks", "a mapping from jobs to lists of workers", tasks)
+    for job, listed in tasks.items():
+        if isinstance(listed, str | bytes) or not isinstance(listed, Sequence):
+            refuse("tasks", f"a list of workers for job '{job}'", listed)
+        for worker in listed:
+            if not isinstance(worker, str | int):
+                refuse("tasks", f"names or addresses of workers for job '{job}'", worker)
+    found = {job: [str(worker) for worker in listed] for job, listed in tasks.items()}
+    if not any(found.values()):
+        raise InvalidArgumentError(f"tasks: required at least one worker, got {brief(tasks)}")
+    return found
+
+
+def _checked_client(client: Any, security: Any) -> Client:
+    if not isinstance(client, distributed.Client):
+        refuse("client", "a distributed.Client, or the address of a scheduler", client)
+    if security is not None:
+        refuse("security", "None beside a client, which has its own", security)
+    if client.asynchronous:
+        refuse("client", "a client that is not asynchronous", client)
+    return client
+
+
+def _connected(address: str, security: Any) -> Client:
+    try:
+        return distributed.Client(address, security=security, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise FailedPreconditionError(f"Cannot reach a Dask scheduler at '{address}': {error}") from error

@@ -1,0 +1,174 @@
+"""Tasks that end, stop or differ: the session says which and recovers from its checkpoint."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import distributed
+import numpy as np
+import pytest
+
+import graphcore as gc
+
+train: Any = gc.train  # type: ignore[attr-defined]  # found on demand
+FIRST, SECOND = "/job:worker/task:0", "/job:worker/task:1"
+HEARTBEAT = 3.0
+
+
+class Training:
+    """Steps of a variable on the first task that need the second, and one that takes long on either."""
+
+    def __init__(self) -> None:
+        self.graph = gc.Graph()
+        with self.graph.as_default():
+            with gc.device(FIRST):
+                self.weights = gc.Variable(gc.zeros([2]), name="weights")
+            with gc.device(SECOND):
+                change = gc.identity(self.weights * 0.0 + 1.0, name="change")
+            self.step = self.weights.assign_add(change)
+            turns = gc.placeholder_with_default(10**8, [])
+            self.long = {}
+            for device in (FIRST, SECOND):
+                with gc.device(device), gc.name_scope(f"long{device[-1]}"):
+                    self.long[device] = gc.while_loop(lambda i: i < turns, lambda i: i + 1, [gc.constant(0)]) + 0
+            self.start = gc.initialize_all_variables()
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[gc.LocalCluster]:
+    with gc.LocalCluster(workers=2, heartbeat_timeout=HEARTBEAT) as made:
+        yield made
+
+
+def process_of(cluster: gc.DaskCluster, task: int) -> int:
+    place = cluster.places()[task]
+    found: int = cluster.client.run(os.getpid, workers=[place.address])[place.address]
+    return found
+
+
+def lost_after(session: gc.Session, fetch: gc.Tensor, harm: Callable[[], None]) -> tuple[gc.errors.AbortedError, float]:
+    """The error of a run during which `harm` happens, and the seconds from then on."""
+    moment: list[float] = []
+
+    def happen() -> None:
+        moment.append(time.monotonic())
+        harm()
+
+    timer = threading.Timer(2 * 0.5 + 0.3, happen)  # after the node that runs has been told twice
+    timer.start()
+    with pytest.raises(gc.errors.AbortedError) as raised:
+        session.run(fetch)
+    timer.join()
+    return raised.value, time.monotonic() - moment[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["killed", "stopped"])
+def test_a_lost_process_is_named_in_time_and_training_goes_on_from_its_checkpoint(
+    processes: gc.LocalCluster, tmp_path: Path, way: str
+) -> None:
+    model = Training()
+    session = gc.Session(model.graph, cluster=processes)
+    session.run(model.start)
+    saver = train.CheckpointSaver(session, tmp_path, every_n_steps=2)
+    for _ in range(5):
+        session.run(model.step)
+        saver.step()
+    process = process_of(processes, 1)
+    number = signal.SIGKILL if way == "killed" else signal.SIGSTOP
+    try:
+        error, seconds = lost_after(session, model.long[SECOND], lambda: os.kill(process, number))
+        if way == "stopped":
+            with pytest.raises(gc.errors.AbortedError, match="'1' of the cluster has not answered"):
+                saver.recover()
+    finally:
+        if way == "stopped":
+            os.kill(process, signal.SIGCONT)
+    assert seconds < (5 if way == "killed" else HEARTBEAT + 5)
+    assert "Task /job:worker/task:1 on worker '1' was lost with " in error.message
+    assert "long1/" in error.message
+    assert error.node.startswith("long1/")
+    assert error.device == "/job:worker/replica:0/task:1/device:CPU:0"
+    with pytest.raises(gc.errors.AbortedError, match=r"task:1.*was lost with .*change"):
+        session.run(model.step)
+    saver.recover()
+    assert saver.steps == 4
+    assert session.run(model.weights).tolist() == [4.0, 4.0]
+    session.run(model.step)
+    saver.step()
+    assert session.run(model.weights).tolist() == [5.0, 5.0]
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["step-2.npz", "step-4.npz"]
+    session.close()
+
+
+@pytest.mark.slow
+def test_a_step_that_takes_longer_than_the_heartbeats_is_no_loss(processes: gc.LocalCluster) -> None:
+    with gc.Graph().as_default():
+        with gc.device(FIRST):
+            matrix = gc.placeholder(gc.float64, [None, None])
+            values = gc.ops.svd(matrix, compute_uv=False)[0]
+        session = gc.Session(cluster=processes)
+        size, taken = 300, 0.0
+        while taken < 1.2 * HEARTBEAT:
+            begun = time.monotonic()
+            assert session.run(values, {matrix: np.eye(size) + np.tri(size)})[0] > 0
+            size, taken = 2 * size, time.monotonic() - begun
+        session.close()
+
+
+@pytest.mark.slow
+def test_a_worker_with_another_version_is_refused_with_both_versions(processes: gc.LocalCluster) -> None:
+    place = processes.places()[1]
+    code = "__import__('graphcore').__dict__.__setitem__('__version__', {!r})"
+    processes.client.run(eval, code.format("0.0.9"), workers=[place.address])
+    try:
+        with pytest.raises(gc.errors.FailedPreconditionError, match=rf"Worker '1'.* version 0\.0\.9 .* version {gc.__version__}"):
+            gc.Session(gc.Graph(), cluster=processes)
+    finally:
+        processes.client.run(eval, code.format(gc.__version__), workers=[place.address])
+
+
+def test_a_scheduler_that_is_gone_aborts_and_the_session_recovers_on_another_cluster(tmp_path: Path) -> None:
+    model = Training()
+    with distributed.LocalCluster(n_workers=2, processes=False, dashboard_address=":0", protocol="tcp") as before:
+        cluster = gc.DaskCluster(before.scheduler_address, {"worker": [0, 1]}, heartbeat_timeout=HEARTBEAT)
+        session = gc.Session(model.graph, cluster=cluster)
+        session.run(model.start)
+        session.run(model.step)
+        gc.save_variables(session, tmp_path / "one.npz")
+    with pytest.raises(gc.errors.AbortedError, match="starts the tasks again"):
+        session.run(model.step)
+    with pytest.raises(gc.errors.AbortedError, match="lost its scheduler"):
+        session.recover(tmp_path / "one.npz")
+    with gc.LocalCluster(workers=2, processes=False) as other:
+        session.recover(tmp_path / "one.npz", other)
+        session.run(model.step)
+        assert session.run(model.weights).tolist() == [2.0, 2.0]
+        session.close()
+    cluster.close()
+
+
+def test_clusters_with_certificates_take_clients_that_have_them_and_no_others() -> None:
+    security = distributed.Security.temporary()
+    with (
+        distributed.LocalCluster(n_workers=2, processes=False, dashboard_address=":0", protocol="tls", security=security) as made,
+        gc.Graph().as_default(),
+    ):
+        assert made.scheduler_address.startswith("tls://")
+        with gc.device(FIRST):
+            x = gc.constant([1.0, 2.0]) * 2.0
+        with gc.device(SECOND):
+            y = x + 1.0
+        with gc.DaskCluster(made.scheduler_address, {"worker": [0, 1]}, security=security) as cluster:
+            assert {place.address.partition(":")[0] for place in cluster.places()} == {"tls"}
+            session = gc.Session(cluster=cluster)
+            assert session.run(y).tolist() == [3.0, 5.0]
+            session.close()
+        with pytest.raises(gc.errors.FailedPreconditionError, match="Cannot reach a Dask scheduler"):
+            gc.DaskCluster(made.scheduler_address, {"worker": [0, 1]})
