@@ -31,7 +31,8 @@ def _sequences(k: KernelContext, indices: Any, values: Any, shape: tuple[int, ..
         raise invalid(k, f"indices of shape {list(indices.shape)} do not fit {values.size} values of a tensor of shape {list(shape)}")
     found: dict[tuple[int, ...], list[Any]] = {}
     for place, value in zip(indices.tolist(), values.tolist(), strict=True):
-        if any(not 0 <= at < size for at, size in zip(place, shape, strict=True)):
+        # The place within a sequence is not looked at, as in TensorFlow: programs give a last size of 1.
+        if any(not 0 <= at < size for at, size in zip(place[:-1], shape[:-1], strict=True)):
             raise invalid(k, f"index {place} is out of bounds of shape {list(shape)}")
         found.setdefault(tuple(place[:-1]), []).append(value)
     return found
