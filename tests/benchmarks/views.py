@@ -25,10 +25,16 @@ from typing import Any, Final
 import numpy as np
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
+import graphcore as gc
+from graphcore.errors import GraphError
+from kernelext.errors.card import to_card
+from kernelext.errors.told import told
 from tests.browser.conftest import CHROMIUM_OPTIONS, Lab, Window
 from tests.browser.graph_panel import GraphPanel
 from tests.browser.server import ROOT, LabServer
 from tests.support.tools.find_browser import ADVICE, find_browser
+from widgets.render.static_display import to_static_html
+from widgets.scene.surroundings import surroundings
 
 STATIC: Final = ROOT / "widgets" / "static"
 MOBILENET: Final = ROOT / "tests" / "data" / "mobilenetv2.pb"
@@ -318,8 +324,6 @@ def viewed(bench: Bench, title: str, file: Path, limit: float) -> ViewRow:
 
 def large_file(folder: Path) -> Path:
     """A GraphDef of 100,000 nodes in 1,000 scopes."""
-    import graphcore as gc
-
     graph = gc.Graph()
     with graph.as_default():
         tensor = gc.placeholder(gc.float32, [8, 8], name="x")
@@ -332,6 +336,26 @@ def large_file(folder: Path) -> Path:
     return file
 
 
+def card_of_error(bench: Bench) -> ViewRow:
+    """From an error in a graph of 300 nodes to its card with the picture, by a warm layout engine."""
+    samples = []
+    with gc.Graph().as_default() as graph:
+        tensor = gc.placeholder(gc.float32, [None, 4], name="x")
+        for _ in range(300):
+            tensor = gc.tanh(tensor)
+        for _ in range(bench.runs + 1):
+            try:
+                gc.matmul(tensor, gc.ones([5, 2]))
+            except GraphError as error:
+                begun = time.perf_counter()
+                shown, scene = told(error, error.__traceback__, {"h": tensor}), surroundings(graph, error)
+                assert shown is not None, "it is an error of a graph"
+                assert scene is not None, "it names a node"
+                to_card(shown, to_static_html(scene))
+                samples.append(1000 * (time.perf_counter() - begun))
+    return ViewRow("card of an error with its picture", "ms", 100, samples[1:])
+
+
 def core_size(_bench: Bench) -> ViewRow:
     """The gzipped size of the module that JupyterLab loads with every view."""
     return ViewRow("core module, gzipped", "KB", 50, [len(gzip.compress(gzip.decompress((STATIC / "core.js.gz").read_bytes()), 9)) / 1000])
@@ -339,6 +363,7 @@ def core_size(_bench: Bench) -> ViewRow:
 
 ROWS: Final[dict[str, Callable[[Bench], ViewRow | list[ViewRow]]]] = {
     "core module": core_size,
+    "card of an error": card_of_error,
     "cell end, 300": lambda bench: growing(bench, 300, 100),
     "cell end, 1,000": lambda bench: growing(bench, 1_000, 400),
     "lens, move, scope": pressed,

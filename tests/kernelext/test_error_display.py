@@ -285,3 +285,55 @@ def test_shapes_that_clash_are_followed_back_to_the_lines_that_wrote_the_numbers
     assert second.endswith("= 12")
     assert "cell In [2], line 4: W = gc.Variable(gc.zeros([64, 10])" in text
     assert "cell In [3], line 1: b = gc.Variable(gc.zeros([12])" in text
+
+
+def test_a_card_that_cannot_be_drawn_leaves_the_text(
+    model: NotebookShell, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no picture")
+
+    shown: list[dict[str, str]] = []
+    model.kernel = object()
+    model.display_pub.publish = lambda data, **_: shown.append(data)  # type: ignore[method-assign]  # keeps the outputs
+    monkeypatch.setattr("kernelext.errors.display.surroundings", fail)
+    assert isinstance(model.run("session.run(y)", "a").error_in_exec, GraphError)
+    cards = [output["text/html"] for output in shown if "graphloupe-error" in output.get("text/html", "")]
+    assert len(cards) == 1
+    assert "To do" in cards[0]
+    assert "<img" not in cards[0]
+    monkeypatch.setattr("kernelext.errors.display.to_card", fail)
+    capsys.readouterr()
+    assert isinstance(model.run("session.run(y)", "b").error_in_exec, GraphError)
+    assert "   to do  " in printed(capsys)
+
+
+def test_names_in_code_of_graphs_are_escaped_in_a_card(model: NotebookShell, capsys: pytest.CaptureFixture[str]) -> None:
+    shown: list[dict[str, str]] = []
+    model.kernel = object()
+    model.display_pub.publish = lambda data, **_: shown.append(data)  # type: ignore[method-assign]  # keeps the outputs
+    model.run("session.run('<script>alert(1)</script>')", "a")
+    assert "&lt;script&gt;alert(1)" in shown[-1]["text/html"]
+    assert "<script>" not in shown[-1]["text/html"]
+
+
+@pytest.mark.parametrize("code", ["len(3)", "[].mean()", "None + 1"])
+def test_errors_of_python_that_are_not_about_tensors_look_as_always(
+    model: NotebookShell, capsys: pytest.CaptureFixture[str], code: str
+) -> None:
+    model.run(code, "a")
+    assert "Traceback (most recent call last)" in printed(capsys)
+
+
+def test_an_unknown_name_looks_as_always_while_there_is_no_graph(
+    shell: NotebookShell, display: ErrorDisplay, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reset_default_graph()
+    shell.run("nowhere", "a")
+    assert "Traceback (most recent call last)" in printed(capsys)
+
+
+def test_a_script_ends_its_traceback_with_what_to_do() -> None:
+    error = InvalidArgumentError("wrong").advise("Feed «x:0».", required="a value", came="none")
+    assert error.__notes__ == ["To do: Feed 'x:0'."]
+    assert error.advise("Something else.").suggestion == "Feed «x:0»."
