@@ -16,6 +16,7 @@ from tests.support.tools.course import (
     EXERCISE,
     MAY_RAISE,
     MISTAKE,
+    NOTEBOOKS,
     ROOT,
     SOLUTIONS,
     answers_in,
@@ -30,7 +31,7 @@ from tests.support.tools.course import (
 )
 from widgets.render.saved_picture import SCENE_MIME_TYPE
 
-MOST_BYTES = 400_000
+MOST_BYTES = 450_000
 MOST_CELLS = 80
 MOST_CODE_LINES = 20
 MOST_LETTERS = 1_300
@@ -39,6 +40,12 @@ STALE = "run: make course"
 OF_THIS_MACHINE = re.compile(rf"{re.escape(str(ROOT))}|site-packages|/tmp/|/home/|/root/|\bat 0x[0-9a-f]{{6,}}|ipykernel_\d+")
 
 each_course_notebook = pytest.mark.parametrize("path", course_notebooks(), ids=lambda path: path.stem)
+
+
+def test_the_course_is_complete_and_listed_in_the_quick_start() -> None:
+    assert [path.stem for path in course_notebooks()] == list(COURSE)
+    front = "".join(cell.source for cell in read(NOTEBOOKS / "00_quickstart.ipynb").cells)
+    assert [name for name in COURSE if f"]({name}.ipynb)" not in front] == []
 
 
 @each_course_notebook

@@ -9,7 +9,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from tests.support.tools.course import COURSE, NOTEBOOKS, ROOT, course_notebooks, execute, read
+from tests.support.tools.course import NOTEBOOKS, ROOT, course_notebooks, execute, read
 
 ALL = sorted(NOTEBOOKS.rglob("*.ipynb"))
 WITHOUT_OUTPUTS = [path for path in ALL if path not in course_notebooks()]
@@ -44,5 +44,5 @@ def test_links_lead_to_files(path: Path) -> None:
         if path.suffix == ".md"
         else "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
     )
-    targets = [link.partition("#")[0] for link in LINK.findall(text) if "://" not in link and link.removesuffix(".ipynb") not in COURSE]
+    targets = [link.partition("#")[0] for link in LINK.findall(text) if "://" not in link]
     assert [target for target in targets if target and not (path.parent / target).exists()] == []
