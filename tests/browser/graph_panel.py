@@ -14,6 +14,23 @@ READ_EDGES = """root => [...root.querySelectorAll('[data-edge-id]')].map(edge =>
   text: edge.getAttribute('aria-label') ?? '', error: edge.getAttribute('data-error') ?? '', role: edge.getAttribute('data-role') ?? '',
 }))"""
 
+# Ends when no picture has moved for some frames.
+STILL = """() => new Promise(done => {
+  let last = '', unmoved = 0;
+  const look = () => {
+    const now = JSON.stringify([...document.querySelectorAll('.gl-world')].map(drawing => drawing.getBoundingClientRect()));
+    unmoved = now === last ? unmoved + 1 : 0;
+    last = now;
+    if (unmoved > 5) done(); else requestAnimationFrame(look);
+  };
+  look();
+})"""
+
+
+def wait_still(page: Page) -> None:
+    """Wait until the pictures of the page have come to rest."""
+    page.evaluate(STILL)
+
 
 @dataclass(frozen=True)
 class Drawn:

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from tests.browser.conftest import Lab
-from tests.browser.graph_panel import Drawn, GraphPanel
+from tests.browser.graph_panel import Drawn, GraphPanel, wait_still
 from tests.browser.notebook_page import NotebookPage
 
 QUICKSTART = Path(__file__).resolve().parents[2] / "notebooks" / "00_quickstart.ipynb"
@@ -224,7 +224,7 @@ def test_the_view_is_used_renderers_scopes_search_and_export(reader: Reader) -> 
     before = panel.camera()
     panel.press("Zoom in (+)")
     notebook.wait_until(lambda: panel.camera() != before)
-    panel.page.wait_for_timeout(400)  # the view is animated
+    wait_still(panel.page)
     zoomed = panel.camera()
     canvas = panel.root.locator(".gl-canvas").bounding_box()
     assert canvas is not None

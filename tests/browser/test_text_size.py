@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page
 import graphcore as gc
 import widgets
 from tests.browser.conftest import Lab
+from tests.browser.graph_panel import wait_still
 from tests.browser.traffic import Traffic
 
 DATA = Path(__file__).parents[1] / "data"
@@ -44,16 +45,21 @@ OVERLAPS = """root => {
 DRAWN = "() => [...document.querySelectorAll('.graphloupe')].every(root => root.dataset.busy !== 'true')"
 
 
+def wait_drawn(page: Page) -> None:
+    """Wait until no view is at work and the pictures have come to rest."""
+    page.wait_for_function(DRAWN)
+    wait_still(page)
+
+
 def too_small(page: Page) -> list[Any]:
     """The texts drawn lower than 9 pixels in any view of the page, with their heights."""
-    page.wait_for_function(DRAWN)
+    wait_drawn(page)
     return [text for root in page.locator(".graphloupe").all() for text in root.evaluate(SIZES) if text[0] < LEAST]
 
 
 def overlaps(page: Page) -> list[Any]:
     """The labels of edges that overlap a box or another label in any view, with its name or text."""
-    page.wait_for_function(DRAWN)
-    page.wait_for_timeout(300)  # boxes move to their places
+    wait_drawn(page)
     return [pair for root in page.locator(".graphloupe").all() for pair in root.evaluate(OVERLAPS)]
 
 
@@ -75,7 +81,7 @@ def page(size: tuple[int, int], browser: Browser) -> Iterator[Page]:
 def test_the_first_picture_of_a_model_fits_whole_and_is_legible(file: Path, size: tuple[int, int], page: Page, tmp_path: Path) -> None:
     graph = gc.load(file, allow_unknown_ops=True)
     page.goto(widgets.save(graph, tmp_path / "graph.html").as_uri())
-    page.locator(".gl-world text").first.wait_for()
+    page.locator(".graphloupe[data-busy='false'] .gl-world text").first.wait_for()
     assert too_small(page) == []
     assert page.locator(".graphloupe").evaluate(OUTSIDE) == []
     assert overlaps(page) == []
@@ -103,7 +109,7 @@ def with_skips() -> gc.Graph:
 @pytest.mark.parametrize("size", [LAPTOP])
 def test_a_network_in_one_scope_is_shown_without_labels_rather_than_closed(page: Page, tmp_path: Path) -> None:
     page.goto(widgets.save(with_skips(), tmp_path / "graph.html").as_uri())
-    page.locator(".gl-world text").first.wait_for()
+    page.locator(".graphloupe[data-busy='false'] .gl-world text").first.wait_for()
     assert too_small(page) == []
     assert page.locator(".graphloupe").evaluate(OUTSIDE) == []
     assert page.locator(".gl-world [data-node-id]").count() >= 12
