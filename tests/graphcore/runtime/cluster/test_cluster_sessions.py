@@ -16,6 +16,7 @@ import pytest
 import graphcore as gc
 from graphcore.runtime.cluster.task import Task
 from graphcore.runtime.core.tokens import is_transfer
+from widgets.scene.steps import steps_of
 from widgets.scene.values import values_of
 
 train: Any = gc.train  # type: ignore[attr-defined]  # found on demand
@@ -361,3 +362,20 @@ def wait_for(test: Callable[[], bool]) -> bool:
 
 def _tasks(dask_scheduler: Any) -> list[str]:
     return list(dask_scheduler.tasks)
+
+
+def test_the_stepper_shows_a_run_on_a_cluster_like_one_in_one_process(cluster: gc.DaskCluster) -> None:
+    model, shown = Model(), []
+    for place in ({"cluster": cluster}, {"devices": cluster.devices}):
+        session = gc.Session(model.graph, **place)
+        session.run(model.start)
+        session.run(model.y, {model.x: X}, gc.RunOptions(trace=True, values=True))
+        steps = steps_of(model.graph)
+        assert steps is not None
+        runs, taken = steps.runs, iter(steps.runs.takes)
+        names = [steps.nodes[label] for label in runs.labels]
+        sources = [sorted([names[next(taken)] for _ in range(count)]) for count in runs.counts]
+        shown.append(sorted(zip(names, runs.states, sources, map(str, runs.means), strict=True)))
+        session.close()
+    assert shown[0] == shown[1]
+    assert {"x", "weights", "product", "y"} <= {name for name, *_ in shown[0]}
