@@ -95,5 +95,7 @@ def impossible(node: Node, member: Member, options: PlacementOptions, group: str
 
 
 def _short(devices: DeviceSet) -> list[str]:
-    """The names of devices of this process as users write them: `/cpu:0`."""
-    return [f"/{device.name.rpartition('device:')[2].lower()}" for device in devices.devices]
+    """The names of devices as users write them: `/cpu:0`; of several tasks `/job:worker/task:1/cpu:0`."""
+    parts = [device.name.rpartition("/device:") for device in devices.devices]
+    is_one_task = len({task for task, _, _ in parts}) == 1
+    return [f"{'' if is_one_task else task.replace('/replica:0', '')}/{kind.lower()}" for task, _, kind in parts]

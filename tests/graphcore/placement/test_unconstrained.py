@@ -155,6 +155,15 @@ def test_ops_on_strings_stay_on_the_cpu() -> None:
             gc.Placer(graph, gc.simulated_devices("1 cpu, 1 gpu")).run()
     assert "Registered kernels:\n  device='CPU'\n" in caught.value.message
     assert "device='GPU'" not in caught.value.message
+    assert "with gc.device('/cpu:0'):" in caught.value.suggestion
+
+
+def test_devices_of_several_tasks_are_told_apart_in_the_advice_for_one_that_does_not_exist() -> None:
+    with gc.Graph().as_default() as graph, gc.device("/job:worker/task:2/cpu:0"):
+        gc.constant(1.0)
+        with pytest.raises(gc.errors.InvalidArgumentError, match="available devices are") as caught:
+            gc.Placer(graph, gc.simulated_devices("2 tasks x (1 cpu)")).run()
+    assert caught.value.came == "only /job:worker/task:0/cpu:0 and /job:worker/task:1/cpu:0"
 
 
 def test_the_result_gives_the_device_of_a_node() -> None:
