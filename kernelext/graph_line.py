@@ -80,7 +80,8 @@ A cell that runs again
     after reset_default_graph()  makes its nodes in the new graph; cells above it must run first
     after a kernel restart       makes the same names again, with Run All from the top
 
-The view follows every cell. Below this cell a still picture is kept: the notebook shows it without a kernel too."""
+The view follows every cell. In JupyterLab Ctrl+Shift+. leads from the cells to it and back. Below this cell a still picture is kept:
+the notebook shows it without a kernel too."""
 
 
 class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
