@@ -82,6 +82,17 @@ def test_iterations_of_functional_loops_are_within_their_node() -> None:
     assert steps.runs.lasts[names.index("loop")] == max(place for place, name in enumerate(names) if name.startswith("loop:"))
 
 
+def test_a_constant_in_a_frame_has_its_value_in_each_iteration() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        end = gc.while_loop(lambda i: i < 2, lambda i: i + 1, [gc.constant(0)], name="loop")
+    gc.lower_functional_ops(None, graph)
+    found = rows(recorded(graph, end.name))
+    inside = [(name, turn, text) for name, state, loop, turn, text, _ in found if loop and "Const" in name and state != DEAD]
+    assert [(turn, text) for name, turn, text in inside if "cond" in name] == [(0, "2"), (1, "2"), (2, "2")]
+    assert [(turn, text) for name, turn, text in inside if "body" in name] == [(0, "1"), (1, "1")]
+
+
 @pytest.mark.parametrize("engine", ["plan", "dataflow"])
 def test_a_node_that_passes_on_a_second_output_has_the_value_of_that_output(engine: str) -> None:
     graph = gc.Graph()

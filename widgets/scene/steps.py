@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from graphcore.plumbing import FEEDABLE, WHILE
-from graphcore.runtime.core.events import MERGED, PASSED, Event
+from graphcore.runtime.core.events import CONSTANT, MERGED, PASSED, Event
 from graphcore.runtime.core.node_times import without_repeats
 from graphcore.runtime.core.tokens import Tokens
 from widgets.scene.run_names import RunNames, names_of_unfinished, run_names
@@ -150,6 +150,7 @@ class StepReader:
         self._resolved = 0
         self._running = frozenset(nodes)
         self._same = same
+        self._constants: dict[tuple[str, str], list[TensorStats]] = {}
         self._consumers: dict[int, set[str]] = {}
         for name in feeds:
             row = StepRow(Event("start", name, 0), name, self._names.op_of("", name), FED)
@@ -242,6 +243,8 @@ class StepReader:
             given = [self.rows[source].values for source in row.takes if self.rows[source].state != DEAD]
             taken = next((values for values in given if values), [])
             own = [value for value in taken if (value.node, value.output) == (node, output)] or taken[:1]
+        if row.how == CONSTANT:  # it is recorded once for all iterations of a frame
+            own = self._constants.setdefault((event.node, event.call), own or [])
         row.values = own or []
         more = len(row.values) - MOST_OUTPUTS
         row.text = "; ".join([*map(_words, row.values[:MOST_OUTPUTS]), *([f"{more} more"] if more > 0 else [])])
