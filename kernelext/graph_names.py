@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from inspect import signature
+from types import FunctionType, ModuleType
 from typing import Any, Final
+
+import numpy as np
 
 from graphcore.api import Function, ops
 from graphcore.api.ops import snake_case
@@ -14,6 +17,7 @@ from graphcore.graph import Graph, get_default_graph
 from graphcore.plumbing import FEEDABLE
 from graphcore.registry import op_registry
 
+_WITHOUT_GRAPHS: Final = frozenset({str, int, float, bool, list, tuple, dict, set, type, type(None), FunctionType, ModuleType, np.ndarray})
 _SHORT_DEVICES: Final = ("/cpu:0", "/gpu:0")
 
 
@@ -29,8 +33,13 @@ def graph_of(value: object) -> Graph | None:
 
 def seen_graphs(variables: Mapping[str, Any]) -> set[Graph]:
     """The default graph, and those of the user's variables."""
-    graphs = {graph_of(value) for value in variables.values() if not isinstance(value, GraphDiff)}
-    return {get_default_graph()} | {graph for graph in graphs if graph is not None}
+    graphs = {get_default_graph()}
+    for value in variables.values():
+        # Most of many hundred values are texts and numbers: IPython keeps each cell and its result. Every cell looks at all of them.
+        if type(value) not in _WITHOUT_GRAPHS and not isinstance(value, GraphDiff):
+            graph = graph_of(value)
+            graphs |= {graph} if graph is not None else set()
+    return graphs
 
 
 def beginning(typed: str, words: Iterable[str]) -> list[str]:

@@ -60,7 +60,7 @@ class History:
             same = last is not None and last.version == graph.version
             state = last.state if last is not None and same else state_of_graph(graph, None if last is None else last.state)
             states.append(_Before(run, graph.version, state))
-            while len(states) > 1 and _nodes_in(states) > MOST_NODES + len(state.nodes):
+            while not same and len(states) > 1 and _nodes_in(states) > MOST_NODES + len(state.nodes):
                 states.popleft()
 
     def changed_by(self, run: CellRun) -> list[Graph]:

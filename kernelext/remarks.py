@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from graphcore.graph import Graph, Node
 from graphcore.runtime import Session, live_sessions
@@ -26,20 +27,21 @@ class Remarks:
     def __init__(self, graphs: Callable[[], Iterable[Graph]]) -> None:
         self._graphs = graphs
         self._marked: dict[Graph, set[Node]] = {}
+        self._looked_up: WeakKeyDictionary[Graph, tuple[int, list[Node]]] = WeakKeyDictionary()
         self._nodes_before = 0
         self._kept_values: dict[Session, set[str]] = {}
 
     def begin(self) -> None:
         """Record the state at the beginning of a cell."""
         graphs = list(self._graphs())
-        self._marked = {graph: set(_marked(graph)) for graph in graphs}
+        self._marked = {graph: set(self._now_marked(graph)) for graph in graphs}
         self._nodes_before = sum(graph.num_node_ids for graph in graphs)
         self._kept_values = {session: set(session.variables_with_other_initial_values()) for session in live_sessions()}
         gradient_calls.clear()
 
     def end(self) -> None:
         """Print the remarks of the cell to the error stream."""
-        broken = [node for graph, before in self._marked.items() for node in _marked(graph) if node not in before]
+        broken = [node for graph, before in self._marked.items() for node in self._now_marked(graph) if node not in before]
         broken = [node for node in broken if not node.graph.cells.is_partial(node)]  # its cell has just reported the reason
         made = sum(graph.num_node_ids for graph in self._marked) - self._nodes_before
         lines = [_broken(broken)] if broken else []
@@ -50,9 +52,13 @@ class Remarks:
         if lines:
             sys.stderr.write("".join([f"{line}\n" for line in lines]))
 
-
-def _marked(graph: Graph) -> list[Node]:
-    return [node for node in graph.op_nodes() if node.error is not None]
+    def _now_marked(self, graph: Graph) -> list[Node]:
+        """The nodes with errors; looked up again only if the graph has changed."""
+        version, nodes = self._looked_up.get(graph, (-1, []))
+        if version != graph.version:
+            nodes = [node for node in graph.op_nodes() if node.error is not None]
+            self._looked_up[graph] = graph.version, nodes
+        return nodes
 
 
 def _broken(nodes: list[Node]) -> str:

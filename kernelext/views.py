@@ -77,6 +77,7 @@ class OpenView:
         self.tabs_beside: list[Any] = []
         self.place_in_cell: DisplayHandle | None = None
         self.stills: dict[str, Still] = {}
+        self.painted: tuple[object, ...] = ()
         self.answered = False
         self.on_pages = 0
         self.docked_at = 0.0
@@ -240,11 +241,12 @@ class Views:
 
     def _open_graph(self, line: GraphLine, key: str, find: Callable[[], Graph | None], graph: Graph) -> None:
         opened = self._open.get(key)
-        if opened is None or opened.is_lost:
+        is_same = opened is not None and not opened.is_lost
+        if opened is not None and not (is_same and graph is opened.view.graph):
+            self._leave_stills(opened)
+        if opened is None or not is_same:
             opened = self._open[key] = OpenView(key, find, graph, self._differ)
         else:
-            if graph is not opened.view.graph:
-                opened.stills.clear()  # the pictures below earlier cells stay those of the earlier graph
             opened.view.show(graph)
         if line.focus:
             self._focus(opened, line.focus)
@@ -292,12 +294,13 @@ class Views:
         for key in [name] if name else list(self._open):
             opened = self._open.pop(key, None)
             if opened is not None:
+                self._leave_stills(opened)
                 opened.close()
 
     def close_all(self) -> None:
         """Finish the static pictures and close everything."""
-        self._painter.finish()
         self.close("")
+        self._painter.finish()
         for _, views in self._functions.values():
             _close(views)
         self._functions.clear()
@@ -389,14 +392,18 @@ class Views:
         opened.view.refresh()
         if not hasattr(self._shell, "kernel"):
             return  # a terminal cannot change printed text
-        has_page = front_end(self._shell) != "none"
-        self._paint(opened, self._painter.paint if has_page else self._painter.paint_now, with_graph=not has_page)
-        if has_page and not opened.view.is_packed:
-            call_later(QUIET_SECONDS, lambda: self._save_graph(opened))
+        if front_end(self._shell) == "none":
+            self._paint(opened, self._painter.paint_now, with_graph=True)
+        elif opened.view.still_key != opened.painted or not opened.view.is_packed:
+            call_later(QUIET_SECONDS, lambda: self._renew_still(opened))
 
-    def _save_graph(self, opened: OpenView) -> None:
-        """Save the graph with its picture, so that the picture opens without a kernel."""
-        if time.monotonic() - self._cell_ended >= QUIET_SECONDS:
+    def _renew_still(self, opened: OpenView) -> None:
+        """Draw the picture for the cell, and save the graph with it, so that it opens without a kernel."""
+        if time.monotonic() - self._cell_ended < QUIET_SECONDS or self._busy() or self._open.get(opened.name) is not opened:
+            return  # the end of another cell begins anew
+        with self._guard("drawing a still picture"):
+            self._paint(opened, self._painter.paint, with_graph=False)
+        if not opened.view.is_packed:
             self._go_on_saving(opened, opened.view.pack())
 
     def _go_on_saving(self, opened: OpenView, steps: Iterator[None]) -> None:
@@ -409,11 +416,20 @@ class Views:
             else:
                 call_later(SLICE_SECONDS, lambda: self._go_on_saving(opened, steps))
 
+    def _leave_stills(self, opened: OpenView) -> None:
+        """Draw the pictures below earlier cells for the last time: they stay those of the graph that the view shows now."""
+        with self._guard("drawing a still picture"):
+            self._paint(opened, self._painter.paint, with_graph=False)
+        opened.stills.clear()
+
     def _paint(self, opened: OpenView, paint: Callable[[Still, Draw], None], *, with_graph: bool) -> None:
+        if opened.view.still_key == opened.painted:
+            return
         # The picture is taken now: when it is drawn, the next cell may be changing the graph.
         draw = partial(to_saved_bundle, opened.view.take_still(with_graph=with_graph), opened.view.summaries)
         for still in opened.stills.values():
             paint(still, draw)
+        opened.painted = opened.view.still_key
 
     def _finder(self, name: str) -> Callable[[], Graph | None]:
         if not name:

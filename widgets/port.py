@@ -93,6 +93,8 @@ class Port:
         self._summaries: list[Scene] = []
         self._packed: tuple[tuple[object, ...], str] | None = None
         self._key: tuple[object, ...] = ()
+        self._sent_key: tuple[object, ...] = ()
+        self._summaries_key: tuple[object, ...] = ()
         self._before: Snapshot | None = None
         self._now: Snapshot | None = None
         self._seen_version = -1
@@ -156,10 +158,9 @@ class Port:
         """The scene, followed by scenes of fewer boxes, for pictures without a viewer to open them."""
         with self.lock:
             scene = self.scene
-            if self._summaries and self._summaries[0] is scene:
-                return self._summaries
-            self._summaries = [scene, *self._smaller(scene)]
-            return self._summaries
+            if self._waiting is not None or self._key != self._summaries_key:
+                self._summaries, self._summaries_key = self._smaller(scene), self._key
+            return [scene, *self._summaries]
 
     def _smaller(self, scene: Scene) -> list[Scene]:
         """Scenes of ever fewer boxes than `scene`."""
@@ -209,6 +210,7 @@ class Port:
             if graph is self._graph:
                 return
             self._graph = graph
+            self._last = None
             self._before = self._now = None
             self._seen_version = -1
 
@@ -233,7 +235,7 @@ class Port:
             self._due_focus = name
 
     def refresh(self, failed: Callable[[str, Exception], None], *, sent_at: float | None = None) -> None:
-        """Send the current graph, at once or after the minimum interval.
+        """Send the current graph, at once or after the minimum interval; nothing if the picture would be the same.
 
         Args:
             failed: a callback for later failures.
@@ -243,7 +245,8 @@ class Port:
             self._graph.settle()
             self._remember()
             self._sent_at = time.time() * 1000 if sent_at is None else sent_at
-            self._send_soon(failed)
+            if self._waiting is not None or self._shown_key() != self._sent_key:
+                self._send_soon(failed)
             if self._stepping.has_begun(self._graph):
                 self._send(messages.ShowPaneMessage(pane="stepper"))
 
@@ -438,6 +441,7 @@ class Port:
     def _send_scene(self, focus: str = "") -> None:
         self._next_send = time.monotonic() + MIN_SECONDS_BETWEEN
         self._send(self._compose(focus))
+        self._sent_key = self._shown_key()
 
     def _compose(self, focus: str = "") -> SceneMessage:
         self._revision = next(self._revisions)
@@ -457,12 +461,25 @@ class Port:
     def _scene_now(self) -> Scene:
         """The scene. If nothing it shows can have changed (by a training cell, say), the last one is reused."""
         graph = self._graph
-        key = (*self._content(), id(self._before), self.title, *self.state.choices())
+        key = self._scene_key()
         if self._last is not None and key == self._key:
             return msgspec.structs.replace(self._last.scene, revision=self._revision)
         scene = build_scene(graph, self.state, previous=self._before, title=self.title, revision=self._revision)
         self._key = key
         return scene
+
+    def _scene_key(self) -> tuple[object, ...]:
+        """Everything that decides what the scene is."""
+        return (*self._content(), id(self._before), self.title, *self.state.choices())
+
+    def _shown_key(self) -> tuple[object, ...]:
+        """Everything that decides what the viewer shows."""
+        return (*self._scene_key(), self.state.lens, self.state.renderer, self._due_focus, self._due_look())
+
+    @property
+    def still_key(self) -> tuple[object, ...]:
+        """Everything that decides what the picture of an output is, for comparison of two moments."""
+        return (*self._scene_key(), self.state.lens, self.state.renderer, self.packed is None)
 
     def _content(self) -> tuple[object, ...]:
         """Everything that decides what is in the graph behind the picture, for comparison of two moments."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from graphcore.errors import GraphError
 from graphcore.graph.model.node import Node
@@ -14,6 +15,8 @@ from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_s
 if TYPE_CHECKING:
     from graphcore.graph.reading import GraphReader
 
+_KNOWN: Final[WeakKeyDictionary[GraphReader, tuple[int, dict[str, tuple[int, ...]]]]] = WeakKeyDictionary()
+"""The last results, with the version of the graph: a picture and its smaller forms ask the same."""
 _BROADCASTING = (broadcast_binary_op_shape_fn, select_v2_shape)
 
 
@@ -72,17 +75,27 @@ class _Watching(LiveContext):
 
 def dimension_classes(graph: GraphReader, names: Iterable[str] | None = None) -> dict[str, tuple[int, ...]]:
     """See `Graph.dimension_classes`."""
+    version, known = _KNOWN.get(graph, (-1, {}))
+    if version != graph.version:
+        known = _found(graph)
+        _KNOWN[graph] = graph.version, known
+    if names is None:
+        return dict(known)
+    wanted = frozenset(names)
+    return {name: numbers for name, numbers in known.items() if name in wanted}
+
+
+def _found(graph: GraphReader) -> dict[str, tuple[int, ...]]:
+    """The classes of all outputs."""
     classes = _Classes()
     for node in graph.op_nodes():
         _watch(graph, node, classes)
-    wanted = None if names is None else frozenset(names)
     numbers: dict[int, int] = {}
     found: dict[str, tuple[int, ...]] = {}
     for node in graph.op_nodes():
         for index, handle in enumerate(node.output_handles):
-            name = f"{node.name}:{index}"
-            if handle.dims is not None and (wanted is None or name in wanted):
-                found[name] = tuple([numbers.setdefault(classes.find(dim), len(numbers)) for dim in handle.dims])
+            if handle.dims is not None:
+                found[f"{node.name}:{index}"] = tuple([numbers.setdefault(classes.find(dim), len(numbers)) for dim in handle.dims])
     return found
 
 

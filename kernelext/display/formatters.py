@@ -153,16 +153,16 @@ def device_text(device: DeviceSpec) -> str:
 def device_parts(device: DeviceSpec) -> str:
     """The parts of the name of a device; `any` stands for those that it leaves open."""
     parts = {"job": device.job, "replica": device.replica, "task": device.task, "type": device.type, "number": device.id}
-    return "\n".join([device_text(device), *[f"  {name} {'any' if value is None else value}" for name, value in parts.items()]])
+    return "\n".join([device_text(device), *[f"  {name:9}{'any' if value is None else value}" for name, value in parts.items()]])
 
 
 def shape_text(shape: Shape) -> str:
     """A shape's rank, its sizes, and the number of elements."""
     if shape.dims is None:
-        return f"{shape!r}\n  rank unknown"
+        return f"{shape!r}\n  rank     unknown"
     known = prod([size for size in shape.dims if size is not None])
     elements = f"{known:,}" if None not in shape.dims or not known else f"a multiple of {known:,}" if known > 1 else "unknown"
-    return f"{shape!r}\n  rank {len(shape.dims)}\n  sizes {shape}\n  elements {elements}"
+    return f"{shape!r}\n  rank     {len(shape.dims)}\n  sizes    {shape}\n  elements  {elements}"
 
 
 def tensor_text(tensor: Tensor) -> str:

@@ -45,6 +45,7 @@ class Page:
         monkeypatch.setattr(views_module, "open_side_panel", open_side_panel)
         monkeypatch.setattr(views_module, "call_later", lambda _seconds, callback: page.later.append(callback))
         monkeypatch.setattr(views_module, "ANSWER_SECONDS", 0.0)
+        monkeypatch.setattr(views_module, "QUIET_SECONDS", 0.0)
         monkeypatch.setattr(GraphView, "send", send)
 
     def publish(self, data: dict[str, Any], **options: Any) -> None:

@@ -120,14 +120,15 @@ def test_new_boxes_are_marked_until_the_next_cell(run_cell: RunCell, graph: gc.G
     view.close()
 
 
-def test_a_cell_that_leaves_the_graph_alone_costs_no_new_scene(page: Page, graph: gc.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_that_leaves_the_graph_alone_costs_no_new_scene_and_no_message(page: Page, graph: gc.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     page.view.refresh()
     page.view.refresh()
-    settled = page.view.scene
+    settled, sent = page.view.scene, len(page.sent)
     with monkeypatch.context() as patched:
         patched.setattr(port, "build_scene", None)
         page.view.refresh()
-    assert page.view.scene == msgspec.structs.replace(settled, revision=settled.revision + 1)
+    assert page.view.scene is settled
+    assert len(page.sent) == sent
     gc.placeholder(gc.float32, [3], name="late")
     page.view.refresh()
     assert "late" in page.names()

@@ -189,6 +189,11 @@ class GraphView(LiveView):
         """True iff the graph has not changed since it was packed."""
         return self._port.packed is not None
 
+    @property
+    def still_key(self) -> tuple[object, ...]:
+        """Everything that decides what `take_still` takes, for comparison of two moments."""
+        return self._port.still_key
+
     def still_bundle(self, *, with_graph: bool = True) -> dict[str, Any]:
         """The picture for an output, as MIME data."""
         return to_saved_bundle(self.take_still(with_graph=with_graph), self.summaries)

@@ -199,7 +199,7 @@ export interface TensorRow {
 /**
  * The line of user code that made a node: cell label such as `In [3]`, 1-based line, and its text.
  *
- * `cell_id` is the lasting id of the cell that holds the line, "" for a line of a file.
+ * `file` is "" in a notebook. `cell_id` is the lasting id of the cell that holds the line, "" for a line of a file.
  */
 export interface SourceRow {
   readonly cell: string;
