@@ -197,6 +197,10 @@ class ToFrontMessage(Message, frozen=True, kw_only=True, tag="to_front"):
     """Bring the view's panel to the front."""
 
 
+class UnchangedMessage(Message, frozen=True, kw_only=True, tag="unchanged"):
+    """A cell has ended, and the picture is the same."""
+
+
 class GoodbyeMessage(Message, frozen=True, kw_only=True, tag="goodbye"):
     """The view is being closed on purpose, and its picture with it.
 
@@ -228,6 +232,7 @@ PictureMessage = (
     | ExportMessage
     | HighlightMessage
     | FailureMessage
+    | UnchangedMessage
 )
 
 
@@ -255,6 +260,7 @@ FromKernel = (
     | FunctionMessage
     | FunctionClosedMessage
     | ToFrontMessage
+    | UnchangedMessage
     | GoodbyeMessage
     | PaneMessage
 )

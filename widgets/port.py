@@ -235,7 +235,7 @@ class Port:
             self._due_focus = name
 
     def refresh(self, failed: Callable[[str, Exception], None], *, sent_at: float | None = None) -> None:
-        """Send the current graph, at once or after the minimum interval; nothing if the picture would be the same.
+        """Send the current graph, at once or after the minimum interval; without the picture if it is the same.
 
         Args:
             failed: a callback for later failures.
@@ -247,6 +247,8 @@ class Port:
             self._sent_at = time.time() * 1000 if sent_at is None else sent_at
             if self._waiting is not None or self._shown_key() != self._sent_key:
                 self._send_soon(failed)
+            else:
+                self._send(messages.UnchangedMessage())
             if self._stepping.has_begun(self._graph):
                 self._send(messages.ShowPaneMessage(pane="stepper"))
 

@@ -771,6 +771,11 @@ export interface ToFrontMessage {
   readonly type: "to_front";
 }
 
+/** A cell has ended, and the picture is the same. */
+export interface UnchangedMessage {
+  readonly type: "unchanged";
+}
+
 /**
  * The view is being closed on purpose, and its picture with it.
  *
@@ -796,7 +801,7 @@ export interface HighlightMessage {
 export interface PaneMessage {
   readonly type: "pane";
   readonly pane: Pane;
-  readonly message: SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | TimelinesMessage | HealthMessage | StepsMessage | ShowPaneMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage;
+  readonly message: SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | TimelinesMessage | HealthMessage | StepsMessage | ShowPaneMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage | UnchangedMessage;
 }
 
 /** The viewer is mounted and requests the current scene. */
@@ -1268,7 +1273,8 @@ export type PictureMessage =
   | SearchMessage
   | ExportMessage
   | HighlightMessage
-  | FailureMessage;
+  | FailureMessage
+  | UnchangedMessage;
 
 export type FromKernel =
   | SceneMessage
@@ -1287,6 +1293,7 @@ export type FromKernel =
   | FunctionMessage
   | FunctionClosedMessage
   | ToFrontMessage
+  | UnchangedMessage
   | GoodbyeMessage
   | PaneMessage;
 

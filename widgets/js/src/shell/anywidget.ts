@@ -102,8 +102,8 @@ async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
     if (around) el.style.height = "100%";
     const { dispose } = core.mount(el, host, { height: around ? "fill" : HEIGHTS[kind], kind });
     const ignore = host.onMessage((message) => {
-      // The scene comes from a cell that has just ended, so its notebook is the one in use.
-      const news = message.type === "scene" && message.sent_at > 0;
+      // The message comes from a cell that has just ended, so its notebook is the one in use.
+      const news = message.type === "unchanged" || (message.type === "scene" && message.sent_at > 0);
       if (message.type === "to_front" || (news && panel?.isBehindAnotherNotebook)) {
         if (panel) panel.comeForward();
         else around?.dispatchEvent(new Event(FORWARD_EVENT, { bubbles: true }));
