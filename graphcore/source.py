@@ -5,9 +5,11 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import threading
 from collections import Counter
 from contextvars import ContextVar
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -83,6 +85,56 @@ class SourceLocation(msgspec.Struct, frozen=True, gc=False):
 current_run: ContextVar[CellRun | None] = ContextVar("current_run", default=None)
 """The cell that is running now; the kernel extension sets it, the core only reads it."""
 
+
+class StartedThreads:
+    """The threads that cells have started: what they build belongs to the cell, also after its end.
+
+    Python's threads begin without context variables.
+    """
+
+    def __init__(self) -> None:
+        self._running: CellRun | None = None
+        self._before: frozenset[threading.Thread] = frozenset()
+        self._runs: WeakKeyDictionary[threading.Thread, CellRun] = WeakKeyDictionary()
+
+    def begin(self, run: CellRun) -> None:
+        """Note the threads that are there before a run of a cell."""
+        self._running, self._before = run, frozenset(threading.enumerate())
+
+    def end(self) -> None:
+        """Note the threads that the run has started and that go on."""
+        run = self._running
+        if run is not None:
+            self._runs.update({thread: run for thread in threading.enumerate() if thread not in self._before})
+        self._running, self._before = None, frozenset()
+
+    def clear(self) -> None:
+        """Forget all threads."""
+        self._running, self._before = None, frozenset()
+        self._runs.clear()
+
+    def run_of_this(self) -> CellRun | None:
+        """The run that has started this thread, which keeps it as its current run; None if no cell has."""
+        if self._running is None and not self._runs:
+            return None
+        thread = threading.current_thread()
+        run = self._runs.get(thread)
+        if run is None and self._running is not None and thread not in self._before:
+            run = self._running
+        if run is not None:
+            current_run.set(run)
+        return run
+
+
+started_threads: Final = StartedThreads()
+"""The threads of this process that cells have started; the kernel extension keeps it."""
+
+
+def cell_run() -> CellRun | None:
+    """The run of a cell that this code belongs to, None outside of cells."""
+    return current_run.get() or started_threads.run_of_this()
+
+
 gradient_calls: Final[Counter[SourceLocation]] = Counter()
 """The number of times that each line of the running cell has built gradients; reset by the kernel extension."""
 
@@ -99,7 +151,7 @@ def caller_location(skip: int = 1) -> SourceLocation:
     Args:
         skip: the number of frames around this one that are known to be inside the package.
     """
-    run = current_run.get()
+    run = current_run.get() or started_threads.run_of_this()
     if run.__class__ is RederivedRun:
         return run.location
     frame = sys._getframe(skip)

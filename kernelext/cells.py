@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 
-from graphcore.source import CellRun, cell_runs, current_run
+from graphcore.source import CellRun, cell_runs, current_run, started_threads
 from kernelext.front_end import request_metadata, requested_cell
 from kernelext.guard import Guard
 
@@ -93,6 +93,7 @@ class CellTracker:
             self._end_in_graphs(self.run, failed=True)
         self.run = None
         current_run.set(None)
+        started_threads.clear()
         for file in self._entered:
             cell_runs.pop(file, None)
 
@@ -143,6 +144,7 @@ class CellTracker:
     def _begin(self, run: CellRun) -> None:
         self.run = run
         current_run.set(run)
+        started_threads.begin(run)
         if run.file:
             cell_runs[run.file] = run
             self._entered.add(run.file)
@@ -160,6 +162,7 @@ class CellTracker:
         self._open.clear()
         self.run = None
         current_run.set(None)
+        started_threads.end()
         if run is None:
             return
         self._end_in_graphs(run, failed=failed)

@@ -50,7 +50,7 @@ class Extension:
         self.views = Views(shell, self._guard, lambda: self.cells.run is not None, self.history)
         self.remarks = Remarks(lambda: seen_graphs(shell.user_ns))
         self.cells = CellTracker(shell, live_graphs, lambda _run, _failed: self._finish_cell(), self._guard, self._begin_cell)
-        formatters = Formatters(shell, self.views.picture, self.views.show_function)
+        formatters = Formatters(shell, self.views.picture, self.views.show_function, self._guard)
         self._parts = (
             self.cells,
             ErrorDisplay(shell, self._guard, formatters.difference),

@@ -390,8 +390,6 @@ class Views:
         if graph is not None:
             opened.show(graph)
         opened.view.refresh()
-        if not hasattr(self._shell, "kernel"):
-            return  # a terminal cannot change printed text
         if front_end(self._shell) == "none":
             self._paint(opened, self._painter.paint_now, with_graph=True)
         elif opened.view.still_key != opened.painted or not opened.view.is_packed:
@@ -423,8 +421,8 @@ class Views:
         opened.stills.clear()
 
     def _paint(self, opened: OpenView, paint: Callable[[Still, Draw], None], *, with_graph: bool) -> None:
-        if opened.view.still_key == opened.painted:
-            return
+        if opened.view.still_key == opened.painted or not hasattr(self._shell, "kernel"):
+            return  # a terminal cannot change printed text
         # The picture is taken now: when it is drawn, the next cell may be changing the graph.
         draw = partial(to_saved_bundle, opened.view.take_still(with_graph=with_graph), opened.view.summaries)
         for still in opened.stills.values():

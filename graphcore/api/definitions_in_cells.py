@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Graph
-from graphcore.source import CellRun, current_run
+from graphcore.source import CellRun, cell_run
 
 Place = tuple[str, str, int]
 """Cell, name, and how many of that name the same run of the cell defined before."""
@@ -43,7 +43,7 @@ def enter_definition(name: str) -> Place | None:
     Outside of cells nothing is redefined.
     """
     global _counted_run  # noqa: PLW0603 - the count restarts with each run of a cell
-    run = current_run.get()
+    run = cell_run()
     if type(run) is not CellRun:
         return None
     if run is not _counted_run:

@@ -22,6 +22,7 @@ from graphcore.shapes import Shape
 from kernelext.display.array_pictures import picture_html
 from kernelext.display.op_pages import op_page
 from kernelext.display.timings import metadata_text, stats_text, trace_text
+from kernelext.guard import Guard
 from widgets.live.function_view import FunctionView
 
 _LEFT: Final = "style='text-align:left'"
@@ -37,11 +38,17 @@ class Formatters:
         shell: the IPython shell.
         picture: returns the HTML of a static picture of a graph, None if there is none.
         show: displays a function, live and static; False if it cannot.
+        guard: keeps failures away from the cell, which then shows the text.
     """
 
     def __init__(
-        self, shell: InteractiveShell, picture: Callable[[Graph], str | None], show: Callable[[Function | FunctionDef | FunctionView], bool]
+        self,
+        shell: InteractiveShell,
+        picture: Callable[[Graph], str | None],
+        show: Callable[[Function | FunctionDef | FunctionView], bool],
+        guard: Guard,
     ) -> None:
+        self._guard = guard
         self._shell = shell
         self._picture = picture
         self._show = show
@@ -103,7 +110,18 @@ class Formatters:
         display_formatter: Any = self._shell.display_formatter
         formatter = display_formatter.formatters[mime]
         self._before.append((formatter, kind, formatter.for_type(kind)))
-        formatter.for_type(kind, function)
+        formatter.for_type(kind, self._guarded(function) if mime == "text/html" else function)
+
+    def _guarded(self, function: Callable[[Any], str | None]) -> Callable[[Any], str | None]:
+        """The same function, which gives None when it fails."""
+
+        def html(value: Any) -> str | None:
+            found: list[str | None] = [None]
+            with self._guard("displaying a result"):
+                found.append(function(value))
+            return found[-1]
+
+        return html
 
 
 def _printing(text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:

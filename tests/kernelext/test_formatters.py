@@ -12,6 +12,7 @@ import graphcore as gc
 from graphcore.graph import Graph, reset_default_graph
 from kernelext.display.formatters import Formatters
 from kernelext.display.timings import duration
+from kernelext.guard import Guard
 from tests.kernelext.conftest import NotebookShell
 
 SETUP = """
@@ -25,7 +26,7 @@ with gc.device("/cpu:0"), gc.control_dependencies([x.node]):
 @pytest.fixture
 def formatted(shell: NotebookShell) -> Iterator[NotebookShell]:
     reset_default_graph()
-    formatters = Formatters(shell, lambda graph: f"<p>{len(graph)} nodes</p>", lambda _function: False)
+    formatters = Formatters(shell, lambda graph: f"<p>{len(graph)} nodes</p>", lambda _function: False, Guard())
     formatters.start()
     assert shell.run(SETUP, "setup").success
     yield shell
@@ -107,11 +108,23 @@ def test_a_graph_has_a_picture_and_words(formatted: NotebookShell) -> None:
     assert "0 nodes" in data["text/plain"]
 
 
+def test_a_display_that_fails_leaves_the_text(shell: NotebookShell, capfd: pytest.CaptureFixture[str]) -> None:
+    def fail(_graph: Graph) -> str:
+        raise ZeroDivisionError
+
+    formatters = Formatters(shell, fail, lambda _function: False, Guard())
+    formatters.start()
+    assert "0 nodes" in shown(shell, Graph())["text/plain"]
+    assert "text/html" not in shown(shell, Graph())
+    assert "Traceback" not in "".join(capfd.readouterr())
+    formatters.stop()
+
+
 def test_what_was_there_before_comes_back(shell: NotebookShell) -> None:
     display: Any = shell.display_formatter
     html = display.formatters["text/html"]
     html.for_type(Graph, lambda _graph: "theirs")
-    formatters = Formatters(shell, lambda _graph: "ours", lambda _function: True)
+    formatters = Formatters(shell, lambda _graph: "ours", lambda _function: True, Guard())
     formatters.start()
     assert html(Graph()) == "ours"
     formatters.stop()

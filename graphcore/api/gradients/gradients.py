@@ -15,7 +15,7 @@ from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.passes.gradients.bodies.variable_reads import reads_of
 from graphcore.passes.gradients.bodies.writer import GradientWriter
 from graphcore.passes.gradients.slices import Part, Slices, combined, gradients_of_reads
-from graphcore.source import caller_location, current_run, gradient_calls
+from graphcore.source import caller_location, cell_run, gradient_calls
 
 
 def gradients(
@@ -60,7 +60,7 @@ def gradients(
     tensors_of(x_list, "xs")
     if not y_tensors or not x_list:
         raise InvalidArgumentError("gradients needs at least one y and one x")
-    if current_run.get() is not None:
+    if cell_run() is not None:
         gradient_calls[caller_location()] += 1
     graph = y_tensors[0].graph
     given: list[Tensor | None] = (

@@ -13,7 +13,7 @@ from graphcore.graph.building.apply import as_held_tensor
 from graphcore.graph.building.device_functions import DeviceFunction, DeviceFunctions, parsed_device
 from graphcore.graph.model.names import checked_scope
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.source import current_run
+from graphcore.source import cell_run
 from graphcore.support.critical_section import critical_contextmanager
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _new_scope(graph: Graph, name: str) -> str:
     if name.endswith("/"):
         return checked_scope(name[:-1], inner=bool(outer)) + "/"
     wanted = outer + checked_scope(name, inner=bool(outer))
-    run = current_run.get()
+    run = cell_run()
     with graph.lock:
         unique = graph.names.unique(wanted)
         graph.names.take_scope(unique, run.cell if run is not None else "")

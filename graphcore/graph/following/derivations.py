@@ -19,7 +19,7 @@ from graphcore.graph.following.marking import mark, unmark
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.reachability import names_downstream
 from graphcore.graph.model.topological_order import renew_stale_ranks
-from graphcore.source import CellRun, RederivedRun, SourceLocation, caller_location, current_run
+from graphcore.source import CellRun, RederivedRun, SourceLocation, caller_location, cell_run, current_run
 from graphcore.support.critical_section import critical_contextmanager
 from graphcore.support.gc_pause import paused_collector
 
@@ -153,7 +153,7 @@ class DerivationStore:
             if broken is not None:
                 raise broken
             scopes = graph.scopes
-            made.source, made.run = caller_location(2), current_run.get()
+            made.source, made.run = caller_location(2), cell_run()
             made.variable_scopes = None if scopes.variables is None else scopes.variables.snapshot()
             made.scopes = scopes.name, scopes.device, scopes.device_functions, tuple([node.name for node in scopes.controls])
             made.number = self.count = self.count + 1
