@@ -415,7 +415,7 @@ class Views:
                 call_later(SLICE_SECONDS, lambda: self._go_on_saving(opened, steps))
 
     def _leave_stills(self, opened: OpenView) -> None:
-        """Draw the pictures below earlier cells for the last time: they stay those of the graph that the view shows now."""
+        """Draw the pictures below earlier cells a last time: they stay those of the current graph."""
         with self._guard("drawing a still picture"):
             self._paint(opened, self._painter.paint, with_graph=False)
         opened.stills.clear()

@@ -16,12 +16,10 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
 from widgets import messages
 from widgets.messages import FailureMessage, HighlightMessage, Look, PictureMessage, PictureRequest, SceneMessage, ViewState
-from widgets.render.dot import to_dot
-from widgets.render.mermaid import to_mermaid
+from widgets.render.export import exported
 from widgets.render.messages import scene_message
 from widgets.render.page_data import graph_data_in_steps, with_timelines
 from widgets.render.saved_picture import NOT_YET, TOO_LARGE, SavedPicture, packed_graph
-from widgets.render.svg import to_svg
 from widgets.scene.boxes import Box
 from widgets.scene.build import boxes_of, build_scene
 from widgets.scene.find import find, matching
@@ -235,7 +233,7 @@ class Port:
             self._due_focus = name
 
     def refresh(self, failed: Callable[[str, Exception], None], *, sent_at: float | None = None) -> None:
-        """Send the current graph, at once or after the minimum interval; without the picture if it is the same.
+        """Send the current graph, at once or after the minimum interval, unless the picture is the same.
 
         Args:
             failed: a callback for later failures.
@@ -493,12 +491,6 @@ class Port:
 def _main_names(boxes: Iterable[Box]) -> list[str]:
     nodes = [box.main for box in boxes if box.main is not None]
     return list(dict.fromkeys([split_name(node.name)[1] for node in nodes]))
-
-
-def exported(scene: Scene, kind: messages.ExportFormat) -> messages.ExportMessage:
-    """Export a scene as the text of a file."""
-    write = {"svg": to_svg, "dot": to_dot, "mermaid": to_mermaid}[kind]
-    return messages.ExportMessage(format=kind, text=write(scene))
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

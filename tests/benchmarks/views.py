@@ -245,7 +245,10 @@ def growing(bench: Bench, boxes: int, limit: float) -> ViewRow:
 
 
 def run_again(bench: Bench) -> ViewRow:
-    """From the key that runs the first of 40 cells again, with another shape, to the picture: 2,000 nodes are inferred anew."""
+    """From the key that runs the first of 40 cells again, with another shape, to the picture.
+
+    2,000 nodes are inferred anew.
+    """
     cells = [
         LAYER.format(number=number, name=f"h{number}").replace("(h)", f"(h{number - 1})" if number else "(x)", 1) for number in range(40)
     ]

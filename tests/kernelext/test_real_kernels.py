@@ -1,4 +1,4 @@
-"""The extension in real kernels and a real terminal: completion, help, reloading, threads, restarts, nbclient."""
+"""The extension in real kernels, in nbclient and in a real terminal."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ from widgets import messages
 from widgets.function.subject import GradientSubject, Subject, Use, first_uses, use_of
 from widgets.function_views import Crumb
 from widgets.messages import FailureMessage, FunctionMessage, Message, PaneMessage, PictureMessage
-from widgets.port import Port, exported
+from widgets.port import Port
+from widgets.render.export import exported
 from widgets.render.messages import scene_message
 from widgets.scene.calls import Callee, callees
 from widgets.scene.state import MAX_BOXES, SceneState
