@@ -103,6 +103,7 @@ NAMES: Final[dict[str, str]] = {
     "graphcore.tf1.decompositions": (
         "self_adjoint_eig self_adjoint_eigvals setdiff1d svd linalg.eigh=self_adjoint_eig linalg.eigvalsh=self_adjoint_eigvals linalg.svd=svd"
     ),
+    "graphcore.tf1.image.boxes": "image.non_max_suppression",
     "graphcore.tf1.contrib.learn": (
         "contrib.learn.ModeKeys contrib.learn.preprocessing.CategoricalVocabulary contrib.learn.preprocessing.VocabularyProcessor "
         "contrib.learn.preprocessing.tokenizer"

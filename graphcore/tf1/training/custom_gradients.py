@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from graphcore.api.arrays import identity
 from graphcore.api.framework import convert_to_tensor
-from graphcore.errors import InvalidArgumentError, UnimplementedError
+from graphcore.errors import AlreadyExistsError, InvalidArgumentError, UnimplementedError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.graph.model.search import reachable
 from graphcore.passes.gradients.overrides import GradientFunction, register_gradient_function
@@ -44,8 +44,15 @@ class RegisterGradient:
         Raises:
             AlreadyExistsError: an op has this name.
         """
-        register_gradient_function(self._name, f)
+        try:
+            register_gradient_function(self._name, f)
+        except AlreadyExistsError as error:
+            raise _GradientExistsError(str(error)) from error
         return f
+
+
+class _GradientExistsError(AlreadyExistsError, KeyError):
+    """A gradient is known already; programs catch it as TensorFlow's KeyError."""
 
 
 def NotDifferentiable(op_type: str) -> None:  # noqa: N802 - TF1's name

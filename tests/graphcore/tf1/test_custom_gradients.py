@@ -122,6 +122,8 @@ def test_gradients_that_do_not_fit_are_refused(graph: gc.Graph) -> None:
             gc.gradients(y, x)
     with pytest.raises(AlreadyExistsError, match="'Tanh' is an op"):
         RegisterGradient("Tanh")(lambda _, grad: grad)
+    with pytest.raises(KeyError, match="'Tanh' is an op"):
+        RegisterGradient("Tanh")(lambda _, grad: grad)
     with pytest.raises(AlreadyExistsError):
         NotDifferentiable("Tanh")
     with pytest.raises(InvalidArgumentError, match="required a dict of names"):

@@ -53,6 +53,8 @@ with tf.Session() as sess:
     outputs["again"] = sess.run(tf.matmul(u, tf.matmul(tf.diag(s), w, adjoint_b=True)), feeds)
     outputs["difference"] = sess.run(difference.out), sess.run(difference.idx)
     outputs["hello"] = [text.decode() for text in sess.run(hello)]
+    corners = [[0., 0., 1., 1.], [0., 0.1, 1., 1.1], [0., -0.1, 1., 0.9], [0., 10., 1., 11.], [0., 10.1, 1., 11.1]]
+    outputs["kept"] = [sess.run(tf.image.non_max_suppression(corners, [.9, .75, .6, .95, .5], 3, 0.5, least)) for least in (0.4, 0.92)][0]
     outputs["rgb"] = sess.run(tf.image.grayscale_to_rgb(grey), feeds)
     outputs["pi"] = sess.run([pi.log_prob([0, 1, 3]), pi.entropy(), tf.cast(pi.mode(), tf.float32), tf.distributions.kl_divergence(pi, other)], feeds)
     outputs["coin"] = sess.run([coin.prob([[1, 0, 0, 1]]), coin.entropy(), coin.mean()], feeds)
