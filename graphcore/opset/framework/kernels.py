@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.attrs import Array
+from graphcore.dtypes import string
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel, KernelFactory
@@ -29,6 +30,22 @@ def ufunc(name: str) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
         found: Kernel = getattr(k.xp, name)
         return found
+
+    return kernel
+
+
+def joining_ufunc(name: str) -> KernelFactory:
+    """As `ufunc`, but for strings too, of which the array module gives no array if both are scalars."""
+
+    @_ELEMENTWISE
+    def kernel(k: KernelContext) -> Kernel:
+        found: Kernel = getattr(k.xp, name)
+
+        def joined(x: Any, y: Any, out: Any = None) -> Any:
+            del out
+            return np.asarray(found(x, y), object)
+
+        return joined if k.attr("T") is string else found
 
     return kernel
 

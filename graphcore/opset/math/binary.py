@@ -12,7 +12,7 @@ from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_s
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.gradient_text import holomorphic, is_complex, required_type, scalar
-from graphcore.opset.framework.kernels import floating_ufunc, invalid, ufunc, unimplemented
+from graphcore.opset.framework.kernels import floating_ufunc, invalid, joining_ufunc, ufunc, unimplemented
 from graphcore.opset.framework.type_sets import FLOATING_OR_COMPLEX
 from graphcore.traits import FailsOn
 
@@ -39,12 +39,16 @@ class Add:
     layer = "addition"
     shape = broadcast_binary_op_shape_fn
     partial_rule = partial_rules.ADD
-    kernel = ufunc("add")
+    kernel = joining_ufunc("add")
     gradient = binary_grad("""
         gx = Identity(dz)
         gy = Identity(dz)
     """)
-    examples = (Example([_ROWS, _COLUMN]), Example([[b"a", b"b"], [b"c", b"d"]], outputs=[[b"ac", b"bd"]]))
+    examples = (
+        Example([_ROWS, _COLUMN]),
+        Example([[b"a", b"b"], [b"c", b"d"]], outputs=[[b"ac", b"bd"]]),
+        Example([b"a", b"c"], outputs=[b"ac"]),
+    )
 
 
 @op

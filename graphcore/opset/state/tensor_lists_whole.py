@@ -121,7 +121,9 @@ class TensorListFromTensor:
                 raise invalid(k, f"Tensor must be at least a vector, but saw shape: {list(tensor.shape)}")
             if not given.is_compatible_with(Shape(tensor.shape[1:])):
                 raise invalid(k, f"Specified a list with shape {given} from a tensor with shape {list(tensor.shape[1:])}")
-            return TensorList(dtype, given, tensor)
+            # A row of a vector of strings would be bytes, which have no shape.
+            rows = [tensor[row, ...] for row in range(len(tensor))] if tensor.dtype.hasobject else tensor
+            return TensorList(dtype, given, rows)
 
         return from_tensor
 

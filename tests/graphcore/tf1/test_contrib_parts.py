@@ -114,6 +114,13 @@ def test_a_check_that_can_never_hold_fails_at_once(make: Any, text: str) -> None
         make()
 
 
+def test_scalar_strings_are_joined_in_a_scan() -> None:
+    letters = gc.constant(["T", "e", "n"])
+    with gc.Session() as session:
+        assert session.run(CHECKS.scan(lambda a, x: a + x, letters)).tolist() == [b"T", b"Te", b"Ten"]
+        assert session.run(gc.constant("a") + "b") == b"ab"
+
+
 def test_a_check_fails_when_it_runs_with_what_came() -> None:
     x = gc.placeholder(gc.int32, name="x")
     with gc.control_dependencies([CHECKS.assert_less(x, 3), CHECKS.assert_rank_at_least(x, 1)]):

@@ -52,6 +52,7 @@ with tf.Session() as sess:
     outputs["singular"] = sess.run(s, feeds)
     outputs["again"] = sess.run(tf.matmul(u, tf.matmul(tf.diag(s), w, adjoint_b=True)), feeds)
     outputs["difference"] = sess.run(difference.out), sess.run(difference.idx)
+    outputs["scanned"] = [text.decode() for text in sess.run(tf.scan(lambda a, x: a + x, tf.constant(["T", "e", "n"])))]
     outputs["hello"] = [text.decode() for text in sess.run(hello)]
     corners = [[0., 0., 1., 1.], [0., 0.1, 1., 1.1], [0., -0.1, 1., 0.9], [0., 10., 1., 11.], [0., 10.1, 1., 11.1]]
     outputs["kept"] = [sess.run(tf.image.non_max_suppression(corners, [.9, .75, .6, .95, .5], 3, 0.5, least)) for least in (0.4, 0.92)][0]
