@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import graphcore as gc
-from graphcore.graph import reset_default_graph
+from graphcore.graph import live_graphs, reset_default_graph
 from kernelext import undoing
 from kernelext.graph_names import seen_graphs
 from tests.kernelext.conftest import NotebookShell
@@ -127,10 +127,14 @@ def test_a_graph_that_was_reset_is_not_kept_and_nothing_is_said_of_it(loaded: No
     assert "no cell has changed" in str(loaded.run("%graph undo", "undo").error_in_exec)
 
 
+DELETABLE = [name for name in CELLS if name not in {"function", "outer"}]
+"""Cells whose results are nodes. Python keeps a function whose cell is deleted, as it keeps all other values."""
+
 steps = st.lists(
     st.one_of(
         st.just(("undo", 0)),
         st.just(("redo", 0)),
+        st.sampled_from(DELETABLE).map(lambda name: (f"delete {name}", 0)),
         st.sampled_from(sorted(CELLS)).flatmap(lambda name: st.tuples(st.just(name), st.integers(0, len(CELLS[name]) - 1))),
     ),
     min_size=2,
@@ -142,6 +146,8 @@ steps = st.lists(
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs, steps)
 @example({**FIRST, "activation": 2}, [("function", 1), ("hidden", 1), ("undo", 0), ("undo", 0), ("redo", 0), ("redo", 0)])
+@example(FIRST, [("delete hidden", 0), ("undo", 0), ("redo", 0), ("hidden", 1)])
+@example(FIRST, [("delete variables", 0), ("loss", 1), ("variables", 1), ("delete gradients", 0), ("undo", 0), ("undo", 0)])
 @example({**FIRST, "activation": 3}, [("function", 3), ("outer", 1), ("undo", 0), ("undo", 0), ("function", 1), ("undo", 0), ("loss", 1)])
 def test_fetches_after_edits_and_undos_give_what_the_cells_in_force_give_or_an_error(
     program: dict[str, int], changes: list[tuple[str, int]]
@@ -155,6 +161,13 @@ def test_fetches_after_edits_and_undos_give_what_the_cells_in_force_give_or_an_e
         def run(name: str, version: int) -> None:
             undo.begin(gc.source.CellRun(cell=name, execution=1, label=name))
             shell.run(CELLS[name][version], name)
+            undo.end()
+
+        def delete(name: str) -> None:
+            undo.begin(gc.source.CellRun(cell="forget", execution=1, label="forget"))
+            shell.run("pass", "forget", deletedCells=[name])
+            for graph in live_graphs():
+                graph.forget_deleted_cells()
             undo.end()
 
         for name, version in program.items():
@@ -176,11 +189,16 @@ def test_fetches_after_edits_and_undos_give_what_the_cells_in_force_give_or_an_e
             else:
                 before = len(undo._past)
                 versions = {graph: graph.version for graph in seen_graphs(shell.user_ns)}
-                run(name, version)
+                deleted = name.removeprefix("delete ") if name.startswith("delete ") else ""
+                if deleted:
+                    delete(deleted)
+                else:
+                    run(name, version)
                 changed = any(graph.version != known for graph, known in versions.items())
                 assert changed or len(undo._past) == before
                 if changed:
                     past.append(program)
                     future.clear()
-                program = {**program, name: version}
+                changed_program = {**program, name: version}
+                program = {each: changed_program[each] for each in CELLS if each in changed_program and each != deleted}
             assert_no_other_number(results(shell.user_ns), fresh_results(program))
