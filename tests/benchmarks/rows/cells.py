@@ -25,13 +25,14 @@ class _Notebook:
         from IPython.core.interactiveshell import InteractiveShell
         from traitlets.config import Config
 
+        self.count, self.cell = 0, ""
         config = Config()
         config.HistoryManager.enabled = False
         InteractiveShell.clear_instance()
-        self.shell: Any = InteractiveShell.instance(config=config)
+        instance: Any = InteractiveShell.instance  # IPython leaves it without types
+        self.shell: Any = instance(config=config)
         self.shell.get_parent = lambda: {"header": {"msg_id": str(self.count)}, "metadata": {"cellId": self.cell}, "content": {}}
         self.shell.display_pub.publish = lambda *_args, **_named: None
-        self.count, self.cell = 0, ""
 
     def run(self, code: str, cell: str) -> float:
         """Run a cell. Returns the seconds that it takes."""
