@@ -117,6 +117,7 @@ def shown_name(tensor: Tensor) -> str:
 
 
 _BROADCAST: Final = re.compile(r"could not be broadcast together with shapes (\([\d, ]*\)) (\([\d, ]*\))")
+_RESHAPE: Final = re.compile(r"cannot reshape array of size (\d+) into shape \(([\d,]*?),?\)")
 _OF_INPUTS: Final = (InvalidArgumentError, OutOfRangeError, UnimplementedError)
 """The errors that kernels raise for inputs they refuse."""
 
@@ -142,7 +143,15 @@ def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> 
 
 
 def _with_shapes(error: GraphError, text: str) -> GraphError:
-    """Say of operands that do not fit together in which place they differ."""
+    """Advise on operands that do not fit together, and on values that do not fill a shape."""
+    misfit = _RESHAPE.search(text)
+    if misfit is not None:
+        return error.advise(
+            f"Give a tensor whose {misfit[1]} values fill whole rows of this size, or choose another shape. Labels that are numbers of classes "
+            "become rows by `gc.one_hot(labels, classes)`.",
+            required=f"values that fill the shape ({misfit[2]})",
+            came=f"{misfit[1]} values",
+        )
     found = _BROADCAST.search(text)
     if found is None:
         return error
