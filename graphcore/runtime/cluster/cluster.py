@@ -36,14 +36,14 @@ class OpenedCluster:
     """The part of a cluster that one session uses: its tasks.
 
     Args:
-        graph, options, engine: those of the session.
+        graph, options: those of the session.
         connection: the tasks.
     """
 
-    def __init__(self, graph: Graph, options: SessionOptions, engine: str, connection: Connection) -> None:
+    def __init__(self, graph: Graph, options: SessionOptions, connection: Connection) -> None:
         self._connection = connection
         self.resources = ClusterResources(connection)
-        self.devices = ClusterDevices(graph, connection, options, engine, self.resources)
+        self.devices = ClusterDevices(graph, connection, options, self.resources)
         self.resources.device_of = self.devices.device_of
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ class DaskCluster:
                 found.append(Place(device, name, address, int(workers[address].get("memory_limit") or 0)))
         return found
 
-    def open(self, graph: Graph, options: SessionOptions, engine: str) -> OpenedCluster:
+    def open(self, graph: Graph, options: SessionOptions) -> OpenedCluster:
         """Begin the tasks of a session.
 
         Raises:
@@ -144,7 +144,7 @@ class DaskCluster:
             DeadlineExceededError: a worker is too busy to begin.
             AbortedError: the scheduler or a worker is lost.
         """
-        return OpenedCluster(graph, options, engine, Connection(self.client, self._awaited_places(), self.heartbeat_timeout))
+        return OpenedCluster(graph, options, Connection(self.client, self._awaited_places(), self.heartbeat_timeout))
 
     def _awaited_places(self) -> list[Place]:
         """The workers of the tasks, once those that Dask starts again are there."""

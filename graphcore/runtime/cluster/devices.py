@@ -19,6 +19,7 @@ from graphcore.runtime.core.options import SessionOptions
 from graphcore.runtime.core.prune import needed_nodes
 from graphcore.runtime.partitions.build import Placed
 from graphcore.runtime.plan.schedule import MakeKernel
+from graphcore.runtime.session.engines import Engine
 from graphcore.runtime.session.placing import SessionDevices
 
 
@@ -28,16 +29,15 @@ class ClusterDevices(SessionDevices):
     Args:
         graph: the graph of the session.
         connection: the tasks.
-        options, engine: those of the session.
+        options: those of the session.
         resources: learns that variables were declared again.
     """
 
-    def __init__(self, graph: Graph, connection: Connection, options: SessionOptions, engine: str, resources: ResourceManager) -> None:
+    def __init__(self, graph: Graph, connection: Connection, options: SessionOptions, resources: ResourceManager) -> None:
         links = connection.links.values()
         devices = DeviceSet([Device(link.device, link.memory, link.incarnation) for link in links])
         super().__init__(graph, devices, options)
         self.connection = connection
-        self._engine = engine
         self._resources = resources
 
     def build(
@@ -46,8 +46,9 @@ class ClusterDevices(SessionDevices):
         targets: Sequence[Node],
         feeds: Sequence[Tensor],
         make_kernel: MakeKernel,  # noqa: ARG002 - the kernels are made by the tasks
+        engine: Engine,
     ) -> ClusterProgram | str:
-        """Prepare a run on the tasks.
+        """Prepare a run on the tasks; see `SessionDevices.build`.
 
         Raises:
             GraphError: a node cannot be placed, has an error or cannot run, or a task is lost.
@@ -69,7 +70,7 @@ class ClusterDevices(SessionDevices):
             placed.graph.seed,
             [tensor.name for tensor in feeds],
             len(fetches),
-            self._engine,
+            engine,
             self.options.inter_op_threads,
         )
         self._resources.redeclared = self._resources.redeclared or self.connection.redeclared

@@ -65,6 +65,7 @@ class Request(msgspec.Struct, frozen=True):
         values: the values of its feeds, by their positions among those of the whole step.
         is_traced: True to record the events.
         patterns: the patterns of nodes with full statistics if values are recorded too, else None.
+        is_stepped: True to wait before each node until the session lets it run.
     """
 
     digest: str
@@ -73,6 +74,21 @@ class Request(msgspec.Struct, frozen=True):
     values: Mapping[int, Any]
     is_traced: bool = False
     patterns: Sequence[str] | None = None
+    is_stepped: bool = False
+
+
+class News(msgspec.Struct, frozen=True):
+    """The progress of a part that is stepped through.
+
+    Args:
+        events: the events since the last news.
+        values: the state of `ValueRecorder` since then.
+        place: the calls and the node before which it waits; None if it does not wait.
+    """
+
+    events: Sequence[Event] = ()
+    values: Any = None
+    place: tuple[str, str] | None = None
 
 
 class Failure(msgspec.Struct, frozen=True):

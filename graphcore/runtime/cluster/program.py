@@ -17,6 +17,7 @@ from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.model.node import Node
 from graphcore.plumbing import ARG
 from graphcore.runtime.cluster.connection import Connection
+from graphcore.runtime.cluster.following import Followers
 from graphcore.runtime.cluster.messages import Outcome, Request, Shipment, arrived, checked_to_travel
 from graphcore.runtime.cluster.records import merge_records
 from graphcore.runtime.cluster.step import ClusterStep
@@ -24,6 +25,7 @@ from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.tokens import TRANSFER
 from graphcore.runtime.partitions.build import PartGraph, Partition
 from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes
+from graphcore.runtime.stepping.gate import Gate
 
 _UNWATCHED: Final = Step()
 
@@ -131,11 +133,17 @@ class ClusterProgram:
                 self._ship()
         number = connection.next_step()
         under_way = ClusterStep(connection, number, self._requests(number, step, values), self._names)
+        gate = step.recorder if isinstance(step.recorder, Gate) else None
+        links = [connection.links[part.device] for part in self.parts]
+        followers = None if gate is None else Followers(connection, under_way, number, links, gate)
         try:
             self._wait(under_way, step)
         finally:
             connection.steps.discard(number)
-            if step.recorder is not None:
+            if followers is not None:
+                followers.end()
+                self.close()  # it is prepared for this run alone
+            elif step.recorder is not None:
                 merge_records(step, {connection.links[device]: each for device, each in under_way.outcomes.items()})
         return _results(under_way.outcomes.values(), self._fetches)
 
@@ -146,7 +154,13 @@ class ClusterProgram:
         oldest = min(self._connection.steps, default=number)
         return {
             part.device: Request(
-                self._digests[part.device], number, oldest, {place: given[place] for place in part.feeds}, recorder is not None, patterns
+                self._digests[part.device],
+                number,
+                oldest,
+                {place: given[place] for place in part.feeds},
+                recorder is not None,
+                patterns,
+                isinstance(recorder, Gate),
             )
             for part in self.parts
         }

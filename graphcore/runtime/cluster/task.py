@@ -22,6 +22,7 @@ from graphcore.runtime.cluster.messages import (
     Ended,
     Failure,
     Held,
+    News,
     Outcome,
     Parcel,
     Prepared,
@@ -38,8 +39,11 @@ from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.timed_run import stop_call, under_way
 from graphcore.runtime.core.value_records import ValueRecorder
 from graphcore.runtime.session.runner import Runner
+from graphcore.runtime.stepping.gate import Gate
 from graphcore.shapes import Shape
 
+_PAUSE: Final = 0.2
+"""The most seconds to wait for the progress of a step."""
 _STOPPED: Final = "The step was stopped"
 
 
@@ -59,6 +63,8 @@ class _Part:
         self.channel = StepChannel(device, lambda receiver, key, value, is_dead: forward(self, receiver, key, value, is_dead))
         self.step: Step | None = None
         self.call: InterruptibleCall | None = None
+        self.gate: Gate | None = None
+        self.program: TaskProgram | None = None
         self.posts: list[asyncio.Task[None]] = []
         self.unreachable = ""
         self.unsent: Failure | None = None
@@ -66,6 +72,8 @@ class _Part:
     def stop(self, status: GraphError) -> None:
         """End its waits, and stop it before its next node."""
         self.channel.start_abort(status)
+        if self.gate is not None:
+            self.gate.close()
         self.cancellation.start_cancel()
 
 
@@ -155,10 +163,14 @@ class Task:
         """Run a partition in this thread."""
         values = None if request.patterns is None else ValueRecorder(request.patterns)
         recorder = Recorder(values) if request.is_traced else None
+        if request.is_stepped and values is not None:
+            recorder = part.gate = Gate(values)
+            if part.cancellation.is_cancelled():  # before it began
+                part.gate.close()
         part.step = step = Step(recorder, part.cancellation)
         results: Mapping[int, Any] = {}
         failure = None
-        program = self._programs[request.digest]
+        part.program = program = self._programs[request.digest]
         try:
             with np.errstate(all="ignore"), under_way(step):
                 results = program.run(step, {place: arrived(value) for place, value in request.values.items()}, part.channel)
@@ -168,8 +180,27 @@ class Task:
             explained = program.explain(error)
             failure = Failure.of(explained, self._device)
             part.stop(explained if isinstance(explained, GraphError) else CancelledError(_STOPPED))
+        if part.gate is not None:
+            part.gate.end()
         records = None if recorder is None else self._records(program, recorder)
         return Outcome(results, failure, records=records)
+
+    async def follow(self, number: int, first_event: int, first_value: int) -> News:
+        """The progress of a part that is stepped through, once it waits or some time has passed."""
+        part = self._parts.get(number)
+        if part is None or part.gate is None or part.gate.values is None or part.program is None:
+            await asyncio.sleep(_PAUSE)
+            return News()
+        gate, values = part.gate, part.gate.values
+        rests = await self._loop.run_in_executor(None, gate.rest, _PAUSE)
+        events = part.program.located(gate.events_from(0))[first_event:]
+        return News(events, values.state(first_value), gate.next if rests else None)
+
+    async def allow(self, number: int) -> None:
+        """Let one more node of a part run."""
+        part = self._parts.get(number)
+        if part is not None and part.gate is not None:
+            part.gate.allow()
 
     @staticmethod
     def _records(program: TaskProgram, recorder: Recorder) -> Records:

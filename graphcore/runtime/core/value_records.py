@@ -260,9 +260,10 @@ class ValueRecorder:
         """The glob patterns of the names of nodes with full statistics."""
         return self._patterns
 
-    def state(self) -> RecorderState:
-        """Its collected statistics, for `merge` of the recorder of another process."""
-        return list(self._rows), dict(self._details), dict(self._same)
+    def state(self, first: int = 0) -> RecorderState:
+        """Its collected statistics without the `first` ones, for `merge` of the recorder of another process."""
+        details = {key: (place - first, detail) for key, (place, detail) in dict(self._details).items() if place >= first}
+        return self._rows[first:], details, dict(self._same)
 
     def merge(self, states: Sequence[RecorderState], ends: Mapping[RunKey, int]) -> None:
         """Add what recorders of several processes have collected, in the order in which the nodes ended.

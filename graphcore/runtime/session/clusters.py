@@ -28,9 +28,9 @@ class OpenedCluster(Protocol):
 class Cluster(Protocol):
     """A cluster."""
 
-    def open(self, graph: Graph, options: SessionOptions, engine: str) -> OpenedCluster:
+    def open(self, graph: Graph, options: SessionOptions) -> OpenedCluster:
         """Begin the work for one session.
 
         Args:
-            graph, options, engine: those of the session.
+            graph, options: those of the session.
         """

@@ -24,6 +24,7 @@ from graphcore.runtime.core.virtual_clock import VirtualClock, function_of, loca
 from graphcore.runtime.partitions.build import build_partitioned
 from graphcore.runtime.partitions.program import PartitionedProgram
 from graphcore.runtime.plan.schedule import MakeKernel
+from graphcore.runtime.session.engines import Engine
 from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.session.prepared import Prepared
 
@@ -82,9 +83,18 @@ class SessionDevices:
         graph.placer = self._placer(graph)  # explains devices before the first run
 
     def build(
-        self, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel
+        self,
+        fetches: Sequence[Tensor],
+        targets: Sequence[Node],
+        feeds: Sequence[Tensor],
+        make_kernel: MakeKernel,
+        engine: Engine,  # noqa: ARG002 - devices elsewhere need it, to prepare what one of them does alone
     ) -> DividedProgram | str:
         """Prepare a run on these devices; the name of the device if one does all of it.
+
+        Args:
+            fetches, targets, feeds, make_kernel: those of `build_partitioned`.
+            engine: the engine of what one device does alone.
 
         Raises:
             GraphError: a node cannot be placed, has an error or cannot run.

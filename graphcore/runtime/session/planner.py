@@ -137,7 +137,7 @@ class Planner:
 
     def _build_program(self, what: _What, needed: Sequence[Node], engine: Engine) -> tuple[Program, str]:
         """The program, and the device that does all of it, "" for several or none."""
-        divided = self._divided(what, needed)
+        divided = self._divided(what, needed, engine)
         if not isinstance(divided, str):
             if engine == "plan" and len(divided.parts) > 1:
                 raise UnimplementedError(f"Required a run on one device for the plan engine; this one is on {len(divided.parts)}")
@@ -153,13 +153,13 @@ class Planner:
         divided = self._checked_device(needed) if self.devices is None else self.devices.build_stepwise(*what, self.runner.make_kernel)
         return build_dataflow(*what, self.runner.make_kernel) if isinstance(divided, str) else divided
 
-    def _divided(self, what: _What, needed: Sequence[Node]) -> DividedProgram | str:
+    def _divided(self, what: _What, needed: Sequence[Node], engine: Engine) -> DividedProgram | str:
         """The program on several devices, or the device that does all of it, "" for the CPU of this process.
 
         Raises:
             GraphError: a node cannot be placed, or requests a device that does not exist.
         """
-        return self._checked_device(needed) if self.devices is None else self.devices.build(*what, self.runner.make_kernel)
+        return self._checked_device(needed) if self.devices is None else self.devices.build(*what, self.runner.make_kernel, engine)
 
     def _checked_device(self, needed: Sequence[Node]) -> str:
         """The empty name of the CPU of this process.

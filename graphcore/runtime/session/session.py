@@ -98,7 +98,7 @@ class Session(DefaultSession):
         self.graph = get_default_graph() if graph is None else graph  # type: ignore[assignment]  # a text was taken for the target
         self.engine = check_engine(engine)
         self.source = caller_location()
-        self._opened = None if cluster is None else cluster.open(self.graph, self.options, self.engine)
+        self._opened = None if cluster is None else cluster.open(self.graph, self.options)
         self.runner = Runner(self.graph, self.options.operation_timeout_in_ms, None if self._opened is None else self._opened.resources)
         session_devices = None if device_set is None else SessionDevices(self.graph, device_set, self.options)
         self.planner = Planner(
@@ -276,11 +276,8 @@ class Session(DefaultSession):
 
         Raises:
             InvalidArgumentError, NotFoundError, FailedPreconditionError: as `run`.
-            UnimplementedError: the session is on a cluster.
         """
         arguments.check_run(feed_dict, None, None)
-        if self.cluster is not None:
-            raise UnimplementedError("Required a session of this process to step through a run; this one is on a cluster")
         feed_dict = arguments.flat_feeds(feed_dict)
         prepared = self.planner.prepare(fetches, feed_dict or (), engine="dataflow")
         values: list[Any] = [_kept(feed(value)) for feed, value in zip(prepared.feeders, (feed_dict or {}).values(), strict=True)]
@@ -318,7 +315,7 @@ class Session(DefaultSession):
         values = read_checkpoint(self.graph, checkpoint)
         chosen = self.cluster if cluster is None else _checked_cluster(cluster, None)
         assert chosen is not None
-        opened = chosen.open(self.graph, self.options, self.engine)
+        opened = chosen.open(self.graph, self.options)
         with critical_section:
             before, self._opened, self.cluster = self._opened, opened, chosen
             self.planner.move(opened.devices)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from time import perf_counter_ns
 from typing import Final
 
+import msgspec
+
 from graphcore.errors import CancelledError
-from graphcore.runtime.core.events import Around, Kind, Recorder
+from graphcore.runtime.core.events import Around, Event, Kind, Recorder
 from graphcore.runtime.core.value_records import ValueRecorder
 
 PATIENCE: Final = 0.05
@@ -57,7 +60,7 @@ class Gate(Recorder):
             CancelledError: the gate is closed.
         """
         if kind == "start" or (kind == "dead" and not how):
-            self._pass(call, node)
+            self.wait_before(call, node)
         super().record(kind, node, bytes=bytes, device=device, frame=frame, iteration=iteration, call=call, how=how, around=around)
 
     @property
@@ -98,18 +101,36 @@ class Gate(Recorder):
             self._is_over = True
             self._turn.notify_all()
 
-    def _pass(self, call: str, node: str) -> None:
+    def adopt(self, events: Sequence[Event]) -> None:
+        """Add what another gate has recorded just now, of a part of this run in another process."""
+        if events:
+            shift = self._time() - events[-1].ns
+            self.add([msgspec.structs.replace(event, ns=event.ns + shift) for event in events], ())
+
+    def leave(self) -> None:
+        """The calling thread runs no more nodes."""
+        with self._turn:
+            self._moving.discard(threading.get_ident())
+            self._turn.notify_all()
+
+    def wait_before(self, call: str, node: str) -> None:
+        """Wait before a node; of several threads, the one that waits longest goes on first.
+
+        Raises:
+            CancelledError: the gate is closed.
+        """
         thread, begun = threading.get_ident(), perf_counter_ns()
         with self._turn:
             self._moving.discard(thread)
             self._waiting[thread] = call, node
             self._turn.notify_all()
-            self._turn.wait_for(lambda: self._allowed or self._is_closed)
+            self._turn.wait_for(lambda: (self._allowed and next(iter(self._waiting)) == thread) or self._is_closed)
             del self._waiting[thread]
             if self._is_closed:
                 raise CancelledError("The run was closed")
             self._allowed -= 1
             self._moving.add(thread)
+            self._turn.notify_all()
             self._waited += perf_counter_ns() - begun
 
     def _time(self) -> int:
