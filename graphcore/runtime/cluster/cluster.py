@@ -144,7 +144,14 @@ class DaskCluster:
             DeadlineExceededError: a worker is too busy to begin.
             AbortedError: the scheduler or a worker is lost.
         """
-        return OpenedCluster(graph, options, Connection(self.client, self._awaited_places(), self.heartbeat_timeout))
+        while True:
+            places = self._awaited_places()
+            try:
+                return OpenedCluster(graph, options, Connection(self.client, places, self.heartbeat_timeout))
+            except AbortedError:
+                # A worker that has ended stays listed until Dask notices; then it may be started again elsewhere.
+                if [place.address for place in places] == [place.address for place in self._awaited_places()]:
+                    raise
 
     def _awaited_places(self) -> list[Place]:
         """The workers of the tasks, once those that Dask starts again are there."""

@@ -106,7 +106,8 @@ class ClusterStep:
         self._fail(self._aborted(link))
 
     def _aborted(self, link: Link) -> GraphError:
-        return self._connection.aborted(link, self._nodes.get(link.device, ()), self._reached.get(link.device, ""))
+        nodes, reached = self._nodes.get(link.device, ()), self._reached.get(link.device, "")
+        return self._connection.aborted(link, nodes, reached if reached in nodes else "")  # others are in functions
 
     def _fail(self, error: GraphError) -> None:
         """Keep the first error, and stop the other parts.
