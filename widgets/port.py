@@ -208,7 +208,7 @@ class Port:
             if graph is self._graph:
                 return
             self._graph = graph
-            self._last = None
+            self._last, self._sent_key = None, ()
             self._before = self._now = None
             self._seen_version = -1
 
