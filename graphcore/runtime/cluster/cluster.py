@@ -64,6 +64,10 @@ class DaskCluster:
     kernel does not hold up unless it holds Python's lock for all of this time. The run then ends with AbortedError; `Session.recover` goes on.
     `SessionOptions(operation_timeout_in_ms=...)` limits the time of each step.
 
+    Handles, lists of tensors and other objects stay on their task. Runs in several steps (`partial_run`), `_Send` and `_Recv` nodes of one's own, and
+    `gc.py_func` with tasks in other processes are errors. Files that nodes read and write (`gc.train.Saver`) are those of the task's machine; those of
+    `gc.save_variables` and `gc.train.CheckpointSaver` are written here. `%graph undo` does not take back the values of variables on tasks.
+
     Authentication and encryption are Dask's: `gc.DaskCluster("tls://scheduler:8786", tasks, security=distributed.Security(...))`, or a client made
     with it. Code of graphs and values runs on the workers, and everything that reaches the scheduler can run code there: without `Security`, only
     use networks that you trust.
