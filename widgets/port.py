@@ -14,6 +14,7 @@ from traitlets.log import get_logger
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
+from graphcore.runtime import live_sessions
 from widgets import messages
 from widgets.messages import FailureMessage, HighlightMessage, Look, PictureMessage, PictureRequest, SceneMessage, ViewState
 from widgets.render.export import exported
@@ -243,7 +244,9 @@ class Port:
             self._graph.settle()
             self._remember()
             self._sent_at = time.time() * 1000 if sent_at is None else sent_at
-            if self._waiting is not None or self._shown_key() != self._sent_key:
+            # Viewers ask anew for values and steps with each picture.
+            runs = any(session.graph is self._graph for session in live_sessions())
+            if runs or self._waiting is not None or self._shown_key() != self._sent_key:
                 self._send_soon(failed)
             else:
                 self._send(messages.UnchangedMessage())
@@ -421,14 +424,12 @@ class Port:
             self._before = self._now
 
     def _send_soon(self, failed: Callable[[str, Exception], None]) -> None:
-        if self._waiting is not None:
-            return
         delay = self._next_send - time.monotonic()
         loop = _running_loop() if delay > 0 else None
-        if loop is None:
+        if self._waiting is None and loop is None:
             self._send_scene()
-            return
-        self._waiting = loop.call_later(delay, self._send_late, failed)
+        elif self._waiting is None and loop is not None:
+            self._waiting = loop.call_later(delay, self._send_late, failed)
 
     def _send_late(self, failed: Callable[[str, Exception], None]) -> None:
         try:
@@ -489,8 +490,7 @@ class Port:
 
 
 def _main_names(boxes: Iterable[Box]) -> list[str]:
-    nodes = [box.main for box in boxes if box.main is not None]
-    return list(dict.fromkeys([split_name(node.name)[1] for node in nodes]))
+    return list(dict.fromkeys([split_name(box.main.name)[1] for box in boxes if box.main is not None]))
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
