@@ -66,7 +66,7 @@ test("gradients are a plot that says in words that they vanish, and a table", as
   expect(page.root.querySelectorAll(".gl-point.gl-zero")).toHaveLength(1);
   expect(page.root.querySelectorAll(".gl-point rect")).toHaveLength(1);
   expect(page.one(".gl-magnitudes svg").textContent).toContain("last");
-  expect(text()).toContain("Squares are variables and constants");
+  expect(text()).toContain("Squares are variables, constants and nodes computed from them alone");
 });
 
 test("without recorded values the pane says how to record them", async () => {
