@@ -15,7 +15,6 @@ import numpy as np
 
 from graphcore import dtypes
 from graphcore.attrs import Array
-from graphcore.checkpoints import CheckpointReader, index_path
 from graphcore.dtypes import as_dtype
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph, Node
@@ -62,10 +61,12 @@ def read_checkpoint(graph: Graph, path: Any) -> dict[str, Array]:
         NotFoundError: there is no such checkpoint.
         InvalidArgumentError: it is neither, or holds nothing for the variables of the graph.
     """
+    from graphcore import checkpoints  # noqa: PLC0415 - it loads protobuf, which most sessions never need
+
     place = _checked_path(path)
-    if place.exists() or not Path(index_path(os.fspath(place))).exists():
+    if place.exists() or not Path(checkpoints.index_path(os.fspath(place))).exists():
         return _read(place)
-    reader = CheckpointReader(os.fspath(place))
+    reader = checkpoints.CheckpointReader(os.fspath(place))
     names = [name for _, name in _variable_nodes(graph).values() if reader.has_tensor(name)]
     if not names:
         raise InvalidArgumentError(f"'{place}' holds no value of a variable of the session's graph")

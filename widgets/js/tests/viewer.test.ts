@@ -106,9 +106,7 @@ test("clicking a box selects it and asks about it; the answer fills the inspecto
   page.receive({ type: "inspection", inspection: inspection("y", { op: "Identity", doc: "Gives what it gets." }) });
   expect(page.text(".gl-inspector")).toContain("Gives what it gets.");
   page.receive({ type: "show_pane", pane: "stepper" });
-  expect(page.one<HTMLElement>(".gl-inspector").hidden, "it leaves its room to the pane that the host opens").toBe(
-    true,
-  );
+  expect(page.one<HTMLElement>(".gl-inspector").hidden, "it leaves its room to the pane").toBe(true);
 });
 
 test("clicking a line asks about the box it ends at; a line on the way of a clash leads to the box with the clash", async () => {
