@@ -230,29 +230,35 @@ class Connection:
             reached: gets the node that each task has reached, by device.
             step: the step that `reached` is about.
         """
-        interval = min(0.5, self.heartbeat_timeout / 4)
-        silent = dict.fromkeys([link.device for link in links], 0.0)
         pings: dict[str, asyncio.Task[Any]] = {}
         try:
-            while True:
-                await asyncio.sleep(interval)  # counted, not measured: a pause of this process is no silence of the others
-                for link in links:
-                    link.lose(self.loss(link))
-                    ping = pings.get(link.device)
-                    if ping is None or ping.done():
-                        if ping is not None and reached is not None and not link.lost:
-                            reached[link.device] = ping.result().get(step, "")
-                        silent[link.device] = 0.0
-                        pings[link.device] = asyncio.ensure_future(self._ping(link))
-                    else:
-                        silent[link.device] += interval
-                    if silent[link.device] >= self.heartbeat_timeout:
-                        link.lose(f"it has given no sign of life for {self.heartbeat_timeout:g} s")
-                    if link.lost:
-                        return link
+            return await self._first_lost(links, pings, reached, step)
         finally:
             for ping in pings.values():
                 ping.cancel()
+
+    async def _first_lost(
+        self, links: Sequence[Link], pings: dict[str, asyncio.Task[Any]], reached: dict[str, str] | None, step: int
+    ) -> Link:
+        """See `watch`; `pings` gets the request under way to each task."""
+        interval = min(0.5, self.heartbeat_timeout / 4)
+        silent = dict.fromkeys([link.device for link in links], 0.0)
+        while True:
+            await asyncio.sleep(interval)  # counted, not measured: a pause of this process is no silence of the others
+            for link in links:
+                link.lose(self.loss(link))
+                ping = pings.get(link.device)
+                if ping is None or ping.done():
+                    if ping is not None and reached is not None and not link.lost:
+                        reached[link.device] = ping.result().get(step, "")
+                    silent[link.device] = 0.0
+                    pings[link.device] = asyncio.ensure_future(self._ping(link))
+                else:
+                    silent[link.device] += interval
+                if silent[link.device] >= self.heartbeat_timeout:
+                    link.lose(f"it has given no sign of life for {self.heartbeat_timeout:g} s")
+                if link.lost:
+                    return link
 
     async def _ping(self, link: Link) -> dict[int, str]:
         try:

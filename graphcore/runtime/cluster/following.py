@@ -46,16 +46,19 @@ class Followers:
 
     def _follow(self, link: Link) -> None:
         try:
-            while not self._is_over and link.device not in self._step.outcomes:
-                news: News = self._connection.ask(link, "follow", self._number, *self._known[link.device])
-                self._take(link.device, news)
-                if news.place is not None:
-                    self._gate.wait_before(*news.place)
-                    self._connection.ask(link, "allow", self._number)
+            self._follow_nodes(link)
         except GraphError:  # the gate is closed, or the task is lost, for which the step has an error
             return
         finally:
             self._gate.leave()
+
+    def _follow_nodes(self, link: Link) -> None:
+        while not self._is_over and link.device not in self._step.outcomes:
+            news: News = self._connection.ask(link, "follow", self._number, *self._known[link.device])
+            self._take(link.device, news)
+            if news.place is not None:
+                self._gate.wait_before(*news.place)
+                self._connection.ask(link, "allow", self._number)
 
     def _take(self, device: str, news: News) -> None:
         events, values = self._known[device]

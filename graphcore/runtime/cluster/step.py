@@ -50,21 +50,13 @@ class ClusterStep:
         connection = self._connection
         links = [connection.links[device] for device in self._requests]
         self._parts = {asyncio.ensure_future(connection.call(link, "run", Parcel(self._requests[link.device]))): link for link in links}
-        watch = self._watch()
+        self._watching = self._watch()
         try:
             if self._is_stopped:
                 self._stop_all(None)
-            while self._parts:
-                done, _ = await asyncio.wait({*self._parts, *self._stops, watch}, return_when=asyncio.FIRST_COMPLETED)
-                for each in done & self._parts.keys():
-                    self._take(each)
-                for stop in done & self._stops.keys():
-                    self._take_stop(stop)
-                if watch in done:
-                    self._lose(watch.result())
-                    watch = self._watch()
+            await self._take_all()
         finally:
-            watch.cancel()
+            self._watching.cancel()
             for part in [*self._parts, *self._stops]:
                 part.cancel()
         if self._is_stopped and (self._error is None or (self._is_transfer(self._error) and self._given_up is not None)):
@@ -72,6 +64,18 @@ class ClusterStep:
             self._error = CancelledError(_STOPPED, op=given_up.op, node=given_up.node)
         if self._error is not None:
             raise self._error
+
+    async def _take_all(self) -> None:
+        """Take what parts give, until all have ended."""
+        while self._parts:
+            done, _ = await asyncio.wait({*self._parts, *self._stops, self._watching}, return_when=asyncio.FIRST_COMPLETED)
+            for each in done & self._parts.keys():
+                self._take(each)
+            for stop in done & self._stops.keys():
+                self._take_stop(stop)
+            if self._watching in done:
+                self._lose(self._watching.result())
+                self._watching = self._watch()
 
     def stop(self) -> None:
         """Stop all parts before their next nodes."""

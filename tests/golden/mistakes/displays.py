@@ -29,6 +29,7 @@ _BEGIN: Final = "import numpy as np\nimport graphcore as gc"
 _KEPT: Final = ("In", "Out", "exit", "quit", "open", "get_ipython")
 _IMAGE: Final = re.compile(r'src="data:image/svg\+xml;base64,[^"]*"')
 _CODE_OF_PACKAGES: Final = re.compile(r"^(?:graphcore|kernelext|numpy|IPython)/.*\n(?:    .*\n)?", re.MULTILINE)
+_LINE_OF_LIBRARY: Final = re.compile(r"(\.py, line )\d+")
 _COLOR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _FOLDER: Final = re.compile(r"/[\w/.-]*tmp[\w.-]*/")
 
@@ -59,8 +60,8 @@ def displays(mistakes: tuple[Mistake, ...] = MISTAKES) -> Iterator[Display]:
 
 
 def without_drawing(html: str) -> str:
-    """HTML without the drawing of its picture and without the frames of packages in the traceback."""
-    return _CODE_OF_PACKAGES.sub("", _IMAGE.sub('src="..."', html))
+    """HTML without the drawing of its picture, and in the traceback without frames of packages and line numbers of Python's library."""
+    return _LINE_OF_LIBRARY.sub(r"\1...", _CODE_OF_PACKAGES.sub("", _IMAGE.sub('src="..."', html)))
 
 
 def golden(made: Iterable[Display]) -> tuple[str, str]:

@@ -114,7 +114,7 @@ def test_nodes_computed_from_weights_alone_stand_beside_the_layer_that_they_serv
         h = gc.placeholder(gc.float32, [None, 4], name="x")
         for number in range(3):
             variance = gc.Variable(np.full(4, 2.0, np.float32), name=f"variance{number}")
-            h = gc.multiply(gc.tanh(h), gc.rsqrt(variance + 1e-3, name=f"scale{number}"), name=f"h{number}")
+            h = gc.multiply(gc.tanh(h), gc.ops.rsqrt(variance + 1e-3, name=f"scale{number}"), name=f"h{number}")
         loss = gc.reduce_mean(h * h, name="loss")
         fetches = gc.gradients(loss, list(graph.get_collection("variables")))
         init = gc.initialize_all_variables()

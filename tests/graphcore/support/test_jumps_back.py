@@ -32,7 +32,7 @@ def bare_jumps(code: CodeType) -> Iterator[int]:
     """The lines of jumps back that no handler covers."""
     bytecode = dis.Bytecode(code)
     for instruction in bytecode:
-        if "JUMP_BACKWARD" not in instruction.opname:
+        if "JUMP_BACKWARD" not in instruction.opname or "NO_INTERRUPT" in instruction.opname:  # those of `await` raise nothing
             continue
         if not any(entry.start <= instruction.offset < entry.end for entry in bytecode.exception_entries):  # type: ignore[attr-defined]
             yield instruction.positions.lineno or code.co_firstlineno if instruction.positions else code.co_firstlineno

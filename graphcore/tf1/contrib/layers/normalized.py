@@ -203,6 +203,7 @@ def instance_norm(
     axis %= rank
     size = inputs.shape.as_list()[axis]
     initial = param_initializers or {}
+    places = [each for each in range(1, rank) if each != axis]
     with model_scope(scope, "InstanceNorm", reuse) as opened:
 
         def add(kind: str, initializer: Any) -> Any:
@@ -212,7 +213,7 @@ def instance_norm(
 
         beta = add("beta", ZEROS) if center else None
         gamma = add("gamma", Ones()) if scale else None
-        mean, variance = nn.moments(inputs, [each for each in range(1, rank) if each != axis], keep_dims=True)
+        mean, variance = nn.moments(inputs, places, keep_dims=True)
         outputs = nn.batch_normalization(inputs, mean, variance, beta, gamma, epsilon)
         outputs.set_shape(inputs.shape)
         return collect_named_outputs(outputs_collections, opened.name, outputs if activation_fn is None else activation_fn(outputs))

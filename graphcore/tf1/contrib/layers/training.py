@@ -110,7 +110,7 @@ def optimize_loss(
             pairs = [(gradient if gradient is None else _noisy(gradient, gradient_noise_scale), each) for gradient, each in pairs]
         if gradient_multipliers is not None:
             pairs = multiply_gradients(pairs, gradient_multipliers)
-        norms = [each for each in ("global_gradient_norm", "gradient_norm") if each in chosen]
+        norms = "global_gradient_norm" in chosen or "gradient_norm" in chosen
         if norms:
             scalar("global_norm/gradient_norm", global_norm([gradient for gradient, _ in pairs]))
         pairs = _clipped(pairs, clip_gradients)

@@ -204,15 +204,19 @@ def train(
             save_summaries_secs=save_summaries_secs,
             save_model_secs=save_interval_secs,
         )
-    loss = None
     with supervisor.managed_session(master, session_config) as session:
-        while not supervisor.should_stop():
-            loss, should_stop = train_step_fn(session, train_op, global_step, train_step_kwargs)
-            if should_stop:
-                break
+        loss = _last_loss(supervisor, lambda: train_step_fn(session, train_op, global_step, train_step_kwargs))
         supervisor.stop(close_summary_writer=False, ignore_live_threads=True)  # so that the last checkpoint is the one below
         if logdir is not None and supervisor.saver is not None:
             supervisor.saver.save(session, supervisor.save_path, global_step=supervisor.global_step)
+    return loss
+
+
+def _last_loss(supervisor: Supervisor, step: Callable[[], tuple[Any, bool]]) -> Any:
+    """Train until a step, or the supervisor, says to stop."""
+    loss, stop = None, False
+    while not stop and not supervisor.should_stop():
+        loss, stop = step()
     return loss
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 
@@ -98,7 +99,7 @@ def test_updates_of_variables_keep_their_order() -> None:
     session.run(w.initializer)
     value = np.ones((SIDE, SIDE), np.float32)
     total, _ = session.run([after, last.node], {x: value})
-    assert total == pytest.approx(SIDE * SIDE * (np.tanh(np.e) + 1 / (1 + np.exp(-1))), rel=1e-4)
+    assert total == pytest.approx(SIDE * SIDE * (np.tanh(math.e) + 1 / (1 + np.exp(-1))), rel=1e-4)
     assert not session.run(w).any()
 
 
