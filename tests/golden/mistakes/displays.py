@@ -60,7 +60,7 @@ def displays(mistakes: tuple[Mistake, ...] = MISTAKES) -> Iterator[Display]:
 
 
 def without_drawing(html: str) -> str:
-    """HTML without the drawing of its picture, and in the traceback without frames of packages and line numbers of Python's library."""
+    """HTML without the drawing, without frames of packages and without line numbers of Python's library."""
     return _LINE_OF_LIBRARY.sub(r"\1...", _CODE_OF_PACKAGES.sub("", _IMAGE.sub('src="..."', html)))
 
 
