@@ -60,7 +60,7 @@ class Completion:
     def start(self) -> None:
         """Register the matcher."""
 
-        @context_matcher(identifier="graphloupe")  # type: ignore[untyped-decorator]
+        @context_matcher(identifier="graphloupe")  # type: ignore[untyped-decorator]  # IPython gives it no types
         def matcher(context: CompletionContext) -> SimpleMatcherResult:
             found = [SimpleMatcherResult(completions=[])]
             with self._guard("completing a word"):

@@ -80,9 +80,9 @@ class ClusterDevices(SessionDevices):
     def build_stepwise(
         self,
         fetches: Sequence[Tensor],  # noqa: ARG002 - the signature is that of SessionDevices
-        targets: Sequence[Node],  # noqa: ARG002
-        feeds: Sequence[Tensor],  # noqa: ARG002
-        make_kernel: MakeKernel,  # noqa: ARG002
+        targets: Sequence[Node],  # noqa: ARG002 - as above
+        feeds: Sequence[Tensor],  # noqa: ARG002 - as above
+        make_kernel: MakeKernel,  # noqa: ARG002 - as above
     ) -> NoReturn:
         """Refuse a run in several steps.
 
