@@ -170,7 +170,8 @@ eps, damping = tf.placeholder(tf.float32, shape=()), tf.placeholder(tf.float32, 
 U, Ut = tf.Variable(u_init), tf.Variable(np.zeros([30, 30], np.float32))
 U_ = U + eps * Ut
 Ut_ = Ut + eps * (laplace(U) - damping * Ut)
-step = tf.group(U.assign(U_), Ut.assign(Ut_))
+with tf.control_dependencies([U_, Ut_]):  # else TensorFlow may read U after it is assigned
+    step = tf.group(U.assign(U_), Ut.assign(Ut_))
 tf.global_variables_initializer().run()
 for i in range(5): step.run({eps: 0.03, damping: 0.04})
 outputs["U"] = U.eval()
