@@ -166,22 +166,22 @@ class Recorder:
             return [Event(*record) for record in self._records[first:]]
         return [event for record in list(self._records) for event in _events_of(record)][first:]
 
-    def record_array(self, node: str, call: str, device: str, size: int) -> Callable[[], None]:
+    def record_array(self, node: str, call: str, device: str, size: int) -> list[Any]:
         """Record an array that is alive from now on.
 
         Args:
             node, call, device, size: see `ArrayLife`.
 
         Returns:
-            A function that records its end.
+            Its record, for `end_array`.
         """
-        life = [node, call, device, self._now(), -1, size]
-        self._arrays.append(life)
+        record = [node, call, device, self._now(), -1, size]
+        self._arrays.append(record)
+        return record
 
-        def ended() -> None:
-            life[4] = self._now()
-
-        return ended
+    def end_array(self, record: list[Any]) -> None:
+        """Record that an array is released."""
+        record[4] = self._now()
 
     @property
     def arrays(self) -> tuple[ArrayLife, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from graphcore.dtypes import resource
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.runtime.core.events import Recorder
 from graphcore.runtime.core.program import Step
 from graphcore.support.memory_limits import GIB
 
@@ -55,18 +56,20 @@ class LiveArrays:
 
     Args:
         step: the run.
+        recorder: its recorder.
         feeds: the feeds.
         device: the full name of the device, "" if there is only one.
     """
 
-    __slots__ = ("__weakref__", "_call", "_device", "_feeds", "_sizes", "_step")
+    __slots__ = ("__weakref__", "_call", "_device", "_feeds", "_lives", "_recorder", "_step")
 
-    def __init__(self, step: Step, feeds: Iterable[Any] = (), device: str = "") -> None:
+    def __init__(self, step: Step, recorder: Recorder, feeds: Iterable[Any] = (), device: str = "") -> None:
         self._step = step
+        self._recorder = recorder
         self._call = step.call
         self._device = device
         self._feeds = {id(_owner(value)) for value in feeds}
-        self._sizes: dict[int, tuple[Any, int, Callable[[], None]]] = {}
+        self._lives: dict[int, _Life] = {}
 
     def add(self, values: Iterable[Any], node: str) -> None:
         """Count the arrays in `values`, the outputs of `node`."""
@@ -74,45 +77,46 @@ class LiveArrays:
             if type(value) is not np.ndarray or not value.ndim:
                 continue
             owner = value if value.base is None else _owner(value)
-            if id(owner) not in self._sizes and owner.flags.writeable and id(owner) not in self._feeds:
-                self._add(owner, node)
+            identity = id(owner)
+            if identity not in self._lives and owner.flags.writeable and identity not in self._feeds:
+                life = self._lives[identity] = _Life(owner, self._end)
+                life.identity, life.size = identity, owner.nbytes
+                life.record = self._recorder.record_array(node, self._call, self._device, life.size)
+                self._step.hold(life.size)
 
     def settle(self) -> None:
         """After a node has run, stop counting the arrays that variables took; these are read-only."""
-        for identity, (reference, size, ended) in list(self._sizes.items()):
-            array = reference()
-            if array is not None and not array.flags.writeable and self._sizes.pop(identity, None) is not None:
-                self._step.hold(-size)
-                ended()
+        for life in list(self._lives.values()):
+            array = life()
+            if array is not None and not array.flags.writeable:
+                self._end(life)
 
     def close(self) -> None:
         """Stop counting after the run: the results belong to the caller."""
-        for _, size, ended in list(self._sizes.values()):
-            self._step.hold(-size)
-            ended()
-        self._sizes.clear()
+        for life in list(self._lives.values()):
+            self._end(life)
 
-    def _add(self, array: Any, node: str) -> None:
-        identity, sizes, step = id(array), self._sizes, self._step
+    def _end(self, life: _Life) -> None:
+        """Stop counting an array."""
+        if self._lives.pop(life.identity, None) is None:
+            return
+        self._step.hold(-life.size)
+        self._recorder.end_array(life.record)
 
-        def gone(_reference: Any) -> None:
-            found = sizes.pop(identity, None)
-            if found is not None:
-                step.hold(-found[1])
-                found[2]()
 
-        ended = _ignore if step.recorder is None else step.recorder.record_array(node, self._call, self._device, array.nbytes)
-        sizes[identity] = (weakref.ref(array, gone), array.nbytes, ended)
-        step.hold(array.nbytes)
+class _Life(weakref.ref[Any]):
+    """A counted array, until its release."""
+
+    __slots__ = ("identity", "record", "size")
+
+    identity: int
+    record: list[Any]
+    size: int
 
 
 def may_assign_inputs(node: Node) -> bool:
     """True iff an input array of `node` may become the value of a variable."""
     return node.op_def.is_stateful or any(dtype.is_ref or dtype is resource for dtype in node.input_types)
-
-
-def _ignore() -> None:
-    return None
 
 
 def _owner(value: Any) -> Any:

@@ -22,10 +22,11 @@ MAX_KEPT: Final = 256
 """The most elements of a tensor that is kept whole with its full statistics."""
 MAX_PICTURE: Final = 64
 """The most rows and columns of a kept picture."""
-_LARGE: Final = 1024
-"""The elements from which a product with ones is faster than a sum, and those of its rows."""
-_MIN: Final = np.minimum.reduce
-_MAX: Final = np.maximum.reduce
+_LARGE: Final = 16384
+"""The most elements that are summed by one product with ones."""
+_ROW: Final = 1024
+"""The elements of the rows of larger arrays."""
+_isfinite: Final = math.isfinite
 _ADD: Final = np.add.reduce
 
 
@@ -136,7 +137,7 @@ Summary = tuple[float | None, float | None, "complex | float | None", int, int]
 
 
 class Summarizer:
-    """Computes least, greatest and mean value, and finiteness, of arrays."""
+    """Computes least, greatest and mean value, and finiteness, of arrays. NumPy's warnings are to be off."""
 
     __slots__ = ("_ones",)
 
@@ -144,33 +145,37 @@ class Summarizer:
         self._ones: dict[Any, Array] = {}
 
     def summary(self, array: Array) -> Summary:
-        """Least, greatest, mean value, and the numbers of NaNs and infinities. NumPy's warnings are to be off."""
+        """Least, greatest, mean value, and the numbers of NaNs and infinities."""
         kind = array.dtype.kind
         if not array.size or kind in "OSUMm":
             return None, None, None, 0, 0
-        if kind == "f":
-            low, high = float(_MIN(array, None)), float(_MAX(array, None))
-            if math.isfinite(low) and math.isfinite(high):
-                return low, high, self._mean(array), 0, 0
-            return _of_finite(array)
-        if kind in "iub":
-            return float(_MIN(array, None)), float(_MAX(array, None)), float(_ADD(array, None, np.float64)) / array.size, 0, 0
-        if kind == "c":
-            return _of_complex(array)
-        return self.summary(array.astype(np.float32))  # such as bfloat16
+        if kind not in "fiub":
+            return _of_complex(array) if kind == "c" else self.summary(array.astype(np.float32))  # the latter such as bfloat16
+        flat = array.ravel("K")
+        # Places are found in a fifth of the time of extrema in small arrays. NaN counts as the least and as the greatest element.
+        low, high = flat.item(flat.argmin()), flat.item(flat.argmax())
+        if kind != "f":
+            return float(low), float(high), float(_ADD(flat, None, np.float64)) / flat.size, 0, 0
+        if _isfinite(low) and _isfinite(high):
+            return low, high, self._mean(flat), 0, 0
+        return _of_finite(flat)
 
-    def _mean(self, array: Array) -> float:
-        size = array.size
-        if size < _LARGE or not array.flags.c_contiguous or array.dtype.itemsize < 4:
-            return float(_ADD(array, None, np.float64)) / size
-        ones = self._ones.get(array.dtype)
+    def _mean(self, flat: Array) -> float:
+        size = flat.size
+        if flat.itemsize < 4:
+            return float(_ADD(flat, None, np.float64)) / size
+        ones = self._ones.get(flat.dtype)
         if ones is None:
-            ones = self._ones[array.dtype] = np.ones(_LARGE, array.dtype)
-        flat = array.reshape(-1)
-        whole = size - size % _LARGE
-        # A product with a short vector reads the array once, at the speed of memory; the sums of its rows are added in double precision.
-        total = float(_ADD(flat[:whole].reshape(-1, _LARGE).dot(ones), None, np.float64)) + float(_ADD(flat[whole:], None, np.float64))
-        return total / size if math.isfinite(total) else float(_ADD(array, None, np.float64)) / size
+            ones = self._ones[flat.dtype] = np.ones(_LARGE, flat.dtype)
+        # Products with ones read the array once, at the speed of memory. The sums of many short rows are added in double precision.
+        if size <= _LARGE:
+            total = float(flat.dot(ones[:size]))
+        else:
+            whole = size - size % _ROW
+            total = float(_ADD(flat[:whole].reshape(-1, _ROW).dot(ones[:_ROW]), None, np.float64)) + float(
+                flat[whole:].dot(ones[: size - whole])
+            )
+        return total / size if _isfinite(total) else float(_ADD(flat, None, np.float64)) / size
 
 
 def _of_finite(array: Array) -> Summary:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from fnmatch import fnmatchcase
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, Final
@@ -288,13 +287,21 @@ class ValueRecorder:
             self._details.update({key: (moved[number, place], detail) for key, (place, detail) in details.items()})
 
     def _add(self, node: str, output: int, array: Array, place: Place) -> None:
-        # NumPy's warnings are off in the thread of the run.
-        with nullcontext() if get_ident() == self._thread else np.errstate(all="ignore"), self._lock:
-            summary = self._summary(array)
-            detail = detail_of(array) if self._patterns and self._wants_detail(node) else None
-            if detail is not None:
-                self._details[place[3], node, output] = (len(self._rows), detail)
-            self._rows.append((node, output, array.dtype, array.shape, summary, place, _small(array)))
+        if get_ident() != self._thread:  # NumPy's warnings are off in the thread of the run only
+            with np.errstate(all="ignore"):
+                self._add_row(node, output, array, place)
+        else:
+            self._add_row(node, output, array, place)
+
+    def _add_row(self, node: str, output: int, array: Array, place: Place) -> None:
+        row = node, output, array.dtype, array.shape, self._summary(array), place, _small(array)
+        if not self._patterns or not self._wants_detail(node):
+            self._rows.append(row)
+            return
+        detail = detail_of(array)
+        with self._lock:
+            self._details[place[3], node, output] = (len(self._rows), detail)
+            self._rows.append(row)
 
     def _rows_of(
         self, row: _Row | tuple[Sequence[Unrun], Place], details: dict[Key, tuple[int, Detail]], constants: set[Key], number: int

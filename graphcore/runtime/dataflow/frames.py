@@ -113,7 +113,7 @@ class StepTracer:
         self._iteration = step.iteration
         self._around = step.around
         self._within = step.within()
-        self._live_arrays = LiveArrays(step, given, device)
+        self._live_arrays = LiveArrays(step, recorder, given, device)
 
     @contextmanager
     def within(self, item: Item, at: Iteration) -> Iterator[None]:

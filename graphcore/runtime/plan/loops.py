@@ -17,8 +17,8 @@ from graphcore.runtime.plan.loops_text import loops_text
 from graphcore.runtime.plan.parallel import has_large, mark_long
 from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.plan.plan import Plan
-from graphcore.runtime.plan.plan_instrumentation import Note, Watcher
-from graphcore.runtime.plan.schedule import MakeKernel, Schedule
+from graphcore.runtime.plan.plan_instrumentation import WatchedPlan, Watcher
+from graphcore.runtime.plan.schedule import MakeKernel
 from graphcore.runtime.plan.size_guards import guard_sizes
 
 
@@ -34,10 +34,10 @@ class LoopPlan(Plan):
         Raises:
             CancelledError: it was cancelled.
         """
-        run = self._compile_watched()
-        watcher = _LoopWatcher(self.schedule, step, self._notes, values)
+        plan = self._compile_watched()
+        watcher = _LoopWatcher(plan, step, values)
         try:
-            return run(watcher.before, watcher.after, watcher.begin, watcher.note, watcher.iterate, watcher.leave, *values)
+            return plan.run(watcher.before, watcher.after, watcher.begin, watcher.note, watcher.iterate, watcher.leave, *values)
         finally:
             watcher.close()
 
@@ -52,12 +52,12 @@ class _LoopWatcher(Watcher):
 
     __slots__ = ("_around", "_loops")
 
-    def __init__(self, schedule: Schedule, step: Step, notes: Sequence[Note] = (), given: Sequence[Any] = ()) -> None:
-        super().__init__(schedule, step, notes, given)
+    def __init__(self, plan: WatchedPlan, step: Step, given: Sequence[Any] = ()) -> None:
+        super().__init__(plan, step, given)
         self._around: list[tuple[int, str, int, Around]] = []
         self._loops = {
             number: operation.loop.name
-            for number, operation in enumerate(schedule.operations)
+            for number, operation in enumerate(plan.schedule.operations)
             if isinstance(operation, Begin) and operation.loop is not None
         }
 

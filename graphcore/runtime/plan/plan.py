@@ -18,7 +18,7 @@ from graphcore.runtime.core.prune import needed_nodes
 from graphcore.runtime.plan.buffers import reuse_buffers
 from graphcore.runtime.plan.parallel import has_large, mark_long, run_apart
 from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes, peak_of_plan
-from graphcore.runtime.plan.plan_instrumentation import Note, Watcher
+from graphcore.runtime.plan.plan_instrumentation import WatchedPlan, Watcher
 from graphcore.runtime.plan.plan_text import PlanText, plan_text
 from graphcore.runtime.plan.schedule import JOIN, MakeKernel, Schedule, Value, schedule_nodes
 from graphcore.runtime.plan.size_guards import guard_sizes
@@ -40,7 +40,7 @@ class Plan:
         schedule: the operations behind the code.
     """
 
-    __slots__ = ("_line_nodes", "_lock", "_notes", "_watched", "filename", "nodes", "run", "schedule", "source")
+    __slots__ = ("_line_nodes", "_lock", "_watched", "filename", "nodes", "run", "schedule", "source")
     _text = staticmethod(plan_text)
 
     def __init__(self, schedule: Schedule) -> None:
@@ -50,8 +50,7 @@ class Plan:
         self.filename, self.run = _compiled(text, self.source)
         self._line_nodes = {self.filename: text.line_nodes}
         self._lock = threading.Lock()
-        self._watched: Callable[..., list[Any]] | None = None
-        self._notes: Sequence[Note] = ()
+        self._watched: WatchedPlan | None = None
         self.nodes = [operation.node for operation in schedule.operations if operation.apart != JOIN]
 
     def __repr__(self) -> str:
@@ -65,10 +64,10 @@ class Plan:
         Raises:
             CancelledError: it was cancelled.
         """
-        run = self._watched or self._compile_watched()
-        watcher = Watcher(self.schedule, step, self._notes, values)
+        plan = self._watched or self._compile_watched()
+        watcher = Watcher(plan, step, values)
         try:
-            return run(watcher.before, watcher.after, watcher.begin, watcher.note, *values)
+            return plan.run(watcher.before, watcher.after, watcher.begin, watcher.note, *values)
         finally:
             watcher.close()
 
@@ -104,14 +103,13 @@ class Plan:
         for filename in self._line_nodes:
             linecache.cache.pop(filename, None)
 
-    def _compile_watched(self) -> Callable[..., list[Any]]:
+    def _compile_watched(self) -> WatchedPlan:
         with self._lock:
             if self._watched is None:
                 text = self._text(self.schedule, watched=True)
                 filename, run = _compiled(text, text.annotated())
                 self._line_nodes = {**self._line_nodes, filename: text.line_nodes}
-                self._notes = text.notes
-                self._watched = run
+                self._watched = WatchedPlan(self.schedule, run, text.notes)
             return self._watched
 
     def _actual(self, error: BaseException, node: Node) -> Iterator[Any]:

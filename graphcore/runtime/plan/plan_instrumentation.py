@@ -36,6 +36,28 @@ class Note(NamedTuple):
         return cls(skipped.node.name, skipped.how, values=tuple([_source(value) for value in skipped.stands_for]))
 
 
+class WatchedPlan:
+    """The instrumented code of a plan, with the properties of its operations.
+
+    Attributes:
+        run: the code.
+        names, giving, sends: the names of the operations' nodes; the numbers of those that may assign inputs, and of those that send.
+        notes: the records of nodes without kernels.
+        are_plain: True iff all of these have a reason, and none is in a loop that does not run.
+    """
+
+    __slots__ = ("are_plain", "giving", "names", "notes", "run", "schedule", "sends")
+
+    def __init__(self, schedule: Schedule, run: Callable[..., list[Any]], notes: Sequence[Note]) -> None:
+        self.schedule = schedule
+        self.run = run
+        self.notes = notes
+        self.are_plain = all(note.how and not note.frames for note in notes)
+        self.names = [operation.node.name for operation in schedule.operations]
+        self.giving = frozenset([number for number, operation in enumerate(schedule.operations) if may_assign_inputs(operation.node)])
+        self.sends = frozenset([number for number, operation in enumerate(schedule.operations) if operation.node.op in SEND])
+
+
 class Watcher:
     """Records the nodes of one run, and stops it when it is cancelled.
 
@@ -43,37 +65,21 @@ class Watcher:
         before, after: called with a node's number, the latter also with its outputs (a sending node's input).
     """
 
-    __slots__ = (
-        "_call",
-        "_giving",
-        "_live_arrays",
-        "_names",
-        "_notes",
-        "_record",
-        "_schedule",
-        "_sends",
-        "_step",
-        "_values",
-        "after",
-        "before",
-    )
+    __slots__ = ("_call", "_live_arrays", "_names", "_plan", "_record", "_step", "_values", "after", "before")
 
-    def __init__(self, schedule: Schedule, step: Step, notes: Sequence[Note] = (), given: Sequence[Any] = ()) -> None:
-        self._schedule = schedule
+    def __init__(self, plan: WatchedPlan, step: Step, given: Sequence[Any] = ()) -> None:
+        self._plan = plan
+        self._names = plan.names
         self._step = step
-        self._notes = notes
         self._call = step.call
-        self._record = (Recorder() if step.recorder is None else step.recorder).record
-        self._values = None if step.recorder is None else step.recorder.values
-        self._live_arrays = LiveArrays(step, given)
+        recorder = Recorder() if step.recorder is None else step.recorder
+        self._record = recorder.record
+        self._values = recorder.values
+        self._live_arrays = LiveArrays(step, recorder, given)
         self.before: Callable[[int], None] = self._check
         self.after: Callable[..., None] = _nothing
-        if step.recorder is None:
-            return
-        self.before, self.after = self._start, self._end
-        self._names = [operation.node.name for operation in schedule.operations]
-        self._giving = {number for number, operation in enumerate(schedule.operations) if may_assign_inputs(operation.node)}
-        self._sends = {number for number, operation in enumerate(schedule.operations) if operation.node.op in SEND}
+        if step.recorder is not None:
+            self.before, self.after = self._start, self._end
 
     def note(self, first: int, last: int) -> None:
         """Emit the notes from `first` to `last`."""
@@ -81,8 +87,8 @@ class Watcher:
         recorder = step.recorder
         if recorder is None:
             return
-        notes = self._notes[first : last + 1]
-        if all(note.how and not note.frames for note in notes):
+        notes = self._plan.notes[first : last + 1]
+        if self._plan.are_plain:
             self._skip(recorder, notes, step.frame, step.iteration, step.around)
             return
         for note in notes:
@@ -124,7 +130,7 @@ class Watcher:
         return given
 
     def _check(self, number: int) -> None:
-        step, node = self._step, self._schedule.operations[number].node
+        step, node = self._step, self._plan.schedule.operations[number].node
         cancellation = step.cancellation
         step.node = node  # set before the check: a canceller reads it afterwards
         if cancellation is not None and (cancellation.is_cancelled() or cancellation.is_cancelling() or step.is_late()):
@@ -139,17 +145,18 @@ class Watcher:
         record("start", name, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
 
     def _end(self, number: int, *values: Any) -> None:
-        step, name = self._step, self._names[number]
+        step, name, call = self._step, self._names[number], self._call
+        frame, iteration, around = step.frame, step.iteration, step.around
         size = _size(values)
-        if number in self._sends:
-            self._record("end", name, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
-            self._record("sent", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
+        if number in self._plan.sends:
+            self._record("end", name, frame=frame, iteration=iteration, call=call, around=around)
+            self._record("sent", name, bytes=size, frame=frame, iteration=iteration, call=call, around=around)
             return
-        self._record("end", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
+        self._record("end", name, bytes=size, frame=frame, iteration=iteration, call=call, around=around)
         if self._values is not None:
-            self._values.record(name, values, (step.frame, step.iteration, step.around, self._call))
+            self._values.record(name, values, (frame, iteration, around, call))
         self._live_arrays.add(values, name)
-        if number in self._giving:
+        if number in self._plan.giving:
             self._live_arrays.settle()
 
     def close(self) -> None:
@@ -165,7 +172,10 @@ def _source(value: Value | None) -> tuple[str, int] | FixedValue | None:
 
 
 def _size(values: Sequence[Any]) -> int:
-    return sum([getattr(value, "nbytes", 0) for value in values])
+    size = 0
+    for value in values:
+        size += getattr(value, "nbytes", 0)
+    return size
 
 
 def _nothing(_number: int, *_outputs: Any) -> None:
