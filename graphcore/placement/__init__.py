@@ -8,6 +8,7 @@ from graphcore.placement.partition import PartitionOptions, partition_graph, set
 from graphcore.placement.placement import Placement
 from graphcore.placement.placer import Placer, explain_placement
 from graphcore.placement.proposal import Proposal, propose_placement
+from graphcore.placement.scaling import Scaling, ScalingRow, predict_scaling
 from graphcore.placement.simulated import SimulatedHardware, simulated_devices
 from graphcore.placement.step_prediction import StepPrediction, predict_step
 from graphcore.placement.timeline import Lane, Span, Timeline
@@ -24,12 +25,15 @@ __all__ = [
     "PlacementExplanation",
     "Placer",
     "Proposal",
+    "Scaling",
+    "ScalingRow",
     "SimulatedHardware",
     "Span",
     "StepPrediction",
     "Timeline",
     "explain_placement",
     "partition_graph",
+    "predict_scaling",
     "predict_step",
     "propose_placement",
     "register_device_type",

@@ -24,12 +24,19 @@ class CostModel:
         measured: the seconds of a run of each node by name, as `Trace.node_seconds` gives them; they replace predictions on devices that
             are not simulated.
         runs: the number of runs of each node in a step by name, as `Trace.node_runs` gives them; a node that is not in it runs once.
+        latency: the seconds that a copy takes besides those of its bytes.
 
     Attributes:
         knows_runs: True if numbers of runs were given.
+        has_measured: True if measured times were given.
+        latency: as given.
     """
 
-    def __init__(self, measured: Mapping[str, float] | None = None, runs: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, measured: Mapping[str, float] | None = None, runs: Mapping[str, float] | None = None, latency: float = LATENCY
+    ) -> None:
+        self.has_measured = bool(measured)
+        self.latency = latency
         self._measured = dict(measured or {})
         self._runs = dict(runs or {})
         self.knows_runs = runs is not None
@@ -66,4 +73,4 @@ class CostModel:
 
     def copy_seconds(self, size: int, source: Device, destination: Device) -> float:
         """The time of a copy of `size` bytes, at the smaller of the two bandwidths."""
-        return LATENCY + size / min(source.bandwidth or _USUAL_BANDWIDTH, destination.bandwidth or _USUAL_BANDWIDTH)
+        return self.latency + size / min(source.bandwidth or _USUAL_BANDWIDTH, destination.bandwidth or _USUAL_BANDWIDTH)

@@ -59,7 +59,11 @@ def step_devices(devices: Mapping[Node, Device], fetches: Iterable[Node | Tensor
 
 
 def predict_step(
-    devices: Mapping[Node, Device], model: CostModel | None = None, fetches: Iterable[Node | Tensor] | None = None
+    devices: Mapping[Node, Device],
+    model: CostModel | None = None,
+    fetches: Iterable[Node | Tensor] | None = None,
+    *,
+    one_port: bool = False,
 ) -> StepPrediction:
     """Predict a step by list scheduling: a ready node with the longest way to the end goes first.
 
@@ -71,15 +75,18 @@ def predict_step(
         devices: the device of each node.
         model: the times, and the numbers of runs; predicted from shapes, and 1, by default.
         fetches: the nodes and tensors that the step computes, with all that they need; by default all nodes, initializers included.
+        one_port: True if a device sends one tensor at a time and receives one at a time, as machines on a network do; by default each pair of
+            devices has a link of its own.
     """
-    return ListScheduler(step_devices(devices, fetches), model or CostModel()).run()
+    return ListScheduler(step_devices(devices, fetches), model or CostModel(), one_port=one_port).run()
 
 
 class ListScheduler:
     """Schedules the nodes of a step, those with the longest way to its end first."""
 
-    def __init__(self, devices: Mapping[Node, Device], model: CostModel) -> None:
+    def __init__(self, devices: Mapping[Node, Device], model: CostModel, *, one_port: bool = False) -> None:
         self.devices = devices
+        self.one_port = one_port
         self.model = model
         self.consumers: dict[Node, list[Node]] = defaultdict(list)
         self.waiting = dict.fromkeys(devices, 0)
@@ -171,9 +178,11 @@ class ListScheduler:
         key = (tensor.node, tensor.index, device.name)
         if key not in self.arrived:
             size, lane = size_of(tensor) or 0, f"{there.name} -> {device.name}"
-            start = max(self.free[lane], self.ends[tensor.node])
+            used = (f"{there.name} ->", f"-> {device.name}") if self.one_port else (lane,)
+            start = max([self.ends[tensor.node], *[self.free[each] for each in used]])
             end = start + self.copy_time(tensor, device)
-            self.free[lane] = self.arrived[key] = end
+            self.free.update(dict.fromkeys(used, end))
+            self.arrived[key] = end
             self.spans.append(Span(lane, tensor.name, start, end, size, times=self.model.runs(tensor.node)))
             self.alive[key] = [start, end, size]
             source = self.alive[tensor.node, tensor.index, there.name]

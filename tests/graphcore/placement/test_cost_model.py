@@ -216,3 +216,14 @@ def test_a_call_of_a_function_counts_as_one_op_and_the_prediction_says_so() -> N
         gc.while_loop(lambda number: number < 3, lambda number: [number + 1], [gc.constant(0)])
     (device,) = gc.simulated_devices("1 cpu", hardware=HARDWARE)
     assert any("single op" in note for note in gc.predict_step(dict.fromkeys(graph.op_nodes(), device)).notes)
+
+
+def test_a_machine_with_one_port_sends_one_tensor_at_a_time() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [WIDTH, WIDTH])
+        users = [gc.negative(x).node, gc.square(x).node]
+    first, *others = gc.simulated_devices("3 cpu", hardware=HARDWARE)
+    devices = {x.node: first} | dict(zip(users, others, strict=True))
+    apart, shared = gc.predict_step(devices), gc.predict_step(devices, one_port=True)
+    assert shared.makespan - apart.makespan == pytest.approx(gc.CostModel().copy_seconds(4 * WIDTH**2, first, others[0]))

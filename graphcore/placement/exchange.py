@@ -1,0 +1,161 @@
+"""The exchange of parameters and gradients among workers, and the time that it adds to a step."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from itertools import product
+from typing import Final, Literal
+
+import msgspec
+
+from graphcore.placement.cost_model import CostModel
+from graphcore.placement.device import Device
+from graphcore.placement.replica import Parameter, Replica
+
+Variables = Literal["ps", "mirrored"]
+Reduce = Literal["auto", "tree", "ring"]
+EXCHANGES: Final[tuple[tuple[Variables, Reduce], ...]] = tuple(product(("ps", "mirrored"), ("tree", "ring", "auto")))
+"""The places of variables, and the ways to sum gradients."""
+_NODES: Final = "nodes of "
+_INTO: Final = "into worker 0"
+_OUT_OF: Final = "out of worker 0"
+"""The ports of the root of trees; those of other workers are in use for as long, or less."""
+
+
+class Machines(msgspec.Struct, frozen=True):
+    """The machines of a step, each with one port: it sends one tensor at a time, and receives one.
+
+    Args:
+        worker, server: the devices of their kinds.
+        workers, servers: their numbers.
+        model: the times.
+    """
+
+    worker: Device
+    server: Device
+    workers: int
+    servers: int
+    model: CostModel
+
+    @property
+    def rounds(self) -> int:
+        """The rounds in which pairs of sums become one sum of all workers."""
+        return (self.workers - 1).bit_length()
+
+    def to_server(self, size: int) -> float:
+        """The time of a copy between a worker and a server."""
+        return self.model.copy_seconds(size, self.worker, self.server)
+
+    def to_worker(self, size: int) -> float:
+        """The time of a copy between workers."""
+        return self.model.copy_seconds(size, self.worker, self.worker)
+
+    def added(self, size: int) -> float:
+        """The time in which a worker adds two tensors."""
+        return self.model.elementwise_seconds(size, self.worker)
+
+
+class ExchangedStep(msgspec.Struct, frozen=True):
+    """A step with many workers.
+
+    Args:
+        seconds: the time of the step.
+        links: the seconds in which links are in use, by their names in words.
+    """
+
+    seconds: float
+    links: dict[str, float]
+
+
+def exchanged(replica: Replica, machines: Machines, variables: str, reduce: str) -> ExchangedStep:
+    """A step with a way to exchange parameters and gradients; see `predict_scaling`."""
+    return _Step(replica, machines, reduce).run(mirrored=variables == "mirrored")
+
+
+class _Step:
+    """Follows the ports through a step: in which order they are used, and when they are free."""
+
+    def __init__(self, replica: Replica, machines: Machines, reduce: str) -> None:
+        self.replica = replica
+        self.machines = machines
+        self.reduce = reduce
+        self.free: dict[str, float] = defaultdict(float)
+        self.busy: dict[str, float] = defaultdict(float)
+
+    def run(self, *, mirrored: bool) -> ExchangedStep:
+        servers = {} if mirrored else _servers(self.replica, self.machines.servers)
+        begin = sum([parameter.reading for parameter in self.replica.parameters]) if mirrored else self._read(servers)
+        end = begin + self.replica.seconds
+        for parameter in sorted(self.replica.parameters, key=lambda each: each.ready):
+            ready = begin + parameter.ready
+            server = servers.get(parameter.name, "")
+            if self.machines.workers > 1:
+                passed = self._passed_by_tree if self._is_tree(parameter) else self._passed_by_ring
+                ready = passed(parameter, ready, server)
+            elif server:
+                ready = self._use(f"into {server}", ready, self.machines.to_server(parameter.gradient_bytes))
+            if mirrored:
+                ready = max(ready, begin + self.replica.seconds)  # a worker updates when it has computed all gradients
+            end = max(end, self._use(_NODES + server, ready, parameter.updating))
+        return ExchangedStep(end + self.replica.after, {name: busy for name, busy in self.busy.items() if not name.startswith(_NODES)})
+
+    def _use(self, ports: str | tuple[str, ...], earliest: float, seconds: float) -> float:
+        """Use ports as soon as they are free; the end is returned."""
+        used = (ports,) if isinstance(ports, str) else ports
+        end = max([earliest, *[self.free[port] for port in used]]) + seconds
+        for port in used:
+            self.free[port] = end
+            self.busy[port] += seconds
+        return end
+
+    def _read(self, servers: dict[str, str]) -> float:
+        """Send all parameters to each worker. -> seconds: the time for which the computation waits."""
+        wait = 0.0
+        for parameter in sorted(self.replica.parameters, key=lambda each: each.needed):
+            server = servers[parameter.name]
+            ready = self._use(_NODES + server, 0.0, parameter.reading)
+            once = self.machines.to_server(parameter.bytes)
+            sent = self._use(f"out of {server}", ready, self.machines.workers * once)
+            wait = max(wait, max(sent, self._use(_INTO, ready, once)) - parameter.needed)
+        return wait
+
+    def _is_tree(self, parameter: Parameter) -> bool:
+        if self.reduce != "auto":
+            return self.reduce == "tree"
+        size, machines = parameter.gradient_bytes, self.machines
+        part = math.ceil(size / machines.workers)
+        tree = machines.rounds * (2 * machines.to_worker(size) + machines.added(size))
+        ring = (machines.workers - 1) * (2 * machines.to_worker(part) + machines.added(part)) + 4 * machines.added(size)
+        return tree <= ring
+
+    def _passed_by_tree(self, parameter: Parameter, ready: float, server: str) -> float:
+        """Sum gradients along a binary tree; the sum goes to the server, or back along the tree."""
+        machines, size = self.machines, parameter.gradient_bytes
+        once = machines.rounds * machines.to_worker(size)
+        summed = self._use(_INTO, ready, once) + machines.rounds * machines.added(size)
+        if not server:
+            return self._use(_OUT_OF, summed, once)
+        return self._use((_OUT_OF, f"into {server}"), summed, machines.to_server(size))
+
+    def _passed_by_ring(self, parameter: Parameter, ready: float, server: str) -> float:
+        """Sum parts of gradients around a ring; the sums go to the server, or around once more."""
+        machines, others = self.machines, self.machines.workers - 1
+        part = math.ceil(parameter.gradient_bytes / machines.workers)
+        divided = 2 * machines.added(parameter.gradient_bytes)  # nodes that divide it, or join it
+        once = others * machines.to_worker(part)
+        summed = self._use((_INTO, _OUT_OF), ready + divided, once) + others * machines.added(part)
+        if server:
+            return self._use(f"into {server}", summed, machines.workers * machines.to_server(part)) + divided
+        return self._use((_INTO, _OUT_OF), summed, once) + divided
+
+
+def _servers(replica: Replica, servers: int) -> dict[str, str]:
+    """The server of each parameter: the one with the fewest bytes so far."""
+    held = [0] * servers
+    found = {}
+    for parameter in replica.parameters:
+        number = held.index(min(held))
+        held[number] += parameter.gradient_bytes
+        found[parameter.name] = "the server" if servers == 1 else f"server {number}"
+    return found
