@@ -141,6 +141,8 @@ class Undoing:
         for variable, value in moment.values.items():
             with variable.lock:
                 variable.value = value
+        for session in live_sessions():
+            session.graph.run_count += 1
         target.append(reverse)
         self._running = None  # the change of this cell is not one to undo
         return "; ".join(filter(None, [f"{moment.label} is {done}", moment.note, back]))

@@ -14,7 +14,6 @@ from traitlets.log import get_logger
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
-from graphcore.runtime import live_sessions
 from widgets import messages
 from widgets.messages import FailureMessage, HighlightMessage, Look, PictureMessage, PictureRequest, SceneMessage, ViewState
 from widgets.render.export import exported
@@ -244,9 +243,7 @@ class Port:
             self._graph.settle()
             self._remember()
             self._sent_at = time.time() * 1000 if sent_at is None else sent_at
-            # Viewers ask anew for values and steps with each picture.
-            runs = any(session.graph is self._graph for session in live_sessions())
-            if runs or self._waiting is not None or self._shown_key() != self._sent_key:
+            if self._waiting is not None or self._shown_key() != self._sent_key:
                 self._send_soon(failed)
             else:
                 self._send(messages.UnchangedMessage())
@@ -474,8 +471,9 @@ class Port:
         return (*self._content(), id(self._before), self.title, *self.state.choices())
 
     def _shown_key(self) -> tuple[object, ...]:
-        """Everything that decides what the viewer shows."""
-        return (*self._scene_key(), self.state.lens, self.state.renderer, self._due_focus, self._due_look())
+        """Everything that decides what the viewer shows; it asks anew for values and steps with each picture."""
+        state = self.state
+        return (*self._scene_key(), state.lens, state.renderer, self._due_focus, self._due_look(), self._graph.run_count)
 
     @property
     def still_key(self) -> tuple[object, ...]:

@@ -69,6 +69,8 @@ class Graph(GraphReader):
     """The placer that ran last."""
     trace: Any = None
     """The last recorded run of a session of this graph, also of one that is closed."""
+    run_count: int = 0
+    """The number of runs of its sessions that have ended; other changes of their values count too."""
     stepped_run: Any = None
     """The run of `Session.step_through` that was begun last."""
     difference: Any = None

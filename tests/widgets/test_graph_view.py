@@ -120,6 +120,35 @@ def test_new_boxes_are_marked_until_the_next_cell(run_cell: RunCell, graph: gc.G
     view.close()
 
 
+def test_runs_are_followed_by_a_new_picture_and_open_sessions_alone_are_not(page: Page, graph: gc.Graph) -> None:
+    def sent_by_a_cell() -> list[str]:
+        before = len(page.sent)
+        page.view.refresh()
+        return [content["type"] for content, _ in page.sent[before:]]
+
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [2], name="fed")
+        total = gc.ops.sum(x, [0])
+        variable = gc.Variable([1.0], name="kept")
+    page.view.refresh()
+    page.view.refresh()  # its boxes are no longer new
+    with gc.Session(graph) as session:
+        call = session.make_callable(total, [x])
+        assert sent_by_a_cell() == ["unchanged"]
+        runs = [
+            lambda: session.run(variable.initializer),
+            lambda: session.run(total, {x: [1.0, 2.0]}),
+            lambda: call([1.0, 2.0]),
+            lambda: session.run(total, {x: [1.0, 2.0]}, gc.RunOptions(values=True)),
+            lambda: session.partial_run(session.partial_run_setup([total], [x]), total, {x: [1.0, 2.0]}),
+            session.close,
+        ]
+        for run in runs:
+            run()
+            assert sent_by_a_cell() == ["scene"]
+            assert sent_by_a_cell() == ["unchanged"]
+
+
 def test_a_cell_that_leaves_the_graph_alone_costs_no_new_scene(page: Page, graph: gc.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     page.view.refresh()
     page.view.refresh()

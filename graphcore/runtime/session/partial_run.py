@@ -206,6 +206,7 @@ class PartialRuns:
                 self._runner.abort_rendezvous(error)
             raise
         finally:
+            graph.run_count += 1
             if run.is_over:
                 self._runs.pop(handle, None)
 

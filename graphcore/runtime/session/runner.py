@@ -75,6 +75,8 @@ class Runner:
                 return program.run(*values)
         except BaseException as error:  # noqa: BLE001 - a kernel may raise anything, and the user needs its node
             raise self._explained(prepared, program, error)  # noqa: B904 - `_explained` sets the cause
+        finally:
+            self.graph.run_count += 1
 
     def execute_watched(
         self, prepared: Prepared, values: Sequence[Any], options: RunOptions | None, metadata: RunMetadata | None, begun: float = 0.0
@@ -112,6 +114,7 @@ class Runner:
         except BaseException as error:  # noqa: BLE001 - a kernel may raise anything, and the user needs its node
             raise self._explained(prepared, program, error)  # noqa: B904 - `_explained` sets the cause
         finally:
+            self.graph.run_count += 1
             if step.recorder is not None:
                 self.graph.trace = self.trace = self._trace(prepared, program, values, step, step.recorder)
                 if self.graph.stepped_run is not None and self.graph.stepped_run.is_over:
@@ -168,6 +171,7 @@ class Runner:
 
     def close(self) -> None:
         """Release the variables, and end waiting runs."""
+        self.graph.run_count += 1
         self._kernels.clear()
         self.abort_rendezvous(CancelledError("The session was closed"))
         self.resources.shared.close()
