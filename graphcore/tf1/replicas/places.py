@@ -1,0 +1,72 @@
+"""The devices of replicas, and the places of their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from graphcore.brief import brief
+from graphcore.device_spec import DeviceSpec
+from graphcore.dtypes import as_dtype
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import get_default_graph
+from graphcore.graph.building.device_functions import NewOperation, parsed_device
+from graphcore.placement.device import Device
+from graphcore.shapes import as_shape
+
+
+def as_devices(argument: str, given: Any) -> list[Device]:
+    """The devices of an argument: names, `gc.Device` objects, or a set of these.
+
+    A name leaves the speeds of its device unknown.
+
+    Raises:
+        InvalidArgumentError: there is none, or something else; `argument` names it.
+    """
+    if isinstance(given, str | Device) or not isinstance(given, Iterable):
+        raise InvalidArgumentError(f"{argument}: required a list of devices, such as ['/cpu:0', '/cpu:1'], got {brief(given)}")
+    listed = list(given)
+    if not listed:
+        raise InvalidArgumentError(f"{argument}: required at least one device, got none").advise(
+            "List the devices that are to compute, such as `['/cpu:0', '/cpu:1']`, or take those of a cluster, `cluster.devices`.",
+            required="a device",
+            came="an empty list",
+        )
+    for each in listed:
+        if not isinstance(each, str | Device):
+            raise InvalidArgumentError(f"{argument}: required names of devices or gc.Device, got {brief(each)}")
+    return [each if isinstance(each, Device) else _named(argument, each) for each in listed]
+
+
+def _named(argument: str, name: str) -> Device:
+    try:
+        return Device(parsed_device(name).to_string())
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{argument}: required names of devices such as '/cpu:0', got '{name}': {error.message}") from None
+
+
+class ParameterPlaces:
+    """A device function: variables on some devices, and other nodes on a worker.
+
+    Each variable goes to the device that has the fewest bytes of variables so far, and keeps a device requested for itself.
+
+    Args:
+        parameters: the devices for variables.
+
+    Attributes:
+        worker: the device for the other nodes.
+    """
+
+    def __init__(self, parameters: Sequence[Device]) -> None:
+        self._parameters = [device.spec for device in parameters]
+        self._bytes = [0] * len(parameters)
+        self.worker = DeviceSpec()
+
+    def __call__(self, node: NewOperation) -> DeviceSpec:
+        """The device of a new node."""
+        requested = parsed_device(node.device) if node.device else DeviceSpec()
+        if node.device or get_default_graph().look_up(node.type).traits.role != "variable":
+            return requested.merge_unset(self.worker)
+        place = self._bytes.index(min(self._bytes))
+        self._bytes[place] += max(1, as_shape(node.get_attr("shape")).num_elements) * as_dtype(node.get_attr("dtype")).size
+        return self._parameters[place]

@@ -1,0 +1,307 @@
+"""Data-parallel training: the replicas of a model, the sums of their gradients, and the step."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from graphcore.api.framework import control_dependencies, device, name_scope
+from graphcore.api.math import add_n
+from graphcore.api.optimizers import Optimizer
+from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
+from graphcore.api.variables.variables import Variable
+from graphcore.brief import brief
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import Tensor, get_default_graph
+from graphcore.placement.device import Device
+from graphcore.tf1.replicas.places import ParameterPlaces, as_devices
+from graphcore.tf1.replicas.replicated import Replicated
+from graphcore.tf1.replicas.shares import Shares, as_inputs, split_batch
+from graphcore.tf1.replicas.sums import WAYS, add_up, scope_of
+from graphcore.tf1.variable_scopes import get_variable_scope, variable_scope
+
+_KINDS: Final = ("ps", "mirrored")
+
+
+def replicate(
+    step: Callable[..., Any],
+    devices: Any,
+    *,
+    optimizer: Optimizer,
+    inputs: Sequence[Any] = (),
+    variables: str = "ps",
+    ps_devices: Any = None,
+    reduce: str = "auto",
+    global_step: Variable | None = None,
+) -> Replicated:
+    """Build a model once for each device, and a training step that uses all of them.
+
+        def step(x, y):
+            hidden = gc.layers.dense(x, 128, gc.nn.relu, name="hidden")
+            logits = gc.layers.dense(hidden, 10, name="logits")
+            return gc.losses.sparse_softmax_cross_entropy(y, logits)
+
+        model = gc.train.replicate(step, ["/cpu:0", "/cpu:1"], optimizer=gc.train.AdamOptimizer(), inputs=[x, y])
+        session.run([model.train_op, model.loss], {x: images, y: labels})
+
+    All of it is an ordinary graph: replica `i` is the name scope `replica_i` on its device, with the gradients of its loss; the scope `shares` splits
+    the batch, and `sums` adds the gradients up on the devices of the replicas, before the optimizer changes the variables. A step gives the
+    variables that one process would give, up to rounding.
+
+    With `variables="ps"` all replicas share the variables, which the step makes by `gc.get_variable` or layers with names, or which were made before
+    the call. Those that the step makes go to `ps_devices`, each to the device with the fewest bytes so far. With `variables="mirrored"` the
+    step's variables are made on each device, in variable scopes `replica_i`; the copies begin with the value of the first and change alike.
+
+    Args:
+        step: builds the model of one replica from its parts of the inputs, and returns the loss, or a tuple of the loss and other results. The
+            loss is a scalar, the mean over the examples of the share.
+        devices: the devices of the replicas: names, or `gc.Device` objects, whose speeds the choice of tree or ring then considers.
+        optimizer: takes the step.
+        inputs: the tensors to split along dimension 0: [batch, ...]. Shares differ by one example at most. With none, each replica
+            gets its data within the step, and all losses have the same weight.
+        variables: "ps" or "mirrored".
+        ps_devices: the devices for variables, with "ps"; by default the first of `devices`.
+        reduce: "tree" adds the gradients of pairs, then pairs of sums; "ring" sends equal parts of them around, so that all links are in
+            use; "auto" takes for each variable the way that the cost model predicts to be faster. Gradients that are slices are listed
+            one after the other.
+        global_step: a variable that counts the steps.
+
+    Raises:
+        InvalidArgumentError: an argument of another kind, no device, a batch that cannot be split, a loss that is no scalar, or variables that the
+            replicas cannot share.
+    """
+    if not callable(step):
+        raise InvalidArgumentError(f"step: required a function that builds the model of one replica, got {brief(step)}")
+    if not isinstance(optimizer, Optimizer):
+        raise InvalidArgumentError(f"optimizer: required an optimizer, such as gc.train.AdamOptimizer(), got {brief(optimizer)}")
+    if variables not in _KINDS:
+        raise InvalidArgumentError(f"variables: required 'ps' or 'mirrored', got {brief(variables)}")
+    if reduce not in WAYS:
+        raise InvalidArgumentError(f"reduce: required 'auto', 'tree' or 'ring', got {brief(reduce)}")
+    if variables == "mirrored" and ps_devices is not None:
+        raise InvalidArgumentError("ps_devices: required None with variables='mirrored', since each device has its own copies")
+    places = as_devices("devices", devices)
+    parameters = places[:1] if ps_devices is None else as_devices("ps_devices", ps_devices)
+    graph = get_default_graph()
+    tensors = as_inputs(inputs)
+    builder = Builder(step, places, optimizer, tensors, variables == "mirrored", parameters, reduce, global_step)
+    builder.outside = VariableChoice(graph, None, TRAINABLE_VARIABLES)
+    made = Replicated()
+
+    def build() -> Replicated:
+        with graph.transaction():
+            vars(made).update(vars(builder.build()))
+        return made
+
+    what = f"the replicas of '{getattr(step, '__name__', 'step')}'"
+    result: Replicated = graph.derivations.derive(what, build, depends_on=tensors, fingerprint=builder.outside.kinds)
+    return result
+
+
+class Builder:
+    """Builds the nodes of a data-parallel training; the arguments are those of `replicate`.
+
+    Attributes:
+        outside: the trainable variables made before.
+    """
+
+    outside: VariableChoice
+
+    def __init__(
+        self,
+        step: Callable[..., Any],
+        devices: list[Device],
+        optimizer: Optimizer,
+        inputs: list[Tensor],
+        mirrored: bool,
+        parameters: list[Device],
+        reduce: str,
+        global_step: Variable | None,
+    ) -> None:
+        self.step = step
+        self.devices = devices
+        self.optimizer = optimizer
+        self.inputs = inputs
+        self.mirrored = mirrored
+        self.parameters = parameters
+        self.reduce = reduce
+        self.global_step = global_step
+
+    def build(self) -> Replicated:
+        """Add the nodes to the default graph."""
+        graph = get_default_graph()
+        found = Replicated()
+        found.devices = [place.name for place in self.devices]
+        found.global_step = self.global_step
+        found.losses, found.outputs, found.copies, found.replica_gradients = [], [], [], []
+        self.inputs = [graph.present(tensor) for tensor in self.inputs]
+        shares = split_batch(self.inputs, len(self.devices), self.devices[0].name)
+        self._build_replicas(found, shares)
+        weighted = self._differentiate(found, shares)
+        with name_scope("loss"), device(self.devices[0].name):
+            found.loss = add_n(weighted, name="loss")
+        self._sum(found)
+        found.train_op = self.optimizer.apply_gradients(found.gradients, self.global_step)
+        return found
+
+    # ---- replicas ---------------------------------------------------------------------------------------------------
+
+    def _build_replicas(self, found: Replicated, shares: Shares) -> None:
+        graph = get_default_graph()
+        outside = self.outside.now()
+        places = ParameterPlaces(self.parameters)
+        self.scopes: list[str] = []
+        made: list[list[Variable]] = []
+        for number, parts in enumerate(shares.parts):
+            before = {id(variable) for variable in graph.get_collection(VARIABLES)}
+            with self._scope(number, places):
+                loss, others = self._called(parts, number)
+            found.losses.append(loss)
+            found.outputs.append(others)
+            made.append([variable for variable in graph.get_collection(VARIABLES) if id(variable) not in before])
+        if self.mirrored:
+            self._mirror(made)
+        else:
+            _require_shared(made)
+        trainable = {id(variable) for variable in graph.get_collection(TRAINABLE_VARIABLES)}
+        for own in made if self.mirrored else made[:1] * len(made):
+            found.copies.append([*outside, *[variable for variable in own if id(variable) in trainable]])
+
+    @contextmanager
+    def _scope(self, number: int, places: ParameterPlaces) -> Iterator[None]:
+        """The scopes and the device of a replica."""
+        place = self.devices[number]
+        if self.mirrored:
+            with variable_scope(f"replica_{number}"), device(place.name):
+                self.scopes.append(get_default_graph().scopes.name)
+                yield
+            return
+        places.worker = place.spec
+        reuse = True if number else None
+        with variable_scope(get_variable_scope(), reuse=reuse, auxiliary_name_scope=False), name_scope(f"replica_{number}") as scope:
+            self.scopes.append(scope)
+            with device(places):
+                yield
+
+    def _called(self, parts: list[Tensor], number: int) -> tuple[Tensor, tuple[Any, ...]]:
+        """The loss of one replica, and what the step returns beside it."""
+        _check_call(self.step, len(parts))
+        returned = self.step(*parts)
+        loss, *others = returned if isinstance(returned, tuple | list) and returned else [returned]
+        if not isinstance(loss, Tensor):
+            raise InvalidArgumentError(
+                f"step: required the loss, a scalar tensor, or a tuple that begins with it; for replica {number} it returned {brief(returned)}"
+            ).advise("End the step with `return loss`.", required="a scalar tensor", came=brief(returned))
+        if loss.shape.rank not in {0, None} or not loss.dtype.base.is_floating:
+            raise InvalidArgumentError.at(
+                loss.node, f"step: required a loss that is a scalar of floats, got '{loss.name}' {loss.dtype.name} {loss.shape}"
+            ).advise(
+                "Take the mean over the examples of the share, such as `gc.reduce_mean(...)`.",
+                required="a scalar of floats",
+                came=f"{loss.dtype.name} {loss.shape}",
+            )
+        return loss, tuple(others)
+
+    def _mirror(self, made: list[list[Variable]]) -> None:
+        """Let the copies of variables begin with the values of the first replica."""
+        for number, copies in enumerate(made[1:], 1):
+            names = [_inner_name(variable, number) for variable in copies]
+            expected = [_inner_name(variable, 0) for variable in made[0]]
+            if names != expected:
+                raise _different(number, names, expected)
+            for first, copy in zip(made[0], copies, strict=True):
+                _begin_alike(first, copy)
+
+    # ---- gradients --------------------------------------------------------------------------------------------------
+
+    def _differentiate(self, found: Replicated, shares: Shares) -> list[Tensor]:
+        """Add the gradients of the weighted losses; returns these losses."""
+        weighted = []
+        for number, loss in enumerate(found.losses):
+            with name_scope(self.scopes[number]), device(self.devices[number].name):
+                weight = shares.weight(number, loss)
+                weighted.append(loss * weight)
+                pairs = self.optimizer.compute_gradients(loss, found.copies[number], grad_loss=weight)
+            found.replica_gradients.append([gradient for gradient, _ in pairs])
+        used = [any(own[index] is not None for own in found.replica_gradients) for index in range(len(found.copies[0]))]
+        for rows in (found.copies, found.replica_gradients):
+            for row in rows:
+                row[:] = [each for each, is_used in zip(row, used, strict=True) if is_used]
+        found.variables = found.copies[0]
+        if not found.variables:
+            loss = found.losses[0]
+            raise InvalidArgumentError.at(loss.node, f"step: the loss '{loss.name}' depends on no trainable variable").advise(
+                "Make what is to be learned by `gc.get_variable` or a layer within the step.",
+                required="a loss that depends on a trainable variable",
+                came=f"'{loss.name}'",
+            )
+        return weighted
+
+    def _sum(self, found: Replicated) -> None:
+        """Add up the gradients of each variable."""
+        found.gradients, found.ways, found.seconds = [], {}, {}
+        known = {place.name: place for place in (*self.devices, *self.parameters)}
+        for index, variable in enumerate(found.variables):
+            name = _inner_name(variable, 0) if self.mirrored else variable.op.name
+            given = [
+                (own[index], place) for own, place in zip(found.replica_gradients, self.devices, strict=True) if own[index] is not None
+            ]
+            targets = self.devices if self.mirrored else [known.get(variable.device) or Device(variable.device)]
+            with scope_of(name):
+                total = add_up([gradient for gradient, _ in given], [place for _, place in given], targets, self.reduce, variable.shape)
+            changed = [own[index] for own in found.copies] if self.mirrored else [variable]
+            found.gradients += zip(total.values, changed, strict=True)
+            found.ways[variable.op.name], found.seconds[variable.op.name] = total.way, total.seconds
+
+
+def _check_call(step: Callable[..., Any], count: int) -> None:
+    """Require that a step takes as many arguments as there are inputs."""
+    try:
+        signature = inspect.signature(step)
+    except (TypeError, ValueError):  # a built-in function without a signature
+        return
+    try:
+        signature.bind(*range(count))
+    except TypeError as error:
+        text = f"step: required a function that takes {count} arguments, its part of each of the inputs; {brief(step)} does not: {error}"
+        raise InvalidArgumentError(text) from None
+
+
+def _begin_alike(first: Variable, copy: Variable) -> None:
+    """Initialise a copy with the value of `first`, initialised in the same run. Random values are drawn once."""
+    with name_scope(f"{copy.op.name}/"):
+        with control_dependencies([first.initializer]), device(first.device or None):
+            value = first.read_value()
+        with device(copy.device or None):
+            copy.start_from(value)
+
+
+def _inner_name(variable: Variable, number: int) -> str:
+    """The name of a copy without the scope of its replica."""
+    before, _, after = variable.op.name.partition(f"replica_{number}")
+    return before + after.partition("/")[2] if after else variable.op.name
+
+
+def _require_shared(made: list[list[Variable]]) -> None:
+    """Require that only the first replica makes variables, which the others share."""
+    for number, variables in enumerate(made[1:], 1):
+        if variables:
+            name, first = variables[0].op.name, [variable.op.name for variable in made[0]]
+            raise InvalidArgumentError.at(
+                variables[0].op,
+                f"step: required variables that all replicas share; replica {number} made '{name}', and the first replica made "
+                f"{', '.join(repr(each) for each in first) or 'none'}",
+            ).advise(
+                "Make variables in the step by `gc.get_variable` or layers, or before the call; with variables='mirrored' each replica has its own.",
+                required="the same variables in each replica",
+                came=f"'{name}', made by replica {number}",
+            )
+
+
+def _different(number: int, names: list[str], expected: list[str]) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"step: required the same variables in each replica; the first replica made {', '.join(expected) or 'none'}, and replica {number} made "
+        f"{', '.join(names) or 'none'}"
+    )

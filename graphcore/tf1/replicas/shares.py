@@ -1,0 +1,124 @@
+"""The shares of a batch: one for each replica."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from graphcore.api.arrays import shape
+from graphcore.api.framework import constant, control_dependencies, convert_to_tensor, device, name_scope
+from graphcore.api.math import cast
+from graphcore.brief import brief
+from graphcore.dtypes import int32
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.graph import Tensor
+from graphcore.tf1.arrays import split, unstack
+from graphcore.tf1.checks import assert_equal, assert_greater_equal
+
+
+class Shares(NamedTuple):
+    """The shares of the inputs of a step.
+
+    Args:
+        parts: the parts of all inputs for each replica.
+        sizes: the number of examples of each part, a scalar tensor each; None if nothing is split.
+        total: the number of examples of the batch.
+    """
+
+    parts: list[list[Tensor]]
+    sizes: list[Tensor] | None
+    total: Tensor | None
+
+    def weight(self, replica: int, like: Tensor) -> Tensor:
+        """The weight of the loss of a replica in that of the batch. -> weight: a scalar of the dtype of `like`."""
+        if self.sizes is None or self.total is None:
+            return constant(1.0 / len(self.parts), like.dtype.base, name="weight")
+        return cast(self.sizes[replica], like.dtype.base) / cast(self.total, like.dtype.base)
+
+
+def as_inputs(given: Any) -> list[Tensor]:
+    """The inputs of a step as tensors.
+
+    Raises:
+        InvalidArgumentError: something else than a list of tensors or arrays, or a scalar.
+    """
+    if not isinstance(given, list | tuple):
+        raise InvalidArgumentError(f"inputs: required a list of tensors, such as inputs=[x, y], got {brief(given)}")
+    tensors = []
+    for number, value in enumerate(given):
+        try:
+            tensor = convert_to_tensor(value)
+        except GraphError as error:
+            raise InvalidArgumentError(f"inputs[{number}]: required a tensor or an array, got {brief(value)}: {error.message}") from None
+        if tensor.shape.rank == 0:
+            raise InvalidArgumentError.at(
+                tensor.node, f"inputs[{number}]: '{tensor.name}' is a scalar, which cannot be split along dimension 0"
+            ).advise(
+                "List in `inputs` only what has one row for each example; the step can use everything else directly.",
+                required="a dimension of examples",
+                came=f"'{tensor.name}', a scalar",
+            )
+        tensors.append(tensor)
+    return tensors
+
+
+def split_batch(inputs: Sequence[Tensor], replicas: int, place: str) -> Shares:
+    """Split inputs along dimension 0 into shares that differ by one example at most, larger ones first.
+
+    Args:
+        inputs: the tensors: [batch, ...].
+        replicas: the number of shares.
+        place: the device for inputs that request none.
+
+    Raises:
+        InvalidArgumentError: the batch is known to be smaller than the number of replicas, or inputs are known to differ in size.
+    """
+    if not inputs:
+        return Shares([[] for _ in range(replicas)], None, None)
+    known = _known_size(inputs, replicas)
+    parts = []
+    with name_scope("shares"):
+        with device(inputs[0].device or place):
+            if known is None:
+                total = _checked_size(inputs, replicas)
+                sizes = (total + constant(list(reversed(range(replicas))), int32)) // replicas
+            else:
+                total = constant(known, int32, name="total")
+                sizes = constant([(known + replicas - 1 - replica) // replicas for replica in range(replicas)], int32, name="sizes")
+            each = unstack(sizes, replicas, name="size")
+        for tensor in inputs:
+            with device(tensor.device or place):
+                parts.append(split(tensor, sizes, 0, replicas, name=tensor.node.name.rpartition("/")[2]))
+    return Shares([list(share) for share in zip(*parts, strict=True)], each, total)
+
+
+def _known_size(inputs: Sequence[Tensor], replicas: int) -> int | None:
+    """The size of the batch if the shapes of all inputs have it, None if it is known in a run only."""
+    sizes = {tensor.name: tensor.shape[0].value for tensor in inputs if tensor.shape.rank is not None}
+    given = {name: size for name, size in sizes.items() if size is not None}
+    if len(set(given.values())) > 1:
+        texts = ", ".join(f"'{name}' has {size}" for name, size in given.items())
+        raise InvalidArgumentError.at(inputs[0].node, f"inputs: required the same number of examples in dimension 0 of each: {texts}")
+    if given and min(given.values()) < replicas:
+        name, size = next(iter(given.items()))
+        node = next(tensor.node for tensor in inputs if tensor.name == name)
+        raise InvalidArgumentError.at(
+            node, f"inputs: required at least {replicas} examples, one for each replica, got {size} in '{name}'"
+        ).advise(
+            "Take a larger batch or fewer devices: a mean of no examples is not a number.",
+            required=f"{replicas} examples or more",
+            came=f"{size} in '{name}'",
+        )
+    return next(iter(given.values())) if len(given) == len(inputs) else None
+
+
+def _checked_size(inputs: Sequence[Tensor], replicas: int) -> Tensor:
+    """The size of the batch, checked in each run. -> total: int32, a scalar."""
+    first, *others = [shape(tensor)[0] for tensor in inputs]
+    least = f"replicate: required at least {replicas} examples, one for each replica; the batch '{inputs[0].name}' has"
+    checks = [assert_greater_equal(first, replicas, data=[least, first])]
+    for tensor, size in zip(inputs[1:], others, strict=True):
+        text = f"replicate: required as many examples in '{tensor.name}' as in '{inputs[0].name}', got"
+        checks.append(assert_equal(size, first, data=[text, size, "and", first]))
+    with control_dependencies(checks):
+        return first + 0
