@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from textwrap import shorten
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -16,6 +17,7 @@ from graphcore.placement.device import LOCAL
 from graphcore.runtime.core.options import SessionOptions
 
 try:
+    import dask
     import distributed
 except ImportError as error:
     raise NotFoundError("Sessions on a cluster need the package distributed, which is not installed: pip install distributed") from error
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 _RUNNING: Final = "running"
 _WAIT_SECONDS: Final = 60.0
 _PAUSE: Final = 0.1
+_ATTEMPTS: Final = 2
 
 
 class OpenedCluster:
@@ -60,9 +63,11 @@ class DaskCluster:
     them; with `SessionOptions(allow_soft_placement=True)` a task that does not exist is replaced. Variables stay on their tasks from run to run.
     Tensors go from worker to worker; only feeds and fetches pass through this process. Each session has tasks, and thus variables, of its own.
 
-    A task is lost if its worker ends, or gives no sign of life for `heartbeat_timeout`. Workers answer from their event loops, which a long
-    kernel does not hold up unless it holds Python's lock for all of this time. The run then ends with AbortedError; `Session.recover` goes on.
-    `SessionOptions(operation_timeout_in_ms=...)` limits the time of each step.
+    A task is lost if its worker ends, or gives no sign of life for `heartbeat_timeout`. Workers answer from their event loops; while a kernel that
+    holds Python's lock keeps one from that, its nanny (the process that Dask starts beside each worker, unless told `--no-nanny`) answers that it
+    runs. Dask has limits of its own for such a worker: `distributed.comm.timeouts.tcp` and `.connect` (30 s) for one that does not read, and
+    `distributed.scheduler.worker-ttl` (5 minutes); `gc.LocalCluster` lifts them. When a task is lost, the run ends with AbortedError;
+    `Session.recover` goes on. `SessionOptions(operation_timeout_in_ms=...)` limits the time of each step.
 
     Handles, lists of tensors and other objects stay on their task. Runs in several steps (`partial_run`), `_Send` and `_Recv` nodes of one's own, and
     `gc.py_func` with tasks in other processes are errors. Files that nodes read and write (`gc.train.Saver`) are those of the task's machine; those of
@@ -137,7 +142,8 @@ class DaskCluster:
                 if address in taken:
                     raise InvalidArgumentError(f"tasks: worker '{name}' is listed for {taken[address]} and for {device}; required once")
                 taken[address] = device
-                found.append(Place(device, name, address, int(workers[address].get("memory_limit") or 0)))
+                worker = workers[address]
+                found.append(Place(device, name, address, int(worker.get("memory_limit") or 0), worker.get("nanny") or ""))
         return found
 
     def open(self, graph: Graph, options: SessionOptions) -> OpenedCluster:
@@ -191,6 +197,7 @@ class LocalCluster(DaskCluster):
 
     Raises:
         InvalidArgumentError: not a number of tasks.
+        FailedPreconditionError: a process does not start.
         NotFoundError: the package distributed is not installed.
 
     In a script, as for all processes that Python spawns, the code that makes it belongs below `if __name__ == "__main__":`.
@@ -199,10 +206,9 @@ class LocalCluster(DaskCluster):
     def __init__(self, workers: int = 2, ps: int = 0, *, processes: bool = True, heartbeat_timeout: float = 10.0) -> None:
         _check_count("workers", workers, 1)
         _check_count("ps", ps, 0)
-        self._cluster = distributed.LocalCluster(n_workers=workers + ps, threads_per_worker=1, processes=processes, dashboard_address=":0")
+        self._cluster = _started(workers + ps, processes)
         try:
             client = distributed.Client(self._cluster, set_as_default=False)
-            client.wait_for_workers(workers + ps, timeout=_WAIT_SECONDS)
             names = sorted(self._cluster.workers)
             tasks = {"worker": names[:workers]} | ({"ps": names[workers:]} if ps else {})
             super().__init__(client, tasks, heartbeat_timeout=heartbeat_timeout)
@@ -215,6 +221,38 @@ class LocalCluster(DaskCluster):
         """End the client and the processes."""
         super().close()
         self._cluster.close()
+
+
+def _started(count: int, processes: bool) -> distributed.LocalCluster:
+    """A scheduler with workers.
+
+    On a machine that is short of time, a new process may fail to connect; then all of them begin again once.
+
+    Raises:
+        FailedPreconditionError: a worker does not start.
+    """
+    config = {
+        "distributed.comm.timeouts.connect": f"{_WAIT_SECONDS:g}s",
+        # On one machine, a connection that is not read for long belongs to a worker that is busy.
+        "distributed.comm.timeouts.tcp": "1h",
+        "distributed.scheduler.worker-ttl": None,
+    }
+    failure: BaseException | None = None
+    for _ in range(_ATTEMPTS):
+        try:
+            with dask.config.set(config):
+                return distributed.LocalCluster(n_workers=count, threads_per_worker=1, processes=processes, dashboard_address=":0")
+        except Exception as error:  # noqa: BLE001 - whatever it is, the cluster did not start, as reported below
+            failure = error
+    assert failure is not None
+    while (first := failure.__cause__ or failure.__context__) is not None:
+        failure = first
+    reason = shorten(f"{type(failure).__name__}: {failure}", 200)
+    raise FailedPreconditionError(f"The {count} workers of gc.LocalCluster did not start: {reason}").advise(
+        'In a script, put the code that makes the cluster below `if __name__ == "__main__":`; else try fewer workers, or `processes=False`.',
+        required=f"{count} processes",
+        came=reason,
+    ) from failure
 
 
 def _checked_seconds(value: Any) -> float:

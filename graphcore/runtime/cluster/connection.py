@@ -17,6 +17,7 @@ from distributed.protocol.pickle import dumps
 from graphcore.errors import AbortedError, DeadlineExceededError, FailedPreconditionError
 from graphcore.placement.device import Device
 from graphcore.runtime.cluster.calls import UNREACHABLE, call_actor, event_loop
+from graphcore.runtime.cluster.heartbeats import LostError, Watch
 from graphcore.runtime.cluster.messages import Parcel, Prepared, Shipment
 from graphcore.runtime.cluster.task import Task
 
@@ -32,18 +33,6 @@ _KEPT: Final = 32
 """The number of programs that tasks keep although no plan needs them."""
 
 
-class LostError(Exception):
-    """A task does not answer any more.
-
-    Args:
-        link: the task.
-    """
-
-    def __init__(self, link: Link) -> None:
-        super().__init__(link.device)
-        self.link = link
-
-
 class Place:
     """A worker that is to hold a task.
 
@@ -52,13 +41,15 @@ class Place:
         worker: the name of the worker.
         address: its address.
         memory: its memory in bytes, 0 if unknown.
+        nanny: the address of the process that starts it and ends it, "" if there is none.
     """
 
-    def __init__(self, device: str, worker: str, address: str, memory: int) -> None:
+    def __init__(self, device: str, worker: str, address: str, memory: int, nanny: str = "") -> None:
         self.device = device
         self.worker = worker
         self.address = address
         self.memory = memory
+        self.nanny = nanny
 
 
 class Link:
@@ -66,7 +57,7 @@ class Link:
 
     Attributes:
         device: the full name of its device.
-        worker, address: its worker.
+        worker, address, nanny: its worker.
         key: the key of the actor.
         incarnation: a number that the task does not share with the one that it replaces.
         lost: why it is lost; "" while it is not.
@@ -81,6 +72,7 @@ class Link:
         self.worker = place.worker
         self.address = place.address
         self.memory = place.memory
+        self.nanny = place.nanny
         self.future = future
         self.key: str = future.key
         self.incarnation = int.from_bytes(os.urandom(8)) >> 2 | 1
@@ -223,49 +215,9 @@ class Connection:
             return "its worker has ended"
         return ""
 
-    async def watch(self, links: Sequence[Link], reached: dict[str, str] | None = None, step: int = 0) -> Link:
-        """Wait until one of `links` is lost.
-
-        Args:
-            reached: gets the node that each task has reached, by device.
-            step: the step that `reached` is about.
-        """
-        pings: dict[str, asyncio.Task[Any]] = {}
-        try:
-            return await self._first_lost(links, pings, reached, step)
-        finally:
-            for ping in pings.values():
-                ping.cancel()
-
-    async def _first_lost(
-        self, links: Sequence[Link], pings: dict[str, asyncio.Task[Any]], reached: dict[str, str] | None, step: int
-    ) -> Link:
-        """See `watch`; `pings` gets the request under way to each task."""
-        interval = min(0.5, self.heartbeat_timeout / 4)
-        silent = dict.fromkeys([link.device for link in links], 0.0)
-        while True:
-            await asyncio.sleep(interval)  # counted, not measured: a pause of this process is no silence of the others
-            for link in links:
-                link.lose(self.loss(link))
-                ping = pings.get(link.device)
-                if ping is None or ping.done():
-                    if ping is not None and reached is not None and not link.lost:
-                        reached[link.device] = ping.result().get(step, "")
-                    silent[link.device] = 0.0
-                    pings[link.device] = asyncio.ensure_future(self._ping(link))
-                else:
-                    silent[link.device] += interval
-                if silent[link.device] >= self.heartbeat_timeout:
-                    link.lose(f"it has given no sign of life for {self.heartbeat_timeout:g} s")
-                if link.lost:
-                    return link
-
-    async def _ping(self, link: Link) -> dict[int, str]:
-        try:
-            found: dict[int, str] = await self.call(link, "alive")
-        except LostError:
-            return {}
-        return found
+    async def watch(self, links: Sequence[Link]) -> Link:
+        """Wait until one of `links` is lost."""
+        return await Watch(self, links).first_lost()
 
     def aborted(self, link: Link, nodes: Sequence[str] = (), reached: str = "") -> AbortedError:
         """The error for the loss of a task.

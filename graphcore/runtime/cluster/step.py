@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphcore.errors import CancelledError, GraphError
-from graphcore.runtime.cluster.connection import Connection, Link, LostError
+from graphcore.runtime.cluster.connection import Connection, Link
+from graphcore.runtime.cluster.heartbeats import LostError, Watch
 from graphcore.runtime.cluster.messages import Ended, Failure, Outcome, Parcel, Request
 
 _STOPPED = "The operation was cancelled"
@@ -84,7 +85,8 @@ class ClusterStep:
             self._stop_all(None)
 
     def _watch(self) -> asyncio.Task[Link]:
-        return asyncio.ensure_future(self._connection.watch(list(self._parts.values()), self._reached, self._number))
+        watch = Watch(self._connection, list(self._parts.values()), self._reached, self._number)
+        return asyncio.ensure_future(watch.first_lost())
 
     def _take(self, part: asyncio.Task[Any]) -> None:
         """Take the end of a part."""

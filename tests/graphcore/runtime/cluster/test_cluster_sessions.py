@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dask
 import ml_dtypes
 import numpy as np
 import pytest
@@ -259,6 +260,23 @@ def test_what_a_cluster_does_not_do_is_refused_with_the_reason(cluster: gc.DaskC
 def test_tasks_that_do_not_fit_the_cluster_are_refused(cluster: gc.DaskCluster, tasks: Any, text: str) -> None:
     with pytest.raises(gc.errors.InvalidArgumentError, match=text):
         gc.DaskCluster(cluster.client, tasks)
+
+
+def test_workers_that_fail_to_start_are_tried_again_and_then_reported_with_the_reason(tmp_path: Path) -> None:
+    log, code = tmp_path / "log", tmp_path / "preloaded.py"
+    note = f"with open({str(log)!r}, 'a+') as log:\n    log.write('x'); log.seek(0); count = len(log.read())\n"
+    with dask.config.set({"distributed.worker.preload": [str(code)]}):
+        code.write_text(f"{note}import missing_module")
+        with pytest.raises(
+            gc.errors.FailedPreconditionError, match=r"The 1 workers .* did not start: ModuleNotFoundError: .*missing"
+        ) as raised:
+            gc.LocalCluster(workers=1, processes=False)
+        assert "__main__" in raised.value.suggestion
+        assert log.read_text() == "xx"
+        code.write_text(f"{note}if count == 3:\n    raise OSError('too busy')")
+        with gc.LocalCluster(workers=1, processes=False) as made:
+            assert len(made.devices) == 1
+        assert len(log.read_text()) > 3
 
 
 def test_a_cluster_takes_addresses_of_schedulers_and_workers(cluster: gc.DaskCluster) -> None:

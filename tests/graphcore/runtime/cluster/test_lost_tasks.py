@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import signal
 import threading
 import time
@@ -17,8 +19,9 @@ import pytest
 import graphcore as gc
 
 train: Any = gc.train  # type: ignore[attr-defined]  # found on demand
+strings: Any = gc.strings  # type: ignore[attr-defined]  # found on demand
 FIRST, SECOND = "/job:worker/task:0", "/job:worker/task:1"
-HEARTBEAT = 3.0
+HEARTBEAT, SHORT = 3.0, 1.0
 
 
 class Training:
@@ -52,7 +55,9 @@ def process_of(cluster: gc.DaskCluster, task: int) -> int:
     return found
 
 
-def lost_after(session: gc.Session, fetch: gc.Tensor, harm: Callable[[], None]) -> tuple[gc.errors.AbortedError, float]:
+def lost_after(
+    session: gc.Session, fetch: gc.Tensor, harm: Callable[[], None], feeds: dict[Any, Any] | None = None
+) -> tuple[gc.errors.AbortedError, float]:
     """The error of a run during which `harm` happens, and the seconds from then on."""
     moment: list[float] = []
 
@@ -63,7 +68,7 @@ def lost_after(session: gc.Session, fetch: gc.Tensor, harm: Callable[[], None]) 
     timer = threading.Timer(2 * 0.5 + 0.3, happen)  # after the node that runs has been told twice
     timer.start()
     with pytest.raises(gc.errors.AbortedError) as raised:
-        session.run(fetch)
+        session.run(fetch, feeds)
     timer.join()
     return raised.value, time.monotonic() - moment[0]
 
@@ -107,19 +112,58 @@ def test_a_lost_process_is_named_in_time_and_training_goes_on_from_its_checkpoin
     session.close()
 
 
+def impatient(cluster: gc.LocalCluster) -> gc.DaskCluster:
+    """The same workers with a short time between signs of life."""
+    return gc.DaskCluster(cluster.client, cluster.tasks, heartbeat_timeout=SHORT)
+
+
 @pytest.mark.slow
 def test_a_step_that_takes_longer_than_the_heartbeats_is_no_loss(processes: gc.LocalCluster) -> None:
     with gc.Graph().as_default():
         with gc.device(FIRST):
             matrix = gc.placeholder(gc.float64, [None, None])
             values = gc.ops.svd(matrix, compute_uv=False)[0]
-        session = gc.Session(cluster=processes)
-        size, taken = 300, 0.0
-        while taken < 1.2 * HEARTBEAT:
+        session = gc.Session(cluster=impatient(processes))
+        size, taken = 1000, 0.0
+        while taken < 1.2 * SHORT:
             begun = time.monotonic()
             assert session.run(values, {matrix: np.eye(size) + np.tri(size)})[0] > 0
-            size, taken = 2 * size, time.monotonic() - begun
+            size, taken = 5 * size // 4, time.monotonic() - begun
         session.close()
+
+
+def text_that_takes(seconds: float) -> str:
+    """A text that the pattern (a|aa)+b, matched in one call that holds Python's lock, takes at least so long to refuse."""
+    known = 28
+    begun = time.perf_counter()
+    assert not re.fullmatch("(a|aa)+b", known * "a")
+    more = math.log(seconds / (time.perf_counter() - begun)) / math.log((1 + math.sqrt(5)) / 2)
+    return (known + math.ceil(more)) * "a"
+
+
+@pytest.mark.slow
+def test_a_kernel_that_holds_the_lock_of_python_is_no_loss_unless_its_process_is_stopped(processes: gc.LocalCluster) -> None:
+    with gc.Graph().as_default():
+        text = gc.placeholder(gc.string, [])
+        with gc.device(SECOND):
+            matches = strings.regex_full_match(text, "(a|aa)+b", name="matches")
+        with gc.device(FIRST):
+            after = gc.ops.logical_not(matches)
+        session = gc.Session(cluster=impatient(processes))
+        begun = time.monotonic()
+        assert session.run(after, {text: text_that_takes(3 * SHORT)})
+        assert time.monotonic() - begun > 2 * SHORT
+        process = process_of(processes, 1)
+        try:
+            error, seconds = lost_after(session, after, lambda: os.kill(process, signal.SIGSTOP), {text: text_that_takes(60)})
+        finally:
+            os.kill(process, signal.SIGKILL)
+        assert seconds < SHORT + 5
+        assert re.match(
+            "Task /job:worker/task:1 on worker '1' was lost with .*matches: it has given no sign of life for 1 s", error.message
+        )
+        session.close()
+        gc.Session(cluster=processes).close()  # once the worker has been started again
 
 
 @pytest.mark.slow
