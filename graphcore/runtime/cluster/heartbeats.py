@@ -94,7 +94,7 @@ class Watch:
         return found
 
     def _inquire(self, link: Link, timeout: float) -> None:
-        """Take the answer of the nanny if it is there, and ask it once a task has been silent for half of the time."""
+        """Take the answer of the nanny, which is asked once a task has been silent for half of the time."""
         inquiry = self._inquiries.get(link.device)
         if inquiry is not None and inquiry.done():
             del self._inquiries[link.device]

@@ -133,7 +133,7 @@ def test_a_step_that_takes_longer_than_the_heartbeats_is_no_loss(processes: gc.L
 
 
 def text_that_takes(seconds: float) -> str:
-    """A text that the pattern (a|aa)+b, matched in one call that holds Python's lock, takes at least so long to refuse."""
+    """A text that the pattern (a|aa)+b takes so long to refuse, in one call that holds Python's lock."""
     known = 28
     begun = time.perf_counter()
     assert not re.fullmatch("(a|aa)+b", known * "a")
