@@ -12,6 +12,7 @@ from graphcore.dtypes import resource
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.node import producers_of
 from graphcore.graph.model.search import reachable
+from graphcore.runtime.core.late_reads import is_own_read
 from graphcore.testing.answering import answered
 from graphcore.testing.failure import CheckFailed
 from graphcore.testing.parts import node_of, part, where
@@ -38,7 +39,7 @@ def no_missing_control_edge(value: Any) -> None:
     """Check that a run reads and changes each variable in one possible order.
 
     Of two uses of a variable, one of which changes it, one has to wait for the other, by data or by a control edge; otherwise a run may take them
-    in either order.
+    in either order. An expression that waits for a change reads the variable after it.
 
     Args:
         value: the fetches of the run: a tensor, node, variable or name, or a list of these.
@@ -75,6 +76,10 @@ def _uses(node: Node) -> Iterator[tuple[str, _Use]]:
                 yield variable, _Use((*use.chain, node), False)
         return
     for slot, tensor in enumerate(node.inputs):
+        if is_own_read(tensor.node):
+            for variable, use in _uses(tensor.node):
+                yield variable, _Use((*use.chain, node), False)
+            continue
         is_reference = tensor.dtype.is_ref
         if not (is_reference or tensor.dtype is resource):
             continue
@@ -91,7 +96,7 @@ def _hands_on(node: Node) -> bool:
 
 def _is_only_handed_on(node: Node, among: set[Node]) -> bool:
     consumers = [consumer for output in node.outputs for consumer in output.consumers() if consumer in among]
-    return _hands_on(node) and bool(consumers) and all(_hands_on(consumer) for consumer in consumers)
+    return _hands_on(node) and bool(consumers) and (is_own_read(node) or all(_hands_on(consumer) for consumer in consumers))
 
 
 def _variables(tensor: Tensor) -> list[str]:
@@ -130,9 +135,8 @@ def _sentence(variable: str, one: _Use, other: _Use) -> str:
     read = second.chain[0].name
     if read == f"{variable}/read":
         lines += [
-            f"Expressions use '{read}', which was made with the variable.",
-            "To read after the change: read_value() within gc.control_dependencies",
-            "To read before it: make the change within gc.control_dependencies",
+            f"To read after the change, make '{second.node.name}' within gc.control_dependencies(['{first.node.name}'])",
+            f"To read before it, make the change within gc.control_dependencies(['{second.node.name}'])",
         ]
     else:
         lines.append("Make one of them within gc.control_dependencies([the other])")

@@ -152,6 +152,36 @@ for i in range(8): step.run()
 outputs["steps"] = ns.eval()
 sess.close()
 """,
+    "reads after assignments": """
+with tf.Session() as sess:
+    count = tf.Variable(0.0, name="count")
+    first = count.assign_add(1.0)
+    with tf.control_dependencies([first]):
+        doubled = count * 2.0
+        chosen = tf.cond(tf.constant(True), lambda: count * 3.0, lambda: count)
+        summed = tf.while_loop(lambda i, _: i < 2, lambda i, s: (i + 1, s + count), [0, 0.0])[1]
+    with tf.control_dependencies([doubled, chosen, summed]):
+        second = count.assign(count * 10.0)
+    with tf.control_dependencies([second]):
+        last = tf.identity(count) + first * 0.0
+    w = tf.Variable([1.0, 5.0], name="w")
+    rate = tf.Variable(0.5, trainable=False)
+    with tf.control_dependencies([rate.assign(rate * 0.5)]):
+        lowered = rate + 0.0
+    with tf.control_dependencies([lowered]):
+        loss = tf.reduce_sum(tf.square(w - 3.0))
+    train = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
+    average = tf.train.ExponentialMovingAverage(0.75)
+    with tf.control_dependencies([train]):
+        after = tf.reduce_sum(tf.square(w - 3.0))
+        averaged = average.apply([w])
+    with tf.control_dependencies([averaged]):
+        mean = average.average(w) * 1.0
+    sess.run(tf.global_variables_initializer())
+    outputs["counts"] = np.array([sess.run([doubled, chosen, summed, last]) for _ in range(3)])
+    outputs["losses"] = np.array([sess.run([loss, after, lowered]) for _ in range(3)])
+    outputs["means"] = np.array([sess.run(mean) for _ in range(3)])
+""",
     "pdes": """
 sess = tf.InteractiveSession()
 def make_kernel(a):

@@ -63,7 +63,8 @@ _RESOURCE: Final = _Ops(
 class Variable(SessionValue):
     """A variable of a session: its node `name`, its initializer `name/Assign` and its value.
 
-    By default the node is a VariableV2 with a reference as output, and the value is `name/read`. With `use_resource` it is a VarHandleOp
+    By default the node is a VariableV2 with a reference as output, and the value is `name/read`; an expression that waits for an
+    assignment, by data or control edges, has the value after it. With `use_resource` it is a VarHandleOp
     with a handle as output, and the value is `name/Read/ReadVariableOp`; within control dependencies the value is read anew, so that it is
     the one after them. Only a resource can be changed within branches and loops.
 

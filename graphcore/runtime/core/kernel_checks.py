@@ -12,9 +12,9 @@ from graphcore.dtypes import as_dtype
 from graphcore.errors import GraphError, InternalError, InvalidArgumentError, OutOfRangeError, ResourceExhaustedError, UnimplementedError
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
+from graphcore.plumbing import STANDS_FOR
 from graphcore.registry import Kernel
 from graphcore.runtime.core.memory import out_of_memory
-from graphcore.runtime.core.rewrite import STANDS_FOR
 from graphcore.shapes import Shape
 from graphcore.support.memory_limits import AllocationLimitError, compared
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 import msgspec
 
@@ -15,13 +14,11 @@ from graphcore.graph import Graph, constant_value
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, absent_tensor, input_text
 from graphcore.graph.model.search import dependency_order
 from graphcore.graph.model.tensor_id import parse_tensor_name
-from graphcore.plumbing import is_back_edge
+from graphcore.plumbing import STANDS_FOR, is_back_edge
 from graphcore.registry import op_registry
+from graphcore.runtime.core.late_reads import add_late_reads, late_reads
 from graphcore.runtime.core.prune import PLACEHOLDERS, checked_frames, cyclic, needed_nodes
 from graphcore.shapes import Shape
-
-STANDS_FOR: Final = "_stands_for"
-"""The attr of a fed node that names the tensor it stands for."""
 
 
 class DeviceAttributes(msgspec.Struct, frozen=True):
@@ -331,16 +328,21 @@ class _Rewriter:
         return node
 
 
-def inferred_from_feeds(fetches: list[Tensor], targets: list[Node], feeds: list[Tensor]) -> tuple[list[Tensor], list[Node], list[Tensor]]:
-    """The subgraph to run: a copy with its own shapes if those of the graph may not hold for `feeds`.
+def subgraph_to_run(fetches: list[Tensor], targets: list[Node], feeds: list[Tensor]) -> tuple[list[Tensor], list[Node], list[Tensor]]:
+    """The subgraph to run: a copy if it has late reads of variables, or if its shapes may not hold for `feeds`.
 
     Raises:
         GraphError: a tensor within a loop is fetched or fed, or a fed shape does not fit.
     """
-    if not any(_decides_shapes(tensor) for tensor in feeds):
+    needed = needed_nodes(fetches, targets, feeds)
+    late = late_reads(needed, feeds)
+    if not late and not any(_decides_shapes(tensor) for tensor in feeds):
         return fetches, targets, feeds
-    checked_frames(needed_nodes(fetches, targets, feeds), fetches, feeds)  # the copy does not contain the fed tensors
-    return copy_with_shapes(fetches, targets, feeds)
+    checked_frames(needed, fetches, feeds)  # the copy does not contain the fed tensors
+    copied = copy_with_shapes(fetches, targets, feeds)
+    if late:
+        add_late_reads(copied[0][0].node.graph if copied[0] else copied[1][0].graph, late)
+    return copied
 
 
 def _decides_shapes(tensor: Tensor) -> bool:

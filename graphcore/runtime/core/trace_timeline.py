@@ -8,9 +8,8 @@ from typing import Any
 
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.placement.timeline import ARROW, Clock, Held, Span, Timeline, make_timeline, peak
-from graphcore.plumbing import SEND
+from graphcore.plumbing import SEND, STANDS_FOR
 from graphcore.runtime.core.events import SKIPPED, ArrayLife, Event
-from graphcore.runtime.core.rewrite import STANDS_FOR
 from graphcore.runtime.core.tokens import Token, Tokens, is_transfer, link_of, transfer_key
 
 NodeRun = tuple[Event, Event]

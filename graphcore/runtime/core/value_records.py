@@ -15,6 +15,7 @@ from graphcore.errors import NotFoundError
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
 from graphcore.passes.optimize.redundant_calls import computed_by
+from graphcore.plumbing import IDENTITY, STANDS_FOR
 from graphcore.runtime.core.events import Around
 from graphcore.runtime.core.gradient_magnitudes import Magnitude, magnitudes_of
 from graphcore.runtime.core.tensor_stats import MAX_SMALL, Detail, Summarizer, Summary, TensorStats, detail_of, dtype_name
@@ -65,7 +66,7 @@ class ValueRecords:
         self.same = same
         self._last: dict[Key, TensorStats] = {(one.call, one.node, one.output): one for one in self.stats}
         self._nodes = {node.name: node for node in nodes}
-        self._elsewhere = computed_by(nodes)
+        self._elsewhere = {**_late_reads(nodes), **computed_by(nodes)}
 
     def __len__(self) -> int:
         return len(self.stats)
@@ -146,6 +147,12 @@ class ValueRecords:
             return None
         inputs = [self._resolved(("", tensor.node.name, tensor.index), seen) for tensor in node.inputs]
         return next((found for found in inputs if found is not None), None)
+
+
+def _late_reads(nodes: Sequence[Node]) -> dict[str, str]:
+    """The reads of variables that a run repeated after an assignment, each with the node of the repetition."""
+    names = [(node.attr.get(STANDS_FOR), node.name) for node in nodes if node.op == IDENTITY]
+    return {text.decode().partition(":")[0]: name for text, name in names if isinstance(text, bytes)}
 
 
 _FLOATS: Final = frozenset({"half", "float", "double", "bfloat16", "complex64", "complex128"})

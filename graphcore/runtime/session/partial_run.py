@@ -17,7 +17,7 @@ from graphcore.runtime.core.feeds import Feeder, make_feeder, resolve_feeds
 from graphcore.runtime.core.fetches import FetchStructure, parse_fetches
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.prune import needed_nodes
-from graphcore.runtime.core.rewrite import inferred_from_feeds
+from graphcore.runtime.core.rewrite import subgraph_to_run
 from graphcore.runtime.core.timed_run import planning_within, run_watched
 from graphcore.runtime.session.planner import BuildStepwise, Planner
 from graphcore.runtime.session.prepared import uses_rendezvous
@@ -52,7 +52,7 @@ class PartialRun:
         self._fetch_numbers = {tensor: number for number, tensor in reversed(list(enumerate(structure.tensors)))}
         what = structure.tensors, structure.targets, list(feeds)
         needed = needed_nodes(*what)
-        self._run = build(inferred_from_feeds(*what), needed).begin(watched)
+        self._run = build(subgraph_to_run(*what), needed).begin(watched)
         self._watched = watched
         self.uses_rendezvous = uses_rendezvous(needed)
         self._enters: dict[object, list[Node]] = {}

@@ -9,12 +9,13 @@ from graphcore.errors import FailedPreconditionError
 from graphcore.graph import Graph
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.tensor_id import parse_tensor_name
 from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.placement.partition.incarnations import FIRST_INCARNATION
 from graphcore.placement.placement import withdraw_placement
 from graphcore.placement.placer import Placer
-from graphcore.plumbing import ARG
+from graphcore.plumbing import ARG, STANDS_FOR
 from graphcore.runtime.core.events import Event
 from graphcore.runtime.core.options import SessionOptions
 from graphcore.runtime.core.program import Program, Step
@@ -147,7 +148,9 @@ class SessionDevices:
         """Assign devices to the nodes of a run."""
         known = {} if self.options.place_pruned_graph else self._placement()
         for node in pruned.nodes:
-            device = self.client if node.op in ARG else known.get(node.name)
+            stands_for = node.attr.get(STANDS_FOR)
+            name = parse_tensor_name(stands_for.decode())[0] if isinstance(stands_for, bytes) else node.name
+            device = self.client if node.op in ARG else known.get(name)
             node.assigned_device = "" if device is None else device.name
         if self.options.place_pruned_graph:
             self._placer(pruned).run()

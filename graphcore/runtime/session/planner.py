@@ -19,7 +19,7 @@ from graphcore.runtime.core.fetches import FetchStructure, parse_fetches
 from graphcore.runtime.core.options import SessionOptions
 from graphcore.runtime.core.program import Program
 from graphcore.runtime.core.prune import needed_nodes
-from graphcore.runtime.core.rewrite import DeviceAttributes, inferred_from_feeds
+from graphcore.runtime.core.rewrite import DeviceAttributes, subgraph_to_run
 from graphcore.runtime.core.timed_run import planning_within
 from graphcore.runtime.dataflow.program import DataflowProgram, build_dataflow
 from graphcore.runtime.partitions.program import PartitionedProgram
@@ -123,7 +123,7 @@ class Planner:
         connected = resolve_connections(self.graph, connections, fed)
         if connected:
             what = connect(*what, connected)
-        what = inferred_from_feeds(*what)
+        what = subgraph_to_run(*what)
         needed = needed_nodes(*what)
         program, device = self._build_program(what, needed, engine)
         if self.runner.resources.redeclared:

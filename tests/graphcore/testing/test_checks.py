@@ -299,17 +299,20 @@ def test_two_changes_without_an_order_are_found_and_two_reads_are_not() -> None:
     assert "'two'" in text
 
 
-def test_an_expression_reads_a_variable_before_what_it_is_to_wait_for() -> None:
+def test_an_expression_that_waits_for_a_change_reads_after_it_and_one_that_does_not_has_no_order() -> None:
     account = gc.Variable(100.0, name="account")
     deposit = account.assign_add(50.0, name="deposit")
     with gc.control_dependencies([deposit]):
-        early = account.assign(1.1 * account)
-        late = account.assign(1.1 * account.read_value())
-    text = failure(gc.testing.no_missing_control_edge, early)
-    assert "Expressions use 'account/read', which was made with the variable" in text
-    assert "To read after the change: read_value()" in text
-    gc.testing.no_missing_control_edge(late)
-    gc.testing.runs_to(late, 165.0)
+        for late in (account.assign(1.1 * account), account.assign(1.1 * account.read_value())):
+            gc.testing.no_missing_control_edge(late)
+            gc.testing.runs_to(late, 165.0)
+    double = gc.multiply(2.0, account, name="double")
+    text = failure(gc.testing.no_missing_control_edge, [deposit, double])
+    assert "To read after the change, make 'double' within gc.control_dependencies(['deposit'])" in text
+    assert "To read before it, make the change within gc.control_dependencies(['double'])" in text
+    with gc.control_dependencies([double]):
+        withdrawal = account.assign_sub(50.0)
+    gc.testing.no_missing_control_edge([double, withdrawal])
 
 
 def test_a_training_step_has_an_order() -> None:

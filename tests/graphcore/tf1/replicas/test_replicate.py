@@ -168,7 +168,6 @@ def test_variables_made_before_are_shared_and_a_variable_that_one_replica_leaves
             "replica 1 made 'replica_1/W', and the first replica made 'replica_0/W'",
         ),
     ],
-    ids=str,
 )
 def test_wrong_input_is_refused_with_what_was_required_and_leaves_the_graph_as_it_was(given: dict[str, Any], text: str) -> None:
     arguments = {"step": mlp, "devices": cpus(2), "optimizer": OPTIMIZERS["adam"](), "inputs": list(examples(4))} | given
