@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from tests.graphcore.runtime.cluster.processes import process_of
 
 train: Any = gc.train  # type: ignore[attr-defined]  # found on demand
 strings: Any = gc.strings  # type: ignore[attr-defined]  # found on demand
@@ -25,7 +26,7 @@ HEARTBEAT, SHORT = 3.0, 1.0
 
 
 class Training:
-    """Steps of a variable on the first task that need the second, and one that takes long on either."""
+    """Steps of a variable on the first task that need the second."""
 
     def __init__(self) -> None:
         self.graph = gc.Graph()
@@ -35,11 +36,6 @@ class Training:
             with gc.device(SECOND):
                 change = gc.identity(self.weights * 0.0 + 1.0, name="change")
             self.step = self.weights.assign_add(change)
-            turns = gc.placeholder_with_default(10**8, [])
-            self.long = {}
-            for device in (FIRST, SECOND):
-                with gc.device(device), gc.name_scope(f"long{device[-1]}"):
-                    self.long[device] = gc.while_loop(lambda i: i < turns, lambda i: i + 1, [gc.constant(0)]) + 0
             self.start = gc.initialize_all_variables()
 
 
@@ -47,12 +43,6 @@ class Training:
 def processes() -> Iterator[gc.LocalCluster]:
     with gc.LocalCluster(workers=2, heartbeat_timeout=HEARTBEAT) as made:
         yield made
-
-
-def process_of(cluster: gc.DaskCluster, task: int) -> int:
-    place = cluster.places()[task]
-    found: int = cluster.client.run(os.getpid, workers=[place.address])[place.address]
-    return found
 
 
 def lost_after(
@@ -71,45 +61,6 @@ def lost_after(
         session.run(fetch, feeds)
     timer.join()
     return raised.value, time.monotonic() - moment[0]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["killed", "stopped"])
-def test_a_lost_process_is_named_in_time_and_training_goes_on_from_its_checkpoint(
-    processes: gc.LocalCluster, tmp_path: Path, way: str
-) -> None:
-    model = Training()
-    session = gc.Session(model.graph, cluster=processes)
-    session.run(model.start)
-    saver = train.CheckpointSaver(session, tmp_path, every_n_steps=2)
-    for _ in range(5):
-        session.run(model.step)
-        saver.step()
-    process = process_of(processes, 1)
-    number = signal.SIGKILL if way == "killed" else signal.SIGSTOP
-    try:
-        error, seconds = lost_after(session, model.long[SECOND], lambda: os.kill(process, number))
-        if way == "stopped":
-            with pytest.raises(gc.errors.AbortedError, match="'1' of the cluster has not answered"):
-                saver.recover()
-    finally:
-        if way == "stopped":
-            os.kill(process, signal.SIGCONT)
-    assert seconds < (5 if way == "killed" else HEARTBEAT + 5)
-    assert "Task /job:worker/task:1 on worker '1' was lost with " in error.message
-    assert "long1/" in error.message
-    assert not error.node or error.node.startswith("long1/")  # none while it is in the body of the loop
-    assert error.device == "/job:worker/replica:0/task:1/device:CPU:0"
-    with pytest.raises(gc.errors.AbortedError, match=r"task:1.*was lost with .*change"):
-        session.run(model.step)
-    saver.recover()
-    assert saver.steps == 4
-    assert session.run(model.weights).tolist() == [4.0, 4.0]
-    session.run(model.step)
-    saver.step()
-    assert session.run(model.weights).tolist() == [5.0, 5.0]
-    assert [path.name for path in sorted(tmp_path.iterdir())] == ["step-2.npz", "step-4.npz"]
-    session.close()
 
 
 def impatient(cluster: gc.LocalCluster) -> gc.DaskCluster:
