@@ -151,6 +151,7 @@ from graphcore.text import parse_function, parse_nodes, parse_op_signature
 if TYPE_CHECKING:
     from graphcore.api.tensor_array import TensorArray
     from graphcore.runtime.cluster.cluster import DaskCluster, LocalCluster
+    from graphcore.runtime.gpu.cuda import gpu_devices
     from graphcore.tf1 import app, flags, gfile, initializers, layers, logging, losses, nn
     from graphcore.tf1.arrays import *
     from graphcore.tf1.clipping import *

@@ -126,6 +126,13 @@ def _is_on_device(value: Any) -> bool:
     return not isinstance(value, np.ndarray | np.generic) and hasattr(value, "flags")
 
 
+def on_host(value: Array) -> Array:
+    """A value in the memory of the host: an array of a device is copied, any other value is returned."""
+    array: Any = value
+    kept: Array = array.get() if _is_on_device(value) else array
+    return kept
+
+
 class Stored(Protocol):
     """The storage of a variable, in this process or elsewhere."""
 
@@ -258,9 +265,9 @@ class ResourceManager:
         return self.variable(container, name, dtype, shape, source, op, node)
 
     def value_of(self, container: str, name: str) -> Array | None:
-        """The value of a variable, None if it has none. Makes nothing."""
+        """The value of a variable on the host, None if it has none. Makes nothing."""
         found = self.variables.get((container, name))
-        return None if found is None else found.value
+        return None if found is None or found.value is None else on_host(found.value)
 
     def initialised(self) -> list[str]:
         """The owners of the variables that have values."""

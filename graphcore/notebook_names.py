@@ -11,7 +11,7 @@ Graph GraphDef GraphError GraphRunner InferenceContext Node NodeDef NodeDefBuild
 RunOptions Session SessionOptions Shape ShapeRefiner Tensor Variable GraphKeys DirectSession bfloat16 bool_ complex64 complex128 double
 float16 float32 float64 half int8 int16 int32 int64 qint8 qint16 qint32 quint8 quint16 resource string uint8 uint16 uint32 uint64
 variant __version__ debug_string eliminate_common_subexpressions errors explain_placement fold_constants function_defs_equal
-get_default_graph get_default_session instantiate_function lower_functional_ops op_registry optimize_graph parse_function
+get_default_graph get_default_session gpu_devices instantiate_function lower_functional_ops op_registry optimize_graph parse_function
 partition_graph predict_scaling predict_step prediction_error propose_placement register_device_type register_kernel register_op
 register_op_gradient register_op_no_gradient reset_default_graph simulated_devices symbolic_gradient what_if
 """

@@ -34,7 +34,8 @@ PLACEHOLDER: Final = frozenset({"Placeholder", "PlaceholderV2"})
 FEEDABLE: Final = PLACEHOLDER | {"PlaceholderWithDefault"}
 """Ops that stand for a value that a caller may feed."""
 SEND: Final = frozenset({"_Send", "_HostSend"})
-RECV: Final = frozenset({"_Recv", "_HostRecv"})
+RECV_ON_DEVICE: Final = "_Recv"
+RECV: Final = frozenset({RECV_ON_DEVICE, "_HostRecv"})
 
 CALL: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 """Ops that call one function."""

@@ -67,6 +67,7 @@ LAYERS = (
     ("runtime.core",),
     ("runtime.plan",),
     ("runtime.dataflow",),
+    ("runtime.gpu",),
     ("runtime.partitions", "runtime.stepping"),
     ("runtime.session",),
     ("runtime.cluster",),

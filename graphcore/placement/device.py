@@ -50,6 +50,7 @@ class Device(msgspec.Struct, frozen=True):
         bandwidth: the bytes per second of a transfer to or from the device, 0 if unknown.
         throughput: floating-point operations per second, 0 if unknown.
         simulated: True for a device that stands for hardware that is not there.
+        cuda: the number of the CUDA device that it is, -1 for none.
 
     Raises:
         InvalidArgumentError: the name is not a device name.
@@ -61,6 +62,7 @@ class Device(msgspec.Struct, frozen=True):
     bandwidth: float = 0.0
     throughput: float = 0.0
     simulated: bool = False
+    cuda: int = -1
 
     def __post_init__(self) -> None:
         """Complete the name."""

@@ -126,6 +126,7 @@ NAMES: Final[dict[str, str]] = {
     "graphcore.api.random": "get_seed",
     "graphcore.api.variables.checkpoint_saver": "train.CheckpointSaver",
     "graphcore.runtime.cluster.cluster": "DaskCluster LocalCluster",
+    "graphcore.runtime.gpu.cuda": "gpu_devices",
     "graphcore.tf1.random": "multinomial random_crop random_gamma=gamma random_poisson=poisson random_shuffle=shuffle",
     "graphcore.tf1.sessions": (
         "ConfigProto GPUOptions GraphOptions InteractiveSession OptimizerOptions disable_control_flow_v2 "

@@ -11,7 +11,7 @@ def find_cupy() -> tuple[Any, str]:
     try:
         cupy = import_module("cupy")
     except ImportError as error:
-        return None, f"CuPy is not installed ({error}); pip install 'graphloupe[gpu]'"
+        return None, f"CuPy is not installed ({error}); pip install 'graphloupe[cuda12]' or 'graphloupe[cuda13]'"
     try:
         count = cupy.cuda.runtime.getDeviceCount()
         float(cupy.arange(3.0).sum())

@@ -15,6 +15,14 @@ from typing import Any, Final
 
 LIST: Final = Path(__file__).with_name("cupy_api.txt")
 _MODULES: Final = ("", "linalg.", "fft.", "lib.stride_tricks.")
+_CUDA: Final = ("Device", "Event", "Graph", "MemoryPool", "Stream")
+_CUDA_FUNCTIONS: Final = (
+    "fuse",
+    "cuda.alloc_pinned_memory",
+    "cuda.using_allocator",
+    "cuda.runtime.getDeviceCount",
+)
+_PROPERTIES: Final = frozenset({"Device.mem_info", "Event.done", "Stream.done"})
 _NO_ARRAY_FUNCTION: Final = frozenset(
     [
         "asnumpy",
@@ -50,10 +58,16 @@ def read() -> tuple[dict[str, Signature], dict[str, tuple[str, ...]], dict[str, 
             ufuncs[name] = tuple(loops)
         elif kind == "other":
             others.update(text.split())
-        else:
+        elif kind != "cuda":
             name, _, rest = text.partition("(")
             (functions if kind == "function" else methods)[name] = _signature(rest.removesuffix(")"))
     return functions, ufuncs, methods, frozenset(others)
+
+
+def read_cuda() -> dict[str, Signature]:
+    """The functions of streams, memory and transfers, and their methods; properties take nothing."""
+    lines = [line.removeprefix("cuda ") for line in LIST.read_text(encoding="utf-8").splitlines() if line.startswith("cuda ")]
+    return {name: _signature(rest.removesuffix(")")) for name, _, rest in (line.partition("(") for line in lines)}
 
 
 def _signature(text: str) -> Signature:
@@ -121,6 +135,30 @@ def _lines(cupy: Any) -> Iterator[str]:
         declared = _declared(method)
         yield f"method {name}({_text(inspect.signature(method)).removeprefix('self, ') if declared is None else declared})"
     yield f"other {' '.join(sorted(others))}"
+    for name in _CUDA_FUNCTIONS:
+        yield f"cuda {name}({_taken(attrgetter(name)(cupy))})"
+    for kind in _CUDA:
+        known = getattr(cupy.cuda, kind)
+        for name in dir(known):
+            if f"{kind}.{name}" in _PROPERTIES:
+                yield f"cuda {kind}.{name}()"
+            elif not name.startswith("_") and callable(getattr(known, name)):
+                yield f"cuda {kind}.{name}({_taken(getattr(known, name))})"
+
+
+def _taken(function: Any) -> str:
+    """The parameters of a function or method of CUDA, from its signature or its doc."""
+    try:
+        return _text(inspect.signature(function)).removeprefix("self, ").removeprefix("self")
+    except ValueError:
+        found = re.search(r"\((.*?)\)", function.__doc__ or "", re.DOTALL)
+        assert found is not None, function
+        parts = [part.strip() for part in found.group(1).split(",")]
+        return ", ".join(
+            re.sub(r"^[\w ]* (?=[\w*]+)|=.*|:.*", lambda m: "=" if "=" in m.group() else "", part)
+            for part in parts
+            if part not in {"self", "cls", ""}
+        )
 
 
 def main() -> None:

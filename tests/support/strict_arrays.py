@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable
 from inspect import Signature
 from types import ModuleType, SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -48,14 +48,36 @@ _COMPARE: Final = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_e
 _NOT_TO_NUMPY: Final = "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly."
 
 
+class Machine(Protocol):
+    """The device that watches how arrays are used."""
+
+    def use(self, array: StrictArray) -> None:
+        """A function of the device uses an array."""
+
+    def read(self, array: StrictArray, stream: Any) -> None:
+        """An array is copied to the host."""
+
+    def write(self, array: StrictArray, source: npt.NDArray[Any], stream: Any) -> None:
+        """An array is copied from the host."""
+
+
+MACHINES: Final[list[Machine]] = []
+"""Those that watch now."""
+
+
 class StrictArray:
-    """An array that only `strict` and its own methods accept."""
+    """An array that only `strict` and its own methods accept.
+
+    Attributes:
+        copied: the copy from the host that filled it, for the machine that watches.
+    """
 
     __array_ufunc__ = None
-    __slots__ = ("held",)
+    __slots__ = ("copied", "held")
 
     def __init__(self, held: npt.NDArray[Any]) -> None:
         self.held = held
+        self.copied: Any = None
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise TypeError(_NOT_TO_NUMPY)
@@ -66,33 +88,49 @@ class StrictArray:
     def __repr__(self) -> str:
         return f"strict {self.held!r}"
 
-    def get(self) -> npt.NDArray[Any]:
+    def get(self, stream: Any = None, order: str = "C", out: npt.NDArray[Any] | None = None, blocking: bool = True) -> npt.NDArray[Any]:
         """Convert to NumPy."""
-        return self.held
+        for machine in MACHINES:
+            machine.read(self, stream)
+        if out is None:
+            return self.held
+        assert blocking
+        assert out.shape == self.shape
+        assert out.dtype == self.dtype
+        out[...] = self.held
+        return out
+
+    def set(self, arr: npt.NDArray[Any], stream: Any = None) -> None:
+        """Copy from NumPy."""
+        assert arr.shape == self.shape
+        assert arr.dtype == self.dtype
+        for machine in MACHINES:
+            machine.write(self, arr, stream)
+        self.held[...] = arr
 
     def item(self, *index: int) -> Any:
-        return self.held.item(*index)
+        return self.get().item(*index)
 
     def tolist(self) -> Any:
-        return self.held.tolist()
+        return self.get().tolist()
 
     def __len__(self) -> int:
         return len(self.held)
 
     def __bool__(self) -> bool:
-        return bool(self.held)
+        return bool(self.get())
 
     def __int__(self) -> int:
-        return int(self.held)
+        return int(self.get())
 
     def __index__(self) -> int:
-        return operator.index(self.held)
+        return operator.index(self.get())
 
     def __float__(self) -> float:
-        return float(self.held)
+        return float(self.get())
 
     def __complex__(self) -> complex:
-        return complex(self.held)
+        return complex(self.get())
 
     def __iter__(self) -> Any:
         return (wrapped(row) for row in self.held)
@@ -101,19 +139,19 @@ class StrictArray:
         raise TypeError("unhashable type: an array")
 
     def __getitem__(self, index: Any) -> Any:
-        return wrapped(self.held[unwrapped(index)])
+        return wrapped(unwrapped(self)[unwrapped(index)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.held[unwrapped(index)] = unwrapped(value)
+        unwrapped(self)[unwrapped(index)] = unwrapped(value)
 
     def __neg__(self) -> Any:
-        return wrapped(-self.held)
+        return wrapped(-unwrapped(self))
 
     def __abs__(self) -> Any:
-        return wrapped(abs(self.held))
+        return wrapped(abs(unwrapped(self)))
 
     def __invert__(self) -> Any:
-        return wrapped(~self.held)
+        return wrapped(~unwrapped(self))
 
     @property
     def T(self) -> Any:  # noqa: N802  # the name of the array API
@@ -140,7 +178,7 @@ class StrictArray:
             return getattr(self.held, name)
         if name not in METHODS:
             raise AttributeError(f"CuPy's arrays have no attribute '{name}'")
-        return function(getattr(self.held, name), name, METHODS[name])
+        return function(getattr(unwrapped(self), name), name, METHODS[name])
 
 
 def _define(name: str, *, swapped: bool = False, in_place: bool = False) -> None:
@@ -148,7 +186,7 @@ def _define(name: str, *, swapped: bool = False, in_place: bool = False) -> None
     inner = getattr(operator, f"__i{name}__" if in_place else f"__{name}__")
 
     def method(self: StrictArray, other: Any) -> Any:
-        mine, theirs = self.held, unwrapped(other)
+        mine, theirs = unwrapped(self), unwrapped(other)
         if not in_place and isinstance(other, StrictArray):
             return getattr(strict, ufunc)(*((other, self) if swapped else (self, other)))
         if not in_place:
@@ -180,6 +218,8 @@ def wrapped(value: Any) -> Any:
 def unwrapped(value: Any) -> Any:
     """Unwrap an argument of a backend function; NumPy arrays are refused."""
     if isinstance(value, StrictArray):
+        for machine in MACHINES:
+            machine.use(value)
         return value.held
     if isinstance(value, np.ndarray):
         raise TypeError("Unsupported type <class 'numpy.ndarray'>")

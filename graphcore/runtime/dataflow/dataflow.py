@@ -325,14 +325,19 @@ class DataflowRun:
         if item.kind == AWAITING:
             outputs: Outputs = checked_outputs(item, value)
         else:
-            outputs = None if is_dead else self._received(item, at, value)
+            outputs = None if is_dead else self.received(item, at, value)
         if self.tracer is not None:
             if item.kind != AWAITING:
                 self.tracer.record("received", item, at, outputs)
             self.tracer.record("dead" if is_dead else "end", item, at, outputs)
         self.move.complete(item, at, outputs)
 
-    def _received(self, item: Item, at: Iteration, value: Any) -> tuple[Any, ...]:
+    def received(self, item: Item, at: Iteration, value: Any) -> tuple[Any, ...]:
+        """The outputs of a receive.
+
+        Raises:
+            InternalError: the value has another type than declared.
+        """
         wanted = item.dtype
         if wanted is None:
             return (value,)

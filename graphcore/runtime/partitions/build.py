@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -22,8 +24,12 @@ from graphcore.runtime.plan.parallel import has_large
 from graphcore.runtime.plan.schedule import MakeKernel
 from graphcore.source import SourceLocation
 
+if TYPE_CHECKING:
+    from graphcore.runtime.gpu.gpu import Gpu
+
 Place = Callable[[Graph], None]
 """Assigns a device to every node of a graph."""
+_NO_GPUS: Final[Mapping[str, Gpu]] = MappingProxyType({})
 
 
 def build_partitioned(
@@ -33,6 +39,8 @@ def build_partitioned(
     make_kernel: MakeKernel,
     place: Place,
     incarnations: Mapping[str, int],
+    gpus: Mapping[str, Gpu] = _NO_GPUS,
+    partitions: Collection[str] = (),
     *,
     may_use_threads: bool = True,
 ) -> PartitionedProgram | str:
@@ -41,6 +49,8 @@ def build_partitioned(
     Args:
         place: assigns devices to the nodes of a copy of the subgraph, in which feeds are `_Arg` nodes.
         incarnations: the incarnation of each device.
+        gpus: the CUDA devices among them.
+        partitions: devices that get a program of one partition when all nodes are there.
         may_use_threads: False to run all partitions in one thread.
 
     Returns:
@@ -52,10 +62,11 @@ def build_partitioned(
     if not fetches and not targets:
         return ""
     placed = Placed(fetches, targets, feeds, place)
-    if len(placed.devices) == 1:
+    if len(placed.devices) == 1 and placed.devices.isdisjoint(partitions):
         return placed.devices.pop()
     library, seed = placed.graph.library, placed.graph.seed
-    parts = [PartGraph(each, library, seed).prepared(make_kernel) for each in placed.partitions(incarnations)]
+    divided = placed.partitions(incarnations)
+    parts = [PartGraph(each, library, seed).prepared(make_kernel, gpus.get(each.device)) for each in divided]
     concurrent = may_use_threads and has_large(placed.graph.nodes, dict.fromkeys(placed.feeds, 0))
     return PartitionedProgram(parts, len(fetches), concurrent=concurrent)
 
@@ -176,9 +187,9 @@ class PartGraph:
         """Its fetched tensors, in order."""
         return [self.graph.get_tensor_by_name(name) for name in self.partition.fetches.values()]
 
-    def prepared(self, make_kernel: MakeKernel) -> Part:
-        """The table of its nodes."""
+    def prepared(self, make_kernel: MakeKernel, gpu: Gpu | None = None) -> Part:
+        """The table of its nodes, which run on `gpu` if it is given."""
         targets = [node for node in self.graph.nodes if node.op not in ARG]
         table = build_table(self.fetches, targets, self.feeds, make_kernel)
         transfers = frozenset([node for node in targets if TRANSFER in node.attr])
-        return Part(self.partition.device, table, tuple(self.partition.feeds), tuple(self.partition.fetches), transfers)
+        return Part(self.partition.device, table, tuple(self.partition.feeds), tuple(self.partition.fetches), transfers, gpu)

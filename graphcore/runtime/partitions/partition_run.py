@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from graphcore.errors import GraphError
 from graphcore.graph.model.node import Node
+from graphcore.plumbing import RECV_ON_DEVICE
 from graphcore.runtime.core.kernel_checks import dead_fetch
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.rendezvous import Rendezvous, RendezvousArgs
 from graphcore.runtime.dataflow.dataflow import Arrival, DataflowRun
+from graphcore.runtime.dataflow.frames import Iteration
 from graphcore.runtime.dataflow.table import Item, Table
+
+if TYPE_CHECKING:
+    from graphcore.runtime.gpu.gpu import Gpu
+
+_ANYWHERE: Final = nullcontext()
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -25,6 +33,7 @@ class Part(msgspec.Struct, frozen=True):
         table: its nodes.
         feeds, fetches: the positions of its feeds and fetches among those of the whole step.
         transfers: the nodes that exchange values with other partitions.
+        gpu: the CUDA device that it is on, None for the host.
     """
 
     device: str
@@ -32,6 +41,7 @@ class Part(msgspec.Struct, frozen=True):
     feeds: Sequence[int]
     fetches: Sequence[int]
     transfers: frozenset[Node]
+    gpu: Gpu | None = None
 
 
 class Inbox:
@@ -102,6 +112,11 @@ class PartitionRun(DataflowRun):
             self.feed(number, value)
         self.advance()
 
+    def feed(self, number: int, value: Any) -> None:
+        """Feed a value, on a GPU by way of pinned memory."""
+        gpu = self.part.gpu
+        super().feed(number, value if gpu is None else gpu.fed(value))
+
     def prepare(self) -> None:
         """Make the nodes ready that need no feed, and register the stop of the run on cancellation."""
         if self.cancellation is not None:
@@ -138,6 +153,25 @@ class PartitionRun(DataflowRun):
             except GraphError as error:
                 raise self._located(dead_fetch(place, self.table.fetches[number])) from error
 
+    def result(self, number: int) -> Any:
+        """A fetched value on the host, once available.
+
+        Raises:
+            InvalidArgumentError: it is dead.
+        """
+        found, gpu = super().result(number), self.part.gpu
+        return found if gpu is None else gpu.to_host(found)
+
+    def send(self, item: Item, at: Iteration, value: Any, *, is_dead: bool = False) -> None:
+        """Send the value of `item` from the memory of the host, or a dead value."""
+        gpu = self.part.gpu
+        super().send(item, at, value if gpu is None else gpu.to_host(value), is_dead=is_dead)
+
+    def received(self, item: Item, at: Iteration, value: Any) -> tuple[Any, ...]:
+        """The checked value of a receive, in the memory that the item is for."""
+        outputs, gpu = super().received(item, at, value), self.part.gpu
+        return outputs if gpu is None or item.node.op != RECV_ON_DEVICE else (gpu.to_device(outputs[0]),)
+
     def announce(self, arrival: Arrival) -> None:
         """Put the end of a wait into the inbox."""
         self.inbox.put(self, arrival)
@@ -164,7 +198,8 @@ class PartitionRun(DataflowRun):
             GraphError: an error of a node, with its device.
         """
         try:
-            self.run_ready()
+            with _ANYWHERE if self.part.gpu is None else self.part.gpu.within():
+                self.run_ready()
         except GraphError as error:
             raise self._located(error) from error.__cause__
 

@@ -53,6 +53,9 @@ class FunctionLibraryRuntime:
         device: the device that this runtime is for.
         peers: the runtimes of one process by device, this one included; they share their handles.
         handles: the shared table of handles.
+
+    Attributes:
+        library, resources, custom_kernel_creator, device, handles: as given.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class FunctionLibraryRuntime:
         self.custom_kernel_creator = custom_kernel_creator
         self.device = device
         self._peers = {device: self} if peers is None else peers
-        self._handles = handles or FunctionHandles()
+        self.handles = handles or FunctionHandles()
         self._functions = InstantiatedFunctions(library)
         self._overlays: dict[int, InstantiatedFunctions] = {}
 
@@ -91,7 +94,7 @@ class FunctionLibraryRuntime:
             InvalidArgumentError: the function cannot be instantiated for these attrs.
         """
         handle = self._instantiated(name, attrs or {}, options or InstantiateOptions())
-        self._handles.item(handle).users += 1
+        self.handles.item(handle).users += 1
         return handle
 
     def body_of(self, name: str, attrs: Attrs) -> FunctionBody:
@@ -134,7 +137,7 @@ class FunctionLibraryRuntime:
             NotFoundError: there is none, or it was released; or the function calls one that does not exist.
         """
         item = self._current_item(handle)
-        with self._handles.lock:
+        with self.handles.lock:
             item.close()
             item.runtime._make(item)
         return item
@@ -160,7 +163,7 @@ class FunctionLibraryRuntime:
 
     def find_node(self, function: str, node: str) -> Node | None:
         """The node of this name in the graph of a function that was run, None if there is none."""
-        graphs = [item.graph for item in self._handles.items() if item.name == function and item.runnable is not None]
+        graphs = [item.graph for item in self.handles.items() if item.name == function and item.runnable is not None]
         return next((found for graph in reversed(graphs) if (found := graph.find(node)) is not None), None)
 
     def debug_string(self, handle: int) -> str:
@@ -177,7 +180,7 @@ class FunctionLibraryRuntime:
         Raises:
             NotFoundError: there is none, or it was released.
         """
-        self._handles.release(handle)
+        self.handles.release(handle)
 
     # ---- running ---------------------------------------------------------------------------------------------------
 
@@ -236,7 +239,7 @@ class FunctionLibraryRuntime:
             NotFoundError, InvalidArgumentError: as `instantiate`.
         """
         given = {key: value for key, value in attrs.items() if key == EXECUTOR_ATTR or not key.startswith("_")}
-        item = self._handles.item(self._instantiated(name, given, options or InstantiateOptions()))
+        item = self.handles.item(self._instantiated(name, given, options or InstantiateOptions()))
         call, types = item.runtime._call, item.types
         count = len(types[1])
         if count == 1:
@@ -261,7 +264,7 @@ class FunctionLibraryRuntime:
             return runtime._instantiated(name, attrs, options)
         key = (self.device, canonicalize(name, attrs, options))
         with paused_collector():
-            return self._handles.get(key, lambda: self._new_item(name, attrs, options, key))
+            return self.handles.get(key, lambda: self._new_item(name, attrs, options, key))
 
     def _new_item(self, name: str, attrs: Mapping[str, object], options: InstantiateOptions, key: tuple[str, str]) -> FunctionItem:
         functions = self._functions_of(options)
@@ -294,13 +297,13 @@ class FunctionLibraryRuntime:
         return known
 
     def _current_item(self, handle: int) -> FunctionItem:
-        item = self._handles.item(handle)
+        item = self.handles.item(handle)
         if item.version != item.library.version:
             self._renew(item)
         return item
 
     def _renew(self, item: FunctionItem) -> None:
-        with self._handles.lock:
+        with self.handles.lock:
             item.renew()
 
     def _call(self, item: FunctionItem, types: Types, args: Sequence[Any]) -> list[Any]:
@@ -332,7 +335,7 @@ class FunctionLibraryRuntime:
             _depth.reset(before)
 
     def _make(self, item: FunctionItem) -> Executor:
-        with self._handles.lock, paused_collector():
+        with self.handles.lock, paused_collector():
             if item.executor is None:
                 factory = get_executor_factory(item.executor_type)
                 ready = runnable_body(item.functions, item.body)
@@ -347,7 +350,7 @@ class FunctionLibraryRuntime:
             return item.executor
 
     def _build(self, item: FunctionItem, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor]) -> Plan:
-        with self._handles.lock, paused_collector():
+        with self.handles.lock, paused_collector():
             return build_plan(fetches, targets, feeds, lambda node, context: self._item_kernel(item, node, context))
 
     def _item_kernel(self, item: FunctionItem, node: Node, context: KernelContext) -> Kernel:
@@ -363,9 +366,14 @@ class FunctionLibraryRuntime:
                 return made
         if node.registration.is_function:
             return self.function_kernel(node.op, node.node_def.attr, options)
-        factory = node.registration.kernel
-        assert factory is not None
-        return factory(context) if is_built_in(node) else checked(node, factory(context))
+        return kernel_of_op(node, context)
+
+
+def kernel_of_op(node: Node, context: KernelContext) -> Kernel:
+    """The kernel of a node whose op is no function; one of a user's op checks its outputs."""
+    factory = node.registration.kernel
+    assert factory is not None
+    return factory(context) if is_built_in(node) else checked(node, factory(context))
 
 
 def _run_in_frame(item: FunctionItem, frame: FunctionCallFrame) -> None:

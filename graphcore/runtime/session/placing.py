@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from graphcore.errors import FailedPreconditionError
 from graphcore.graph import Graph
@@ -29,19 +30,28 @@ from graphcore.runtime.session.engines import Engine
 from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.session.prepared import Prepared
 
+if TYPE_CHECKING:
+    from graphcore.runtime.gpu.gpu import Gpu
+
 _CPU = "CPU"
 
 
 def checked_devices(devices: Any) -> DeviceSet | None:
-    """Convert the devices of a session to a set; None for the one of this process.
+    """Convert the devices of a session to a set; None stands for the CPU of this process.
+
+    The text "gpu" stands for the CPU and the GPUs of this machine.
 
     Raises:
         InvalidArgumentError: they are neither a DeviceSet nor a list of devices or names, or a name is not a device name.
         AlreadyExistsError: two have the same name.
-        FailedPreconditionError: the set is empty.
+        FailedPreconditionError: the set is empty, or there is no GPU.
     """
     if devices is None or isinstance(devices, DeviceSet):
         found = devices
+    elif devices == "gpu":
+        from graphcore.runtime.gpu.cuda import gpu_devices  # noqa: PLC0415 - most sessions need no GPU
+
+        found = gpu_devices()
     elif isinstance(devices, Iterable) and not isinstance(devices, str | bytes):
         listed = list(devices)
         if not all(isinstance(device, Device | str) for device in listed):
@@ -72,6 +82,7 @@ class SessionDevices:
 
     Attributes:
         client: the device of feeds: the first CPU, or the first device.
+        gpus: the CUDA devices among them, by name.
     """
 
     def __init__(self, graph: Graph, devices: DeviceSet, options: SessionOptions) -> None:
@@ -79,6 +90,11 @@ class SessionDevices:
         self.devices = devices
         self.options = options
         self.client = next((device for device in devices if device.device_type == _CPU), next(iter(devices)))
+        self.gpus: Mapping[str, Gpu] = {}
+        if any(device.cuda >= 0 for device in devices):
+            from graphcore.runtime.gpu.gpu import open_gpus  # noqa: PLC0415 - most sessions need no GPU
+
+            self.gpus = open_gpus(devices)
         self._placed: tuple[int, dict[str, Device]] = (-1, {})
         withdraw_placement(graph)
         graph.placer = self._placer(graph)  # explains devices before the first run
@@ -100,19 +116,32 @@ class SessionDevices:
         Raises:
             GraphError: a node cannot be placed, has an error or cannot run.
         """
-        return self.build_stepwise(fetches, targets, feeds, make_kernel)
+        return self._build(fetches, targets, feeds, make_kernel)
 
     def build_stepwise(
         self, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel
     ) -> PartitionedProgram | str:
-        """Prepare a run that may be fed step by step; see `build`.
+        """Prepare a run that may be fed step by step; see `build`. What one GPU does alone is a partition, too.
 
         Raises:
             GraphError: a node cannot be placed, has an error or cannot run.
         """
+        return self._build(fetches, targets, feeds, make_kernel, self.gpus)
+
+    def _build(
+        self,
+        fetches: Sequence[Tensor],
+        targets: Sequence[Node],
+        feeds: Sequence[Tensor],
+        make_kernel: MakeKernel,
+        partitions: Collection[str] = (),
+    ) -> PartitionedProgram | str:
+        """Prepare a run on these devices; on one of `partitions` alone as a program of one partition."""
         threads = self.options.inter_op_threads != 1 and not self.devices.simulated
         incarnations = {device.name: device.incarnation or FIRST_INCARNATION for device in self.devices}
-        return build_partitioned(fetches, targets, feeds, make_kernel, self._place, incarnations, may_use_threads=threads)
+        return build_partitioned(
+            fetches, targets, feeds, make_kernel, self._place, incarnations, self.gpus, partitions, may_use_threads=threads
+        )
 
     def trace(
         self,
@@ -154,6 +183,10 @@ class SessionDevices:
             node.assigned_device = "" if device is None else device.name
         if self.options.place_pruned_graph:
             self._placer(pruned).run()
+        for node in pruned.nodes if self.gpus else ():
+            if node.op in ARG:  # straight to the device of most of its users
+                users = Counter([user.assigned_device for user, _ in pruned.tensor_consumers(node.outputs[0])])
+                node.assigned_device = users.most_common(1)[0][0] if users else self.client.name
 
     def _placement(self) -> dict[str, Device]:
         """The device of each node of the whole graph, by name."""

@@ -11,7 +11,9 @@ from graphcore.errors import FailedPreconditionError, UnimplementedError
 from graphcore.graph import Graph
 from graphcore.graph.editing.changes import Change
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.kernel_context import KernelContext
 from graphcore.placement.device import Device
+from graphcore.registry import Kernel
 from graphcore.runtime.core.connections import connect, resolve_connections
 from graphcore.runtime.core.devices import check_devices, local_devices
 from graphcore.runtime.core.feeds import resolve_feeds
@@ -142,7 +144,10 @@ class Planner:
             if engine == "plan" and len(divided.parts) > 1:
                 raise UnimplementedError(f"Required a run on one device for the plan engine; this one is on {len(divided.parts)}")
             return divided, ""
-        return build_program(*what, self.runner.make_kernel, engine, needed, self.options.inter_op_threads), divided
+        gpu = None if self.devices is None else self.devices.gpus.get(divided)
+        if gpu is None:
+            return build_program(*what, self.runner.make_kernel, engine, needed, self.options.inter_op_threads), divided
+        return gpu.program(build_program(*what, self.runner.kernels_on(gpu), engine, needed, threads=1)), divided
 
     def build_stepwise(self, what: _What, needed: Sequence[Node]) -> PartitionedProgram | DataflowProgram:
         """The program of a run that is fed step by step.
@@ -150,7 +155,7 @@ class Planner:
         Raises:
             UnimplementedError: the devices do not run in steps.
         """
-        divided = self._checked_device(needed) if self.devices is None else self.devices.build_stepwise(*what, self.runner.make_kernel)
+        divided = self._checked_device(needed) if self.devices is None else self.devices.build_stepwise(*what, self._make_kernel)
         return build_dataflow(*what, self.runner.make_kernel) if isinstance(divided, str) else divided
 
     def _divided(self, what: _What, needed: Sequence[Node], engine: Engine) -> DividedProgram | str:
@@ -159,7 +164,12 @@ class Planner:
         Raises:
             GraphError: a node cannot be placed, or requests a device that does not exist.
         """
-        return self._checked_device(needed) if self.devices is None else self.devices.build(*what, self.runner.make_kernel, engine)
+        return self._checked_device(needed) if self.devices is None else self.devices.build(*what, self._make_kernel, engine)
+
+    def _make_kernel(self, node: Node, context: KernelContext) -> Kernel:
+        """The kernel of a node on its device."""
+        gpu = None if self.devices is None else self.devices.gpus.get(node.assigned_device)
+        return (self.runner.make_kernel if gpu is None else self.runner.kernels_on(gpu))(node, context)
 
     def _checked_device(self, needed: Sequence[Node]) -> str:
         """The empty name of the CPU of this process.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -22,10 +23,14 @@ from graphcore.runtime.core.rendezvous import Rendezvous
 from graphcore.runtime.core.timed_run import run_watched
 from graphcore.runtime.core.tracing import Trace
 from graphcore.runtime.core.value_records import ValueRecorder
+from graphcore.runtime.plan.schedule import MakeKernel
 from graphcore.runtime.session.body_errors import in_body
-from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
+from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime, kernel_of_op
 from graphcore.runtime.session.prepared import Prepared
 from graphcore.support.critical_section import critical_section
+
+if TYPE_CHECKING:
+    from graphcore.runtime.gpu.gpu import Gpu
 
 _NO_RUN_OPTIONS: Final = RunOptions()
 
@@ -53,6 +58,7 @@ class Runner:
         self.resources = ResourceManager() if resources is None else resources
         self.resources.channel = self.rendezvous
         self.functions = FunctionLibraryRuntime(graph.library, resources=self.resources)
+        self._functions_on: dict[str, FunctionLibraryRuntime] = {}
         self.trace: Trace | None = None
         self._kernels: dict[str, tuple[Any, Kernel]] = {}
         self._kernels_lock = threading.Lock()
@@ -148,13 +154,31 @@ class Runner:
                 self.resources.channel = self.rendezvous
             ended.start_abort(status)
 
-    def make_kernel(self, node: Node, context: KernelContext) -> Kernel:
-        """The kernel of `node`; a stateful one has the lifetime of the session and of its node's definition."""
+    def kernels_on(self, gpu: Gpu) -> MakeKernel:
+        """A maker of kernels that run on a GPU, as do the functions that they call."""
+        functions = self._functions_on.get(gpu.name)
+        if functions is None:
+            creator = gpu.kernels(kernel_of_op)
+            functions = self._functions_on[gpu.name] = FunctionLibraryRuntime(
+                self.library,
+                resources=self.resources,
+                custom_kernel_creator=lambda node, context: None if node.registration.is_function else creator(node, context),
+                device=gpu.name,
+                handles=self.functions.handles,
+            )
+        return gpu.kernels(partial(self.make_kernel, functions=functions))
+
+    def make_kernel(self, node: Node, context: KernelContext, functions: FunctionLibraryRuntime | None = None) -> Kernel:
+        """The kernel of `node`; a stateful one has the lifetime of the session and of its node's definition.
+
+        Args:
+            functions: runs the functions that it calls; `self.functions` by default.
+        """
         context.resources = self.resources
-        context.functions = self.functions
+        context.functions = functions = functions or self.functions
         if node.registration.is_function:
             try:
-                return self.functions.function_kernel(node.op, node.node_def.attr)
+                return functions.function_kernel(node.op, node.node_def.attr)
             except GraphError as error:
                 raise in_body(error, node) from error.__cause__
         factory = node.registration.kernel
@@ -177,6 +201,7 @@ class Runner:
         self.resources.shared.close()
         self.resources = ResourceManager()
         self.functions = FunctionLibraryRuntime(self.library, resources=self.resources)
+        self._functions_on.clear()
 
 
 def fed_values(prepared: Prepared, values: Sequence[Any], patterns: Sequence[str]) -> ValueRecorder:

@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -45,12 +45,12 @@ _STRICT: Final = SessionOptions(allow_soft_placement=False)
 
 
 class Session(DefaultSession):
-    """Runs a graph on NumPy.
+    """Runs a graph on NumPy, or on CuPy where nodes are on a GPU.
 
     Args:
         graph: the graph to run; the default graph if None.
-        devices: a DeviceSet, or devices or their names; None for the CPU of this process. With several, nodes are placed by `Placer`,
-            and each device has an executor of its own.
+        devices: a DeviceSet, or devices or their names; None for the CPU of this process; "gpu" for the CPU and the GPUs of this machine
+            (see `gc.gpu_devices`). With several, nodes are placed by `Placer`, and each device has an executor of its own.
         options: the options. With `devices` and without options, a requested device must exist.
         engine: "plan" runs one generated Python function, "dataflow" tokens, frames and iterations; "auto" uses a plan if possible.
         cluster: the tasks to run on, a `gc.DaskCluster` or `gc.LocalCluster`; each is a device, and holds the variables placed on it.
@@ -60,7 +60,7 @@ class Session(DefaultSession):
     Raises:
         NotFoundError: no such target.
         InvalidArgumentError: no such engine, or an argument of another kind.
-        FailedPreconditionError: there are no devices, or a worker of the cluster has another version of the package.
+        FailedPreconditionError: there are no devices, no GPU although one is asked for, or a worker of the cluster has another version of the package.
         AbortedError: the cluster is lost.
 
     The graph may grow and change between runs: a run is planned again when a node that it depends on has changed. Used as a
@@ -76,7 +76,7 @@ class Session(DefaultSession):
     def __init__(
         self,
         graph: Graph | str | None = None,
-        devices: DeviceSet | Iterable[Device | str] | Graph | None = None,
+        devices: DeviceSet | Iterable[Device | str] | Literal["gpu"] | Graph | None = None,
         config: Any = None,
         *,
         options: SessionOptions | None = None,
@@ -199,6 +199,7 @@ class Session(DefaultSession):
         """
         arguments.check_feed_dict(feed_dict)
         program = self.planner.prepare(fetches, feed_dict or ()).program
+        program = getattr(program, "on_device", program)
         if not isinstance(program, Plan):
             raise UnimplementedError(
                 "Required a run without control flow, which is done by a plan; this one is done by the dataflow engine"

@@ -19,7 +19,7 @@ from graphcore.dtypes import as_dtype
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph, Node
 from graphcore.graph.model.argument_errors import refuse
-from graphcore.kernel_context import ResourceManager, Stored
+from graphcore.kernel_context import ResourceManager, Stored, on_host
 from graphcore.shapes import Shape, as_shape
 from graphcore.support.critical_section import critical_contextmanager, critical_section
 from graphcore.support.replacing import replacing
@@ -142,7 +142,7 @@ def _text(value: object) -> str:
 def _stored(name: str, storage: Stored) -> Array:
     if storage.dtype is dtypes.string:
         raise InvalidArgumentError(f"Variable '{name}' holds strings, which a .npz file cannot", node=name, source=storage.source)
-    value = storage.read()
+    value = on_host(storage.read())
     # A dtype unknown to NumPy is written as bytes; the variable determines their meaning.
     return value if value.dtype.isbuiltin == 1 else value.view(np.dtype(f"V{value.itemsize}"))
 

@@ -1,0 +1,169 @@
+"""One CUDA device of a session: its stream, its memory, and transfers from and to the host."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.attrs import Array
+from graphcore.errors import FailedPreconditionError, ResourceExhaustedError
+from graphcore.opset.numerics.tensor_list_values import TensorList
+from graphcore.placement.device import Device
+from graphcore.runtime.core.memory import out_of_memory
+from graphcore.runtime.core.program import Program
+from graphcore.runtime.gpu.cuda import find_cupy
+from graphcore.runtime.gpu.kernels import kernel_on
+from graphcore.runtime.gpu.program import GpuProgram
+from graphcore.runtime.plan.schedule import MakeKernel
+
+_HELD: Final = frozenset("?bBhHiIlLqQefdFD")
+"""The type codes of the arrays that a GPU holds; others stay on the host."""
+
+
+class Gpu:
+    """A CUDA device as one session uses it. Thread-safe.
+
+    Kernels are launched on one stream, in the order of the calls; transfers go over another one, by way of pinned memory. Both streams wait for
+    CUDA's default stream and are waited for by it, so that code outside of runs sees arrays that are complete.
+
+    Args:
+        device: the device.
+
+    Attributes:
+        name: the name of the device.
+        cupy: the array module.
+        lock: held while a kernel is launched.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.name = device.name
+        self.cupy = cupy = find_cupy()
+        self.lock = threading.RLock()
+        self._array: type[Any] = cupy.ndarray
+        self._inside = threading.local()
+        self._staged: deque[tuple[Any, Array]] = deque()
+        self._device = cupy.cuda.Device(device.cuda)
+        with self._device:
+            self.stream = cupy.cuda.Stream()
+            self._transfers = cupy.cuda.Stream()
+            self.pool = cupy.cuda.MemoryPool()
+            self.pool.set_limit(size=device.memory_limit_bytes)
+
+    def __repr__(self) -> str:
+        return f"<Gpu {self.name}>"
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        """Use the device, its stream and its memory in this thread."""
+        inside = self._inside
+        if getattr(inside, "now", False):
+            yield
+            return
+        with self._device, self.stream, self.cupy.cuda.using_allocator(self.pool.malloc):
+            inside.now = True
+            try:
+                yield
+            finally:
+                inside.now = False
+
+    def holds(self, value: Any) -> bool:
+        """True iff a value is an array of the device."""
+        return isinstance(value, self._array)
+
+    def to_device(self, value: Any) -> Any:
+        """The value on the device, for an array that a GPU holds and a list of such; else the value itself."""
+        if isinstance(value, np.ndarray | np.generic):
+            return self._upload(np.asarray(value)) if value.dtype.char in _HELD else value
+        return _each(value, self.to_device)
+
+    def to_host(self, value: Any) -> Any:
+        """The value on the host, complete."""
+        return self._download(value) if self.holds(value) else _each(value, self.to_host)
+
+    def fed(self, value: Any) -> Any:
+        """A fed value in the memory where most kernels want it: the device, but for the types that stay on the host."""
+        return value if value.dtype == np.int32 else self.to_device(value)
+
+    def kernels(self, make_kernel: MakeKernel) -> MakeKernel:
+        """A maker of kernels that run on the device, or on the host if all of their values are there.
+
+        Args:
+            make_kernel: makes the kernel for the array module in its context.
+        """
+        return lambda node, context: kernel_on(self, make_kernel, node, context)
+
+    def program(self, program: Program) -> GpuProgram:
+        """A program whose kernels all run on the device, with feeds and results on the host."""
+        return GpuProgram(self, program)
+
+    def finish(self) -> None:
+        """Wait until all launched kernels have ended."""
+        self.stream.synchronize()
+
+    def _upload(self, array: Array) -> Any:
+        with self.within():
+            try:
+                made = self.cupy.empty(array.shape, array.dtype)
+            except MemoryError as error:
+                raise ResourceExhaustedError(out_of_memory(error)) from error
+            if array.size:
+                staged = self._pinned(array.shape, array.dtype)
+                staged[...] = array
+                self._transfers.wait_event(self.stream.record())  # the memory may be in use by kernels launched before
+                made.set(staged, stream=self._transfers)
+                copied = self._transfers.record()
+                self.stream.wait_event(copied)
+                self._keep(copied, staged)
+            return made
+
+    def _download(self, value: Any) -> Array:
+        with self.within():
+            if not value.size:
+                return np.empty(value.shape, value.dtype)
+            whole = self.cupy.ascontiguousarray(value).reshape(value.shape)
+            staged = self._pinned(value.shape, value.dtype)
+            self._transfers.wait_event(self.stream.record())
+            whole.get(stream=self._transfers, out=staged)  # waits for the end of the copy
+            return staged
+
+    def _pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """A new array in pinned memory of the host, which CUDA copies without the help of the CPU."""
+        count = int(np.prod(shape, dtype=np.int64))
+        memory = self.cupy.cuda.alloc_pinned_memory(count * dtype.itemsize)
+        return np.frombuffer(memory, dtype, count).reshape(shape)
+
+    def _keep(self, copied: Any, staged: Array) -> None:
+        """Keep pinned memory until the copy from it has ended."""
+        with self.lock:
+            while self._staged and self._staged[0][0].done:
+                self._staged.popleft()
+            self._staged.append((copied, staged))
+
+
+def open_gpus(devices: Iterable[Device]) -> dict[str, Gpu]:
+    """The CUDA devices among `devices`, by name, for one session.
+
+    Raises:
+        FailedPreconditionError: there is no CuPy, or CUDA cannot use a device.
+    """
+    found: dict[str, Gpu] = {}
+    for device in devices:
+        if device.cuda >= 0:
+            try:
+                found[device.name] = Gpu(device)
+            except find_cupy().cuda.runtime.CUDARuntimeError as error:
+                raise FailedPreconditionError(f"The device '{device.name}' cannot be used: {error}") from error
+    return found
+
+
+def _each(value: Any, convert: Any) -> Any:
+    """A list of tensors with its items converted; any other value as it is."""
+    if type(value) is not TensorList:
+        return value
+    kind = value.kind
+    return TensorList(kind.dtype, kind.shape, [convert(item) for item in value.items], kind.limit)

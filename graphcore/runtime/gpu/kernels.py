@@ -1,0 +1,109 @@
+"""Kernels on a GPU: each gets its inputs in the memory where it needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from graphcore.attrs import Array
+from graphcore.graph.model.node import Node
+from graphcore.kernel_context import KernelContext, RefVariable
+from graphcore.placement.partition.host_memory import ON_HOST, decides_shapes, in_host_memory
+from graphcore.registry import Kernel
+from graphcore.runtime.core.program import current
+from graphcore.runtime.plan.schedule import MakeKernel
+
+if TYPE_CHECKING:
+    from graphcore.runtime.gpu.gpu import Gpu
+
+_BOUND: Final = "iub"
+"""The kinds of constants that kernels bind: axes, shapes, indices."""
+
+
+def kernel_on(gpu: Gpu, make_kernel: MakeKernel, node: Node, context: KernelContext) -> Kernel:
+    """The kernel of a node that is placed on a GPU; see `Gpu.kernels`."""
+    if node.registration.is_function:
+        return make_kernel(node, context)  # the kernels of its body convert
+    if runs_on_host(node):
+        return _on_host(gpu, make_kernel(node, context))
+    constants = context.constants
+    context.xp = gpu.cupy
+    context.constants = tuple([value if value is not None and value.dtype.kind in _BOUND else None for value in constants])
+    with gpu.within():
+        kernel = make_kernel(node, context)
+    return DeviceKernel(gpu, kernel, [decides_shapes(node, slot) for slot in range(len(node.input_types))], constants)
+
+
+def runs_on_host(node: Node) -> bool:
+    """True iff the kernel of a node on a GPU runs on the host.
+
+    All of its values are in that memory, or one is of a type that a GPU does not hold.
+    """
+    arrays = [dtype.as_numpy for dtype in (*node.input_types, *node.output_types)]
+    if any(array is not None and array.isbuiltin != 1 for array in arrays):
+        return True
+    return all(in_host_memory(node, slot, is_output=False) for slot in range(len(node.input_types))) and all(
+        in_host_memory(node, slot, is_output=True) for slot in range(len(node.output_types))
+    )
+
+
+def _on_host(gpu: Gpu, kernel: Kernel) -> Kernel:
+    def run(*inputs: Any) -> Any:
+        return kernel(*[gpu.to_host(value) for value in inputs])
+
+    return run
+
+
+class DeviceKernel:
+    """A kernel on the arrays of a GPU. Inputs that are on the host are copied to the device, except those that it reads on the host.
+
+    Args:
+        gpu: the device.
+        kernel: the kernel.
+        on_host: True for each input that the kernel reads on the host.
+        constants: the inputs that are the same in every run, else None; they are copied once.
+    """
+
+    __slots__ = ("_constants", "_copies", "_gpu", "_on_host", "kernel")
+
+    def __init__(self, gpu: Gpu, kernel: Kernel, on_host: Sequence[bool], constants: Sequence[Array | None]) -> None:
+        self.kernel = kernel
+        self._gpu = gpu
+        self._on_host = on_host
+        self._constants = constants
+        self._copies: dict[int, Any] = {}
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Launch the kernel; in a recorded run, wait for its end, so that its time is recorded."""
+        gpu = self._gpu
+        with gpu.lock, gpu.within():
+            outputs = self.kernel(*[self._placed(slot, value) for slot, value in enumerate(inputs)])
+            if current.step is not None and current.step.recorder is not None:
+                gpu.finish()
+            return outputs
+
+    def _placed(self, slot: int, value: Any) -> Any:
+        gpu = self._gpu
+        if gpu.holds(value):
+            return gpu.to_host(value) if self._on_host[slot] else value
+        if type(value) is RefVariable:
+            _move(value, gpu.to_device)
+            return value
+        if self._on_host[slot]:
+            return value
+        if value is not self._constants[slot]:
+            return gpu.to_device(value)
+        if slot not in self._copies:
+            self._copies[slot] = gpu.to_device(value)
+        return self._copies[slot]
+
+
+def _move(variable: RefVariable, convert: Callable[[Any], Any]) -> None:
+    """Move a value that was set from outside of runs to the device, unless its type stays on the host."""
+    value = variable.value
+    if isinstance(value, np.ndarray) and variable.dtype.base not in ON_HOST:
+        with variable.lock:
+            if variable.value is value:
+                variable.value = convert(value)

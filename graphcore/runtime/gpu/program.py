@@ -1,0 +1,71 @@
+"""Programs that run on one GPU as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from graphcore.graph.model.node import Node
+from graphcore.runtime.core.program import Program, Step
+from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes
+
+if TYPE_CHECKING:
+    from graphcore.runtime.gpu.gpu import Gpu
+
+
+class GpuProgram:
+    """A program whose kernels run on one GPU; its feeds and results are on the host. Thread-safe.
+
+    Args:
+        gpu: the device.
+        program: the program.
+
+    Attributes:
+        on_device: the program.
+    """
+
+    __slots__ = ("_gpu", "on_device")
+
+    def __init__(self, gpu: Gpu, program: Program) -> None:
+        self._gpu = gpu
+        self.on_device = program
+
+    def __repr__(self) -> str:
+        return f"<{self.on_device!r} on {self._gpu.name}>"
+
+    @property
+    def nodes(self) -> Sequence[Node]:
+        """The nodes that are run."""
+        return self.on_device.nodes
+
+    def run(self, *values: Any) -> list[Any]:
+        """Fed arrays in, fetched arrays out.
+
+        Raises:
+            GraphError: an error of a kernel, with its node.
+        """
+        gpu = self._gpu
+        with gpu.within():
+            return [gpu.to_host(value) for value in self.on_device.run(*[gpu.fed(value) for value in values])]
+
+    def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
+        """Run with recording and cancellation; a recorded kernel lasts until the device has finished it.
+
+        Raises:
+            CancelledError: it was cancelled.
+        """
+        gpu = self._gpu
+        with gpu.within():
+            return [gpu.to_host(value) for value in self.on_device.run_step(step, [gpu.fed(value) for value in values])]
+
+    def explain(self, error: BaseException) -> BaseException:
+        """Convert `error` to a GraphError with its node."""
+        return self.on_device.explain(error)
+
+    def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
+        """The predicted peak of live arrays, from shapes; see `Program.peak_memory`."""
+        return self.on_device.peak_memory(sizes)
+
+    def close(self) -> None:
+        """Release resources."""
+        self.on_device.close()

@@ -1,0 +1,159 @@
+"""Sessions on GPUs, with a stand-in for CuPy that refuses what would be wrong on a real device."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from tests.support.strict_cupy import StrictCupy
+
+tf: Any = gc  # names that are loaded on demand
+GPU = "/job:localhost/replica:0/task:0/device:GPU:0"
+
+
+def test_a_session_on_a_gpu_trains_as_one_on_the_cpu_does(cupy: StrictCupy) -> None:
+    x = gc.placeholder(gc.float32, [None, 3])
+    y = gc.placeholder(gc.int32, [None])
+    w = gc.Variable(np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4), name="w")
+    b = gc.Variable(np.zeros(4, np.float32), name="b")
+    logits = gc.matmul(gc.tanh(x), w) + b
+    loss = gc.reduce_mean(gc.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+    step = tf.train.AdamOptimizer(0.1).minimize(loss)
+    feeds = {x: np.arange(15, dtype=np.float32).reshape(5, 3) / 7, y: np.array([0, 1, 2, 3, 1], np.int32)}
+    losses = []
+    for devices in (None, "gpu"):
+        with gc.Session(devices=devices) as session:
+            session.run(gc.global_variables_initializer())
+            losses.append([session.run([loss, step], feeds)[0] for _ in range(4)])
+            if devices:
+                assert session.devices is not None
+                assert [device.device_type for device in session.devices] == ["CPU", "GPU", "GPU"]
+                assert w.op.assigned_device == GPU
+                assert isinstance(session.run(w), np.ndarray)
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+    assert losses[0][-1] < losses[0][0]
+    assert cupy.uploads
+
+
+def test_the_package_and_a_session_on_the_cpu_load_no_cupy() -> None:
+    code = "import sys, graphcore as gc; gc.Session().run(gc.constant(1.0)); assert 'cupy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("devices", "text"),
+    [
+        (None, "GPUs need the package CuPy, which cannot be imported"),
+        (-1, "there is none: CUDA cannot be used: cudaErrorInsufficientDriver"),
+        (0, "there is none: CUDA finds no device"),
+    ],
+    ids=["no CuPy", "no driver", "no device"],
+)
+def test_a_session_that_asks_for_a_gpu_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, devices: int | None, text: str) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None if devices is None else StrictCupy(devices))
+    with pytest.raises(gc.errors.FailedPreconditionError, match=text) as refused:
+        gc.Session(devices="gpu")
+    assert "nvidia-smi" in refused.value.suggestion
+    with gc.Session(gc.Graph()) as session:  # a session that asks for none is not concerned
+        assert session.devices is None
+
+
+def test_a_device_that_cuda_does_not_have_is_refused_when_the_session_is_made(cupy: StrictCupy) -> None:
+    with pytest.raises(gc.errors.FailedPreconditionError, match=r"GPU:7' cannot be used: cudaErrorInvalidDevice"):
+        gc.Session(devices=[gc.Device("/gpu:7", cuda=7)])
+
+
+def test_an_allocation_beyond_the_limit_of_memory_is_an_error_of_its_node(cupy: StrictCupy) -> None:
+    x = gc.placeholder(gc.float32, [None])
+    y = gc.negative(x)
+    with gc.Session(devices=gc.gpu_devices(memory_limit=1000)) as session:
+        assert session.run(y, {x: np.ones(250, np.float32)}).sum() == -250
+        with pytest.raises(gc.errors.ResourceExhaustedError, match="limit set to: 1,000 bytes"):
+            session.run(y, {x: np.ones(251, np.float32)})
+    with pytest.raises(gc.errors.InvalidArgumentError, match="memory_limit"):
+        gc.gpu_devices(memory_limit=-1)
+
+
+def test_nodes_of_the_cpu_and_of_two_gpus_exchange_values_by_way_of_the_host(cupy: StrictCupy) -> None:
+    x = gc.placeholder(gc.float32, [2, 2])
+    with gc.device("/gpu:1"):
+        a = gc.matmul(x, x)
+    with gc.device("/cpu:0"):
+        b = a + 1.0
+    with gc.device("/gpu:0"):
+        c = gc.tanh(b) * a
+    given = np.array([[0.1, 0.2], [0.3, 0.4]], np.float32)
+    product = given @ given
+    with gc.Session(devices="gpu") as session:
+        np.testing.assert_allclose(session.run(c, {x: given}), np.tanh(product + 1) * product, rtol=1e-6)
+        session.run(c, {x: given}, gc.RunOptions(trace=True, values=True))
+        assert session.trace is not None
+        devices = {event.device.rpartition(":")[0][-3:] + event.device[-1] for event in session.trace.events}
+        assert devices == {"CPU0", "GPU0", "GPU1"}
+        assert not session.trace.simulated
+        assert session.trace.values is not None
+
+
+def test_functions_loops_lists_and_queues_on_a_gpu_give_what_they_give_on_the_cpu(cupy: StrictCupy) -> None:
+    x = gc.placeholder(gc.float32, [4])
+
+    @gc.function
+    def squared(v: gc.Tensor) -> gc.Tensor:
+        return gc.square(v) + gc.reduce_sum(v)
+
+    looped = gc.while_loop(lambda i, _: i < 3, lambda i, v: (i + 1, squared(v) * 0.5), [gc.constant(0), x])[1]
+    array = gc.TensorArray(gc.float32, 4).unstack(x).stack()
+    mapped = gc.map_fn(lambda v: v * v + 1.0, x)
+    branch = gc.cond(gc.reduce_sum(x) > 0, lambda: x * 2.0, lambda: -x)
+    queue = tf.FIFOQueue(3, [gc.float32], [[4]])
+    with gc.control_dependencies([queue.enqueue([x])]):
+        queued = queue.dequeue()
+    picked = gc.gather(x, gc.argsort(x))
+    words = tf.as_string(gc.cast(x * 10.0, gc.int32))
+    fetches = [squared(x), looped, array, mapped, branch, queued, picked, *gc.gradients(gc.reduce_sum(looped + mapped + branch), [x])]
+    value = np.array([0.5, -0.25, 0.125, 1.0], np.float32)
+    results = []
+    for devices in (None, "gpu"):
+        with gc.Session(devices=devices) as session:
+            results.append(session.run(fetches, {x: value}))
+            assert list(session.run(words, {x: value})) == [b"5", b"-2", b"1", b"10"]
+    for found, wanted in zip(*results[::-1], strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_values_of_variables_on_a_gpu_are_saved_and_restored_on_the_host(cupy: StrictCupy, tmp_path: Path) -> None:
+    w = gc.Variable(np.arange(3, dtype=np.float32), name="w")
+    steps = gc.Variable(0, name="steps")
+    more = [gc.assign_add(w, [1.0, 1.0, 1.0]), gc.assign_add(steps, 1)]
+    with gc.Session(devices="gpu") as session:
+        session.run(gc.global_variables_initializer())
+        session.run(more)
+        saver = tf.train.Saver()
+        path = saver.save(session, str(tmp_path / "model"))
+        assert isinstance(session.resources.value_of("", "w"), np.ndarray)
+        session.run(more)
+        saver.restore(session, path)
+        assert session.run(w).tolist() == [1.0, 2.0, 3.0]
+        gc.save_variables(session, tmp_path / "values")
+        session.run(more)
+        gc.restore_variables(session, tmp_path / "values")
+        assert session.run([w, steps])[0].tolist() == [1.0, 2.0, 3.0]
+        session.run(more)
+        assert session.run([w, steps])[0].tolist() == [2.0, 3.0, 4.0]
+        assert session.run(steps) == 2
+
+
+def test_the_plan_of_a_run_on_a_gpu_can_be_read_and_an_error_names_its_node(cupy: StrictCupy) -> None:
+    x = gc.placeholder(gc.float32, [None, 2], name="x")
+    y = gc.matmul(x, gc.reshape(x, [2, -1]), name="product")
+    wrong = gc.reshape(x, [3, -1], name="wrong")
+    with gc.Session(devices="gpu") as session:
+        assert "product" in session.plan(y, {x: np.ones((2, 2), np.float32)}).source
+        with pytest.raises(gc.errors.InvalidArgumentError, match="wrong"):
+            session.run(wrong, {x: np.ones((2, 2), np.float32)})

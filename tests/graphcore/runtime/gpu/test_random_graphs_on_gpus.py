@@ -1,0 +1,59 @@
+"""Random graphs give on GPUs what they give on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import graphcore as gc
+from tests.graphcore.runtime.partitions.test_random_placements import outcome, partial_outcome, scatter
+from tests.graphcore.runtime.random_programs import Program
+from tests.graphcore.runtime.test_engines_agree import NUMBERS
+from tests.support.strict_cupy import StrictCupy
+
+DEVICES: Final = [f"/job:localhost/replica:0/task:0/device:{device}" for device in ("CPU:0", "GPU:0", "GPU:1")]
+X: Final = np.array([0.75, -0.5], np.float32)
+
+
+@pytest.mark.parametrize("engine", ["auto", "dataflow"])
+def test_random_graphs_give_on_a_gpu_what_they_give_on_the_cpu(cupy: StrictCupy, engine: str) -> None:
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(NUMBERS, st.booleans())
+    def check(numbers: list[int], flag: bool) -> None:
+        program = Program(numbers)
+        feeds: dict[Any, Any] = {program.x: X, program.p: flag}
+        with gc.Session(program.graph) as one, gc.Session(program.graph, devices="gpu", engine=engine) as on_gpu:
+            assert outcome(program, on_gpu, feeds) == outcome(program, one, feeds)
+
+    check()
+    assert cupy.downloads
+
+
+def test_random_graphs_with_random_placements_over_gpus_give_the_same(cupy: StrictCupy) -> None:
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(NUMBERS, st.booleans(), st.lists(st.integers(0, 2), min_size=1, max_size=60))
+    def check(numbers: list[int], flag: bool, choices: list[int]) -> None:
+        program = Program(numbers)
+        scatter(program.graph, choices, DEVICES)
+        feeds: dict[Any, Any] = {program.x: X, program.p: flag}
+        with gc.Session(program.graph) as one, gc.Session(program.graph, devices="gpu") as several:
+            assert outcome(program, several, feeds) == outcome(program, one, feeds)
+
+    check()
+
+
+def test_partial_runs_over_gpus_give_the_same(cupy: StrictCupy) -> None:
+    @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(NUMBERS, st.booleans(), st.lists(st.integers(0, 2), min_size=1, max_size=60))
+    def check(numbers: list[int], flag: bool, choices: list[int]) -> None:
+        program = Program(numbers)
+        scatter(program.graph, choices, DEVICES)
+        order = [(program.x, X), (program.p, flag)]
+        with gc.Session(program.graph) as one, gc.Session(program.graph, devices="gpu") as several:
+            assert partial_outcome(program, several, order) == partial_outcome(program, one, order)
+
+    check()

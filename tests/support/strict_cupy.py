@@ -1,0 +1,239 @@
+"""CuPy with its streams and memory on NumPy, for checks on machines without a GPU.
+
+`StrictCupy` replaces the module `cupy`. Its arrays are strict; its functions have the parameters of CuPy's (`cupy_api.txt`). What would be wrong on a
+GPU, sometimes or always, is an AssertionError here: a kernel on the default stream, the use of an array that another stream is still filling,
+a transfer that does not wait for earlier kernels, and pinned memory that is released before its copy has ended.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.support import cupy_api
+from tests.support.strict_arrays import MACHINES, StrictArray, StrictModule, StrictUfunc
+
+_KNOWN: Final = cupy_api.read_cuda()
+
+
+def _as_in_cupy(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a function take what CuPy's function `name` takes."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        signature = _KNOWN[name]
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            signature.bind(*arguments[name[0].isupper() :], **named)
+            return function(*arguments, **named)
+
+        return call
+
+    return decorate
+
+
+class CUDARuntimeError(RuntimeError):
+    """The error of CUDA."""
+
+
+class OutOfMemoryError(MemoryError):
+    """The error of CuPy for a limit of memory that is exceeded."""
+
+
+class PinnedMemory(bytearray):
+    """Memory of the host."""
+
+
+class Stream:
+    """A stream: it counts what is launched, and knows up to where it waits for other streams."""
+
+    def __init__(self, machine: StrictCupy, device: int) -> None:
+        self.machine = machine
+        self.device = device
+        self.launched = 0
+        self.ended = 0
+        self.seen: dict[Stream, int] = {}
+        self.copies: list[tuple[int, weakref.ref[PinnedMemory]]] = []
+
+    def __enter__(self) -> None:
+        self.machine.place.streams.append(self)
+
+    def __exit__(self, *_: object) -> None:
+        assert self.machine.place.streams.pop() is self
+
+    def launch(self) -> int:
+        self.launched += 1
+        return self.launched
+
+    @_as_in_cupy("Stream.record")
+    def record(self, event: Any = None) -> Any:
+        return event or Event(self, self.launched)
+
+    @_as_in_cupy("Stream.wait_event")
+    def wait_event(self, event: Any) -> None:
+        self.seen[event.stream] = max(self.seen.get(event.stream, 0), event.place)
+
+    @_as_in_cupy("Stream.synchronize")
+    def synchronize(self) -> None:
+        for place, memory in self.copies:
+            assert place <= self.ended or memory() is not None, "pinned memory was released before its copy had ended"
+        self.copies.clear()
+        self.ended = self.launched
+
+
+class Event:
+    """A place in a stream."""
+
+    def __init__(self, stream: Stream, place: int) -> None:
+        self.stream = stream
+        self.place = place
+
+    @property
+    def done(self) -> bool:
+        return self.place <= self.stream.ended
+
+
+class MemoryPool:
+    """A pool with a limit, which allocations of `empty` respect."""
+
+    def __init__(self) -> None:
+        self.limit = 0
+
+    @_as_in_cupy("MemoryPool.set_limit")
+    def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
+        assert fraction is None
+        self.limit = size or 0
+
+    @_as_in_cupy("MemoryPool.malloc")
+    def malloc(self, size: int) -> None:
+        if self.limit and size > self.limit:
+            raise OutOfMemoryError(f"Out of memory allocating {size:,} bytes (limit set to: {self.limit:,} bytes).")
+
+
+class StrictCupy(StrictModule):
+    """A module in place of `cupy`, with some devices.
+
+    Args:
+        devices: the number of devices; -1 for a machine without a driver.
+        memory: the bytes of each.
+
+    Attributes:
+        uploads, downloads: the numbers of transfers.
+        place: the device, streams and allocators of each thread.
+    """
+
+    ndarray: Final = StrictArray
+    ufunc: Final = StrictUfunc
+
+    def __init__(self, devices: int = 1, memory: int = 1 << 30) -> None:
+        super().__init__("cupy")
+        self.devices = devices
+        self.memory = memory
+        self.uploads = self.downloads = 0
+        self.place = _Place()
+        self.cuda = SimpleNamespace(
+            Device=lambda number: _Device(self, number),
+            Stream=lambda: Stream(self, self.place.device),
+            MemoryPool=MemoryPool,
+            alloc_pinned_memory=_as_in_cupy("cuda.alloc_pinned_memory")(PinnedMemory),
+            using_allocator=_as_in_cupy("cuda.using_allocator")(self._using_allocator),
+            runtime=SimpleNamespace(
+                getDeviceCount=_as_in_cupy("cuda.runtime.getDeviceCount")(self._count), CUDARuntimeError=CUDARuntimeError
+            ),
+        )
+
+    @contextmanager
+    def watching(self) -> Iterator[StrictCupy]:
+        """Watch all uses of strict arrays within the block."""
+        MACHINES.append(self)
+        try:
+            yield self
+        finally:
+            MACHINES.remove(self)
+
+    def empty(self, shape: Any, dtype: Any = float) -> StrictArray:
+        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        self.place.allocators[-1](size)
+        return StrictArray(np.frombuffer(b"\xa5" * size, dtype).reshape(shape).copy())
+
+    def use(self, array: StrictArray) -> None:
+        stream = self._current()
+        stream.launch()
+        if array.copied is not None:
+            source, place = array.copied
+            assert source is stream or stream.seen.get(source, 0) >= place, "the copy that fills the array may not have ended"
+
+    def read(self, array: StrictArray, stream: Any) -> None:
+        self.downloads += 1
+        if stream is None:
+            assert array.copied is None or not self.place.streams or self._current().seen.get(array.copied[0], 0) >= array.copied[1]
+            return
+        self._require_order(stream)
+        stream.launch()
+        stream.synchronize()
+
+    def write(self, array: StrictArray, source: npt.NDArray[Any], stream: Any) -> None:
+        self.uploads += 1
+        self._require_order(stream)
+        owner: Any = source
+        while isinstance(owner, np.ndarray | memoryview):
+            owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
+        assert isinstance(owner, PinnedMemory), "required pinned memory"
+        array.copied = (stream, stream.launch())
+        stream.copies.append((stream.launched, weakref.ref(owner)))
+
+    def _require_order(self, stream: Stream) -> None:
+        """Require that a transfer waits for what was launched on the current stream."""
+        current = self._current()
+        assert stream is not current, "required a stream of its own for transfers"
+        assert stream.seen.get(current, 0) == current.launched, "the transfer does not wait for earlier kernels"
+
+    def _current(self) -> Stream:
+        assert self.place.streams, "a kernel was launched on the default stream"
+        stream: Stream = self.place.streams[-1]
+        assert stream.device == self.place.device, "the stream is that of another device"
+        return stream
+
+    def _count(self) -> int:
+        if self.devices < 0:
+            raise CUDARuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version")
+        return self.devices
+
+    @contextmanager
+    def _using_allocator(self, allocator: Any = None) -> Iterator[None]:
+        self.place.allocators.append(allocator)
+        yield
+        self.place.allocators.pop()
+
+
+class _Place(threading.local):
+    def __init__(self) -> None:
+        self.device = 0
+        self.streams: list[Stream] = []
+        self.allocators: list[Any] = []
+
+
+class _Device:
+    def __init__(self, machine: StrictCupy, number: int) -> None:
+        self._machine = machine
+        self.id = number
+        self._before: list[int] = []
+
+    @property
+    def mem_info(self) -> tuple[int, int]:
+        return self._machine.memory, self._machine.memory
+
+    def __enter__(self) -> None:
+        if not 0 <= self.id < self._machine.devices:
+            raise CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
+        self._before.append(self._machine.place.device)
+        self._machine.place.device = self.id
+
+    def __exit__(self, *_: object) -> None:
+        self._machine.place.device = self._before.pop()
