@@ -86,7 +86,7 @@ class Gpu:
         return self._download(value) if self.holds(value) else _each(value, self.to_host)
 
     def fed(self, value: Any) -> Any:
-        """A fed value in the memory where most kernels want it: the device, but for the types that stay on the host."""
+        """A fed value on the device, unless it is of a type that stays on the host."""
         return value if value.dtype == np.int32 else self.to_device(value)
 
     def kernels(self, make_kernel: MakeKernel) -> MakeKernel:
