@@ -251,6 +251,7 @@ class StrictUfunc:
     def __init__(self, inner: np.ufunc) -> None:
         self.inner = inner
         self.__name__ = inner.__name__
+        self.nout = inner.nout
         self._loops = [loop.split("->") for loop in UFUNCS.get(self.__name__, ())]
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:

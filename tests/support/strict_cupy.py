@@ -124,7 +124,8 @@ class StrictCupy(StrictModule):
         memory: the bytes of each.
 
     Attributes:
-        uploads, downloads: the numbers of transfers.
+        uploads, downloads, fused: the numbers of transfers, and of calls of fused functions.
+        cannot_fuse: the error of all such calls, "" for none.
         place: the device, streams and allocators of each thread.
     """
 
@@ -135,8 +136,10 @@ class StrictCupy(StrictModule):
         super().__init__("cupy")
         self.devices = devices
         self.memory = memory
-        self.uploads = self.downloads = 0
+        self.uploads = self.downloads = self.fused = 0
+        self.cannot_fuse = ""
         self.place = _Place()
+        self.fuse = _as_in_cupy("fuse")(self._fuse)
         self.cuda = SimpleNamespace(
             Device=lambda number: _Device(self, number),
             Stream=lambda: Stream(self, self.place.device),
@@ -161,6 +164,17 @@ class StrictCupy(StrictModule):
         size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
         self.place.allocators[-1](size)
         return StrictArray(np.frombuffer(b"\xa5" * size, dtype).reshape(shape).copy())
+
+    def _fuse(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arrays: StrictArray) -> StrictArray:
+            if self.cannot_fuse:
+                raise TypeError(self.cannot_fuse)
+            self.fused += 1
+            assert all(isinstance(array, StrictArray) for array in arrays)
+            result: StrictArray = function(*arrays)
+            return result
+
+        return call
 
     def use(self, array: StrictArray) -> None:
         stream = self._current()

@@ -325,20 +325,20 @@ class DynamicStitch:
         )
 
     def kernel(k: KernelContext) -> Kernel:
-        zeros, dtype, count = k.xp.zeros, k.dtype("T"), required_int(k.attrs, "N")
+        xp, dtype, count = k.xp, k.dtype("T"), required_int(k.attrs, "N")
 
         def stitch(*inputs: Any) -> Any:
             indices, data = inputs[:count], inputs[count:]
             size = max((int(index.max()) for index in indices if index.size), default=-1) + 1
             rest = data[0].shape[indices[0].ndim :]
-            merged = zeros((size, *rest), dtype)
+            merged = xp.zeros((size, *rest), dtype)
             for index, part in zip(indices, data, strict=True):
                 if part.shape != index.shape + rest:
                     raise invalid(
                         k,
                         f"Need data.shape to be indices.shape + {list(rest)}, got {list(part.shape)} for indices of shape {list(index.shape)}",
                     )
-                merged[index] = part
+                merged[xp.asarray(index)] = part  # they decide a shape, and may be on the host
             return merged
 
         return stitch

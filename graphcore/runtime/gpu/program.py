@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from graphcore.graph.model.node import Node
 from graphcore.runtime.core.program import Program, Step
+from graphcore.runtime.gpu.fusing import fuse_chains
 from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes
+from graphcore.runtime.plan.plan import Plan
 
 if TYPE_CHECKING:
     from graphcore.runtime.gpu.gpu import Gpu
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 class GpuProgram:
     """A program whose kernels run on one GPU; its feeds and results are on the host. Thread-safe.
+
+    A plan runs with chains of elementwise operations fused, except in recorded runs, which show each node.
 
     Args:
         gpu: the device.
@@ -24,11 +28,13 @@ class GpuProgram:
         on_device: the program.
     """
 
-    __slots__ = ("_gpu", "on_device")
+    __slots__ = ("_fast", "_gpu", "on_device")
 
     def __init__(self, gpu: Gpu, program: Program) -> None:
         self._gpu = gpu
         self.on_device = program
+        fused = fuse_chains(program.schedule, gpu) if type(program) is Plan else None
+        self._fast = program if fused is None else Plan(fused)
 
     def __repr__(self) -> str:
         return f"<{self.on_device!r} on {self._gpu.name}>"
@@ -46,7 +52,7 @@ class GpuProgram:
         """
         gpu = self._gpu
         with gpu.within():
-            return [gpu.to_host(value) for value in self.on_device.run(*[gpu.fed(value) for value in values])]
+            return [gpu.to_host(value) for value in self._fast.run(*[gpu.fed(value) for value in values])]
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
         """Run with recording and cancellation; a recorded kernel lasts until the device has finished it.
@@ -60,7 +66,8 @@ class GpuProgram:
 
     def explain(self, error: BaseException) -> BaseException:
         """Convert `error` to a GraphError with its node."""
-        return self.on_device.explain(error)
+        fast = self._fast
+        return (fast if isinstance(fast, Plan) and fast.node_at(error.__traceback__) else self.on_device).explain(error)
 
     def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
         """The predicted peak of live arrays, from shapes; see `Program.peak_memory`."""
@@ -69,3 +76,4 @@ class GpuProgram:
     def close(self) -> None:
         """Release resources."""
         self.on_device.close()
+        self._fast.close()

@@ -157,3 +157,34 @@ def test_the_plan_of_a_run_on_a_gpu_can_be_read_and_an_error_names_its_node(cupy
         assert "product" in session.plan(y, {x: np.ones((2, 2), np.float32)}).source
         with pytest.raises(gc.errors.InvalidArgumentError, match="wrong"):
             session.run(wrong, {x: np.ones((2, 2), np.float32)})
+
+
+@pytest.mark.parametrize("cannot_fuse", ["", "cupy.fuse has no such function"], ids=["fused", "one by one"])
+def test_a_chain_of_elementwise_operations_is_one_kernel(cupy: StrictCupy, cannot_fuse: str) -> None:
+    x = gc.placeholder(gc.float32, [None, 3])
+    w = gc.Variable(np.array([1.0, 2.0, 4.0], np.float32))
+    product = x * w
+    y = gc.tanh(gc.square(product + 1.0) - x / 2.0) * gc.exp(-x)
+    shared = gc.matmul(y, y, transpose_b=True) + y[:, :1]
+    feeds = {x: np.array([[0.5, -0.25, 0.125], [0.75, 1.0, -1.0]], np.float32)}
+    with gc.Session() as session:
+        session.run(w.initializer)
+        expected = session.run([shared, product], feeds)
+    cupy.cannot_fuse = cannot_fuse
+    with gc.Session(devices="gpu") as session:
+        session.run(w.initializer)
+        for _ in range(3):
+            for found, wanted in zip(session.run([shared, product], feeds), expected, strict=True):
+                np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        assert cupy.fused == (0 if cannot_fuse else 3), "one chain, which ends where its values are used twice or fetched"
+        session.run(shared, feeds, gc.RunOptions(trace=True))
+        assert session.trace is not None
+        assert {"Tanh", "Square", "Exp", "Neg"} <= {node.op for node in session.trace.nodes}
+
+
+def test_an_error_in_a_chain_names_its_node(cupy: StrictCupy) -> None:
+    x, y = gc.placeholder(gc.float32, [None]), gc.placeholder(gc.float32, [None])
+    z = gc.tanh(gc.add(gc.exp(x), y, name="misfit"))
+    with gc.Session(devices="gpu") as session, pytest.raises(gc.errors.InvalidArgumentError, match="node misfit") as refused:
+        session.run(z, {x: np.ones(2, np.float32), y: np.ones(3, np.float32)})
+    assert refused.value.node == "misfit"

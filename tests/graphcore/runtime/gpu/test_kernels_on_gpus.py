@@ -1,0 +1,72 @@
+"""Every kernel with inputs in the memory where sessions have them: on the device, or on the host if it decides a shape."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.graph.shapes.evaluation import kernel_context
+from graphcore.placement.partition.host_memory import decides_shapes
+from graphcore.plumbing import ARG, CONST, CONTROL_FLOW, FAKE_PARAM, FEEDABLE, NO_OP, RECV, RETVAL, SEND
+from graphcore.runtime.gpu.gpu import Gpu
+from tests.graphcore.opset.backend_cases import CASES, WITH_VARIABLES, Prepared, assert_same, host
+from tests.graphcore.opset.op_cases import Array, Case
+from tests.support.strict_cupy import StrictCupy
+
+_NOT_ARITHMETIC: Final = (
+    *("TensorArray", "Stack", "Optional", "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "Var", "Print", "Abort"),
+    *(
+        "Case",
+        "If",
+        "While",
+        "Stateless",
+        "StatefulPartitionedCall",
+        "PartitionedCall",
+        "SymbolicGradient",
+        "MapAccumulate",
+        "_WhileGradient",
+    ),
+)
+
+pytestmark = pytest.mark.sweep
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_kernel_in_a_session_on_a_gpu_gives_what_numpy_gives(case: Case, cupy: StrictCupy) -> None:
+    gpu = Gpu(gc.Device("/gpu:0", cuda=0))
+    prepared = Prepared(case)
+    node = prepared.node
+    plain = prepared.inputs(lambda array: array)
+    has_handles = any(arg.type is gc.variant for arg in case.op_def.input_arg)
+    known: list[Array | None] = [array if case.number % 2 and not has_handles else None for array in case.arrays]
+    expected = prepared.run(np, plain, known)
+
+    def make(_: gc.Node, context: Any) -> Any:
+        assert node.registration.kernel is not None
+        return node.registration.kernel(context)
+
+    kernel = gpu.kernels(make)(node, kernel_context(node, tuple(known)))
+    with np.errstate(all="ignore"):
+        result = kernel(*[gpu.to_device(value) if slot % 2 else value for slot, value in enumerate(plain)])
+    found = [] if result is None else list(result) if isinstance(result, tuple | list) else [result]
+    for mine, wanted in zip(found, expected, strict=True):
+        if case.deterministic:
+            assert_same(host(mine), host(wanted))
+
+
+def test_every_kernel_for_a_gpu_is_swept_or_belongs_to_a_structure_that_engines_run() -> None:
+    """The others are control flow, calls, what feeds and transfers need, and objects of the host such as queues."""
+    swept = {case.op_def.name for case in (*CASES, *WITH_VARIABLES)}
+    others = {entry.op_def.name for entry in gc.op_registry if entry.kernel is not None and "GPU" in entry.traits.device_types} - swept
+    structures = CONTROL_FLOW | FEEDABLE | ARG | RETVAL | SEND | RECV | {CONST, NO_OP, FAKE_PARAM}
+    assert not [name for name in others - structures if not name.startswith(_NOT_ARITHMETIC)]
+
+
+def test_values_that_decide_shapes_stay_on_the_host() -> None:
+    nodes = {case.op_def.name: Prepared(case).node for case in CASES}
+    on_host = {name for name, node in nodes.items() if any(decides_shapes(node, slot) for slot in range(len(node.inputs)))}
+    assert {"Reshape", "Tile", "Slice", "Pad", "ConcatV2", "Fill"} <= on_host
+    assert not on_host & {"MatMul", "AddV2", "Conv2D", "Softmax"}
