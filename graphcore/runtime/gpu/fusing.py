@@ -115,6 +115,6 @@ class FusedChain:
             given = [values[place] for place in places]
             try:
                 values.append(ufunc(*given))
-            except Exception as error:  # noqa: BLE001 - any error of a kernel is reported with its node
+            except Exception as error:
                 raise explain_at(node, error, given) from error
         return values[-1]
