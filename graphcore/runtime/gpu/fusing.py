@@ -43,7 +43,7 @@ def fuse_chains(schedule: Schedule, gpu: Gpu) -> Schedule | None:
     def own(values: Sequence[Value]) -> list[Value]:
         return [copies.setdefault(value, copy(value)) for value in values]
 
-    operations = []
+    operations: list[Operation] = []
     for operation in schedule.operations:
         if operation not in within:
             made = copy(operation)
@@ -76,7 +76,7 @@ def _inputs(chain: Sequence[Operation]) -> list[Value]:
 
 
 class FusedChain:
-    """The kernel of a chain: one kernel compiled by `cupy.fuse`, or one ufunc after the other where that fails.
+    """The kernel of a chain: one that `cupy.fuse` compiles, else one ufunc after the other.
 
     Args:
         gpu: the device.

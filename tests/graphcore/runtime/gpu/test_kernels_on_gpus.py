@@ -1,4 +1,4 @@
-"""Every kernel with inputs in the memory where sessions have them: on the device, or on the host if it decides a shape."""
+"""Every kernel with inputs in the memory where sessions have them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_kernel_in_a_session_on_a_gpu_gives_what_numpy_gives(case: Case, cupy:
 
 
 def test_every_kernel_for_a_gpu_is_swept_or_belongs_to_a_structure_that_engines_run() -> None:
-    """The others are control flow, calls, what feeds and transfers need, and objects of the host such as queues."""
+    """The others are control flow, calls, transfers, and objects of the host such as queues."""
     swept = {case.op_def.name for case in (*CASES, *WITH_VARIABLES)}
     others = {entry.op_def.name for entry in gc.op_registry if entry.kernel is not None and "GPU" in entry.traits.device_types} - swept
     structures = CONTROL_FLOW | FEEDABLE | ARG | RETVAL | SEND | RECV | {CONST, NO_OP, FAKE_PARAM}
