@@ -1,4 +1,4 @@
-"""A training step over two Dask workers, beside the same by hand with Dask's futures."""
+"""A training step over two Dask workers, beside one process, and by hand with Dask's futures."""
 
 from __future__ import annotations
 
@@ -14,32 +14,51 @@ from tests.benchmarks.work import Array, Budget, Row, Work, random_floats
 PAIRS: Final = 15
 RATE: Final = np.float32(1e-6)  # so small that many steps stay finite
 HALVES: Final = [(random_floats(seed, 128, 784), random_floats(seed + 2, 128, 10)) for seed in (1, 2)]
+WHOLE: Final = [tuple([np.concatenate(parts) for parts in zip(*HALVES, strict=True)])]
 START: Final[list[Array]] = [random_floats(5, 784, 512, scale=0.05), random_floats(6, 512, 10, scale=0.05)]
+WORKERS: Final = ["/job:worker/task:0", "/job:worker/task:1"]
 
 
-def cluster_step(cluster: Any) -> tuple[Any, Any, dict[Any, Array], list[Any]]:
-    """A session, a training step on two workers, its feeds, and the variables on the first."""
-    import graphcore as gc
+class Training:
+    """A session that trains on batches in several places, with the variables in the first.
 
-    with gc.Graph().as_default():
-        with gc.device("/job:worker/task:0"):
-            weights = [gc.Variable(gc.constant(value)) for value in START]
-        feeds: dict[Any, Array] = {}
-        gradients = []
-        for task, (pixels, answers) in enumerate(HALVES):
-            with gc.device(f"/job:worker/task:{task}"):
-                x, t = (gc.placeholder(gc.float32, value.shape) for value in (pixels, answers))
-                first, last = (gc.identity(variable) for variable in weights)
-                h = gc.tanh(x @ first)
-                error = (h @ last - t) / 128.0
-                back = gc.matmul(error, last, transpose_b=True) * (1.0 - h * h)
-                gradients.append([gc.matmul(x, back, transpose_a=True), gc.matmul(h, error, transpose_a=True)])
-                feeds |= {x: pixels, t: answers}
-        with gc.device("/job:worker/task:0"):
-            train = gc.group(*[w.assign_sub((a + b) * RATE) for w, a, b in zip(weights, *gradients, strict=True)])
-        session = gc.Session(cluster=cluster)
-        session.run(gc.initialize_all_variables())
-        return session, train, feeds, weights
+    Args:
+        batches: pixels and answers for each place.
+        places: the device of each batch.
+        given: arguments for the session.
+    """
+
+    def __init__(self, batches: Sequence[Sequence[Array]], places: Sequence[str], **given: Any) -> None:
+        import graphcore as gc
+
+        with gc.Graph().as_default():
+            with gc.device(places[0]):
+                self.weights = [gc.Variable(gc.constant(value)) for value in START]
+            self.feeds: dict[Any, Array] = {}
+            gradients = []
+            for place, (pixels, answers) in zip(places, batches, strict=True):
+                with gc.device(place):
+                    x, t = (gc.placeholder(gc.float32, value.shape) for value in (pixels, answers))
+                    first, last = (gc.identity(variable) for variable in self.weights)
+                    h = gc.tanh(x @ first)
+                    error = (h @ last - t) / 128.0
+                    back = gc.matmul(error, last, transpose_b=True) * (1.0 - h * h)
+                    gradients.append([gc.matmul(x, back, transpose_a=True), gc.matmul(h, error, transpose_a=True)])
+                    self.feeds |= {x: pixels, t: answers}
+            with gc.device(places[0]):
+                sums = [gc.add_n(list(each)) for each in zip(*gradients, strict=True)]
+                self.train = gc.group(*[w.assign_sub(total * RATE) for w, total in zip(self.weights, sums, strict=True)])
+            self.session = gc.Session(**given)
+            self.session.run(gc.initialize_all_variables())
+
+    def step(self) -> None:
+        """Run a step."""
+        self.session.run(self.train, self.feeds)
+
+    def values(self) -> list[Array]:
+        """The values of the variables."""
+        found: list[Array] = self.session.run(self.weights)
+        return found
 
 
 def gradient(weights: Sequence[Array], pixels: Array, answers: Array) -> list[Array]:
@@ -69,45 +88,88 @@ def step_by_hand(cluster: Any) -> Callable[[], Any]:
     return step
 
 
+def ratio(ours: Callable[[], Any], theirs: Callable[[], Any]) -> float:
+    """The ratio of the median times of two steps that take turns."""
+    pairs = [(_seconds(ours), _seconds(theirs)) for _ in range(PAIRS)]
+    return statistics.median([mine for mine, _ in pairs]) / statistics.median([other for _, other in pairs])
+
+
+def _seconds(step: Callable[[], Any]) -> float:
+    begun = time.perf_counter()
+    step()
+    return time.perf_counter() - begun
+
+
 def beside_futures() -> Work:
-    """The ratio of the times."""
+    """The time of a step on the cluster as a multiple of that by hand."""
     import graphcore as gc
 
     cluster = gc.LocalCluster(workers=2)
-    session, train, feeds, weights = cluster_step(cluster)
-    by_hand = step_by_hand(cluster)
-    session.run(train, feeds)
-    for ours, theirs in zip(session.run(weights), by_hand().result(), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    spread, by_hand = Training(HALVES, WORKERS, cluster=cluster), step_by_hand(cluster)
+    spread.step()
+    _compare(spread.values(), by_hand().result())
+    return Work(figure=lambda: ratio(spread.step, by_hand))
 
-    def seconds(step: Callable[[], Any]) -> float:
-        begun = time.perf_counter()
-        step()
-        return time.perf_counter() - begun
 
-    def figure() -> float:
-        pairs = [(seconds(lambda: session.run(train, feeds)), seconds(by_hand)) for _ in range(PAIRS)]
-        return statistics.median([ours for ours, _ in pairs]) / statistics.median([theirs for _, theirs in pairs])
+def beside_one_process() -> Work:
+    """The time of a step on the cluster as a multiple of that in this process."""
+    import graphcore as gc
 
-    return Work(figure=figure)
+    spread, one = Training(HALVES, WORKERS, cluster=gc.LocalCluster(workers=2)), Training(WHOLE, [""])
+    spread.step()
+    one.step()
+    _compare(spread.values(), one.values())
+    return Work(figure=lambda: ratio(spread.step, one.step))
+
+
+def _compare(ours: Sequence[Array], theirs: Sequence[Array]) -> None:
+    for mine, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+
+
+_written = [0]
+
+
+def count_bytes() -> None:
+    """Begin to count the bytes that this process writes to others."""
+    from distributed.comm.tcp import TCP
+
+    write: Any = TCP.write
+
+    async def counted(self: TCP, *given: Any, **named: Any) -> int:
+        number: int = await write(self, *given, **named)
+        _written[0] += number
+        return number
+
+    TCP.write = counted  # type: ignore[method-assign]  # workers of the benchmark only
+
+
+def counted_bytes() -> int:
+    """The bytes since `count_bytes`."""
+    return _written[0]
 
 
 def bytes_moved() -> Work:
-    """The bytes between the workers, as a multiple of those of variables and gradients."""
+    """The bytes that both workers write in a step, as a multiple of those of variables and gradients."""
     import graphcore as gc
 
-    cluster = gc.LocalCluster(workers=2, processes=False)
-    session, train, feeds, _ = cluster_step(cluster)
+    cluster = gc.LocalCluster(workers=2)
+    spread = Training(HALVES, WORKERS, cluster=cluster)
+    cluster.client.run(count_bytes)
+    spread.step()
 
     def figure() -> float:
-        metadata = gc.RunMetadata()
-        session.run(train, feeds, gc.RunOptions(trace=True), metadata)
-        assert metadata.trace is not None
-        moved: int = sum([event.bytes for event in metadata.trace.events if event.kind == "received"])
-        return moved / (2 * sum(value.nbytes for value in START))
+        before = sum(cluster.client.run(counted_bytes).values())
+        for _ in range(PAIRS):
+            spread.step()
+        moved: int = sum(cluster.client.run(counted_bytes).values()) - before
+        return moved / PAIRS / (2 * sum(value.nbytes for value in START))
 
     return Work(figure=figure)
 
 
 STEP = Row(order=13.5, title="step over 2 Dask workers / futures by hand", unit="x", budgets=(Budget(1.1),), ours=beside_futures)
-MOVED = Row(order=13.6, title="bytes between 2 workers / least possible", unit="x", budgets=(Budget(1.0),), ours=bytes_moved)
+# One process has the cores of both workers, and moves nothing: every step here moves all variables and gradients.
+ALONE = Row(order=13.55, title="step over 2 Dask workers / one process", unit="x", budgets=(Budget(4),), ours=beside_one_process)
+# The rest are the requests, their answers, and the signs of life for Dask.
+MOVED = Row(order=13.6, title="bytes between 2 workers / least possible", unit="x", budgets=(Budget(1.01),), ours=bytes_moved)
