@@ -21,6 +21,10 @@ from kernelext.guard import Guard
 from tests.kernelext.conftest import NotebookShell
 
 THIRDS: Final = "gc.constant_initializer(0.3)"
+REPLICATED: Final = (
+    f"def share(v):\n    return gc.reduce_mean(gc.layers.dense(gc.tanh(gc.matmul(v, W) + b), 2, gc.tanh, kernel_initializer={THIRDS}))\n"
+    "train = gc.train.replicate(share, ['/cpu:0', '/cpu:0'], optimizer=gc.AdamOptimizer(0.1), inputs=[x]"
+)
 CELLS: Final[dict[str, tuple[str, ...]]] = {
     "inputs": (
         'x = gc.placeholder(gc.float32, [None, 3], name="x")\nk = gc.constant([1.0, 2.0], name="k")',
@@ -90,6 +94,8 @@ CELLS: Final[dict[str, tuple[str, ...]]] = {
         "train = gc.train.ExponentialMovingAverage(0.9).apply()",
         "train = gc.MomentumOptimizer(0.1, 0.9).minimize(loss, var_list=[W])",
         "train = gc.GradientDescentOptimizer(0.1).apply_gradients([(gw * 2.0, W)])",
+        f"{REPLICATED}, reduce='ring').train_op",
+        f"{REPLICATED}, variables='mirrored').train_op",
     ),
     "start": ("init = gc.initialize_all_variables()",),
 }
@@ -203,6 +209,8 @@ def _leaves(value: Any) -> list[Any]:
 @example({**FIRST, "activation": 2}, [("function", 1)])
 @example({**FIRST, "activation": 5}, [("function", 2), ("function", 1)])
 @example({**FIRST, "activation": 3, "training": 1}, [("function", 1), ("variables", 5), ("variables", 4)])
+@example({**FIRST, "training": 6}, [("variables", 1), ("variables", 5), ("inputs", 1), ("training", 7), ("training", 7)])
+@example({**FIRST, "training": 7}, [("inputs", 1), ("variables", 4), ("training", 6), ("variables", 2), ("variables", 3)])
 @example({**FIRST, "activation": 8}, [("variables", 5), ("inputs", 1), ("hidden", 4)])
 def test_a_fetch_after_edits_gives_what_a_fresh_kernel_gives_or_an_error(program: dict[str, int], changes: list[tuple[str, int]]) -> None:
     program = {name: program[name] for name in CELLS}
@@ -214,3 +222,14 @@ def test_a_fetch_after_edits_gives_what_a_fresh_kernel_gives_or_an_error(program
             program[name] = version
             shell.run(CELLS[name][version], name)
             assert_no_other_number(results(shell.user_ns), fresh_results(program))
+
+
+@pytest.mark.parametrize("training", range(4))
+def test_training_goes_on_when_a_variable_that_the_loss_does_not_use_is_gone(training: int) -> None:
+    program = {**FIRST, "variables": 4, "training": (0, 1, 6, 7)[training]}
+    with notebook() as shell:
+        for name, version in program.items():
+            shell.run(CELLS[name][version], name)
+        assert shell.user_ns["c"].op in shell.user_ns["x"].graph
+        shell.run(CELLS["variables"][2], "variables")
+        assert assert_no_other_number(results(shell.user_ns), fresh_results({**program, "variables": 2})) == len(FETCHES) + 1

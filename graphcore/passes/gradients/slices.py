@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from graphcore.dtypes import int32, int64
+from graphcore.errors import FailedPreconditionError
 from graphcore.functions import define_function
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.shapes.constant_values import constant_value
@@ -67,7 +68,13 @@ def gradients_of_reads(
         graph, ys, given, name, stop_gradients, simplify, trace: as there.
         reads: the tensors to differentiate with respect to: values, references or gathered rows of variables, and others.
         of_variables: the indices of those that belong to variables.
+
+    Raises:
+        FailedPreconditionError: one of the reads is gone.
     """
+    gone = next((read for read in reads if read.node not in graph), None)
+    if gone is not None:
+        raise FailedPreconditionError(f"'{gone.node.name}' is no longer in the graph")
     others = {read for i, read in enumerate(reads) if i not in of_variables}
     gathers: Mapping[int, list[Tensor]] = {
         i: gathered_from(reads[i], {*stop_gradients, *others, *reads} - {reads[i]}) for i in of_variables if reads[i] not in others

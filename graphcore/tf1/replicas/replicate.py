@@ -21,6 +21,7 @@ from graphcore.tf1.replicas.replicated import Replicated
 from graphcore.tf1.replicas.shares import Shares, as_inputs, split_batch
 from graphcore.tf1.replicas.sums import WAYS, add_up, scope_of
 from graphcore.tf1.variable_scopes import get_variable_scope, variable_scope
+from graphcore.tf1.variable_scopes.getting import is_to_be_made
 
 _KINDS: Final = ("ps", "mirrored")
 
@@ -53,6 +54,7 @@ def replicate(
     With `variables="ps"` all replicas share the variables, which the step makes by `gc.get_variable` or layers with names, or which were made before
     the call. Those that the step makes go to `ps_devices`, each to the device with the fewest bytes so far. With `variables="mirrored"` the
     step's variables are made on each device, in variable scopes `replica_i`; the copies begin with the value of the first and change alike.
+    Variables made before the call stay where they are, and are shared.
 
     Args:
         step: builds the model of one replica from its parts of the inputs, and returns the loss, or a tuple of the loss and other results. The
@@ -150,7 +152,7 @@ class Builder:
 
     def _build_replicas(self, found: Replicated, shares: Shares) -> None:
         graph = get_default_graph()
-        outside = self.outside.now()
+        outside = [variable for variable in self.outside.now() if not is_to_be_made(variable)]  # else the step makes it again
         places = ParameterPlaces(self.parameters)
         self.scopes: list[str] = []
         made: list[list[Variable]] = []
@@ -245,14 +247,14 @@ class Builder:
         known = {place.name: place for place in (*self.devices, *self.parameters)}
         for index, variable in enumerate(found.variables):
             name = _inner_name(variable, 0) if self.mirrored else variable.op.name
+            copies = list({id(own[index]): own[index] for own in found.copies}.values())  # a single one if it is shared
             given = [
                 (own[index], place) for own, place in zip(found.replica_gradients, self.devices, strict=True) if own[index] is not None
             ]
-            targets = self.devices if self.mirrored else [known.get(variable.device) or Device(variable.device)]
+            targets = self.devices if len(copies) > 1 else [known.get(variable.device) or Device(variable.device)]
             with scope_of(name):
                 total = add_up([gradient for gradient, _ in given], [place for _, place in given], targets, self.reduce, variable.shape)
-            changed = [own[index] for own in found.copies] if self.mirrored else [variable]
-            found.gradients += zip(total.values, changed, strict=True)
+            found.gradients += zip(total.values, copies, strict=True)
             found.ways[variable.op.name], found.seconds[variable.op.name] = total.way, total.seconds
 
 

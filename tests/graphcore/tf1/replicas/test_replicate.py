@@ -125,6 +125,23 @@ def test_the_loss_is_the_weighted_mean_and_each_replica_gives_its_other_results(
         ]
 
 
+def test_variables_made_before_are_shared_by_replicas_that_mirror_their_own() -> None:
+    def step(x: Any) -> Any:
+        return gc.reduce_mean(gc.square(gc.matmul(x, weights) + get_variable("bias", [1])))
+
+    with gc.Graph().as_default():
+        weights = gc.Variable(gc.ones([8, 1]))
+        model = train.replicate(step, cpus(2), optimizer=OPTIMIZERS["descent"](), inputs=[gc.ones([4, 8])], variables="mirrored")
+        assert [variable.op.name for _, variable in model.gradients] == ["Variable", "replica_0/bias", "replica_1/bias"]
+        with gc.Session(devices=cpus(2)) as session:
+            session.run(gc.initialize_all_variables())
+            bias = session.run(model.copies[0][1])
+            session.run(model.train_op)
+            np.testing.assert_allclose(session.run(weights), np.full([8, 1], 1 - 0.5 * 2 * (8 + bias[0])), rtol=1e-6)
+            assert "Variable float [8,1], on any device, summed" in repr(model)
+            assert "replica_0/bias float [1], a copy on each device, summed" in repr(model)
+
+
 def test_variables_made_before_are_shared_and_a_variable_that_one_replica_leaves_out_trains_by_the_others() -> None:
     count = iter(range(2))
 
