@@ -66,14 +66,14 @@ class Replica(msgspec.Struct, frozen=True):
         return Replica(tuple(parameters), self.seconds * factor, self.after, self.notes)
 
 
-def replica_of(step: Node, model: CostModel, worker: Device, holder: Device) -> Replica:
-    """Divide a training step into the computation of gradients and the parameters.
+def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[Device]) -> list[Replica]:
+    """Divide a training step into the computation of gradients and the parameters, by holder of these.
 
     Args:
         step: the node of the training step.
         model: the times.
         worker: computes the gradients.
-        holder: holds the parameters.
+        holders: the devices that may hold the parameters.
 
     Raises:
         InvalidArgumentError: the step changes no variable by a gradient, or the shape of an input is not known.
@@ -99,22 +99,27 @@ def replica_of(step: Node, model: CostModel, worker: Device, holder: Device) -> 
     for node in worked:
         for read in {*_sources(node)} & held:
             needed[read] = min(needed.get(read, spans[node.name].start), spans[node.name].start)
-    parameters = []
-    for variable, found in writes.items():
-        changes = [tensor for write in found for tensor in _changes(write)]
-        parameters.append(
-            Parameter(
-                variable.name,
-                sum([_bytes(read.outputs[0], variable) for read in reads[variable]]),
-                sum([_bytes(tensor, variable) for tensor in changes]),
-                min([needed[read] for read in reads[variable] if read in needed], default=0.0),
-                max([spans[tensor.node.name].end for tensor in changes if tensor.node.name in spans], default=0.0),
-                sum([model.seconds(node, holder) for node in (variable, *reads[variable])]),
-                sum([model.seconds(node, holder) for node in found]),
-            )
-        )
     updates = {node for found in writes.values() for node in found}
-    return Replica(tuple(parameters), prediction.makespan, _seconds_after(order, updates, model, holder), prediction.notes)
+    later = _after(order, updates)
+    replicas = []
+    for holder in holders:
+        parameters = []
+        for variable, found in writes.items():
+            changes = [tensor for write in found for tensor in _changes(write)]
+            parameters.append(
+                Parameter(
+                    variable.name,
+                    sum([_bytes(read.outputs[0], variable) for read in reads[variable]]),
+                    sum([_bytes(tensor, variable) for tensor in changes]),
+                    min([needed[read] for read in reads[variable] if read in needed], default=0.0),
+                    max([spans[tensor.node.name].end for tensor in changes if tensor.node.name in spans], default=0.0),
+                    sum([model.seconds(node, holder) for node in (variable, *reads[variable])]),
+                    sum([model.seconds(node, holder) for node in found]),
+                )
+            )
+        after = sum([model.seconds(node, holder) for node in later])
+        replicas.append(Replica(tuple(parameters), prediction.makespan, after, prediction.notes))
+    return replicas
 
 
 def _writes(nodes: list[Node]) -> dict[Node, list[Node]]:
@@ -163,10 +168,10 @@ def _check_sizes(nodes: Iterable[Node], model: CostModel) -> None:
             )
 
 
-def _seconds_after(order: list[Node], updates: set[Node], model: CostModel, holder: Device) -> float:
-    """The time of the nodes that wait for updates."""
+def _after(order: list[Node], updates: set[Node]) -> set[Node]:
+    """The nodes that wait for updates."""
     later = set(updates)
     for node in order:
         if any(other in later for other in _before(node)):
             later.add(node)
-    return sum([model.seconds(node, holder) for node in later - updates])
+    return later - updates

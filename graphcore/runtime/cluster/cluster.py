@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from textwrap import shorten
@@ -241,7 +242,13 @@ def _started(count: int, processes: bool) -> distributed.LocalCluster:
     for _ in range(_ATTEMPTS):
         try:
             with dask.config.set(config):
-                return distributed.LocalCluster(n_workers=count, threads_per_worker=1, processes=processes, dashboard_address=":0")
+                return distributed.LocalCluster(
+                    n_workers=count,
+                    threads_per_worker=1,
+                    processes=processes,
+                    dashboard_address=":0",
+                    silence_logs=logging.ERROR,  # a lost worker is an AbortedError of the run
+                )
         except Exception as error:  # noqa: BLE001 - whatever it is, the cluster did not start, as reported below
             failure = error
     assert failure is not None

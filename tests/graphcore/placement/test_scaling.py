@@ -10,6 +10,8 @@ import pytest
 
 import graphcore as gc
 from graphcore.placement.cost_model import LATENCY
+from graphcore.tf1.replicas.replicate import replicate
+from graphcore.tf1.variable_scopes import get_variable
 
 HARDWARE: Final = gc.SimulatedHardware(memory=1 << 30, bandwidth=1e9, throughput=1e11)
 BATCH: Final = 512
@@ -42,6 +44,36 @@ def scaling(workers: list[int], **given: Any) -> gc.Scaling:
 def sent(bytes_of_copy: Callable[[int], float] = float) -> float:
     """The seconds of one copy of all variables."""
     return sum(LATENCY + bytes_of_copy(4 * a * b) / HARDWARE.bandwidth for a, b in pairwise(WIDTHS))
+
+
+@pytest.mark.parametrize("bandwidth", [1e9, 1e10])
+@pytest.mark.parametrize("reduce", ["tree", "ring", "auto"])
+@pytest.mark.parametrize("variables", ["ps", "mirrored"])
+@pytest.mark.parametrize("workers", [2, 4])
+def test_the_prediction_is_within_a_fifth_of_that_of_the_replicated_graph(
+    workers: int, variables: str, reduce: str, bandwidth: float
+) -> None:
+    hardware = {"gpu": gc.SimulatedHardware(memory=1 << 30, bandwidth=bandwidth, throughput=1e11)}
+    machines = gc.simulated_devices(f"{workers} tasks x (1 gpu)", hardware=hardware)
+    servers = gc.simulated_devices("1 gpu", job="ps", hardware=hardware)
+    optimizer = gc.GradientDescentOptimizer(0.1)
+    given: dict[str, Any] = {"variables": variables, "reduce": reduce}
+    with gc.Graph().as_default() as graph:
+        model = replicate(replica, machines, optimizer=optimizer, ps_devices=servers if variables == "ps" else None, **given)
+        devices = gc.Placer(graph, gc.DeviceSet([*machines, *servers])).choose().devices
+        simulated = gc.predict_step(devices, fetches=[model.train_op], one_port=True)
+    step = optimizer.minimize(replica())
+    row = gc.predict_scaling(step, [workers], worker=machines.devices[0], server=servers.devices[0], **given)[workers]
+    assert 0.8 * simulated.makespan < row.seconds < 1.05 * simulated.makespan
+
+
+def replica() -> gc.Tensor:
+    """A network of dense layers with data of its own."""
+    h: gc.Tensor = gc.random_uniform([256, 256], seed=1)
+    for number, width in enumerate([512, 512, 512, 128]):
+        weights = get_variable(f"W{number}", [int(h.shape[-1]), width])
+        h = gc.tanh(gc.matmul(h, weights) + get_variable(f"b{number}", [width]))
+    return gc.reduce_mean(gc.square(h))
 
 
 def test_one_worker_that_holds_its_variables_takes_the_step_of_one_process() -> None:

@@ -32,6 +32,7 @@ COURSE: Final = (
     "07_training",
     "08_placement",
     "09_real_models",
+    "10_many_machines",
 )
 CELL_SECONDS: Final = 180
 EXERCISE: Final = "exercise"
