@@ -85,6 +85,8 @@ class Stream:
             assert place <= self.ended or memory() is not None, "pinned memory was released before its copy had ended"
         self.copies.clear()
         self.ended = self.launched
+        for other, place in self.seen.items():
+            other.ended = max(other.ended, place)
 
 
 class Event:
@@ -126,6 +128,7 @@ class StrictCupy(StrictModule):
     Attributes:
         uploads, downloads, fused: the numbers of transfers, and of calls of fused functions.
         cannot_fuse: the error of all such calls, "" for none.
+        streams: all streams made.
         place: the device, streams and allocators of each thread.
     """
 
@@ -139,10 +142,11 @@ class StrictCupy(StrictModule):
         self.uploads = self.downloads = self.fused = 0
         self.cannot_fuse = ""
         self.place = _Place()
+        self.streams: list[Stream] = []
         self.fuse = _as_in_cupy("fuse")(self._fuse)
         self.cuda = SimpleNamespace(
             Device=lambda number: _Device(self, number),
-            Stream=lambda: Stream(self, self.place.device),
+            Stream=self._stream,
             MemoryPool=MemoryPool,
             alloc_pinned_memory=_as_in_cupy("cuda.alloc_pinned_memory")(PinnedMemory),
             using_allocator=_as_in_cupy("cuda.using_allocator")(self._using_allocator),
@@ -164,6 +168,11 @@ class StrictCupy(StrictModule):
         size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
         self.place.allocators[-1](size)
         return StrictArray(np.frombuffer(b"\xa5" * size, dtype).reshape(shape).copy())
+
+    def _stream(self) -> Stream:
+        made = Stream(self, self.place.device)
+        self.streams.append(made)
+        return made
 
     def _fuse(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arrays: StrictArray) -> StrictArray:

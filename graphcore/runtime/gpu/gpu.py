@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -100,6 +100,12 @@ class Gpu:
     def program(self, program: Program) -> GpuProgram:
         """A program whose kernels all run on the device, with feeds and results on the host."""
         return GpuProgram(self, program)
+
+    def end(self, results: Sequence[Any]) -> list[Any]:
+        """The results of a run on the host, once all of its kernels have ended."""
+        found = [self.to_host(value) for value in results]
+        self.finish()
+        return found
 
     def finish(self) -> None:
         """Wait until all launched kernels have ended."""

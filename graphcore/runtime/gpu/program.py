@@ -45,14 +45,15 @@ class GpuProgram:
         return self.on_device.nodes
 
     def run(self, *values: Any) -> list[Any]:
-        """Fed arrays in, fetched arrays out.
+        """Fed arrays in, fetched arrays out, once all kernels have ended.
 
         Raises:
             GraphError: an error of a kernel, with its node.
         """
         gpu = self._gpu
         with gpu.within():
-            return [gpu.to_host(value) for value in self._fast.run(*[gpu.fed(value) for value in values])]
+            results = self._fast.run(*[gpu.fed(value) for value in values])
+            return gpu.end(results)
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
         """Run with recording and cancellation; a recorded kernel lasts until the device has finished it.
@@ -62,7 +63,7 @@ class GpuProgram:
         """
         gpu = self._gpu
         with gpu.within():
-            return [gpu.to_host(value) for value in self.on_device.run_step(step, [gpu.fed(value) for value in values])]
+            return gpu.end(self.on_device.run_step(step, [gpu.fed(value) for value in values]))
 
     def explain(self, error: BaseException) -> BaseException:
         """Convert `error` to a GraphError with its node."""

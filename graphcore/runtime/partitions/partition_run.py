@@ -140,7 +140,7 @@ class PartitionRun(DataflowRun):
         self.advance()
 
     def results_into(self, results: list[Any]) -> None:
-        """Enter the fetched values into those of the whole step.
+        """Enter the fetched values into those of the whole step, once all kernels have ended.
 
         Raises:
             InvalidArgumentError: one is dead.
@@ -152,6 +152,8 @@ class PartitionRun(DataflowRun):
                 results[place] = self.result(number)
             except GraphError as error:
                 raise self._located(dead_fetch(place, self.table.fetches[number])) from error
+        if self.part.gpu is not None:
+            self.part.gpu.finish()
 
     def result(self, number: int) -> Any:
         """A fetched value on the host, once available.

@@ -28,7 +28,7 @@ def pictures() -> Float:
     return random_floats(60, BATCH, 28, 28, 1)
 
 
-def _layers(x: Any, w: Sequence[Any], conv: Callable[..., Any], pool: Callable[..., Any], relu: Any, dot: Any, flat: Any) -> Any:
+def layers(x: Any, w: Sequence[Any], conv: Callable[..., Any], pool: Callable[..., Any], relu: Any, dot: Any, flat: Any) -> Any:
     x = pool(relu(conv(x, w[0], "SAME")))
     x = pool(relu(conv(x, w[1], "VALID")))
     return dot(relu(dot(relu(dot(flat(x), w[2])), w[3])), w[4])
@@ -47,7 +47,7 @@ def lenet_graph(*, gradient: bool) -> tuple[Any, Any, list[Any], list[Any]]:
     with graph.as_default():
         x = gc.placeholder(gc.float32, [BATCH, 28, 28, 1], name="x")
         parameters = [gc.placeholder(gc.float32, shape) for shape in SHAPES]
-        y = _layers(
+        y = layers(
             x,
             parameters,
             lambda x, w, padding: ops.conv2d(x, w, padding=padding, **one),
@@ -77,7 +77,7 @@ def tensorflow_lenet(*, gradient: bool) -> Work:
     with graph.as_default():
         x = tf.compat.v1.placeholder(tf.float32, [BATCH, 28, 28, 1])
         parameters = [tf.compat.v1.placeholder(tf.float32, shape) for shape in SHAPES]
-        y = _layers(
+        y = layers(
             x,
             parameters,
             lambda x, w, padding: tf.nn.conv2d(x, w, 1, padding),

@@ -50,8 +50,8 @@ def traced() -> Work:
     return Work(figure=figure)
 
 
-def our_training() -> tuple[Any, Any, Any, list[Any], dict[Any, Float]]:
-    """A session, the initializer, the step, the variables, and feeds."""
+def our_training(devices: Any = None) -> tuple[Any, Any, Any, list[Any], dict[Any, Float]]:
+    """A session on `devices`, the initializer, the step, the variables, and feeds."""
     import graphcore as gc
 
     graph = gc.Graph()
@@ -68,7 +68,7 @@ def our_training() -> tuple[Any, Any, Any, list[Any], dict[Any, Float]]:
         slopes = gc.gradients(loss, variables)
         step = gc.group(*(v.assign_sub(RATE * g) for v, g in zip(variables, slopes, strict=True) if g is not None))
         init = gc.initialize_all_variables()
-    session = gc.Session(graph=graph)
+    session = gc.Session(graph=graph, devices=devices)
     session.run(init)
     return session, init, step, variables, dict(zip((x, t), batch(SIZES[0], BATCH), strict=True))
 

@@ -19,6 +19,16 @@ DEVICES: Final = [f"/job:localhost/replica:0/task:0/device:{device}" for device 
 X: Final = np.array([0.75, -0.5], np.float32)
 
 
+def agree(found: list[Any], wanted: list[Any]) -> None:
+    """Check that two outcomes agree; functions are approximated otherwise on a GPU."""
+    for (kind, mine), (other, theirs) in zip(found, wanted, strict=True):
+        assert kind == other
+        if kind == "dead":
+            assert mine == theirs
+        else:
+            np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("engine", ["auto", "dataflow"])
 def test_random_graphs_give_on_a_gpu_what_they_give_on_the_cpu(cupy: StrictCupy, engine: str) -> None:
     @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -27,10 +37,10 @@ def test_random_graphs_give_on_a_gpu_what_they_give_on_the_cpu(cupy: StrictCupy,
         program = Program(numbers)
         feeds: dict[Any, Any] = {program.x: X, program.p: flag}
         with gc.Session(program.graph) as one, gc.Session(program.graph, devices="gpu", engine=engine) as on_gpu:
-            assert outcome(program, on_gpu, feeds) == outcome(program, one, feeds)
+            agree(outcome(program, on_gpu, feeds), outcome(program, one, feeds))
+            assert program.state.node.assigned_device == DEVICES[1]
 
     check()
-    assert cupy.downloads
 
 
 def test_random_graphs_with_random_placements_over_gpus_give_the_same(cupy: StrictCupy) -> None:
@@ -41,7 +51,7 @@ def test_random_graphs_with_random_placements_over_gpus_give_the_same(cupy: Stri
         scatter(program.graph, choices, DEVICES)
         feeds: dict[Any, Any] = {program.x: X, program.p: flag}
         with gc.Session(program.graph) as one, gc.Session(program.graph, devices="gpu") as several:
-            assert outcome(program, several, feeds) == outcome(program, one, feeds)
+            agree(outcome(program, several, feeds), outcome(program, one, feeds))
 
     check()
 
