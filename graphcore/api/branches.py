@@ -11,6 +11,7 @@ from graphcore.api.arrays import stack
 from graphcore.api.definitions_in_cells import Traced, tracing
 from graphcore.api.math import cast, either, reduce_sum
 from graphcore.api.structures import describe, fill, flatten, outline
+from graphcore.api.variables.references import settle_references
 from graphcore.attrs import AttrValue, Func
 from graphcore.brief import brief
 from graphcore.definitions import FunctionDef
@@ -355,6 +356,7 @@ class _Traced:
         with self.body.as_default():
             self.structure, given = flatten(branch())
             self.leaves = [held(self.body, leaf) for leaf in given]
+        settle_references(self.body)
 
     def define(self, types: tuple[DType, ...]) -> FunctionDef:
         return define_outputs(self.body, self.leaves, types)

@@ -11,6 +11,7 @@ from typing import Any, Final, overload
 from weakref import WeakKeyDictionary, WeakSet
 
 from graphcore.api.definitions_in_cells import enter_definition, latest_definition, set_latest_definition, tracing
+from graphcore.api.variables.references import settle_references
 from graphcore.attrs import AttrValue
 from graphcore.brief import brief
 from graphcore.definitions import FunctionDef
@@ -262,6 +263,7 @@ class Function:
                 result = self._call_python(tensors)
         finally:
             tracing.reset(token)
+        settle_references(body)
         with body.as_default():
             found: list[tuple[str, Tensor]] = []
             structure = self._numbered(body, result, "output", found)

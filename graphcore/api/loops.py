@@ -10,6 +10,7 @@ from graphcore import dtypes
 from graphcore.api.arrays import stop_gradient
 from graphcore.api.branches import TracedFor, define_outputs, following_captures, held, leaving_no_trace, unite_arguments
 from graphcore.api.structures import describe, fill, flatten, outline
+from graphcore.api.variables.references import settle_references
 from graphcore.attrs import AttrValue, Func
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Tensor, convert_to_tensor, get_default_graph
@@ -108,6 +109,11 @@ class _WhileBuilder:
         cond_args, body_args = self._arguments(cond_graph, cond), self._arguments(body_graph, body)
         condition = self._trace_condition(cond_graph, cond, cond_args)
         results = self._trace_body(body_graph, body, body_args)
+        cond_graph.references |= body_graph.references
+        now = settle_references(cond_graph, repeats=True)
+        condition = now.get(condition, condition)
+        now = settle_references(body_graph, repeats=True)
+        results = [now.get(result, result) for result in results]
         captured = unite_arguments([cond_graph, body_graph], [cond_args, body_args])
         starts = [*self._counter(), *self.starts, *captured]
         types = tuple([tensor.dtype.base for tensor in starts])

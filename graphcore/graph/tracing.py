@@ -25,6 +25,7 @@ class FunctionGraph(Graph):
         label: the function's name, for names made from it.
         captures: the captured tensors of the surrounding graph, with their arguments.
         captured_values: reads of captured references.
+        references: the reads of the reference variables that it changes, with handles of these; all of the outermost graph.
         awaited: nodes of the surrounding graph that the node which calls the function has to wait for; None if it waits for none.
     """
 
@@ -33,6 +34,7 @@ class FunctionGraph(Graph):
         self.label = ""
         self.captures: dict[Tensor, Tensor] = {}
         self.captured_values: dict[Tensor, Tensor] = {}
+        self.references: dict[Tensor, Tensor] = {}
         self.awaited: dict[Node, None] | None = None
 
     @classmethod

@@ -8,6 +8,7 @@ from typing import Any
 from graphcore.api.framework import add_to_collection, get_collection, group, no_op
 from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.api.variables.collections import GraphKeys
+from graphcore.api.variables.references import body_that_changes, handle_within, value_within
 from graphcore.api.variables.variables import Variable, initialize_all_variables, initialize_variables
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, convert_to_tensor, get_default_graph
@@ -113,7 +114,7 @@ def assign(
         name: the name of the node.
     """
     del use_locking
-    if validate_shape is False and not ref.is_resource:
+    if validate_shape is False and not ref.is_resource and body_that_changes(ref) is None:
         return ref.graph.apply_op("Assign", [ref.handle, value], {"validate_shape": False}, name).outputs[0]
     return _variable(ref).assign(value, name=name)
 
@@ -141,6 +142,9 @@ def _scatter(op: str, ref: Any, inputs: list[Any], use_locking: bool, name: str 
     variable = _variable(ref)
     attrs = {} if variable.is_resource else {"use_locking": use_locking}
     inputs = [inputs[0], convert_to_tensor(graph, inputs[1], variable.dtype, f"updates of {op}")]
+    body = body_that_changes(variable)
+    if body is not None:
+        return value_within(variable, body, body.apply_op(f"Resource{op}", [handle_within(variable, body), *inputs], None, name))
     node = graph.apply_op(f"Resource{op}" if variable.is_resource else op, [variable.handle, *inputs], attrs, name)
     if not variable.is_resource:
         return node.outputs[0]

@@ -182,6 +182,41 @@ with tf.Session() as sess:
     outputs["losses"] = np.array([sess.run([loss, after, lowered]) for _ in range(3)])
     outputs["means"] = np.array([sess.run(mean) for _ in range(3)])
 """,
+    "assignments in branches and loops": """
+training = tf.placeholder(tf.bool, [])
+batch = tf.placeholder(tf.float32, [None, 3])
+mean, variance = tf.Variable(tf.zeros([3]), trainable=False), tf.Variable(tf.ones([3]), trainable=False)
+count, rows = tf.Variable(1.0), tf.Variable([1.0, 2.0, 3.0])
+def moments():
+    batch_mean, batch_variance = tf.nn.moments(batch, [0])
+    moved = [tf.assign(mean, mean * 0.9 + batch_mean * 0.1), tf.assign(variance, variance * 0.9 + batch_variance * 0.1)]
+    with tf.control_dependencies(moved):
+        return tf.nn.batch_normalization(batch, batch_mean, batch_variance, None, None, 1e-3)
+normalized = tf.cond(training, moments, lambda: tf.nn.batch_normalization(batch, mean, variance, None, None, 1e-3))
+chosen = tf.cond(training, lambda: count.assign_add(2.0), lambda: count * 10.0)
+with tf.control_dependencies([chosen]):
+    seen = count * 100.0
+scattered = tf.cond(training, lambda: tf.scatter_add(rows, [1, 1], [5.0, 6.0]), lambda: rows * 1.0)
+doubled = tf.Variable(1.0)
+def double(i):
+    with tf.control_dependencies([doubled.assign(doubled * 2.0)]): return i + 1
+def keep(i, total):
+    def more():
+        with tf.control_dependencies([tf.assign(doubled, doubled + 1.0)]): return doubled * 1.0
+    return i + 1, total + tf.cond(i < 2, more, lambda: doubled * 3.0)
+looped = tf.while_loop(lambda i: i < 3, double, [0])
+with tf.control_dependencies([looped]):
+    nested = tf.while_loop(lambda i, _: i < 4, keep, [0, 0.0], parallel_iterations=1)[1]
+x = np.arange(12, dtype=np.float32).reshape(4, 3)
+with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    for i, is_training in enumerate([True, False, True]):
+        outputs["normalized %d" % i] = sess.run(normalized, {batch: x + i, training: is_training})
+        outputs["mean %d" % i] = sess.run(mean)
+        outputs["seen %d" % i] = sess.run(seen, {training: is_training})
+        outputs["scattered %d" % i] = sess.run(scattered, {training: is_training})
+    outputs["nested"] = np.array([sess.run(nested), sess.run(doubled)])
+""",
     "pdes": """
 sess = tf.InteractiveSession()
 def make_kernel(a):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from graphcore.api.gradients.variable_reads import check_read_outside
+from graphcore.api.gradients.variable_reads import check_read_outside, handles_of_references
 from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.brief import brief
 from graphcore.dtypes import resource
@@ -207,6 +207,7 @@ def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor
     counts: list[int] = []
     tensors: list[Tensor] = []
     of_variables: list[int] = []
+    aliases = handles_of_references(ys[0].graph if ys else get_default_graph())
     for x in xs:
         handle = getattr(x, "handle", None)
         found = tensors_of(x, "xs")
@@ -214,6 +215,8 @@ def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor
             if handle.dtype is resource:
                 found += [read for read in reads_of(handle) if read not in found]
                 check_read_outside(ys, handle)
+            for alias in aliases.get(handle.node.name, ()):
+                check_read_outside(ys, alias)
             of_variables += range(len(tensors), len(tensors) + len(found))
         counts.append(len(found))
         tensors += found

@@ -8,7 +8,7 @@ from typing import Final
 from graphcore.attrs import AttrValue, Func
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, Node, Tensor
-from graphcore.plumbing import IDENTITY
+from graphcore.plumbing import IDENTITY, VALUE_OF
 from graphcore.runtime import needed_nodes
 
 _PASS_HANDLES_ON: Final = frozenset({"Enter", IDENTITY, "IdentityN", "Switch"})
@@ -36,6 +36,16 @@ def check_read_outside(ys: list[Tensor], handle: Tensor) -> None:
                 f"'{node.name}' (op {node.op}) reads variable '{handle.node.name}' within a function, and gradients do not come back through "
                 "its handle: read it before, where no control dependencies are in force, and use that value in the function",
             )
+
+
+def handles_of_references(graph: Graph) -> dict[str, list[Tensor]]:
+    """The handles that calls take of reference variables, by the names of these."""
+    found: dict[str, list[Tensor]] = {}
+    for node in graph.op_nodes():
+        name = node.attr.get(VALUE_OF)
+        if isinstance(name, bytes):
+            found.setdefault(name.decode(), []).append(node.outputs[0])
+    return found
 
 
 def _called(node: Node) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, NoReturn, Self
 from graphcore.api.framework import get_collection, group
 from graphcore.api.indexed_slices import indices_and_values
 from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
+from graphcore.api.variables.references import body_that_changes, handle_within, value_within
 from graphcore.api.variables.session_value import SessionValue
 from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
@@ -63,10 +64,10 @@ _RESOURCE: Final = _Ops(
 class Variable(SessionValue):
     """A variable of a session: its node `name`, its initializer `name/Assign` and its value.
 
-    By default the node is a VariableV2 with a reference as output, and the value is `name/read`; an expression that waits for an
-    assignment, by data or control edges, has the value after it. With `use_resource` it is a VarHandleOp
-    with a handle as output, and the value is `name/Read/ReadVariableOp`; within control dependencies the value is read anew, so that it is
-    the one after them. Only a resource can be changed within branches and loops.
+    By default the node is a VariableV2 with a reference as output, and the value is `name/read`; an expression that waits for an assignment,
+    by data or control edges, has the value after it. With `use_resource` it is a VarHandleOp with a handle as output, and the value is
+    `name/Read/ReadVariableOp`; within control dependencies the value is read anew, so that it is the one after them. Branches, loops and
+    functions that change a reference variable take a handle of it, the node `name/handle`.
 
     Args:
         initial_value: a tensor, array or number, or a function that returns one (called within the variable's scope).
@@ -190,6 +191,8 @@ class Variable(SessionValue):
 
     def _new_read(self, name: str | None) -> Tensor:
         attrs = {"dtype": self._dtype} if self.is_resource else self._colocated()
+        if (body := body_that_changes(self)) is not None:
+            return body.apply_op(self._ops.read, [self._read], None, name).outputs[0]
         here = self._graph_for_nodes()
         tensor = here.apply_op(self._ops.read, [self._variable], attrs, name).outputs[0]
         if here is not self.graph:
@@ -303,12 +306,8 @@ class Variable(SessionValue):
             inputs: the arguments of the method of that name.
             name: the name of the node.
         """
-        if not self.is_resource and self.graph in surrounding(get_default_graph()):
-            raise InvalidArgumentError.at(
-                self.op,
-                f"'{self.name}' is a reference to a variable, which a function cannot take: make the variable with use_resource=True, "
-                "or change it outside of functions, branches and loops",
-            )
+        if (body := body_that_changes(self)) is not None:
+            return body.apply_op(getattr(_RESOURCE, how), [handle_within(self, body), *inputs], {"dtype": self._dtype}, name)
         attrs: dict[str, Any] = {"dtype": self._dtype} if self.is_resource else {}  # a reference determines it: values take its dtype
         if self.is_resource and how == "assign":
             attrs["validate_shape"] = bool(self._shape.is_fully_defined)
@@ -317,6 +316,8 @@ class Variable(SessionValue):
     def _changed(self, how: str, *inputs: Any, name: str | None) -> Tensor:
         """The value after a change."""
         node = self.change(how, *inputs, name=name)
+        if (body := body_that_changes(self)) is not None:
+            return value_within(self, body, node)
         if not self.is_resource:
             return node.outputs[0]
         with node.graph.control_dependencies([node]):

@@ -16,7 +16,7 @@ from graphcore.definitions import NodeDef
 from graphcore.graph import Graph
 from graphcore.graph.model.node import Node, Tensor, input_text, producers_of
 from graphcore.graph.model.search import reachable
-from graphcore.plumbing import IDENTITY, MERGE, STANDS_FOR
+from graphcore.plumbing import IDENTITY, MERGE, STANDS_FOR, VALUE_OF
 
 _READ: Final = "/read"
 
@@ -53,6 +53,8 @@ def late_reads(needed: Sequence[Node], fed: Collection[Tensor]) -> list[LateRead
     for node in needed:
         if node.input_types and node.input_types[0].is_ref and node.registration.traits.writes_input:
             writers.setdefault(_variable(node), []).append(node)
+        elif VALUE_OF in node.attr:  # calls take its handle
+            writers.setdefault(_named(node), []).extend([consumer for consumer, slot in node.consumers() if slot >= 0])
     reads = [
         node
         for node in (needed if writers else ())
@@ -99,6 +101,13 @@ def add_late_reads(graph: Graph, late: Sequence[LateRead]) -> None:
         made.assigned_device = read.assigned_device
         for consumer, slot in each.consumers:
             graph.update_edge(made, 0, nodes[consumer], slot)
+
+
+def _named(handle: Node) -> Node:
+    """The variable that a node is a handle of."""
+    name = handle.attr[VALUE_OF]
+    found = handle.graph.find(name.decode()) if isinstance(name, bytes) else None
+    return handle if found is None else found
 
 
 def _variable(node: Node) -> Node:

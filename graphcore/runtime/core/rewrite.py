@@ -329,7 +329,7 @@ class _Rewriter:
 
 
 def subgraph_to_run(fetches: list[Tensor], targets: list[Node], feeds: list[Tensor]) -> tuple[list[Tensor], list[Node], list[Tensor]]:
-    """The subgraph to run: a copy if it has late reads of variables, or if its shapes may not hold for `feeds`.
+    """The subgraph to run: a copy if it has late reads, or if its shapes may not hold for `feeds`.
 
     Raises:
         GraphError: a tensor within a loop is fetched or fed, or a fed shape does not fit.

@@ -150,7 +150,7 @@ class ValueRecords:
 
 
 def _late_reads(nodes: Sequence[Node]) -> dict[str, str]:
-    """The reads of variables that a run repeated after an assignment, each with the node of the repetition."""
+    """The reads of variables that a run repeated, each with the node of the late read."""
     names = [(node.attr.get(STANDS_FOR), node.name) for node in nodes if node.op == IDENTITY]
     return {text.decode().partition(":")[0]: name for text, name in names if isinstance(text, bytes)}
 

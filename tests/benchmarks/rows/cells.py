@@ -1,4 +1,4 @@
-"""The extension's share of a cell that changes nothing, with a graph of 2,000 nodes in an open view and an open session."""
+"""The extension's share of a cell that changes nothing, with 2,000 nodes in a view, and a session."""
 
 from __future__ import annotations
 

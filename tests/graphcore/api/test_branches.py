@@ -112,12 +112,6 @@ def test_branches_that_differ_are_refused_and_leave_nothing(graph: gc.Graph, fal
     assert graph.library.num_functions == 0
 
 
-def test_a_variable_cannot_be_changed_within_a_branch() -> None:
-    v = gc.Variable(1.0, name="v")
-    with pytest.raises(InvalidArgumentError, match="'v:0' is a reference to a variable, which a function cannot take"):
-        gc.cond(True, lambda: v.assign(2.0), lambda: v.assign(3.0))
-
-
 def test_a_branch_may_wait_for_nodes_outside_which_then_run_in_any_case() -> None:
     p, count = gc.placeholder(gc.bool, []), gc.Variable(0.0)
     counted = count.assign_add(1.0)

@@ -142,12 +142,6 @@ def test_a_loop_changes_a_resource_in_every_turn_and_reads_it_after_that(engine:
         assert session.run(w) == 7.0
 
 
-def test_a_reference_cannot_be_changed_in_a_branch_and_is_told_so() -> None:
-    w = gc.Variable(1.0, name="w")
-    with pytest.raises(InvalidArgumentError, match="is a reference to a variable, which a function cannot take"):
-        gc.cond(gc.constant(True), lambda: w.assign_add(1.0), w.value)
-
-
 def test_a_gradient_that_would_have_to_come_back_through_a_handle_is_refused() -> None:
     w = gc.Variable(3.0, name="w", use_resource=True)
     other = gc.Variable(3.0, name="other", use_resource=True)

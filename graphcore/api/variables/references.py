@@ -1,0 +1,101 @@
+"""Reference variables that functions, branches and loops change, by handles.
+
+A body gets a handle of the variable's storage. What its expressions read follows the rule of whole graphs (see `runtime.core.late_reads`): an
+expression that waits for a change within the body reads after it. Any other reads the value before the call, in loops that before the round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from graphcore.graph import Node, Tensor, get_default_graph
+from graphcore.graph.model.default_stack import outermost, surrounding
+from graphcore.graph.model.node import producers_of
+from graphcore.graph.model.search import reachable
+from graphcore.graph.tracing import FunctionGraph
+from graphcore.plumbing import MERGE, VALUE_OF
+
+if TYPE_CHECKING:
+    from graphcore.api.variables.variables import Variable
+
+
+def body_that_changes(variable: Variable) -> FunctionGraph | None:
+    """The body being built, if it is one that cannot take the reference of `variable` itself."""
+    here = get_default_graph()
+    return here if isinstance(here, FunctionGraph) and not variable.is_resource and variable.graph in surrounding(here) else None
+
+
+def handle_within(variable: Variable, body: FunctionGraph) -> Tensor:
+    """A handle of `variable` for a change in `body`, and the bodies around it."""
+    bodies = [graph for graph in (body, *surrounding(body)) if isinstance(graph, FunctionGraph)]
+    body.capture(variable.snapshot)  # the call follows the variable when its cell runs again
+    handle = bodies[-1].references.get(variable.snapshot)
+    if handle is None:
+        node, root = variable.op, outermost(body)
+        attrs = {
+            "dtype": variable.dtype,
+            "shape": variable.handle.shape,
+            "container": node.attr.get("container", b""),
+            "shared_name": node.attr.get("shared_name") or node.name.encode(),
+            "_class": [f"loc:@{node.name}"],
+            VALUE_OF: node.name.encode(),
+        }
+        with root.as_default(), root.name_scope(None), root.control_dependencies(None), root.device(variable.device or None):
+            handle = root.apply_op("VarHandleOp", [], attrs, f"{node.name}/handle").outputs[0]
+    for graph in bodies:
+        graph.references[variable.snapshot] = handle
+    return handle
+
+
+def value_within(variable: Variable, body: FunctionGraph, changed: Node) -> Tensor:
+    """The value of `variable` after the node of `body` that changes it."""
+    return _read(body, body.references[variable.snapshot], [changed])
+
+
+def settle_references(body: FunctionGraph, *, repeats: bool = False) -> dict[Tensor, Tensor]:
+    """Let the finished `body` read the variables that it changes when it has to.
+
+    Args:
+        repeats: True for the body of a loop, whose rounds change what the next ones read.
+
+    Returns:
+        The arguments with values from before a loop, each with what to use instead.
+    """
+    instead: dict[Tensor, Tensor] = {}
+    for snapshot, handle in body.references.items():
+        given, before = body.capture(handle), _argument(body, snapshot)
+        if before is None:
+            continue
+        writers = [node for node, slot in body.tensor_consumers(given) if slot >= 0 and not node.registration.traits.reads_variable]
+        after = reachable(writers, lambda node: [consumer for consumer, _ in body.consumers(node)])
+        for node, slot in list(body.tensor_consumers(before)):
+            if node in after and node.op not in MERGE:
+                waited = [producer for producer in dict.fromkeys(producers_of(node)) if producer in after]
+                body.update_edge(_read(body, handle, waited).node, 0, node, slot)
+            elif repeats:
+                if before not in instead:
+                    instead[before] = _read(body, handle)
+                body.update_edge(instead[before].node, 0, node, slot)
+        if repeats and before not in instead:
+            instead[before] = _read(body, handle)
+        for writer in writers if before in instead else ():
+            body.add_control_edge(instead[before].node, writer)
+    return instead
+
+
+def _read(body: FunctionGraph, handle: Tensor, after: Sequence[Node] = ()) -> Tensor:
+    """A read in `body` that waits for nothing but the nodes `after`."""
+    with body.as_default(), body.control_dependencies(None), body.control_dependencies(after):
+        return body.apply_op("ReadVariableOp", [handle], {"dtype": handle.node.attr["dtype"]}, None).outputs[0]
+
+
+def _argument(body: FunctionGraph, tensor: Tensor) -> Tensor | None:
+    """The argument of `body` for a tensor of a surrounding graph, None if it does not take it."""
+    outer = body.outer
+    if outer is not tensor.graph:
+        found = _argument(outer, tensor) if isinstance(outer, FunctionGraph) else None
+        if found is None:
+            return None
+        tensor = found
+    return body.captures.get(tensor)
