@@ -233,3 +233,13 @@ def test_training_goes_on_when_a_variable_that_the_loss_does_not_use_is_gone(tra
         assert shell.user_ns["c"].op in shell.user_ns["x"].graph
         shell.run(CELLS["variables"][2], "variables")
         assert assert_no_other_number(results(shell.user_ns), fresh_results({**program, "variables": 2})) == len(FETCHES) + 1
+
+
+@pytest.mark.parametrize("training", range(1, 8))
+def test_a_training_step_whose_cell_fails_before_it_is_made_again_refuses_to_run(training: int) -> None:
+    with notebook() as shell:
+        for name, version in {**FIRST, "training": training}.items():
+            shell.run(CELLS[name][version], name)
+        assert not isinstance(results(shell.user_ns)["trained"], Exception)
+        shell.run("raise ValueError", "training")
+        assert "failed before it made" in str(results(shell.user_ns)["trained"])

@@ -325,6 +325,9 @@ class DerivationStore:
         return min(outdated, key=order)
 
     def _follow(self, each: Derivation) -> None:
+        cells = self._graph.cells
+        if each.run is not None and each.run.cell in cells.failed and cells.last_runs.get(each.run.cell) != each.run.execution:
+            return  # its cell has failed since before it was made again: its nodes are marked
         try:
             if each.check is not None:
                 each.check()
