@@ -46,7 +46,7 @@ def _named(argument: str, name: str) -> Device:
 
 
 class ParameterPlaces:
-    """A device function: variables on some devices, and other nodes on a worker.
+    """A device function: variables and their reads on some devices, and other nodes on a worker.
 
     Each variable goes to the device that has the fewest bytes of variables so far, and keeps a device requested for itself.
 
@@ -64,9 +64,13 @@ class ParameterPlaces:
 
     def __call__(self, node: NewOperation) -> DeviceSpec:
         """The device of a new node."""
-        requested = parsed_device(node.device) if node.device else DeviceSpec()
-        if node.device or get_default_graph().look_up(node.type).traits.role != "variable":
-            return requested.merge_unset(self.worker)
+        if node.device:
+            return parsed_device(node.device).merge_unset(self.worker)
+        traits = get_default_graph().look_up(node.type).traits
+        if traits.reads_variable:
+            return parsed_device(node.inputs[0].node.device or self.worker)
+        if traits.role != "variable":
+            return self.worker
         place = self._bytes.index(min(self._bytes))
         self._bytes[place] += max(1, as_shape(node.get_attr("shape")).num_elements) * as_dtype(node.get_attr("dtype")).size
         return self._parameters[place]

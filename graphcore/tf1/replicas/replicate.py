@@ -7,19 +7,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from graphcore.api.framework import control_dependencies, device, name_scope
-from graphcore.api.math import add_n
+from graphcore.api.framework import control_dependencies, device, group, name_scope
+from graphcore.api.math import add, add_n, cast, subtract
 from graphcore.api.optimizers import Optimizer
 from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
 from graphcore.api.variables.variables import Variable
 from graphcore.brief import brief
+from graphcore.dtypes import int64
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.placement.device import Device
+from graphcore.tf1.replicas.asynchronous import checked_step, counted
 from graphcore.tf1.replicas.places import ParameterPlaces, as_devices
 from graphcore.tf1.replicas.replicated import Replicated
 from graphcore.tf1.replicas.shares import Shares, as_inputs, split_batch
 from graphcore.tf1.replicas.sums import WAYS, add_up, scope_of
+from graphcore.tf1.training.global_steps import get_or_create_global_step
 from graphcore.tf1.variable_scopes import get_variable_scope, variable_scope
 from graphcore.tf1.variable_scopes.getting import is_to_be_made
 
@@ -35,6 +38,7 @@ def replicate(
     variables: str = "ps",
     ps_devices: Any = None,
     reduce: str = "auto",
+    synchronous: bool = True,
     global_step: Variable | None = None,
 ) -> Replicated:
     """Build a model once for each device, and a training step that uses all of them.
@@ -56,6 +60,12 @@ def replicate(
     step's variables are made on each device, in variable scopes `replica_i`; the copies begin with the value of the first and change alike.
     Variables made before the call stay where they are, and are shared.
 
+    With `synchronous=False` replica `i` has a step of its own, `train_ops[i]`, which changes the shared variables by the gradient of its loss without
+    waiting for the others: run each in a thread, or all by `run_async(session, steps, feeds)`. Inputs are then not split: each run of a
+    replica takes what it is fed. Its variables may have changed since it read them: `staleness[i]` is `global_step` at the change less
+    `global_step` at the read. The step makes resource variables, and the step is read before them: updates that they already have may count as missed,
+    and none that they have not is left out.
+
     Args:
         step: builds the model of one replica from its parts of the inputs, and returns the loss, or a tuple of the loss and other results. The
             loss is a scalar, the mean over the examples of the share.
@@ -68,7 +78,8 @@ def replicate(
         reduce: "tree" adds the gradients of pairs, then pairs of sums; "ring" sends equal parts of them around, so that all links are in
             use; "auto" takes for each variable the way that the cost model predicts to be faster. Gradients that are slices are listed
             one after the other.
-        global_step: a variable that counts the steps.
+        synchronous: False for steps of each replica on its own.
+        global_step: a variable that counts the steps; an asynchronous training takes or makes that of `gc.train.get_or_create_global_step` if None.
 
     Raises:
         InvalidArgumentError: an argument of another kind, no device, a batch that cannot be split, a loss that is no scalar, or variables that the
@@ -84,11 +95,15 @@ def replicate(
         raise InvalidArgumentError(f"reduce: required 'auto', 'tree' or 'ring', got {brief(reduce)}")
     if variables == "mirrored" and ps_devices is not None:
         raise InvalidArgumentError("ps_devices: required None with variables='mirrored', since each device has its own copies")
+    if variables == "mirrored" and not synchronous:
+        raise InvalidArgumentError(
+            "variables: required 'ps' with synchronous=False, since copies that change on their own are different models"
+        )
     places = as_devices("devices", devices)
     parameters = places[:1] if ps_devices is None else as_devices("ps_devices", ps_devices)
     graph = get_default_graph()
     tensors = as_inputs(inputs)
-    builder = Builder(step, places, optimizer, tensors, variables == "mirrored", parameters, reduce, global_step)
+    builder = Builder(step, places, optimizer, tensors, variables == "mirrored", parameters, reduce, bool(synchronous), global_step)
     builder.outside = VariableChoice(graph, None, TRAINABLE_VARIABLES)
     made = Replicated()
 
@@ -120,6 +135,7 @@ class Builder:
         mirrored: bool,
         parameters: list[Device],
         reduce: str,
+        synchronous: bool,
         global_step: Variable | None,
     ) -> None:
         self.step = step
@@ -129,6 +145,7 @@ class Builder:
         self.mirrored = mirrored
         self.parameters = parameters
         self.reduce = reduce
+        self.synchronous = synchronous
         self.global_step = global_step
 
     def build(self) -> Replicated:
@@ -136,16 +153,22 @@ class Builder:
         graph = get_default_graph()
         found = Replicated()
         found.devices = [place.name for place in self.devices]
-        found.global_step = self.global_step
+        found.synchronous = self.synchronous
         found.losses, found.outputs, found.copies, found.replica_gradients = [], [], [], []
+        found.ways, found.seconds, found.staleness = {}, {}, []
         self.inputs = [graph.present(tensor) for tensor in self.inputs]
-        shares = split_batch(self.inputs, len(self.devices), self.devices[0].name)
+        found.global_step = self.global_step if self.synchronous else self._counter()
+        whole = Shares([self.inputs] * len(self.devices), None, None)
+        shares = split_batch(self.inputs, len(self.devices), self.devices[0].name) if self.synchronous else whole
         self._build_replicas(found, shares)
         weighted = self._differentiate(found, shares)
         with name_scope("loss"), device(self.devices[0].name):
             found.loss = add_n(weighted, name="loss")
-        self._sum(found)
-        found.train_op = self.optimizer.apply_gradients(found.gradients, self.global_step)
+        if self.synchronous:
+            self._sum(found)
+            found.train_ops = [self.optimizer.apply_gradients(found.gradients, self.global_step)]
+        else:
+            self._apply_alone(found)
         return found
 
     # ---- replicas ---------------------------------------------------------------------------------------------------
@@ -155,10 +178,11 @@ class Builder:
         outside = [variable for variable in self.outside.now() if not is_to_be_made(variable)]  # else the step makes it again
         places = ParameterPlaces(self.parameters)
         self.scopes: list[str] = []
+        self.begun: list[Tensor] = []
         made: list[list[Variable]] = []
         for number, parts in enumerate(shares.parts):
             before = {id(variable) for variable in graph.get_collection(VARIABLES)}
-            with self._scope(number, places):
+            with self._scope(number, places), self._after_read(found):
                 loss, others = self._called(parts, number)
             found.losses.append(loss)
             found.outputs.append(others)
@@ -181,11 +205,31 @@ class Builder:
                 yield
             return
         places.worker = place.spec
-        reuse = True if number else None
-        with variable_scope(get_variable_scope(), reuse=reuse, auxiliary_name_scope=False), name_scope(f"replica_{number}") as scope:
+        reuse, kind = True if number else None, None if self.synchronous else True
+        again = variable_scope(get_variable_scope(), reuse=reuse, use_resource=kind, auxiliary_name_scope=False)
+        with again, name_scope(f"replica_{number}") as scope:
             self.scopes.append(scope)
             with device(places):
                 yield
+
+    def _counter(self) -> Variable:
+        """The variable that counts the steps of an asynchronous training."""
+        if self.global_step is not None:
+            return checked_step(self.global_step)
+        with device(self.parameters[0].name):
+            return checked_step(get_or_create_global_step())
+
+    @contextmanager
+    def _after_read(self, found: Replicated) -> Iterator[None]:
+        """Read the number of steps before the variables, in an asynchronous training."""
+        if self.synchronous or found.global_step is None:
+            yield
+            return
+        with device(found.global_step.device or None):
+            # A value of its own: what is read from a reference may change with it.
+            self.begun.append(add(cast(found.global_step.read_value(), int64), 0, name="step"))
+        with control_dependencies(self.begun[-1:]):
+            yield
 
     def _called(self, parts: list[Tensor], number: int) -> tuple[Tensor, tuple[Any, ...]]:
         """The loss of one replica, and what the step returns beside it."""
@@ -225,7 +269,7 @@ class Builder:
             with name_scope(self.scopes[number]), device(self.devices[number].name):
                 weight = shares.weight(number, loss)
                 weighted.append(loss * weight)
-                pairs = self.optimizer.compute_gradients(loss, found.copies[number], grad_loss=weight)
+                pairs = self.optimizer.compute_gradients(loss, found.copies[number], grad_loss=weight if self.synchronous else None)
             found.replica_gradients.append([gradient for gradient, _ in pairs])
         used = [any(own[index] is not None for own in found.replica_gradients) for index in range(len(found.copies[0]))]
         for rows in (found.copies, found.replica_gradients):
@@ -243,7 +287,7 @@ class Builder:
 
     def _sum(self, found: Replicated) -> None:
         """Add up the gradients of each variable."""
-        found.gradients, found.ways, found.seconds = [], {}, {}
+        found.gradients = []
         known = {place.name: place for place in (*self.devices, *self.parameters)}
         for index, variable in enumerate(found.variables):
             name = _inner_name(variable, 0) if self.mirrored else variable.op.name
@@ -256,6 +300,32 @@ class Builder:
                 total = add_up([gradient for gradient, _ in given], [place for _, place in given], targets, self.reduce, variable.shape)
             found.gradients += zip(total.values, copies, strict=True)
             found.ways[variable.op.name], found.seconds[variable.op.name] = total.way, total.seconds
+
+    def _apply_alone(self, found: Replicated) -> None:
+        """Let each replica change the variables on its own, and count the steps of others meanwhile."""
+        counter = found.global_step
+        assert counter is not None
+        found.gradients, found.train_ops = [], []
+        for variable in found.variables:
+            if not variable.is_resource:
+                raise InvalidArgumentError.at(
+                    variable.op,
+                    f"synchronous=False: required resource variables, which each replica reads after the number of steps; '{variable.op.name}' is a "
+                    "reference",
+                ).advise(
+                    "Make the variable in the step by `gc.get_variable`, or with `use_resource=True`.",
+                    required="a resource variable",
+                    came=f"'{variable.op.name}', a reference",
+                )
+        for number, gradients in enumerate(found.replica_gradients):
+            pairs = list(zip(gradients, found.variables, strict=True))
+            scope = self.scopes[number]
+            applied = self.optimizer.apply_gradients(pairs, name=f"{scope}{self.optimizer.name}/")
+            with name_scope(scope), control_dependencies([applied]), device(counter.device or None):
+                staleness = subtract(cast(counted(counter), int64), self.begun[number], name="staleness")
+                found.train_ops.append(group(staleness, name="train_op"))
+            found.staleness.append(staleness)
+            found.gradients += pairs
 
 
 def _check_call(step: Callable[..., Any], count: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import graphcore as gc
-from tests.graphcore.tf1.replicas.models import Together, layers, losses, normal, train, trained_alone
+from tests.graphcore.tf1.replicas.models import Together, layers, losses, normal, placeholders, train, trained_alone
 
 
 def batches(count: int) -> list[Any]:
@@ -37,6 +37,19 @@ def test_replicas_over_tasks_give_the_losses_of_one_process(cluster: gc.DaskClus
     for place in ({"ps_devices": [ps]}, {"variables": "mirrored", "reduce": "ring"}):
         found = Together(digits_mlp, data, adam, workers, cluster=cluster, **place)
         np.testing.assert_allclose(found.losses, expected, atol=1e-6)
+
+
+def test_replicas_over_tasks_train_without_waiting_for_each_other(cluster: gc.DaskCluster) -> None:
+    data = batches(6)
+    *workers, ps = cluster.devices
+    with gc.Graph().as_default():
+        inputs = placeholders(data[0])
+        model = train.replicate(digits_mlp, workers, optimizer=adam(), inputs=inputs, ps_devices=[ps], synchronous=False)
+        with gc.Session(cluster=cluster) as session:
+            session.run(gc.initialize_all_variables())
+            run = model.run_async(session, 15, lambda replica, step: dict(zip(inputs, data[3 * replica + step % 3], strict=True)))
+            assert session.run(model.global_step) == 30
+        assert all(losses[-1] < 0.8 * losses[0] for losses in run.losses)
 
 
 @pytest.mark.slow
