@@ -128,16 +128,21 @@ class DaskCluster:
             AbortedError: the scheduler is lost.
             InvalidArgumentError: a worker is unknown.
         """
-        if self.client.status != _RUNNING:
+        scheduler = self.client.scheduler
+        if self.client.status != _RUNNING or scheduler is None:
             raise AbortedError(f"The Dask client has lost its scheduler (it is {self.client.status}): required a new gc.DaskCluster")
-        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        try:
+            # Not `scheduler_info`, which Dask's own regular call may fill without workers meanwhile.
+            workers = self.client.sync(scheduler.identity)["workers"]
+        except OSError as error:
+            raise AbortedError(f"The Dask scheduler does not answer ({error}): required a new gc.DaskCluster") from error
         by_name = {str(worker["name"]): address for address, worker in workers.items()} | {address: address for address in workers}
         found, taken = [], dict[str, str]()
         for job, listed in self.tasks.items():
             for number, name in enumerate(listed):
                 address = by_name.get(name)
                 if address is None:
-                    names = ", ".join(f"'{worker['name']}' ({address})" for address, worker in workers.items()) or "none"
+                    names = ", ".join(sorted([f"'{worker['name']}' ({address})" for address, worker in workers.items()])) or "none"
                     raise InvalidArgumentError(f"tasks: job '{job}' lists worker '{name}', which the cluster does not have; it has {names}")
                 device = canonicalize_device_name(f"/job:{job}/replica:0/task:{number}/device:CPU:0", LOCAL)
                 if address in taken:
@@ -248,6 +253,7 @@ def _started(count: int, processes: bool) -> distributed.LocalCluster:
                     processes=processes,
                     dashboard_address=":0",
                     silence_logs=logging.ERROR,  # a lost worker is an AbortedError of the run
+                    protocol="tcp",
                 )
         except Exception as error:  # noqa: BLE001 - whatever it is, the cluster did not start, as reported below
             failure = error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc as collector
+import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -309,6 +311,40 @@ def test_a_time_limit_ends_a_step_on_all_tasks(cluster: gc.DaskCluster) -> None:
             assert session.run(other) == 2.0
             session.run(put)
             assert session.run(after) == 2.0  # the value was not taken by the step that was stopped
+
+
+@pytest.mark.parametrize("kind", ["waiting", "running"])
+def test_ctrl_c_ends_a_step_on_all_tasks_and_leaves_the_session_usable(cluster: gc.DaskCluster, kind: str) -> None:
+    with gc.Graph().as_default():
+        with gc.device(SECOND):
+            queue = make_queue(1, [gc.float32], shapes=[[]])
+            turns = gc.placeholder_with_default(10**9, [])
+            loop = gc.while_loop(lambda i: i < turns, lambda i: i + 1, [gc.constant(0)])
+            work = queue.dequeue(name="waiting") if kind == "waiting" else gc.cast(loop, gc.float32)
+            count = gc.Variable(0.0, name="count")
+        with gc.device(FIRST):
+            after = work + 1.0
+        change = count.assign_add(after)
+        put = queue.enqueue([1.0])
+        with gc.Session(cluster=cluster) as session:
+            session.run(count.initializer)
+            moment: list[float] = []
+
+            def press() -> None:
+                moment.append(time.monotonic())
+                signal.pthread_kill(main, signal.SIGINT)
+
+            main = threading.main_thread().ident or 0
+            timer = threading.Timer(0.5, press)
+            timer.start()
+            with pytest.raises(KeyboardInterrupt):
+                session.run(change)
+            assert time.monotonic() - moment[0] < 5
+            timer.join()
+            assert session.run(count) == 0.0
+            session.run(put)
+            expected = 2.0 if kind == "waiting" else 4.0
+            assert session.run(change, {turns: 3}) == expected
 
 
 def test_variables_are_saved_and_recovered_with_all_tasks(cluster: gc.DaskCluster, tmp_path: Path) -> None:

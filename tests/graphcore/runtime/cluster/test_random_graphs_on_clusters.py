@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from tests.graphcore.runtime.partitions.test_random_placements import outcome, s
 from tests.graphcore.runtime.random_programs import Program
 from tests.graphcore.runtime.test_engines_agree import NUMBERS
 
+# Dask's threads in this process use the module random while Hypothesis draws, which takes that for a strategy's doing.
+pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module:hypothesis.errors.HypothesisDeprecationWarning")
 RARELY = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 CHOICES = st.lists(st.integers(0, 1), min_size=1, max_size=60)
 
