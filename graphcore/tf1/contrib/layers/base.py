@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from graphcore.api.variables.collections import GraphKeys
+from graphcore.tf1.contrib.layers.utils import collect_named_outputs
 from graphcore.tf1.contrib.regularizers import xavier_initializer
 from graphcore.tf1.initial_values import Zeros
 from graphcore.tf1.variable_scopes.opening import variable_scope
@@ -33,6 +34,15 @@ def collect_variable(variable: Any, collections: Any, kind: str) -> None:
     chosen = collections.get(kind) if isinstance(collections, dict) else collections
     if variable is not None and chosen:
         add_to_collections(chosen, variable)
+
+
+def finished(
+    outputs: Any, name: str, collections: Any, activation_fn: Any, normalizer_fn: Any = None, normalizer_params: Any = None
+) -> Any:
+    """The outputs of a layer after its normalizer and its activation, in collections under its name."""
+    if normalizer_fn is not None:
+        outputs = normalizer_fn(outputs, **(normalizer_params or {}))
+    return collect_named_outputs(collections, name, outputs if activation_fn is None else activation_fn(outputs))
 
 
 def channels(data_format: str | None) -> str:

@@ -10,8 +10,7 @@ from graphcore.api.variables.collections import GraphKeys
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.tf1 import nn
 from graphcore.tf1.contrib.arg_scopes import add_arg_scope
-from graphcore.tf1.contrib.layers.base import ZEROS, collect_variable, model_scope
-from graphcore.tf1.contrib.layers.utils import collect_named_outputs
+from graphcore.tf1.contrib.layers.base import ZEROS, collect_variable, finished, model_scope
 from graphcore.tf1.initial_values import Ones
 from graphcore.tf1.layers.normalization import BatchNormalization
 from graphcore.tf1.rnn.normalized import LEAST_VARIANCE
@@ -112,9 +111,7 @@ def batch_norm(
         if updates_collections is None and layer.updates:
             with control_dependencies(layer.updates):
                 outputs = identity(outputs)
-        if activation_fn is not None:
-            outputs = activation_fn(outputs)
-        return collect_named_outputs(outputs_collections, opened.name, outputs)
+        return finished(outputs, opened.name, outputs_collections, activation_fn)
 
 
 @add_arg_scope
@@ -161,7 +158,7 @@ def layer_norm(
         mean, variance = nn.moments(inputs, list(range(first, rank)), keep_dims=True)
         outputs = nn.batch_normalization(inputs, mean, variance, beta, gamma, LEAST_VARIANCE)
         outputs.set_shape(inputs.shape)
-        return collect_named_outputs(outputs_collections, opened.name, outputs if activation_fn is None else activation_fn(outputs))
+        return finished(outputs, opened.name, outputs_collections, activation_fn)
 
 
 @add_arg_scope
@@ -216,4 +213,4 @@ def instance_norm(
         mean, variance = nn.moments(inputs, places, keep_dims=True)
         outputs = nn.batch_normalization(inputs, mean, variance, beta, gamma, epsilon)
         outputs.set_shape(inputs.shape)
-        return collect_named_outputs(outputs_collections, opened.name, outputs if activation_fn is None else activation_fn(outputs))
+        return finished(outputs, opened.name, outputs_collections, activation_fn)

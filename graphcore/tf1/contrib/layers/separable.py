@@ -6,8 +6,8 @@ from typing import Any
 
 from graphcore.tf1 import nn
 from graphcore.tf1.contrib.arg_scopes import add_arg_scope
-from graphcore.tf1.contrib.layers.base import XAVIER, ZEROS, channels, collect_variable, model_scope
-from graphcore.tf1.contrib.layers.utils import collect_named_outputs, two_element_tuple
+from graphcore.tf1.contrib.layers.base import XAVIER, ZEROS, channels, collect_variable, finished, model_scope
+from graphcore.tf1.contrib.layers.utils import two_element_tuple
 from graphcore.tf1.layers.convolution import SeparableConv2D
 from graphcore.tf1.variable_scopes.getting import get_variable
 
@@ -81,9 +81,7 @@ def separable_convolution2d(
             collect_variable(layer.depthwise_kernel, variables_collections, "weights")
             collect_variable(layer.pointwise_kernel, variables_collections, "weights")
             collect_variable(layer.bias, variables_collections, "biases")
-        if normalizer_fn is not None:
-            outputs = normalizer_fn(outputs, **(normalizer_params or {}))
-        return collect_named_outputs(outputs_collections, opened.name, outputs if activation_fn is None else activation_fn(outputs))
+        return finished(outputs, opened.name, outputs_collections, activation_fn, normalizer_fn, normalizer_params)
 
 
 separable_conv2d = separable_convolution2d

@@ -12,7 +12,7 @@ from graphcore.api.math import reduce_sum, sqrt, square
 from graphcore.errors import InvalidArgumentError
 from graphcore.tf1 import nn
 from graphcore.tf1.contrib.arg_scopes import add_arg_scope
-from graphcore.tf1.contrib.layers.base import ZEROS, channels, collect_variable, model_scope
+from graphcore.tf1.contrib.layers.base import ZEROS, channels, collect_variable, finished, model_scope
 from graphcore.tf1.contrib.layers.utils import collect_named_outputs, last_dimension
 from graphcore.tf1.layers.core import Dropout, Flatten
 from graphcore.tf1.variable_scopes.getting import get_variable
@@ -85,7 +85,7 @@ def bias_add(
         biases = get_variable("biases", [size], inputs.dtype.base, initializer, regularizer, trainable=trainable)
         collect_variable(biases, variables_collections, "biases")
         outputs = nn.bias_add(inputs, biases, data_format=data_format)
-        return collect_named_outputs(outputs_collections, opened.name, outputs if activation_fn is None else activation_fn(outputs))
+        return finished(outputs, opened.name, outputs_collections, activation_fn)
 
 
 @add_arg_scope

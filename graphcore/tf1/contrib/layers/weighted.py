@@ -11,8 +11,7 @@ from graphcore.api.ops import relu6 as relu_to_six
 from graphcore.errors import InvalidArgumentError
 from graphcore.tf1 import nn
 from graphcore.tf1.contrib.arg_scopes import add_arg_scope
-from graphcore.tf1.contrib.layers.base import XAVIER, ZEROS, channels, collect_variable, model_scope
-from graphcore.tf1.contrib.layers.utils import collect_named_outputs
+from graphcore.tf1.contrib.layers.base import XAVIER, ZEROS, channels, collect_variable, finished, model_scope
 from graphcore.tf1.layers.base import Layer
 from graphcore.tf1.layers.convolution import Conv1D, Conv2D, Conv3D
 from graphcore.tf1.layers.core import Dense
@@ -33,11 +32,7 @@ def _weighted(
     outputs = layer(inputs)
     collect_variable(getattr(layer, "kernel", None), variables_collections, "weights")
     collect_variable(getattr(layer, "bias", None), variables_collections, "biases")
-    if normalizer_fn is not None:
-        outputs = normalizer_fn(outputs, **(normalizer_params or {}))
-    if activation_fn is not None:
-        outputs = activation_fn(outputs)
-    return collect_named_outputs(outputs_collections, scope_name, outputs)
+    return finished(outputs, scope_name, outputs_collections, activation_fn, normalizer_fn, normalizer_params)
 
 
 @add_arg_scope
