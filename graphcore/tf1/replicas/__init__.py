@@ -1,1 +1,1 @@
-"""Data-parallel training: one model on several devices, each with a share of the batch."""
+"""Training of one model on several devices."""

@@ -235,3 +235,23 @@ def test_layers_without_names_are_shared_and_a_model_is_replicated_twice_in_scop
                 model = train.replicate(step, cpus(2), optimizer=OPTIMIZERS["adam"](), inputs=list(examples(4)))
             names = [f"{scope}/{layer}/{part}" for layer in ("dense", "dense_1") for part in ("kernel", "bias")]
             assert [variable.op.name for variable in model.variables] == names
+
+
+def regularized(x: Any, y: Any) -> Any:
+    """A loss with all that is in the collections. x: [batch, 8]  y: [batch] -> loss."""
+    regularizer = gc.contrib.layers.l2_regularizer(0.1)  # type: ignore[attr-defined]  # found on demand
+    logits = layers.dense(x, 3, name="logits", kernel_initializer=gc.ones_initializer(), kernel_regularizer=regularizer)
+    losses.sparse_softmax_cross_entropy(y, logits)
+    decay = gc.add_n([gc.reduce_sum(gc.square(variable)) for variable in gc.trainable_variables()])
+    return losses.get_total_loss() + 0.01 * decay
+
+
+@pytest.mark.parametrize("place", [PS, MIRRORED], ids=["ps", "mirrored"])
+def test_collections_of_losses_and_variables_are_those_of_the_replica_that_reads_them(place: dict[str, Any]) -> None:
+    batches = [examples(7)] * 5
+    expected = trained_alone(regularized, batches, OPTIMIZERS["momentum"])
+    found = Together(regularized, batches, OPTIMIZERS["momentum"], cpus(3), **place)
+    np.testing.assert_allclose(found.losses, expected, atol=1e-6)
+    with found.graph.as_default():
+        assert len(losses.get_losses()) == 3
+        assert len(gc.trainable_variables()) == (2 if place is PS else 6)
