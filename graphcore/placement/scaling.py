@@ -119,25 +119,26 @@ class Scaling(msgspec.Struct, frozen=True):
         return f"predicted step{clock}, variables '{self.variables}'{servers}, reduce '{self.reduce}', {self.bytes:,} bytes of gradients a worker"
 
     def _end(self) -> tuple[str, ...]:
+        times = list(dict.fromkeys([_milliseconds(row.computing) for row in self.rows]))
+        computing = f"a worker computes for {' to '.join(dict.fromkeys((times[0], times[-1])))} ms"
         row = self.saturated
-        if row is None:
-            return ("no link is saturated", *self.notes)
-        return (f"saturated from {row.workers:,} workers on: the link {row.busiest}", *self.notes)
+        until = "no link is saturated" if row is None else f"saturated from {row.workers:,} workers on: the link {row.busiest}"
+        return (computing, until, *self.notes)
 
 
-_HEADER: Final = ("workers", "step", "computing", "speed-up", "efficiency", "busiest link", "in use", "fastest")
+_HEADER: Final = ("workers", "step ms", "speed-up", "efficiency", "busiest link", "in use", "fastest", "ms")
 
 
 def _cells(row: ScalingRow) -> tuple[str, ...]:
     return (
         f"{row.workers:,}",
         _milliseconds(row.seconds),
-        _milliseconds(row.computing),
         f"{row.speed_up:,.2f}",
         f"{row.efficiency:.0%}",
         row.busiest,
         f"{row.busy / row.seconds:.0%}" if row.busiest else "",
-        f"{row.best_variables}, {row.best_reduce}: {_milliseconds(row.best_seconds)}",
+        f"{row.best_variables}, {row.best_reduce}",
+        _milliseconds(row.best_seconds),
     )
 
 
@@ -146,7 +147,7 @@ def _html_row(cells: Iterable[str], tag: str) -> str:
 
 
 def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1e3:,.{3 if seconds < 0.1 else 1}f} ms"
+    return f"{seconds * 1e3:,.{3 if seconds < 0.1 else 1}f}"
 
 
 def predict_scaling(

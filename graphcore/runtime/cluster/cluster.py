@@ -252,7 +252,7 @@ def _started(count: int, processes: bool) -> distributed.LocalCluster:
                     threads_per_worker=1,
                     processes=processes,
                     dashboard_address=":0",
-                    silence_logs=logging.ERROR,  # a lost worker is an AbortedError of the run
+                    silence_logs=logging.CRITICAL,  # faults are errors of runs; others are those of workers that close
                     protocol="tcp",
                 )
         except Exception as error:  # noqa: BLE001 - whatever it is, the cluster did not start, as reported below
