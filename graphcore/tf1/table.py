@@ -184,7 +184,9 @@ NAMES: Final[dict[str, str]] = {
     "graphcore.tf1.training.supervisors": "train.Supervisor train.basic_train_loop",
     "graphcore.tf1.training.session_hooks": "train.SessionRunArgs train.SessionRunContext train.SessionRunHook train.SessionRunValues",
     "graphcore.tf1.training.averages": "train.ExponentialMovingAverage",
+    "graphcore.tf1.replicas.asynchronous": "train.AsyncRun",
     "graphcore.tf1.replicas.replicate": "train.replicate",
+    "graphcore.tf1.replicas.replicated": "train.Replicated",
     "graphcore.tf1.training.global_steps": "train.assert_global_step train.create_global_step train.get_global_step "
     "train.get_or_create_global_step train.global_step",
     "graphcore.tf1.training.custom_gradients": "NoGradient=NotDifferentiable NotDifferentiable RegisterGradient custom_gradient "

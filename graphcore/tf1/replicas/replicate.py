@@ -63,7 +63,8 @@ def replicate(
         step: builds the model of one replica from its parts of the inputs, and returns the loss, or a tuple of the loss and other results. The
             loss is a scalar, the mean over the examples of the share.
         devices: the devices of the replicas: names, or `gc.Device` objects, whose speeds the choice of tree or ring then considers.
-        optimizer: takes the step.
+        optimizer: takes the step. A `compute_gradients` of its own changes the gradients of each replica, which are weighted by the shares; an
+            `apply_gradients` of its own their sums.
         inputs: the tensors to split along dimension 0: [batch, ...]. Shares differ by one example at most. With none, each replica
             gets its data within the step, and all losses have the same weight.
         variables: "ps" or "mirrored".

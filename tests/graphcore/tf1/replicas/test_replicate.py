@@ -83,6 +83,12 @@ def test_replicas_are_scopes_on_their_devices_and_variables_go_to_the_device_wit
     }
 
 
+def test_names_of_replicas_are_completed_and_documented() -> None:
+    assert {"replicate", "Replicated", "AsyncRun"} <= set(dir(train))
+    assert "train_op" in (train.Replicated.__doc__ or "")
+    assert "gc.train.replicate(step" in (train.replicate.__doc__ or "")
+
+
 def test_mirrored_copies_begin_with_the_same_random_values_each_time_they_are_initialised() -> None:
     def step(x: Any) -> Any:
         made = gc.Variable(gc.random_normal([8, 2]), name="made")
