@@ -18,7 +18,9 @@ _MODULES: Final = ("", "linalg.", "fft.", "lib.stride_tricks.")
 _CUDA: Final = ("Device", "Event", "Graph", "MemoryPool", "Stream")
 _CUDA_FUNCTIONS: Final = (
     "fuse",
+    "get_default_pinned_memory_pool",
     "cuda.alloc_pinned_memory",
+    "cuda.set_pinned_memory_allocator",
     "cuda.using_allocator",
     "cuda.runtime.getDeviceCount",
 )

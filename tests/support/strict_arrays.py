@@ -60,6 +60,9 @@ class Machine(Protocol):
     def write(self, array: StrictArray, source: npt.NDArray[Any], stream: Any) -> None:
         """An array is copied from the host."""
 
+    def computed(self, again: Callable[[], Any], result: Any) -> None:
+        """A function has been computed; `again` computes it on the present values of its inputs."""
+
 
 MACHINES: Final[list[Machine]] = []
 """Those that watch now."""
@@ -139,19 +142,19 @@ class StrictArray:
         raise TypeError("unhashable type: an array")
 
     def __getitem__(self, index: Any) -> Any:
-        return wrapped(unwrapped(self)[unwrapped(index)])
+        return computed(operator.getitem, unwrapped(self), unwrapped(index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        unwrapped(self)[unwrapped(index)] = unwrapped(value)
+        computed(operator.setitem, unwrapped(self), unwrapped(index), unwrapped(value))
 
     def __neg__(self) -> Any:
-        return wrapped(-unwrapped(self))
+        return computed(operator.neg, unwrapped(self))
 
     def __abs__(self) -> Any:
-        return wrapped(abs(unwrapped(self)))
+        return computed(abs, unwrapped(self))
 
     def __invert__(self) -> Any:
-        return wrapped(~unwrapped(self))
+        return computed(operator.invert, unwrapped(self))
 
     @property
     def T(self) -> Any:  # noqa: N802  # the name of the array API
@@ -190,8 +193,8 @@ def _define(name: str, *, swapped: bool = False, in_place: bool = False) -> None
         if not in_place and isinstance(other, StrictArray):
             return getattr(strict, ufunc)(*((other, self) if swapped else (self, other)))
         if not in_place:
-            return wrapped(inner(theirs, mine) if swapped else inner(mine, theirs))
-        self.held = inner(mine, theirs)
+            return computed(inner, *((theirs, mine) if swapped else (mine, theirs)))
+        computed(inner, mine, theirs)
         return self
 
     setattr(StrictArray, f"__{'r' if swapped else 'i' if in_place else ''}{name}__", method)
@@ -204,6 +207,14 @@ for _name in _BINARY:
         _define(_name, in_place=True)
 for _name in _COMPARE:
     _define(_name)
+
+
+def computed(inner: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """The result of a function of NumPy as strict arrays."""
+    result = wrapped(inner(*arguments, **named))
+    for machine in MACHINES:
+        machine.computed(lambda: inner(*arguments, **named), result)
+    return result
 
 
 def wrapped(value: Any) -> Any:
@@ -239,8 +250,8 @@ def function(inner: Callable[..., Any], name: str, signature: Signature | None =
                 raise TypeError(f"CuPy's {name}{signature}: {error}") from None
         out = named.get("out")
         given = {name: unwrapped(value) for name, value in named.items()}
-        result = inner(*[unwrapped(argument) for argument in arguments], **given)
-        return out if isinstance(out, StrictArray) else wrapped(result)
+        result = computed(inner, *[unwrapped(argument) for argument in arguments], **given)
+        return out if isinstance(out, StrictArray) else result
 
     return call
 

@@ -88,6 +88,49 @@ class Stream:
         for other, place in self.seen.items():
             other.ended = max(other.ended, place)
 
+    @_as_in_cupy("Stream.begin_capture")
+    def begin_capture(self, mode: Any = None) -> None:
+        assert self.machine.captured is None
+        self.machine.captured = []
+
+    @_as_in_cupy("Stream.end_capture")
+    def end_capture(self) -> Graph:
+        captured, self.machine.captured = self.machine.captured, None
+        assert captured is not None
+        made = Graph(self, captured)
+        self.machine.graphs.append(made)
+        return made
+
+
+class Graph:
+    """A captured run. A launch computes it again into the same arrays, which hold noise before."""
+
+    def __init__(self, stream: Stream, captured: list[tuple[Callable[[], Any], Any]]) -> None:
+        self.launches = 0
+        self._stream = stream
+        self._captured = captured
+        for _, result in captured:
+            for array in _arrays(result):
+                if array.flags.owndata:
+                    array.reshape(-1).view(np.uint8)[...] = 0xA5
+
+    @_as_in_cupy("Graph.launch")
+    def launch(self, stream: Any = None) -> None:
+        assert stream is self._stream
+        self.launches += 1
+        stream.launch()
+        for again, result in self._captured:
+            for array, value in zip(_arrays(result), _arrays(again()), strict=True):
+                if array.flags.writeable:  # else it is a broadcast view of what is computed before
+                    array[...] = value
+
+
+def _arrays(value: Any) -> list[npt.NDArray[Any]]:
+    """The NumPy arrays of a result."""
+    if isinstance(value, tuple | list):
+        return [array for part in value for array in _arrays(part)]
+    return [np.asarray(getattr(value, "held", value))] if isinstance(value, StrictArray | np.ndarray | np.generic) else []
+
 
 class Event:
     """A place in a stream."""
@@ -128,7 +171,9 @@ class StrictCupy(StrictModule):
     Attributes:
         uploads, downloads, fused: the numbers of transfers, and of calls of fused functions.
         cannot_fuse: the error of all such calls, "" for none.
-        streams: all streams made.
+        streams, graphs: all streams and CUDA graphs made.
+        captured: what is launched while a stream is captured, else None.
+        pinned: the allocator of pinned memory.
         place: the device, streams and allocators of each thread.
     """
 
@@ -143,12 +188,17 @@ class StrictCupy(StrictModule):
         self.cannot_fuse = ""
         self.place = _Place()
         self.streams: list[Stream] = []
+        self.captured: list[tuple[Callable[[], Any], Any]] | None = None
+        self.graphs: list[Graph] = []
+        self.pinned: Any = PinnedMemory
+        self.get_default_pinned_memory_pool = _as_in_cupy("get_default_pinned_memory_pool")(lambda: SimpleNamespace(malloc=PinnedMemory))
         self.fuse = _as_in_cupy("fuse")(self._fuse)
         self.cuda = SimpleNamespace(
             Device=lambda number: _Device(self, number),
             Stream=self._stream,
             MemoryPool=MemoryPool,
-            alloc_pinned_memory=_as_in_cupy("cuda.alloc_pinned_memory")(PinnedMemory),
+            alloc_pinned_memory=_as_in_cupy("cuda.alloc_pinned_memory")(self._allocate_pinned),
+            set_pinned_memory_allocator=_as_in_cupy("cuda.set_pinned_memory_allocator")(self._set_pinned),
             using_allocator=_as_in_cupy("cuda.using_allocator")(self._using_allocator),
             runtime=SimpleNamespace(
                 getDeviceCount=_as_in_cupy("cuda.runtime.getDeviceCount")(self._count), CUDARuntimeError=CUDARuntimeError
@@ -174,6 +224,18 @@ class StrictCupy(StrictModule):
         self.streams.append(made)
         return made
 
+    def _allocate_pinned(self, size: int) -> Any:
+        return self.pinned(size)
+
+    def _set_pinned(self, allocator: Any = None) -> None:
+        self.pinned = allocator
+
+    def asarray(self, value: Any, *arguments: Any, **named: Any) -> Any:
+        """Copy from the host by way of pinned memory, as CuPy does."""
+        if not isinstance(value, StrictArray):
+            self.pinned(np.asarray(value).nbytes)
+        return super().__getattr__("asarray")(value, *arguments, **named)
+
     def _fuse(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arrays: StrictArray) -> StrictArray:
             if self.cannot_fuse:
@@ -190,9 +252,16 @@ class StrictCupy(StrictModule):
         stream.launch()
         if array.copied is not None:
             source, place = array.copied
-            assert source is stream or stream.seen.get(source, 0) >= place, "the copy that fills the array may not have ended"
+            has_ended = source is stream or source.ended >= place or stream.seen.get(source, 0) >= place
+            assert has_ended, "the copy that fills the array may not have ended"
+
+    def computed(self, again: Callable[[], Any], result: Any) -> None:
+        if self.captured is not None:
+            self.captured.append((again, result))
 
     def read(self, array: StrictArray, stream: Any) -> None:
+        if self.captured is not None:
+            raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing")
         self.downloads += 1
         if stream is None:
             assert array.copied is None or not self.place.streams or self._current().seen.get(array.copied[0], 0) >= array.copied[1]
@@ -203,6 +272,10 @@ class StrictCupy(StrictModule):
 
     def write(self, array: StrictArray, source: npt.NDArray[Any], stream: Any) -> None:
         self.uploads += 1
+        array.copied = (stream, stream.launch())
+        if self.captured is not None:
+            return
+        array.copied = None
         self._require_order(stream)
         owner: Any = source
         while isinstance(owner, np.ndarray | memoryview):
@@ -239,6 +312,10 @@ class _Place(threading.local):
     def __init__(self) -> None:
         self.device = 0
         self.streams: list[Stream] = []
+        self.captured: list[tuple[Callable[[], Any], Any]] | None = None
+        self.graphs: list[Graph] = []
+        self.pinned: Any = PinnedMemory
+        self.get_default_pinned_memory_pool = _as_in_cupy("get_default_pinned_memory_pool")(lambda: SimpleNamespace(malloc=PinnedMemory))
         self.allocators: list[Any] = []
 
 

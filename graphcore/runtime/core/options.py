@@ -101,6 +101,8 @@ class SessionOptions(msgspec.Struct, frozen=True):
         place_pruned_graph: place, or check the devices of, needed nodes only.
         allow_soft_placement: nodes that request a missing device run on the CPU.
         inter_op_threads: the number of heavy nodes to run concurrently; 0 for the best number on this machine, 1 for sequential runs.
+        capture_on_gpu: from its third run on, a plan that a GPU runs alone is launched as one CUDA graph, if it reads no values on the host, draws
+            no random numbers and has no other state than variables. Each such graph holds the memory of a run.
         log_device_placement: log the device of each node to the logger `graphcore.placement`, in a session with several devices.
     """
 
@@ -110,10 +112,11 @@ class SessionOptions(msgspec.Struct, frozen=True):
     allow_soft_placement: bool = True
     inter_op_threads: int = 0
     log_device_placement: bool = False
+    capture_on_gpu: bool = False
 
     def __post_init__(self) -> None:
         _require_time("operation_timeout_in_ms", self.operation_timeout_in_ms)
-        for option in ("optimize_for_static_graph", "place_pruned_graph", "allow_soft_placement", "log_device_placement"):
+        for option in ("optimize_for_static_graph", "place_pruned_graph", "allow_soft_placement", "log_device_placement", "capture_on_gpu"):
             _require_flag(option, getattr(self, option))
         _require_count("inter_op_threads", self.inter_op_threads, "a number of threads, or 0 for as many as pay")
 

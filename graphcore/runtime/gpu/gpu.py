@@ -5,19 +5,20 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
 import numpy as np
 
 from graphcore.attrs import Array
 from graphcore.errors import FailedPreconditionError, ResourceExhaustedError
+from graphcore.kernel_context import RefVariable
 from graphcore.opset.numerics.tensor_list_values import TensorList
 from graphcore.placement.device import Device
 from graphcore.runtime.core.memory import out_of_memory
 from graphcore.runtime.core.program import Program
 from graphcore.runtime.gpu.cuda import find_cupy
-from graphcore.runtime.gpu.kernels import kernel_on
+from graphcore.runtime.gpu.kernels import CaptureError, kernel_on
 from graphcore.runtime.gpu.program import GpuProgram
 from graphcore.runtime.plan.schedule import MakeKernel
 
@@ -44,6 +45,9 @@ class Gpu:
         self.name = device.name
         self.cupy = cupy = find_cupy()
         self.lock = threading.RLock()
+        self._capturing: int | None = None
+        self._copied_apart: list[Any] = []
+        self._noted: set[RefVariable] = set()
         self._array: type[Any] = cupy.ndarray
         self._inside = threading.local()
         self._staged: deque[tuple[Any, Array]] = deque()
@@ -51,8 +55,8 @@ class Gpu:
         with self._device:
             self.stream = cupy.cuda.Stream()
             self._transfers = cupy.cuda.Stream()
-            self.pool = cupy.cuda.MemoryPool()
-            self.pool.set_limit(size=device.memory_limit_bytes)
+            self._limit = device.memory_limit_bytes
+            self._pool = self._new_pool()
 
     def __repr__(self) -> str:
         return f"<Gpu {self.name}>"
@@ -64,7 +68,7 @@ class Gpu:
         if getattr(inside, "now", False):
             yield
             return
-        with self._device, self.stream, self.cupy.cuda.using_allocator(self.pool.malloc):
+        with self._device, self.stream, self.cupy.cuda.using_allocator(self._pool.malloc):
             inside.now = True
             try:
                 yield
@@ -78,7 +82,7 @@ class Gpu:
     def to_device(self, value: Any) -> Any:
         """The value on the device, for an array that a GPU holds and a list of such; else the value itself."""
         if isinstance(value, np.ndarray | np.generic):
-            return self._upload(np.asarray(value)) if value.dtype.char in _HELD else value
+            return self.upload(np.asarray(value)) if value.dtype.char in _HELD else value
         return _each(value, self.to_device)
 
     def to_host(self, value: Any) -> Any:
@@ -97,9 +101,13 @@ class Gpu:
         """
         return lambda node, context: kernel_on(self, make_kernel, node, context)
 
-    def program(self, program: Program) -> GpuProgram:
-        """A program whose kernels all run on the device, with feeds and results on the host."""
-        return GpuProgram(self, program)
+    def program(self, program: Program, *, capture: bool = False) -> GpuProgram:
+        """A program whose kernels all run on the device, with feeds and results on the host.
+
+        Args:
+            capture: capture plans as CUDA graphs, where that is possible.
+        """
+        return GpuProgram(self, program, capture=capture)
 
     def end(self, results: Sequence[Any]) -> list[Any]:
         """The results of a run on the host, once all of its kernels have ended."""
@@ -111,10 +119,17 @@ class Gpu:
         """Wait until all launched kernels have ended."""
         self.stream.synchronize()
 
-    def _upload(self, array: Array) -> Any:
-        with self.within():
+    def upload(self, array: Array, into: Any = None) -> Any:
+        """Copy an array to the device, into a given array of the device or a new one, which is returned.
+
+        Raises:
+            ResourceExhaustedError: there is no memory for it.
+        """
+        if self._is_capturing():
+            return self._upload_apart(array)
+        with self.lock, self.within():
             try:
-                made = self.cupy.empty(array.shape, array.dtype)
+                made = self.cupy.empty(array.shape, array.dtype) if into is None else into
             except MemoryError as error:
                 raise ResourceExhaustedError(out_of_memory(error)) from error
             if array.size:
@@ -128,7 +143,8 @@ class Gpu:
             return made
 
     def _download(self, value: Any) -> Array:
-        with self.within():
+        self.refuse_while_capturing()
+        with self.lock, self.within():
             if not value.size:
                 return np.empty(value.shape, value.dtype)
             whole = self.cupy.ascontiguousarray(value).reshape(value.shape)
@@ -145,10 +161,78 @@ class Gpu:
 
     def _keep(self, copied: Any, staged: Array) -> None:
         """Keep pinned memory until the copy from it has ended."""
-        with self.lock:
-            while self._staged and self._staged[0][0].done:
-                self._staged.popleft()
-            self._staged.append((copied, staged))
+        while self._staged and self._staged[0][0].done:
+            self._staged.popleft()
+        self._staged.append((copied, staged))
+
+    def _new_pool(self) -> Any:
+        pool = self.cupy.cuda.MemoryPool()
+        pool.set_limit(size=self._limit)
+        return pool
+
+    # ---- capture ---------------------------------------------------------------------------------------------------
+
+    def memory_of_its_own(self) -> AbstractContextManager[None]:
+        """Allocate within the block from a new pool, whose memory nothing else gets."""
+        found: AbstractContextManager[None] = self.cupy.cuda.using_allocator(self._new_pool().malloc)
+        return found
+
+    @contextmanager
+    def collecting(self, variables: set[RefVariable]) -> Iterator[None]:
+        """Add the variables that kernels take within the block to `variables`. The lock is held."""
+        before, self._noted = self._noted, variables
+        try:
+            yield
+        finally:
+            self._noted = before
+
+    def note(self, variable: RefVariable) -> None:
+        """Note a variable that a kernel takes."""
+        self._noted.add(variable)
+
+    @contextmanager
+    def capturing(self) -> Iterator[list[Any]]:
+        """Refuse transfers of this thread within the block, also those that CuPy itself makes. The lock is held.
+
+        Only copies of arrays of the host that are the same in every run are made, apart from what is captured; they are in the list that is given.
+        """
+        self.finish()
+        self._copied_apart = []
+        cuda = self.cupy.cuda
+        usual = self.cupy.get_default_pinned_memory_pool().malloc
+
+        def allocate(size: int) -> Any:  # CuPy copies arrays of the host by way of such memory
+            self.refuse_while_capturing()
+            return usual(size)
+
+        self._capturing = threading.get_ident()
+        cuda.set_pinned_memory_allocator(allocate)
+        try:
+            yield self._copied_apart
+        finally:
+            cuda.set_pinned_memory_allocator(usual)
+            self._capturing = None
+
+    def refuse_while_capturing(self) -> None:
+        """Refuse what cannot be captured.
+
+        Raises:
+            CaptureError: this thread is capturing a run.
+        """
+        if self._is_capturing():
+            raise CaptureError
+
+    def _is_capturing(self) -> bool:
+        return self._capturing == threading.get_ident()
+
+    def _upload_apart(self, array: Array) -> Any:
+        """Copy an array while a run is captured, into memory that no captured kernel writes."""
+        with self.cupy.cuda.using_allocator(self._pool.malloc):
+            made = self.cupy.empty(array.shape, array.dtype)
+        made.set(np.array(array, order="C"), stream=self._transfers)
+        self._transfers.synchronize()
+        self._copied_apart.append(made)
+        return made
 
 
 def open_gpus(devices: Iterable[Device]) -> dict[str, Gpu]:

@@ -24,10 +24,10 @@ _BOUND: Final = "iub"
 
 def kernel_on(gpu: Gpu, make_kernel: MakeKernel, node: Node, context: KernelContext) -> Kernel:
     """The kernel of a node that is placed on a GPU; see `Gpu.kernels`."""
-    if node.registration.is_function:
-        return make_kernel(node, context)  # the kernels of its body convert
+    if node.registration.is_function or node.registration.traits.numbers_from_shapes is not None:
+        return make_kernel(node, context)  # the kernels of a body convert, and shapes can be read anywhere
     if runs_on_host(node):
-        return _on_host(gpu, make_kernel(node, context))
+        return HostKernel(gpu, make_kernel(node, context))
     constants = context.constants
     context.xp = gpu.cupy
     context.constants = tuple([value if value is not None and value.dtype.kind in _BOUND else None for value in constants])
@@ -49,11 +49,27 @@ def runs_on_host(node: Node) -> bool:
     )
 
 
-def _on_host(gpu: Gpu, kernel: Kernel) -> Kernel:
-    def run(*inputs: Any) -> Any:
-        return kernel(*[gpu.to_host(value) for value in inputs])
+class CaptureError(Exception):
+    """A run that is being captured does what cannot be captured, such as a transfer."""
 
-    return run
+
+class HostKernel:
+    """A kernel on the host, whose inputs may be on the device.
+
+    Args:
+        gpu: the device.
+        kernel: the kernel.
+    """
+
+    __slots__ = ("_gpu", "kernel")
+
+    def __init__(self, gpu: Gpu, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self._gpu = gpu
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Run the kernel on the host."""
+        return self.kernel(*[self._gpu.to_host(value) for value in inputs])
 
 
 class DeviceKernel:
@@ -67,6 +83,8 @@ class DeviceKernel:
     """
 
     __slots__ = ("_constants", "_copies", "_gpu", "_on_host", "kernel")
+
+    has_own_limit: Final = True  # the device refuses what exceeds its memory
 
     def __init__(self, gpu: Gpu, kernel: Kernel, on_host: Sequence[bool], constants: Sequence[Array | None]) -> None:
         self.kernel = kernel
@@ -90,6 +108,7 @@ class DeviceKernel:
             return gpu.to_host(value) if self._on_host[slot] else value
         if type(value) is RefVariable:
             _move(value, gpu.to_device)
+            gpu.note(value)
             return value
         if self._on_host[slot]:
             return value

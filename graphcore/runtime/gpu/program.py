@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphcore.graph.model.node import Node
 from graphcore.runtime.core.program import Program, Step
+from graphcore.runtime.gpu.capture import CapturedRuns
 from graphcore.runtime.gpu.fusing import fuse_chains
 from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.plan.plan import Plan
@@ -23,18 +24,20 @@ class GpuProgram:
     Args:
         gpu: the device.
         program: the program.
+        capture: capture a plan as a CUDA graph, if possible.
 
     Attributes:
         on_device: the program.
     """
 
-    __slots__ = ("_fast", "_gpu", "on_device")
+    __slots__ = ("_captured", "_fast", "_gpu", "on_device")
 
-    def __init__(self, gpu: Gpu, program: Program) -> None:
+    def __init__(self, gpu: Gpu, program: Program, *, capture: bool) -> None:
         self._gpu = gpu
         self.on_device = program
         fused = fuse_chains(program.schedule, gpu) if type(program) is Plan else None
         self._fast = program if fused is None else Plan(fused)
+        self._captured = CapturedRuns(gpu, self._fast) if capture and type(self._fast) is Plan else None
 
     def __repr__(self) -> str:
         return f"<{self.on_device!r} on {self._gpu.name}>"
@@ -52,8 +55,9 @@ class GpuProgram:
         """
         gpu = self._gpu
         with gpu.within():
-            results = self._fast.run(*[gpu.fed(value) for value in values])
-            return gpu.end(results)
+            if self._captured is not None:
+                return gpu.end(self._captured.run(values))
+            return gpu.end(self._fast.run(*[gpu.fed(value) for value in values]))
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
         """Run with recording and cancellation; a recorded kernel lasts until the device has finished it.

@@ -82,7 +82,7 @@ def guarded(node: Node, kernel: Kernel, constants: Sequence[Array | None]) -> Ke
     Args:
         constants: the inputs that are the same in every run.
     """
-    if not _is_of_unknown_size(node):
+    if getattr(kernel, "has_own_limit", False) or not _is_of_unknown_size(node):
         return kernel
     requested = _requested_slots(node, constants)
     if not requested and not _may_outgrow(node):
@@ -91,6 +91,7 @@ def guarded(node: Node, kernel: Kernel, constants: Sequence[Array | None]) -> Ke
     is_of_both = not requested and node.registration.shape_fn is broadcast_binary_op_shape_fn
     call = _guarding_both(guard, kernel) if is_of_both else _guarding(guard, kernel, bool(requested))
     call.__module__ = getattr(kernel, "__module__", None) or "numpy"  # buffer reuse depends on the origin of a kernel
+    call.__dict__["__wrapped__"] = kernel
     return call
 
 

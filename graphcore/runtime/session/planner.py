@@ -147,7 +147,9 @@ class Planner:
         gpu = None if self.devices is None else self.devices.gpus.get(divided)
         if gpu is None:
             return build_program(*what, self.runner.make_kernel, engine, needed, self.options.inter_op_threads), divided
-        return gpu.program(build_program(*what, self.runner.kernels_on(gpu), engine, needed, threads=1)), divided
+        return gpu.program(
+            build_program(*what, self.runner.kernels_on(gpu), engine, needed, threads=1), capture=bool(self.options.capture_on_gpu)
+        ), divided
 
     def build_stepwise(self, what: _What, needed: Sequence[Node]) -> PartitionedProgram | DataflowProgram:
         """The program of a run that is fed step by step.

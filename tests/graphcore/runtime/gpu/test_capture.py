@@ -1,0 +1,125 @@
+"""Plans that are launched as CUDA graphs, on a stand-in for CuPy that records and repeats them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import graphcore as gc
+from graphcore.kernel_context import on_host
+from tests.graphcore.runtime.gpu.test_random_graphs_on_gpus import X
+from tests.graphcore.runtime.random_programs import Program
+from tests.graphcore.runtime.test_engines_agree import NUMBERS
+from tests.support.strict_cupy import StrictCupy
+
+tf: Any = gc  # names that are loaded on demand
+CAPTURE = gc.SessionOptions(capture_on_gpu=True)
+
+
+def feeds_of(number: int, x: gc.Tensor, y: gc.Tensor) -> dict[Any, Any]:
+    rng = np.random.default_rng(number)
+    return {x: rng.random((5, 3), dtype=np.float32), y: rng.integers(0, 4, 5, dtype=np.int32)}
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_a_captured_training_step_gives_the_losses_and_variables_of_the_cpu(cupy: StrictCupy, use_resource: bool) -> None:
+    x, y = gc.placeholder(gc.float32, [None, 3]), gc.placeholder(gc.int32, [None])
+    w = gc.Variable(np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4), use_resource=use_resource)
+    b = gc.Variable(np.zeros(4, np.float32), use_resource=use_resource)
+    hot = gc.one_hot(y, 4)
+    loss = gc.reduce_mean(gc.square(gc.tanh(gc.matmul(x, w) + b) - hot))
+    step = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
+    doubled = w.assign(w * 2.0)
+    results: list[list[Any]] = []
+    for devices in (None, "gpu"):
+        with gc.Session(devices=devices, options=CAPTURE) as session:
+            session.run(gc.global_variables_initializer())
+            found = [session.run([loss, step], feeds_of(number, x, y))[0] for number in range(6)]
+            session.run(doubled)
+            kept = session.run([w, b])
+            found += [session.run([loss, step], feeds_of(number, x, y))[0] for number in range(6)]
+            assert session.run(w).tolist() != kept[0].tolist()
+            found += [session.run(loss, {x: np.ones((2, 3), np.float32), y: np.zeros(2, np.int32)}), *kept, *session.run([w, b])]
+            results.append(found)
+    for found, wanted in zip(*results, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
+    assert [graph.launches for graph in cupy.graphs] == [10]
+
+
+def test_a_captured_run_leaves_values_that_were_read_before_as_they_are(cupy: StrictCupy) -> None:
+    """The stand-in fills what a capture has made with noise, as nothing is computed then."""
+    w = gc.Variable(np.zeros(3, np.float32), use_resource=True)
+    more = w.assign_add([1.0, 2.0, 3.0])
+    with gc.Session(devices="gpu", options=CAPTURE) as session:
+        session.run(w.initializer)
+        (variable,) = session.resources.variables.values()
+        values: list[Any] = []
+        for _ in range(6):
+            session.run(more)
+            values.append(variable.value)
+        assert [on_host(value)[0] for value in values] == [1, 2, 3, 4, 5, 6]
+        assert cupy.graphs[0].launches == 4
+
+
+def test_what_cannot_be_captured_runs_as_before(cupy: StrictCupy) -> None:
+    x = gc.placeholder(gc.float32, [None])
+    state = gc.Variable(0, name="state")  # an int32 stays on the host
+    counted = state.assign_add(1)
+    drawn = gc.random_uniform([3])
+    positive = gc.boolean_mask(x, x > 0)  # its size is a value
+    checked = tf.check_numerics(x, "a number")
+    halved = x * 0.5
+    with gc.Session(devices="gpu", options=CAPTURE) as session:
+        session.run(gc.global_variables_initializer())
+        feeds = {x: np.array([1.0, -2.0, 3.0], np.float32)}
+        draws = []
+        for number in range(5):
+            assert session.run(counted) == number + 1
+            draws.append(session.run(drawn).tolist())
+            assert session.run(positive, feeds).tolist() == [1.0, 3.0]
+            assert session.run(checked, feeds).tolist() == [1.0, -2.0, 3.0]
+        assert len({tuple(draw) for draw in draws}) == 5
+        assert not any(graph.launches for graph in cupy.graphs)
+        for _ in range(5):
+            assert session.run(halved, feeds).tolist() == [0.5, -1.0, 1.5]
+            assert session.run(halved, {x: np.ones(2, np.float32)}).tolist() == [0.5, 0.5]
+        assert [graph.launches for graph in cupy.graphs if graph.launches] == [3, 3], "one for each shape"
+        with pytest.raises(gc.errors.InvalidArgumentError, match="NaN"):
+            session.run(checked, {x: np.array([np.nan], np.float32)})
+
+
+def test_a_variable_that_has_lost_its_value_is_an_error_also_of_a_captured_run(cupy: StrictCupy) -> None:
+    w = gc.Variable(np.zeros(3, np.float32))
+    more = w.assign_add([1.0, 2.0, 3.0])
+    with gc.Session(devices="gpu", options=CAPTURE) as session:
+        session.run(w.initializer)
+        for _ in range(4):
+            session.run(more)
+        session.reset()
+        with pytest.raises(gc.errors.FailedPreconditionError, match="uninitialized"):
+            session.run(more)
+        session.run(w.initializer)
+        assert session.run(more).tolist() == [1.0, 2.0, 3.0]
+    assert cupy.graphs[0].launches == 3
+
+
+def test_random_graphs_that_run_again_and_again_give_the_same_when_captured(cupy: StrictCupy) -> None:
+    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(NUMBERS, st.booleans())
+    def check(numbers: list[int], flag: bool) -> None:
+        program = Program(numbers)
+        found = []
+        for devices in (None, "gpu"):
+            with gc.Session(program.graph, devices=devices, options=CAPTURE) as session:
+                session.run(program.start)
+                values = [{program.x: X * np.float32(number), program.p: flag} for number in range(1, 6)]
+                found.append([[*session.run([*program.values, program.end], feeds), session.run(program.state)] for feeds in values])
+        for mine, theirs in zip(*found, strict=True):
+            for one, other in zip(mine, theirs, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+    check()
