@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from html import escape
 from textwrap import shorten
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from graphcore.brief import brief
 from graphcore.device_spec import canonicalize_device_name
-from graphcore.errors import AbortedError, FailedPreconditionError, InvalidArgumentError, NotFoundError
+from graphcore.errors import AbortedError, FailedPreconditionError, GraphError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.placement.device import LOCAL
@@ -115,6 +116,17 @@ class DaskCluster:
     def __repr__(self) -> str:
         jobs = ", ".join(f"{len(workers)} {job}" for job, workers in self.tasks.items())
         return f"<gc.{type(self).__name__} of {jobs}>"
+
+    def _repr_html_(self) -> str:
+        """The display in notebooks: the tasks with their workers, as they are now."""
+        try:
+            places = self.places()
+        except GraphError as error:
+            return f"<p>{escape(repr(self))}</p><p>{escape(error.message)}</p>"
+        cells = [(each.task, each.worker, each.address, f"{each.memory / 2**30:.1f} GiB" if each.memory else "") for each in places]
+        rows = "".join([f"<tr>{''.join([f'<td>{escape(cell)}</td>' for cell in row])}</tr>" for row in cells])
+        head = "<tr><th>task</th><th>worker</th><th>address</th><th>memory</th></tr>"
+        return f"<p>{escape(repr(self))}</p><table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
     @property
     def devices(self) -> list[str]:

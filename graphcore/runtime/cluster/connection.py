@@ -51,12 +51,19 @@ class Place:
         self.memory = memory
         self.nanny = nanny
 
+    @property
+    def task(self) -> str:
+        """The name of the task, such as `/job:worker/task:1`."""
+        spec = Device(self.device).spec
+        return f"/job:{spec.job}/task:{spec.task}"
+
 
 class Link:
     """The connection to one task.
 
     Attributes:
         device: the full name of its device.
+        task: its name, such as `/job:worker/task:1`.
         worker, address, nanny: its worker.
         key: the key of the actor.
         incarnation: a number that the task does not share with the one that it replaces.
@@ -69,6 +76,7 @@ class Link:
 
     def __init__(self, place: Place, future: Any) -> None:
         self.device = place.device
+        self.task = place.task
         self.worker = place.worker
         self.address = place.address
         self.memory = place.memory
@@ -92,12 +100,6 @@ class Link:
     def lacks(self, shipment: Shipment) -> bool:
         """True if a partition is not prepared there for the functions and variables as they are now."""
         return self.prepared_at.get(shipment.digest) != self.renewals
-
-    @property
-    def task(self) -> str:
-        """The name of the task, such as `/job:worker/task:1`."""
-        spec = Device(self.device).spec
-        return f"/job:{spec.job}/task:{spec.task}"
 
 
 class Connection:

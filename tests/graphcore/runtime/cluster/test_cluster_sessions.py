@@ -293,6 +293,8 @@ def test_a_cluster_takes_addresses_of_schedulers_and_workers(cluster: gc.DaskClu
             session.run(here.initializer)
             assert session.run(there) == 4.0
         assert repr(other) == "<gc.DaskCluster of 1 ps, 1 worker>"
+        assert "<td>/job:worker/task:0</td><td>1</td>" in other._repr_html_()
+    assert "lost its scheduler (it is closed)" in other._repr_html_()
 
 
 def test_a_time_limit_ends_a_step_on_all_tasks(cluster: gc.DaskCluster) -> None:
