@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import graphcore as gc
 from graphcore.api.indexed_slices import IndexedSlices
@@ -261,3 +263,13 @@ def test_collections_of_losses_and_variables_are_those_of_the_replica_that_reads
     with found.graph.as_default():
         assert len(losses.get_losses()) == 3
         assert len(gc.trainable_variables()) == (2 if place is PS else 6)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(1, 5), st.integers(0, 7), st.sampled_from([PS, MIRRORED]), st.sampled_from(["auto", "tree", "ring"]))
+def test_any_number_of_replicas_takes_the_step_of_one_process_with_any_batch(
+    count: int, more: int, place: dict[str, Any], reduce: str
+) -> None:
+    batches = [examples(count + more)] * 3
+    found = Together(mlp, batches, OPTIMIZERS["momentum"], cpus(count), reduce=reduce, **place)
+    np.testing.assert_allclose(found.losses, trained_alone(mlp, batches, OPTIMIZERS["momentum"]), atol=1e-6)
