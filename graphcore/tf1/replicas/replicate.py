@@ -43,18 +43,19 @@ def replicate(
         session.run([model.train_op, model.loss], {x: images, y: labels})
 
     All of it is an ordinary graph: replica `i` is the name scope `replica_i` on its device, with the gradients of its loss; the scope `shares` splits
-    the batch, and `sums` adds the gradients up on the devices of the replicas, before the optimizer changes the variables. A step gives the
-    variables that one process would give, up to rounding.
+    the batch, and `sums` adds the gradients up on the devices of the replicas, before the optimizer changes the variables. If the loss
+    is a mean over the examples, a step gives the variables that one process would give, up to rounding.
 
     With `variables="ps"` all replicas share the variables, which the step makes by `gc.get_variable` or layers with names, or which were made before
     the call. Those that the step makes go to `ps_devices`, each to the device with the fewest bytes so far. With `variables="mirrored"` the
     step's variables are made on each device, in variable scopes `replica_i`; the copies begin with the value of the first and change alike.
-    Variables made before the call stay where they are, and are shared.
+    Variables made before the call stay where they are, and are shared. Copies that are not trained, such as moving averages, change by the
+    updates of their own replica.
 
     With `synchronous=False` replica `i` has a step of its own, `train_ops[i]`, which changes the shared variables by the gradient of its loss without
     waiting for the others: run each in a thread, or all by `run_async(session, steps, feeds)`. Inputs are then not split: each run of a
     replica takes what it is fed. `staleness[i]` is the number of steps that other replicas have completed between its read of `global_step`, which
-    comes before that of the variables, and its change of them. Variables are resources, since each replica reads them after the step.
+    comes before that of the variables, and its change of them. Variables must be resources, as those are that the step makes.
 
     Within the step, the collections of losses and update ops contain those of the replica alone; with copies, so do those of regularization
     losses and trainable variables.
