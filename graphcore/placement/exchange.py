@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from itertools import product
 from typing import Final, Literal
 
@@ -91,8 +92,7 @@ class _Step:
             ready = begin + parameter.ready
             server = servers.get(parameter.name, "")
             if self.machines.workers > 1:
-                passed = self._passed_by_tree if self._is_tree(parameter) else self._passed_by_ring
-                ready = passed(parameter, ready, server)
+                ready = self._way(parameter)(parameter, ready, server)
             elif server:
                 ready = self._use(f"into {server}", ready, self.machines.to_server(parameter.gradient_bytes))
             if mirrored:
@@ -120,14 +120,27 @@ class _Step:
             wait = max(wait, max(sent, self._use(_INTO, ready, once)) - parameter.needed)
         return wait
 
-    def _is_tree(self, parameter: Parameter) -> bool:
-        if self.reduce != "auto":
-            return self.reduce == "tree"
+    def _way(self, parameter: Parameter) -> Callable[[Parameter, float, str], float]:
+        """The way to sum the gradients of a parameter."""
+        if parameter.by_rows:
+            return self._listed
         size, machines = parameter.gradient_bytes, self.machines
         part = math.ceil(size / machines.workers)
         tree = machines.rounds * (2 * machines.to_worker(size) + machines.added(size))
         ring = (machines.workers - 1) * (2 * machines.to_worker(part) + machines.added(part)) + 4 * machines.added(size)
-        return tree <= ring
+        by_tree = tree <= ring if self.reduce == "auto" else self.reduce == "tree"
+        return self._passed_by_tree if by_tree else self._passed_by_ring
+
+    def _listed(self, parameter: Parameter, ready: float, server: str) -> float:
+        """List the rows of all workers one after the other, and send the list on."""
+        machines, size = self.machines, parameter.gradient_bytes
+        others, listed = machines.workers - 1, machines.workers * size
+        ready = self._use(_INTO, ready, others * machines.to_worker(size)) + machines.added(listed)
+        if server:
+            ready = self._use((_OUT_OF, f"into {server}"), ready, machines.to_server(listed))
+        else:
+            ready = self._use(_OUT_OF, ready, others * machines.to_worker(listed))
+        return ready + machines.added(listed)  # the update has as many rows
 
     def _passed_by_tree(self, parameter: Parameter, ready: float, server: str) -> float:
         """Sum gradients along a binary tree; the sum goes to the server, or back along the tree."""

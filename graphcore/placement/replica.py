@@ -19,7 +19,8 @@ from graphcore.plumbing import FEEDABLE
 
 _GRADIENTS: Final = frozenset({"grad", "delta"})
 """The arguments of update ops that are gradients."""
-_CHANGES: Final = frozenset({"grad", "delta", "updates", "value", "indices"})
+_INDICES: Final = "indices"
+_CHANGES: Final = frozenset({"grad", "delta", "updates", "value", _INDICES})
 """The arguments by which ops change a variable."""
 _TRAINABLE: Final = "trainable_variables"
 
@@ -34,6 +35,7 @@ class Parameter(msgspec.Struct, frozen=True):
         needed: seconds from the start of the computation to its first use.
         ready: seconds from the start of the computation until its gradient is there.
         reading, updating: the seconds of the nodes that read and change it, on the device that holds it.
+        by_rows: True if its gradient is some rows with their indices.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Parameter(msgspec.Struct, frozen=True):
     ready: float
     reading: float
     updating: float
+    by_rows: bool
 
 
 class Replica(msgspec.Struct, frozen=True):
@@ -115,6 +118,7 @@ def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[
                     max([spans[tensor.node.name].end for tensor in changes if tensor.node.name in spans], default=0.0),
                     sum([model.seconds(node, holder) for node in (variable, *reads[variable])]),
                     sum([model.seconds(node, holder) for node in found]),
+                    any(_INDICES in {arg.name for arg in write.registration.op_def.input_arg} for write in found),
                 )
             )
         after = sum([model.seconds(node, holder) for node in later])
