@@ -27,6 +27,7 @@ except ImportError as error:
 from graphcore.runtime.cluster.connection import Connection, Place
 from graphcore.runtime.cluster.devices import ClusterDevices
 from graphcore.runtime.cluster.resources import ClusterResources
+from graphcore.runtime.cluster.task import ignore_interrupts
 
 if TYPE_CHECKING:
     from distributed import Client, Security
@@ -227,6 +228,7 @@ class LocalCluster(DaskCluster):
         self._cluster = _started(workers + ps, processes)
         try:
             client = distributed.Client(self._cluster, set_as_default=False)
+            client.run(ignore_interrupts)
             names = sorted(self._cluster.workers)
             tasks = {"worker": names[:workers]} | ({"ps": names[workers:]} if ps else {})
             super().__init__(client, tasks, heartbeat_timeout=heartbeat_timeout)

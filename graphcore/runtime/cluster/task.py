@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -103,6 +105,7 @@ class Task:
     async def join(self, peers: Mapping[str, tuple[str, str]]) -> None:
         """Take the addresses and keys of all tasks, by device."""
         self._peers = peers
+        ignore_interrupts(self._worker)
 
     async def prepare(self, parcel: Parcel) -> Prepared:
         """Prepare a partition."""
@@ -306,6 +309,15 @@ class Task:
             await self._loop.run_in_executor(None, part.stop, CancelledError("The session was closed"))
         await self._loop.run_in_executor(None, self._runner.close)
         self._programs.clear()
+
+
+def ignore_interrupts(dask_worker: Any) -> None:
+    """Let a worker in a process of its own ignore SIGINT.
+
+    Ctrl-C, and the interrupt of a Jupyter kernel, reach all processes that were begun there. The session stops the step; the worker goes on.
+    """
+    if dask_worker.nanny and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _variable(resources: ResourceManager, made: Declaration) -> Any:

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,38 @@ def lost_after(
         session.run(fetch, feeds)
     timer.join()
     return raised.value, time.monotonic() - moment[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_local", [True, False])
+def test_ctrl_c_which_reaches_all_processes_ends_the_step_and_no_worker(processes: gc.LocalCluster, is_local: bool) -> None:
+    with gc.Graph().as_default(), ExitStack() as stack:
+        cluster: gc.DaskCluster = processes
+        if not is_local:
+            plain = stack.enter_context(distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0"))
+            cluster = stack.enter_context(gc.DaskCluster(plain.scheduler_address, {"worker": [0]}))
+        with gc.device(FIRST):
+            turns = gc.placeholder_with_default(10**9, [])
+            total = gc.Variable(0, name="total")
+            change = total.assign_add(gc.while_loop(lambda i: i < turns, lambda i: i + 1, [gc.constant(0)]))
+        session = stack.enter_context(gc.Session(cluster=cluster))
+        session.run(total.initializer)
+        session.run(change, {turns: 3})
+        workers = [process_of(cluster, task) for task in range(len(cluster.places()))]
+        main = threading.main_thread().ident or 0
+
+        def press() -> None:
+            for worker in workers:
+                os.kill(worker, signal.SIGINT)
+            signal.pthread_kill(main, signal.SIGINT)
+
+        timer = threading.Timer(0.5, press)
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            session.run(change)
+        timer.join()
+        assert session.run(change, {turns: 4}) == 7
+        assert workers == [process_of(cluster, task) for task in range(len(cluster.places()))]
 
 
 def impatient(cluster: gc.LocalCluster) -> gc.DaskCluster:
