@@ -103,6 +103,7 @@ def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[
         for read in {*_sources(node)} & held:
             needed[read] = min(needed.get(read, spans[node.name].start), spans[node.name].start)
     updates = {node for found in writes.values() for node in found}
+    notes = (*prediction.notes, *_whole(writes))
     later = _after(order, updates)
     replicas = []
     for holder in holders:
@@ -118,11 +119,11 @@ def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[
                     max([spans[tensor.node.name].end for tensor in changes if tensor.node.name in spans], default=0.0),
                     sum([model.seconds(node, holder) for node in (variable, *reads[variable])]),
                     sum([model.seconds(node, holder) for node in found]),
-                    any(_INDICES in {arg.name for arg in write.registration.op_def.input_arg} for write in found),
+                    any(_INDICES in _names(write) for write in found),
                 )
             )
         after = sum([model.seconds(node, holder) for node in later])
-        replicas.append(Replica(tuple(parameters), prediction.makespan, after, prediction.notes))
+        replicas.append(Replica(tuple(parameters), prediction.makespan, after, notes))
     return replicas
 
 
@@ -133,10 +134,21 @@ def _writes(nodes: list[Node]) -> dict[Node, list[Node]]:
     for node in nodes:
         if node.registration.traits.writes_input:
             variable = node.inputs[0].node
-            names = {arg.name for arg in node.registration.op_def.input_arg}
+            names = _names(node)
             if names & _GRADIENTS or (names & _CHANGES and variable.name in trainable):
                 found[variable].append(node)
     return found
+
+
+def _names(write: Node) -> set[str]:
+    return {arg.name for arg in write.registration.op_def.input_arg}
+
+
+def _whole(writes: dict[Node, list[Node]]) -> list[str]:
+    """The assumptions about variables that assignments change, in words."""
+    known = _GRADIENTS | {_INDICES}
+    names = [variable.name for variable, found in writes.items() if not any(_names(write) & known for write in found)]
+    return [f"assignments change '{name}': its gradient counts as large as the variable" for name in names]
 
 
 def _changes(write: Node) -> list[Tensor]:

@@ -140,6 +140,14 @@ def test_only_the_rows_that_are_looked_up_travel() -> None:
     assert row.busy < 1e-3 < 4 * 100_000 * 16 / HARDWARE.bandwidth
 
 
+def test_a_note_says_that_a_variable_changed_by_assignments_counts_as_a_whole() -> None:
+    table = gc.Variable(gc.zeros([1000, 16]), name="table")
+    step = gc.AdamOptimizer().minimize(gc.reduce_sum(gc.gather(table, gc.constant([1, 2, 3]))))
+    found = gc.predict_scaling(step, [2])
+    assert found.bytes == 4 * 1000 * 16
+    assert "assignments change 'table': its gradient counts as large as the variable" in str(found)
+
+
 def test_measured_times_and_latency_replace_predictions() -> None:
     step = step_of(batch=None)
     seconds = dict.fromkeys([node.name for node in step.graph.nodes], 0.001)
