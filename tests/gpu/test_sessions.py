@@ -11,7 +11,7 @@ import pytest
 import graphcore as gc
 from graphcore.runtime.gpu.gpu import Gpu
 from tests.gpu.device import find_cupy
-from tests.graphcore.runtime.gpu import test_gpu_sessions, test_random_graphs_on_gpus
+from tests.graphcore.runtime.gpu import test_capture, test_gpu_sessions, test_random_graphs_on_gpus
 
 module, why_not = find_cupy()
 if module is None:
@@ -31,6 +31,22 @@ test_files = test_gpu_sessions.test_values_of_variables_on_a_gpu_are_saved_and_r
 test_errors = test_gpu_sessions.test_the_plan_of_a_run_on_a_gpu_can_be_read_and_an_error_names_its_node
 test_errors_in_chains = test_gpu_sessions.test_an_error_in_a_chain_names_its_node
 test_random_graphs = test_random_graphs_on_gpus.test_random_graphs_give_on_a_gpu_what_they_give_on_the_cpu
+test_captured_training = test_capture.test_a_captured_training_step_gives_the_losses_and_variables_of_the_cpu
+test_captured_values = test_capture.test_a_captured_run_leaves_values_that_were_read_before_as_they_are
+test_what_is_not_captured = test_capture.test_what_cannot_be_captured_runs_as_before
+test_captured_random_graphs = test_capture.test_random_graphs_that_run_again_and_again_give_the_same_when_captured
+
+
+def test_a_repeated_step_is_captured(caplog: pytest.LogCaptureFixture) -> None:
+    with gc.Graph().as_default():
+        x = gc.placeholder(gc.float32, [None, 3])
+        w = gc.Variable(np.ones((3, 2), np.float32))
+        more = w.assign_add(gc.matmul(x, gc.tanh(gc.matmul(x, w)), transpose_a=True))
+        with gc.Session(devices="gpu", options=gc.SessionOptions(capture_on_gpu=True)) as session, caplog.at_level("INFO", "graphcore.gpu"):
+            session.run(w.initializer)
+            for _ in range(5):
+                session.run(more, {x: np.ones((4, 3), np.float32)})
+    assert not caplog.records, "the log has the reason for which the step is not captured"
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (7,), (1000, 1000)])

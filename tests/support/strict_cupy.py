@@ -91,6 +91,7 @@ class Stream:
     @_as_in_cupy("Stream.begin_capture")
     def begin_capture(self, mode: Any = None) -> None:
         assert self.machine.captured is None
+        self.machine.place.allocators[-1].__self__.is_of_graph = True
         self.machine.captured = []
 
     @_as_in_cupy("Stream.end_capture")
@@ -149,6 +150,7 @@ class MemoryPool:
 
     def __init__(self) -> None:
         self.limit = 0
+        self.is_of_graph = False
 
     @_as_in_cupy("MemoryPool.set_limit")
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
@@ -217,6 +219,7 @@ class StrictCupy(StrictModule):
     def empty(self, shape: Any, dtype: Any = float) -> StrictArray:
         size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
         self.place.allocators[-1](size)
+        assert not self.place.allocators[-1].__self__.is_of_graph, "a captured kernel may write to this memory"
         return StrictArray(np.frombuffer(b"\xa5" * size, dtype).reshape(shape).copy())
 
     def _stream(self) -> Stream:
@@ -304,8 +307,10 @@ class StrictCupy(StrictModule):
     @contextmanager
     def _using_allocator(self, allocator: Any = None) -> Iterator[None]:
         self.place.allocators.append(allocator)
-        yield
-        self.place.allocators.pop()
+        try:
+            yield
+        finally:
+            self.place.allocators.pop()
 
 
 class _Place(threading.local):

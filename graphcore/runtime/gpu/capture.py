@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,8 @@ from graphcore.runtime.plan.schedule import Operation
 if TYPE_CHECKING:
     from graphcore.runtime.gpu.gpu import Gpu
 
+RunPlainly = Callable[[Sequence[Any]], list[Any]]
+"""Takes fed arrays, and gives arrays of the device."""
 _logger: Final = logging.getLogger("graphcore.gpu")
 _RUNS_BEFORE: Final = 2
 """The runs before the one that is captured: they compile kernels, copy constants, and show which variables are used."""
@@ -33,15 +35,18 @@ class CapturedRuns:
     Args:
         gpu: the device.
         plan: the plan, whose kernels run there.
+        variables: the variables that it names; others are seen when kernels take them.
+        run_plainly: runs it kernel by kernel.
     """
 
-    def __init__(self, gpu: Gpu, plan: Plan) -> None:
+    def __init__(self, gpu: Gpu, plan: Plan, variables: Iterable[RefVariable], run_plainly: RunPlainly) -> None:
         self._gpu = gpu
+        self._run_plainly = run_plainly
         self._plan = plan
         self._may_capture = all(_is_repeatable(operation) for operation in plan.schedule.operations)
         self._counts: dict[Any, int] = {}
         self._graphs: dict[Any, CapturedRun] = {}
-        self._variables: set[RefVariable] = {value for value in plan.schedule.variables.values() if type(value) is RefVariable}
+        self._variables = set(variables)
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """Fed arrays in, arrays of the device out.
@@ -51,7 +56,7 @@ class CapturedRuns:
         """
         gpu = self._gpu
         if not self._may_capture:
-            return self._plan.run(*[gpu.fed(value) for value in values])
+            return self._run_plainly(values)
         with gpu.lock:
             key = tuple([(value.dtype, value.shape) for value in values])
             count = self._counts[key] = self._counts.get(key, 0) + 1
@@ -61,7 +66,7 @@ class CapturedRuns:
             if graph is not None and graph.may_run():
                 return graph.run(values)
             with gpu.collecting(self._variables):
-                return self._plan.run(*[gpu.fed(value) for value in values])
+                return self._run_plainly(values)
 
     def _capture(self, key: Any, values: Sequence[Any]) -> None:
         try:
@@ -128,6 +133,7 @@ class CapturedRun:
             for variable, value in after:
                 with variable.lock:
                     variable.value = value
+            # Another run may begin before the results are on the host.
             return [result.copy() if gpu.holds(result) else result for result in self._results]
 
 

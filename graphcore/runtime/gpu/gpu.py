@@ -15,6 +15,7 @@ from graphcore.errors import FailedPreconditionError, ResourceExhaustedError
 from graphcore.kernel_context import RefVariable
 from graphcore.opset.numerics.tensor_list_values import TensorList
 from graphcore.placement.device import Device
+from graphcore.placement.partition.host_memory import ON_HOST
 from graphcore.runtime.core.memory import out_of_memory
 from graphcore.runtime.core.program import Program
 from graphcore.runtime.gpu.cuda import find_cupy
@@ -47,7 +48,7 @@ class Gpu:
         self.lock = threading.RLock()
         self._capturing: int | None = None
         self._copied_apart: list[Any] = []
-        self._noted: set[RefVariable] = set()
+        self._taken: set[RefVariable] | None = None
         self._array: type[Any] = cupy.ndarray
         self._inside = threading.local()
         self._staged: deque[tuple[Any, Array]] = deque()
@@ -115,6 +116,16 @@ class Gpu:
         self.finish()
         return found
 
+    def take(self, variable: RefVariable) -> None:
+        """Move a value that was set from outside of runs to the device, unless its type stays on the host."""
+        if self._taken is not None:
+            self._taken.add(variable)
+        value = variable.value
+        if isinstance(value, np.ndarray) and variable.dtype.base not in ON_HOST:
+            with variable.lock:
+                if variable.value is value:
+                    variable.value = self.to_device(value)
+
     def finish(self) -> None:
         """Wait until all launched kernels have ended."""
         self.stream.synchronize()
@@ -179,16 +190,12 @@ class Gpu:
 
     @contextmanager
     def collecting(self, variables: set[RefVariable]) -> Iterator[None]:
-        """Add the variables that kernels take within the block to `variables`. The lock is held."""
-        before, self._noted = self._noted, variables
+        """Add the variables that are taken within the block to `variables`. The lock is held."""
+        before, self._taken = self._taken, variables
         try:
             yield
         finally:
-            self._noted = before
-
-    def note(self, variable: RefVariable) -> None:
-        """Note a variable that a kernel takes."""
-        self._noted.add(variable)
+            self._taken = before
 
     @contextmanager
     def capturing(self) -> Iterator[list[Any]]:

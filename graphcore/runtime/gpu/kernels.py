@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
 
 from graphcore.attrs import Array
 from graphcore.graph.model.node import Node
 from graphcore.kernel_context import KernelContext, RefVariable
-from graphcore.placement.partition.host_memory import ON_HOST, decides_shapes, in_host_memory
+from graphcore.placement.partition.host_memory import decides_shapes, in_host_memory
 from graphcore.registry import Kernel
 from graphcore.runtime.core.program import current
 from graphcore.runtime.plan.schedule import MakeKernel
@@ -98,6 +96,8 @@ class DeviceKernel:
         gpu = self._gpu
         with gpu.lock, gpu.within():
             outputs = self.kernel(*[self._placed(slot, value) for slot, value in enumerate(inputs)])
+            if type(outputs) is RefVariable:
+                gpu.take(outputs)
             if current.step is not None and current.step.recorder is not None:
                 gpu.finish()
             return outputs
@@ -107,8 +107,7 @@ class DeviceKernel:
         if gpu.holds(value):
             return gpu.to_host(value) if self._on_host[slot] else value
         if type(value) is RefVariable:
-            _move(value, gpu.to_device)
-            gpu.note(value)
+            gpu.take(value)
             return value
         if self._on_host[slot]:
             return value
@@ -117,12 +116,3 @@ class DeviceKernel:
         if slot not in self._copies:
             self._copies[slot] = gpu.to_device(value)
         return self._copies[slot]
-
-
-def _move(variable: RefVariable, convert: Callable[[Any], Any]) -> None:
-    """Move a value that was set from outside of runs to the device, unless its type stays on the host."""
-    value = variable.value
-    if isinstance(value, np.ndarray) and variable.dtype.base not in ON_HOST:
-        with variable.lock:
-            if variable.value is value:
-                variable.value = convert(value)

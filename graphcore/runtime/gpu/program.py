@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphcore.graph.model.node import Node
+from graphcore.kernel_context import RefVariable
 from graphcore.runtime.core.program import Program, Step
 from graphcore.runtime.gpu.capture import CapturedRuns
 from graphcore.runtime.gpu.fusing import fuse_chains
@@ -30,14 +31,16 @@ class GpuProgram:
         on_device: the program.
     """
 
-    __slots__ = ("_captured", "_fast", "_gpu", "on_device")
+    __slots__ = ("_captured", "_fast", "_gpu", "_variables", "on_device")
 
     def __init__(self, gpu: Gpu, program: Program, *, capture: bool) -> None:
         self._gpu = gpu
         self.on_device = program
         fused = fuse_chains(program.schedule, gpu) if type(program) is Plan else None
         self._fast = program if fused is None else Plan(fused)
-        self._captured = CapturedRuns(gpu, self._fast) if capture and type(self._fast) is Plan else None
+        variables = program.schedule.variables.values() if isinstance(program, Plan) else ()
+        self._variables = [value for value in variables if type(value) is RefVariable]
+        self._captured = CapturedRuns(gpu, self._fast, self._variables, self._run_plainly) if capture and type(self._fast) is Plan else None
 
     def __repr__(self) -> str:
         return f"<{self.on_device!r} on {self._gpu.name}>"
@@ -55,9 +58,7 @@ class GpuProgram:
         """
         gpu = self._gpu
         with gpu.within():
-            if self._captured is not None:
-                return gpu.end(self._captured.run(values))
-            return gpu.end(self._fast.run(*[gpu.fed(value) for value in values]))
+            return gpu.end(self._run_plainly(values) if self._captured is None else self._captured.run(values))
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
         """Run with recording and cancellation; a recorded kernel lasts until the device has finished it.
@@ -67,7 +68,16 @@ class GpuProgram:
         """
         gpu = self._gpu
         with gpu.within():
-            return gpu.end(self.on_device.run_step(step, [gpu.fed(value) for value in values]))
+            return gpu.end(self.on_device.run_step(step, self._begin(values)))
+
+    def _run_plainly(self, values: Sequence[Any]) -> list[Any]:
+        return self._fast.run(*self._begin(values))
+
+    def _begin(self, values: Sequence[Any]) -> list[Any]:
+        """The feeds on the device, once all variables are there."""
+        for variable in self._variables:
+            self._gpu.take(variable)
+        return [self._gpu.fed(value) for value in values]
 
     def explain(self, error: BaseException) -> BaseException:
         """Convert `error` to a GraphError with its node."""

@@ -47,11 +47,11 @@ def test_a_captured_training_step_gives_the_losses_and_variables_of_the_cpu(cupy
             results.append(found)
     for found, wanted in zip(*results, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
-    assert [graph.launches for graph in cupy.graphs] == [10]
+    if isinstance(cupy, StrictCupy):  # tests/gpu runs this with CuPy itself
+        assert [graph.launches for graph in cupy.graphs] == [10]
 
 
 def test_a_captured_run_leaves_values_that_were_read_before_as_they_are(cupy: StrictCupy) -> None:
-    """The stand-in fills what a capture has made with noise, as nothing is computed then."""
     w = gc.Variable(np.zeros(3, np.float32), use_resource=True)
     more = w.assign_add([1.0, 2.0, 3.0])
     with gc.Session(devices="gpu", options=CAPTURE) as session:
@@ -62,7 +62,8 @@ def test_a_captured_run_leaves_values_that_were_read_before_as_they_are(cupy: St
             session.run(more)
             values.append(variable.value)
         assert [on_host(value)[0] for value in values] == [1, 2, 3, 4, 5, 6]
-        assert cupy.graphs[0].launches == 4
+        if isinstance(cupy, StrictCupy):
+            assert cupy.graphs[0].launches == 4
 
 
 def test_what_cannot_be_captured_runs_as_before(cupy: StrictCupy) -> None:
@@ -83,11 +84,13 @@ def test_what_cannot_be_captured_runs_as_before(cupy: StrictCupy) -> None:
             assert session.run(positive, feeds).tolist() == [1.0, 3.0]
             assert session.run(checked, feeds).tolist() == [1.0, -2.0, 3.0]
         assert len({tuple(draw) for draw in draws}) == 5
-        assert not any(graph.launches for graph in cupy.graphs)
+        if isinstance(cupy, StrictCupy):
+            assert not any(graph.launches for graph in cupy.graphs)
         for _ in range(5):
             assert session.run(halved, feeds).tolist() == [0.5, -1.0, 1.5]
             assert session.run(halved, {x: np.ones(2, np.float32)}).tolist() == [0.5, 0.5]
-        assert [graph.launches for graph in cupy.graphs if graph.launches] == [3, 3], "one for each shape"
+        if isinstance(cupy, StrictCupy):
+            assert [graph.launches for graph in cupy.graphs if graph.launches] == [3, 3], "one for each shape"
         with pytest.raises(gc.errors.InvalidArgumentError, match="NaN"):
             session.run(checked, {x: np.array([np.nan], np.float32)})
 

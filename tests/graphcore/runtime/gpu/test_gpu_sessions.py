@@ -199,3 +199,22 @@ def test_a_run_ends_when_its_kernels_have_ended(cupy: StrictCupy) -> None:
         for step in (w.assign_add([1.0, 1.0, 1.0]).op, both):
             session.run(step)
             assert all(stream.ended == stream.launched for stream in cupy.streams)
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+@pytest.mark.parametrize("engine", ["auto", "dataflow"])
+def test_restored_values_are_copied_to_the_device_once(cupy: StrictCupy, tmp_path: Path, use_resource: bool, engine: str) -> None:
+    w = gc.Variable(np.arange(4, dtype=np.float32).reshape(2, 2), use_resource=use_resource)
+    x = gc.placeholder(gc.float32, [2, 2])
+    y = gc.matmul(x, w)
+    with gc.Session() as session:
+        session.run(w.initializer)
+        gc.save_variables(session, tmp_path / "values")
+    with gc.Session(devices="gpu", engine=engine) as session:
+        gc.restore_variables(session, tmp_path / "values")
+        uploads = []
+        for _ in range(3):
+            before = cupy.uploads
+            assert session.run(y, {x: np.eye(2, dtype=np.float32)}).tolist() == [[0.0, 1.0], [2.0, 3.0]]
+            uploads.append(cupy.uploads - before)
+        assert uploads == [2, 1, 1]
