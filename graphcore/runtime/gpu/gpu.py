@@ -27,6 +27,15 @@ _HELD: Final = frozenset("?bBhHiIlLqQefdFD")
 """The type codes of the arrays that a GPU holds; others stay on the host."""
 
 
+class _Current(threading.local):
+    """The device that a thread uses now."""
+
+    gpu: Gpu | None = None
+
+
+_current: Final = _Current()
+
+
 class Gpu:
     """A CUDA device as one session uses it. Thread-safe.
 
@@ -50,10 +59,9 @@ class Gpu:
         self._copied_apart: list[Any] = []
         self._taken: set[RefVariable] | None = None
         self._array: type[Any] = cupy.ndarray
-        self._inside = threading.local()
         self._staged: deque[tuple[Any, Array]] = deque()
-        self._device = cupy.cuda.Device(device.cuda)
-        with self._device:
+        self._number = device.cuda
+        with cupy.cuda.Device(device.cuda):
             self.stream = cupy.cuda.Stream()
             self._transfers = cupy.cuda.Stream()
             self._limit = device.memory_limit_bytes
@@ -65,16 +73,16 @@ class Gpu:
     @contextmanager
     def within(self) -> Iterator[None]:
         """Use the device, its stream and its memory in this thread."""
-        inside = self._inside
-        if getattr(inside, "now", False):
+        before = _current.gpu
+        if before is self:
             yield
             return
-        with self._device, self.stream, self.cupy.cuda.using_allocator(self._pool.malloc):
-            inside.now = True
+        with self.cupy.cuda.Device(self._number), self.stream, self.cupy.cuda.using_allocator(self._pool.malloc):
+            _current.gpu = self
             try:
                 yield
             finally:
-                inside.now = False
+                _current.gpu = before
 
     def holds(self, value: Any) -> bool:
         """True iff a value is an array of the device."""
@@ -92,7 +100,7 @@ class Gpu:
 
     def fed(self, value: Any) -> Any:
         """A fed value on the device, unless it is of a type that stays on the host."""
-        return value if value.dtype == np.int32 else self.to_device(value)
+        return value if getattr(value, "dtype", None) == np.int32 else self.to_device(value)
 
     def kernels(self, make_kernel: MakeKernel) -> MakeKernel:
         """A maker of kernels that run on the device, or on the host if all of their values are there.

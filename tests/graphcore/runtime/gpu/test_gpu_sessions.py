@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from graphcore.runtime.gpu.gpu import Gpu
 from tests.support.strict_cupy import StrictCupy
 
 tf: Any = gc  # names that are loaded on demand
@@ -218,3 +219,15 @@ def test_restored_values_are_copied_to_the_device_once(cupy: StrictCupy, tmp_pat
             assert session.run(y, {x: np.eye(2, dtype=np.float32)}).tolist() == [[0.0, 1.0], [2.0, 3.0]]
             uploads.append(cupy.uploads - before)
         assert uploads == [2, 1, 1]
+
+
+def test_a_device_is_used_again_within_the_use_of_another(cupy: StrictCupy) -> None:
+    first, second = (Gpu(device) for device in gc.gpu_devices().devices[1:])
+    with first.within():
+        with second.within():
+            assert cupy.place.device == 1
+            with first.within():
+                assert cupy.place.device == 0
+            assert cupy.place.device == 1
+        assert cupy.place.device == 0
+        assert len(cupy.place.streams) == 1
