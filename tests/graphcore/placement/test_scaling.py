@@ -64,15 +64,15 @@ def embedded() -> gc.Tensor:
 
 @pytest.mark.parametrize("bandwidth", [1e9, 1e10])
 @pytest.mark.parametrize("reduce", ["tree", "ring", "auto"])
-@pytest.mark.parametrize("variables", ["ps", "mirrored"])
+@pytest.mark.parametrize(("variables", "count"), [("ps", 1), ("ps", 2), ("mirrored", 1)])
 @pytest.mark.parametrize("workers", [2, 4])
 @pytest.mark.parametrize("build", [dense, embedded])
 def test_the_prediction_is_within_a_fifth_of_that_of_the_replicated_graph(
-    build: Callable[[], gc.Tensor], workers: int, variables: str, reduce: str, bandwidth: float
+    build: Callable[[], gc.Tensor], workers: int, variables: str, count: int, reduce: str, bandwidth: float
 ) -> None:
     hardware = {"gpu": gc.SimulatedHardware(memory=1 << 30, bandwidth=bandwidth, throughput=1e11)}
     machines = gc.simulated_devices(f"{workers} tasks x (1 gpu)", hardware=hardware)
-    servers = gc.simulated_devices("1 gpu", job="ps", hardware=hardware)
+    servers = gc.simulated_devices(f"{count} tasks x (1 gpu)", job="ps", hardware=hardware)
     optimizer = gc.GradientDescentOptimizer(0.1)
     given: dict[str, Any] = {"variables": variables, "reduce": reduce}
     with gc.Graph().as_default() as graph:
@@ -80,7 +80,8 @@ def test_the_prediction_is_within_a_fifth_of_that_of_the_replicated_graph(
         devices = gc.Placer(graph, gc.DeviceSet([*machines, *servers])).choose().devices
         simulated = gc.predict_step(devices, fetches=[model.train_op], one_port=True)
     step = optimizer.minimize(build())
-    row = gc.predict_scaling(step, [workers], worker=machines.devices[0], server=servers.devices[0], **given)[workers]
+    found = gc.predict_scaling(step, [workers], worker=machines.devices[0], server=servers.devices[0], servers=count, **given)
+    row = found[workers]
     assert 0.8 * simulated.makespan < row.seconds < 1.2 * simulated.makespan
 
 
