@@ -191,7 +191,11 @@ class DaskCluster:
             except InvalidArgumentError:
                 if time.monotonic() >= deadline:
                     raise
+            self._begin_missing()
             time.sleep(_PAUSE)
+
+    def _begin_missing(self) -> None:
+        """Let workers begin that are missing; those of others' clusters are begun by others."""
 
     def close(self) -> None:
         """Close the client, if it was made here. Workers go on."""
@@ -236,6 +240,10 @@ class LocalCluster(DaskCluster):
             self._cluster.close()
             raise
         self._owns_client = True
+
+    def _begin_missing(self) -> None:
+        """Let Dask begin the workers that it has given up because they took long to start again."""
+        self._cluster.scale(sum([len(workers) for workers in self.tasks.values()]))
 
     def close(self) -> None:
         """End the client and the processes."""

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import dask
 import distributed
 import numpy as np
 import psutil
@@ -66,6 +67,21 @@ def lost_after(
         session.run(fetch, feeds)
     timer.join()
     return raised.value, time.monotonic() - moment[0]
+
+
+@pytest.mark.slow
+def test_a_local_cluster_begins_a_worker_again_that_dask_has_given_up(tmp_path: Path) -> None:
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "10ms"}), gc.LocalCluster(workers=1) as cluster:
+        with gc.Graph().as_default(), gc.device(FIRST):
+            weights = gc.Variable([1.0, 2.0], name="weights")
+            session = gc.Session(cluster=cluster)
+            session.run(weights.initializer)
+        gc.save_variables(session, tmp_path / "one.npz")
+        os.kill(process_of(cluster, 0), signal.SIGKILL)
+        time.sleep(2)  # longer than Dask waits for the worker, shorter than a start takes with its nanny gone
+        session.recover(tmp_path / "one.npz")
+        assert session.run(weights).tolist() == [1.0, 2.0]
+        session.close()
 
 
 @pytest.mark.slow
