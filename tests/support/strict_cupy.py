@@ -57,6 +57,7 @@ class Stream:
         self.machine = machine
         self.device = device
         self.launched = 0
+        self.synchronized = 0
         self.ended = 0
         self.seen: dict[Stream, int] = {}
         self.copies: list[tuple[int, weakref.ref[PinnedMemory]]] = []
@@ -81,6 +82,7 @@ class Stream:
 
     @_as_in_cupy("Stream.synchronize")
     def synchronize(self) -> None:
+        self.synchronized += 1
         for place, memory in self.copies:
             assert place <= self.ended or memory() is not None, "pinned memory was released before its copy had ended"
         self.copies.clear()

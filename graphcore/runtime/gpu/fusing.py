@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from copy import copy
@@ -14,6 +15,7 @@ from graphcore.runtime.plan.schedule import Operation, Schedule, Value, number
 if TYPE_CHECKING:
     from graphcore.runtime.gpu.gpu import Gpu
 
+_logger: Final = logging.getLogger("graphcore.gpu")
 _MOST_INPUTS: Final = 16
 """The most arrays that a fused kernel reads: they are its arguments, whose size CUDA limits."""
 
@@ -97,8 +99,9 @@ class FusedChain:
         if self._fused is not None:
             try:
                 return self._fused(*inputs)
-            except Exception:  # noqa: BLE001 - without side effects, and whatever cannot be fused is computed one by one
+            except Exception:  # it has no side effects, and whatever cannot be fused is computed one by one
                 result = self._compute_one_by_one(inputs)
+                _logger.info("The chain that ends in '%s' is not fused", self._steps[-1][0].name, exc_info=True)
                 self._fused = None
                 return result
         return self._compute_one_by_one(inputs)

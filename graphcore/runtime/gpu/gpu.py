@@ -49,6 +49,7 @@ class Gpu:
         name: the name of the device.
         cupy: the array module.
         lock: held while a kernel is launched.
+        cuda_error: the error of CUDA.
     """
 
     def __init__(self, device: Device) -> None:
@@ -59,6 +60,7 @@ class Gpu:
         self._copied_apart: list[Any] = []
         self._taken: set[RefVariable] | None = None
         self._array: type[Any] = cupy.ndarray
+        self.cuda_error: type[Exception] = cupy.cuda.runtime.CUDARuntimeError
         self._staged: deque[tuple[Any, Array]] = deque()
         self._number = device.cuda
         with cupy.cuda.Device(device.cuda):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.attrs import Array
+from graphcore.errors import InternalError
 from graphcore.graph.model.node import Node
 from graphcore.kernel_context import KernelContext, RefVariable
 from graphcore.placement.partition.host_memory import decides_shapes, in_host_memory
@@ -92,14 +93,21 @@ class DeviceKernel:
         self._copies: dict[int, Any] = {}
 
     def __call__(self, *inputs: Any) -> Any:
-        """Launch the kernel; in a recorded run, wait for its end, so that its time is recorded."""
+        """Launch the kernel; in a recorded run, wait for its end, so that its time is recorded.
+
+        Raises:
+            InternalError: CUDA reports an error, perhaps of a kernel launched before.
+        """
         gpu = self._gpu
         with gpu.lock, gpu.within():
-            outputs = self.kernel(*[self._placed(slot, value) for slot, value in enumerate(inputs)])
+            try:
+                outputs = self.kernel(*[self._placed(slot, value) for slot, value in enumerate(inputs)])
+                if current.step is not None and current.step.recorder is not None:
+                    gpu.finish()
+            except gpu.cuda_error as error:
+                raise InternalError(f"CUDA reports: {error}") from error
             if type(outputs) is RefVariable:
                 gpu.take(outputs)
-            if current.step is not None and current.step.recorder is not None:
-                gpu.finish()
             return outputs
 
     def _placed(self, slot: int, value: Any) -> Any:

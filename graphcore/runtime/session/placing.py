@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from graphcore.runtime.gpu.gpu import Gpu
 
 _CPU = "CPU"
+_DEVICES = 'a gc.DeviceSet, a list of devices or their names, or "gpu"'
 
 
 def checked_devices(devices: Any) -> DeviceSet | None:
@@ -55,10 +56,10 @@ def checked_devices(devices: Any) -> DeviceSet | None:
     elif isinstance(devices, Iterable) and not isinstance(devices, str | bytes):
         listed = list(devices)
         if not all(isinstance(device, Device | str) for device in listed):
-            refuse("devices", "a gc.DeviceSet, or a list of devices or their names", devices)
+            refuse("devices", _DEVICES, devices)
         found = DeviceSet(listed)
     else:
-        refuse("devices", "a gc.DeviceSet, or a list of devices or their names", devices)
+        refuse("devices", _DEVICES, devices)
     if found is not None and not len(found):
         raise FailedPreconditionError("devices: required at least one device, got none")
     return found

@@ -231,3 +231,33 @@ def test_a_device_is_used_again_within_the_use_of_another(cupy: StrictCupy) -> N
             assert cupy.place.device == 1
         assert cupy.place.device == 0
         assert len(cupy.place.streams) == 1
+
+
+def test_each_kernel_of_a_recorded_run_is_waited_for(cupy: StrictCupy) -> None:
+    x = gc.placeholder(gc.float32, [2, 2])
+    y = gc.tanh(gc.matmul(gc.exp(gc.matmul(x, x)), x))
+    with gc.Session(devices="gpu") as session:
+        feeds = {x: np.ones((2, 2), np.float32)}
+        counts = []
+        for options in (None, gc.RunOptions(trace=True)):
+            before = cupy.streams[0].synchronized
+            session.run(y, feeds, options)
+            counts.append(cupy.streams[0].synchronized - before)
+        assert counts == [1, 5]
+        assert session.trace is not None
+        assert {event.device for event in session.trace.events} == {GPU}
+
+
+def test_an_error_of_cuda_is_internal_and_names_the_node_that_met_it(cupy: StrictCupy, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Any) -> Any:
+        raise cupy.cuda.runtime.CUDARuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered")
+
+    monkeypatch.setattr(cupy, "tanh", fail, raising=False)
+    x = gc.placeholder(gc.float32, [2])
+    y = gc.tanh(x, name="bend")
+    with (
+        gc.Session(devices="gpu") as session,
+        pytest.raises(gc.errors.InternalError, match="CUDA reports: cudaErrorIllegalAddress") as failed,
+    ):
+        session.run(y, {x: np.ones(2, np.float32)})
+    assert failed.value.node == "bend"
