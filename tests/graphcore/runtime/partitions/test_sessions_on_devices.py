@@ -63,7 +63,7 @@ def test_devices_are_given_as_a_set_or_as_a_list(graph: gc.Graph, given: gc.Devi
 
 @pytest.mark.parametrize("given", ["/cpu:0", 3, [3]])
 def test_devices_of_another_kind_are_refused(graph: gc.Graph, given: object) -> None:
-    with pytest.raises(gc.errors.InvalidArgumentError, match=r"devices: required a gc\.DeviceSet, or a list"):
+    with pytest.raises(gc.errors.InvalidArgumentError, match=r"devices: required a gc\.DeviceSet, a list of devices"):
         gc.Session(graph, devices=given)  # type: ignore[arg-type]  # on purpose
 
 
