@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Container, Hashable
 from types import ModuleType
 from typing import Any, Final, Protocol, TypeVar
@@ -19,6 +20,8 @@ from graphcore.source import SourceLocation
 from graphcore.support.critical_section import critical_section
 
 State = TypeVar("State")
+_kept: Final[dict[int, weakref.ref[Any]]] = {}
+"""The arrays of devices that variables have taken, by identity."""
 _OBJECT: Final = np.dtype(np.object_)
 
 
@@ -81,7 +84,7 @@ class RefVariable:
 
     def assign(self, value: Array) -> None:
         """Replace the value. It stays on its device, is copied if it is shared, and becomes read-only."""
-        array: Array = value if _is_on_device(value) else np.asarray(value)
+        array: Array = value if is_on_device(value) else np.asarray(value)
         if array.dtype is not self.dtype.as_numpy:
             self._check_dtype(array)
         self.value = owned(array)
@@ -113,23 +116,34 @@ def uninitialized(variable: Located) -> FailedPreconditionError:
 
 
 def owned(array: Array) -> Array:
-    """Return `array`, or a copy if it is shared. It stays on its device; a NumPy array becomes read-only."""
-    if _is_on_device(array):
-        return array if array.flags.owndata else array.copy()
+    """Return `array`, or a copy if it is shared. It stays on its device, and is kept: a NumPy array becomes read-only."""
+    if is_on_device(array):
+        found = array if array.flags.owndata else array.copy()
+        identity = id(found)
+        _kept[identity] = weakref.ref(found, lambda _: _kept.pop(identity, None))
+        return found
     kept = array if array.flags.owndata and array.flags.writeable else array.copy()
     kept.setflags(write=False)
     return kept
 
 
-def _is_on_device(value: Any) -> bool:
+def is_on_device(value: Any) -> bool:
     """True iff a value is an array of another backend than NumPy. Those cannot be made read-only."""
     return not isinstance(value, np.ndarray | np.generic) and hasattr(value, "flags")
+
+
+def is_kept(array: Array) -> bool:
+    """True iff a variable, the graph or the caller keeps an array, which is not to be changed."""
+    if not is_on_device(array):
+        return not array.flags.writeable
+    known = _kept.get(id(array))
+    return known is not None and known() is array
 
 
 def on_host(value: Array) -> Array:
     """A value in the memory of the host: an array of a device is copied, any other value is returned."""
     array: Any = value
-    kept: Array = array.get() if _is_on_device(value) else array
+    kept: Array = array.get() if is_on_device(value) else array
     return kept
 
 

@@ -76,7 +76,9 @@ class StrictArray:
     """
 
     __array_ufunc__ = None
-    __slots__ = ("copied", "held")
+    __slots__ = ("__weakref__", "copied", "held")
+
+    base: Final = None  # CuPy's is the array that a view belongs to
 
     def __init__(self, held: npt.NDArray[Any]) -> None:
         self.held = held

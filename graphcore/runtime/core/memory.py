@@ -13,6 +13,7 @@ import numpy as np
 
 from graphcore.dtypes import resource
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.kernel_context import is_kept, is_on_device
 from graphcore.runtime.core.events import Recorder
 from graphcore.runtime.core.program import Step
 from graphcore.support.memory_limits import GIB
@@ -74,21 +75,21 @@ class LiveArrays:
     def add(self, values: Iterable[Any], node: str) -> None:
         """Count the arrays in `values`, the outputs of `node`."""
         for value in values:
-            if type(value) is not np.ndarray or not value.ndim:
+            if (type(value) is not np.ndarray and not is_on_device(value)) or not value.ndim:
                 continue
             owner = value if value.base is None else _owner(value)
             identity = id(owner)
-            if identity not in self._lives and owner.flags.writeable and identity not in self._feeds:
+            if identity not in self._lives and not is_kept(owner) and identity not in self._feeds:
                 life = self._lives[identity] = _Life(owner, self._end)
                 life.identity, life.size = identity, owner.nbytes
                 life.record = self._recorder.record_array(node, self._call, self._device, life.size)
                 self._step.hold(life.size)
 
     def settle(self) -> None:
-        """After a node has run, stop counting the arrays that variables took; these are read-only."""
+        """After a node has run, stop counting the arrays that variables took."""
         for life in list(self._lives.values()):
             array = life()
-            if array is not None and not array.flags.writeable:
+            if array is not None and is_kept(array):
                 self._end(life)
 
     def close(self) -> None:
@@ -121,6 +122,7 @@ def may_assign_inputs(node: Node) -> bool:
 
 def _owner(value: Any) -> Any:
     """The array that owns the memory of `value`."""
-    while type(value) is np.ndarray and type(value.base) is np.ndarray:
-        value = value.base
+    base = getattr(value, "base", None)
+    while base is not None and type(base) is type(value):
+        value, base = base, base.base
     return value

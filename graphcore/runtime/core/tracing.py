@@ -112,8 +112,7 @@ class Trace:
 
     Attributes:
         nodes: the nodes of the run.
-        peak_bytes: the peak of live arrays made by nodes, in functions too. Feeds, constants, values of variables, scalars and
-            the arrays of GPUs do not count.
+        peak_bytes: the peak of live arrays made by nodes, in functions too. Feeds, constants, values of variables and scalars do not count.
         arrays: the arrays that `peak_bytes` counts, with the times for which they were alive; none on the virtual clock.
         simulated: True for a run on simulated devices: the times of its events are then those of a virtual clock, from 0.
         simulated_devices: the names of the simulated devices.

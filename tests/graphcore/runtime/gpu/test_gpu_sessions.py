@@ -261,3 +261,23 @@ def test_an_error_of_cuda_is_internal_and_names_the_node_that_met_it(cupy: Stric
     ):
         session.run(y, {x: np.ones(2, np.float32)})
     assert failed.value.node == "bend"
+
+
+@pytest.mark.parametrize("engine", ["auto", "dataflow"])
+def test_a_recorded_run_counts_the_arrays_of_the_device_but_not_values_of_variables(cupy: StrictCupy, engine: str) -> None:
+    x = gc.placeholder(gc.float32, [2, 2])
+    y = gc.tanh(gc.matmul(gc.exp(gc.matmul(x, x)), x))
+    w = gc.Variable(np.zeros((2, 2), np.float32))
+    changes = [w.assign_add(gc.exp(x)).op, w.assign(gc.exp(x)).op, w.assign(gc.exp(x) + x).op]
+    feeds = {x: np.ones((2, 2), np.float32)}
+    peaks: list[list[tuple[int, int]]] = []
+    for devices, chosen in ((None, "dataflow"), ("gpu", engine)):
+        with gc.Session(devices=devices, engine=chosen) as session:
+            session.run(w.initializer)
+            peaks.append([])
+            for fetch in (y, *changes):
+                session.run(fetch, feeds, gc.RunOptions(trace=True))
+                assert session.trace is not None
+                peaks[-1].append((session.trace.peak_bytes, len(session.trace.arrays)))
+    assert peaks[1] == peaks[0]
+    assert peaks[0][0] == (2 * 16, 4), "the input and the output of a kernel"
