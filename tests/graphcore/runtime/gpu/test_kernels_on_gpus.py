@@ -9,10 +9,12 @@ import pytest
 
 import graphcore as gc
 from graphcore.graph.shapes.evaluation import kernel_context
+from graphcore.kernel_context import RefVariable
 from graphcore.placement.partition.host_memory import decides_shapes
 from graphcore.plumbing import ARG, CONST, CONTROL_FLOW, FAKE_PARAM, FEEDABLE, NO_OP, RECV, RETVAL, SEND
 from graphcore.runtime.gpu.gpu import Gpu
-from tests.graphcore.opset.backend_cases import CASES, WITH_VARIABLES, Prepared, assert_same, host
+from graphcore.runtime.gpu.kernels import runs_on_host
+from tests.graphcore.opset.backend_cases import CASES, WITH_VARIABLES, Prepared, PreparedWithVariables, assert_same, host, values_of
 from tests.graphcore.opset.op_cases import Array, Case
 from tests.support.strict_cupy import StrictCupy
 
@@ -44,17 +46,38 @@ def test_a_kernel_in_a_session_on_a_gpu_gives_what_numpy_gives(case: Case, cupy:
     known: list[Array | None] = [array if case.number % 2 and not has_handles else None for array in case.arrays]
     expected = prepared.run(np, plain, known)
 
+    found = run_on(gpu, node, [gpu.to_device(value) if slot % 2 else value for slot, value in enumerate(plain)], known)
+    for mine, wanted in zip(found, expected, strict=True):
+        if case.deterministic:
+            assert_same(host(mine), host(wanted))
+
+
+@pytest.mark.parametrize("case", WITH_VARIABLES, ids=lambda case: case.id)
+def test_a_kernel_moves_the_value_of_a_variable_to_the_gpu(case: Case, cupy: StrictCupy) -> None:
+    prepared = PreparedWithVariables(case)
+    known: list[Array | None] = [None] * len(prepared.node.inputs)
+    plain, given = (prepared.inputs(lambda array: array) for _ in range(2))
+    expected = values_of([*prepared.run(np, plain, known), *plain])
+    found = values_of([*run_on(Gpu(gc.Device("/gpu:0", cuda=0)), prepared.node, given, known), *given])
+    for mine, wanted in zip(found, expected, strict=True):
+        if wanted is not None:
+            assert_same(host(mine), host(wanted))
+    for value in given:
+        if isinstance(value, RefVariable) and value.value is not None:
+            assert isinstance(value.value, np.ndarray) == (value.dtype is gc.int32 or runs_on_host(prepared.node))
+
+
+def run_on(gpu: Gpu, node: gc.Node, inputs: list[Any], known: list[Array | None]) -> list[Any]:
+    """The outputs of the kernel of a node on a GPU."""
+
     def make(_: gc.Node, context: Any) -> Any:
         assert node.registration.kernel is not None
         return node.registration.kernel(context)
 
     kernel = gpu.kernels(make)(node, kernel_context(node, tuple(known)))
     with np.errstate(all="ignore"):
-        result = kernel(*[gpu.to_device(value) if slot % 2 else value for slot, value in enumerate(plain)])
-    found = [] if result is None else list(result) if isinstance(result, tuple | list) else [result]
-    for mine, wanted in zip(found, expected, strict=True):
-        if case.deterministic:
-            assert_same(host(mine), host(wanted))
+        result = kernel(*inputs)
+    return [] if result is None else list(result) if isinstance(result, tuple | list) else [result]
 
 
 def test_every_kernel_for_a_gpu_is_swept_or_belongs_to_a_structure_that_engines_run() -> None:
