@@ -108,12 +108,14 @@ class CapturedRun:
                             gpu.stream.end_capture()
                         raise
                     self._graph = gpu.stream.end_capture()
-                self._after: dict[RefVariable, Any] = {
-                    variable: variable.value for variable in variables if variable.value is not self._before[variable]
-                }
+                self._after = self._changed()
             finally:
                 for variable, value in kept.items():
                     variable.value = value
+
+    def _changed(self) -> dict[RefVariable, Any]:
+        """The variables that no longer have the values of before, with the new ones."""
+        return {variable: variable.value for variable, value in self._before.items() if variable.value is not value}
 
     def may_run(self) -> bool:
         """True iff all variables have values of the types and shapes that were captured."""
