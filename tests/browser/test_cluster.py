@@ -30,6 +30,15 @@ session.run(y, {x: [[0, 1, 2], [3, 4, 5]]}, gc.RunOptions(trace=True, values=Tru
     "json.dumps(sorted(cluster.client.run(os.getpid).values()))",
     "run = session.step_through(y, {x: [[0, 1, 2], [3, 4, 5]]})",
     "run.finish()",
+    """
+with gc.device("/job:worker/task:1"):
+    turns = gc.placeholder_with_default(10**9, [])
+    total = gc.Variable(1, name="total")
+    change = total.assign_add(gc.while_loop(lambda i: i < turns, lambda i: i + 1, [gc.constant(0)]))
+session.run(total.initializer)
+print("begun")
+session.run(change)""",
+    "session.run(change, {turns: 3})",
 ]
 
 
@@ -66,6 +75,16 @@ def test_a_run_on_a_local_cluster_is_seen_like_one_in_the_kernel_and_ends_with_i
     notebook.dark_theme(False)
     notebook.run_cell(5)
     assert "array(" in notebook.text(5)
+    notebook.cell(6).click()
+    # Not `run_cell`, which waits for the end.
+    notebook.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-cell'); }")
+    notebook.wait_until(lambda: "begun" in notebook.text(6))
+    notebook.page.wait_for_timeout(500)
+    notebook.interrupt()  # reaches the workers too
+    notebook.wait_idle()
+    assert "KeyboardInterrupt" in notebook.text(6)
+    notebook.run_cell(7)
+    assert notebook.text(7) == "np.int32(4)"
     workers = [psutil.Process(number) for number in json.loads(notebook.text(3).strip("'"))]
     assert len(workers) == 2
     notebook.restart_kernel()
