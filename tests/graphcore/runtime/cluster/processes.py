@@ -60,6 +60,7 @@ class Processes:
 
     def begin_workers(self, count: int) -> psutil.Process:
         """Begin workers."""
+        self.workers = count
         place = [self.address, "--local-directory", str(self.folder)]
         self.nannies = self._begin("dask_worker", *place, "--nworkers", str(count), "--nthreads", "1", "--name", "w")
         return self.nannies
@@ -67,7 +68,7 @@ class Processes:
     def cluster(self, count: int, heartbeat_timeout: float) -> gc.DaskCluster:
         """A cluster of the first workers, with a client of its own."""
         with distributed.Client(self.address, timeout=SECONDS, set_as_default=False) as client:
-            client.wait_for_workers(count, timeout=SECONDS)
+            client.wait_for_workers(self.workers, timeout=SECONDS)  # they come in any order
         return gc.DaskCluster(self.address, {"worker": [f"w-{number}" for number in range(count)]}, heartbeat_timeout=heartbeat_timeout)
 
     def alive(self) -> list[psutil.Process]:
