@@ -170,6 +170,6 @@ def bytes_moved() -> Work:
 
 STEP = Row(order=13.5, title="step over 2 Dask workers / futures by hand", unit="x", budgets=(Budget(1.1),), ours=beside_futures)
 # One process has the cores of both workers, and moves nothing: every step here moves all variables and gradients.
-ALONE = Row(order=13.55, title="step over 2 Dask workers / one process", unit="x", budgets=(Budget(4),), ours=beside_one_process)
+ALONE = Row(order=13.55, title="step over 2 Dask workers / one process", unit="x", budgets=(Budget(8),), ours=beside_one_process)
 # The rest are the requests, their answers, and the signs of life for Dask.
 MOVED = Row(order=13.6, title="bytes between 2 workers / least possible", unit="x", budgets=(Budget(1.01),), ours=bytes_moved)
