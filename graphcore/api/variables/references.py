@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from graphcore.graph import Node, Tensor, get_default_graph
+from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.graph.model.default_stack import outermost, surrounding
 from graphcore.graph.model.node import producers_of
 from graphcore.graph.model.search import reachable
@@ -30,22 +30,30 @@ def handle_within(variable: Variable, body: FunctionGraph) -> Tensor:
     """A handle of `variable` for a change in `body`, and the bodies around it."""
     bodies = [graph for graph in (body, *surrounding(body)) if isinstance(graph, FunctionGraph)]
     body.capture(variable.snapshot)  # the call follows the variable when its cell runs again
-    handle = bodies[-1].references.get(variable.snapshot)
-    if handle is None:
-        node, root = variable.op, outermost(body)
+    handle = bodies[-1].references.get(variable.snapshot) or _handle(variable, outermost(body))
+    for graph in bodies:
+        graph.references[variable.snapshot] = handle
+    return handle
+
+
+def _handle(variable: Variable, root: Graph) -> Tensor:
+    """A handle of the storage of `variable`, which follows its declaration."""
+
+    def build() -> Tensor:
+        node = root.present(variable.handle).node
         attrs = {
-            "dtype": variable.dtype,
-            "shape": variable.handle.shape,
+            "dtype": node.attr["dtype"],
+            "shape": node.attr["shape"],
             "container": node.attr.get("container", b""),
             "shared_name": node.attr.get("shared_name") or node.name.encode(),
             "_class": [f"loc:@{node.name}"],
             VALUE_OF: node.name.encode(),
         }
-        with root.as_default(), root.name_scope(None), root.control_dependencies(None), root.device(variable.device or None):
-            handle = root.apply_op("VarHandleOp", [], attrs, f"{node.name}/handle").outputs[0]
-    for graph in bodies:
-        graph.references[variable.snapshot] = handle
-    return handle
+        with root.as_default(), root.name_scope(None), root.control_dependencies(None), root.device(node.device or None):
+            return root.apply_op("VarHandleOp", [], attrs, f"{node.name}/handle").outputs[0]
+
+    made: Tensor = root.derivations.derive(f"the handle of '{variable.op.name}'", build, depends_on=[variable.handle])
+    return made
 
 
 def value_within(variable: Variable, body: FunctionGraph, changed: Node) -> Tensor:
@@ -70,8 +78,8 @@ def settle_references(body: FunctionGraph, *, repeats: bool = False) -> dict[Ten
         writers = [node for node, slot in body.tensor_consumers(given) if slot >= 0 and not node.registration.traits.reads_variable]
         after = reachable(writers, lambda node: [consumer for consumer, _ in body.consumers(node)])
         for node, slot in list(body.tensor_consumers(before)):
-            if node in after and node.op not in MERGE:
-                waited = [producer for producer in dict.fromkeys(producers_of(node)) if producer in after]
+            waited = [producer for producer in dict.fromkeys(producers_of(node)) if producer in after]
+            if waited and node.op not in MERGE:
                 body.update_edge(_read(body, handle, waited).node, 0, node, slot)
             elif repeats:
                 if before not in instead:

@@ -79,8 +79,8 @@ def late_reads(needed: Sequence[Node], fed: Collection[Tensor]) -> list[LateRead
         changed = after(writers[read.inputs[0].node])
         for node in consumers:
             slots = [slot for slot, tensor in enumerate(node.inputs) if tensor.node is read]
-            if node in changed and slots:
-                names = tuple(dict.fromkeys([producer.name for producer in producers_of(node) if producer in changed]))
+            names = tuple(dict.fromkeys([producer.name for producer in producers_of(node) if producer in changed]))
+            if slots and names:  # a node that changes the variable itself reads before
                 late = found.setdefault((read, names), LateRead(read, names, []))
                 late.consumers.extend([(node.name, slot) for slot in slots])
     return list(found.values())

@@ -121,5 +121,6 @@ def test_a_branch_follows_the_variable_that_its_cell_makes_anew(graph: gc.Graph)
     cells.run("variable", lambda: names.update(v=gc.Variable([1.0, 2.0, 3.0], name="v")))
     with gc.Session(graph) as session:
         session.run(names["v"].initializer)
+        assert graph.as_graph_element("cond:0").shape.as_list() == [3]
         assert session.run("cond:0").tolist() == [2.0, 4.0, 6.0]
         assert session.run(names["v"]).tolist() == [2.0, 4.0, 6.0]
