@@ -30,7 +30,9 @@ def handle_within(variable: Variable, body: FunctionGraph) -> Tensor:
     """A handle of `variable` for a change in `body`, and the bodies around it."""
     bodies = [graph for graph in (body, *surrounding(body)) if isinstance(graph, FunctionGraph)]
     body.capture(variable.snapshot)  # the call follows the variable when its cell runs again
-    handle = bodies[-1].references.get(variable.snapshot) or _handle(variable, outermost(body))
+    handle = bodies[-1].references.get(variable.snapshot)
+    if handle is None:
+        handle = _handle(variable, outermost(body))
     for graph in bodies:
         graph.references[variable.snapshot] = handle
     return handle
