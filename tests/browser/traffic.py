@@ -14,6 +14,8 @@ OUTSIDE = re.compile(rf"^(?:https?|wss?)://(?!{re.escape(LOCAL)}[:/])", re.IGNOR
 JUPYTERS_OWN = (
     # JupyterLab, when a kernel restart overtakes a request of its debugger.
     "Could not restore the debugger state: Canceled future for debug_request",
+    # JupyterLab, when a notebook closes before the kernel has said what stands at the cursor.
+    "Canceled future for inspect_request",
     # Notebook 7, with every notebook.
     "Cannot read properties of undefined (reading 'schema')",
     # Notebook 7, when it restores the folder of a notebook before its file browser has registered its commands.
