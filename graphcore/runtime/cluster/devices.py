@@ -77,13 +77,7 @@ class ClusterDevices(SessionDevices):
         self.connection.redeclared = False
         return program
 
-    def build_stepwise(
-        self,
-        fetches: Sequence[Tensor],  # noqa: ARG002 - the signature is that of SessionDevices
-        targets: Sequence[Node],  # noqa: ARG002 - as above
-        feeds: Sequence[Tensor],  # noqa: ARG002 - as above
-        make_kernel: MakeKernel,  # noqa: ARG002 - as above
-    ) -> NoReturn:
+    def build_stepwise(self, *_what: object) -> NoReturn:
         """Refuse a run in several steps.
 
         Raises:

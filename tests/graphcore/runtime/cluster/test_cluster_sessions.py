@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from graphcore.runtime.core.tokens import is_transfer
 from widgets.scene.steps import steps_of
 from widgets.scene.values import values_of
 
-train: Any = gc.train  # type: ignore[attr-defined]  # found on demand
+train: Any = import_module("graphcore.train")
 make_queue: Any = gc.FIFOQueue  # type: ignore[attr-defined]  # found on demand
 PS, FIRST, SECOND = "/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

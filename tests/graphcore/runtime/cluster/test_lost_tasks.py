@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ import pytest
 import graphcore as gc
 from tests.graphcore.runtime.cluster.processes import process_of
 
-train: Any = gc.train  # type: ignore[attr-defined]  # found on demand
-strings: Any = gc.strings  # type: ignore[attr-defined]  # found on demand
+train: Any = import_module("graphcore.train")
+strings: Any = import_module("graphcore.strings")
 FIRST, SECOND = "/job:worker/task:0", "/job:worker/task:1"
 HEARTBEAT, SHORT = 3.0, 1.0
 

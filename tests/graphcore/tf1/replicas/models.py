@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import graphcore as gc
 layers: Any = gc.layers
 losses: Any = gc.losses
 nn: Any = gc.nn
-train: Any = gc.train  # type: ignore[attr-defined]  # found on demand
+train: Any = import_module("graphcore.train")
 get_variable: Any = gc.get_variable
 MakeOptimizer = Callable[[], gc.Optimizer]
 

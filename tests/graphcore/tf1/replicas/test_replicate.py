@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -247,7 +248,7 @@ def test_layers_without_names_are_shared_and_a_model_is_replicated_twice_in_scop
 
 def regularized(x: Any, y: Any) -> Any:
     """A loss with all that is in the collections. x: [batch, 8]  y: [batch] -> loss."""
-    regularizer = gc.contrib.layers.l2_regularizer(0.1)  # type: ignore[attr-defined]  # found on demand
+    regularizer = import_module("graphcore.contrib.layers").l2_regularizer(0.1)
     logits = layers.dense(x, 3, name="logits", kernel_initializer=gc.ones_initializer(), kernel_regularizer=regularizer)
     losses.sparse_softmax_cross_entropy(y, logits)
     decay = gc.add_n([gc.reduce_sum(gc.square(variable)) for variable in gc.trainable_variables()])
