@@ -51,7 +51,7 @@ def _handle(variable: Variable, root: Graph) -> Tensor:
             "_class": [f"loc:@{node.name}"],
             VALUE_OF: node.name.encode(),
         }
-        with root.as_default(), root.name_scope(None), root.control_dependencies(None), root.device(node.device or None):
+        with root.as_default(), root.name_scope(None), root.control_dependencies(None), root.device(None), root.device(node.device or None):
             return root.apply_op("VarHandleOp", [], attrs, f"{node.name}/handle").outputs[0]
 
     made: Tensor = root.derivations.derive(f"the handle of '{variable.op.name}'", build, depends_on=[variable.handle])

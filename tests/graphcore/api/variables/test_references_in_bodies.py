@@ -101,6 +101,15 @@ def test_all_changes_have_the_new_value_in_a_branch(
         assert session.run(variable).tolist() == expected
 
 
+def test_a_branch_on_one_device_changes_a_variable_on_another(graph: gc.Graph) -> None:
+    with gc.device("/job:worker/task:1/cpu:0"):
+        count = gc.Variable(1.0, name="count")
+    with gc.device("/job:worker/task:0/cpu:0"):
+        found = gc.cond(gc.constant(True), lambda: count.assign_add(1.0), lambda: count * 1.0)
+    devices = ["/job:worker/task:0/cpu:0", "/job:worker/task:1/cpu:0"]
+    assert outcomes(found, [{}, {}], [count], devices=devices) == [(2.0, 2.0), (3.0, 3.0)]
+
+
 def test_one_body_changes_a_variable_twice(graph: gc.Graph) -> None:
     count = gc.Variable(1.0, name="count")
 
