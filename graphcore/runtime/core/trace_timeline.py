@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.node import Node
 from graphcore.placement.timeline import ARROW, Clock, Held, Span, Timeline, make_timeline, peak
-from graphcore.plumbing import SEND, STANDS_FOR
+from graphcore.plumbing import SEND
 from graphcore.runtime.core.events import SKIPPED, ArrayLife, Event
+from graphcore.runtime.core.kernel_checks import shown_name
 from graphcore.runtime.core.tokens import Token, Tokens, is_transfer, link_of, transfer_key
 
 NodeRun = tuple[Event, Event]
@@ -106,12 +107,12 @@ class _Recorded:
         assert sender is not None
         start, end = self._seconds(sent), self._seconds(received)
         self.spans.append(
-            Span(ARROW.join(link_of(node)), _given_name(sender.inputs[0]), start, end, sent.bytes, sent.frame, sent.iteration, sent.call)
+            Span(ARROW.join(link_of(node)), shown_name(sender.inputs[0]), start, end, sent.bytes, sent.frame, sent.iteration, sent.call)
         )
         self._use(sender, sent, end)
         token = self.tokens.output(node, received)
         self.alive[token] = [start, end, received.bytes]
-        self.names[token] = _given_name(sender.inputs[0])
+        self.names[token] = shown_name(sender.inputs[0])
         self.devices[token] = received.device or self.local
 
     def _add_run(self, begin: Event, finish: Event) -> None:
@@ -135,9 +136,3 @@ class _Recorded:
             interval = self.alive.get(token)
             if interval is not None:
                 interval[1] = max(interval[1], end)
-
-
-def _given_name(tensor: Tensor) -> str:
-    """The name of a tensor; for the argument of a feed that of the fed tensor."""
-    stands_for = tensor.node.attr.get(STANDS_FOR)
-    return stands_for.decode() if isinstance(stands_for, bytes) else tensor.name
