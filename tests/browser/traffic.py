@@ -16,6 +16,8 @@ JUPYTERS_OWN = (
     "Could not restore the debugger state: Canceled future for debug_request",
     # JupyterLab, when a notebook closes before the kernel has said what stands at the cursor.
     "Canceled future for inspect_request",
+    # JupyterLab's widgets, when a kernel ends before it has answered the request for a shell of their own.
+    "Canceled future for create_subshell_request",
     # Notebook 7, with every notebook.
     "Cannot read properties of undefined (reading 'schema')",
     # Notebook 7, when it restores the folder of a notebook before its file browser has registered its commands.
