@@ -40,7 +40,7 @@ _DEVICES = 'a gc.DeviceSet, a list of devices or their names, or "gpu"'
 def checked_devices(devices: Any) -> DeviceSet | None:
     """Convert the devices of a session to a set; None stands for the CPU of this process.
 
-    The text "gpu" stands for the CPU and the GPUs of this machine.
+    The text "gpu" stands for the CPU and the GPUs of this machine. A name that is not of a CPU is that of a simulated device.
 
     Raises:
         InvalidArgumentError: they are neither a DeviceSet nor a list of devices or names, or a name is not a device name.
@@ -57,12 +57,17 @@ def checked_devices(devices: Any) -> DeviceSet | None:
         listed = list(devices)
         if not all(isinstance(device, Device | str) for device in listed):
             refuse("devices", _DEVICES, devices)
-        found = DeviceSet(listed)
+        found = DeviceSet([_named(device) if isinstance(device, str) else device for device in listed])
     else:
         refuse("devices", _DEVICES, devices)
     if found is not None and not len(found):
         raise FailedPreconditionError("devices: required at least one device, got none")
     return found
+
+
+def _named(name: str) -> Device:
+    device = Device(name)
+    return Device(name, simulated=device.device_type != _CPU)
 
 
 class DividedProgram(Program, Protocol):

@@ -49,8 +49,9 @@ class Session(DefaultSession):
 
     Args:
         graph: the graph to run; the default graph if None.
-        devices: a DeviceSet, or devices or their names; None for the CPU of this process; "gpu" for the CPU and the GPUs of this machine
-            (see `gc.gpu_devices`). With several, nodes are placed by `Placer`, and each device has an executor of its own.
+        devices: a DeviceSet, or devices or their names, which are simulated unless they are CPUs; None for the CPU of this process; "gpu" for
+            the CPU and the GPUs of this machine (see `gc.gpu_devices`). With several, nodes are placed by `Placer`, and each device has an
+            executor of its own.
         options: the options. With `devices` and without options, a requested device must exist.
         engine: "plan" runs one generated Python function, "dataflow" tokens, frames and iterations; "auto" uses a plan if possible.
         cluster: the tasks to run on, a `gc.DaskCluster` or `gc.LocalCluster`; each is a device, and holds the variables placed on it.

@@ -56,6 +56,18 @@ def test_a_run_on_one_of_the_devices_is_not_divided(graph: gc.Graph) -> None:
         assert [node.op for node in session.plan(y, {x: 2.0}).nodes] == ["Mul"]
 
 
+def test_a_gpu_by_name_alone_is_simulated_and_a_trace_says_so(graph: gc.Graph) -> None:
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [])
+        with gc.device("/gpu:0"):
+            y = x * 3.0
+    with gc.Session(graph, devices=["/cpu:0", "/gpu:0"]) as session:
+        assert str(session.devices) == f"<gc.DeviceSet [{CPU[0]}, {CPU[0].replace('CPU', 'GPU')} (simulated)]>"
+        assert session.run(y, {x: 2.0}, options=gc.RunOptions(trace=True)) == 6.0
+        assert session.trace is not None
+        assert any("GPU:0 (simulated)" in str(event) for event in session.trace.chrome_trace()["traceEvents"])
+
+
 @pytest.mark.parametrize("given", [CPU, ["/cpu:0", "/cpu:1"], [gc.Device(name) for name in CPU], gc.DeviceSet(CPU)])
 def test_devices_are_given_as_a_set_or_as_a_list(graph: gc.Graph, given: gc.DeviceSet | list[gc.Device | str]) -> None:
     assert [device.name for device in gc.Session(graph, devices=given).list_devices()] == CPU
