@@ -31,6 +31,7 @@ class Machines(msgspec.Struct, frozen=True):
         worker, server: the devices of their kinds.
         workers, servers: their numbers.
         model: the times.
+        slowed: the factor by which work and copies of workers take longer, since they share the cores of a machine.
     """
 
     worker: Device
@@ -38,6 +39,7 @@ class Machines(msgspec.Struct, frozen=True):
     workers: int
     servers: int
     model: CostModel
+    slowed: float = 1.0
 
     @property
     def rounds(self) -> int:
@@ -46,15 +48,15 @@ class Machines(msgspec.Struct, frozen=True):
 
     def to_server(self, size: int) -> float:
         """The time of a copy between a worker and a server."""
-        return self.model.copy_seconds(size, self.worker, self.server)
+        return self.slowed * self.model.copy_seconds(size, self.worker, self.server)
 
     def to_worker(self, size: int) -> float:
         """The time of a copy between workers."""
-        return self.model.copy_seconds(size, self.worker, self.worker)
+        return self.slowed * self.model.copy_seconds(size, self.worker, self.worker)
 
     def added(self, size: int) -> float:
         """The time in which a worker adds two tensors."""
-        return self.model.elementwise_seconds(size, self.worker)
+        return self.slowed * self.model.elementwise_seconds(size, self.worker)
 
 
 class ExchangedStep(msgspec.Struct, frozen=True):

@@ -184,7 +184,8 @@ def predict_scaling(
         worker: the device of a worker, with its throughput in operations and its bandwidth in bytes per second; a simulated GPU by default.
         server: the device of a server; a simulated CPU by default.
         model: the times of nodes and the latency of copies; by default from shapes.
-        cores: the number of workers that compute at once, for processes on one machine; 0 for machines of their own.
+        cores: the cores that workers share as processes of one machine, for their work and for the copies between them; 0 for machines of
+            their own.
 
     Raises:
         InvalidArgumentError: the step changes no variable by a gradient, the shape of an input is not known, or an argument is of another kind.
@@ -205,8 +206,8 @@ def predict_scaling(
     alone = exchanged(replicas["mirrored"], Machines(here, there, 1, servers, times), "mirrored", "tree").seconds
     rows = []
     for many in numbers:
-        machines = Machines(here, there, many, servers, times)
-        slowed = {name: replica.stretched(max(1.0, many / cores) if cores else 1.0) for name, replica in replicas.items()}
+        machines = Machines(here, there, many, servers, times, max(1.0, many / cores) if cores else 1.0)
+        slowed = {name: replica.stretched(machines.slowed) for name, replica in replicas.items()}
         steps = {(name, way): exchanged(slowed[name], machines, name, way) for name, way in EXCHANGES}
         rows.append(_row(many, steps, steps[variables, reduce], slowed[variables].seconds, alone))
     size = sum([parameter.gradient_bytes for parameter in replicas[variables].parameters])

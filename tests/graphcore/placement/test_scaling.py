@@ -159,9 +159,10 @@ def test_measured_times_and_latency_replace_predictions() -> None:
     assert "virtual clock" not in str(found)
 
 
-def test_workers_that_share_cores_compute_longer() -> None:
-    found = scaling([1, 2, 4], cores=2)
-    assert [row.computing / found[1].computing for row in found.rows] == pytest.approx([1, 1, 2])
+def test_workers_that_share_cores_compute_and_copy_longer() -> None:
+    shared, apart = scaling([1, 2, 4], cores=2), scaling([1, 2, 4])
+    assert [row.computing / apart[row.workers].computing for row in shared.rows] == pytest.approx([1, 1, 2])
+    assert [row.busy / apart[row.workers].busy for row in shared.rows] == pytest.approx([1, 1, 2])
 
 
 def test_variables_of_the_optimizer_stay_where_they_are() -> None:
