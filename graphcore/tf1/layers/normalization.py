@@ -16,6 +16,7 @@ from graphcore.tf1 import nn
 from graphcore.tf1.initial_values import Ones, Zeros
 from graphcore.tf1.layers.base import InputSpec, Layer, last_size
 from graphcore.tf1.layers.core import as_flag
+from graphcore.tf1.moving import move
 
 
 class BatchNormalization(Layer):
@@ -182,4 +183,4 @@ def _moving_average(variable: Any, value: Any, decay: Any) -> Any:
     """The op that moves a variable towards a value by the part `decay` of the distance."""
     with name_scope("AssignMovingAvg") as scope:
         part = cast(convert_to_tensor(decay, name="decay"), variable.dtype)
-        return variable.assign_sub((variable - cast(value, variable.dtype)) * part, name=scope)
+        return move(variable, cast(value, variable.dtype), part, scope)

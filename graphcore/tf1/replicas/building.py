@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from graphcore.api.framework import control_dependencies, device, group, name_scope
@@ -15,8 +16,9 @@ from graphcore.api.variables.variables import Variable
 from graphcore.brief import brief
 from graphcore.dtypes import int64
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph import Tensor, get_default_graph
+from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.placement.device import Device
+from graphcore.tf1.moving import SharedAverages
 from graphcore.tf1.replicas.asynchronous import checked_step, counted
 from graphcore.tf1.replicas.collected import Collected
 from graphcore.tf1.replicas.copies import inner_name, mirror, require_shared
@@ -78,7 +80,8 @@ class Builder:
             found.loss = add_n(weighted, name="loss")
         if self.synchronous:
             self._sum(found)
-            found.train_ops = [self.optimizer.apply_gradients(found.gradients, self.global_step)]
+            applied = self.optimizer.apply_gradients(found.gradients, self.global_step)
+            found.train_ops = [group(applied, *self._copied(found, applied), name="train_op") if self._is_applied_once else applied]
         else:
             self._apply_alone(found)
         return found
@@ -92,10 +95,17 @@ class Builder:
         self.scopes: list[str] = []
         self.begun: list[Tensor] = []
         made: list[list[Variable]] = []
+        earlier = {id(variable) for variable in graph.get_collection(VARIABLES) if not is_to_be_made(variable)}
+        averages = SharedAverages(lambda variable: self.synchronous and (not self.mirrored or id(variable) in earlier))
         collected = Collected(graph, mirrored=self.mirrored)
         for number, parts in enumerate(shares.parts):
             before = {id(variable) for variable in graph.get_collection(VARIABLES)}
-            with self._scope(number, places), self._after_read(found), collected.of_one_replica():
+            with (
+                self._scope(number, places),
+                self._after_read(found),
+                collected.of_one_replica(),
+                averages.of_one_replica(partial(shares.weight, number)),
+            ):
                 loss, others = self._called(parts, number)
             found.losses.append(loss)
             found.outputs.append(others)
@@ -171,7 +181,7 @@ class Builder:
         weighted = []
         for number, loss in enumerate(found.losses):
             with name_scope(self.scopes[number]), device(self.devices[number].name):
-                weight = shares.weight(number, loss)
+                weight = shares.weight(number, loss.dtype.base)
                 weighted.append(loss * weight)
                 pairs = self.optimizer.compute_gradients(loss, found.copies[number], grad_loss=weight if self.synchronous else None)
             found.replica_gradients.append([gradient for gradient, _ in pairs])
@@ -189,6 +199,24 @@ class Builder:
             )
         return weighted
 
+    @property
+    def _is_applied_once(self) -> bool:
+        """True if the first replica applies the sums for all.
+
+        An optimizer of one's own may expect each variable once, such as for a norm of all gradients.
+        """
+        return self.mirrored and type(self.optimizer).apply_gradients is not Optimizer.apply_gradients
+
+    def _copied(self, found: Replicated, applied: Node) -> Iterator[Node]:
+        """Give the other replicas the variables that the first has changed."""
+        for index, first in enumerate(found.variables):
+            for copy in [own[index] for own in found.copies if own[index] is not first]:
+                with name_scope(f"{copy.op.name}/"), control_dependencies([applied]):
+                    with device(first.device or None):
+                        value = first.read_value()
+                    with device(copy.device or None):
+                        yield copy.assign(value).op
+
     def _sum(self, found: Replicated) -> None:
         """Add up the gradients of each variable."""
         found.gradients = []
@@ -199,6 +227,8 @@ class Builder:
             given = [
                 (own[index], place) for own, place in zip(found.replica_gradients, self.devices, strict=True) if own[index] is not None
             ]
+            if self._is_applied_once:
+                copies = copies[:1]
             targets = self.devices if len(copies) > 1 else [known.get(variable.device) or Device(variable.device)]
             with scope_of(name):
                 total = add_up([gradient for gradient, _ in given], [place for _, place in given], targets, self.reduce, variable.shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from graphcore.api.framework import control_dependencies, device, name_scope
 from graphcore.api.variables.variables import Variable
 from graphcore.errors import InvalidArgumentError
@@ -23,6 +25,10 @@ def mirror(made: list[list[Variable]]) -> None:
             raise InvalidArgumentError(
                 f"step: required the same variables in each replica; the first replica made {', '.join(expected) or 'none'}, and replica {number} "
                 f"made {', '.join(names) or 'none'}"
+            ).advise(
+                "Make variables that all replicas share, such as the number of steps, before the call.",
+                required=f"the variables of the first replica: {', '.join(expected) or 'none'}",
+                came=", ".join(names) or "none",
             )
         for first, copy in zip(made[0], copies, strict=True):
             _begin_alike(first, copy)
@@ -38,9 +44,9 @@ def _begin_alike(first: Variable, copy: Variable) -> None:
 
 
 def inner_name(variable: Variable, number: int) -> str:
-    """The name of a copy without the scope of its replica."""
-    before, _, after = variable.op.name.partition(f"replica_{number}")
-    return before + after.partition("/")[2] if after else variable.op.name
+    """The name of a copy without the scopes of its replica, which the average of a variable has twice."""
+    own = re.compile(rf"replica_{number}(_\d+)?")
+    return "/".join([part for part in variable.op.name.split("/") if not own.fullmatch(part)])
 
 
 def require_shared(made: list[list[Variable]]) -> None:

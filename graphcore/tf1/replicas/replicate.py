@@ -49,8 +49,9 @@ def replicate(
     With `variables="ps"` all replicas share the variables, which the step makes by `gc.get_variable` or layers with names, or which were made before
     the call. Those that the step makes go to `ps_devices`, each to the device with the fewest bytes so far. With `variables="mirrored"` the
     step's variables are made on each device, in variable scopes `replica_i`; the copies begin with the value of the first and change alike.
-    Variables made before the call stay where they are, and are shared. Copies that are not trained, such as moving averages, change by the
-    updates of their own replica.
+    Variables made before the call stay where they are, and are shared. Copies that are not trained change by the
+    updates of their own replica. Moving averages of variables that replicas share, as those of batch normalization, move once in a step, by
+    the mean of the replicas.
 
     With `synchronous=False` replica `i` has a step of its own, `train_ops[i]`, which changes the shared variables by the gradient of its loss without
     waiting for the others: run each in a thread, or all by `run_async(session, steps, feeds)`. Inputs are then not split: each run of a
@@ -65,7 +66,7 @@ def replicate(
             loss is a scalar, the mean over the examples of the share.
         devices: the devices of the replicas: names, or `gc.Device` objects, whose speeds the choice of tree or ring then considers.
         optimizer: takes the step. A `compute_gradients` of its own changes the gradients of each replica, which are weighted by the shares; an
-            `apply_gradients` of its own their sums.
+            `apply_gradients` of its own their sums, once for each variable: mirrored copies then take the values of the first.
         inputs: the tensors to split along dimension 0: [batch, ...]. Shares differ by one example at most. With none, each replica
             gets its data within the step, and all losses have the same weight.
         variables: "ps" or "mirrored".

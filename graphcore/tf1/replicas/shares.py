@@ -9,7 +9,7 @@ from graphcore.api.arrays import shape
 from graphcore.api.framework import constant, control_dependencies, convert_to_tensor, device, name_scope
 from graphcore.api.math import cast
 from graphcore.brief import brief
-from graphcore.dtypes import int32
+from graphcore.dtypes import DType, float32, int32
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.tf1.arrays import split, unstack
@@ -29,11 +29,12 @@ class Shares(NamedTuple):
     sizes: list[Tensor] | None
     total: Tensor | None
 
-    def weight(self, replica: int, like: Tensor) -> Tensor:
-        """The weight of the loss of a replica in that of the batch. -> weight: a scalar of the dtype of `like`."""
+    def weight(self, replica: int, dtype: DType) -> Tensor:
+        """The weight of a replica in the batch. -> weight: a scalar of `dtype`."""
         if self.sizes is None or self.total is None:
-            return constant(1.0 / len(self.parts), like.dtype.base, name="weight")
-        return cast(self.sizes[replica], like.dtype.base) / cast(self.total, like.dtype.base)
+            return constant(1.0 / len(self.parts), dtype, name="weight")
+        exact = dtype if dtype.size >= float32.size else float32  # half precision ends at 65,504 examples
+        return cast(cast(self.sizes[replica], exact) / cast(self.total, exact), dtype)
 
 
 def as_inputs(given: Any) -> list[Tensor]:

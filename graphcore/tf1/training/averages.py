@@ -15,6 +15,7 @@ from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, get_default_graph
 from graphcore.graph.model.default_stack import outermost
+from graphcore.tf1.moving import move
 
 
 class ExponentialMovingAverage:
@@ -120,12 +121,12 @@ class ExponentialMovingAverage:
         rest = cast(1.0 - decay, average.dtype)
         with graph.name_scope("AssignMovingAvg"):
             if isinstance(value, Variable) or not self._zero_debias:
-                return average.assign_sub((average - value) * rest)
+                return move(average, value, rest)
             known = self._shadows.get(average.op)
             if known is None or not is_in_graph(known[0], graph):
                 known = self._shadows[average.op] = self._make_shadows(graph, average)
             biased, step = known
-            before = [biased.assign_sub((biased - value) * rest), step.assign_add(constant(1, step.dtype))]
+            before = [move(biased, value, rest), step.assign_add(constant(1, step.dtype))]
             with graph.control_dependencies(before):
                 return average.assign(biased.read_value() / (1.0 - pow(kept, step.read_value())))
 
