@@ -85,9 +85,17 @@ def _by_name(
 
 
 def get_collection(key: str, scope: str | None = None) -> list[Any]:
-    """The items of a collection of the default graph whose names begin with `scope`, as a new list."""
-    items = get_default_graph().get_collection(key)
+    """The items of a collection of the default graph whose names begin with `scope`, as a new list.
+
+    A cell that runs again does not see those of its earlier run that it has not made again yet.
+    """
+    items = [item for item in get_default_graph().get_collection(key) if not _is_to_be_made(item)]
     return items if scope is None else [item for item in items if re.match(scope, getattr(item, "name", ""))]
+
+
+def _is_to_be_made(item: Any) -> bool:
+    node = getattr(item, "op", item)
+    return isinstance(node, Node) and node.graph.cells.may_replace(node)
 
 
 def add_to_collection(name: str, value: Any) -> None:

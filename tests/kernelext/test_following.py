@@ -305,3 +305,29 @@ def test_a_mistake_upstream_changes_nothing_of_a_sum_over_all_axes(tracked: Note
     assert "Rank" not in [node.op for node in get_default_graph().nodes]
     build(tracked, weights=WEIGHTS)
     assert sorted(before) == sorted(node.name for node in get_default_graph().nodes)
+
+
+def test_a_cell_that_runs_again_finds_in_collections_what_a_fresh_kernel_does(tracked: NotebookShell) -> None:
+    cell = (
+        'before = gc.add_n([*gc.get_collection("terms"), gc.constant(0.5)])\n'
+        'w = gc.Variable(2.0, name="{}")\ngc.add_to_collection("terms", w + 1.0)\n'
+        "total = gc.add_n([variable + 0.0 for variable in gc.trainable_variables()])"
+    )
+    build(tracked, data=DATA, model=cell.format("w"), start=START)
+    for name in ("w", "v"):
+        build(tracked, model=cell.format(name), start=START)
+        assert [value(tracked, what) for what in ("before", "total")] == [0.5, 2.0]
+
+
+@pytest.mark.parametrize("kind", ["ps", "mirrored"])
+def test_replicas_that_are_built_again_add_up_their_own_variables(tracked: NotebookShell, kind: str) -> None:
+    step = (
+        "def step(x):\n    kernel = gc.get_variable('{}', [3, 1], initializer=gc.ones_initializer())\n"
+        "    return gc.reduce_mean(gc.matmul(x, kernel)) + gc.add_n([gc.reduce_sum(v) for v in gc.trainable_variables()])\n"
+        f"loss = gc.train.replicate(step, ['/cpu:0'] * 2, optimizer=gc.AdamOptimizer(), inputs=[x], variables='{kind}').loss"
+    )
+    weights = "W = gc.Variable(gc.ones([{}]), name='W')"
+    build(tracked, data=DATA, weights=weights.format(2), model=step.format("w"), start=START)
+    for size, name in ((2, "v"), (5, "v")):
+        build(tracked, model=step.format(name), weights=weights.format(size))
+        assert value(tracked, "loss") == fresh("loss", DATA, weights.format(size), step.format(name), START)
