@@ -164,7 +164,7 @@ def test_a_reloaded_page_has_its_view_back_and_follows(lab: Lab) -> None:
     panel = GraphPanel(notebook.page)
     panel.box("y").wait_for()
     # The still picture changes the notebook, too.
-    notebook.cell(0).get_by_text("Outline of graph: 2 nodes").wait_for()
+    notebook.cell(0).get_by_text("Outline of graph: 2 nodes").wait_for(state="attached")
     notebook.save()
     notebook.reload()
     panel.box("y").wait_for()

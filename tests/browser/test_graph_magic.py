@@ -56,7 +56,7 @@ def test_run_all_shows_the_whole_graph(lab: Lab) -> None:
     panel.box("z").wait_for()
     assert panel.names() == ["x", "y", "z"]
     assert live_views(notebook) == 1
-    notebook.cell(0).get_by_text("Outline of graph: 3 nodes").wait_for()
+    notebook.cell(0).get_by_text("Outline of graph: 3 nodes").wait_for(state="attached")
 
 
 def test_a_second_graph_line_reuses_the_panel_and_a_closed_panel_opens_again(lab: Lab) -> None:

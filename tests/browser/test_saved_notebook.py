@@ -129,7 +129,7 @@ def test_a_saved_notebook_of_any_size_is_interactive_in_notebook_7_without_a_ker
     notebook.screenshot("notebook7")
 
 
-def test_a_live_view_leaves_the_saved_picture_still(lab: Lab) -> None:
+def test_the_saved_picture_shows_only_while_no_live_view_does(lab: Lab) -> None:
     notebook = lab.open_cells([START, BUILD])
     notebook.run_all()
     panel = GraphPanel(notebook.page)
@@ -137,4 +137,12 @@ def test_a_live_view_leaves_the_saved_picture_still(lab: Lab) -> None:
     notebook.wait_until(lambda: bool(notebook._in_panel(f"return {SAVED}")))
     notebook.page.wait_for_timeout(1500)
     expect(notebook.page.locator(".graphloupe")).to_have_count(1)
-    assert notebook.cell(0).locator("img[src^='data:image/svg']").is_visible()
+    picture = notebook.cell(0).locator("img[src^='data:image/svg']")
+    assert picture.count() == 1
+    assert not picture.is_visible(), "it would show the same as the panel, and push the cells down"
+    notebook.page.locator("#jp-main-dock-panel .lm-TabBar-tab", has_text="Graph").locator(".lm-TabBar-tabCloseIcon").click()
+    notebook.cell(0).locator(".graphloupe").wait_for()
+    GraphPanel(notebook.page).box("y").wait_for()
+    notebook.run_cell(0)
+    notebook.page.locator(".jp-LinkedOutputView .graphloupe").wait_for()
+    expect(notebook.cell(0).locator(".graphloupe")).to_have_count(0)

@@ -8,7 +8,7 @@ import type { Host } from "./host";
 import { LOST_EVENT } from "./link";
 import type { mount } from "./mount";
 import { type Manager, Notebook } from "./notebook";
-import { FORWARD_EVENT, panelOf, SidePanel, settle } from "./side_panel";
+import { FORWARD_EVENT, LIVE_EVENT, panelOf, SidePanel, settle } from "./side_panel";
 
 /** The part of anywidget's model that is used here. */
 interface Model {
@@ -117,6 +117,7 @@ async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
       ignore();
       dispose();
       panel?.nameTabs();
+      document.dispatchEvent(new Event(LIVE_EVENT));
     };
   } catch (error) {
     waiting.textContent = `The graph cannot be shown: ${reason(error)}. Run the cell again.`;

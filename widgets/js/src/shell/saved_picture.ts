@@ -1,9 +1,9 @@
-// The picture of a saved output, interactive unless a live view of it is in the page.
+// The picture of a saved output: interactive, and hidden while a live view of the same is in the page.
 import { reason } from "../dom";
 import { engineUrl } from "../engines/load";
 import { type FindScript, localHost, type PictureData } from "./local_host";
 import type { mount } from "./mount";
-import { isLive, SETTLED_EVENT } from "./side_panel";
+import { isLive, LIVE_EVENT } from "./side_panel";
 
 /** The data of an output, as `widgets.render.saved` writes it. */
 export interface SavedPicture extends PictureData {
@@ -30,7 +30,8 @@ export class SavedPictureView {
     this.#picture = picture;
     this.#findScript = findScript;
     const { signal } = this.#end;
-    document.addEventListener(SETTLED_EVENT, () => this.#isLive && this.#leave(), { signal });
+    document.addEventListener(LIVE_EVENT, () => this.#follow(), { signal });
+    this.#follow();
     const timer = setTimeout(() => this.#watch(), LIVE_MS);
     signal.addEventListener("abort", () => clearTimeout(timer));
   }
@@ -38,6 +39,12 @@ export class SavedPictureView {
   dispose(): void {
     this.#end.abort();
     this.#leave();
+  }
+
+  /** Gives way to a live view, and comes back when that has gone. */
+  #follow(): void {
+    this.#place.style.display = this.#isLive ? "none" : "";
+    if (this.#isLive) this.#leave();
   }
 
   /** Waits until the place is in sight. */

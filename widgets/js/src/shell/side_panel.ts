@@ -51,8 +51,8 @@ export interface Home {
   readonly title: string;
 }
 
-/** The event on the document that announces a live view. */
-export const SETTLED_EVENT = "graphloupe-settled";
+/** The event on the document that announces a live view, or the end of one. */
+export const LIVE_EVENT = "graphloupe-live";
 
 /** The event on a panel that asks its application to bring it forward, where only the application can. */
 export const FORWARD_EVENT = "graphloupe-forward";
@@ -70,7 +70,7 @@ export function settle(place: HTMLElement, { notebook, kernel, model = "", title
     graphloupeModel: model,
     graphloupeTitle: title,
   });
-  document.dispatchEvent(new Event(SETTLED_EVENT));
+  document.dispatchEvent(new Event(LIVE_EVENT));
   if (!notebook) return;
   for (const other of document.querySelectorAll<HTMLElement>("[data-graphloupe-notebook]")) {
     if (!isForerunner(other, place)) continue;
