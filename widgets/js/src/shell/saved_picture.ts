@@ -1,4 +1,4 @@
-// The picture of a saved output: interactive, and hidden while a live view of the same is in the page.
+// The picture of a saved output: interactive, and hidden while a live view of it is in the page.
 import { reason } from "../dom";
 import { engineUrl } from "../engines/load";
 import { type FindScript, localHost, type PictureData } from "./local_host";
