@@ -11,7 +11,7 @@ import pytest
 import graphcore as gc
 from graphcore.runtime.gpu.gpu import Gpu
 from tests.gpu.device import find_cupy
-from tests.graphcore.runtime.gpu import test_capture, test_gpu_sessions, test_random_graphs_on_gpus
+from tests.graphcore.runtime.gpu import test_capture, test_fusing, test_gpu_sessions, test_random_graphs_on_gpus
 
 module, why_not = find_cupy()
 if module is None:
@@ -30,6 +30,9 @@ test_functions = test_gpu_sessions.test_functions_loops_lists_and_queues_on_a_gp
 test_files = test_gpu_sessions.test_values_of_variables_on_a_gpu_are_saved_and_restored_on_the_host
 test_errors = test_gpu_sessions.test_the_plan_of_a_run_on_a_gpu_can_be_read_and_an_error_names_its_node
 test_errors_in_chains = test_gpu_sessions.test_an_error_in_a_chain_names_its_node
+test_fused_training = test_fusing.test_a_training_step_with_fused_chains_gives_what_it_gives_on_the_cpu
+test_fused_shapes = test_fusing.test_results_within_a_chain_that_others_need_have_their_own_shapes
+test_errors_in_networks = test_fusing.test_an_error_of_a_network_within_a_chain_names_its_node
 test_random_graphs = test_random_graphs_on_gpus.test_random_graphs_give_on_a_gpu_what_they_give_on_the_cpu
 test_captured_training = test_capture.test_a_captured_training_step_gives_the_losses_and_variables_of_the_cpu
 test_captured_values = test_capture.test_a_captured_run_leaves_values_that_were_read_before_as_they_are

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Callable
 from inspect import Signature
 from types import ModuleType, SimpleNamespace
@@ -29,7 +30,7 @@ UFUNC_METHODS: Final = {
 }
 PLAIN: Final = frozenset({"dtype", "shape", "ndim", "size", "nbytes", "itemsize", "strides", "flags"})
 # Operators with their ufuncs.
-_BINARY: Final = {
+BINARY: Final = {
     "add": "add",
     "sub": "subtract",
     "mul": "multiply",
@@ -44,7 +45,7 @@ _BINARY: Final = {
     "xor": "bitwise_xor",
     "matmul": "matmul",
 }
-_COMPARE: Final = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+COMPARE: Final = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 _NOT_TO_NUMPY: Final = "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly."
 
 
@@ -66,6 +67,15 @@ class Machine(Protocol):
 
 MACHINES: Final[list[Machine]] = []
 """Those that watch now."""
+
+
+class _Fusing(threading.local):
+    """The function that `cupy.fuse` compiles in this thread."""
+
+    now: Any = None
+
+
+FUSING: Final = _Fusing()
 
 
 class StrictArray:
@@ -187,7 +197,7 @@ class StrictArray:
 
 
 def _define(name: str, *, swapped: bool = False, in_place: bool = False) -> None:
-    ufunc = {**_BINARY, **_COMPARE}[name]
+    ufunc = {**BINARY, **COMPARE}[name]
     inner = getattr(operator, f"__i{name}__" if in_place else f"__{name}__")
 
     def method(self: StrictArray, other: Any) -> Any:
@@ -202,12 +212,12 @@ def _define(name: str, *, swapped: bool = False, in_place: bool = False) -> None
     setattr(StrictArray, f"__{'r' if swapped else 'i' if in_place else ''}{name}__", method)
 
 
-for _name in _BINARY:
+for _name in BINARY:
     _define(_name)
     _define(_name, swapped=True)
     if _name != "matmul":
         _define(_name, in_place=True)
-for _name in _COMPARE:
+for _name in COMPARE:
     _define(_name)
 
 
@@ -245,6 +255,8 @@ def function(inner: Callable[..., Any], name: str, signature: Signature | None =
     """A function on strict arrays that refuses arguments CuPy's does not take."""
 
     def call(*arguments: Any, **named: Any) -> Any:
+        if FUSING.now is not None:
+            return FUSING.now.call(name, inner, arguments, named)
         if signature is not None:
             try:
                 signature.bind(*arguments, **named)
@@ -264,10 +276,13 @@ class StrictUfunc:
     def __init__(self, inner: np.ufunc) -> None:
         self.inner = inner
         self.__name__ = inner.__name__
+        self.nin = inner.nin
         self.nout = inner.nout
         self._loops = [loop.split("->") for loop in UFUNCS.get(self.__name__, ())]
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if FUSING.now is not None:
+            return FUSING.now.call(self.__name__, self.inner, arguments, named)
         beyond = sorted(set(named) - UFUNC_KEYWORDS)
         if beyond:
             raise TypeError(f"Wrong arguments {beyond}: CuPy's {self.__name__} takes {sorted(UFUNC_KEYWORDS)}")
@@ -324,7 +339,7 @@ class StrictModule(ModuleType):
         if name not in CUPY:
             raise AttributeError(f"CuPy has no '{name}'")
         found = getattr(np, name)
-        if isinstance(found, np.ufunc):
+        if isinstance(found, np.ufunc) and name in UFUNCS:
             made: Any = StrictUfunc(found)
         elif name in {"array", "asarray", "ascontiguousarray"}:
             made = _from_host(found)

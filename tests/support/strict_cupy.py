@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from tests.support import cupy_api
 from tests.support.strict_arrays import MACHINES, StrictArray, StrictModule, StrictUfunc
+from tests.support.strict_fusion import Fusion
 
 _KNOWN: Final = cupy_api.read_cuda()
 
@@ -242,12 +243,13 @@ class StrictCupy(StrictModule):
         return super().__getattr__("asarray")(value, *arguments, **named)
 
     def _fuse(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arrays: StrictArray) -> StrictArray:
+        fusion = Fusion(function)
+
+        def call(*arrays: StrictArray) -> Any:
             if self.cannot_fuse:
                 raise TypeError(self.cannot_fuse)
+            result = fusion(*arrays)
             self.fused += 1
-            assert all(isinstance(array, StrictArray) for array in arrays)
-            result: StrictArray = function(*arrays)
             return result
 
         return call

@@ -87,6 +87,12 @@ def with_number(xp: Any, name: str, number: Any) -> Kernel:
     return call if xp is np else lambda x: found(x, number)
 
 
+def into_itself(xp: Any, name: str) -> Kernel:
+    """`getattr(xp, name)(x)` for an array x that nothing else needs, in its memory where that is faster."""
+    found: Kernel = getattr(xp, name)
+    return (lambda x: found(x, x) if x.shape else found(x)) if xp is np else found
+
+
 def _tail(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shortest suffix of dimensions with many elements, () if that is too large."""
     size = 1

@@ -130,7 +130,7 @@ class MulNoNan(Elementwise):
     examples = (Example([_ROWS, _COLUMN]), Example([[float("nan"), 2.0], [0.0, 3.0]], outputs=[[0.0, 6.0]], differentiable=False))
 
     def kernel(k: KernelContext) -> Kernel:
-        xp, zero = k.xp, k.xp.zeros((), k.dtype("T"))
+        xp, zero = k.xp, k.dtype("T").type(0)
         return lambda x, y: xp.where(y == 0, zero, x * y)
 
 
@@ -176,7 +176,7 @@ class DivNoNan(Elementwise):
     examples = (Example([_ROWS, _COLUMN]), Example([[1.0, 6.0], [0.0, 2.0]], outputs=[[0.0, 3.0]], differentiable=False))
 
     def kernel(k: KernelContext) -> Kernel:
-        xp, zero = k.xp, k.xp.zeros((), k.dtype("T"))
+        xp, zero = k.xp, k.dtype("T").type(0)
         return lambda x, y: xp.where(y == 0, zero, x / y)
 
 

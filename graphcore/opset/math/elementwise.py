@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from graphcore.functions import unary_grad
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.gradient_text import ONE, holomorphic, scalar
-from graphcore.opset.framework.kernels import floating_ufunc, ufunc
+from graphcore.opset.framework.kernels import floating_ufunc, into_itself, ufunc
 from graphcore.opset.framework.type_sets import FLOATING_OR_COMPLEX, SIGNED
 from graphcore.opset.framework.unary import unary
 
@@ -111,13 +111,8 @@ class Rsqrt(Elementwise):
     examples = (Example([[4.0, 0.25]], outputs=[[0.5, 2.0]]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        sqrt, reciprocal = k.xp.sqrt, k.xp.reciprocal
-
-        def rsqrt(x: Any) -> Any:
-            root = sqrt(x)
-            return reciprocal(root, root) if root.shape else reciprocal(root)
-
-        return rsqrt
+        sqrt, reciprocal = k.xp.sqrt, into_itself(k.xp, "reciprocal")
+        return lambda x: reciprocal(sqrt(x))
 
 
 unary(

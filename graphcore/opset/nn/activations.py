@@ -10,7 +10,7 @@ from graphcore.inference.shape_fns.common_shape_fns import merge_both_inputs, un
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op, op
 from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.gradient_text import ONE, holomorphic, scalar
-from graphcore.opset.framework.kernels import float_attr, with_number
+from graphcore.opset.framework.kernels import float_attr, into_itself, with_number
 from graphcore.opset.framework.type_sets import FLOATING_OR_COMPLEX, REAL
 from graphcore.registry import KernelFactory
 
@@ -132,12 +132,12 @@ class Sigmoid(Elementwise):
     examples = (Example([_X]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        negative, exp, reciprocal = k.xp.negative, k.xp.exp, k.xp.reciprocal
+        negative, exp, reciprocal = k.xp.negative, k.xp.exp, into_itself(k.xp, "reciprocal")
 
         def sigmoid(x: Any) -> Any:
             result = exp(negative(x))
             result += 1
-            return reciprocal(result, result) if result.shape else reciprocal(result)
+            return reciprocal(result)
 
         return sigmoid
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
-from graphcore.runtime.core.kernel_checks import explain_at
-from graphcore.runtime.gpu.kernels import DeviceKernel
+from graphcore.graph.shapes.evaluation import kernel_context, may_be_evaluated
+from graphcore.runtime.core.kernel_checks import explain_at, is_built_in
+from graphcore.runtime.gpu.expressions import Expression, expression_of
+from graphcore.runtime.gpu.kernels import DeviceKernel, bound
 from graphcore.runtime.plan.schedule import Operation, Schedule, Value, number
 
 if TYPE_CHECKING:
@@ -23,19 +25,28 @@ _MOST_INPUTS: Final = 16
 def fuse_chains(schedule: Schedule, gpu: Gpu) -> Schedule | None:
     """A schedule with each chain of elementwise operations as one; None if there is no chain.
 
-    A chain is launched once, and its intermediate results stay in registers. `schedule` is unchanged.
+    A chain is launched once, and intermediate results that nothing else needs stay in registers. `schedule` is unchanged.
     """
-    uses = Counter([value for operation in schedule.operations for value in set(operation.inputs)])
+    users: dict[Value, list[Operation]] = {}
+    places = {operation: place for place, operation in enumerate(schedule.operations)}
+    for operation in schedule.operations:
+        for value in operation.inputs:
+            users.setdefault(value, []).append(operation)
+    expressions: dict[Operation, Expression] = {}
     chains: dict[Value, list[Operation]] = {}
     for operation in schedule.operations:
-        if not _is_elementwise(operation, gpu):
+        expression = _expression(operation, gpu)
+        if expression is None:
             continue
+        expressions[operation] = expression
         chain = [operation]
-        for value in dict.fromkeys(operation.inputs):
-            longer = [*chains.get(value, ()), *chain]
-            if value in chains and uses[value] == 1 and not value.is_kept and len(_inputs(longer)) <= _MOST_INPUTS:
+        before = [value for value in dict.fromkeys(operation.inputs) if value in chains]
+        for values in (before, *[[value] for value in before]):  # all at once, or as many as possible
+            longer = sorted([*itertools.chain(*[chains.get(value, ()) for value in values]), *chain], key=places.__getitem__)
+            if chains.keys() >= set(values) and _may_be_one(longer, users, places):
                 chain = longer
-                del chains[value]
+                for value in values:
+                    del chains[value]
         chains[operation.outputs[0]] = chain
     within = {operation for chain in chains.values() for operation in chain[:-1]}
     if not within:
@@ -51,24 +62,46 @@ def fuse_chains(schedule: Schedule, gpu: Gpu) -> Schedule | None:
             made = copy(operation)
             chain = chains.get(operation.outputs[0], []) if operation.outputs else []
             if len(chain) > 1:
-                made.inputs = _inputs(chain)
+                made.inputs, made.outputs = _inputs(chain), _results(chain, users)
                 made.reads = [False] * len(made.inputs)
-                made.kernel = DeviceKernel(gpu, FusedChain(gpu, chain), made.reads, [value.constant for value in made.inputs])
+                fused = FusedChain(gpu, [(each, expressions[each]) for each in chain], made.inputs, made.outputs)
+                made.kernel = DeviceKernel(gpu, fused, made.reads, [value.constant for value in made.inputs])
             made.inputs, made.outputs = own(made.inputs), own(made.outputs)
-            for value in made.outputs:
+            for number_of_result, value in enumerate(made.outputs):
                 if value.name not in schedule.variables:
-                    value.name = f"u{len(operations)}_{value.tensor.index}"  # the text of a plan gives names to several values
+                    value.name = f"u{len(operations)}_{number_of_result}"  # the text of a plan gives names to several values
             operations.append(made)
     results = own(schedule.results)
     number(operations, results)
     return Schedule(operations, own(schedule.feeds), results, schedule.variables)
 
 
-def _is_elementwise(operation: Operation, gpu: Gpu) -> bool:
-    kernel = operation.kernel
-    if type(kernel) is not DeviceKernel or operation.apart or any(operation.reads) or len(operation.outputs) != 1:
+def _expression(operation: Operation, gpu: Gpu) -> Expression | None:
+    """The kernel of an operation as an expression, if it can be part of a chain."""
+    node = operation.node
+    if type(operation.kernel) is not DeviceKernel or operation.apart or any(operation.reads) or len(operation.outputs) != 1:
+        return None
+    factory = node.registration.kernel
+    if factory is None or not is_built_in(node) or not may_be_evaluated(node):
+        return None
+    return expression_of(factory, kernel_context(node, bound([value.constant for value in operation.inputs])), gpu.cupy)
+
+
+def _may_be_one(chain: Sequence[Operation], users: Mapping[Value, Sequence[Operation]], places: Mapping[Operation, int]) -> bool:
+    """True iff operations can run at the place of the last one, as one kernel.
+
+    All results of a kernel have the shape to which its inputs are broadcast.
+    """
+    inputs = _inputs(chain)
+    if len(inputs) > _MOST_INPUTS:
         return False
-    return isinstance(kernel.kernel, gpu.cupy.ufunc) and kernel.kernel.nout == 1
+    reached = {value: set() if value.constant is not None and not value.constant.ndim else {value} for value in inputs}
+    for operation in chain:
+        reached[operation.outputs[0]] = set().union(*[reached[value] for value in operation.inputs])
+    results = _results(chain, users)
+    whole = reached[results[-1]]
+    outside = {user for value in results[:-1] for user in users.get(value, ())}.difference(chain)
+    return all(reached[value] == whole for value in results) and all(places[user] > places[chain[-1]] for user in outside)
 
 
 def _inputs(chain: Sequence[Operation]) -> list[Value]:
@@ -77,24 +110,34 @@ def _inputs(chain: Sequence[Operation]) -> list[Value]:
     return list(dict.fromkeys([value for operation in chain for value in operation.inputs if value not in made]))
 
 
+def _results(chain: Sequence[Operation], users: Mapping[Value, Sequence[Operation]]) -> list[Value]:
+    """The values that a chain makes for others, that of the last operation at the end."""
+    made = [operation.outputs[0] for operation in chain]
+    inner = [value for value in made[:-1] if value.is_kept or not set(users[value]).issubset(chain)]
+    return [*inner, made[-1]]
+
+
 class FusedChain:
-    """The kernel of a chain: one that `cupy.fuse` compiles, else one ufunc after the other.
+    """The kernel of a chain: one that `cupy.fuse` compiles, else one kernel after the other.
 
     Args:
         gpu: the device.
-        chain: the operations; only the result of the last one is used outside.
+        chain: the operations with their expressions.
+        inputs: the values that it reads.
+        results: the values that it makes for others.
     """
 
-    def __init__(self, gpu: Gpu, chain: Sequence[Operation]) -> None:
-        places = {value: place for place, value in enumerate([*_inputs(chain), *[operation.outputs[0] for operation in chain]])}
-        self._steps = [(each.node, each.kernel.kernel, [places[value] for value in each.inputs]) for each in chain]
+    def __init__(self, gpu: Gpu, chain: Sequence[tuple[Operation, Expression]], inputs: Sequence[Value], results: Sequence[Value]) -> None:
+        places = {value: place for place, value in enumerate([*inputs, *[operation.outputs[0] for operation, _ in chain]])}
+        self._steps = [(each.node, each.kernel.kernel, how, [places[value] for value in each.inputs]) for each, how in chain]
+        self._results = [places[value] for value in results]
         self._fused: Any = gpu.cupy.fuse(self._compute)
 
     def __call__(self, *inputs: Any) -> Any:
-        """The result for arrays of the device.
+        """The results for arrays of the device.
 
         Raises:
-            GraphError: the error of one of the ufuncs, with its node.
+            GraphError: the error of one of the kernels, with its node.
         """
         if self._fused is not None:
             try:
@@ -108,16 +151,20 @@ class FusedChain:
 
     def _compute(self, *inputs: Any) -> Any:
         values = list(inputs)
-        for _, ufunc, places in self._steps:
-            values.append(ufunc(*[values[place] for place in places]))
-        return values[-1]
+        for _, _, expression, places in self._steps:
+            values.append(expression.compute(*[values[place] for place in places]))
+        return self._chosen(values)
 
     def _compute_one_by_one(self, inputs: Sequence[Any]) -> Any:
         values = list(inputs)
-        for node, ufunc, places in self._steps:
+        for node, kernel, _, places in self._steps:
             given = [values[place] for place in places]
             try:
-                values.append(ufunc(*given))
+                values.append(kernel(*given))
             except Exception as error:
                 raise explain_at(node, error, given) from error
-        return values[-1]
+        return self._chosen(values)
+
+    def _chosen(self, values: Sequence[Any]) -> Any:
+        found = tuple([values[place] for place in self._results])
+        return found if len(found) > 1 else found[0]

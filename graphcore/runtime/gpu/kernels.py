@@ -29,10 +29,15 @@ def kernel_on(gpu: Gpu, make_kernel: MakeKernel, node: Node, context: KernelCont
         return HostKernel(gpu, make_kernel(node, context))
     constants = context.constants
     context.xp = gpu.cupy
-    context.constants = tuple([value if value is not None and value.dtype.kind in _BOUND else None for value in constants])
+    context.constants = bound(constants)
     with gpu.within():
         kernel = make_kernel(node, context)
     return DeviceKernel(gpu, kernel, [decides_shapes(node, slot) for slot in range(len(node.input_types))], constants)
+
+
+def bound(constants: Sequence[Array | None]) -> tuple[Array | None, ...]:
+    """The constants that kernels on a device bind; the others are inputs of the device."""
+    return tuple([value if value is not None and value.dtype.kind in _BOUND else None for value in constants])
 
 
 def runs_on_host(node: Node) -> bool:

@@ -226,14 +226,15 @@ class Writer:
         if id(kernel) in _NUMPY_NAMES or type(kernel) is np.ufunc or node.registration.is_function:
             return ""
         checks: list[str] = []
-        for value, dtype in zip(operation.outputs, node.output_types, strict=True):
+        for place, value in enumerate(operation.outputs):
+            dtype = value.tensor.dtype
             wanted = None if dtype.is_ref or dtype is string else dtype.as_numpy
             if wanted is None:
                 continue
             self.scope[f"d_{dtype.name}"] = wanted
-            checks.append(f"; {value.name}.dtype is d_{dtype.name} or w{number}({value.tensor.index}, {value.name})")
-        if checks:
-            self.scope[f"w{number}"] = wrong_dtype(node)
+            refuse = f"w{number}" if value.tensor.node is node else f"w{number}_{place}"  # one kernel can stand for several nodes
+            self.scope[refuse] = wrong_dtype(value.tensor.node)
+            checks.append(f"; {value.name}.dtype is d_{dtype.name} or {refuse}({value.tensor.index}, {value.name})")
         return "".join(checks)
 
     def _argument(self, value: Value, read: bool) -> str:

@@ -1,0 +1,171 @@
+"""Kernels as expressions of ufuncs, found by calling them once on symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from graphcore.kernel_context import KernelContext
+from graphcore.registry import KernelFactory
+
+_NUMBERS: Final = (bool, int, float, complex, np.number, np.bool_)
+_MOST_STEPS: Final = 32
+"""The longest kernel: a series of hundreds of terms would take seconds to compile."""
+
+
+class Place(int):
+    """The index of a value among the inputs and the results of the steps before."""
+
+
+class Step(NamedTuple):
+    """A call of a function on values, by their places, and numbers."""
+
+    function: Callable[..., Any]
+    arguments: Sequence[Any]
+
+
+class Expression(NamedTuple):
+    """The steps of a kernel, the place of its result, and the ranks of inputs on which the steps depend."""
+
+    steps: Sequence[Step]
+    result: Place
+    ranks: Mapping[Place, int]
+
+    def compute(self, *inputs: Any) -> Any:
+        """The result for arrays, or for the variables of `cupy.fuse`.
+
+        Raises:
+            TypeError: an input has another rank than its static one.
+        """
+        if any(inputs[place].ndim != rank for place, rank in self.ranks.items()):
+            raise TypeError("the kernel has other steps for inputs of these ranks")
+        values = list(inputs)
+        for function, arguments in self.steps:
+            values.append(function(*[values[each] if type(each) is Place else each for each in arguments]))
+        return values[self.result]
+
+
+def expression_of(factory: KernelFactory, context: KernelContext, cupy: Any) -> Expression | None:
+    """The kernel as an expression; None for one that does more than to call ufuncs on all of its inputs.
+
+    Such a kernel computes each element separately, and `cupy.fuse` can compile it.
+
+    Args:
+        factory: makes the kernel, which has no side effects.
+        context: the context of the kernel; its array module is replaced.
+        cupy: the array module.
+    """
+    recording = _Recording(cupy, len(context.input_shapes))
+    context.xp = _Module(recording)
+    inputs = [Symbol(recording, Place(number), shape.rank) for number, shape in enumerate(context.input_shapes)]
+    try:
+        result = factory(context)(*inputs)
+    except Exception:  # noqa: BLE001  # a kernel that needs more than symbols fails in its own way
+        return None
+    if len(recording.steps) > _MOST_STEPS:
+        return None
+    read = {each for step in recording.steps for each in step.arguments if type(each) is Place}
+    if type(result) is not Symbol or result.place < recording.inputs or not read.issuperset(range(recording.inputs)):
+        return None
+    return Expression(recording.steps, result.place, recording.ranks)
+
+
+class Symbol(NDArrayOperatorsMixin):
+    """A value of a kernel while it is recorded. It has no elements, shape or type that the kernel could depend on.
+
+    Args:
+        recording: the recording.
+        place: the place of the value; another one once the kernel has changed the value in place.
+        rank: the static rank of an input, if known.
+    """
+
+    def __init__(self, recording: _Recording, place: Place, rank: int | None = None) -> None:
+        self._recording = recording
+        self.place = place
+        self._rank = rank
+
+    @property
+    def ndim(self) -> int:
+        """The static rank, on which the steps now depend.
+
+        Raises:
+            TypeError: it is unknown.
+        """
+        if self._rank is None:
+            raise TypeError("the rank is unknown")
+        self._recording.ranks[self.place] = self._rank
+        return self._rank
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
+        return self._recording.function(ufunc.__name__)(*inputs, **named) if method == "__call__" else NotImplemented
+
+    def __bool__(self) -> bool:
+        raise TypeError("a symbol has no truth value")
+
+    def astype(self, dtype: Any) -> Symbol:
+        """The value in another type."""
+        return self._recording.add(lambda value: value.astype(dtype), [self])
+
+
+class _Recording:
+    """The calls that a kernel makes, instead of their results.
+
+    Args:
+        cupy: the array module.
+        inputs: the number of the inputs of the kernel.
+    """
+
+    def __init__(self, cupy: Any, inputs: int) -> None:
+        self._cupy = cupy
+        self.inputs = inputs
+        self.steps: list[Step] = []
+        self.ranks: dict[Place, int] = {}
+
+    def function(self, name: str) -> Callable[..., Symbol]:
+        """The function of the array module that records its calls.
+
+        Raises:
+            AttributeError: it is neither a ufunc with one result nor `where`.
+        """
+        found = getattr(self._cupy, name)
+        if name == "where":
+            return lambda condition, x, y: self.add(found, [condition, x, y])
+        if not isinstance(found, self._cupy.ufunc) or found.nout != 1:
+            raise AttributeError(name)
+        return partial(self._call, found)
+
+    def _call(self, ufunc: Any, *arguments: Any, out: Any = None) -> Symbol:
+        given, into = arguments[: ufunc.nin], [*arguments[ufunc.nin :], *(out if type(out) is tuple else [out] * (out is not None))]
+        made = self.add(ufunc, given)
+        if not into:
+            return made
+        (target,) = into
+        if target.place < self.inputs:
+            raise TypeError("an input would be changed")
+        target.place = made.place
+        return target  # type: ignore[no-any-return]  # a symbol, since it has a place
+
+    def add(self, function: Callable[..., Any], given: Sequence[Any]) -> Symbol:
+        """Record a call.
+
+        Raises:
+            TypeError: an argument is neither a symbol nor a number.
+        """
+        if not all(isinstance(each, (Symbol, *_NUMBERS)) for each in given):
+            raise TypeError("required symbols and numbers")
+        self.steps.append(Step(function, [each.place if type(each) is Symbol else each for each in given]))
+        return Symbol(self, Place(self.inputs + len(self.steps) - 1))
+
+
+class _Module:
+    """The array module of a kernel that is recorded."""
+
+    def __init__(self, recording: _Recording) -> None:
+        self._recording = recording
+
+    def __getattr__(self, name: str) -> Any:
+        return self._recording.function(name)
