@@ -176,11 +176,15 @@ def _before(node: Node) -> list[Node]:
 
 def _check_sizes(nodes: Iterable[Node], model: CostModel) -> None:
     for node in nodes:
-        if node.op in FEEDABLE and not node.outputs[0].shape.is_fully_defined and not model.has_measured:
+        shape = node.outputs[0].shape if node.op in FEEDABLE else None
+        if shape is not None and not shape.is_fully_defined and not model.has_measured:
             raise InvalidArgumentError.at(
-                node,
-                f"'{node.name}' has the shape {node.outputs[0].shape}: required known sizes, since times follow from them; "
-                f"give the placeholder the size of a batch, or the model measured times",
+                node, f"'{node.name}' has the shape {shape}: required known sizes, since times follow from them"
+            ).advise(
+                f"Give '{node.name}' the size of a batch, such as 32, in place of `None`; or give measured times of the nodes: "
+                "`gc.predict_scaling(..., model=gc.CostModel(session.trace.node_seconds()))`.",
+                required="a shape without `?`",
+                came=str(shape),
             )
 
 
