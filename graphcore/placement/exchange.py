@@ -73,16 +73,28 @@ class ExchangedStep(msgspec.Struct, frozen=True):
 
 def exchanged(replica: Replica, machines: Machines, variables: str, reduce: str) -> ExchangedStep:
     """A step with a way to exchange parameters and gradients; see `predict_scaling`."""
-    return _Step(replica, machines, reduce).run(mirrored=variables == "mirrored")
+    mirrored = variables == "mirrored"
+    least = least_of_rings(replica, machines, mirrored=mirrored) if reduce == "auto" else {"tree": math.inf, "ring": 0.0}[reduce]
+    return _Step(replica, machines, least).run(mirrored=mirrored)
+
+
+def least_of_rings(replica: Replica, machines: Machines, *, mirrored: bool) -> float:
+    """The bytes of the smallest gradients that go around rings in the fastest step; infinite without.
+
+    A ring for each gradient that alone would be faster by one can be slower: both ports wait for it, and rings of many small gradients for
+    the latency of their copies.
+    """
+    sizes = {parameter.gradient_bytes for parameter in replica.parameters if not parameter.by_rows}
+    return min([math.inf, *sorted(sizes, reverse=True)], key=lambda least: _Step(replica, machines, least).run(mirrored=mirrored).seconds)
 
 
 class _Step:
     """Follows the ports through a step: in which order they are used, and when they are free."""
 
-    def __init__(self, replica: Replica, machines: Machines, reduce: str) -> None:
+    def __init__(self, replica: Replica, machines: Machines, least_of_rings: float) -> None:
         self.replica = replica
         self.machines = machines
-        self.reduce = reduce
+        self.least = least_of_rings
         self.free: dict[str, float] = defaultdict(float)
         self.busy: dict[str, float] = defaultdict(float)
 
@@ -126,12 +138,8 @@ class _Step:
         """The way to sum the gradients of a parameter."""
         if parameter.by_rows:
             return self._listed
-        size, machines = parameter.gradient_bytes, self.machines
-        part = math.ceil(size / machines.workers)
-        tree = machines.rounds * (2 * machines.to_worker(size) + machines.added(size))
-        ring = (machines.workers - 1) * (2 * machines.to_worker(part) + machines.added(part)) + 4 * machines.added(size)
-        by_tree = tree <= ring if self.reduce == "auto" else self.reduce == "tree"
-        return self._passed_by_tree if by_tree else self._passed_by_ring
+        divides = parameter.elements >= self.machines.workers  # as in `replicate`: no part is empty
+        return self._passed_by_ring if divides and parameter.gradient_bytes >= self.least else self._passed_by_tree
 
     def _listed(self, parameter: Parameter, ready: float, server: str) -> float:
         """List the rows of all workers one after the other, and send the list on."""
@@ -150,19 +158,20 @@ class _Step:
         once = machines.rounds * machines.to_worker(size)
         summed = self._use(_INTO, ready, once) + machines.rounds * machines.added(size)
         if not server:
-            return self._use(_OUT_OF, summed, once)
+            return self._use(_OUT_OF, summed, once) + machines.rounds * machines.added(size)
         return self._use((_OUT_OF, f"into {server}"), summed, machines.to_server(size))
 
     def _passed_by_ring(self, parameter: Parameter, ready: float, server: str) -> float:
         """Sum parts of gradients around a ring; the sums go to the server, or around once more."""
         machines, others = self.machines, self.machines.workers - 1
         part = math.ceil(parameter.gradient_bytes / machines.workers)
-        divided = 2 * machines.added(parameter.gradient_bytes)  # nodes that divide it, or join it
+        divided = (1 if parameter.is_vector else 2) * machines.added(parameter.gradient_bytes)  # nodes that divide it, or join it
         once = others * machines.to_worker(part)
         summed = self._use((_INTO, _OUT_OF), ready + divided, once) + others * machines.added(part)
         if server:
+            self._use(_OUT_OF, summed, machines.to_server(part))
             return self._use(f"into {server}", summed, machines.workers * machines.to_server(part)) + divided
-        return self._use((_INTO, _OUT_OF), summed, once) + divided
+        return self._use((_INTO, _OUT_OF), summed, once) + others * machines.added(part) + divided
 
 
 def _servers(replica: Replica, servers: int) -> dict[str, str]:
@@ -171,6 +180,6 @@ def _servers(replica: Replica, servers: int) -> dict[str, str]:
     found = {}
     for parameter in replica.parameters:
         number = held.index(min(held))
-        held[number] += parameter.gradient_bytes
+        held[number] += parameter.size
         found[parameter.name] = "the server" if servers == 1 else f"server {number}"
     return found

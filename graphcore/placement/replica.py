@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from graphcore.dtypes import as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.search import post_order, reachable
@@ -16,6 +17,7 @@ from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device
 from graphcore.placement.step_prediction import predict_step
 from graphcore.plumbing import FEEDABLE
+from graphcore.shapes import as_shape
 
 _GRADIENTS: Final = frozenset({"grad", "delta"})
 """The arguments of update ops that are gradients."""
@@ -30,6 +32,9 @@ class Parameter(msgspec.Struct, frozen=True):
 
     Args:
         name: its node.
+        elements: their number in it.
+        is_vector: True if it has one dimension.
+        size: its bytes.
         bytes: what a worker reads of it in a step; rows only, where only rows are looked up.
         gradient_bytes: its gradient.
         needed: seconds from the start of the computation to its first use.
@@ -39,6 +44,9 @@ class Parameter(msgspec.Struct, frozen=True):
     """
 
     name: str
+    elements: int
+    is_vector: bool
+    size: int
     bytes: int
     gradient_bytes: int
     needed: float
@@ -108,11 +116,16 @@ def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[
     replicas = []
     for holder in holders:
         parameters = []
-        for variable, found in writes.items():
+        for variable in sorted(writes, key=lambda each: each.id):  # as `replicate` gives them to servers
+            found = writes[variable]
+            elements, size = _extent(variable)
             changes = [tensor for write in found for tensor in _changes(write)]
             parameters.append(
                 Parameter(
                     variable.name,
+                    elements,
+                    as_shape(variable.get_attr("shape")).rank == 1,
+                    size,
                     sum([_bytes(read.outputs[0], variable) for read in reads[variable]]),
                     sum([_bytes(tensor, variable) for tensor in changes]),
                     min([needed[read] for read in reads[variable] if read in needed], default=0.0),
@@ -158,6 +171,12 @@ def _changes(write: Node) -> list[Tensor]:
 
 def _sources(node: Node) -> list[Node]:
     return [tensor.node for tensor in node.inputs]
+
+
+def _extent(variable: Node) -> tuple[int, int]:
+    """The number of elements of a variable, and its bytes; at least 1 element."""
+    elements = max(1, as_shape(variable.get_attr("shape")).num_elements)
+    return elements, elements * as_dtype(variable.get_attr("dtype")).size
 
 
 def _bytes(tensor: Tensor, variable: Node) -> int:

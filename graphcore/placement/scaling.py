@@ -178,8 +178,8 @@ def predict_scaling(
         step: the training step of one worker, as `minimize` of an optimizer returns it, or its name.
         workers: the numbers of workers.
         variables: "ps" for variables on servers, which send them to all workers in each step; "mirrored" for a copy on each worker.
-        reduce: "tree" adds the gradients of pairs of workers, then pairs of sums; "ring" sends equal parts of them around; "auto" takes the
-            faster way for each variable. Gradients that are rows are listed one after the other, whatever the way.
+        reduce: "tree" adds the gradients of pairs of workers, then pairs of sums; "ring" sends equal parts of them around; "auto" takes
+            rings for the larger gradients, so that the step is the fastest. Gradients that are rows are listed one after the other, whatever the way.
         servers: the number of servers of "ps", each a machine of its own.
         worker: the device of a worker, with its throughput in operations and its bandwidth in bytes per second; a simulated GPU by default.
         server: the device of a server; a simulated CPU by default.

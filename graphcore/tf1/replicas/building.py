@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -26,6 +27,7 @@ from graphcore.tf1.replicas.places import ParameterPlaces
 from graphcore.tf1.replicas.replicated import Replicated
 from graphcore.tf1.replicas.shares import Shares, split_batch
 from graphcore.tf1.replicas.sums import add_up, scope_of
+from graphcore.tf1.replicas.ways import predicted_least_of_rings
 from graphcore.tf1.training.global_steps import get_or_create_global_step
 from graphcore.tf1.variable_scopes import get_variable_scope, variable_scope
 from graphcore.tf1.variable_scopes.getting import is_to_be_made
@@ -221,6 +223,7 @@ class Builder:
         """Add up the gradients of each variable."""
         found.gradients = []
         known = {place.name: place for place in (*self.devices, *self.parameters)}
+        least = self._least_of_rings(found)
         for index, variable in enumerate(found.variables):
             name = inner_name(variable, 0) if self.mirrored else variable.op.name
             copies = list({id(own[index]): own[index] for own in found.copies}.values())  # a single one if it is shared
@@ -231,9 +234,16 @@ class Builder:
                 copies = copies[:1]
             targets = self.devices if len(copies) > 1 else [known.get(variable.device) or Device(variable.device)]
             with scope_of(name):
-                total = add_up([gradient for gradient, _ in given], [place for _, place in given], targets, self.reduce, variable.shape)
+                total = add_up([gradient for gradient, _ in given], [place for _, place in given], targets, least, variable.shape)
             found.gradients += zip(total.values, copies, strict=True)
             found.ways[variable.op.name], found.seconds[variable.op.name] = total.way, total.seconds
+
+    def _least_of_rings(self, found: Replicated) -> float:
+        """The bytes of the smallest gradients that go around a ring; infinite without rings."""
+        if self.reduce != "auto":
+            return {"tree": math.inf, "ring": 0.0}[self.reduce]
+        gradients = [next(each for each in given if each is not None) for given in zip(*found.replica_gradients, strict=True)]
+        return predicted_least_of_rings(found.variables, gradients, self.devices, self.parameters, mirrored=self.mirrored)
 
     def _apply_alone(self, found: Replicated) -> None:
         """Let each replica change the variables on its own, and count the steps of others meanwhile."""

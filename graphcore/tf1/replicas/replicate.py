@@ -72,7 +72,7 @@ def replicate(
         variables: "ps" or "mirrored".
         ps_devices: the devices for variables, with "ps"; by default the first of `devices`.
         reduce: "tree" adds the gradients of pairs, then pairs of sums; "ring" sends equal parts of them around, so that all links are in
-            use; "auto" takes for each variable the way that the cost model predicts to be faster. Gradients that are slices are listed
+            use; "auto" takes rings for the larger gradients, so that the whole step is predicted to be the fastest. Gradients that are slices are listed
             one after the other.
         synchronous: False for steps of each replica on its own.
         global_step: a variable that counts the steps; an asynchronous training takes or makes that of `gc.train.get_or_create_global_step` if None.

@@ -26,7 +26,7 @@ class Replicated:
         replica_gradients: the gradients of each replica, in the order of `variables`; None for a variable that its loss does not depend on.
         gradients: pairs of a sum of gradients and the variable that it changes.
         ways: "tree", "ring" or "rows" for each trained variable, by its name; empty if the training is asynchronous.
-        seconds: the predicted seconds of a tree and of a ring, by the name of the variable.
+        seconds: the predicted seconds of a tree and of a ring, by the name of the variable, if there were no other variables.
         train_ops: the nodes that take one step: one for all replicas, or one for each if the training is asynchronous.
         staleness: the number of steps of other replicas between the read of the variables by a replica and their change, for each
             replica of an asynchronous training. Scalars of int64.
@@ -96,7 +96,7 @@ class Replicated:
             places = "a copy on each device" if is_mirrored else f"on {short(variable.device) or 'any device'}"
             name = variable.op.name
             times = ", ".join(f"{way} {time * 1e6:,.0f} us" for way, time in self.seconds.get(name, {}).items())
-            predicted = f" (predicted: {times})" if times and count > 1 else ""
+            predicted = f" (predicted alone: {times})" if times and count > 1 else ""
             way = f", summed as {self.ways[name]}{predicted}" if name in self.ways else ""
             lines.append(f"  {name} {variable.dtype.name} {variable.shape}, {places}{way}")
         return "\n".join(lines) + ">"

@@ -26,7 +26,7 @@ class Sum(NamedTuple):
     Args:
         way: "tree", "ring", or "rows" for slices, whose rows are listed one after the other.
         values: the sum on each of the devices that need it.
-        seconds: the predicted seconds of each way, from the last gradient to the last sum.
+        seconds: the predicted seconds of each way alone, from the last gradient to the last sum.
     """
 
     way: Way
@@ -66,7 +66,7 @@ def _slowest_op(model: CostModel, devices: Sequence[Device], size: int) -> float
 
 
 def add_up(
-    gradients: Sequence[Tensor | IndexedSlices], replicas: Sequence[Device], targets: Sequence[Device], wanted: str, shape: Any
+    gradients: Sequence[Tensor | IndexedSlices], replicas: Sequence[Device], targets: Sequence[Device], least_of_rings: float, shape: Any
 ) -> Sum:
     """Add the nodes that sum gradients.
 
@@ -74,7 +74,7 @@ def add_up(
         gradients: the gradient of each replica, on its device.
         replicas: the devices of the gradients.
         targets: the devices that need the sum: those of all replicas, or another one.
-        wanted: "tree", "ring", or "auto" for the way of fewer predicted seconds.
+        least_of_rings: the bytes of the smallest gradients that go around a ring; 0 requires a ring, infinity a tree.
         shape: the shape of the variable.
 
     Raises:
@@ -85,7 +85,7 @@ def add_up(
         return Sum("rows", _listed(slices, replicas, targets), {})
     dense = [_whole(each, place) for each, place in zip(gradients, replicas, strict=True)]
     elements = shape.num_elements if shape.is_fully_defined else -1
-    if wanted == "ring" and elements < 0:
+    if not least_of_rings and elements < 0:
         raise InvalidArgumentError.at(
             dense[0].node,
             f"reduce='ring': required a gradient of known shape, which a ring divides, got '{dense[0].name}' of shape {shape}",
@@ -93,8 +93,7 @@ def add_up(
     divides = len(dense) > 1 and elements >= len(dense)  # else parts of the ring would be empty
     size = max(0, elements) * dense[0].dtype.base.size
     seconds = predicted_seconds(size, replicas, targets, is_vector=shape.rank == 1) if divides else {}
-    way = min(seconds, key=lambda name: seconds[name]) if wanted == "auto" and seconds else wanted
-    if way == "ring" and divides:
+    if divides and size >= least_of_rings:
         return Sum("ring", list(_ring(dense, replicas, targets, elements, shape)), seconds)
     return Sum("tree", list(_tree(dense, replicas, targets)), seconds)
 
