@@ -52,6 +52,9 @@ _NOT_TO_NUMPY: Final = "Implicit conversion to a NumPy array is not allowed. Ple
 class Machine(Protocol):
     """The device that watches how arrays are used."""
 
+    def made(self, array: StrictArray) -> None:
+        """An array is allocated."""
+
     def use(self, array: StrictArray) -> None:
         """A function of the device uses an array."""
 
@@ -82,17 +85,21 @@ class StrictArray:
     """An array that only `strict` and its own methods accept.
 
     Attributes:
-        copied: the copy from the host that filled it, for the machine that watches.
+        copied: the copy that filled it, for the machine that watches.
+        number: the number of its device.
     """
 
     __array_ufunc__ = None
-    __slots__ = ("__weakref__", "copied", "held")
+    __slots__ = ("__weakref__", "copied", "held", "number")
 
     base: Final = None  # CuPy's is the array that a view belongs to
 
     def __init__(self, held: npt.NDArray[Any]) -> None:
         self.held = held
         self.copied: Any = None
+        self.number = 0
+        for machine in MACHINES:
+            machine.made(self)
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise TypeError(_NOT_TO_NUMPY)

@@ -94,7 +94,9 @@ class Stream:
     @_as_in_cupy("Stream.begin_capture")
     def begin_capture(self, mode: Any = None) -> None:
         assert self.machine.captured is None
-        self.machine.place.allocators[-1].__self__.is_of_graph = True
+        pool = self.machine.place.allocators[-1].__self__
+        pool.is_of_graph = True
+        self.machine.memory_of_graph = weakref.ref(pool)
         self.machine.captured = []
 
     @_as_in_cupy("Stream.end_capture")
@@ -112,6 +114,7 @@ class Graph:
     def __init__(self, stream: Stream, captured: list[tuple[Callable[[], Any], Any]]) -> None:
         self.launches = 0
         self._stream = stream
+        self._memory = stream.machine.memory_of_graph
         self._captured = captured
         for _, result in captured:
             for array in _arrays(result):
@@ -121,6 +124,7 @@ class Graph:
     @_as_in_cupy("Graph.launch")
     def launch(self, stream: Any = None) -> None:
         assert stream is self._stream
+        assert self._memory() is not None, "the memory of intermediate results was released"
         self.launches += 1
         stream.launch()
         for again, result in self._captured:
@@ -178,6 +182,7 @@ class StrictCupy(StrictModule):
         cannot_fuse: the error of all such calls, "" for none.
         streams, graphs: all streams and CUDA graphs made.
         captured: what is launched while a stream is captured, else None.
+        memory_of_graph: a weak reference to the pool of the last capture.
         pinned: the allocator of pinned memory.
         place: the device, streams and allocators of each thread.
     """
@@ -195,6 +200,7 @@ class StrictCupy(StrictModule):
         self.streams: list[Stream] = []
         self.captured: list[tuple[Callable[[], Any], Any]] | None = None
         self.graphs: list[Graph] = []
+        self.memory_of_graph: Any = None
         self.pinned: Any = PinnedMemory
         self.get_default_pinned_memory_pool = _as_in_cupy("get_default_pinned_memory_pool")(lambda: SimpleNamespace(malloc=PinnedMemory))
         self.fuse = _as_in_cupy("fuse")(self._fuse)
@@ -254,8 +260,12 @@ class StrictCupy(StrictModule):
 
         return call
 
+    def made(self, array: StrictArray) -> None:
+        array.number = self.place.device
+
     def use(self, array: StrictArray) -> None:
         stream = self._current()
+        assert array.number == stream.device, "the array is on another device"
         stream.launch()
         if array.copied is not None:
             source, place = array.copied

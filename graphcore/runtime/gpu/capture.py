@@ -91,7 +91,7 @@ class CapturedRun:
 
     def __init__(self, gpu: Gpu, plan: Plan, values: Sequence[Any], variables: set[RefVariable]) -> None:
         self._gpu = gpu
-        with gpu.within(), gpu.memory_of_its_own():
+        with gpu.within(), gpu.memory_of_its_own() as self._memory:
             self._feeds = [_on_device(gpu, gpu.to_device(value)) for value in values]
             self._before = {variable: _on_device(gpu, variable.value).copy() for variable in variables}
             kept = {variable: variable.value for variable in variables}
@@ -100,8 +100,8 @@ class CapturedRun:
                 for variable, value in self._before.items():
                     variable.value = value
                 with gpu.capturing() as self._constants:
-                    gpu.stream.begin_capture()
                     try:
+                        gpu.stream.begin_capture()
                         self._results = plan.run(*self._feeds)
                     except BaseException:
                         with suppress(Exception):  # the capture has failed with the run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +34,8 @@ class _Current(threading.local):
 
 
 _current: Final = _Current()
+_one_capture: Final = threading.Lock()
+"""Held during a capture: all devices share one allocator of pinned memory, which refuses meanwhile."""
 
 
 class Gpu:
@@ -80,8 +82,8 @@ class Gpu:
             yield
             return
         with self.cupy.cuda.Device(self._number), self.stream, self.cupy.cuda.using_allocator(self._pool.malloc):
-            _current.gpu = self
             try:
+                _current.gpu = self
                 yield
             finally:
                 _current.gpu = before
@@ -92,8 +94,8 @@ class Gpu:
 
     def to_device(self, value: Any) -> Any:
         """The value on the device, for an array that a GPU holds and a list of such; else the value itself."""
-        if isinstance(value, np.ndarray | np.generic):
-            return self.upload(np.asarray(value)) if value.dtype.char in _HELD else value
+        if isinstance(value, np.ndarray | np.generic) and value.dtype.char in _HELD:
+            return self.upload(np.asarray(value))
         return _each(value, self.to_device)
 
     def to_host(self, value: Any) -> Any:
@@ -193,10 +195,12 @@ class Gpu:
 
     # ---- capture ---------------------------------------------------------------------------------------------------
 
-    def memory_of_its_own(self) -> AbstractContextManager[None]:
-        """Allocate within the block from a new pool, whose memory nothing else gets."""
-        found: AbstractContextManager[None] = self.cupy.cuda.using_allocator(self._new_pool().malloc)
-        return found
+    @contextmanager
+    def memory_of_its_own(self) -> Iterator[Any]:
+        """Allocate within the block from a new pool. Nothing else gets its memory while the pool is kept."""
+        pool = self._new_pool()
+        with self.cupy.cuda.using_allocator(pool.malloc):
+            yield pool
 
     @contextmanager
     def collecting(self, variables: set[RefVariable]) -> Iterator[None]:
@@ -222,13 +226,14 @@ class Gpu:
             self.refuse_while_capturing()
             return usual(size)
 
-        self._capturing = threading.get_ident()
-        cuda.set_pinned_memory_allocator(allocate)
-        try:
-            yield self._copied_apart
-        finally:
-            cuda.set_pinned_memory_allocator(usual)
-            self._capturing = None
+        with _one_capture:
+            try:
+                self._capturing = threading.get_ident()
+                cuda.set_pinned_memory_allocator(allocate)
+                yield self._copied_apart
+            finally:
+                cuda.set_pinned_memory_allocator(usual)
+                self._capturing = None
 
     def refuse_while_capturing(self) -> None:
         """Refuse what cannot be captured.
@@ -269,7 +274,12 @@ def open_gpus(devices: Iterable[Device]) -> dict[str, Gpu]:
 
 
 def _each(value: Any, convert: Any) -> Any:
-    """A list of tensors with its items converted; any other value as it is."""
+    """A list of tensors, or an array of such lists, with the items converted; any other value as it is."""
+    if isinstance(value, np.ndarray) and value.size and type(value.flat[0]) is TensorList:
+        made = np.empty(value.shape, np.object_)
+        for place, each in np.ndenumerate(value):
+            made[place] = _each(each, convert)
+        return made
     if type(value) is not TensorList:
         return value
     kind = value.kind

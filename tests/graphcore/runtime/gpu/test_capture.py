@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 
 import graphcore as gc
 from graphcore.kernel_context import on_host
+from graphcore.runtime.gpu.gpu import Gpu
 from tests.graphcore.runtime.gpu.test_random_graphs_on_gpus import X
 from tests.graphcore.runtime.random_programs import Program
 from tests.graphcore.runtime.test_engines_agree import NUMBERS
-from tests.support.strict_cupy import StrictCupy
+from tests.support.strict_cupy import PinnedMemory, Stream, StrictCupy
 
 tf: Any = gc  # names that are loaded on demand
 CAPTURE = gc.SessionOptions(capture_on_gpu=True)
@@ -126,3 +128,60 @@ def test_random_graphs_that_run_again_and_again_give_the_same_when_captured(cupy
                 np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
     check()
+
+
+def test_an_interrupt_while_a_run_is_captured_leaves_variables_and_later_runs_as_they_are(
+    cupy: StrictCupy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w = gc.Variable(np.zeros(3, np.float32))
+    more = w.assign_add([1.0, 2.0, 3.0])
+    end = Stream.end_capture
+    for place in ("within the run", "at its end"):
+
+        def interrupted(stream: Stream, at: str = place) -> Any:
+            found = end(stream)
+            if at == "at its end":
+                raise KeyboardInterrupt
+            return found
+
+        def launched(array: Any) -> None:
+            if cupy.captured is not None:
+                raise KeyboardInterrupt
+
+        with gc.Session(devices="gpu", options=CAPTURE) as session:
+            session.run(w.initializer)
+            for _ in range(2):
+                session.run(more)
+            with monkeypatch.context() as patched:
+                patched.setattr(Stream, "end_capture", interrupted)
+                if place == "within the run":
+                    patched.setattr(cupy, "use", launched)
+                with pytest.raises(KeyboardInterrupt):
+                    session.run(more)
+            assert not cupy.place.streams
+            assert cupy.pinned is PinnedMemory, "transfers are allowed again"
+            assert cupy.captured is None
+            assert [session.run(more).tolist()[0] for _ in range(3)] == [3.0, 4.0, 5.0]
+            assert cupy.graphs[-1].launches == 3
+
+
+def test_captures_on_two_devices_at_once_refuse_transfers_until_each_has_ended(cupy: StrictCupy) -> None:
+    first, second = (Gpu(device) for device in gc.gpu_devices().devices[1:])
+    entered, leave = threading.Event(), threading.Event()
+
+    def capture() -> None:
+        with second.capturing():
+            entered.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=capture)
+    with first.capturing():
+        thread.start()
+        entered.wait(0.2)
+        refusing = cupy.pinned
+    entered.wait(10)
+    assert cupy.pinned is not PinnedMemory, "the second device still captures"
+    assert refusing is not PinnedMemory
+    leave.set()
+    thread.join()
+    assert cupy.pinned is PinnedMemory

@@ -127,6 +127,18 @@ def test_functions_loops_lists_and_queues_on_a_gpu_give_what_they_give_on_the_cp
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
+@pytest.mark.parametrize("capture", [False, True])
+def test_a_list_that_was_fetched_can_be_fed(cupy: StrictCupy, capture: bool) -> None:
+    x = gc.placeholder(gc.float32, [2, 2])
+    handle = gc.get_default_graph().apply_op("TensorListFromTensor", [x * 2.0, gc.constant([2])]).outputs[0]
+    rows = gc.get_default_graph().apply_op("TensorListStack", [handle, gc.constant(-1)], {"element_dtype": gc.float32}).outputs[0]
+    with gc.Session(devices="gpu", options=gc.SessionOptions(capture_on_gpu=capture)) as session:
+        value = session.run(handle, {x: np.eye(2, dtype=np.float32)})
+        assert all(isinstance(item, np.ndarray) for item in value.items)
+        for _ in range(4):
+            assert session.run(rows, {handle: value}).tolist() == [[2.0, 0.0], [0.0, 2.0]]
+
+
 def test_values_of_variables_on_a_gpu_are_saved_and_restored_on_the_host(cupy: StrictCupy, tmp_path: Path) -> None:
     w = gc.Variable(np.arange(3, dtype=np.float32), name="w")
     steps = gc.Variable(0, name="steps")
