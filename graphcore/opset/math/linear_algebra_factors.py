@@ -1,4 +1,4 @@
-"""Factors of matrices, and systems of triangular or rectangular ones, in the last two dimensions."""
+"""Triangular factors of matrices, and systems of equations, in the last two dimensions."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from graphcore.opset.framework.block import Example, Kernel, KernelContext, no_r
 from graphcore.opset.framework.gradient_text import is_complex, required_type
 from graphcore.opset.framework.kernels import invalid, on_host
 
-_TYPES: Final = "T:{double, float, half, complex64, complex128}"
+TYPES: Final = "T:{double, float, half, complex64, complex128}"
 _P: Final = np.array(
     [[[4.0, 1.0, 0.5], [1.0, 3.0, -0.5], [0.5, -0.5, 2.0]], [[2.0, 0.5, 0.0], [0.5, 1.0, 0.25], [0.0, 0.25, 3.0]]], np.float32
 )
 _TALL: Final = np.array([[1.0, 2.0], [0.5, -1.0], [3.0, 0.25]], np.float32)
 _B: Final = np.array([[[1.0, 2.0], [-1.0, 0.5], [0.25, 3.0]], [[0.0, 1.0], [2.0, -3.0], [1.0, 1.0]]], np.float32)
-_NOT_SQUARE: Final = """
+NOT_SQUARE: Final = """
     three = Const[dtype=float, value=Tensor<type: float shape: [1,3] values: 0 1 2>]()
     hidden = PlaceholderWithDefault[dtype=float, shape=<unknown>](three)
     it = {op}[T=float](hidden)
 """
 
 
-def _square(c: InferenceContext, index: int = 0) -> Any:
+def square_shape(c: InferenceContext, index: int = 0) -> Any:
+    """The shape of an input of square matrices."""
     given = c.with_rank_at_least(c.input(index), 2)
     if given.dims is None:
         return given
@@ -34,12 +35,17 @@ def _square(c: InferenceContext, index: int = 0) -> Any:
     return c.concatenate(c.subshape(given, 0, -2), c.matrix(side, side))
 
 
-def _check_square(k: KernelContext, a: Any) -> None:
+def check_square(k: KernelContext, a: Any) -> None:
+    """Check that an array has square matrices in its last two dimensions.
+
+    Raises:
+        InvalidArgumentError: it has not.
+    """
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise invalid(k, f"Input matrix must be square, got shape {list(a.shape)}")
 
 
-def _wide(k: KernelContext, a: Any) -> Any:
+def widened(k: KernelContext, a: Any) -> Any:
     """The matrices on the host, half precision converted, which LAPACK does not have."""
     return on_host(a).astype(np.float32 if k.dtype("T").itemsize == 2 else k.dtype("T"), copy=False)
 
@@ -53,21 +59,21 @@ class Cholesky:
     input: [..., n, n]; only the lower half is read
     """
 
-    signature = f"Cholesky[{_TYPES}](input:T) -> (output:T)"
+    signature = f"Cholesky[{TYPES}](input:T) -> (output:T)"
     cost = "cubic"
     device_types = ("CPU",)
     examples = (Example([_P], differentiable=False), Example([[[9.0]]], outputs=[[[3.0]]], differentiable=False))
     failures = (Example([[[-1.0]]]),)
 
     def shape(c: InferenceContext) -> None:
-        c.set_output(0, _square(c))
+        c.set_output(0, square_shape(c))
 
     def kernel(k: KernelContext) -> Kernel:
         dtype = k.dtype("T")
 
         def factor(a: Any) -> Any:
-            _check_square(k, a)
-            lower = np.tril(_wide(k, a))
+            check_square(k, a)
+            lower = np.tril(widened(k, a))
             try:
                 return np.linalg.cholesky(lower + np.tril(lower, -1).swapaxes(-1, -2).conj()).astype(dtype, copy=False)
             except np.linalg.LinAlgError:
@@ -135,7 +141,7 @@ class MatrixTriangularSolve:
     failures = (Example([np.zeros((3, 3), np.float32), np.ones((3, 1), np.float32)]),)
 
     def shape(c: InferenceContext) -> None:
-        matrix, rhs = _square(c, 0), c.with_rank_at_least(c.input(1), 2)
+        matrix, rhs = square_shape(c, 0), c.with_rank_at_least(c.input(1), 2)
         if not c.rank_known(matrix) or not c.rank_known(rhs):
             c.set_output(0, c.unknown_shape())
             return
@@ -147,13 +153,13 @@ class MatrixTriangularSolve:
         dtype, lower, adjoint = k.dtype("T"), bool(k.attr("lower")), bool(k.attr("adjoint"))
 
         def solve(a: Any, b: Any) -> Any:
-            _check_square(k, a)
+            check_square(k, a)
             if b.ndim < 2 or b.shape[-2] != a.shape[-1]:
                 raise invalid(k, f"rhs {list(b.shape)} does not fit matrix {list(a.shape)}")
-            half = _triangle(_wide(k, a), lower=lower)
+            half = _triangle(widened(k, a), lower=lower)
             if not half.diagonal(0, -2, -1).all():
                 raise invalid(k, "Input matrix is not invertible.")
-            return np.linalg.solve(half.swapaxes(-1, -2).conj() if adjoint else half, _wide(k, b)).astype(dtype, copy=False)
+            return np.linalg.solve(half.swapaxes(-1, -2).conj() if adjoint else half, widened(k, b)).astype(dtype, copy=False)
 
         return solve
 
@@ -195,7 +201,7 @@ class LogMatrixDeterminant:
     cost = "cubic"
     device_types = ("CPU",)
     examples = (Example([_P]), Example([[[-2.0]]]))
-    failures = (_NOT_SQUARE.format(op="LogMatrixDeterminant"),)
+    failures = (NOT_SQUARE.format(op="LogMatrixDeterminant"),)
 
     def shape(c: InferenceContext) -> None:
         given = c.with_rank_at_least(c.input(0), 2)
@@ -209,8 +215,8 @@ class LogMatrixDeterminant:
         dtype = k.dtype("T")
 
         def logarithm(a: Any) -> Any:
-            _check_square(k, a)
-            sign, value = np.linalg.slogdet(_wide(k, a))
+            check_square(k, a)
+            sign, value = np.linalg.slogdet(widened(k, a))
             return np.asarray(sign).astype(dtype, copy=False), np.asarray(value).astype(dtype, copy=False)
 
         return logarithm
@@ -236,144 +242,6 @@ class LogMatrixDeterminant:
             }}"""
 
 
-_NO_GRADIENT: Final = no_registered_gradient(
-    "the gradient of this factorisation is not available; differentiate through Cholesky or MatrixSolve"
-)
-
-
-@op
-class SelfAdjointEigV2:
-    """The eigenvalues of symmetric or Hermitian matrices, in ascending order, and the eigenvectors.
-
-    input: [..., n, n]; only the lower half is read
-    e: [..., n]
-    v: [..., n, n], an eigenvector a column; empty without compute_v
-    compute_v: compute the eigenvectors.
-    """
-
-    signature = f"SelfAdjointEigV2[compute_v:bool = true, {_TYPES}](input:T) -> (e:T, v:T)"
-    cost = "cubic"
-    device_types = ("CPU",)
-    gradient = _NO_GRADIENT
-    examples = (Example([_P], {"compute_v": False}), Example([[[2.0]]]))
-    failures = (_NOT_SQUARE.format(op="SelfAdjointEigV2"),)
-
-    def shape(c: InferenceContext) -> None:
-        given = _square(c)
-        values = c.subshape(given, 0, -1) if c.rank_known(given) else given
-        c.set_output(0, values)
-        c.set_output(1, given if c.attr("compute_v") else c.vector(0))
-
-    def kernel(k: KernelContext) -> Kernel:
-        dtype, vectors = k.dtype("T"), bool(k.attr("compute_v"))
-
-        def decompose(a: Any) -> Any:
-            _check_square(k, a)
-            if not np.isfinite(a).all():
-                raise invalid(k, "Self-adjoint eigen decomposition was not successful. The input might not be valid.")
-            if vectors:
-                values, columns = np.linalg.eigh(_wide(k, a), "L")
-                return values.astype(dtype, copy=False), columns.astype(dtype, copy=False)
-            return np.linalg.eigvalsh(_wide(k, a), "L").astype(dtype, copy=False), np.zeros(0, dtype)
-
-        return decompose
-
-
-@op
-class Qr:
-    """The factors of each matrix: orthogonal columns q, and an upper triangular r.
-
-    input: [..., m, n]
-    q: [..., m, min(m, n)]
-    r: [..., min(m, n), n]
-    full_matrices: q is square, [..., m, m], and r as the matrix.
-    """
-
-    signature = f"Qr[full_matrices:bool = false, {_TYPES}](input:T) -> (q:T, r:T)"
-    cost = "cubic"
-    device_types = ("CPU",)
-    gradient = _NO_GRADIENT
-    examples = (Example([_TALL]), Example([_P]), Example([_TALL], {"full_matrices": True}))
-    failures = (
-        """
-        three = Const[dtype=float, value=Tensor<type: float shape: [3] values: 0 1 2>]()
-        hidden = PlaceholderWithDefault[dtype=float, shape=<unknown>](three)
-        it = Qr[T=float](hidden)
-        """,
-    )
-
-    def shape(c: InferenceContext) -> None:
-        given = c.with_rank_at_least(c.input(0), 2)
-        if not c.rank_known(given):
-            c.set_output(0, c.unknown_shape())
-            c.set_output(1, c.unknown_shape())
-            return
-        batch, m, n = c.subshape(given, 0, -2), c.dim(given, -2), c.dim(given, -1)
-        small = m if c.attr("full_matrices") else c.min(m, n)
-        c.set_output(0, c.concatenate(batch, c.matrix(m, small)))
-        c.set_output(1, c.concatenate(batch, c.matrix(small, n)))
-
-    def kernel(k: KernelContext) -> Kernel:
-        dtype, full = k.dtype("T"), bool(k.attr("full_matrices"))
-
-        def decompose(a: Any) -> Any:
-            if a.ndim < 2:
-                raise invalid(k, f"Input must have rank >= 2, got {a.ndim}")
-            q, r = np.linalg.qr(_wide(k, a), "complete") if full else np.linalg.qr(_wide(k, a))
-            return q.astype(dtype, copy=False), r.astype(dtype, copy=False)
-
-        return decompose
-
-
-@op
-class Svd:
-    """The singular values of each matrix in descending order, and the singular vectors as columns.
-
-    input: [..., m, n]
-    s: [..., min(m, n)]
-    u: [..., m, min(m, n)], empty without compute_uv
-    v: [..., n, min(m, n)], empty without compute_uv
-    compute_uv: compute the vectors.
-    full_matrices: u and v are square.
-    """
-
-    signature = f"Svd[compute_uv:bool = true, full_matrices:bool = false, {_TYPES}](input:T) -> (s:T, u:T, v:T)"
-    cost = "cubic"
-    device_types = ("CPU",)
-    gradient = _NO_GRADIENT
-    examples = (Example([_TALL], {"compute_uv": False}), Example([[[2.0]]]))
-    failures = (
-        """
-        three = Const[dtype=float, value=Tensor<type: float shape: [3] values: 0 1 2>]()
-        hidden = PlaceholderWithDefault[dtype=float, shape=<unknown>](three)
-        it = Svd[T=float](hidden)
-        """,
-    )
-
-    def shape(c: InferenceContext) -> None:
-        given = c.with_rank_at_least(c.input(0), 2)
-        batch, m, n = c.subshape(given, 0, -2), c.dim(given, -2), c.dim(given, -1)
-        small, full = c.min(m, n), c.attr("full_matrices")
-        c.set_output(0, c.concatenate(batch, c.vector(small)))
-        for i, side in ((1, m), (2, n)):
-            whole = c.concatenate(batch, c.matrix(side, side if full else small))
-            c.set_output(i, whole if c.attr("compute_uv") else c.vector(0))
-
-    def kernel(k: KernelContext) -> Kernel:
-        dtype, vectors, full = k.dtype("T"), bool(k.attr("compute_uv")), bool(k.attr("full_matrices"))
-
-        def decompose(a: Any) -> Any:
-            if a.ndim < 2 or not np.isfinite(a).all():
-                raise invalid(k, "Input must have rank >= 2, and finite elements")
-            if not vectors:
-                empty = np.zeros(0, dtype)
-                return np.linalg.svd(_wide(k, a), compute_uv=False).astype(dtype, copy=False), empty, empty
-            u, s, turned = np.linalg.svd(_wide(k, a), full_matrices=full)
-            return tuple(part.astype(dtype, copy=False) for part in (s, u, turned.swapaxes(-1, -2).conj()))
-
-        return decompose
-
-
 @op
 class MatrixSolveLs:
     """The least-squares solutions x of matrix x = rhs, by the normal equations.
@@ -388,7 +256,7 @@ class MatrixSolveLs:
     signature = "MatrixSolveLs[T:{double, float, half, complex64, complex128}, fast:bool = true](matrix:T, rhs:T, l2_regularizer:double) -> (output:T)"
     cost = "cubic"
     device_types = ("CPU",)
-    gradient = _NO_GRADIENT
+    gradient = no_registered_gradient("the gradient of this solution is not available; differentiate through Cholesky or MatrixSolve")
     examples = (Example([_TALL, _B[0], np.float64(0.1)]), Example([_TALL, _B[0], np.float64(0.0)], {"fast": False}))
     failures = (Example([np.zeros((3, 2), np.float32), _B[0], np.float64(0.0)]),)
 
@@ -405,7 +273,7 @@ class MatrixSolveLs:
         def solve(a: Any, b: Any, weight: Any) -> Any:
             if a.ndim < 2 or a.shape[:-1] != b.shape[:-1]:
                 raise invalid(k, f"matrix {list(a.shape)} and rhs {list(b.shape)} do not fit")
-            wide, rhs = _wide(k, a), _wide(k, b)
+            wide, rhs = widened(k, a), widened(k, b)
             if not fast:
                 return (np.linalg.pinv(wide) @ rhs).astype(dtype, copy=False)
             turned = wide.swapaxes(-1, -2).conj()

@@ -21,6 +21,7 @@ LEFT_OUT = {
     "Sign": "its gradient is zero by TensorFlow's definition, also where z / |z| turns with z",
     "ExtractImagePatches": "its gradient is an op on real patches",
     "SegmentProd": "its gradient runs SegmentMax, which orders numbers",
+    "Svd": "the phases of its vectors are free; losses that do not depend on them are in math/test_gradients_of_decompositions.py",
     "UnsortedSegmentProd": "its gradient runs SegmentMax, which orders numbers",
 }
 

@@ -50,6 +50,16 @@ with tf.Session() as sess:
     feeds = {a: digits[:3, :3], logits: digits[:3, 4:8] * 3, grey: digits[:4].reshape(2, 2, 784, 1)}
     outputs["values"], outputs["projector"] = sess.run([e, tf.matmul(v, tf.matmul(tf.matrix_diag(e), v, transpose_b=True))], feeds)
     outputs["singular"] = sess.run(s, feeds)
+    outputs["slopes"] = []
+    for m, n in [(3, 3), (3, 2), (2, 3)]:
+        part, weights = a[:m, :n], tf.constant(digits[:m, 20:20 + n], tf.float32)
+        s_part, u_part, w_part = tf.svd(part)
+        q, r = tf.qr(part)
+        signs = tf.sign(tf.diag_part(r[:, :min(m, n)]))
+        for made in [tf.matmul(u_part * tf.sin(s_part), w_part, transpose_b=True) * weights, q * signs, r * signs[:, None] * tf.cos(r), tf.svd(part, compute_uv=False)]:
+            outputs["slopes"].append(sess.run(tf.gradients(made, a)[0], feeds))
+    for made in [tf.matmul(v * tf.sin(e), v, transpose_b=True) * tf.constant(digits[:3, 20:23], tf.float32), tf.sin(tf.self_adjoint_eigvals(symmetric))]:
+        outputs["slopes"].append(sess.run(tf.gradients(made, a)[0], feeds))
     outputs["again"] = sess.run(tf.matmul(u, tf.matmul(tf.diag(s), w, adjoint_b=True)), feeds)
     outputs["difference"] = sess.run(difference.out), sess.run(difference.idx)
     outputs["scanned"] = [text.decode() for text in sess.run(tf.scan(lambda a, x: a + x, tf.constant(["T", "e", "n"])))]
