@@ -40,6 +40,11 @@ test_what_is_not_captured = test_capture.test_what_cannot_be_captured_runs_as_be
 test_captured_random_graphs = test_capture.test_random_graphs_that_run_again_and_again_give_the_same_when_captured
 
 
+@pytest.mark.skipif(module.cuda.runtime.getDeviceCount() < 2, reason="there is one GPU")
+def test_values_go_straight_from_one_gpu_to_another(cupy: Any) -> None:
+    test_gpu_sessions.test_values_go_straight_from_one_gpu_to_another(cupy)
+
+
 def test_a_repeated_step_is_captured(caplog: pytest.LogCaptureFixture) -> None:
     with gc.Graph().as_default():
         x = gc.placeholder(gc.float32, [None, 3])

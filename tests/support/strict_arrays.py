@@ -61,6 +61,9 @@ class Machine(Protocol):
     def read(self, array: StrictArray, stream: Any) -> None:
         """An array is copied to the host."""
 
+    def copy(self, array: StrictArray, source: StrictArray, stream: Any) -> None:
+        """An array is copied from another device."""
+
     def write(self, array: StrictArray, source: npt.NDArray[Any], stream: Any) -> None:
         """An array is copied from the host."""
 
@@ -81,23 +84,40 @@ class _Fusing(threading.local):
 FUSING: Final = _Fusing()
 
 
+class _Memory:
+    """The memory of an array on its device."""
+
+    def __init__(self, array: StrictArray) -> None:
+        self.array = array
+        self.device_id = array.number
+
+    def copy_from_device_async(self, src: _Memory, size: int, stream: Any = None) -> None:
+        """Copy from another device."""
+        assert src.array.held.flags.c_contiguous
+        assert self.array.held.flags.c_contiguous
+        assert size == self.array.held.nbytes == src.array.held.nbytes
+        for machine in MACHINES:
+            machine.copy(self.array, src.array, stream)
+        self.array.held[...] = src.array.held
+
+
 class StrictArray:
     """An array that only `strict` and its own methods accept.
 
     Attributes:
         copied: the copy that filled it, for the machine that watches.
-        number: the number of its device.
+        number, launched: the number of its device, and of launches on its stream when it was made.
     """
 
     __array_ufunc__ = None
-    __slots__ = ("__weakref__", "copied", "held", "number")
+    __slots__ = ("__weakref__", "copied", "held", "launched", "number")
 
     base: Final = None  # CuPy's is the array that a view belongs to
 
     def __init__(self, held: npt.NDArray[Any]) -> None:
         self.held = held
         self.copied: Any = None
-        self.number = 0
+        self.number = self.launched = 0
         for machine in MACHINES:
             machine.made(self)
 
@@ -129,6 +149,10 @@ class StrictArray:
         for machine in MACHINES:
             machine.write(self, arr, stream)
         self.held[...] = arr
+
+    @property
+    def data(self) -> _Memory:
+        return _Memory(self)
 
     def item(self, *index: int) -> Any:
         return self.get().item(*index)

@@ -62,6 +62,7 @@ class Stream:
         self.ended = 0
         self.seen: dict[Stream, int] = {}
         self.copies: list[tuple[int, weakref.ref[PinnedMemory]]] = []
+        self.lent: list[tuple[Stream, int, weakref.ref[StrictArray]]] = []
 
     def __enter__(self) -> None:
         self.machine.place.streams.append(self)
@@ -70,6 +71,9 @@ class Stream:
         assert self.machine.place.streams.pop() is self
 
     def launch(self) -> int:
+        for other, place, array in self.lent:
+            may_be_used_again = array() is None and other.ended < place and self.seen.get(other, 0) < place
+            assert not may_be_used_again, "the memory of an array was released before its copy to another device had ended"
         self.launched += 1
         return self.launched
 
@@ -178,7 +182,7 @@ class StrictCupy(StrictModule):
         memory: the bytes of each.
 
     Attributes:
-        uploads, downloads, fused: the numbers of transfers, and of calls of fused functions.
+        uploads, downloads, copies, fused: the numbers of transfers, also between devices, and of calls of fused functions.
         cannot_fuse: the error of all such calls, "" for none.
         streams, graphs: all streams and CUDA graphs made.
         captured: what is launched while a stream is captured, else None.
@@ -194,7 +198,7 @@ class StrictCupy(StrictModule):
         super().__init__("cupy")
         self.devices = devices
         self.memory = memory
-        self.uploads = self.downloads = self.fused = 0
+        self.uploads = self.downloads = self.copies = self.fused = 0
         self.cannot_fuse = ""
         self.place = _Place()
         self.streams: list[Stream] = []
@@ -262,6 +266,7 @@ class StrictCupy(StrictModule):
 
     def made(self, array: StrictArray) -> None:
         array.number = self.place.device
+        array.launched = self.place.streams[-1].launched if self.place.streams else 0
 
     def use(self, array: StrictArray) -> None:
         stream = self._current()
@@ -286,6 +291,19 @@ class StrictCupy(StrictModule):
         self._require_order(stream)
         stream.launch()
         stream.synchronize()
+
+    def copy(self, array: StrictArray, source: StrictArray, stream: Any) -> None:
+        self.copies += 1
+        self._require_order(stream)
+        producers = [other for other in stream.seen if other.device == source.number]
+        assert producers, "the transfer does not wait for the other device"
+        (producer,) = producers
+        if source.copied is not None:
+            filling, place = source.copied
+            assert producer.seen.get(filling, 0) >= place, "the copy that fills the array may not have ended"
+        assert stream.seen[producer] >= source.launched, "the transfer does not wait for the kernel that makes the array"
+        array.copied = (stream, stream.launch())
+        producer.lent.append((stream, stream.launched, weakref.ref(source)))
 
     def write(self, array: StrictArray, source: npt.NDArray[Any], stream: Any) -> None:
         self.uploads += 1

@@ -34,7 +34,7 @@ def gpu_devices(memory_limit: int = 0) -> DeviceSet:
     """The CPU of this process and the CUDA devices of this machine, for `gc.Session(devices=...)`.
 
     `gc.Session(devices="gpu")` is short for `gc.Session(devices=gc.gpu_devices())`. Nodes that have kernels for a GPU run on `/gpu:0`, unless
-    `gc.device` requests another device. Texts, bfloat16 and int32 stay on the host; from one GPU to another, values go by way of the host.
+    `gc.device` requests another device. Texts, bfloat16 and int32 stay on the host; from one GPU to another, other values go straight.
 
     Args:
         memory_limit: the most bytes that a session allocates on each GPU; 0 for all of its memory.

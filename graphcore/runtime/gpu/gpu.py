@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -51,6 +51,7 @@ class Gpu:
         name: the name of the device.
         cupy: the array module.
         lock: held while a kernel is launched.
+        peers: the devices of the session by name, as far as there are several.
         cuda_error: the error of CUDA.
     """
 
@@ -58,6 +59,7 @@ class Gpu:
         self.name = device.name
         self.cupy = cupy = find_cupy()
         self.lock = threading.RLock()
+        self.peers: Mapping[str, Gpu] = {}
         self._capturing: int | None = None
         self._copied_apart: list[Any] = []
         self._taken: set[RefVariable] | None = None
@@ -89,18 +91,25 @@ class Gpu:
                 _current.gpu = before
 
     def holds(self, value: Any) -> bool:
-        """True iff a value is an array of the device."""
+        """True iff a value is an array of the device, or of another GPU from which it was received."""
         return isinstance(value, self._array)
+
+    def reaches(self, name: Any) -> bool:
+        """True iff an attr names a GPU of the session, which takes arrays of this one."""
+        return isinstance(name, bytes) and name.decode() in self.peers
 
     def to_device(self, value: Any) -> Any:
         """The value on the device, for an array that a GPU holds and a list of such; else the value itself."""
+        if self.holds(value):
+            source = self._owner(value)
+            return value if source is self else self._copied_from(source, value)
         if isinstance(value, np.ndarray | np.generic) and value.dtype.char in _HELD:
             return self.upload(np.asarray(value))
         return _each(value, self.to_device)
 
     def to_host(self, value: Any) -> Any:
         """The value on the host, complete."""
-        return self._download(value) if self.holds(value) else _each(value, self.to_host)
+        return self._owner(value)._download(value) if self.holds(value) else _each(value, self.to_host)
 
     def fed(self, value: Any) -> Any:
         """A fed value on the device, unless it is of a type that stays on the host."""
@@ -151,10 +160,7 @@ class Gpu:
         if self._is_capturing():
             return self._upload_apart(array)
         with self.lock, self.within():
-            try:
-                made = self.cupy.empty(array.shape, array.dtype) if into is None else into
-            except MemoryError as error:
-                raise ResourceExhaustedError(out_of_memory(error)) from error
+            made = self._empty(array) if into is None else into
             if array.size:
                 staged = self._pinned(array.shape, array.dtype)
                 staged[...] = array
@@ -175,6 +181,35 @@ class Gpu:
             self._transfers.wait_event(self.stream.record())
             whole.get(stream=self._transfers, out=staged)  # waits for the end of the copy
             return staged
+
+    def _empty(self, array: Any) -> Any:
+        """A new array of the shape and type of `array`."""
+        try:
+            return self.cupy.empty(array.shape, array.dtype)
+        except MemoryError as error:
+            raise ResourceExhaustedError(out_of_memory(error)) from error
+
+    def _owner(self, array: Any) -> Gpu:
+        return next((peer for peer in self.peers.values() if peer._number == array.data.device_id), self)
+
+    def _copied_from(self, source: Gpu, array: Any) -> Any:
+        """Copy an array of another GPU straight to this one.
+
+        Where the two cannot reach each other, the driver goes by way of the host.
+        """
+        with source.lock, source.within():
+            whole = self.cupy.ascontiguousarray(array).reshape(array.shape)
+            complete = source.stream.record()
+        with self.lock, self.within():
+            made = self._empty(array)
+            self._transfers.wait_event(complete)
+            self._transfers.wait_event(self.stream.record())  # the memory may be in use by kernels launched before
+            made.data.copy_from_device_async(whole.data, whole.nbytes, self._transfers)
+            copied = self._transfers.record()
+            self.stream.wait_event(copied)
+        with source.lock, source.within():
+            source.stream.wait_event(copied)  # later kernels there may get the memory of `whole`
+        return made
 
     def _pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """A new array in pinned memory of the host, which CUDA copies without the help of the CPU."""
@@ -270,6 +305,8 @@ def open_gpus(devices: Iterable[Device]) -> dict[str, Gpu]:
                 found[device.name] = Gpu(device)
             except find_cupy().cuda.runtime.CUDARuntimeError as error:
                 raise FailedPreconditionError(f"The device '{device.name}' cannot be used: {error}") from error
+    for gpu in found.values():
+        gpu.peers = found
     return found
 
 

@@ -165,14 +165,20 @@ class PartitionRun(DataflowRun):
         return found if gpu is None else gpu.to_host(found)
 
     def send(self, item: Item, at: Iteration, value: Any, *, is_dead: bool = False) -> None:
-        """Send the value of `item` from the memory of the host, or a dead value."""
+        """Send the value of `item`, or a dead value. It leaves the device by way of the host, unless another GPU takes it."""
         gpu = self.part.gpu
-        super().send(item, at, value if gpu is None else gpu.to_host(value), is_dead=is_dead)
+        if gpu is not None and not (item.node in self.part.transfers and gpu.reaches(item.node.attr["recv_device"])):
+            value = gpu.to_host(value)
+        super().send(item, at, value, is_dead=is_dead)
 
     def received(self, item: Item, at: Iteration, value: Any) -> tuple[Any, ...]:
         """The checked value of a receive, in the memory that the item is for."""
-        outputs, gpu = super().received(item, at, value), self.part.gpu
-        return outputs if gpu is None or item.node.op != RECV_ON_DEVICE else (gpu.to_device(outputs[0]),)
+        gpu = self.part.gpu
+        if gpu is None:
+            return super().received(item, at, value)
+        if item.node.op != RECV_ON_DEVICE:
+            return super().received(item, at, gpu.to_host(value))
+        return (gpu.to_device(value if gpu.holds(value) else super().received(item, at, value)[0]),)
 
     def announce(self, arrival: Arrival) -> None:
         """Put the end of a wait into the inbox."""

@@ -80,7 +80,7 @@ def test_an_allocation_beyond_the_limit_of_memory_is_an_error_of_its_node(cupy: 
         gc.gpu_devices(memory_limit=-1)
 
 
-def test_nodes_of_the_cpu_and_of_two_gpus_exchange_values_by_way_of_the_host(cupy: StrictCupy) -> None:
+def test_nodes_of_the_cpu_and_of_two_gpus_exchange_values(cupy: StrictCupy) -> None:
     x = gc.placeholder(gc.float32, [2, 2])
     with gc.device("/gpu:1"):
         a = gc.matmul(x, x)
@@ -98,6 +98,30 @@ def test_nodes_of_the_cpu_and_of_two_gpus_exchange_values_by_way_of_the_host(cup
         assert devices == {"CPU0", "GPU0", "GPU1"}
         assert not session.trace.simulated
         assert session.trace.values is not None
+
+
+def test_values_go_straight_from_one_gpu_to_another(cupy: StrictCupy) -> None:
+    x = gc.placeholder(gc.float32, [2, 2])
+    with gc.device("/gpu:1"):
+        a = gc.matmul(x, x)
+        turned = gc.transpose(a)  # no contiguous array
+        empty = a[:0]
+        total = gc.reduce_sum(a)
+        listed = gc.get_default_graph().apply_op("TensorListFromTensor", [a, gc.constant([2])]).outputs[0]
+    with gc.device("/gpu:0"):
+        rows = gc.get_default_graph().apply_op("TensorListStack", [listed, gc.constant(-1)], {"element_dtype": gc.float32}).outputs[0]
+        results = [gc.tanh(a) * total + turned, gc.exp(empty), gc.cond(total > 0.0, lambda: rows + 1.0, lambda: -rows)]
+    feeds = {x: np.array([[0.1, 0.2], [0.3, 0.4]], np.float32)}
+    with gc.Session() as session:
+        expected = session.run(results, feeds)
+    with gc.Session(devices="gpu") as session:
+        for _ in range(3):
+            for found, wanted in zip(session.run(results, feeds), expected, strict=True):
+                np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        if isinstance(cupy, StrictCupy):
+            before = cupy.copies, cupy.uploads, cupy.downloads
+            session.run(results[0], feeds)
+            assert (cupy.copies, cupy.uploads, cupy.downloads) == (before[0] + 3, before[1] + 1, before[2] + 1)
 
 
 def test_functions_loops_lists_and_queues_on_a_gpu_give_what_they_give_on_the_cpu(cupy: StrictCupy) -> None:
