@@ -106,18 +106,20 @@ class StrictArray:
 
     Attributes:
         copied: the copy that filled it, for the machine that watches.
-        number, launched: the number of its device, and of launches on its stream when it was made.
+        number: the number of its device.
+        maker: the stream on which it was made, with the number of launches until then.
     """
 
     __array_ufunc__ = None
-    __slots__ = ("__weakref__", "copied", "held", "launched", "number")
+    __slots__ = ("__weakref__", "copied", "held", "maker", "number")
 
     base: Final = None  # CuPy's is the array that a view belongs to
 
     def __init__(self, held: npt.NDArray[Any]) -> None:
         self.held = held
         self.copied: Any = None
-        self.number = self.launched = 0
+        self.number = 0
+        self.maker: Any = None
         for machine in MACHINES:
             machine.made(self)
 
@@ -347,7 +349,7 @@ def _from_host(inner: Callable[..., Any]) -> Callable[..., Any]:
     """`asarray` and `array`, which copy from NumPy to the device."""
 
     def call(value: Any, *arguments: Any, **named: Any) -> Any:
-        return StrictArray(inner(value.held if isinstance(value, StrictArray) else _parts(value), *arguments, **named))
+        return StrictArray(inner(unwrapped(value) if isinstance(value, StrictArray) else _parts(value), *arguments, **named))
 
     return call
 

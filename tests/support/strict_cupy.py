@@ -266,16 +266,17 @@ class StrictCupy(StrictModule):
 
     def made(self, array: StrictArray) -> None:
         array.number = self.place.device
-        array.launched = self.place.streams[-1].launched if self.place.streams else 0
+        array.maker = (self.place.streams[-1], self.place.streams[-1].launched) if self.place.streams else None
 
     def use(self, array: StrictArray) -> None:
         stream = self._current()
         assert array.number == stream.device, "the array is on another device"
         stream.launch()
-        if array.copied is not None:
-            source, place = array.copied
-            has_ended = source is stream or source.ended >= place or stream.seen.get(source, 0) >= place
-            assert has_ended, "the copy that fills the array may not have ended"
+        for before, text in ((array.copied, "the copy that fills the array"), (array.maker, "the kernel that makes the array")):
+            if before is not None:
+                source, place = before
+                has_ended = source is stream or source.ended >= place or stream.seen.get(source, 0) >= place
+                assert has_ended, f"{text} may not have ended"
 
     def computed(self, again: Callable[[], Any], result: Any) -> None:
         if self.captured is not None:
@@ -295,13 +296,8 @@ class StrictCupy(StrictModule):
     def copy(self, array: StrictArray, source: StrictArray, stream: Any) -> None:
         self.copies += 1
         self._require_order(stream)
-        producers = [other for other in stream.seen if other.device == source.number]
-        assert producers, "the transfer does not wait for the other device"
-        (producer,) = producers
-        if source.copied is not None:
-            filling, place = source.copied
-            assert producer.seen.get(filling, 0) >= place, "the copy that fills the array may not have ended"
-        assert stream.seen[producer] >= source.launched, "the transfer does not wait for the kernel that makes the array"
+        producer, place = source.maker
+        assert stream.seen.get(producer, 0) >= place, "the transfer does not wait for the kernel that makes the array"
         array.copied = (stream, stream.launch())
         producer.lent.append((stream, stream.launched, weakref.ref(source)))
 

@@ -305,8 +305,9 @@ def open_gpus(devices: Iterable[Device]) -> dict[str, Gpu]:
                 found[device.name] = Gpu(device)
             except find_cupy().cuda.runtime.CUDARuntimeError as error:
                 raise FailedPreconditionError(f"The device '{device.name}' cannot be used: {error}") from error
-    for gpu in found.values():
-        gpu.peers = found
+    if len({gpu._number for gpu in found.values()}) == len(found):  # else an array would not tell by which stream it is made
+        for gpu in found.values():
+            gpu.peers = found
     return found
 
 

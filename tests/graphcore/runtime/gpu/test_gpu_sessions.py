@@ -124,6 +124,16 @@ def test_values_go_straight_from_one_gpu_to_another(cupy: StrictCupy) -> None:
             assert (cupy.copies, cupy.uploads, cupy.downloads) == (before[0] + 3, before[1] + 1, before[2] + 1)
 
 
+def test_two_names_of_one_gpu_exchange_values_in_order(cupy: StrictCupy) -> None:
+    x = gc.placeholder(gc.float32, [2, 2])
+    with gc.device("/gpu:1"):
+        a = gc.matmul(x, x)
+    with gc.device("/gpu:0"):
+        y = gc.tanh(a)
+    with gc.Session(devices=[gc.Device("/cpu:0"), gc.Device("/gpu:0", cuda=0), gc.Device("/gpu:1", cuda=0)]) as session:
+        assert session.run(y, {x: np.eye(2, dtype=np.float32)}).tolist() == np.tanh(np.eye(2, dtype=np.float32)).tolist()
+
+
 def test_functions_loops_lists_and_queues_on_a_gpu_give_what_they_give_on_the_cpu(cupy: StrictCupy) -> None:
     x = gc.placeholder(gc.float32, [4])
 
