@@ -189,10 +189,12 @@ class SessionDevices:
             node.assigned_device = "" if device is None else device.name
         if self.options.place_pruned_graph:
             self._placer(pruned).run()
-        for node in pruned.nodes if self.gpus else ():
-            if node.op in ARG:  # straight to the device of most of its users
-                users = Counter([user.assigned_device for user, _ in pruned.tensor_consumers(node.outputs[0])])
-                node.assigned_device = users.most_common(1)[0][0] if users else self.client.name
+        if self.gpus:
+            computed = Counter([node.assigned_device for node in pruned.nodes if node.op not in ARG and node.assigned_device])
+            for node in pruned.nodes:
+                if node.op in ARG:  # straight to the device of most of its users; one without any to where the run is
+                    users = Counter([user.assigned_device for user, _ in pruned.tensor_consumers(node.outputs[0])])
+                    node.assigned_device = next((device for device, _ in (users or computed).most_common(1)), self.client.name)
 
     def _placement(self) -> dict[str, Device]:
         """The device of each node of the whole graph, by name."""

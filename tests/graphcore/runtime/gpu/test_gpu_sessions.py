@@ -228,6 +228,17 @@ def test_a_chain_of_elementwise_operations_is_one_kernel(cupy: StrictCupy, canno
         assert {"Tanh", "Square", "Exp", "Neg"} <= {node.op for node in session.trace.nodes}
 
 
+def test_a_feed_that_the_run_does_not_need_leaves_the_run_on_its_gpu(cupy: StrictCupy) -> None:
+    x, unused = gc.placeholder(gc.float32, [3]), gc.placeholder(gc.float32, [3])
+    y = gc.tanh(gc.exp(x))
+    with gc.Session(devices="gpu") as session:
+        feeds = {x: np.zeros(3, np.float32), unused: np.zeros(3, np.float32)}
+        np.testing.assert_allclose(session.run(y, feeds), np.tanh(np.ones(3, np.float32)), rtol=1e-6)
+        assert cupy.fused == 1
+        assert session.run([unused, y], feeds)[0].tolist() == [0.0, 0.0, 0.0]
+        assert session.run(unused, feeds).tolist() == [0.0, 0.0, 0.0]
+
+
 def test_an_error_in_a_chain_names_its_node(cupy: StrictCupy) -> None:
     x, y = gc.placeholder(gc.float32, [None]), gc.placeholder(gc.float32, [None])
     z = gc.tanh(gc.add(gc.exp(x), y, name="misfit"))
