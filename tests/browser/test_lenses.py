@@ -155,6 +155,27 @@ def test_the_legend_stands_beside_the_map_of_a_large_picture(browser: Browser, t
     assert shown["x"] + shown["width"] <= overview["x"]
 
 
+def test_a_legend_that_was_taller_for_a_moment_leaves_the_picture_whole(browser: Browser, tmp_path: Path) -> None:
+    with gc.Graph().as_default() as graph:
+        gc.tanh(gc.placeholder(gc.float32, [None, 4], name="x"), name="y")
+    page = browser.new_page(viewport={"width": 640, "height": 600})
+    page.goto(widgets.save(graph, tmp_path / "graph.html").as_uri())
+    panel = GraphPanel(page)
+    panel.wait_drawn()
+    style = page.add_style_tag(
+        content=".gl-legend { height: 2000px !important; max-height: none !important }"
+    )  # as while a theme is loading
+    panel.root.locator(".gl-lenses").select_option("shapes")
+    style.evaluate("style => style.remove()")
+    page.set_viewport_size({"width": 640, "height": 590})
+    page.wait_for_timeout(300)
+    canvas, box = (each.bounding_box() for each in (panel.root.locator(".gl-canvas"), panel.box("x")))
+    page.close()
+    assert canvas is not None
+    assert box is not None
+    assert canvas["y"] < box["y"]
+
+
 def test_the_text_of_a_lens_is_whole_where_there_is_space_beside_its_box(lab: Lab) -> None:
     notebook = lab.open_cells([START, 'W = gc.Variable([[1.0] * 10] * 64, name="W")\nstep = W.assign_sub(W * 0.5)'])
     notebook.run_all()

@@ -131,7 +131,7 @@ export function legendElement(
   prefix: string,
   open: boolean,
   toggled: (open: boolean) => void,
-): HTMLElement {
+): HTMLDetailsElement {
   const note = lens?.note ? [h("li", { class: "gl-legend-note" }, lens.note)] : [];
   const own = lens && lens.name !== PLAIN_LENS ? lensRows(lens, prefix) : plainRows(scene);
   const further = lens?.name === DEVICES_LENS ? deviceRows(scene) : [];

@@ -47,6 +47,7 @@ export class Stage {
   #size: Size | null = null;
   /** True if the user opened the legend, false if they closed it, null before that. */
   #legendOpen: boolean | null = null;
+  #legend: HTMLDetailsElement | null = null;
 
   constructor({ fixed, mermaid, press, surround, moved, signal }: StageOptions) {
     serial += 1;
@@ -117,14 +118,27 @@ export class Stage {
     const open = this.#legendOpen ?? (lens !== undefined && lens.name !== PLAIN_LENS);
     const legend = legendElement(scene, lens, this.#patterns, open, (now) => {
       if (now !== open) this.#legendOpen = now;
-      this.camera.covered = now ? legend.offsetHeight : 0;
+      this.#uncover();
       this.camera.resettle(this.bounds(), true);
     });
+    this.#legend = legend;
     this.#legendPlace.replaceChildren(legend);
-    const covered = this.camera.covered;
-    this.camera.covered = open ? legend.offsetHeight : 0;
+    const { covered } = this.camera;
+    this.#uncover();
     if (this.camera.covered !== covered) this.camera.resettle(this.bounds(), false);
     return lens?.name ?? "";
+  }
+
+  /** Adapts to a window of another size, in which the legend has another height, too. `appeared` if there was no window before. */
+  resize(appeared: boolean): void {
+    this.#uncover();
+    if (appeared && this.camera.following) this.camera.follow(this.bounds(), null, false);
+    else this.camera.resettle(this.bounds(), false);
+  }
+
+  /** Leaves room for an open legend. */
+  #uncover(): void {
+    this.camera.covered = this.#legend?.open ? this.#legend.offsetHeight : 0;
   }
 
   select(ids: ReadonlySet<string>): void {

@@ -460,8 +460,7 @@ export class Viewer {
       const appeared = known === "";
       known = size;
       // When the inspector opens, the picture stays for now: it must not move during a double click.
-      if (appeared && camera.following) camera.follow(this.#stage.bounds(), null, false);
-      else if (!this.#inspector.shown) camera.resettle(this.#stage.bounds(), false);
+      if (appeared || !this.#inspector.shown) this.#stage.resize(appeared);
       this.#reshape();
       const chosen = this.#stage.rectOf(this.#choice.selected);
       if (chosen && !camera.following) camera.ensureVisible(chosen);
