@@ -29,11 +29,32 @@ class Step(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """The steps of a kernel, the place of its result, and the ranks of inputs on which the steps depend."""
+    """The steps of a kernel.
+
+    Attributes:
+        steps: the steps.
+        result: the place of the result.
+        ranks: the ranks of inputs on which the steps depend.
+        alike: pairs of values on whose equal shapes the steps depend.
+    """
 
     steps: Sequence[Step]
     result: Place
     ranks: Mapping[Place, int]
+    alike: Sequence[tuple[Place, Place]]
+
+    def shape(self, *inputs: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the result for inputs of some shapes.
+
+        Raises:
+            ValueError: they do not fit together, or other steps are for them.
+        """
+        shapes = list(inputs)
+        for _, arguments in self.steps:
+            shapes.append(np.broadcast_shapes(*[shapes[each] for each in arguments if type(each) is Place]))
+        if any(shapes[one] != shapes[other] for one, other in self.alike):
+            raise ValueError("the kernel has other steps for inputs of these shapes")
+        return shapes[self.result]
 
     def compute(self, *inputs: Any) -> Any:
         """The result for arrays, or for the variables of `cupy.fuse`.
@@ -71,11 +92,11 @@ def expression_of(factory: KernelFactory, context: KernelContext, cupy: Any) -> 
     read = {each for step in recording.steps for each in step.arguments if type(each) is Place}
     if type(result) is not Symbol or result.place < recording.inputs or not read.issuperset(range(recording.inputs)):
         return None
-    return Expression(recording.steps, result.place, recording.ranks)
+    return Expression(recording.steps, result.place, recording.ranks, recording.alike)
 
 
 class Symbol(NDArrayOperatorsMixin):
-    """A value of a kernel while it is recorded. It has no elements, shape or type that the kernel could depend on.
+    """A value of a kernel while it is recorded. It has no elements, size or type that the kernel could depend on.
 
     Args:
         recording: the recording.
@@ -100,6 +121,11 @@ class Symbol(NDArrayOperatorsMixin):
         self._recording.ranks[self.place] = self._rank
         return self._rank
 
+    @property
+    def shape(self) -> _Shape:
+        """A shape that can be compared."""
+        return _Shape(self._recording, self.place)
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
         return self._recording.function(ufunc.__name__)(*inputs, **named) if method == "__call__" else NotImplemented
 
@@ -109,6 +135,26 @@ class Symbol(NDArrayOperatorsMixin):
     def astype(self, dtype: Any) -> Symbol:
         """The value in another type."""
         return self._recording.add(lambda value: value.astype(dtype), [self])
+
+
+class _Shape:
+    """The shape of a symbol: it equals that of any other, on which the steps then depend."""
+
+    def __init__(self, recording: _Recording, place: Place) -> None:
+        self._recording = recording
+        self._place = place
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not _Shape:
+            raise TypeError("a shape can be compared with that of a symbol")
+        self._recording.alike.append((self._place, other._place))
+        return True
+
+    def __hash__(self) -> int:
+        raise TypeError("a shape of a symbol has no hash")
+
+    def __bool__(self) -> bool:
+        raise TypeError("a shape of a symbol has no truth value")
 
 
 class _Recording:
@@ -124,6 +170,7 @@ class _Recording:
         self.inputs = inputs
         self.steps: list[Step] = []
         self.ranks: dict[Place, int] = {}
+        self.alike: list[tuple[Place, Place]] = []
 
     def function(self, name: str) -> Callable[..., Symbol]:
         """The function of the array module that records its calls.

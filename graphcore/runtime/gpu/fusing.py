@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger("graphcore.gpu")
 _MOST_INPUTS: Final = 16
 """The most arrays that a fused kernel reads: they are its arguments, whose size CUDA limits."""
+_MOST_SHAPES: Final = 256
+"""The most shapes of inputs that a chain knows to fit."""
 
 
 def fuse_chains(schedule: Schedule, gpu: Gpu) -> Schedule | None:
@@ -131,6 +133,8 @@ class FusedChain:
         places = {value: place for place, value in enumerate([*inputs, *[operation.outputs[0] for operation, _ in chain]])}
         self._steps = [(each.node, each.kernel.kernel, how, [places[value] for value in each.inputs]) for each, how in chain]
         self._results = [places[value] for value in results]
+        self._depends_on_shapes = any(how.alike for _, how in chain)
+        self._fits: dict[Any, bool] = {}
         self._fused: Any = gpu.cupy.fuse(self._compute)
 
     def __call__(self, *inputs: Any) -> Any:
@@ -139,7 +143,7 @@ class FusedChain:
         Raises:
             GraphError: the error of one of the kernels, with its node.
         """
-        if self._fused is not None:
+        if self._fused is not None and (not self._depends_on_shapes or self._fit([value.shape for value in inputs])):
             try:
                 return self._fused(*inputs)
             except Exception:  # it has no side effects, and whatever cannot be fused is computed one by one
@@ -148,6 +152,20 @@ class FusedChain:
                 self._fused = None
                 return result
         return self._compute_one_by_one(inputs)
+
+    def _fit(self, shapes: list[tuple[int, ...]]) -> bool:
+        """True iff the expressions are right for inputs of these shapes."""
+        key = tuple(shapes)
+        if key not in self._fits:
+            if len(self._fits) >= _MOST_SHAPES:
+                self._fits.clear()
+            try:
+                for _, _, expression, places in self._steps:
+                    shapes.append(expression.shape(*[shapes[place] for place in places]))
+                self._fits[key] = True
+            except ValueError:
+                self._fits[key] = False
+        return self._fits[key]
 
     def _compute(self, *inputs: Any) -> Any:
         values = list(inputs)

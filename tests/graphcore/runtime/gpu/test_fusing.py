@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import chain, product
 from typing import Any, Final
 
 import numpy as np
@@ -45,11 +45,11 @@ def test_the_ops_of_networks_can_be_part_of_a_chain() -> None:
     assert names >= {"Relu", "ReluGrad", "Relu6", "Sigmoid", "SigmoidGrad", "TanhGrad", "Elu", "EluGrad", "Selu", "LeakyRelu", "Softplus"}
     assert names >= {"SoftplusGrad", "Softsign", "Square", "Rsqrt", "Reciprocal", "BiasAdd", "Select", "SelectV2", "Cast", "ClipByValue"}
     assert names >= {"SquaredDifference", "DivNoNan", "Minimum", "Maximum", "Log1p", "Greater"}
-    assert not names & {"MatMul", "BatchMatMul", "Softmax", "Sum", "Reshape", "AddN", "Identity", "RandomUniform"}
+    assert not names & {"MatMul", "BatchMatMul", "Softmax", "Sum", "Reshape", "Identity", "RandomUniform"}
 
 
-def _value(dtype: gc.DType, shape: tuple[int, ...], seed: int) -> Array:
-    kind = dtype.as_numpy
+def _value(tensor: gc.Tensor, seed: int) -> Array:
+    kind, shape = tensor.dtype.as_numpy, [size or 0 for size in tensor.shape.as_list()]
     assert kind is not None
     rng = np.random.default_rng(seed)
     if kind.kind in "iu":
@@ -73,14 +73,20 @@ def test_an_op_gives_in_a_chain_what_it_gives_alone(case: Case, cupy: StrictCupy
     fused = 0
     for number, (shapes, types) in enumerate(product(_SHAPES, product(*choices))):
         chosen: dict[str, Any] = {attr.name: dtype for attr, dtype in zip(attrs, types, strict=True)}
-        given = [gc.placeholder(arg.type or chosen[arg.type_attr], shapes[slot]) for slot, arg in enumerate(case.op_def.input_arg)]
+        arguments = [
+            [gc.placeholder(arg.type or chosen[arg.type_attr], shapes[slot]) for _ in (value if isinstance(value, list) else [value])]
+            for slot, (arg, value) in enumerate(zip(case.op_def.input_arg, case.inputs, strict=True))
+        ]
+        given = list(chain(*arguments))
+        arguments[0][0] = _around(given[0])
+        parts = [part if isinstance(value, list) else part[0] for part, value in zip(arguments, case.inputs, strict=True)]
         try:
-            node = gc.get_default_graph().apply_op(case.op_def.name, [_around(given[0]), *given[1:]], {**case.attrs, **chosen})
+            node = gc.get_default_graph().apply_op(case.op_def.name, parts, {**case.attrs, **chosen})
             case.entry.kernel(kernel_context(node, (None,) * len(given)))  # type: ignore[misc]  # each case has a kernel
         except gc.errors.GraphError:  # shapes or types that it does not take
             continue
         fetches.append(_around(node.outputs[0]))
-        feeds |= {tensor: _value(tensor.dtype, shapes[slot], number + slot) for slot, tensor in enumerate(given)}
+        feeds |= {tensor: _value(tensor, number + slot) for slot, tensor in enumerate(given)}
         fused += _expression(node) is not None
     results = []
     for cupy.cannot_fuse in ("not now", ""):
@@ -152,6 +158,21 @@ def test_an_error_of_a_network_within_a_chain_names_its_node(cupy: StrictCupy) -
         with pytest.raises(gc.errors.InvalidArgumentError) as refused:
             session.run(z, {x: np.ones((2, 3), np.float32), y: np.ones((2, 2), np.float32)})
     assert refused.value.node == "misfit"
+
+
+def test_a_sum_in_a_chain_requires_equal_shapes_as_alone(cupy: StrictCupy) -> None:
+    x, y = gc.placeholder(gc.float32, None), gc.placeholder(gc.float32, None)
+    total = tf.add_n([gc.exp(x), tf.nn.relu(y), x], name="total")
+    z = tf.nn.relu(total)
+    row, column = np.ones((1, 3), np.float32), np.ones((3, 1), np.float32)
+    with gc.Session(devices="gpu") as session:
+        for _ in range(3):
+            with pytest.raises(gc.errors.InvalidArgumentError, match="same size and shape") as refused:
+                session.run(z, {x: row, y: column})
+            assert refused.value.node == "total"
+            np.testing.assert_allclose(session.run(z, {x: row, y: row}), np.exp(row) + 2.0, rtol=1e-6)
+    if isinstance(cupy, StrictCupy):
+        assert cupy.fused == 3, "one kernel in each run"
 
 
 def test_a_selection_along_rows_is_no_part_of_a_chain_whatever_its_static_shape_says(cupy: StrictCupy) -> None:
