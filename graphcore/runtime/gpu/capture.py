@@ -111,11 +111,13 @@ class CapturedRun:
                 self._after = self._changed()
             finally:
                 for variable, value in kept.items():
-                    variable.value = value
+                    with variable.lock:
+                        if gpu.holds(variable.value):  # else it was set from outside meanwhile
+                            variable.value = value
 
     def _changed(self) -> dict[RefVariable, Any]:
         """The variables that no longer have the values of before, with the new ones."""
-        return {variable: variable.value for variable, value in self._before.items() if variable.value is not value}
+        return {variable: _on_device(self._gpu, variable.value) for variable, value in self._before.items() if variable.value is not value}
 
     def may_run(self) -> bool:
         """True iff all variables have values of the types and shapes that were captured."""

@@ -185,3 +185,32 @@ def test_captures_on_two_devices_at_once_refuse_transfers_until_each_has_ended(c
     leave.set()
     thread.join()
     assert cupy.pinned is PinnedMemory
+
+
+@pytest.mark.parametrize("value", [[10.0, 20.0, 30.0], None], ids=["set", "taken away"])
+def test_a_value_that_is_set_while_a_run_is_captured_is_kept(
+    cupy: StrictCupy, monkeypatch: pytest.MonkeyPatch, value: list[float] | None
+) -> None:
+    w = gc.Variable(np.zeros(3, np.float32), use_resource=True)
+    more = w.assign_add([1.0, 2.0, 3.0])
+    end = Stream.end_capture
+    with gc.Session(devices="gpu", options=CAPTURE) as session:
+        session.run(w.initializer)
+        (variable,) = session.resources.variables.values()
+
+        def restored(stream: Stream) -> Any:  # as by another thread
+            variable.replace(None if value is None else np.array(value, np.float32))
+            return end(stream)
+
+        for _ in range(2):
+            session.run(more)
+        with monkeypatch.context() as patched:
+            patched.setattr(Stream, "end_capture", restored)
+            if value is None:
+                with pytest.raises(gc.errors.FailedPreconditionError, match="uninitialized"):
+                    session.run(more)
+                return
+            session.run(more)
+        for number in range(1, 4):
+            assert session.run(w)[0] == 10.0 + number
+            session.run(more)
