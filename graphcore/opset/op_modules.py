@@ -106,6 +106,7 @@ OP_MODULES: Final = {
     "graphcore.opset.state.tensor_lists_whole": "TensorListConcat TensorListConcatLists TensorListConcatV2 TensorListFromTensor TensorListGather TensorListPushBackBatch TensorListScatter TensorListScatterIntoExistingList TensorListScatterV2 TensorListSplit TensorListStack",
     "graphcore.opset.state.variable_counting": "CountUpTo",
     "graphcore.opset.state.variable_parts": "ResourceScatterAdd ResourceScatterMax ResourceScatterMin ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdUpdate ResourceScatterSub ResourceScatterUpdate ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate",
+    "graphcore.opset.state.variable_slices": "ResourceStridedSliceAssign StridedSliceAssign",
     "graphcore.opset.strings.csv_records": "DecodeCSV",
     "graphcore.opset.strings.string_hashing": "StringToHashBucket StringToHashBucketFast StringToHashBucketStrong",
     "graphcore.opset.strings.string_joining": "ReduceJoin StringJoin StringSplit StringSplitV2 UnsortedSegmentJoin",

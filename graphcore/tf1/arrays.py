@@ -132,11 +132,11 @@ def strided_slice(
         input_: the tensor.
         begin, end, strides: vectors of one length; strides of 1 by default.
         begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask: bits for entries that are empty, `...`, None, or one index.
-        var: not supported; `x[...]` of a variable is assigned with `gc.scatter_update`.
+        var: not supported; a slice of a variable is assigned by `v[...].assign(value)`.
         name: the name of the node.
     """
     if var is not None:
-        raise InvalidArgumentError("strided_slice: required no var; rows of a variable are assigned by gc.scatter_update")
+        raise InvalidArgumentError("strided_slice: required no var; a slice of a variable is assigned by v[...].assign(value)")
     if strides is None:
         strides = ones(shape(begin), convert_to_tensor(begin).dtype.base)
     masks = {

@@ -11,6 +11,7 @@ from graphcore.api.indexed_slices import indices_and_values
 from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
 from graphcore.api.variables.references import body_that_changes, handle_within, value_within
 from graphcore.api.variables.session_value import SessionValue
+from graphcore.api.variables.slices import VariableSlice, slice_of
 from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
@@ -432,8 +433,8 @@ class Variable(SessionValue):
     def __neg__(self) -> Tensor:
         return -self.as_tensor()
 
-    def __getitem__(self, key: Any) -> Tensor:
-        return self.as_tensor()[key]
+    def __getitem__(self, key: Any) -> VariableSlice:
+        return slice_of(self, key)
 
     def __iter__(self) -> Any:
         return iter(self.as_tensor())
@@ -450,13 +451,8 @@ def listed_variables(argument: str, value: Any) -> list[Variable]:
     Raises:
         InvalidArgumentError: something else; `argument` names it.
     """
-    found = (
-        [value]
-        if isinstance(value, Variable)
-        else list(value)
-        if isinstance(value, Iterable) and not isinstance(value, str | Tensor)
-        else None
-    )
+    is_list = isinstance(value, Iterable) and not isinstance(value, str | Tensor)
+    found = [value] if isinstance(value, Variable) else list(value) if is_list else None
     if found is None or not all(isinstance(each, Variable) for each in found):
         wrong = value if found is None else next(each for each in found if not isinstance(each, Variable))
         raise InvalidArgumentError(f"{argument}: required variables, got {brief(wrong)}")

@@ -32,7 +32,7 @@ def sliced(graph: Graph, tensor: Tensor, key: Any) -> Tensor:
     """
     entries = key if isinstance(key, tuple) else (key,)
     numbers = [number for entry in entries for number in ((entry.start, entry.stop, entry.step) if isinstance(entry, slice) else (entry,))]
-    several = any(isinstance(number, type(tensor)) for number in numbers)
+    several = any(_is_tensor(number) for number in numbers)
     with graph.transaction() if several else nullcontext():  # a single node is rolled back by itself
         places, masks = _read(tensor, entries)
         wide = _is_wide(places)
@@ -70,7 +70,7 @@ def _read(tensor: Tensor, entries: Sequence[Any]) -> tuple[list[Place], dict[str
 
 def _index(tensor: Tensor, at: int, given: Any) -> Any:
     """Convert an int or a scalar tensor of ints to an index."""
-    if isinstance(given, type(tensor)):
+    if _is_tensor(given):
         if given.dtype.base.name not in {"int32", "int64"} or given.shape.rank not in {0, None}:
             raise _refused(tensor, at, f"the {given.dtype.name} tensor '{given.name}' of shape {given.shape}")
         return given
@@ -83,6 +83,10 @@ def _index(tensor: Tensor, at: int, given: Any) -> Any:
     if not _INT64.min <= number < _INT64.max:
         raise _refused(tensor, at, f"{number}, which has more than 64 bits")
     return number
+
+
+def _is_tensor(given: Any) -> bool:
+    return hasattr(given, "value_index")  # this module cannot import the class, which imports it
 
 
 def _is_wide(places: Sequence[Place]) -> bool:

@@ -105,7 +105,7 @@ def _check_slice(k: KernelContext, shape: tuple[int, ...], begin: tuple[int, ...
             raise invalid(k, f"Expected size[{i}] in [0, {n - b}], but got {s}")
 
 
-_MASKS: Final = "begin_mask:int = 0, end_mask:int = 0, ellipsis_mask:int = 0, new_axis_mask:int = 0, shrink_axis_mask:int = 0"
+MASKS: Final = "begin_mask:int = 0, end_mask:int = 0, ellipsis_mask:int = 0, new_axis_mask:int = 0, shrink_axis_mask:int = 0"
 _MASK_ARGS: Final = "begin_mask=$begin_mask, ellipsis_mask=$ellipsis_mask, end_mask=$end_mask, new_axis_mask=$new_axis_mask, shrink_axis_mask=$shrink_axis_mask"
 _MASK_ATTRS: Final = "begin_mask:int, end_mask:int, ellipsis_mask:int, new_axis_mask:int, shrink_axis_mask:int"
 
@@ -129,7 +129,7 @@ def _basic_index(k: KernelContext, begin: tuple[int, ...], end: tuple[int, ...],
     return tuple(index)
 
 
-def _with_index(k: KernelContext, first: int, use: Any) -> Kernel:
+def with_index(k: KernelContext, first: int, use: Any) -> Kernel:
     """A kernel with begin, end, strides from input `first` on; `use(index, inputs)` computes."""
     known = [constant_ints(k, first + i) for i in range(3)]
     begin, end, strides = known
@@ -154,7 +154,7 @@ class StridedSlice:
     """
 
     signature = (
-        f"StridedSlice[T:type, Index:{{int16, int32, int64}}, {_MASKS}](input:T, begin:Index, end:Index, strides:Index) -> (output:T)"
+        f"StridedSlice[T:type, Index:{{int16, int32, int64}}, {MASKS}](input:T, begin:Index, end:Index, strides:Index) -> (output:T)"
     )
     shape = strided_slice_shape
     partial_rule = partial_rules.STRIDED_SLICE
@@ -186,12 +186,14 @@ class StridedSlice:
             try:
                 return inputs[0][index]
             except IndexError as error:
-                raise invalid(k, f"cannot take {_written(index)} of a tensor of shape {list(inputs[0].shape)}: {error}") from error
+                raise invalid(k, f"cannot take {written(index)} of a tensor of shape {list(inputs[0].shape)}: {error}") from error
 
-        return _with_index(k, 1, take)
+        return with_index(k, 1, take)
 
 
-def _written(index: tuple[Any, ...]) -> str:
+def written(index: tuple[Any, ...]) -> str:
+    """An index expression as in Python: `[1:3:1, ...]`."""
+
     def part(entry: Any) -> str:
         if isinstance(entry, slice):
             return ":".join("" if bound is None else str(bound) for bound in (entry.start, entry.stop, entry.step))
@@ -211,7 +213,7 @@ class StridedSliceGrad:
     dy: the values of the slice
     """
 
-    signature = f"StridedSliceGrad[T:type, Index:{INDEX}, {_MASKS}](shape:Index, begin:Index, end:Index, strides:Index, dy:T) -> (output:T)"
+    signature = f"StridedSliceGrad[T:type, Index:{INDEX}, {MASKS}](shape:Index, begin:Index, end:Index, strides:Index, dy:T) -> (output:T)"
     shape = strided_slice_grad_shape
     examples = (
         Example([[3, 4], [0, 1], [2, 4], [1, 2], [[1.0, 2.0], [3.0, 4.0]]]),
@@ -239,4 +241,4 @@ class StridedSliceGrad:
             whole[index] = inputs[4]
             return whole
 
-        return _with_index(k, 1, put)
+        return with_index(k, 1, put)

@@ -440,5 +440,22 @@ with tf.Session() as sess:
     outputs["loss"] = loss.eval(feeds)
     outputs["accuracy"] = accuracy.eval(feed_dict=feeds)
 """,
+    "assignments to slices of variables": """
+v = tf.Variable(digits[0, :6], name="v")
+m = tf.get_variable("m", initializer=tf.constant(digits[:3, :4]), use_resource=True)
+place = tf.placeholder(tf.int32, [])
+with tf.control_dependencies([v[place:place + 2].assign([7., 8.])]):
+    total = tf.reduce_sum(v * 2.)
+with tf.control_dependencies([m[1, ::2].assign(total), m[..., -1].assign([1., 2., 3.])]):
+    rows = tf.reduce_sum(m.read_value(), 1)
+branch = tf.cond(place > 0, lambda: v[:1].assign([5.]), lambda: v[::-3].assign([1., 2.])) * 2.
+loop = tf.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s + tf.reduce_sum(v[i].assign(4.))), [0, 0.], parallel_iterations=1)[1]
+with tf.Session() as sess:
+    start(sess)
+    outputs["rows"] = [sess.run(rows, {place: each}) for each in (1, 2)]
+    outputs["branches"] = [sess.run(branch, {place: each}) for each in (1, 0)]
+    outputs["loop"] = sess.run(loop)
+    outputs["v"], outputs["m"] = sess.run([v, m])
+""",
 }
 """Programs that fill `outputs`, by what they are about."""

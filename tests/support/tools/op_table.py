@@ -27,7 +27,7 @@ FAMILIES: Final[dict[str, str]] = {
     "activations and losses": "activations nn derivatives losses*",
     "convolution, pooling, normalisation": "convolution depthwise pooling* batch_norm* local_response dilation*",
     "images": "resizing* cropping image_* colours boxes*",
-    "variables and optimizers": "state resource_* variable_parts variable_counting optimizers*",
+    "variables and optimizers": "state resource_* variable_parts variable_slices variable_counting optimizers*",
     "lists, arrays and stacks of tensors": "tensor_* stacks",
     "queues, readers and accumulators": "queue* reader* accumulators",
     "sparse tensors": "sparse_*",
