@@ -228,6 +228,18 @@ def test_a_chain_of_elementwise_operations_is_one_kernel(cupy: StrictCupy, canno
         assert {"Tanh", "Square", "Exp", "Neg"} <= {node.op for node in session.trace.nodes}
 
 
+def test_results_that_are_kept_hold_no_pinned_memory(cupy: StrictCupy) -> None:
+    x = gc.placeholder(gc.float32, [None])
+    w = gc.Variable(np.zeros(3, np.float32))
+    with gc.device("/cpu:0"):
+        y = gc.identity(gc.exp(x)) * 2.0
+    with gc.Session(devices="gpu") as session:
+        session.run(w.initializer)
+        for fetches in ([gc.tanh(x), w], [y, gc.tanh(x), gc.exp(x)]):
+            for result in session.run(fetches, {x: np.ones(3, np.float32)}):
+                assert result.base is None, "the memory is that of the array"
+
+
 def test_a_feed_that_the_run_does_not_need_leaves_the_run_on_its_gpu(cupy: StrictCupy) -> None:
     x, unused = gc.placeholder(gc.float32, [3]), gc.placeholder(gc.float32, [3])
     y = gc.tanh(gc.exp(x))
