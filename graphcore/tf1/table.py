@@ -64,6 +64,7 @@ _OWN: Final[dict[str, str]] = {
     "quantization": "",
     "random": "graphcore.tf1.random",
     "sparse": "",
+    "signal": "",
     "spectral": "",
     "strings": "",
     "testing": "graphcore.testing",
@@ -100,9 +101,12 @@ NAMES: Final[dict[str, str]] = {
         "assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least assert_rank_in "
         "assert_scalar assert_type is_numeric_tensor verify_tensor_all_finite debugging.assert_all_finite=verify_tensor_all_finite"
     ),
-    "graphcore.tf1.decompositions": (
-        "self_adjoint_eig self_adjoint_eigvals setdiff1d svd linalg.eigh=self_adjoint_eig linalg.eigvalsh=self_adjoint_eigvals linalg.svd=svd"
+    "graphcore.tf1.linalg": (
+        "cholesky_solve self_adjoint_eig self_adjoint_eigvals setdiff1d svd linalg.adjoint linalg.cholesky_solve linalg.eigh=self_adjoint_eig "
+        "linalg.eigvalsh=self_adjoint_eigvals linalg.logdet linalg.lstsq linalg.matvec linalg.slogdet linalg.svd=svd matrix_solve_ls=lstsq"
     ),
+    "graphcore.tf1.nn": "linalg.l2_normalize math.l2_normalize=l2_normalize",
+    "graphcore.tf1.printing": "print=print_",
     "graphcore.tf1.image.boxes": "image.non_max_suppression",
     "graphcore.tf1.contrib.learn": (
         "contrib.learn.ModeKeys contrib.learn.preprocessing.CategoricalVocabulary contrib.learn.preprocessing.VocabularyProcessor "
@@ -222,7 +226,10 @@ OPS: Final = (
     "string_to_hash_bucket_strong as_string encode_base64 decode_base64 read_file write_file matching_files image.decode_png "
     "image.decode_jpeg image.encode_png image.encode_jpeg image.decode_gif image.decode_bmp image.decode_image "
     "linalg.det=matrix_determinant linalg.inv=matrix_inverse linalg.tensor_diag=diag linalg.tensor_diag_part=diag_part linalg.solve=matrix_solve "
-    "regex_replace cholesky matrix_triangular_solve qr matrix_solve_ls "
+    "linalg.band_part=matrix_band_part linalg.triangular_solve=matrix_triangular_solve math.divide_no_nan=div_no_nan "
+    "signal.fft signal.fft2d signal.fft3d signal.ifft signal.ifft2d signal.ifft3d tensor_scatter_nd_add=tensor_scatter_add "
+    "tensor_scatter_nd_sub=tensor_scatter_sub tensor_scatter_nd_update=tensor_scatter_update "
+    "regex_replace cholesky matrix_triangular_solve qr "
     "strings.as_string strings.format=string_format strings.join=string_join strings.lower=string_lower "
     "strings.upper=string_upper strings.strip=string_strip "
     "strings.regex_replace=regex_replace strings.regex_full_match=regex_full_match "

@@ -75,6 +75,26 @@ with tf.Session() as sess:
     except tf.errors.InvalidArgumentError as error:
         outputs["refused"] = "too large" in error.message
 """,
+    "solutions and determinants of tf.linalg": """
+a = tf.placeholder(tf.float32, [2, 3, 3])
+b = tf.placeholder(tf.float32, [2, 3, 2])
+positive = tf.matmul(a, a, transpose_b=True) + tf.eye(3)
+sign, size = tf.linalg.slogdet(a)
+made = [
+    tf.linalg.lstsq(a[:, :, :2], b), tf.linalg.lstsq(a[:, :2], b[:, :2], l2_regularizer=0.5), tf.linalg.lstsq(a[:, :, :2], b, fast=False),
+    tf.cholesky_solve(tf.cholesky(positive), b), tf.linalg.logdet(positive), sign, size, tf.linalg.adjoint(b), tf.linalg.matvec(a, b[:, :, 0]),
+    tf.linalg.matvec(a, b[:, :, 1], transpose_a=True), tf.linalg.band_part(a, 1, 0), tf.linalg.l2_normalize(b, 1),
+    tf.linalg.triangular_solve(a, b), tf.math.divide_no_nan(a, tf.linalg.band_part(a, 1, 0)), tf.cast(tf.abs(tf.signal.fft(tf.cast(b, tf.complex64))), tf.float32),
+]
+with tf.Session() as sess:
+    feeds = {a: digits[:6, 30:33].reshape(2, 3, 3) + np.eye(3, dtype=np.float32), b: digits[6:12, 40:42].reshape(2, 3, 2)}
+    for i, each in enumerate(made):
+        outputs["made %d" % i] = sess.run(each, feeds)
+    for i in (0, 1, 3, 4, 8):
+        for x in [a, b][: 1 if i == 4 else 2]:
+            outputs["slope %d of %s" % (i, x.op.name)] = sess.run(tf.gradients(made[i] * made[i], x)[0], feeds)
+    outputs["scattered"] = sess.run(tf.tensor_scatter_nd_add(tf.zeros([4]), [[1], [1]], [2.0, 3.0]))
+""",
     "layers side by side in both directions": """
 sequences = tf.constant(digits[:, :60].reshape(16, 10, 6))
 cells = [[tf.nn.rnn_cell.BasicLSTMCell(size) for size in (4, 3)] for _ in range(2)]
