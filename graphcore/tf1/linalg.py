@@ -1,4 +1,4 @@
-"""`tf.linalg`: decompositions, and solutions by them; and `tf.setdiff1d`, another op with several outputs."""
+"""`tf.linalg`: decompositions and solutions; and `tf.setdiff1d`, which has several outputs, too."""
 
 from __future__ import annotations
 
