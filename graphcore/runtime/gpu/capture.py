@@ -60,7 +60,8 @@ class CapturedRuns:
         with gpu.lock:
             key = tuple([(value.dtype, value.shape) for value in values])
             count = self._counts[key] = self._counts.get(key, 0) + 1
-            if count > _RUNS_BEFORE and key not in self._graphs and len(self._graphs) < _MOST_GRAPHS:
+            is_alone = gpu.runs == 1  # else another run could read the variables meanwhile
+            if count > _RUNS_BEFORE and is_alone and key not in self._graphs and len(self._graphs) < _MOST_GRAPHS:
                 self._capture(key, values)
             graph = self._graphs.get(key)
             if graph is not None and graph.may_run():

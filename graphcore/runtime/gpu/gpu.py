@@ -52,6 +52,7 @@ class Gpu:
         cupy: the array module.
         lock: held while a kernel is launched.
         peers: the devices of the session by name, as far as there are several.
+        runs: the number of runs that may read variables now.
         cuda_error: the error of CUDA.
     """
 
@@ -60,6 +61,7 @@ class Gpu:
         self.cupy = cupy = find_cupy()
         self.lock = threading.RLock()
         self.peers: Mapping[str, Gpu] = {}
+        self.runs = 0
         self._capturing: int | None = None
         self._copied_apart: list[Any] = []
         self._taken: set[RefVariable] | None = None
@@ -89,6 +91,18 @@ class Gpu:
                 yield
             finally:
                 _current.gpu = before
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Use the device for a run, which is not captured meanwhile if another one does so, too."""
+        with self.lock:
+            self.runs += 1
+        try:
+            with self.within():
+                yield
+        finally:
+            with self.lock:
+                self.runs -= 1
 
     def holds(self, value: Any) -> bool:
         """True iff a value is an array of the device, or of another GPU from which it was received."""

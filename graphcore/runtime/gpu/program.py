@@ -57,7 +57,7 @@ class GpuProgram:
             GraphError: an error of a kernel, with its node.
         """
         gpu = self._gpu
-        with gpu.within():
+        with gpu.running():
             return gpu.end(self._run_plainly(values) if self._captured is None else self._captured.run(values))
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
@@ -67,7 +67,7 @@ class GpuProgram:
             CancelledError: it was cancelled.
         """
         gpu = self._gpu
-        with gpu.within():
+        with gpu.running():
             return gpu.end(self.on_device.run_step(step, self._begin(values)))
 
     def _run_plainly(self, values: Sequence[Any]) -> list[Any]:

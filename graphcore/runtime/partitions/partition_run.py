@@ -206,7 +206,7 @@ class PartitionRun(DataflowRun):
             GraphError: an error of a node, with its device.
         """
         try:
-            with _ANYWHERE if self.part.gpu is None else self.part.gpu.within():
+            with _ANYWHERE if self.part.gpu is None else self.part.gpu.running():
                 self.run_ready()
         except GraphError as error:
             raise self._located(error) from error.__cause__

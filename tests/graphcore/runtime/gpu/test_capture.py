@@ -187,6 +187,39 @@ def test_captures_on_two_devices_at_once_refuse_transfers_until_each_has_ended(c
     assert cupy.pinned is PinnedMemory
 
 
+@pytest.mark.parametrize("use_resource", [False, True])
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_run_is_captured_while_no_other_run_could_read_its_variables(
+    cupy: StrictCupy, monkeypatch: pytest.MonkeyPatch, devices: int, use_resource: bool
+) -> None:
+    w = gc.Variable(np.zeros(3, np.float32), use_resource=use_resource)
+    more = w.assign_add([1.0, 2.0, 3.0])
+    value = w.value()
+    with gc.device(f"/gpu:{devices - 1}"):
+        doubled = value * 2.0
+    found: list[Any] = []
+    threads: list[threading.Thread] = []
+    end = Stream.end_capture
+    with gc.Session(devices="gpu", options=CAPTURE) as session:
+        session.run(w.initializer)
+        session.run(doubled)
+
+        def failed(stream: Stream) -> Any:  # another thread runs as soon as variables have the results of the capture, which then fails
+            end(stream)
+            threads.append(threading.Thread(target=lambda: found.append(session.run(doubled, options=gc.RunOptions(trace=True)).tolist())))
+            threads[0].start()
+            threads[0].join(0.2)
+            raise cupy.cuda.runtime.CUDARuntimeError("cudaErrorStreamCaptureInvalidated")
+
+        for _ in range(2):
+            session.run(more)
+        with monkeypatch.context() as patched:
+            patched.setattr(Stream, "end_capture", failed)
+            session.run(more)
+        threads[0].join()
+    assert found in ([[4.0, 8.0, 12.0]], [[6.0, 12.0, 18.0]])
+
+
 @pytest.mark.parametrize("value", [[10.0, 20.0, 30.0], None], ids=["set", "taken away"])
 def test_a_value_that_is_set_while_a_run_is_captured_is_kept(
     cupy: StrictCupy, monkeypatch: pytest.MonkeyPatch, value: list[float] | None
