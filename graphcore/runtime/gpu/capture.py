@@ -29,7 +29,7 @@ _MOST_GRAPHS: Final = 4
 class CapturedRuns:
     """The runs of a plan, from the third one with the same types and shapes of feeds as a CUDA graph.
 
-    A plan that reads values on the host, draws random numbers or has other state than variables runs as before. All feeds are on the device, so
+    It is captured in the first such run beside which no other one uses the device. A plan that reads values on the host, draws random numbers or has other state than variables runs as before. All feeds are on the device, so
     that values on the host follow from constants and shapes alone, and are the same in every run with these shapes.
 
     Args:
