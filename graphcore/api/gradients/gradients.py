@@ -11,7 +11,8 @@ from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.brief import brief
 from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph import Graph, Node, Tensor, get_default_graph
+from graphcore.graph import FunctionGraph, Graph, Node, Tensor, get_default_graph
+from graphcore.graph.model.default_stack import surrounding
 from graphcore.passes.gradients.bodies.variable_reads import reads_of
 from graphcore.passes.gradients.bodies.writer import GradientWriter
 from graphcore.passes.gradients.slices import Part, Slices, combined, gradients_of_reads
@@ -63,6 +64,8 @@ def gradients(
     if cell_run() is not None:
         gradient_calls[caller_location()] += 1
     graph = y_tensors[0].graph
+    if isinstance(graph, FunctionGraph):
+        x_list = [_within(graph, x) for x in x_list]
     given: list[Tensor | None] = (
         [None] * len(y_tensors) if grad_ys is None else [None if g is None else tensors_of(g, "grad_ys")[0] for g in _as_list(grad_ys)]
     )
@@ -79,6 +82,31 @@ def gradients(
         what, call.build, depends_on=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True, about=call
     )
     return list(found)
+
+
+class _ReadWithin:
+    """A variable outside as the body of a function reads it: as an argument, and by its handle.
+
+    Args:
+        body: the graph of the body.
+        variable: the variable.
+    """
+
+    def __init__(self, body: FunctionGraph, variable: Any) -> None:
+        handle = variable.handle if variable.is_resource else body.references.get(variable.snapshot)
+        self.handle = None if handle is None else body.capture(handle)
+        self._value = body.capture(variable.snapshot)
+
+    def as_graph_element(self) -> Tensor:
+        return self._value
+
+
+def _within(body: FunctionGraph, x: Any) -> Any:
+    """An x in the body of a function: for one outside what the body has of it."""
+    graph = getattr(x, "graph", None)
+    if graph is None or graph not in surrounding(body):
+        return x
+    return _ReadWithin(body, x) if hasattr(x, "snapshot") else body.as_graph_element(x)
 
 
 def _public(gradient: Part) -> Tensor | IndexedSlices | None:
