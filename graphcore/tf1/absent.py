@@ -17,7 +17,6 @@ ABSENT: Final[dict[str, str]] = {
     "contrib.learn": "ready-made models in the manner of scikit-learn; build the graph, and run its training step in a loop with a gc.Session",
     "contrib.opt": "further optimizers; those of gc.train are here",
     "contrib.image": "geometric changes of images; gc.image has the common ones",
-    "contrib.layers.safe_embedding_lookup_sparse": "vectors of sparse rows, empty ones included; gc.sparse_fill_empty_rows before gc.nn.embedding_lookup_sparse does its work",
     "contrib.rnn.AttentionCellWrapper": "a cell that attends to its past outputs; gc.contrib.seq2seq.AttentionWrapper attends to an encoder",
     "contrib.rnn.GRUBlockCell": "a GRU cell in one op; gc.nn.rnn_cell.GRUCell computes the same",
     "contrib.rnn.LSTMBlockCell": "an LSTM cell in one op; gc.nn.rnn_cell.LSTMCell computes the same",

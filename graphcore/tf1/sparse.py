@@ -372,3 +372,62 @@ def embedding_lookup_sparse(
             return total
         scale = _outputs("SegmentSum", [column if how == "mean" else column * column, segments], None)[0]
         return total / (scale if how == "mean" else _outputs("Sqrt", [scale], None)[0])
+
+
+def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:
+    """The sparse tensor with some of its values. to_retain: bool, one for each."""
+    from graphcore.tf1.arrays import boolean_mask  # noqa: PLC0415 - not needed for other sparse tensors
+
+    indices, values, shape = _parts(sp_input)
+    return SparseTensor(boolean_mask(indices, to_retain), boolean_mask(values, to_retain), shape)
+
+
+def safe_embedding_lookup_sparse(
+    embedding_weights: Any,
+    sparse_ids: Any,
+    sparse_weights: Any = None,
+    combiner: str = "mean",
+    default_id: int | None = None,
+    name: str | None = None,
+    partition_strategy: str = "div",
+    max_norm: float | None = None,
+    allow_fast_lookup: bool = False,  # noqa: ARG001 - a hint of TensorFlow
+) -> Tensor:
+    """The combined rows for each row of sparse numbers; rows may be empty, and numbers invalid.
+
+    Args:
+        embedding_weights: [n, ...], or several, which share the rows.
+        sparse_ids: int64 numbers of rows, of any rank; negative ones are left out, and the last dimension is combined.
+        sparse_weights: the weights of the rows, with the same indices; those that are not positive are left out, unless the combiner is "sum".
+        combiner: "sum", "mean" or "sqrtn".
+        default_id: the number for rows without any; None for zeros in their place.
+        name: the name scope.
+        partition_strategy: "mod" or "div", see `embedding_lookup`.
+        max_norm: rows with a greater norm are scaled down to it.
+        allow_fast_lookup: without effect.
+
+    Raises:
+        InvalidArgumentError: the rank of `sparse_ids` is unknown, or no such combiner.
+    """
+    with name_scope(name or "embedding_lookup"):
+        _, _, whole = _parts(sparse_ids)
+        rank = whole.shape.num_elements
+        if rank is None:
+            raise InvalidArgumentError("safe_embedding_lookup_sparse: required sparse_ids of known rank")
+        leading = _outputs("Slice", [whole, [0], [rank - 1]], None)[0]
+        flat = [_outputs("Prod", [leading, [0]], None)[0], whole[rank - 1]]
+        ids = sparse_reshape(sparse_ids, _outputs("Pack", [flat], None)[0])
+        weights = None if sparse_weights is None else SparseTensor(ids.indices, _parts(sparse_weights)[1], ids.dense_shape)
+        valid = ids.values >= 0
+        if weights is not None and combiner != "sum":
+            valid = _outputs("LogicalAnd", [valid, weights.values > 0.0], None)[0]
+        ids, weights = sparse_retain(ids, valid), None if weights is None else sparse_retain(weights, valid)
+        ids, empty = sparse_fill_empty_rows(ids, default_id or 0)
+        if weights is not None:
+            weights, _ = sparse_fill_empty_rows(weights, 1.0)
+        found = embedding_lookup_sparse(embedding_weights, ids, weights, partition_strategy, None, combiner, max_norm)
+        if default_id is None:
+            column = _outputs("Reshape", [empty, [-1] + [1] * ((found.shape.rank or 2) - 1)], None)[0]
+            found = _outputs("SelectV2", [column, _outputs("ZerosLike", [found], None)[0], found], None)[0]
+        sizes = [_outputs("Cast", [leading], None, DstT=int32)[0], _outputs("Shape", [found], None)[0][1:]]
+        return _outputs("Reshape", [found, _outputs("ConcatV2", [sizes, 0], None)[0]], None)[0]

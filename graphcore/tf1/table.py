@@ -90,7 +90,8 @@ NAMES: Final[dict[str, str]] = {
     "graphcore.tf1.sparse": (
         "SparseTensor SparseTensorValue sparse_placeholder sparse_tensor_to_dense sparse_tensor_dense_matmul sparse_add sparse_reorder "
         "sparse_reshape sparse_concat sparse_slice sparse_softmax sparse_reduce_sum sparse_reduce_max sparse_fill_empty_rows string_split "
-        "edit_distance nn.ctc_loss nn.ctc_greedy_decoder nn.ctc_beam_search_decoder nn.embedding_lookup_sparse "
+        "edit_distance nn.ctc_loss nn.ctc_greedy_decoder nn.ctc_beam_search_decoder nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse contrib.layers.safe_embedding_lookup_sparse sparse_retain "
+        "sparse.retain=sparse_retain "
         "sparse.SparseTensor sparse.placeholder=sparse_placeholder sparse.to_dense=sparse_tensor_to_dense "
         "sparse.matmul=sparse_tensor_dense_matmul sparse.add=sparse_add sparse.reorder=sparse_reorder sparse.reshape=sparse_reshape "
         "sparse.slice=sparse_slice sparse.softmax=sparse_softmax sparse.reduce_sum=sparse_reduce_sum sparse.reduce_max=sparse_reduce_max "

@@ -20,8 +20,13 @@ from graphcore.tf1.image.colours import (
     random_saturation,
     rgb_to_grayscale,
     rgb_to_hsv,
+    rgb_to_yiq,
+    rgb_to_yuv,
     total_variation,
+    yiq_to_rgb,
+    yuv_to_rgb,
 )
+from graphcore.tf1.image.neighbourhoods import image_gradients, sobel_edges, ssim
 from graphcore.tf1.image.places import (
     central_crop,
     crop_to_bounding_box,
@@ -61,6 +66,7 @@ __all__ = [
     "flip_up_down",
     "grayscale_to_rgb",
     "hsv_to_rgb",
+    "image_gradients",
     "pad_to_bounding_box",
     "per_image_standardization",
     "psnr",
@@ -81,8 +87,14 @@ __all__ = [
     "resize_with_crop_or_pad",
     "rgb_to_grayscale",
     "rgb_to_hsv",
+    "rgb_to_yiq",
+    "rgb_to_yuv",
     "rot90",
+    "sobel_edges",
+    "ssim",
     "total_variation",
     "transpose",
     "transpose_image",
+    "yiq_to_rgb",
+    "yuv_to_rgb",
 ]

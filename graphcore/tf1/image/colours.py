@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from graphcore.api.random import random_uniform
 from graphcore.dtypes import as_dtype, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.arrays import tensordot
 from graphcore.tf1.image.shapes import images_of
 from graphcore.tf1.math import saturate_cast
 
@@ -35,7 +37,11 @@ __all__ = [
     "random_saturation",
     "rgb_to_grayscale",
     "rgb_to_hsv",
+    "rgb_to_yiq",
+    "rgb_to_yuv",
     "total_variation",
+    "yiq_to_rgb",
+    "yuv_to_rgb",
 ]
 
 _GREY: Final = (0.2989, 0.5870, 0.1140)
@@ -137,6 +143,38 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
             copies = concat([ones(expand_dims(apply_one("Rank", [given], None) - 1, 0), "int32"), [3]], 0)
             return apply_one("Tile", [given, copies], None)
         return apply_one("Tile", [given, [1] * (given.shape.rank - 1) + [3]], None)
+
+
+_YIQ: Final = ((0.299, 0.59590059, 0.2115), (0.587, -0.27455667, -0.52273617), (0.114, -0.32134392, 0.31119955))
+_FROM_YIQ: Final = ((1.0, 1.0, 1.0), (0.95598634, -0.27201283, -1.10674021), (0.6208248, -0.64720424, 1.70423049))
+_YUV: Final = ((0.299, -0.14714119, 0.61497538), (0.587, -0.28886916, -0.51496512), (0.114, 0.43601035, -0.10001026))
+_FROM_YUV: Final = ((1.0, 1.0, 1.0), (0.0, -0.394642334, 2.03206185), (1.13988303, -0.58062185, 0.0))
+"""The colours of video: the parts that each channel adds to the three new ones."""
+
+
+def rgb_to_yiq(images: Any) -> Tensor:
+    """From red, green and blue to luminance and the two colours of NTSC. images: [..., 3]."""
+    return _recombined(images, _YIQ)
+
+
+def yiq_to_rgb(images: Any) -> Tensor:
+    """From luminance and the two colours of NTSC to red, green and blue. images: [..., 3]."""
+    return _recombined(images, _FROM_YIQ)
+
+
+def rgb_to_yuv(images: Any) -> Tensor:
+    """From red, green and blue to luminance and the two colours of PAL. images: [..., 3]."""
+    return _recombined(images, _YUV)
+
+
+def yuv_to_rgb(images: Any) -> Tensor:
+    """From luminance and the two colours of PAL to red, green and blue. images: [..., 3]."""
+    return _recombined(images, _FROM_YUV)
+
+
+def _recombined(images: Any, parts: Sequence[Sequence[float]]) -> Tensor:
+    given = convert_to_tensor(images)
+    return tensordot(given, constant(np.array(parts), given.dtype.base), [[-1], [0]])
 
 
 def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:

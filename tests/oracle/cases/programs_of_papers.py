@@ -95,6 +95,28 @@ with tf.Session() as sess:
             outputs["slope %d of %s" % (i, x.op.name)] = sess.run(tf.gradients(made[i] * made[i], x)[0], feeds)
     outputs["scattered"] = sess.run(tf.tensor_scatter_nd_add(tf.zeros([4]), [[1], [1]], [2.0, 3.0]))
 """,
+    "edges, similarities and colours of images, and safe lookups": """
+images = tf.constant(digits[:4, :768].reshape(4, 16, 16, 3))
+others = images * 0.8 + 0.1 * tf.sin(images * 9)
+table = tf.constant(digits[:5, :3])
+indices = np.array([[0, 0], [0, 2], [2, 1], [3, 0], [3, 1]], np.int64)
+ids = tf.SparseTensor(indices, np.array([1, 3, -1, 4, 2], np.int64), [5, 3])
+deep = tf.SparseTensor(np.array([[0, 0, 1], [1, 1, 0], [1, 1, 2]], np.int64), np.array([1, 3, 4], np.int64), [2, 2, 3])
+weights = tf.SparseTensor(indices, np.array([1.0, 2.0, 1.0, -1.0, 0.5], np.float32), [5, 3])
+made = {
+    "ssim": tf.image.ssim(images, others, 1.0), "small": tf.image.ssim(images[:, :8], others[:, :8], 1.0, filter_size=5, filter_sigma=1.0),
+    "bytes": tf.image.ssim(tf.image.convert_image_dtype(images, tf.uint8), tf.image.convert_image_dtype(images * 0.7, tf.uint8), 255),
+    "edges": tf.image.sobel_edges(images), "slopes": tf.image.image_gradients(images), "yuv": tf.image.rgb_to_yuv(images),
+    "back": tf.image.yuv_to_rgb(tf.image.rgb_to_yuv(images)), "yiq": tf.image.rgb_to_yiq(images), "yiq back": tf.image.yiq_to_rgb(images),
+    "slope of ssim": tf.gradients(tf.image.ssim(images, others, 1.0), images)[0], "retained": tf.sparse_retain(ids, [True, False, True, False, False]).values,
+    "default": tf.nn.safe_embedding_lookup_sparse(table, ids, default_id=2), "deep": tf.nn.safe_embedding_lookup_sparse(table, deep, combiner="sqrtn"),
+}
+for how in ("sum", "mean", "sqrtn"):
+    made[how] = tf.nn.safe_embedding_lookup_sparse(table, ids, weights, combiner=how)
+with tf.Session() as sess:
+    for key, value in made.items():
+        outputs[key] = sess.run(value)
+""",
     "layers side by side in both directions": """
 sequences = tf.constant(digits[:, :60].reshape(16, 10, 6))
 cells = [[tf.nn.rnn_cell.BasicLSTMCell(size) for size in (4, 3)] for _ in range(2)]
