@@ -10,7 +10,7 @@ from graphcore import dtypes
 from graphcore.api.arrays import stop_gradient
 from graphcore.api.branches import TracedFor, define_outputs, following_captures, held, leaving_no_trace, unite_arguments
 from graphcore.api.structures import describe, fill, flatten, outline
-from graphcore.api.variables.references import settle_references
+from graphcore.api.variables.references import changed_resources, settle_references
 from graphcore.attrs import AttrValue, Func
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Tensor, convert_to_tensor, get_default_graph
@@ -110,7 +110,7 @@ class _WhileBuilder:
         condition = self._trace_condition(cond_graph, cond, cond_args)
         results = self._trace_body(body_graph, body, body_args)
         cond_graph.references |= body_graph.references
-        now = settle_references(cond_graph, repeats=True)
+        now = settle_references(cond_graph, repeats=True, changed=changed_resources(body_graph))
         condition = now.get(condition, condition)
         now = settle_references(body_graph, repeats=True)
         results = [now.get(result, result) for result in results]

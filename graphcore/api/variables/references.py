@@ -1,14 +1,15 @@
-"""Reference variables that functions, branches and loops change, by handles.
+"""Variables that functions, branches and loops change, by handles.
 
-A body gets a handle of the variable's storage. What its expressions read follows the rule of whole graphs (see `runtime.core.late_reads`): an
+A body gets a handle of the variable's storage, for a reference variable too. What its expressions read follows the rule of whole graphs (see `runtime.core.late_reads`): an
 expression that waits for a change within the body reads after it. Any other reads the value before the call, in loops that before the round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from graphcore.dtypes import resource
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.graph.model.default_stack import outermost, surrounding
 from graphcore.graph.model.node import producers_of
@@ -63,20 +64,22 @@ def value_within(variable: Variable, body: FunctionGraph, changed: Node) -> Tens
     return _read(body, body.references[variable.snapshot], [changed])
 
 
-def settle_references(body: FunctionGraph, *, repeats: bool = False) -> dict[Tensor, Tensor]:
+def settle_references(body: FunctionGraph, *, repeats: bool = False, changed: Sequence[Tensor] = ()) -> dict[Tensor, Tensor]:
     """Let the finished `body` read the variables that it changes when it has to.
 
     Args:
         repeats: True for the body of a loop, whose rounds change what the next ones read.
+        changed: handles of resource variables that change between rounds, besides those that `body` itself changes.
 
     Returns:
         The arguments with values from before a loop, each with what to use instead.
     """
     instead: dict[Tensor, Tensor] = {}
-    for snapshot, handle in body.references.items():
-        given, before = body.capture(handle), _argument(body, snapshot)
+    references = [(_argument(body, snapshot), handle) for snapshot, handle in body.references.items()]
+    for before, handle in [*references, *_reads_of_changed(body, {*changed, *changed_resources(body)})]:
         if before is None:
             continue
+        given = body.capture(handle)
         writers = [node for node, slot in body.tensor_consumers(given) if slot >= 0 and not node.registration.traits.reads_variable]
         after = reachable(writers, lambda node: [consumer for consumer, _ in body.consumers(node)])
         for node, slot in list(body.tensor_consumers(before)):
@@ -92,6 +95,38 @@ def settle_references(body: FunctionGraph, *, repeats: bool = False) -> dict[Ten
         for writer in writers if before in instead else ():
             body.add_control_edge(instead[before].node, writer)
     return instead
+
+
+def changed_resources(body: FunctionGraph) -> list[Tensor]:
+    """The handles, outside of all functions, of the resources that nodes of `body` may change."""
+    return [
+        _origin(outer)
+        for outer, argument in body.captures.items()
+        if outer.dtype is resource
+        and any(slot >= 0 and not node.registration.traits.reads_variable for node, slot in body.tensor_consumers(argument))
+    ]
+
+
+def _reads_of_changed(body: FunctionGraph, changed: Collection[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """The arguments that are values of changed resource variables, each with the handle of its variable."""
+    found = []
+    for outer, argument in body.captures.items() if changed else ():
+        node = _origin(outer).node
+        handle = _origin(node.inputs[0]) if node.registration.traits.reads_variable == "whole" else None
+        if handle is not None and handle in changed:
+            found.append((argument, handle))
+    return found
+
+
+def _origin(tensor: Tensor) -> Tensor:
+    """The tensor outside of all functions that an argument stands for; another tensor itself."""
+    graph = tensor.graph
+    while isinstance(graph, FunctionGraph):
+        outer = next((outer for outer, argument in graph.captures.items() if argument is tensor), None)
+        if outer is None:
+            return tensor
+        tensor, graph = outer, outer.graph
+    return tensor
 
 
 def _read(body: FunctionGraph, handle: Tensor, after: Sequence[Node] = ()) -> Tensor:

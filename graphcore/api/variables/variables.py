@@ -68,7 +68,7 @@ class Variable(SessionValue):
     By default the node is a VariableV2 with a reference as output, and the value is `name/read`; an expression that waits for an assignment,
     by data or control edges, has the value after it. With `use_resource` it is a VarHandleOp with a handle as output, and the value is
     `name/Read/ReadVariableOp`; within control dependencies the value is read anew, so that it is the one after them. Branches, loops and
-    functions that change a reference variable take a handle of it, the node `name/handle`.
+    functions that change a variable read it after their changes; of a reference variable they take a handle, the node `name/handle`.
 
     Args:
         initial_value: a tensor, array or number, or a function that returns one (called within the variable's scope).
@@ -279,8 +279,10 @@ class Variable(SessionValue):
 
     def as_tensor(self) -> Tensor:
         """The value, as a tensor for ops."""
-        if self.is_resource and self._graph_for_nodes().scopes.controls:
-            return self._new_read(None)
+        around = [here := self._graph_for_nodes(), *surrounding(here)] if self.is_resource else []
+        if (waiting := next((graph for graph in around if graph.scopes.controls), None)) is not None:
+            with waiting.as_default():  # a body takes what is read where its call is made
+                return self._new_read(None)
         return self._read
 
     def as_graph_element(self) -> Tensor:

@@ -148,3 +148,43 @@ def test_a_branch_follows_the_variable_that_its_cell_makes_anew(graph: gc.Graph)
         assert found.outputs[0].shape.as_list() == [3]
         assert session.run("cond:0").tolist() == [2.0, 4.0, 6.0]
         assert session.run(names["v"]).tolist() == [2.0, 4.0, 6.0]
+
+
+def resources() -> tuple[gc.Variable, gc.Variable]:
+    """Two resource variables."""
+    return gc.Variable(1.0, name="v", use_resource=True), gc.Variable(2.0, name="w", use_resource=True)
+
+
+def test_a_branch_reads_a_resource_after_the_assignments_that_its_call_waits_for() -> None:
+    with gc.Graph().as_default(), gc.Session() as session:
+        v, w = resources()
+        yes = gc.constant(True)
+        with gc.control_dependencies([v.assign(5.0)]):
+            branch = gc.cond(yes, lambda: v * w, lambda: w)
+            nested = gc.cond(yes, lambda: gc.cond(yes, lambda: v + w, lambda: w), lambda: w)
+            _, loop = gc.while_loop(lambda i, _: i < 2, lambda i, s: (i + 1, s + v), [0, 0.0])
+            gradient = gc.gradients(branch, [v])[0]
+        session.run(gc.initialize_all_variables())
+        assert session.run([branch, nested, loop, gradient]) == [10.0, 7.0, 10.0, 2.0]
+
+
+def test_bodies_read_resources_after_their_own_changes_and_rounds_those_of_the_rounds_before() -> None:
+    with gc.Graph().as_default(), gc.Session() as session:
+        v, w = resources()
+        start = gc.initialize_all_variables()
+
+        def step(i: gc.Tensor, total: gc.Tensor) -> tuple[gc.Tensor, gc.Tensor]:
+            return i + 1, total + v.assign(v * 2.0)
+
+        def changed() -> gc.Tensor:
+            with gc.control_dependencies([w.assign(4.0)]):
+                return gc.reduce_sum(gc.stack([w, w + 1.0]))
+
+        for built, expected in (
+            (gc.while_loop(lambda i, _: i < 3, step, [0, 0.0])[1], 2.0 + 4.0 + 8.0),
+            (gc.while_loop(lambda *_: v < 5.0, step, [0, 0.0])[1], 2.0 + 4.0 + 8.0),
+            (gc.cond(gc.constant(True), changed, lambda: w), 9.0),
+            (gc.function(changed)(), 9.0),
+        ):
+            session.run(start)
+            assert session.run(built) == expected
