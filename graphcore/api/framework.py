@@ -221,6 +221,11 @@ def device(device_name_or_function: str | DeviceSpec | DeviceFunction | None) ->
     return get_default_graph().device(device_name_or_function)
 
 
+def colocate_with(op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]:
+    """Put nodes made within a `with` block on the device of another; see `Graph.colocate_with`."""
+    return get_default_graph().colocate_with(op, ignore_existing)
+
+
 def control_dependencies(control_inputs: Sequence[Any] | None) -> AbstractContextManager[None]:
     """Add control inputs to nodes made within a `with` block; None clears the surrounding ones."""
     return get_default_graph().control_dependencies(control_inputs)

@@ -20,6 +20,7 @@ from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.building.apply import apply_op
 from graphcore.graph.building.builder import GraphBuilder
+from graphcore.graph.building.colocation import colocate_with
 from graphcore.graph.building.device_functions import DeviceFunction
 from graphcore.graph.building.scopes import ThreadScopes, control_dependencies, device_scope, gradient_overrides, name_scope
 from graphcore.graph.copying import copy_graph
@@ -286,6 +287,20 @@ class Graph(GraphReader):
     def device(self, spec: str | DeviceSpec | DeviceFunction | None) -> AbstractContextManager[None]:
         """Request a device for nodes made within a `with` block; a function chooses it for each node."""
         return device_scope(self, spec)
+
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]:
+        """Put nodes made within a `with` block on the device of `op`, by attr `_class`.
+
+        Device requests around the block do not hold for them.
+
+        Args:
+            op: a node, tensor or variable; None for no colocation, together with `ignore_existing`.
+            ignore_existing: leave out the blocks of this kind around this one.
+
+        Raises:
+            InvalidArgumentError: `op` is none of these, or of another graph.
+        """
+        return colocate_with(self, op, ignore_existing=ignore_existing)
 
     def gradient_override_map(self, op_type_map: Any) -> AbstractContextManager[None]:
         """Give nodes of some ops made within a `with` block other gradients.

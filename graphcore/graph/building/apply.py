@@ -25,7 +25,7 @@ from graphcore.definitions import (
 from graphcore.definitions.op_tables import AttrCheck, tables_of
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph.building.device_functions import with_chosen_device
+from graphcore.graph.building.device_functions import with_chosen_device, with_colocation
 from graphcore.graph.building.misfits import cast_advice, dtype_misfit, inputs_text
 from graphcore.graph.building.node_def_builder import NodeDefBuilder
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, input_text
@@ -68,9 +68,11 @@ class _Plan:
 def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, name: str | None) -> Node:
     """See `Graph.apply_op`."""
     source = caller_location(2)
-    overrides = graph.scopes.gradients
-    if op in overrides:
-        attrs = {**(attrs or {}), "_gradient_op_type": overrides[op]}
+    around = graph.scopes
+    if op in around.gradients:
+        attrs = {**(attrs or {}), "_gradient_op_type": around.gradients[op]}
+    if around.colocated:
+        attrs = with_colocation(attrs or {}, around.colocated)
     with graph.lock:  # held from the choice of a name, so that no other thread takes it
         registration = graph.library.look_up(op)
         op_def = registration.op_def
@@ -484,7 +486,8 @@ def constant_node(graph: Graph, value: TensorValue, name: str | None) -> Node:
     controls = tuple([f"^{control.name}" for control in scopes.controls])
     with graph.lock:
         node_name = exact_name(graph, name or "Const")
-        node_def = NodeDef(node_name, "Const", controls, scopes.device, {"dtype": value.dtype, "value": value})
+        attrs: dict[str, Any] = {"dtype": value.dtype, "value": value}
+        node_def = NodeDef(node_name, "Const", controls, scopes.device, with_colocation(attrs, scopes.colocated))
         if scopes.device_functions:
             node_def = with_chosen_device(node_def, [], scopes.device_functions)
         return graph.builder.insert(node_def, registration, [], list(scopes.controls), (), (value.dtype,), caller_location())

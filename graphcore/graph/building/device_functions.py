@@ -1,8 +1,8 @@
-"""Devices chosen by functions of the node that is being made: `with gc.device(function):`."""
+"""Devices of new nodes: chosen by functions (`with gc.device(function):`), or those of other nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -80,3 +80,11 @@ def with_chosen_device(node_def: NodeDef, inputs: Sequence[Any], functions: Devi
         whole = parsed_device(around).merge_override(device) if around else device
         node_def = msgspec.structs.replace(node_def, device=whole.to_string())
     return node_def
+
+
+def with_colocation(attrs: Mapping[str, Any], groups: tuple[bytes, ...]) -> Mapping[str, Any]:
+    """Attrs with further groups in `_class`."""
+    if not groups:
+        return attrs
+    own = [group.encode() if isinstance(group, str) else group for group in attrs.get("_class", ())]
+    return {**attrs, "_class": tuple(sorted({*own, *groups}))}

@@ -39,17 +39,19 @@ class ScopeStack:
         device: the merged device request, of the blocks within the innermost device function's.
         device_functions: functions that choose devices, each with the request around it, outermost first.
         controls: the control inputs of every new node.
+        colocated: the groups, as in attr `_class`, that every new node shares its device with.
         gradients: the names of gradients in place of those of ops, by op.
         variables: the variable scopes, None before any was opened.
     """
 
-    __slots__ = ("controls", "device", "device_functions", "gradients", "name", "variables")
+    __slots__ = ("colocated", "controls", "device", "device_functions", "gradients", "name", "variables")
 
     def __init__(self) -> None:
         self.name = ""
         self.device = ""
         self.device_functions: DeviceFunctions = ()
         self.controls: tuple[Node, ...] = ()
+        self.colocated: tuple[bytes, ...] = ()
         self.gradients: Mapping[str, str] = {}
         self.variables: VariableScopes | None = None
 

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from graphcore.errors import FailedPreconditionError, GraphError
+from graphcore.graph.building.colocation import colocated_with
 from graphcore.graph.building.device_functions import DeviceFunctions
 from graphcore.graph.building.scopes import VariableScopes, control_dependencies, device_scope, name_scope, variable_scopes
 from graphcore.graph.editing.changes import Change
@@ -75,7 +76,7 @@ class Derivation:
         self.source: SourceLocation | None = None
         self.run: CellRun | None = None
         self.variable_scopes: VariableScopes | None = None
-        self.scopes: tuple[str, str, DeviceFunctions, tuple[str, ...]] = "", "", (), ()
+        self.scopes: tuple[str, str, DeviceFunctions, tuple[bytes, ...], tuple[str, ...]] = "", "", (), (), ()
         self.names: list[str] = []
         self.result: Any = None
         self.seen: object = None
@@ -155,7 +156,8 @@ class DerivationStore:
             scopes = graph.scopes
             made.source, made.run = caller_location(2), cell_run()
             made.variable_scopes = None if scopes.variables is None else scopes.variables.snapshot()
-            made.scopes = scopes.name, scopes.device, scopes.device_functions, tuple([node.name for node in scopes.controls])
+            waits_for = tuple([node.name for node in scopes.controls])
+            made.scopes = scopes.name, scopes.device, scopes.device_functions, scopes.colocated, waits_for
             made.number = self.count = self.count + 1
             made.parent = self._building[-1] if self._building else None
             self._subscribe()
@@ -376,7 +378,7 @@ class DerivationStore:
         nodes = {name: node for name in each.names if (node := graph.find(name)) is not None}
         stale = graph.cells.begin_again(dict(nodes))
         released = graph.names.begin_again(each.names)
-        name, device, device_functions, controls = each.scopes
+        name, device, device_functions, colocated, controls = each.scopes
         lost = [control for control in controls if graph.find(control) is None]
         if lost:
             raise FailedPreconditionError(f"'{lost[0]}', which it waits for, is no longer in the graph")
@@ -388,6 +390,7 @@ class DerivationStore:
             graph.as_default(),
             name_scope(graph, name or None),
             device_scope(graph, None),
+            colocated_with(graph, colocated, ignore_existing=True),
             ExitStack() as stack,
             control_dependencies(graph, None),
             control_dependencies(graph, waited),

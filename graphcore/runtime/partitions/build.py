@@ -171,7 +171,9 @@ class PartGraph:
         self.graph = graph_with_library(library)
         self.graph.seed = seed
         graph_def = partition.graph_def
-        import_graph_def(GraphDef(node=graph_def.node, versions=graph_def.versions), self.graph, ImportOptions(allow_internal_ops=True))
+        # Nodes are placed already, and those that are fed are not among them.
+        options = ImportOptions(allow_internal_ops=True, validate_colocation_constraints=False)
+        import_graph_def(GraphDef(node=graph_def.node, versions=graph_def.versions), self.graph, options)
         for node in self.graph.nodes:
             source = node.attr.get(TRANSFER)
             node.assigned_device = partition.device

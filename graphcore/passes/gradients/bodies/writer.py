@@ -6,6 +6,7 @@ from graphcore.attrs import Attrs, AttrValue, TensorValue
 from graphcore.definitions import FunctionDef, NodeDef
 from graphcore.dtypes import DType
 from graphcore.graph import GradientRecord, Graph, Node, Tensor, with_chosen_device
+from graphcore.graph.building.device_functions import with_colocation
 from graphcore.graph.model.node import NO_CONTROLS
 from graphcore.registry import OpRegistration
 from graphcore.source import caller_location, current_run
@@ -20,13 +21,14 @@ class GradientWriter:
         graph: the graph for the nodes.
     """
 
-    __slots__ = ("_cell", "_control_texts", "_controls", "_device", "_device_functions", "_sums", "graph", "source")
+    __slots__ = ("_cell", "_colocated", "_control_texts", "_controls", "_device", "_device_functions", "_sums", "graph", "source")
 
     def __init__(self, graph: Graph) -> None:
         run = current_run.get()
         self.graph = graph
         self.source = caller_location()
         self._cell = "" if run is None else run.cell
+        self._colocated = graph.scopes.colocated
         self._device = graph.scopes.device
         self._device_functions = graph.scopes.device_functions
         self._controls = list(graph.scopes.controls)
@@ -58,6 +60,7 @@ class GradientWriter:
             anchor: an additional control input.
         """
         graph = self.graph
+        attrs = with_colocation(attrs, self._colocated)
         unique = graph.names.unique(name)
         texts = [tensor.node.name if tensor.index == 0 else f"{tensor.node.name}:{tensor.index}" for tensor in inputs]
         controls = NO_CONTROLS

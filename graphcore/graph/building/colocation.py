@@ -1,0 +1,43 @@
+"""Colocation: new nodes on the devices of others, by attr `_class`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from graphcore.graph.building.scopes import device_scope
+from graphcore.graph.model.argument_errors import refuse
+from graphcore.graph.model.node import Node
+from graphcore.support.critical_section import critical_contextmanager
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+
+
+@critical_contextmanager
+def colocate_with(graph: Graph, op: Any, *, ignore_existing: bool) -> Iterator[None]:
+    """Put new nodes on the device of another; see `Graph.colocate_with`."""
+    node = op if isinstance(op, Node) else getattr(op, "op", None)
+    groups: Iterable[bytes] = ()
+    device = ""
+    if isinstance(node, Node):
+        graph.owned(node)
+        groups, device = node.colocation_groups(), node.device
+    elif op is not None or not ignore_existing:
+        refuse("op", "a node, a tensor or a variable; None only with ignore_existing=True", op)
+    if not device and graph.scopes.colocated and not ignore_existing:
+        device = graph.scopes.device  # that of the block around
+    with device_scope(graph, None), device_scope(graph, device or None), colocated_with(graph, groups, ignore_existing=ignore_existing):
+        yield
+
+
+@critical_contextmanager
+def colocated_with(graph: Graph, groups: Iterable[bytes], *, ignore_existing: bool = False) -> Iterator[None]:
+    """Add groups to attr `_class` of new nodes, to those of surrounding blocks."""
+    scopes = graph.scopes
+    outer = scopes.colocated
+    try:
+        scopes.colocated = tuple(sorted({*(() if ignore_existing else outer), *groups}))
+        yield
+    finally:
+        scopes.colocated = outer
