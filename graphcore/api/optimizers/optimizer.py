@@ -18,7 +18,7 @@ from graphcore.api.variables.variables import Variable, listed_variables
 from graphcore.brief import brief
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError, UnimplementedError
-from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph import FunctionGraph, Graph, Node, Tensor, get_default_graph
 from graphcore.support.critical_section import critical_contextmanager
 
 Gradient = Tensor | IndexedSlices
@@ -91,6 +91,7 @@ class Optimizer(Slots):
             InvalidArgumentError: `loss` depends on none of the variables.
         """
         graph = _checked_loss(loss).graph
+        _require_outside(graph, _node_of(loss))
         chosen = _chosen(loss, var_list)
 
         def build() -> Node:
@@ -178,6 +179,7 @@ class Optimizer(Slots):
             names = ", ".join(f"'{variable.op.name}'" for variable in variables)
             raise InvalidArgumentError(f"No gradients provided for any variable: {names or 'none was given'}.")
         graph = useful[0][1].graph
+        _require_outside(get_default_graph(), useful[0][1].op)
         chosen = VariableChoice(graph, [variable for _, variable in useful])
 
         def build() -> Node:
@@ -302,6 +304,16 @@ class Optimizer(Slots):
 
     def _undefined(self, method: str, _grad: object, var: Variable, *_: object) -> GraphError:
         return UnimplementedError.at(var.op, f"{type(self).__name__} defines no {method}, which the update of '{var.op.name}' requires")
+
+
+def _require_outside(graph: Graph, node: Node) -> None:
+    """Refuse a training step in the body of a branch, loop or function."""
+    if isinstance(graph, FunctionGraph):
+        raise UnimplementedError.at(node, "a training step of an optimizer within a branch, loop or function is not supported").advise(
+            "Take the gradients there by `gc.gradients(loss, variables)` and change each variable by `assign_sub`, or build the step outside.",
+            required="a loss outside of branches, loops and functions",
+            came=f"'{node.name}'",
+        )
 
 
 def _chosen(loss: Tensor, var_list: Any) -> VariableChoice:

@@ -61,3 +61,21 @@ def test_a_loop_takes_steps_along_gradients() -> None:
     with gc.control_dependencies([gc.while_loop(lambda i: i < 3, step, [0])]):
         after = w.read_value()
     np.testing.assert_allclose(run(after), [[0.0625, -0.0375]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_a_training_step_in_a_branch_is_refused_with_a_way_to_write_it(use_resource: bool) -> None:
+    w = variable(use_resource)
+
+    def minimized() -> Any:
+        with gc.control_dependencies([gc.AdamOptimizer(0.1).minimize(gc.reduce_sum(w * w))]):
+            return gc.constant(1.0)
+
+    def applied() -> Any:
+        with gc.control_dependencies([gc.AdamOptimizer(0.1).apply_gradients([(gc.ones([2]), w)])]):
+            return gc.constant(1.0)
+
+    for branch in (minimized, applied):
+        with pytest.raises(gc.errors.UnimplementedError, match="training step of an optimizer within a branch, loop or function") as raised:
+            gc.cond(gc.constant(True), branch, lambda: gc.constant(0.0))
+        assert "assign_sub" in raised.value.suggestion
