@@ -16,6 +16,7 @@ from graphcore.registry import OpRegistration
 
 Array = npt.NDArray[Any]
 
+REFUSED_GRADIENTS = {"Qr-2": "with full_matrices; see math/test_gradients_of_decompositions.py"}
 NOT_RUN = {
     # These must be fed.
     "Placeholder",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from tests.graphcore.opset.op_cases import Array, Case, all_cases, constants, hidden
+from tests.graphcore.opset.op_cases import REFUSED_GRADIENTS, Array, Case, all_cases, constants, hidden
 from tests.graphcore.opset.test_complex_gradients import CASES as COMPLEX_CASES
 
 pytestmark = pytest.mark.sweep
@@ -275,12 +275,10 @@ def several_outputs(case: Case) -> list[int]:
     return found if len(found) > 1 else []
 
 
-# Tested in math/test_gradients_of_decompositions.py.
-REFUSED = {"Qr-2": "its gradient with full_matrices is refused"}
 SEVERAL = [
     (case, number)
     for case in all_cases()
-    if case.entry.gradient is not None and case.runs and not case.takes_variable and case.id not in REFUSED
+    if case.entry.gradient is not None and case.runs and not case.takes_variable and case.id not in REFUSED_GRADIENTS
     for number in several_outputs(case)
 ]
 
