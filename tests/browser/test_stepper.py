@@ -105,7 +105,7 @@ def test_a_notebook_runs_to_the_first_infinity_and_opens_its_scope(lab: Lab) -> 
     notebook.page.keyboard.press("s")
     notebook.page.keyboard.press("r")
     expect(said).to_contain_text("layer/logarithm ran: float [2] [-inf 0.6931]")
-    assert root.locator('[data-node-id="layer/"].gl-step-now').count() == 1
+    expect(root.locator('[data-node-id="layer/"].gl-step-now')).to_have_count(1)
     notebook.page.keyboard.press(",")
     notebook.page.keyboard.press("i")
     panel.box("layer/logarithm").wait_for()

@@ -22,6 +22,7 @@ export class SavedPictureView {
   readonly #findScript: FindScript;
   readonly #end = new AbortController();
   #mounted: Promise<() => void> | null = null;
+  #next: ReturnType<typeof setTimeout> | undefined;
 
   /** `place` has the still picture, which an interactive one replaces. */
   constructor(place: HTMLElement, still: HTMLElement, picture: SavedPicture, findScript: FindScript) {
@@ -38,13 +39,18 @@ export class SavedPictureView {
 
   dispose(): void {
     this.#end.abort();
+    clearTimeout(this.#next);
     this.#leave();
   }
 
-  /** Gives way to a live view, and comes back when that has gone. */
+  /** Gives way to a live view, and comes back when that has gone, however it went. */
   #follow(): void {
-    this.#place.style.display = this.#isLive ? "none" : "";
-    if (this.#isLive) this.#leave();
+    clearTimeout(this.#next);
+    const live = this.#isLive;
+    this.#place.style.display = live ? "none" : "";
+    if (!live) return;
+    this.#leave();
+    this.#next = setTimeout(() => this.#follow(), LIVE_MS);
   }
 
   /** Waits until the place is in sight. */
