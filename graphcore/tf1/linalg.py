@@ -83,8 +83,8 @@ def matvec(
     b: Any,
     transpose_a: bool = False,
     adjoint_a: bool = False,
-    a_is_sparse: bool = False,  # noqa: ARG001 - the product is the same
-    b_is_sparse: bool = False,  # noqa: ARG001 - the product is the same
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
     """Products of matrices and vectors. a: [..., m, n], b: [..., n] -> [..., m].
@@ -96,6 +96,7 @@ def matvec(
         a_is_sparse, b_is_sparse: hints of TensorFlow, without effect.
         name: the name scope of the nodes.
     """
+    del a_is_sparse, b_is_sparse
     with name_scope(name or "MatVec"):
         return squeeze(matmul(a, expand_dims(b, -1), transpose_a=transpose_a, adjoint_a=adjoint_a), [-1])
 

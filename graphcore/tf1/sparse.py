@@ -13,6 +13,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Tensor, get_default_graph
 from graphcore.graph.shapes.constant_values import constant_value
 from graphcore.shapes import Shape, as_shape
+from graphcore.tf1.arrays import boolean_mask
 
 
 class SparseTensorValue(NamedTuple):
@@ -376,8 +377,6 @@ def embedding_lookup_sparse(
 
 def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:
     """The sparse tensor with some of its values. to_retain: bool, one for each."""
-    from graphcore.tf1.arrays import boolean_mask  # noqa: PLC0415 - not needed for other sparse tensors
-
     indices, values, shape = _parts(sp_input)
     return SparseTensor(boolean_mask(indices, to_retain), boolean_mask(values, to_retain), shape)
 
@@ -391,7 +390,7 @@ def safe_embedding_lookup_sparse(
     name: str | None = None,
     partition_strategy: str = "div",
     max_norm: float | None = None,
-    allow_fast_lookup: bool = False,  # noqa: ARG001 - a hint of TensorFlow
+    allow_fast_lookup: bool = False,
 ) -> Tensor:
     """The combined rows for each row of sparse numbers; rows may be empty, and numbers invalid.
 
@@ -409,6 +408,7 @@ def safe_embedding_lookup_sparse(
     Raises:
         InvalidArgumentError: the rank of `sparse_ids` is unknown, or no such combiner.
     """
+    del allow_fast_lookup
     with name_scope(name or "embedding_lookup"):
         _, _, whole = _parts(sparse_ids)
         rank = whole.shape.num_elements

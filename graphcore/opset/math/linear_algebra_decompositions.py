@@ -48,6 +48,15 @@ def _differences(values: str) -> str:
   f = DivNoNan[T=$T](one, difference)"""
 
 
+def _turns(matrix: str) -> str:
+    """Lines for `turns`, by which the phases of complex vectors turn back: -i times the imaginary part of the diagonal."""
+    return f"""
+  turn = MatrixDiagPart[T=$T]({matrix})
+  turn_back = Conj[T=$T](turn)
+  twice = Sub[T=$T](turn_back, turn)
+  turns = Mul[T=$T](twice, half)"""
+
+
 @op
 class SelfAdjointEigV2:
     """The eigenvalues of symmetric or Hermitian matrices, in ascending order, and the eigenvectors.
@@ -156,11 +165,7 @@ class Qr:
         turned = ""
         if is_complex(attrs):
             turned = f"""{_product("qdq_turned", "all_dq", "q", "x")}
-              unequal = Sub[T=$T](rdr, qdq_turned)
-              turn = MatrixDiagPart[T=$T](unequal)
-              turn_back = Conj[T=$T](turn)
-              twice = Sub[T=$T](turn_back, turn)
-              turns = Mul[T=$T](twice, half)
+              unequal = Sub[T=$T](rdr, qdq_turned){_turns("unequal")}
               turn_row = ExpandDims[T=$T](turns, before)
               correction = Mul[T=$T](q, turn_row)
               all_w = Add[T=$T](w, correction)"""
@@ -270,13 +275,9 @@ class Svd:
             raise UnimplementedError("The gradient of op 'Svd' requires full_matrices=False, got True")
         turned = ""
         if is_complex(attrs):
-            turned = """
-              turn = MatrixDiagPart[T=$T](vdv)
-              turn_back = Conj[T=$T](turn)
-              twice = Sub[T=$T](turn_back, turn)
-              once = Mul[T=$T](twice, half)
-              turns = Mul[T=$T](once, inverse)
-              turning = MatrixDiag[T=$T](turns)
+            turned = f"""{_turns("vdv")}
+              scaled_turns = Mul[T=$T](turns, inverse)
+              turning = MatrixDiag[T=$T](scaled_turns)
               all_within = Add[T=$T](within, turning)"""
         return f"""[compute_uv:bool, full_matrices:bool, T:type](x:T, ds:T, du:T, dv:T) -> (dx:T) {{{_CONSTANTS}{real}
               s, u, v = Svd[compute_uv=true, full_matrices=false, T=$T](x)
