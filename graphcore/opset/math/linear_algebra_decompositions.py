@@ -49,7 +49,7 @@ def _differences(values: str) -> str:
 
 
 def _turns(matrix: str) -> str:
-    """Lines for `turns`, by which the phases of complex vectors turn back: -i times the imaginary part of the diagonal."""
+    """Lines for `turns`: -i times the imaginary parts of a diagonal, by which complex phases turn back."""
     return f"""
   turn = MatrixDiagPart[T=$T]({matrix})
   turn_back = Conj[T=$T](turn)
