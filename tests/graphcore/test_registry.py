@@ -130,7 +130,6 @@ def test_o8_export_lists_ops_by_name_and_internal_ones_when_asked() -> None:
     assert [op_def.name for op_def in registry.export(include_internal=True)] == ["Bar", "Foo", "_Internal"]
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_while_an_op_is_made_that_was_asked_for_comes_when_it_is_there() -> None:
     def make() -> OpRegistration:
         signal.raise_signal(signal.SIGINT)

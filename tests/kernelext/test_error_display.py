@@ -78,7 +78,6 @@ def test_a_reason_with_several_lines_keeps_to_its_column(
     assert " because  NotFoundError: gone\n          for good\n   to do  " in text, "where the cause was made has been told already"
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_run_is_told_in_a_few_lines(model: NotebookShell, capsys: pytest.CaptureFixture[str]) -> None:
     model.user_ns["interrupt_main"] = _thread.interrupt_main
     model.run("v = gc.while_loop(lambda v: v > 0.0, lambda v: (v * 1.0,), [gc.constant(1.0)], name='forever')", "loop")

@@ -56,7 +56,6 @@ def nested(graph: gc.Graph) -> Any:
     return gc.cond(p, lambda: function(graph), lambda: x)
 
 
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("build", [branch, loop, function, nested])
 def test_ctrl_c_while_a_function_is_traced_leaves_nothing_of_it(build: Callable[[gc.Graph], Any]) -> None:
     graph = small()
@@ -74,7 +73,6 @@ def test_ctrl_c_while_a_function_is_traced_leaves_nothing_of_it(build: Callable[
         assert gc.Session().run(y, {"x:0": [1, 2], "y:0": [3, 4], "p:0": True}).tolist() == [3, 6]
 
 
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("fed", ["tensors", "a resource"])
 def test_ctrl_c_while_gradients_are_built_leaves_nothing_of_them(fed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = small()

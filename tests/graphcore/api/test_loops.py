@@ -110,7 +110,6 @@ def test_shape_invariants_let_sizes_change() -> None:
         gc.while_loop(lambda _: True, grow, gc.ones([3]), shape_invariants=[4])
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_an_endless_loop_can_be_interrupted() -> None:
     y = gc.while_loop(lambda y: y >= 0.0, lambda y: y + 0.0, 1.0)
     timer = threading.Timer(0.3, _thread.interrupt_main)

@@ -16,7 +16,6 @@ from tests.graphcore.graph.example_graphs import everything, ranks_fit, registry
 from tests.support.whole_graphs import Mirror, check_whole
 
 Change = Callable[[gc.Graph], object]
-pytestmark = pytest.mark.usefixtures("interruptible")
 
 
 def named(graph: gc.Graph, name: str) -> gc.Node:

@@ -62,7 +62,6 @@ def test_a_promised_op_is_loaded_when_it_is_asked_for_and_its_name_is_taken_till
     assert [entry.op_def.name for entry in registry] == ["Promised"]
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_while_a_module_is_imported_loses_none_of_its_ops(family: tuple[Path, OpRegistry]) -> None:
     file, registry = family
     file.write_text(FAMILY + "register('Early')\nimport signal\nsignal.raise_signal(signal.SIGINT)\nregister('Late')\n")

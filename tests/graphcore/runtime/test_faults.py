@@ -230,7 +230,6 @@ def test_ctrl_c_in_a_kernel_stops_the_run(engine: str) -> None:
     setting.check_afterwards()
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_in_a_long_sequence_of_kernels_names_the_node() -> None:
     x = gc.placeholder(gc.float32, [50, 50], name="x")
     w = gc.Variable(np.ones((50, 50), np.float32), name="w")

@@ -182,7 +182,6 @@ def test_a_timeout_leaves_a_long_call_within_a_function(engine: str) -> None:
 
 
 @ENGINES
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("timeout", [0, 60_000])
 def test_ctrl_c_does_not_wait_for_the_end_of_one_long_kernel(timeout: int, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "LONG_FROM", 1.0)
@@ -231,7 +230,7 @@ def press_when_within(thread: int, functions: set[str]) -> None:
 
 
 @ENGINES
-@pytest.mark.usefixtures("interruptible", "no_finalisers")
+@pytest.mark.usefixtures("no_finalisers")
 @pytest.mark.parametrize("how", ["timeout", "ctrl-c"])
 @pytest.mark.parametrize("kind", ["edit distance", "while"])
 def test_work_of_many_calls_ends_where_it_is_and_leaves_no_thread(kind: str, how: str, engine: str) -> None:
@@ -263,7 +262,6 @@ def receiving() -> gc.Tensor:
 
 
 @ENGINES
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("timeout", [0, 60_000], ids=["unlimited", "limited"])
 @pytest.mark.parametrize(
     ("make", "ops"),

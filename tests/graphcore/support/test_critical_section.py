@@ -13,8 +13,6 @@ import pytest
 from graphcore.support import critical_section as module
 from graphcore.support.critical_section import critical_contextmanager, critical_section
 
-pytestmark = pytest.mark.usefixtures("interruptible")
-
 
 def press() -> None:
     """Press Ctrl-C; it was handled or deferred when this returns."""

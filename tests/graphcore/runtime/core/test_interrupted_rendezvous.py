@@ -37,7 +37,6 @@ def waiting(count: int, manager: gc.CancellationManager | None = None) -> tuple[
     return rendezvous, receivers
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_in_a_send_leaves_the_next_value_to_the_next_receiver() -> None:
     rendezvous, (first, second) = waiting(2)
     with pytest.raises(KeyboardInterrupt):
@@ -47,7 +46,6 @@ def test_ctrl_c_in_a_send_leaves_the_next_value_to_the_next_receiver() -> None:
     assert (first.answers, second.answers) == ([7], [8])
 
 
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("how", ["abort", "cancel", "close"])
 def test_ctrl_c_in_an_abort_still_notifies_every_receiver(how: str) -> None:
     manager = gc.CancellationManager()
@@ -64,7 +62,6 @@ def test_ctrl_c_in_an_abort_still_notifies_every_receiver(how: str) -> None:
     assert [each.answers for each in receivers] == [["AbortedError" if how == "abort" else "CancelledError"]] * 3
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_while_a_value_is_waited_for_leaves_it_to_the_next() -> None:
     rendezvous, main = gc.Rendezvous(), threading.main_thread().ident or 0
 

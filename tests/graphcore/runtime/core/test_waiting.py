@@ -190,7 +190,6 @@ def press_when_blocked(session: gc.Session, q: gc.Tensor, enqueues: int, dequeue
     return thread
 
 
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("options", [None, GENEROUS], ids=["unlimited", "limited"])
 def test_ctrl_c_ends_a_dequeue_and_the_next_element_is_for_the_next(session: gc.Session, options: gc.RunOptions | None) -> None:
     q = fifo()
@@ -205,7 +204,6 @@ def test_ctrl_c_ends_a_dequeue_and_the_next_element_is_for_the_next(session: gc.
     assert session.run(taken) == 3.0
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_an_enqueue_that_finds_no_room(session: gc.Session) -> None:
     q = fifo(capacity=1)
     one, other = enqueue(q, gc.constant(1.0)), enqueue(q, gc.constant(2.0))
@@ -218,7 +216,6 @@ def test_ctrl_c_ends_an_enqueue_that_finds_no_room(session: gc.Session) -> None:
     assert session.run(node("QueueSizeV2", [q]).outputs[0]) == 0
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_a_close_that_waits_and_nothing_is_closed(session: gc.Session) -> None:
     q = fifo(capacity=1)
     session.run(enqueue(q, gc.constant(1.0)))

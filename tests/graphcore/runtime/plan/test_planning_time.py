@@ -76,7 +76,6 @@ def test_a_time_limit_applies_to_planning(how: str, engine: str) -> None:
 
 
 @ENGINES
-@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_interrupts_planning(engine: str) -> None:
     work = many_small()
     session, main = gc.Session(engine=engine), threading.main_thread().ident or 0

@@ -212,7 +212,6 @@ class TestPartialRuns:
         with pytest.raises(InternalError, match="expected to receive float, got float64"):
             met.recv(KEY, timeout=5)
 
-    @pytest.mark.usefixtures("interruptible")
     def test_ctrl_c_while_a_step_waits_leaves_nobody_waiting_in_its_place(self) -> None:
         session = gc.Session()
         late = op("Neg", [receive()])

@@ -222,7 +222,6 @@ def test_several_devices_are_stepped_through() -> None:
         assert run.finish() == 2.0
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_while_a_node_waits_leaves_the_run_as_it_is() -> None:
     graph = gc.Graph()
     with graph.as_default():
