@@ -14,6 +14,13 @@ from graphcore.support import critical_section as module
 from graphcore.support.critical_section import critical_contextmanager, critical_section
 
 
+@pytest.fixture(autouse=True)
+def _python_s_own_handler() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def press() -> None:
     """Press Ctrl-C; it was handled or deferred when this returns."""
     signal.raise_signal(signal.SIGINT)
