@@ -10,7 +10,7 @@ import graphcore as gc
 from graphcore.attrs import Func
 from tests.widgets.conftest import RunCell
 from tests.widgets.test_scene import node_of
-from widgets import to_dot, to_mermaid, to_outline, to_svg
+from widgets import to_dot, to_html, to_mermaid, to_outline, to_svg
 from widgets.inspection import Inspection
 from widgets.scene import Scene, SceneState, build_scene
 from widgets.scene.inspect import inspect
@@ -269,3 +269,35 @@ def test_unknown_sizes_are_called_by_their_names_where_they_have_any() -> None:
     scene = build_scene(graph)
     assert [dim.text for dim in next(edge for edge in scene.edges if edge.source == "x").dims] == ["batch", "n1"]
     assert [row.shape for row in told(graph, "both").outputs] == ["[batch,2*n1]"]
+
+
+def test_what_several_ways_lead_to_is_told_once_in_the_inspector(graph: gc.Graph) -> None:
+    x: Any = gc.placeholder(gc.float32, name="x")
+    for _ in range(60):
+        x = x + gc.tanh(x)
+    (why,) = told(graph, x.node.name).why
+    assert len(why.steps) < 30
+    assert any(step.text.endswith(", as above") for step in why.steps)
+    (why,) = told(graph, "add_3").why
+    assert "x" in [step.name for step in why.steps]
+
+
+def test_a_page_of_many_shared_ways_is_written(graph: gc.Graph) -> None:
+    x: Any = gc.placeholder(gc.float32, [None, 4], name="x")
+    for _ in range(100):
+        x = gc.concat([x, gc.tanh(x)[:, :4]], 1)
+    assert len(to_html(graph)) < 2_000_000
+
+
+def test_explanations_through_nested_calls_visit_each_argument_once(graph: gc.Graph) -> None:
+    x: Any = gc.placeholder(gc.float32, [None, 4], name="x")
+    w: Any = gc.placeholder(gc.float32, name="w")
+    called: Any = gc.function(lambda x, w: x + w + gc.tanh(x * w), name="f")
+    for _ in range(24):
+        x = called(x, w)
+    state = SceneState()
+    for node in graph.nodes:
+        if node.registration.is_function:
+            state.expand(node.name)
+    found = [why for node in graph.nodes if node.outputs for why in told(graph, node.name, state).why]
+    assert max(len(why.steps) for why in found) < 30

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from widgets.scene.calls import CallBody, callee_arguments, has_hub, is_choice
+from widgets.scene.outside import OutsideOrigins
 from widgets.scene.roles import Roles
 from widgets.scene.tree import FOLDS, Call, Group, Part, Scope, Thing
 
@@ -56,7 +57,7 @@ class Visible:
         words: in a mirrored picture, what a box of the backward pass is, by its id.
     """
 
-    __slots__ = ("box_of", "boxes", "calls", "frames", "given", "origins", "roles", "words")
+    __slots__ = ("box_of", "boxes", "calls", "frames", "given", "origins", "outside", "roles", "words")
 
     def __init__(self, roles: Roles, origins: Mapping[str, str] | None = None) -> None:
         self.roles = roles
@@ -68,6 +69,7 @@ class Visible:
         self.calls: dict[str, Call] = {}
         self.given: dict[str, Tensor] = {}
         """The tensors that come into the arguments of open bodies from outside, by the name of the argument node."""
+        self.outside = OutsideOrigins(self.given)
 
     def shown(self, parts: Sequence[Part]) -> Sequence[Part]:
         """The parts with nodes of the forward pass if the backward pass mirrors them, else all."""

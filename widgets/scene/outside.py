@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from graphcore.api import explain_shape
 from graphcore.errors import GraphError
+from graphcore.graph.provenance.explain_shape import explain_tensor
 
 if TYPE_CHECKING:
     from graphcore.graph import Tensor
-    from graphcore.graph.provenance.origins import Origin
+    from graphcore.graph.provenance.origins import Fact, Origin
+
+MOST_FACTS: Final = 100
+"""The most steps behind forks of an explanation in a picture, which shows few of them."""
 
 
-def from_outside(root: Origin, given: Mapping[str, Tensor]) -> Origin | None:
-    """Extend the explanation of an argument of an open call `root` to the caller; None elsewhere.
+class OutsideOrigins:
+    """The explanations of arguments of open calls by the tensors given to them, each made once.
 
     Args:
         given: the tensors given to arguments, by the name of the argument node.
     """
-    tensor = given.get(root.node)
-    if tensor is None or root.because:
-        return None
+
+    def __init__(self, given: Mapping[str, Tensor]) -> None:
+        self._given = given
+        self._found: dict[tuple[str, Fact], Origin | None] = {}
+
+    def of(self, root: Origin) -> Origin | None:
+        """The explanation of an argument of an open call `root` by the caller; None elsewhere."""
+        tensor = self._given.get(root.node)
+        if tensor is None or root.because:
+            return None
+        key = root.node, root.fact
+        if key not in self._found:
+            self._found[key] = _explained(root, tensor)
+        return self._found[key]
+
+
+def _explained(root: Origin, tensor: Tensor) -> Origin | None:
     try:
-        explanation = explain_shape(tensor)
+        tensor.node.graph.settle()
+        explanation = explain_tensor(tensor, most=MOST_FACTS)
     except GraphError:
         return None
     if root.fact.kind == "rank":

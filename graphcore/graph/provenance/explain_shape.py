@@ -29,6 +29,8 @@ The way up to the first fork is followed to its end.
 _DEEPEST: Final = 40
 _MOST_STEPS: Final = 60
 """Of a longer way without forks the middle is left out."""
+_MOST_STEPS_BEHIND_FORKS: Final = 4
+"""The same behind forks: origins are within each other, and what copies or writes them goes as deep."""
 _MOST_SHOWN: Final = 16
 """The most elements of a value in a text."""
 _GUESS: Final = 7
@@ -43,15 +45,16 @@ KnownSteps = dict[Fact, tuple[_Local, tuple[Fact, ...]]]
 """Single steps backwards, to be shared by explanations of one graph while it does not change."""
 
 
-def explain_tensor(tensor: Tensor, steps: KnownSteps | None = None) -> ShapeExplanation:
+def explain_tensor(tensor: Tensor, steps: KnownSteps | None = None, most: int = _MOST_FACTS) -> ShapeExplanation:
     """Explain the shape of `tensor`, by dimension.
 
     Args:
         tensor: a tensor of a settled graph.
         steps: those of earlier explanations; new ones are added.
+        most: the most steps behind forks.
     """
     node = tensor.node
-    trail = _Trail(node.graph, {} if steps is None else steps)
+    trail = _Trail(node.graph, {} if steps is None else steps, most)
     handle = _handle(tensor)
     data = (node.handle_data or {}).get(tensor.index)
     held = data[0].shape.dims if data else None
@@ -117,8 +120,9 @@ def _required(node: Node) -> Origin:
 class _Trail:
     """One explanation, with a cache of origins."""
 
-    def __init__(self, graph: GraphReader, steps: KnownSteps) -> None:
+    def __init__(self, graph: GraphReader, steps: KnownSteps, most: int = _MOST_FACTS) -> None:
         self._steps = steps
+        self._most = most
         self._symbols = graph.symbols()
         self._found: dict[Fact, Origin] = {}
         self._in_progress: set[Fact] = set()
@@ -128,7 +132,7 @@ class _Trail:
     def origin(self, fact: Fact, tensor: Tensor, depth: int = 0) -> Origin:
         """The origin of `fact`, which is about `tensor`."""
         chain: list[tuple[Fact, Tensor, _Local, tuple[Fact, ...]]] = []
-        while fact not in self._found and fact not in self._in_progress and (not depth or self._behind_forks < _MOST_FACTS):
+        while fact not in self._found and fact not in self._in_progress and (not depth or self._behind_forks < self._most):
             self._in_progress.add(fact)
             self._behind_forks += depth > 0
             step = self._steps.get(fact)
@@ -141,8 +145,9 @@ class _Trail:
             fact = local[2][0]
             tensor = _tensor(tensor.node, fact)
         because = self._because(chain, fact, tensor, depth)
-        if len(chain) > _MOST_STEPS:
-            half, left_out = _MOST_STEPS // 2, len(chain) - _MOST_STEPS
+        most = _MOST_STEPS_BEHIND_FORKS if depth else _MOST_STEPS
+        if len(chain) > most + 1:
+            half, left_out = most // 2, len(chain) - most
             skipped, at, (_, _, _, size), _ = chain[half]
             middle: _Local = ("cut", f"is passed on by {left_out} more nodes", [], size)
             chain = [*chain[:half], (skipped, at, middle, ()), *chain[half + left_out :]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -13,6 +13,10 @@ FactKind = Literal["rank", "dimension", "held", "value", "element", "requirement
 How = Literal["literal", "passed", "computed", "unknown", "given", "required", "cut"]
 _SHOWN_STEPS = 8
 """The steps of a long way that a text shows: its beginning and its end."""
+_MOST_LINES = 400
+"""The most lines of one origin in a text."""
+_MOST_LEVELS = 20
+"""The deepest indentation of a text."""
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -41,8 +45,8 @@ class Fact(msgspec.Struct, frozen=True):
         return f"the {self.kind} of `{self.tensor}`"
 
 
-class Origin(msgspec.Struct, frozen=True):
-    """The reason for one fact.
+class Origin(msgspec.Struct, frozen=True, eq=False):
+    """The reason for one fact. Origins are shared: a fact that several others depend on is one object.
 
     Args:
         fact: the fact.
@@ -89,10 +93,13 @@ class Origin(msgspec.Struct, frozen=True):
         return "" if self.source is None else self.source.where
 
     def walk(self) -> Iterator[Origin]:
-        """Iterate over this origin and all its causes, nearest first."""
-        pending = [self]
+        """Iterate over this origin and all its causes, nearest first, each once."""
+        pending, met = [self], set[int]()
         while pending:
             current = pending.pop()
+            if id(current) in met:
+                continue
+            met.add(id(current))
             yield current
             pending.extend(reversed(current.because))
 
@@ -101,29 +108,76 @@ class Origin(msgspec.Struct, frozen=True):
         """The places where the numbers entered: origins without causes."""
         return tuple([origin for origin in self.walk() if not origin.because])
 
+    def told_once(self) -> Origin:
+        """This origin as a tree, in which shared parts have their causes at their first place only."""
+        met: set[int] = set()
+
+        def tree(origin: Origin) -> Origin:
+            if not origin.because:
+                return origin
+            if id(origin) in met:
+                return msgspec.structs.replace(origin, how="cut", text=f"{origin.text}, as above", because=(), merged_with=())
+            met.add(id(origin))
+            return msgspec.structs.replace(origin, because=tuple([tree(earlier) for earlier in origin.because]))
+
+        return tree(self)
+
     def lines(self, indent: str = "") -> list[str]:
-        """The chain in words, one step a line; several causes are indented."""
-        steps = [self]
-        while len(steps[-1].because) == 1:
-            steps.append(steps[-1].because[0])
-        shown: list[Origin | None] = [*steps]
-        if len(steps) > _SHOWN_STEPS:
-            shown = [*steps[: _SHOWN_STEPS // 2], None, *steps[-_SHOWN_STEPS // 2 :]]
+        """The chain in words, one step a line. Several causes are indented, and a shared part appears once."""
         found: list[str] = []
-        for step in shown:
-            if step is None:
-                hidden = steps[_SHOWN_STEPS // 2 : -_SHOWN_STEPS // 2]
-                found.append(f"{indent}... {sum(max(1, each.left_out) for each in hidden)} more nodes pass it on ...")
+        told: set[int] = set()
+        pending: list[tuple[Origin, int]] = [(self, 0)]
+        while pending and len(found) < _MOST_LINES:
+            origin, level = pending.pop()
+            space = indent + "    " * min(level, _MOST_LEVELS)
+            if level:
+                above = ", as above" if id(origin) in told else ""
+                found.append(f"{space[:-2]}{origin.statement}{above}")
+            if id(origin) in told:
                 continue
-            found.append(indent + step.text + (f" ({step.source})" if step.source is not None and not step.because else ""))
-            found += [f"{indent}  merged with {fact} at `{step.node}`" for fact in step.merged_with]
-        for origin in steps[-1].because:
-            found.append(f"{indent}  {origin.statement}")
-            found += origin.lines(indent + "    ")
+            steps = _way(origin, told)
+            found += _way_lines(steps, space)
+            last = steps[-1]
+            if len(last.because) == 1:
+                found.append(f"{space}{last.because[0].statement}, as above")
+            else:
+                pending.extend((earlier, level + 1) for earlier in reversed(last.because))
+        if pending:
+            found.append(f"{indent}... and {len(pending)} more, with what leads to them ...")
         return found
 
     def __str__(self) -> str:
         return "\n".join([self.statement, *self.lines("  ")])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _way(origin: Origin, told: set[int]) -> list[Origin]:
+    """The steps from `origin` to the next fork, root or step in `told`; adds them to `told`."""
+    steps = [origin]
+    told.add(id(origin))
+    while len(steps[-1].because) == 1 and id(steps[-1].because[0]) not in told:
+        steps.append(steps[-1].because[0])
+        if steps[-1].because:
+            told.add(id(steps[-1]))
+    return steps
+
+
+def _way_lines(steps: Sequence[Origin], indent: str) -> list[str]:
+    """One line a step; the middle of a long way is left out."""
+    shown: list[Origin | None] = [*steps]
+    if len(steps) > _SHOWN_STEPS:
+        shown = [*steps[: _SHOWN_STEPS // 2], None, *steps[-_SHOWN_STEPS // 2 :]]
+    found: list[str] = []
+    for step in shown:
+        if step is None:
+            hidden = steps[_SHOWN_STEPS // 2 : -_SHOWN_STEPS // 2]
+            found.append(f"{indent}... {sum(max(1, each.left_out) for each in hidden)} more nodes pass it on ...")
+            continue
+        found.append(indent + step.text + (f" ({step.source})" if step.source is not None and not step.because else ""))
+        found += [f"{indent}  merged with {fact} at `{step.node}`" for fact in step.merged_with]
+    return found
 
 
 class ShapeExplanation(msgspec.Struct, frozen=True):
@@ -163,8 +217,14 @@ class ShapeExplanation(msgspec.Struct, frozen=True):
         return "\n".join(found)
 
     def as_data(self) -> dict[str, object]:
-        """The explanation as dicts, lists, strings and numbers."""
-        built: dict[str, object] = msgspec.to_builtins(self)
+        """The explanation as dicts, lists, strings and numbers. A part that several origins lead to is whole once."""
+        trees = {
+            "rank": self.rank.told_once(),
+            "dimensions": tuple([origin.told_once() for origin in self.dimensions]),
+            "held": tuple([origin.told_once() for origin in self.held]),
+            "chains": tuple([origin.told_once() for origin in self.chains]),
+        }
+        built: dict[str, object] = msgspec.to_builtins(msgspec.structs.replace(self, **trees))
         return built
 
     def __str__(self) -> str:

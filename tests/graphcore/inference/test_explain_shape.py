@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +229,52 @@ def test_dimensions_that_are_one_number_have_one_class() -> None:
     assert classes["b:0"][0] == classes["W:0"][1] == classes["y:0"][1]
     assert len({classes["x:0"][0], classes["x:0"][1], classes["x:0"][2], classes["W:0"][0], classes["W:0"][1]}) == 5
     assert graph.dimension_classes(["W:0"]).keys() == {"W:0"}
+
+
+def residual(count: int) -> gc.Tensor:
+    """Blocks `x + tanh(x)` of unknown rank: each has two ways to the one before."""
+    with gc.Graph().as_default():
+        x = gc.placeholder(gc.float32)
+        for _ in range(count):
+            x = x + gc.tanh(x)
+    return x
+
+
+def dense(count: int) -> gc.Tensor:
+    """Layers that join what they get with four new columns."""
+    with gc.Graph().as_default():
+        x = gc.placeholder(gc.float32, [None, 4])
+        for _ in range(count):
+            x = gc.concat([x, gc.tanh(x)[:, :4]], 1)
+    return x
+
+
+@pytest.mark.parametrize("made", [residual, dense])
+@pytest.mark.parametrize("count", [30, 400])
+def test_what_several_ways_lead_to_is_told_once(made: Callable[[int], gc.Tensor], count: int) -> None:
+    found = gc.explain_shape(made(count))
+    origin = (found.dimensions or (found.rank,))[-1]
+    assert len(list(origin.walk())) == len({id(each) for each in origin.walk()}) < 8 * count + 100
+    assert len(found.text.splitlines()) < 1000
+    assert ", as above" in found.text
+    assert ", as above" in str(found.as_data())
+    assert str(pickle.loads(pickle.dumps(found))) == str(found)
+    assert repr(origin) == str(origin)
+
+
+def test_an_explanation_of_three_layers_names_each_part_once() -> None:
+    found = gc.explain_shape(residual(2)).text.splitlines()
+    assert found[1:] == [
+        "  rank = ?",
+        "    is computed by `add_1` (op AddV2) from what is known only when the graph runs",
+        "      the rank of `add:0` = ?",
+        "        is computed by `add` (op AddV2) from what is known only when the graph runs",
+        "          the rank of `Placeholder:0` = ?",
+        found[6],
+        "          the rank of `Tanh:0` = ?",
+        "            is computed by `Tanh` (op Tanh) from what is known only when the graph runs",
+        "            the rank of `Placeholder:0` = ?, as above",
+        "      the rank of `Tanh_1:0` = ?",
+        "        is computed by `Tanh_1` (op Tanh) from what is known only when the graph runs",
+        "        the rank of `add:0` = ?, as above",
+    ]

@@ -252,6 +252,7 @@ class _Space:
         self.roles = roles
         self.body = body
         self.given = given
+        self.outside = Outside(given)
         self.nodes = sorted(graph.nodes, key=lambda node: node.id)
         self.number = {node.name: place for place, node in enumerate(self.nodes)}
         self.paths: dict[str, int] = {prefix.removesuffix("/"): 0}
@@ -263,7 +264,7 @@ class _Space:
 
     def write(self) -> Steps[tuple[SpaceHead, SpaceColumns]]:
         columns = yield from self._columns()
-        why = (yield from why_rows(self.nodes, self.given)) if self.writer.explains else {}
+        why = (yield from why_rows(self.nodes, self.outside)) if self.writer.explains else {}
         column, groups = yield from write_tree(self.parts, self.number, self._scope, self._call)
         roles, body = self.roles, self.body
         records = self.graph.gradient_records if body is None else {}
@@ -442,9 +443,9 @@ class _Space:
                 text=node_error(node),
                 inputs={str(slot): said for slot, said in node.input_errors.items()},
                 has_error=node.error is not None,
-                chains=chain_record(node, self.given),
+                chains=chain_record(node, self.outside),
                 clashes=clashes_of(node),
-                explained=chains_of(node, Outside(self.given)),
+                explained=chains_of(node, self.outside),
             )
             for place, node in enumerate(self.nodes)
             if node.error is not None or node.input_errors

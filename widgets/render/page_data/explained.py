@@ -10,6 +10,7 @@ from widgets.inspection import GradientInfo, Why
 from widgets.render.page_data.types import GradientText, OpText
 from widgets.scene.gradient_info import recorded_gradient, registered_gradient
 from widgets.scene.inspect import names_of_slots
+from widgets.scene.outside import OutsideOrigins
 from widgets.scene.shapes.clash_lines import chain_steps
 from widgets.scene.shapes.why import why_of
 from widgets.scene.tree import Call
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
     from widgets.scene.boxes import Box
 
 
-def chain_record(node: Node, given: dict[str, Tensor]) -> list[tuple[list[tuple[str, str]], list[tuple[str, str]]]]:
+def chain_record(node: Node, outside: Outside) -> list[tuple[list[tuple[str, str]], list[tuple[str, str]]]]:
     """The chains of a node's error: pairs of producer and consumer, and notes at nodes."""
     chains = () if node.error is None else node.error.chains
     found = []
     for chain in chains:
         steps: list[tuple[str, str]] = []
         notes: list[tuple[str, str]] = []
-        for producer, consumer, note in chain_steps(chain, node.name, given):
+        for producer, consumer, note in chain_steps(chain, node.name, outside.outside):
             steps.append((producer, consumer))
             if note:
                 notes.append(note)
@@ -42,12 +43,15 @@ def chain_record(node: Node, given: dict[str, Tensor]) -> list[tuple[list[tuple[
 class Outside:
     """The surroundings of explanations for a picture in which nothing has a place.
 
-    Attributes:
+    Args:
         given: the tensors given to the arguments of the bodies around, by argument.
+
+    Attributes:
+        outside: the explanations of these arguments.
     """
 
     def __init__(self, given: dict[str, Tensor]) -> None:
-        self.given = given
+        self.outside = OutsideOrigins(given)
         self.box_of: dict[str, Box] = {}
         self.calls: dict[str, Call] = {}
 
@@ -59,12 +63,12 @@ class _Numbered:
         return [Dim(text="", key=f"{tensor.index}:{place}") for place in range(len(tensor.shape.dims or ()))]
 
 
-def why_rows(nodes: Sequence[Node], given: dict[str, Tensor]) -> Steps[dict[int, list[Why]]]:
+def why_rows(nodes: Sequence[Node], outside: Outside) -> Steps[dict[int, list[Why]]]:
     """Explain the dimensions of a graph's nodes, without places, one node a step.
 
     The keys are `output:dimension`.
     """
-    outside, numbered = Outside(given), _Numbered()
+    numbered = _Numbered()
     known: KnownSteps = {}
     rows: dict[int, list[Why]] = {}
     for place, node in enumerate(nodes):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from widgets.scene.boxes import Visible
-from widgets.scene.outside import from_outside
+from widgets.scene.outside import OutsideOrigins
 
 if TYPE_CHECKING:
-    from graphcore.graph import Node, Tensor
-    from graphcore.graph.provenance.origins import Origin
+    from graphcore.graph import Node
+    from graphcore.graph.provenance.origins import Fact, Origin
 
 MAX_ERRORS: Final = 3
 """Nodes whose clashes are drawn; more would be a picture of nothing but red."""
@@ -37,7 +37,7 @@ class ClashLines:
     def _draw(self, node: Node) -> None:
         chains = () if node.error is None else node.error.chains
         for number, chain in enumerate(chains, 1):
-            for producer, consumer, note in chain_steps(chain, node.name, self._visible.given):
+            for producer, consumer, note in chain_steps(chain, node.name, self._visible.outside):
                 self._mark(producer, consumer, number)
                 box = None if note is None else self._box_of.get(note[0])
                 if note is not None and box is not None:
@@ -49,21 +49,23 @@ class ClashLines:
             self.lines.setdefault((source, target), number)
 
 
-def chain_steps(chain: Origin, name: str, given: Mapping[str, Tensor]) -> Iterator[tuple[str, str, tuple[str, str] | None]]:
+def chain_steps(chain: Origin, name: str, given: OutsideOrigins) -> Iterator[tuple[str, str, tuple[str, str] | None]]:
     """The steps from the node called `name` to the origin of its clashing number.
 
     A step is a producer, a consumer, and a note with its node where the number was written.
 
     Args:
-        given: the tensors given to the arguments of open bodies, by the name of the argument node.
+        given: the explanations of arguments of open bodies.
     """
     steps: list[tuple[Origin, str]] = [(chain, name)]
-    for _ in range(MAX_STEPS):
-        if not steps:
-            return
+    drawn: set[tuple[str, str, Fact]] = set()
+    while steps and len(drawn) < MAX_STEPS:
         origin, consumer = steps.pop()
         producer = origin.fact.tensor.rpartition(":")[0]
-        outside = from_outside(origin, given)
+        if (consumer, origin.node, origin.fact) in drawn:
+            continue
+        drawn.add((consumer, origin.node, origin.fact))
+        outside = given.of(origin)
         written = outside is None and not origin.because and origin.how != "required"
         yield producer, consumer, (origin.node, _note(origin)) if written else None
         if outside is not None:

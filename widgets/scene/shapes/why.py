@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Final, Protocol
 from graphcore.errors import GraphError
 from graphcore.graph.provenance.explain_shape import KnownSteps, explain_tensor
 from widgets.inspection import Why, WhyStep
-from widgets.scene.outside import from_outside
+from widgets.scene.outside import MOST_FACTS, OutsideOrigins
 from widgets.scene.shapes.clashes import source_row
 
 if TYPE_CHECKING:
     from graphcore.graph import Node, Tensor
-    from graphcore.graph.provenance.origins import Origin
+    from graphcore.graph.provenance.origins import Fact, Origin
     from widgets.scene.boxes import Box
     from widgets.scene.tree import Call
     from widgets.scene.types import Dim
 
 MAX_OUTPUTS: Final = 4
 MAX_STEPS: Final = 24
-"""Of a longer way the middle is left out."""
+"""Of a longer way the beginning, the first places where numbers entered and the end are shown."""
+MAX_WALKED: Final = 1000
 MAX_NODES: Final = 20_000
 
 
@@ -36,8 +37,8 @@ class Around(Protocol):
         """The open calls."""
 
     @property
-    def given(self) -> Mapping[str, Tensor]:
-        """The tensors given to arguments of open bodies."""
+    def outside(self) -> OutsideOrigins:
+        """The explanations of arguments of open bodies by what is given to them."""
 
 
 class Keys(Protocol):
@@ -64,7 +65,7 @@ def why_of(node: Node, visible: Around, dimensions: Keys, steps: KnownSteps | No
     found: list[Why] = []
     for tensor in node.outputs[:MAX_OUTPUTS]:
         try:
-            explanation = explain_tensor(tensor, steps)
+            explanation = explain_tensor(tensor, steps, MOST_FACTS)
         except GraphError:
             continue
         keys = [dim.key for dim in dimensions.of(tensor)]
@@ -86,30 +87,47 @@ def chains_of(node: Node, visible: Around) -> list[Why]:
 
 def _why(what: str, origin: Origin, visible: Around, key: str = "") -> Why:
     steps: list[WhyStep] = []
+    roots: list[int] = []
+    told: set[tuple[Fact, str, str]] = set()
     pending: list[tuple[Origin, int]] = [(origin, 0)]
-    while pending:
+    while pending and len(steps) < MAX_WALKED:
         current, depth = pending.pop()
-        outside = from_outside(current, visible.given)
+        place, name = place_of(current.node, visible), current.node
+        outside = visible.outside.of(current)
         if outside is not None:
-            steps.append(
-                WhyStep(text=f"is {outside.fact}, given by the call", node=place_of(current.node, visible), name=current.node, depth=depth)
-            )
+            steps.append(WhyStep(text=f"is {outside.fact}, given by the call", node=place, name=name, depth=depth))
             pending.append((outside, depth))
             continue
-        forks = len(current.because) > 1
         text = f"{current.statement}: {current.text}" if depth and (not steps or steps[-1].depth != depth) else current.text
+        identity = current.fact, name, current.text
+        if current.because and identity in told:
+            steps.append(WhyStep(text=f"{current.statement}, as above", node=place, name=name, depth=depth))
+            continue
+        told.add(identity)
+        if not current.because:
+            roots.append(len(steps))
         source = source_row(current.source) if not current.because else None
-        steps.append(WhyStep(text=text, node=place_of(current.node, visible), name=current.node, depth=depth, source=source))
-        steps.extend(
-            WhyStep(text=f"merged with {fact}", node=place_of(current.node, visible), name=current.node, depth=depth + 1)
-            for fact in current.merged_with
-        )
+        steps.append(WhyStep(text=text, node=place, name=name, depth=depth, source=source))
+        steps.extend(WhyStep(text=f"merged with {fact}", node=place, name=name, depth=depth + 1) for fact in current.merged_with)
+        forks = len(current.because) > 1
         pending.extend((earlier, depth + forks) for earlier in reversed(current.because))
-    if len(steps) > MAX_STEPS:
-        half = MAX_STEPS // 2
-        gap = WhyStep(text=f"… {len(steps) - MAX_STEPS} more steps …")
-        steps = [*steps[:half], gap, *steps[-half:]]
-    return Why(what=what, size=origin.number, key=key, steps=steps)
+    return Why(what=what, size=origin.number, key=key, steps=_shown(steps, roots))
+
+
+def _shown(steps: list[WhyStep], roots: list[int]) -> list[WhyStep]:
+    """The beginning, the first roots, and the end of a long way."""
+    if len(steps) <= MAX_STEPS:
+        return steps
+    half, quarter = MAX_STEPS // 2, MAX_STEPS // 4
+    inner = [place for place in roots if half <= place < len(steps) - quarter][:quarter]
+    end = MAX_STEPS - half - len(inner)
+    chosen = sorted({*range(half), *inner, *range(len(steps) - end, len(steps))})
+    shown: list[WhyStep] = []
+    for before, place in zip([-1, *chosen], chosen, strict=False):
+        if place > before + 1:
+            shown.append(WhyStep(text=f"… {place - before - 1} more steps …"))
+        shown.append(steps[place])
+    return shown
 
 
 def place_of(name: str, visible: Around) -> str:
