@@ -152,3 +152,58 @@ def test_views_get_the_steps_once_and_pages_carry_them() -> None:
     assert sent[-1].boxes == first.boxes
     data = json.loads(widgets.to_html(graph).partition('id="graphloupe-data">')[2].partition("</script>")[0])
     assert data["steps"]["nodes"] == ["scope/x", "scope/y"]
+
+
+def many_passing(x: gc.Tensor) -> gc.Tensor:
+    """Nodes without kernels of their own: aliases with control inputs, repeated ops, a NoOp, the second output of a Split."""
+    with gc.control_dependencies([gc.exp(x, name="control")]):
+        alias = gc.identity(x * 2.0, name="alias")
+    first = gc.square(x, name="first")
+    again = gc.square(x, name="again")
+    second = gc.identity(gc.split(x, 2, name="parts")[1], name="second")
+    with gc.control_dependencies([alias]):
+        nothing = gc.no_op(name="nothing")
+    with gc.control_dependencies([nothing]):
+        return gc.add_n([alias, first + again]) + gc.reduce_sum(second)
+
+
+PASSED_ON = {"alias": "float [2] [2. 4.]", "again": "float [2] [1. 4.]", "second": "float [1] [2.]", "nothing": ""}
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+@pytest.mark.parametrize("way", ["run", "step"])
+def test_a_node_without_a_kernel_has_its_own_value_and_never_that_of_another_input(engine: str, way: str) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [2], name="x")
+        call = gc.function(many_passing)(x)
+        end = gc.add(many_passing(x), call, name="both")
+    with gc.Session(graph, engine=engine) as session:
+        if way == "run":
+            session.run(end, {x: [1.0, 2.0]}, RECORDED)
+        else:
+            session.step_through(end, {x: [1.0, 2.0]}).finish()
+        steps = steps_of(graph)
+    assert steps is not None
+    found = {name: text for name, _, _, _, text, _ in rows(steps)}
+    assert {name: found[name] for name in PASSED_ON} == PASSED_ON
+    inner = {name.rpartition("/")[2]: text for name, text in found.items() if ":" in name}  # the optimizer removes some
+    assert {"alias", "nothing"} <= set(inner)
+    assert [(name, text) for name, text in inner.items() if name in PASSED_ON and text != PASSED_ON[name]] == []
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+def test_an_op_repeated_in_a_loop_has_the_value_of_its_iteration(engine: str) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [], name="x")
+        end = gc.while_loop(
+            lambda i, _: i < 3, lambda i, y: (i + 1, gc.multiply(gc.square(y, name="one"), gc.square(y, name="two"))), [gc.constant(0), x]
+        )[1]
+    gc.lower_functional_ops(None, graph)
+    with gc.Session(graph, engine=engine) as session:
+        session.run(end.name, {x: 2.0}, RECORDED)
+    steps = steps_of(graph)
+    assert steps is not None
+    found = {(name.rpartition("/")[2], turn): text for name, state, _, turn, text, _ in rows(steps) if state != DEAD}
+    assert [found["two", turn] for turn in range(3)] == [found["one", turn] for turn in range(3)] == ["4", "256", "4.295e+09"]

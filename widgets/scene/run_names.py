@@ -128,6 +128,15 @@ class RunNames:
         found = self._known_node(call, node)
         return [] if found is None else _sources(found)
 
+    def value_inputs_of(self, call: str, node: str) -> list[str]:
+        """The names of the nodes whose values a node takes, in the order of its inputs.
+
+        Args:
+            call, node: as of `name_of`.
+        """
+        found = self._known_node(call, node)
+        return [] if found is None else [text.partition(":")[0] for text in found.input if not text.startswith("^")]
+
     def consumers_of(self, call: str, node: str) -> Sequence[str]:
         """The names of the nodes that take the values or the control of a node.
 

@@ -95,7 +95,7 @@ class _Live:
     def __init__(self, graph: Graph, run: SteppedRun) -> None:
         self.run = run
         self.version = graph.version
-        self.reader = StepReader(graph, names_of_unfinished(graph, run.nodes), MAX_RUNS, run.feeds, run.nodes)
+        self.reader = StepReader(graph, names_of_unfinished(graph, run.nodes), MAX_RUNS, run.feeds, run.nodes, same=run.same)
         self._row = -1
         self._is_on_way = False
         self._over = (0, "")
@@ -109,9 +109,9 @@ class _Live:
 
     def read(self) -> list[int]:
         """Read what has happened since the last call. Returns the rows that have ended."""
-        events, stats = self.run.events_from(self._events), self.run.stats_from(self._stats)
+        events = self.run.events_from(self._events)
+        stats, self._stats = self.run.stats_from(self._stats)
         self._events += len(events)
-        self._stats += len(stats)
         rows, before = len(self.reader.rows), len(self.reader.ended)
         self.reader.read(events, stats)
         ended = self.reader.ended[before:]

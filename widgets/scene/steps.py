@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import count, takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,8 +46,8 @@ def steps_of(graph: Graph, most: int = MAX_RUNS) -> RecordedSteps | None:
     """
     stepped: SteppedRun | None = graph.stepped_run
     if stepped is not None:
-        reader = StepReader(graph, names_of_unfinished(graph, stepped.nodes), most, stepped.feeds)
-        reader.read(stepped.events_from(0), stepped.stats_from(0))
+        reader = StepReader(graph, names_of_unfinished(graph, stepped.nodes), most, stepped.feeds, same=stepped.same)
+        reader.read(stepped.events_from(0), stepped.stats_from(0)[0])
         return reader.steps(is_over=stepped.is_over)
     trace: Trace | None = graph.trace
     if trace is None:
@@ -79,11 +80,12 @@ class StepRow:
         op: its op, "" if unknown.
         state: what became of it.
         last: the last run within its call; -1 before its end.
-        takes: the runs whose values it takes.
+        takes: the runs whose values and control it takes.
+        given: those whose values it takes, in the order of its inputs.
         values: the statistics of its outputs, once they are known.
     """
 
-    __slots__ = ("event", "how", "last", "name", "op", "state", "takes", "text", "values")
+    __slots__ = ("event", "given", "how", "last", "name", "op", "state", "takes", "text", "values")
 
     def __init__(self, event: Event, name: str, op: str, state: int) -> None:
         self.event = event
@@ -93,6 +95,7 @@ class StepRow:
         self.state = state
         self.last = -1
         self.takes: list[int] = []
+        self.given: list[int] = []
         self.values: list[TensorStats] | None = None
         self.text = ""
 
@@ -189,7 +192,8 @@ class StepReader:
         )
         if event.call and self._names.is_carried(without_repeats(event.call), event.node):
             self._carried.add(row.name)
-        row.takes = sorted({self._made[token] for token in self._sources(event) if token in self._made})
+        row.given = self._made_by(self._value_sources(event))
+        row.takes = sorted(set(self._made_by(self._sources(event))))
         self.rows.append(row)
         for source in row.takes:
             self._consumers.get(source, set()).discard(event.node)
@@ -237,17 +241,39 @@ class StepReader:
     def _resolve(self, row: StepRow) -> None:
         """Find the values of a run that has ended."""
         event = row.event
-        own = self._values.get((event.node, event.frame, event.iteration, event.around, event.call))
+        own = self._values.get(_key(event.node, event))
         if own is None and row.how in {PASSED, MERGED}:
-            _, node, output = self._same.get((event.call, event.node, 0), ("", "", 0))
-            given = [self.rows[source].values for source in row.takes if self.rows[source].state != DEAD]
-            taken = next((values for values in given if values), [])
-            own = [value for value in taken if (value.node, value.output) == (node, output)] or taken[:1]
+            own = self._same_values(event) or (self._passed_on(row) if row.how == PASSED else [])
         if row.how == CONSTANT:  # it is recorded once for all iterations of a frame
             own = self._constants.setdefault((event.node, event.call), own or [])
         row.values = own or []
         more = len(row.values) - MOST_OUTPUTS
         row.text = "; ".join([*map(_words, row.values[:MOST_OUTPUTS]), *([f"{more} more"] if more > 0 else [])])
+
+    def _same_values(self, event: Event) -> list[TensorStats]:
+        """The values of the tensors that have the values of a node without a kernel."""
+        sources = takewhile(bool, (self._same.get((event.call, event.node, output)) for output in count()))
+        found = [self._value_of(source, event) for source in sources if source is not None]
+        return [value for value in found if value is not None]
+
+    def _value_of(self, tensor: Key, event: Event) -> TensorStats | None:
+        """The value of a tensor in the iteration of an event, or in those around it."""
+        call, node, output = tensor
+        frame, iteration, around = event.frame, event.iteration, event.around
+        while True:
+            values = self._values.get((node, frame, iteration, around, call), ())
+            found = next((value for value in values if value.output == output), None)
+            if found is not None or not frame:
+                return found
+            (frame, iteration), around = (around[-1], around[:-1]) if around else (("", 0), ())
+
+    def _passed_on(self, row: StepRow) -> list[TensorStats]:
+        """The value of the input that a node passes on."""
+        given = [self.rows[source].values for source in row.given if self.rows[source].state != DEAD]
+        taken = next((values for values in given if values), [])
+        node = self._tokens.node_of(row.event)
+        output = node.inputs[0].index if node is not None and node.inputs else 0
+        return [value for value in taken if value.output == output] or taken[:1]
 
     def _op_of(self, call: str, node: str) -> str:
         return self._names.op_of(without_repeats(call), node)
@@ -257,6 +283,15 @@ class StepReader:
         if node is not None:
             return list(self._tokens.inputs(node, event))
         return [(event.call, source) for source in self._names.inputs_of(without_repeats(event.call), event.node)]
+
+    def _value_sources(self, event: Event) -> list[Hashable]:
+        node = self._tokens.node_of(event)
+        if node is not None:
+            return list(self._tokens.values(node, event))
+        return [(event.call, source) for source in self._names.value_inputs_of(without_repeats(event.call), event.node)]
+
+    def _made_by(self, sources: Iterable[Hashable]) -> list[int]:
+        return [self._made[source] for source in sources if source in self._made]
 
     def steps(self, *, is_over: bool = True, notes: Iterable[str] = ()) -> RecordedSteps:
         """The columns of the runs so far.
@@ -324,6 +359,10 @@ def _words(stats: TensorStats) -> str:
     if stats.dtype == "bool" and not stats.shape and stats.mean is not None:
         return "True" if stats.mean else "False"
     return " ".join([part for part in ("" if stats.shape == () else f"{stats.dtype} {shape}", value) if part]) or stats.dtype
+
+
+def _key(node: str, event: Event) -> Hashable:
+    return node, event.frame, event.iteration, event.around, event.call
 
 
 def _number(value: Any) -> float | None:

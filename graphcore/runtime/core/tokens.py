@@ -27,7 +27,7 @@ class Tokens:
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._nodes = {node.name: node for node in nodes}
-        self._producers: dict[str, list[Node]] = {}
+        self._producers: dict[str, tuple[list[Node], list[Node]]] = {}
 
     def node_of(self, event: Event) -> Node | None:
         """The node of an event, None in functions."""
@@ -35,9 +35,22 @@ class Tokens:
 
     def inputs(self, node: Node, event: Event) -> list[Token]:
         """The tokens that a run of `node` may take; those of branches that were not taken have no event."""
-        producers = self._producers.get(node.name)
-        if producers is None:
-            producers = self._producers[node.name] = list(dict.fromkeys([*[tensor.node for tensor in node.inputs], *node.control_inputs]))
+        values, controls = self._producers_of(node)
+        return [*self._taken(values, event), *self._taken(controls, event)]
+
+    def values(self, node: Node, event: Event) -> list[Token]:
+        """Those of `inputs` that carry values, in the order of the inputs: not those of control inputs."""
+        return self._taken(self._producers_of(node)[0], event)
+
+    def _producers_of(self, node: Node) -> tuple[list[Node], list[Node]]:
+        """The producers of the inputs of a node, and its other control inputs."""
+        found = self._producers.get(node.name)
+        if found is None:
+            values = dict.fromkeys([tensor.node for tensor in node.inputs])
+            found = self._producers[node.name] = list(values), [other for other in node.control_inputs if other not in values]
+        return found
+
+    def _taken(self, producers: Iterable[Node], event: Event) -> list[Token]:
         loop = _loop(event)
         return [(producer.name, (loop[0], _EVERY, loop[2]) if _is_invariant(producer) else loop) for producer in producers]
 

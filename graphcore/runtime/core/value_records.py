@@ -237,13 +237,18 @@ class ValueRecorder:
         self._unchanging.clear()
         return lambda: self.records(nodes)
 
-    def stats_from(self, first: int) -> list[TensorStats]:
-        """The statistics recorded so far without the `first` ones."""
+    def stats_from(self, first: int) -> tuple[list[TensorStats], int]:
+        """The statistics recorded so far from a place on, and the place to go on from; 0 is the first place.
+
+        Args:
+            first: the place: a record of nodes without kernels has as many statistics as constants are among them, or none.
+        """
         details = dict(self._details)
         names: dict[Any, str] = {}
         constants: set[Key] = set()
         stats = []
-        for number, row in enumerate(self._rows[first:], first):
+        rows = self._rows[first:]
+        for number, row in enumerate(rows, first):
             for node, output, dtype, shape, summary, (frame, iteration, around, call), small in self._rows_of(
                 row, details, constants, number
             ):
@@ -251,7 +256,7 @@ class ValueRecorder:
                 found = detail if last == number else None
                 name = names.get(dtype) or names.setdefault(dtype, dtype_name(dtype))
                 stats.append(TensorStats(node, output, name, shape, *summary, frame, iteration, around, call, found, small))
-        return stats
+        return stats, first + len(rows)
 
     def records(self, nodes: Sequence[Node]) -> ValueRecords:
         """The records so far.
@@ -259,7 +264,12 @@ class ValueRecorder:
         Args:
             nodes: the nodes of the run.
         """
-        return ValueRecords(self.stats_from(0), dict(self._same), nodes)
+        return ValueRecords(self.stats_from(0)[0], dict(self._same), nodes)
+
+    @property
+    def same(self) -> Mapping[Key, Key]:
+        """For tensors of nodes that needed no kernel, the tensor with the same value; it grows as statistics are read."""
+        return self._same
 
     @property
     def patterns(self) -> tuple[str, ...]:

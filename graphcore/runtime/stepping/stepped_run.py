@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from graphcore.graph.model.node import Node
     from graphcore.runtime.core.events import Event
     from graphcore.runtime.core.tensor_stats import TensorStats
-    from graphcore.runtime.core.value_records import ValueRecorder, ValueRecords
+    from graphcore.runtime.core.value_records import Key, ValueRecorder, ValueRecords
     from graphcore.runtime.stepping.gate import Gate
 
 _CLOSING_SECONDS: Final = 1.0
@@ -133,9 +133,14 @@ class SteppedRun:
         """The events so far without the `first` ones."""
         return self._gate.events_from(first)
 
-    def stats_from(self, first: int) -> list[TensorStats]:
-        """The recorded values so far, in order, without the `first` ones."""
+    def stats_from(self, first: int) -> tuple[list[TensorStats], int]:
+        """The recorded values so far from a place on, in order, and the place to go on from; 0 is the first place."""
         return self._values.stats_from(first)
+
+    @property
+    def same(self) -> Mapping[Key, Key]:
+        """For tensors of nodes that needed no kernel, the tensor with the same value; it grows as `stats_from` reads."""
+        return self._values.same
 
     def step(self, count: int = 1) -> NodeStep | None:
         """Run the next nodes.
@@ -221,8 +226,9 @@ class SteppedRun:
     def _ended(self) -> list[NodeStep]:
         """The nodes that have ended since the last call."""
         events, stats = self._read
-        fresh, values = self._gate.events_from(events), self._values.stats_from(stats)
-        self._read = events + len(fresh), stats + len(values)
+        fresh = self._gate.events_from(events)
+        values, read = self._values.stats_from(stats)
+        self._read = events + len(fresh), read
         by_run: dict[object, list[TensorStats]] = {}
         for one in values:
             by_run.setdefault((one.node, one.frame, one.iteration, one.around, one.call), []).append(one)
