@@ -38,6 +38,8 @@ class ColocationGraph:
         nodes: the nodes to place.
         links: the constraints that join nodes.
         ignored: requests that give way, with the reason, by node.
+        dropped: colocations that are impossible and given up, with the reason, by node; its request holds.
+        limits: the calls whose functions restrict the devices of a resource: an entry of its group, and the call.
     """
 
     def __init__(
@@ -49,6 +51,8 @@ class ColocationGraph:
         self.stack = stack or CallStack()
         self.links: list[Link] = []
         self.ignored: dict[Node, str] = {}
+        self.dropped: dict[Node, str] = {}
+        self.limits: list[tuple[int, Node]] = []
         self._index = {node: index for index, node in enumerate(nodes)}
         self._members: list[Member] = []
         self._owners: list[Node] = list(nodes)
@@ -299,6 +303,7 @@ class ColocationGraph:
                 "both of those nodes and the other nodes colocated with them.",
             )
         self._members[root] = merged
+        self.limits.append((root, node))
 
     # ---- _class ----------------------------------------------------------------------------------------------------
 
@@ -315,7 +320,7 @@ class ColocationGraph:
             if not self.options.allow_soft_placement:
                 self.links.append(Link(node, first, "loc:@", f"_class loc:@{group}"))
                 raise
-            self.ignored[node] = (
+            self.dropped[node] = (
                 f"the colocation with '{first.name}' (loc:@{group}) is impossible and dropped: {error.message.splitlines()[0]}"
             )
             if self.options.log is not None:

@@ -15,7 +15,7 @@ from graphcore.placement.colocation_graph import ColocationGraph
 from graphcore.placement.constraints import Link, link_map
 from graphcore.placement.copies import Copy, copies_of, total_text
 from graphcore.placement.device import Device, device_type_priority, used_on_request_only
-from graphcore.placement.possible_devices import possible_devices
+from graphcore.placement.possible_devices import fitting_request
 
 _MOST_SHOWN: Final = 12
 RULES: Final = {
@@ -205,8 +205,8 @@ def explain(
     group = [other for other in colocation.nodes if other in members]
     chosen = devices.get(node)
     fixed = {other for other in group if other.assigned_device and rules.get(other, "assigned before") == "assigned before"}
-    possible = () if error is not None else possible_devices(colocation.group(node), colocation.options)
-    subject = _Subject(node, colocation, chosen, possible, joined, members.keys(), fixed)
+    request, possible = (None, ()) if error is not None else fitting_request(colocation.group(node), colocation.options)
+    subject = _Subject(node, colocation, chosen, request, possible, joined, members.keys(), fixed)
     links = [
         (link.first.name, link.second.name, link.detail) for link in colocation.links if link.first in members or link.second in members
     ]
@@ -233,6 +233,7 @@ class _Subject(msgspec.Struct):
         node: the node.
         colocation: the groups of its graph.
         chosen: its device, None if the graph cannot be placed.
+        request: the request of its group, or what soft placement leaves of it; None if the graph cannot be placed.
         possible: the devices that its group can be on, best first.
         before: for each node that links join with it, the node before it on the shortest chain, with the link.
         members: the nodes of its group.
@@ -242,6 +243,7 @@ class _Subject(msgspec.Struct):
     node: Node
     colocation: ColocationGraph
     chosen: Device | None
+    request: DeviceSpec | None
     possible: Sequence[Device]
     before: Mapping[Node, tuple[Node, str] | None]
     members: Collection[Node]
@@ -273,8 +275,8 @@ def _joined(node: Node, links: Sequence[Link]) -> dict[Node, tuple[Node, str] | 
 
 
 def _notes(subject: _Subject, group: Sequence[Node]) -> list[str]:
-    node, chosen, ignored = subject.node, subject.chosen, subject.colocation.ignored
-    notes = [f"'{other.name}' gave way: {ignored[other]}" for other in group if other in ignored]
+    node, chosen, ignored, dropped = subject.node, subject.chosen, subject.colocation.ignored, subject.colocation.dropped
+    notes = [f"'{other.name}' gave way: {reasons[other]}" for other in group for reasons in (ignored, dropped) if other in reasons]
     if chosen is None or not node.device or node in ignored or node in subject.fixed:
         return notes
     if not DeviceSpec.parse(node.device).is_specification_of(chosen.spec):
@@ -297,7 +299,10 @@ def _candidate(subject: _Subject, device: Device) -> Candidate:
         return Candidate(str(device), "", f"{device.device_type} devices are used only when requested")
     if subject.chosen is None:
         return Candidate(str(device), "", "")
-    return Candidate(str(device), "", "the functions that handle its resource exclude the device")
+    colocation, root = subject.colocation, subject.colocation.root_of(subject.node)
+    calls = dict.fromkeys([f"'{call.name}'" for entry, call in colocation.limits if colocation.root(entry) == root])
+    by = f" (in {', '.join(calls)})" if calls else ""
+    return Candidate(str(device), "", f"the functions that handle its resource exclude the device{by}")
 
 
 def _kernel_exclusion(subject: _Subject, node: Node, device: Device) -> str:
@@ -318,7 +323,14 @@ def _request_exclusion(subject: _Subject, node: Node, device: Device) -> str:
         requested = DeviceSpec.parse(node.device)
     except InvalidArgumentError:
         return f"'{node.name}' has the malformed request {node.device}"
-    return "" if requested.is_specification_of(device.spec) else f"'{node.name}' requests {node.device}"
+    excludes = not requested.is_specification_of(device.spec) if subject.request is None else _excludes(requested, subject.request, device)
+    return f"'{node.name}' requests {node.device}" if excludes else ""
+
+
+def _excludes(requested: DeviceSpec, request: DeviceSpec, device: Device) -> bool:
+    """True if a part of a node's request that counts in the request of its group differs from that of the device."""
+    parts = zip(*map(msgspec.structs.astuple, (requested, request, device.spec)), strict=True)
+    return any(mine is not None and mine == counted != theirs for mine, counted, theirs in parts)
 
 
 def _after(subject: _Subject, device: Device) -> str:

@@ -16,6 +16,11 @@ from graphcore.placement.texts import available_text, colocation_node, gpu_hint
 
 def possible_devices(member: Member, options: PlacementOptions) -> tuple[Device, ...]:
     """The devices of a group with these constraints, best first; empty if there is none."""
+    return fitting_request(member, options)[1]
+
+
+def fitting_request(member: Member, options: PlacementOptions) -> tuple[DeviceSpec, tuple[Device, ...]]:
+    """The request of a group, or what soft placement leaves of it, and the devices that fit, best first; none if no device does."""
     requested = member.requested
     specs = [requested]
     if options.allow_soft_placement and requested != ANYWHERE:
@@ -25,8 +30,8 @@ def possible_devices(member: Member, options: PlacementOptions) -> tuple[Device,
     for spec in specs:
         found = _supported(member, spec, options)
         if found:
-            return found
-    return ()
+            return spec, found
+    return requested, ()
 
 
 def _supported(member: Member, spec: DeviceSpec, options: PlacementOptions) -> tuple[Device, ...]:
