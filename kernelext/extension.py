@@ -10,6 +10,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 from graphcore.graph import live_graphs
+from graphcore.runtime import listen_to_sessions
 from graphcore.source import CellRun
 from kernelext.cells import CellTracker
 from kernelext.changes import ChangeLines
@@ -43,6 +44,7 @@ class Extension:
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
         self._magics_before: dict[str, Any] = {}
+        self._end_listening: Callable[[], None] = lambda: None
         self._guard = Guard(self._failed)
         self.history = History(live_graphs)
         self.undoing = Undoing(shell.user_ns)
@@ -67,12 +69,14 @@ class Extension:
         self._set_magic(LOAD, quiet_load(self._find_magic(LOAD)))
         for part in self._parts:
             part.start()
+        self._end_listening = listen_to_sessions(self.views.begin_session)
 
     def stop(self) -> None:
         """Close the views and restore the former state."""
         for part in reversed(self._parts):
             with self._guard("unloading"):
                 part.stop()
+        self._end_listening()
         with self._guard("closing the views"):
             self.views.close_all()
         self.undoing.clear()

@@ -16,7 +16,7 @@ from graphcore.api import Function
 from graphcore.definitions import FunctionDef
 from graphcore.difference import difference_graph
 from graphcore.graph import Graph, get_default_graph
-from graphcore.runtime import RunOptions
+from graphcore.runtime import RunOptions, Session
 from kernelext.display.formatters import node_text
 from kernelext.front_end import call_later, front_end, requested_cell
 from kernelext.graph_line import DIFF, IN_VIEW, GraphLine, Place, hint
@@ -156,6 +156,12 @@ class OpenView:
         if full == IN_VIEW:
             return RunOptions(values=tuple(self.view.nodes_in_view()) or True)
         return RunOptions(values=full) if full else RECORDED[recording] if recording else None
+
+    def record_new(self, graph: Graph) -> None:
+        """Record the runs of a graph that its variable has got in the running cell; the view shows it after the cell."""
+        follows = bool(self.name) and not self.name.startswith(DIFF)  # the default graph hands on its recording itself
+        if self.recording and follows and graph is not self.view.graph and self.find() is graph:
+            graph.recording = self._options(self.recording, self.full)
 
     def close(self) -> None:
         """Remove the view from all pages; its static pictures stay."""
@@ -310,6 +316,12 @@ class Views:
         for opened in list(self._open.values()):
             with self._guard("choosing what is recorded"):
                 opened.begin()
+
+    def begin_session(self, session: Session) -> None:
+        """Record the runs of a session, if those of its graph are to be recorded."""
+        for opened in list(self._open.values()):
+            with self._guard("choosing what is recorded"):
+                opened.record_new(session.graph)
 
     def update(self) -> None:
         """Update all views after a cell, each once."""

@@ -20,12 +20,14 @@ def get_default_graph() -> Graph:
 
 
 def reset_default_graph() -> Graph:
-    """Start over with an empty global graph and return it.
+    """Start over with an empty global graph and return it; if runs of the last one are recorded, so are those of the new one.
 
     Raises:
         FailedPreconditionError: inside a `with graph.as_default()` block.
     """
     if stack.graphs:
         raise FailedPreconditionError("Do not use reset_default_graph() inside a `with graph.as_default()` block; leave it first")
-    _global[:] = [Graph()]
-    return _global[0]
+    graph = Graph()
+    graph.recording = _global[0].recording if _global else None
+    _global[:] = [graph]
+    return graph

@@ -26,7 +26,7 @@ from graphcore.runtime.session.executors import (
 from graphcore.runtime.session.function_process import ProcessFunctionLibraryRuntime
 from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.session.graph_runner import GraphRunner
-from graphcore.runtime.session.session import Session, live_sessions
+from graphcore.runtime.session.session import Session, listen_to_sessions, live_sessions
 from graphcore.runtime.stepping.stepped_run import NodeStep, SteppedRun
 
 __all__ = [
@@ -66,6 +66,7 @@ __all__ = [
     "create_key",
     "get_default_session",
     "get_executor_factory",
+    "listen_to_sessions",
     "live_sessions",
     "needed_nodes",
     "new_executor",

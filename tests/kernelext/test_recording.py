@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.kernelext.conftest import NotebookShell
 
 BUILD = """
@@ -33,3 +35,39 @@ def test_full_statistics_are_those_of_the_boxes_in_view(shell: NotebookShell) ->
     shell.run(RUN, "j")
     assert shell.run("session.trace", "k").result is before
     shell.run("%unload_ext kernelext", "unload")
+
+
+WHOLE: dict[str, str] = {
+    "": """
+gc.reset_default_graph()
+x = gc.placeholder(gc.float32, [3], name='x')
+y = gc.log(x, name='y')
+s = gc.Session()
+s.run(y, {x: [1.0, 0.0, 2.0]})
+gc.get_default_graph()
+""",
+    "g": """
+g = gc.Graph()
+with g.as_default():
+    x = gc.placeholder(gc.float32, [3], name='x')
+    y = gc.log(x, name='y')
+with gc.Session(graph=g) as s:
+    s.run(y, {x: [1.0, 0.0, 2.0]})
+g
+""",
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("recording", ["values", "time"])
+def test_a_cell_that_makes_a_new_graph_is_recorded_from_its_second_run_on(shell: NotebookShell, name: str, recording: str) -> None:
+    shell.run("%load_ext kernelext\nimport graphcore as gc\ngc.reset_default_graph()\ng = gc.Graph()", "load")
+    shell.run(f"%graph {recording} {name}", "open")
+    for _ in range(3):
+        graph = shell.run(WHOLE[name], "whole").result
+        assert graph.trace is not None
+        assert (graph.trace.values is not None) == (recording == "values")
+    shell.run(f"%graph {recording} off {name}", "off")
+    assert shell.run(WHOLE[name], "whole").result.trace is None
+    shell.run("%unload_ext kernelext", "unload")
+    assert shell.run(WHOLE[name], "whole").result.trace is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, Final, Literal
 
@@ -108,6 +108,8 @@ class Session(DefaultSession):
         self._partial_runs = PartialRuns(self.planner, self.runner)
         self._stepped_runs: weakref.WeakSet[SteppedRun] = weakref.WeakSet()
         _live[next(_numbers)] = self
+        for listener in tuple(_listeners):
+            listener(self)
 
     @property
     def resources(self) -> ResourceManager:
@@ -403,3 +405,12 @@ _live: Final[weakref.WeakValueDictionary[int, Session]] = weakref.WeakValueDicti
 def live_sessions() -> list[Session]:
     """All sessions that are referenced and not closed, in the order in which they were made."""
     return [session for session in list(_live.values()) if not session.is_closed]
+
+
+_listeners: Final[list[Callable[[Session], None]]] = []
+
+
+def listen_to_sessions(listener: Callable[[Session], None]) -> Callable[[], None]:
+    """Call `listener` with each session that is made from now on. Returns a function that ends this."""
+    _listeners.append(listener)
+    return lambda: _listeners.remove(listener)
