@@ -217,7 +217,8 @@ def _infos(graph: Graph, signature: str, tensors: Mapping[str, Tensor]) -> dict[
 def register_op_list(source: str | Path | bytes | Iterable[OpDef], registry: OpRegistry | None = None) -> list[str]:
     """Register the ops of an OpList, so that graphs with them can be imported, but not run.
 
-    Only their signatures are known. Ops that are registered already are unchanged.
+    Only their signatures are known. Ops that are registered already are unchanged. An inconsistent OpDef, such as one with an argument
+    that has no valid name, is left out, with a warning that gives the reason.
 
     Args:
         source: a file of an OpList (binary, protobuf text, JSON), its bytes, or OpDefs.
@@ -228,7 +229,7 @@ def register_op_list(source: str | Path | bytes | Iterable[OpDef], registry: OpR
 
     Raises:
         NotFoundError: there is no such file.
-        InvalidArgumentError: it is no OpList, or an OpDef in it is inconsistent.
+        InvalidArgumentError: it is no OpList.
     """
     if isinstance(source, str | Path):
         source = _read(Path(source))

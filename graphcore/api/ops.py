@@ -6,7 +6,7 @@ import difflib
 import keyword
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, NoReturn
 
@@ -16,12 +16,15 @@ from graphcore.errors import UnknownNameError
 from graphcore.graph import Node, Tensor, apply_op, get_default_graph
 from graphcore.graph.model.node import only_output
 from graphcore.registry import op_registry
+from graphcore.support.generated_code import compile_generated, function_with_parameters
 from graphcore.text.describe_traits import describe_traits
 
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PACKAGE: Final = __name__.partition(".")[0]
 _ALIKE: Final = 0.75
 """The least likeness of two names, from 0 to 1, for one to be a misspelling of the other."""
+_WORDS: Final = frozenset({"call", "attrs", "finish", "apply", "default_graph", "op"})
+"""The words of generated functions."""
 _cache: dict[str, Callable[..., Any]] = {}
 
 
@@ -32,7 +35,7 @@ def snake_case(name: str) -> str:
 
 
 def _names() -> dict[str, str]:
-    return {snake_case(name): name for name in op_registry.names() if not name.startswith("_")}
+    return {snake_case(name).replace(">", "_"): name for name in op_registry.names() if not name.startswith("_")}
 
 
 def __dir__() -> list[str]:
@@ -85,40 +88,54 @@ def _advice(name: str, prefix: Literal["", "ops."], more: Iterable[str] = ()) ->
 def _wrapper(op_def: OpDef, name: str) -> Callable[..., Any]:
     """A function with the op's own signature.
 
-    It is generated, so that the wrapper adds no cost; the source contains only names that the OpDef's rules allow.
+    Its text is generated, so that the wrapper adds no cost. It contains no names of the OpDef, which may be from a file.
     """
     inferred = _inferred(op_def)
     attrs = [attr for attr in op_def.attr if attr.name not in inferred]
-    scope: dict[str, Any] = {
-        "finish": only_output if _has_one_output(op_def) else _finish,
-        "default_graph": get_default_graph,
-        "apply": apply_op,
-    }
     required = [attr for attr in attrs if attr.default_value is None]
     optional = [attr for attr in attrs if attr.default_value is not None]
-    scope |= {f"default_{_safe(attr.name)}": _default(attr) for attr in optional}
-    inputs = [_safe(arg.name) for arg in op_def.input_arg]
-    parameters = [*inputs, *(_safe(attr.name) for attr in required)]
-    parameters += [f"{_safe(attr.name)}=default_{_safe(attr.name)}" for attr in optional]
-    node_name = "name" if "name" not in {*inputs, *(attr.name for attr in attrs)} else "node_name"
-    lines = [f"def {_safe(name)}({', '.join([*parameters, f'{node_name}=None'])}):"]
-    lines.append(
-        f"    attrs = {{{', '.join(f'{attr.name!r}: {_safe(attr.name)}' for attr in required)}}}" if required else "    attrs = None"
+    given = [each.name for each in op_def.input_arg] + [each.name for each in (*required, *optional)]
+    parameters = _distinct(given)
+    defaults = [*[_default(attr) for attr in optional], None]
+    made = function_with_parameters(
+        _generated(
+            len(op_def.input_arg),
+            len(required),
+            len(optional),
+            {
+                "finish": only_output if _has_one_output(op_def) else _finish,
+                "default_graph": get_default_graph,
+                "apply": apply_op,
+                "op": op_def.name,
+                **{f"n{place}": each for place, each in enumerate(given)},
+                **{f"d{place}": default for place, default in enumerate(defaults, len(given) - len(optional))},
+            },
+        ),
+        _safe(name),
+        parameters,
+        defaults,
+        f"{__file__}<{name}>",  # inside this package, so that the user's line is taken for the one that made a node
     )
-    for attr in optional:
-        safe = _safe(attr.name)
-        lines.append(f"    if {safe} is not default_{safe}: attrs = {{**(attrs or {{}}), {attr.name!r}: {safe}}}")
-    lines.append(f"    return finish(apply(default_graph(), {op_def.name!r}, [{', '.join(inputs)}], attrs, {node_name}))")
-    # A file name inside this package, so that the user's line is taken for the one that made a node.
-    code = compile("\n".join(lines), f"{__file__}<{name}>", "exec")
-    exec(code, scope)  # noqa: S102 - see above
-    call: Any = scope[_safe(name)]  # mypy knows no attributes of functions
+    call: Any = made  # mypy knows no attributes of functions
     call.__module__ = __name__
     call.__doc__ = _doc(op_def)
     call.op_name = op_def.name
     call.getdoc = lambda: _help(op_def, name)  # IPython's `?` asks for this text
-    made: Callable[..., Any] = call
     return made
+
+
+def _generated(inputs: int, required: int, optional: int, scope: dict[str, Any]) -> Any:
+    """A function of parameters `p0`, `p1`, ... that makes a node: inputs, attrs without and with defaults, and the node's name."""
+    count = inputs + required + optional
+    places = [f"p{place}" for place in range(count + 1)]
+    attrs = ", ".join([f"n{place}: p{place}" for place in range(inputs, inputs + required)])
+    lines = [f"def call({', '.join(places)}):", f"    attrs = {{{attrs}}}" if required else "    attrs = None"]
+    lines += [
+        f"    if p{place} is not d{place}: attrs = {{**(attrs or {{}}), n{place}: p{place}}}" for place in range(inputs + required, count)
+    ]
+    lines.append(f"    return finish(apply(default_graph(), op, [{', '.join(places[:inputs])}], attrs, p{count}))")
+    compile_generated("\n".join(lines), __file__, scope, _WORDS)
+    return scope["call"]
 
 
 def _help(op_def: OpDef, name: str) -> str:
@@ -143,6 +160,17 @@ def _inferred(op_def: OpDef) -> set[str]:
 
 def _safe(name: str) -> str:
     return name + "_" if keyword.iskeyword(name) else name
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The parameters for inputs and attrs, and that for the node's name."""
+    parameters: list[str] = []
+    for each in [*names, "node_name" if "name" in names else "name"]:
+        name = _safe(each)
+        while name in parameters:
+            name += "_"
+        parameters.append(name)
+    return parameters
 
 
 def _default(attr: AttrDef) -> Any:

@@ -6,13 +6,19 @@ import re
 from typing import Final
 
 from graphcore.attrs import AttrValue
+from graphcore.brief import brief
 from graphcore.definitions.attr_spec import type_by_word
 from graphcore.definitions.attr_value_util import check_attr_kind, validate_attr_value
+from graphcore.definitions.node_names import is_valid_node_name
 from graphcore.definitions.op_def_util import summarize_op_def
 from graphcore.definitions.types import ArgDef, AttrDef, OpDef
 from graphcore.errors import GraphError, InvalidArgumentError, UnimplementedError
 
 _OP_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9_]*(?:>[A-Z][A-Za-z0-9_]*)*", re.ASCII)
+_INTERNAL_OP_NAME: Final = re.compile(r"_[A-Za-z0-9_]*(?:>[A-Za-z0-9_]+)*", re.ASCII)
+_ARG_NAME: Final = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+_ATTR_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+_FUNCTION_ATTR_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
 _KINDS: Final = ("string", "int", "float", "bool", "type", "shape", "tensor", "func")
 
 
@@ -22,7 +28,8 @@ def validate_op_def(op_def: OpDef) -> None:
     Raises:
         InvalidArgumentError: it is inconsistent; the message ends in `; in OpDef: ` and the op's summary.
     """
-    if not op_def.name.startswith("_") and _OP_NAME.fullmatch(op_def.name) is None:
+    name_rule = _INTERNAL_OP_NAME if op_def.name.startswith("_") else _OP_NAME
+    if name_rule.fullmatch(op_def.name) is None:
         raise _error(f"Invalid name: {op_def.name} (Did you use CamelCase?)", op_def)
     names: set[str] = set()
     for attr in op_def.attr:
@@ -38,11 +45,29 @@ def validate_op_def(op_def: OpDef) -> None:
             _check_arg(arg, f" for {direction} '{arg.name}'", op_def)
 
 
+def validate_function_names(signature: OpDef) -> None:
+    """Check the names of a function's arguments and attrs.
+
+    Arguments may have any name of a node, as in TensorFlow.
+
+    Raises:
+        InvalidArgumentError: one has characters that no name has.
+    """
+    for arg in (*signature.input_arg, *signature.output_arg):
+        if not is_valid_node_name(arg.name, allow_internal_ops=True):
+            raise InvalidArgumentError(f"Invalid name of an argument of function '{signature.name}': {brief(arg.name)}", op=signature.name)
+    for attr in signature.attr:
+        if _FUNCTION_ATTR_NAME.fullmatch(attr.name) is None:
+            raise InvalidArgumentError(f"Invalid name of an attr of function '{signature.name}': {brief(attr.name)}", op=signature.name)
+
+
 def _error(text: str, op_def: OpDef) -> InvalidArgumentError:
     return InvalidArgumentError(f"{text}; in OpDef: {summarize_op_def(op_def)}", op=op_def.name)
 
 
 def _check_attr(attr: AttrDef, op_def: OpDef) -> None:
+    if _ATTR_NAME.fullmatch(attr.name) is None:
+        raise _error(f"Invalid name of an attr: {brief(attr.name)}; required are letters, digits and '_', a letter first", op_def)
     if type_by_word(attr.name) is not None:
         raise _error(f"Attr can't have name {attr.name} that matches a data type", op_def)
     is_list = attr.type.startswith("list(")
@@ -84,6 +109,10 @@ def _check_allowed_values(allowed: tuple[AttrValue, ...], attr: AttrDef, is_list
 
 
 def _check_arg(arg: ArgDef, where: str, op_def: OpDef) -> None:
+    if _ARG_NAME.fullmatch(arg.name) is None:
+        raise _error(
+            f"Invalid name of an argument: {brief(arg.name)}; required are lower-case letters, digits and '_', a letter first", op_def
+        )
     if arg.type is None and not arg.type_attr and not arg.type_list_attr:
         raise _error(f"Missing type{where}", op_def)
     if arg.number_attr:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, Protocol
 
 from graphcore.attrs import AttrValue, Func
+from graphcore.definitions.op_def_validation import validate_function_names
 from graphcore.definitions.types import FunctionDef, FunctionDefLibrary, GradientDef, GraphDef, NodeDef, OpDef
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.functions.equality import function_defs_equal
@@ -61,6 +62,7 @@ class FunctionLibraryDefinition:
         self.finalized = False
         self._other_fields = b"" if library is None else library.other_fields
         for function in () if library is None else library.function:
+            validate_function_names(function.signature)
             self._set(function)
         for gradient in () if library is None else library.gradient:
             self._gradients[gradient.function_name] = gradient.gradient_func
@@ -311,6 +313,7 @@ class FunctionLibraryDefinition:
     def _may_add(self, function: FunctionDef, functions: dict[str, FunctionDef]) -> bool:
         """False if an equal function is there already."""
         name = function.name
+        validate_function_names(function.signature)
         present = functions.get(name)
         if present is not None and not function_defs_equal(present, function):
             raise InvalidArgumentError(

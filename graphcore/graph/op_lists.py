@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from graphcore.attrs import AttrValue
+from graphcore.brief import brief
 from graphcore.definitions import (
     GraphDef,
     NodeDef,
@@ -103,7 +105,7 @@ def _has_default(node: NodeDef, name: str, made_with: OpDef) -> bool:
 def register_ops(op_defs: Iterable[OpDef], registry: OpRegistry | None = None) -> list[str]:
     """Register ops by signature only: their nodes have unknown shapes and cannot be run.
 
-    Ops that are registered already are unchanged.
+    Ops that are registered already are unchanged. An inconsistent OpDef is left out, with a warning that gives the reason.
 
     Args:
         op_defs: the ops.
@@ -111,14 +113,16 @@ def register_ops(op_defs: Iterable[OpDef], registry: OpRegistry | None = None) -
 
     Returns:
         The names of the new ops.
-
-    Raises:
-        InvalidArgumentError: an OpDef is inconsistent. Those before it are registered.
     """
     target = op_registry if registry is None else registry
     added: list[str] = []
     for op_def in op_defs:
-        if op_def.name not in target:
+        if op_def.name in target:
+            continue
+        try:
             target.register(op_def, unknown_shape)
-            added.append(op_def.name)
+        except InvalidArgumentError as error:
+            warnings.warn(f"The op {brief(op_def.name)} of the list is left out. {error.message.partition('; in OpDef')[0]}", stacklevel=3)
+            continue
+        added.append(op_def.name)
     return added

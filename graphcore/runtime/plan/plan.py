@@ -19,10 +19,11 @@ from graphcore.runtime.plan.buffers import reuse_buffers
 from graphcore.runtime.plan.parallel import has_large, mark_long, run_apart
 from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes, peak_of_plan
 from graphcore.runtime.plan.plan_instrumentation import WatchedPlan, Watcher
-from graphcore.runtime.plan.plan_text import PlanText, plan_text
+from graphcore.runtime.plan.plan_text import WORDS, PlanText, plan_text
 from graphcore.runtime.plan.schedule import JOIN, MakeKernel, Schedule, Value, schedule_nodes
 from graphcore.runtime.plan.size_guards import guard_sizes
 from graphcore.support.deadline import check_time
+from graphcore.support.generated_code import compile_generated
 
 _numbers: Final = itertools.count(1)
 _NAMED: Final = 4
@@ -176,7 +177,7 @@ def _compiled(text: PlanText, source: str) -> tuple[str, Callable[..., list[Any]
         if node is not None:
             check_time(node.name, node.op)
         piece = "\n" * first + "\n".join(lines[first:end])
-        exec(compile(piece, filename, "exec"), text.scope)  # noqa: S102 - the text contains only names made here
+        compile_generated(piece, filename, text.scope, WORDS)
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     run: Callable[..., list[Any]] = text.scope["run"]
     return filename, run

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.attrs import Array
-from graphcore.dtypes import string
+from graphcore.dtypes import ALL_TYPES, string
 from graphcore.graph.model.node import Node
 from graphcore.plumbing import SEND
 from graphcore.runtime.core.interruptible_call import call_interruptibly
@@ -23,6 +23,11 @@ PART: Final = 2000
 _UFUNCS: Final = {name: found for name, found in vars(np).items() if type(found) is np.ufunc and found.__name__ == name}
 _NUMPY_NAMES: Final = {id(found): name for name, found in {**_UFUNCS, "dot": np.dot}.items()}
 """NumPy's names of its functions, by their ids. Their results have the declared type."""
+WORDS: Final = frozenset([
+    *_NUMPY_NAMES.values(), *[f"d_{dtype.name}" for dtype in ALL_TYPES], "run", "before", "after", "begin", "note", "iterate", "leave", "v",
+    "old", "read", "result", "out", "submit", "interruptible", "dtype", "shape", "truth", "side",
+])  # fmt: skip
+"""The words of generated code beside names with counters."""
 _BY_KEYWORD: Final = (np.maximum, np.minimum)
 
 
