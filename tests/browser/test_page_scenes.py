@@ -20,6 +20,7 @@ from tests.browser.page_worker import PageWorker, comparable
 from tests.graphcore.difference import test_random_edits as edits
 from tests.widgets import conftest as cells
 from tests.widgets import test_call_properties as with_calls
+from tests.widgets import test_deep_scopes as deep
 from tests.widgets import test_own_lenses as with_lenses
 from tests.widgets import test_repeats as with_repeats
 from tests.widgets import test_scene_properties as with_scopes
@@ -114,6 +115,13 @@ def test_differences_look_the_same_in_a_page(
 def test_differences_of_functions_look_the_same_in_a_page(page: Page) -> None:
     for seed in range(2):
         compare(page, difference_graph(gc.graph_diff(*changed_function())), seed)
+
+
+@pytest.mark.parametrize("case", [*deep.HOSTILE, "chains"])
+def test_names_with_very_many_scopes_look_the_same_in_a_page(page: Page, case: str) -> None:
+    made = deep.HOSTILE.get(case, lambda: deep.names("W", "W/a/b/c/d/e/f/x", "p/q/x", "p/r/a/b/c/d/e/f/x", "p/r/a/b/c/d/e/f/y"))
+    for seed in range(2):
+        compare(page, made(), seed, 6)
 
 
 def gradients_of_a_network() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from widgets.scene.calls import CallBody, callee_arguments, has_hub, is_choice
 from widgets.scene.outside import OutsideOrigins
 from widgets.scene.roles import Roles
-from widgets.scene.tree import FOLDS, Call, Group, Part, Scope, Thing
+from widgets.scene.tree import FOLDS, MOST_FRAMES, Call, Group, Part, Scope, Thing
 
 if TYPE_CHECKING:
     from graphcore.graph import Node, Tensor
@@ -19,20 +19,23 @@ _node_id: Final = attrgetter("id")
 MOST_ORDERS: Final = 9
 """Gradients of higher order are not told apart."""
 
+TOO_DEEP: Final = f"closed: {MOST_FRAMES} frames around it"
+
 Foldable: TypeAlias = Scope | Group | Thing | Call
 
 
 class Box:
-    """One visible box. `main` is the node it shows (None for a scope), `nodes` are all its nodes."""
+    """One visible box. `main` is the node it shows (None for a scope), `nodes` are all its nodes, `depth` the number of frames around it."""
 
-    __slots__ = ("group", "id", "main", "nodes", "part")
+    __slots__ = ("depth", "group", "id", "main", "nodes", "part")
 
-    def __init__(self, box_id: str, group: str, part: Part, main: Node | None, nodes: list[Node]) -> None:
+    def __init__(self, box_id: str, group: str, part: Part, main: Node | None, nodes: list[Node], depth: int = 0) -> None:
         self.id = box_id
         self.group = group
         self.part = part
         self.main = main
         self.nodes = nodes
+        self.depth = depth
 
 
 class Frame:
@@ -100,12 +103,13 @@ class Visible:
         for node in box.nodes:
             self.box_of[node.name] = box
 
-    def place(self, parts: Sequence[Part], group: str, opened: set[str]) -> None:
+    def place(self, parts: Sequence[Part], group: str, opened: set[str], depth: int = 0) -> None:
         """Add the boxes and frames of some parts.
 
         Args:
             group: the frame around them.
             opened: the keys of open parts.
+            depth: the number of frames around them.
         """
         for part in self.shown(parts):
             if not isinstance(part, FOLDS):
@@ -115,11 +119,11 @@ class Visible:
                 self.frames.append(Frame(frame, group, part))
                 if isinstance(part, Call):
                     self.open_call(part)
-                self.place(part.parts(), frame, opened)
+                self.place(part.parts(), frame, opened, depth + 1)
             else:
                 main = part.node if isinstance(part, Thing | Call) else None
                 box_id = part.key + "/" if main is None else main.name
-                self.add(Box(box_id, group, part, main, [node for node in in_order(part) if node.name not in self.origins]))
+                self.add(Box(box_id, group, part, main, [node for node in in_order(part) if node.name not in self.origins], depth))
 
     def open_call(self, call: Call) -> None:
         """Record an open call."""

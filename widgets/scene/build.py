@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from graphcore.plumbing import ARG
-from widgets.scene.boxes import Box, Foldable, Visible
+from widgets.scene.boxes import TOO_DEEP, Box, Foldable, Visible
 from widgets.scene.calls import callees, has_hub, is_choice
 from widgets.scene.colocation import colocations_of
 from widgets.scene.difference import box_difference, frame_words, mark_edges
@@ -22,7 +22,7 @@ from widgets.scene.shapes.dimensions import Dimensions
 from widgets.scene.snapshot import Snapshot
 from widgets.scene.state import SceneState
 from widgets.scene.stubs import cut_long_edges
-from widgets.scene.tree import Call, Group, Part, Scope, Thing
+from widgets.scene.tree import MOST_FRAMES, Call, Group, Part, Scope, Thing
 from widgets.scene.types import NodeKind, Role, Scene, SceneEdge, SceneGroup, SceneNode, State
 from widgets.scene.visible import visible_boxes
 from widgets.scene.words import counted, is_short, last_part, node_detail, node_kind, tensor_label, user_name
@@ -143,7 +143,7 @@ def _scene_node(
     if main is None:
         body = _is_function(box.part) or (isinstance(box.part, Scope) and visible.roles.body_of(box.part.path))
         kind, op, label = "function" if body else "scope", "", _part_label(box)
-        detail = box.part.differences if isinstance(box.part, Group) else ""
+        detail = TOO_DEEP if box.depth >= MOST_FRAMES else box.part.differences if isinstance(box.part, Group) else ""
     else:
         kind, op, label, detail = _node_texts(box, main, visible)
         if box.id in visible.words:
@@ -176,6 +176,8 @@ def _scene_node(
 
 
 def _is_single(box: Box) -> bool:
+    if box.depth >= MOST_FRAMES:
+        return True
     if isinstance(box.part, Call):
         return bool(box.part.refusal) and box.part.scope is None
     return not isinstance(box.part, Scope | Group | Thing)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from widgets.scene.boxes import Foldable, Visible
 from widgets.scene.mirror import place_mirrored
 from widgets.scene.origins import origins_of
 from widgets.scene.roles import Roles
 from widgets.scene.state import SceneState
-from widgets.scene.tree import FEW_NODES, FOLDS, Call, Part, Scope, ScopeTree
+from widgets.scene.tree import FEW_NODES, FOLDS, MOST_FRAMES, Call, Part, Scope, ScopeTree
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph
 
 HARD_LIMIT: Final = 500
 """However much the user opens: beyond this the oldest openings give way."""
+
+_Closed: TypeAlias = "tuple[str, int, Foldable]"
+"""The key of the part around it, the number of parts around it, and a closed part."""
 
 
 def scope_tree(graph: Graph, state: SceneState) -> ScopeTree:
@@ -51,21 +54,21 @@ def choose_open(root: Scope, state: SceneState, visible: Visible) -> set[str]:
     return opened
 
 
-def _open_requested(root: Scope, visible: Visible, requested: set[str], shut: set[str]) -> tuple[set[str], int, list[tuple[str, Foldable]]]:
+def _open_requested(root: Scope, visible: Visible, requested: set[str], shut: set[str]) -> tuple[set[str], int, list[_Closed]]:
     opened: set[str] = set()
-    closed: list[tuple[str, Foldable]] = []
+    closed: list[_Closed] = []
     boxes = 0
-    stack: list[tuple[str, Part]] = [("", part) for part in visible.shown(root.parts())]
+    stack: list[tuple[str, int, Part]] = [("", 0, part) for part in visible.shown(root.parts())]
     while stack:
-        parent, part = stack.pop()
+        parent, depth, part = stack.pop()
         if not isinstance(part, FOLDS):
             boxes += 1
-        elif _is_requested(part, requested, shut):
+        elif depth < MOST_FRAMES and _is_requested(part, requested, shut):
             opened.add(part.key)
-            stack.extend((part.key, inner) for inner in visible.shown(part.parts()))
+            stack.extend((part.key, depth + 1, inner) for inner in visible.shown(part.parts()))
         else:
             boxes += 1
-            closed.append((parent, part))
+            closed.append((parent, depth, part))
     return opened, boxes, closed
 
 
@@ -94,18 +97,18 @@ class _Opener:
         total = root.total - len(visible.origins)
         self.marks = visible.roles.graph.difference
         self.least = total // 4 if total > FEW_NODES and self.marks is None else 0
-        self.families: list[tuple[bool, int, str, list[Foldable]]] = []
+        self.families: list[tuple[bool, int, str, int, list[Foldable]]] = []
 
-    def run(self, closed: list[tuple[str, Foldable]]) -> None:
-        """Continue with the closed parts, given with their parents' keys."""
-        siblings: dict[str, list[Foldable]] = {}
-        for parent, part in closed:
-            siblings.setdefault(parent, []).append(part)
-        for parts in siblings.values():
-            self._consider(parts)
+    def run(self, closed: list[_Closed]) -> None:
+        """Continue with the closed parts."""
+        siblings: dict[tuple[str, int], list[Foldable]] = {}
+        for parent, depth, part in closed:
+            siblings.setdefault((parent, depth), []).append(part)
+        for (_, depth), parts in siblings.items():
+            self._consider(parts, depth)
         is_full = False
         while self.families:
-            is_gradient, _, _, family = heapq.heappop(self.families)
+            is_gradient, _, _, depth, family = heapq.heappop(self.families)
             more = sum(len(self.visible.shown(part.parts())) - 1 for part in family)
             if self.boxes + more > self.limit or (is_gradient and is_full):
                 is_full = True
@@ -113,14 +116,18 @@ class _Opener:
             self.boxes += more
             for part in family:
                 self.opened.add(part.key)
-                self._consider([inner for inner in self.visible.shown(part.parts()) if isinstance(inner, FOLDS)])
+                self._consider([inner for inner in self.visible.shown(part.parts()) if isinstance(inner, FOLDS)], depth + 1)
 
-    def _consider(self, siblings: list[Foldable]) -> None:
+    def _consider(self, siblings: list[Foldable], depth: int) -> None:
+        if depth >= MOST_FRAMES:
+            return
         may_open = sorted((part for part in siblings if self._may_open(part)), key=lambda part: -part.total)
         while may_open:
             largest = may_open[0].total
             family = [part for part in may_open if 2 * part.total >= largest]
-            heapq.heappush(self.families, (self.roles.of_nodes(family[0].all_nodes()) == "gradient", -largest, family[0].key, family))
+            heapq.heappush(
+                self.families, (self.roles.of_nodes(family[0].all_nodes()) == "gradient", -largest, family[0].key, depth, family)
+            )
             may_open = may_open[len(family) :]
 
     def _may_open(self, part: Foldable) -> bool:

@@ -46,7 +46,7 @@ from widgets.scene.shapes.dimensions import MAX_NODES
 from widgets.scene.shapes.why import chains_of
 from widgets.scene.state import SceneState
 from widgets.scene.time_lens import recorded_times
-from widgets.scene.tree import Call, Part
+from widgets.scene.tree import Call, Part, Scope
 from widgets.scene.value_lens import recorded_values
 from widgets.scene.visible import scope_tree
 from widgets.scene.words import called_functions, is_short, user_name
@@ -256,6 +256,7 @@ class _Space:
         self.nodes = sorted(graph.nodes, key=lambda node: node.id)
         self.number = {node.name: place for place, node in enumerate(self.nodes)}
         self.paths: dict[str, int] = {prefix.removesuffix("/"): 0}
+        self.labels: dict[int, str] = {}
         self.calls: list[CallRecord] = []
         self.foreign: list[ForeignTensor] = []
         self.dim_numbers: dict[object, int] = {}
@@ -265,12 +266,13 @@ class _Space:
     def write(self) -> Steps[tuple[SpaceHead, SpaceColumns]]:
         columns = yield from self._columns()
         why = (yield from why_rows(self.nodes, self.outside)) if self.writer.explains else {}
-        column, groups = yield from write_tree(self.parts, self.number, self._scope, self._call)
+        column, groups = yield from write_tree(self.parts, self.number, self._scope, self._part, self._call)
         roles, body = self.roles, self.body
         records = self.graph.gradient_records if body is None else {}
         origins = origins_of(self.graph, scope_tree(self.graph, self.writer.state)) if body is None else {}
         head = SpaceHead(
             paths=[path[len(self.prefix) :] for path in self.paths],
+            labels=self.labels,
             gradient_scopes=[] if roles is None else [place for path, place in self.paths.items() if roles.is_mostly_gradient(path)],
             body_scopes=[] if roles is None else [place for path, place in self.paths.items() if roles.body_of(path)],
             groups=groups,
@@ -306,6 +308,12 @@ class _Space:
 
     def _scope(self, path: str) -> int:
         return self.paths.setdefault(path, len(self.paths))
+
+    def _part(self, part: Scope) -> int:
+        place = self._scope(part.path)
+        if part.callee is None and part.label != part.path.rpartition("/")[2]:
+            self.labels[place] = part.label
+        return place
 
     def _columns(self) -> Steps[dict[str, Any]]:
         writer = self.writer

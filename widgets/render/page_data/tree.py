@@ -26,7 +26,11 @@ SCOPE: Final = 4
 
 
 def write_tree(
-    parts: list[Part], number: Mapping[str, int], scope_number: Callable[[str], int], on_call: Callable[[Call], None]
+    parts: list[Part],
+    number: Mapping[str, int],
+    scope_number: Callable[[str], int],
+    part_number: Callable[[Scope], int],
+    on_call: Callable[[Call], None],
 ) -> Steps[tuple[list[int], list[GroupRecord]]]:
     """Write the column of some parts, and their groups, in steps.
 
@@ -34,6 +38,7 @@ def write_tree(
         parts: the parts of a root.
         number: the numbers of nodes by name.
         scope_number: gives the number of a path.
+        part_number: gives the number of a scope in the tree.
         on_call: is given each call, in the order of the column.
     """
     column: list[int] = []
@@ -52,7 +57,7 @@ def write_tree(
             column.append((step << 4) if step >= 0 else ((-step) << 4) - 8)
             continue
         if isinstance(part, Scope):
-            column.append(SCOPE + 8 * scope_number(part.path))
+            column.append(SCOPE + 8 * part_number(part))
         elif isinstance(part, Group):
             column.append(GROUP)
             groups.append(_record(part, number, scope_number))

@@ -157,6 +157,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         paths: the paths of its scopes, the first is the root's.
+        labels: the labels of scopes that stand for several within each other.
         gradient_scopes: the scopes that mostly consist of gradient nodes.
         body_scopes: the scopes that are one inlined gradient function.
         groups, calls: in the order of the tree.
@@ -174,6 +175,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     paths: list[str]
+    labels: dict[int, str] = {}
     gradient_scopes: list[int] = []
     body_scopes: list[int] = []
     groups: list[GroupRecord] = []

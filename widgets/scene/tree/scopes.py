@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from graphcore.errors import GraphError
 from widgets.scene.calls import CallBody, Callee, Opener, calls_functions, has_hub
+from widgets.scene.tree.chains import chain_label, parents_of
 from widgets.scene.tree.folds import Fold, Group, Thing, any_leads_to, nodes_of, structured, total_of
 from widgets.scene.tree.unchanged import unchanged_together
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 SMALL_THING: Final = 8
 """A node and the helper scope of the same name are one thing up to this many nodes."""
+MOST_FRAMES: Final = 64
+"""The most frames within each other; what is deeper stays in a closed box."""
 
 
 class Call(Fold):
@@ -108,7 +111,7 @@ class Scope(Fold):
     `callee` is the function of the scope if it is one of several bodies of a call.
     """
 
-    __slots__ = ("_contents", "_total", "callee", "nodes", "opener", "order", "parent", "path", "scopes")
+    __slots__ = ("_contents", "_total", "callee", "depth", "nodes", "opener", "order", "parent", "path", "scopes")
 
     def __init__(self, path: str, parent: Scope | None, order: int, opener: Opener) -> None:
         super().__init__()
@@ -116,6 +119,7 @@ class Scope(Fold):
         self.callee: Callee | None = None
         self.opener = opener
         self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
         self.order = order
         self.nodes: dict[str, Node] = {}
         self.scopes: dict[str, Scope] = {}
@@ -134,16 +138,18 @@ class Scope(Fold):
 
     @property
     def label(self) -> str:
-        """The last component of the path; for one of several bodies, its purpose and the function's name."""
+        """The last components of the path; for one of several bodies, its purpose and the function's name."""
         if self.callee is not None:
             return f"{self.callee.label} · {self.callee.title}"
-        return self.path.rpartition("/")[2]
+        return chain_label(self.path, self.parent.path if self.parent is not None else None)
 
     def parts(self) -> list[Part]:
         """The parts shown when it is open: in creation order, or groups of them if they are many.
 
-        A scope of one node is that node.
+        A scope of one node is that node. A scope that never opens has its nodes.
         """
+        if self._contents is None and self.depth > MOST_FRAMES:
+            self._contents = list[Part](sorted(self.all_nodes(), key=_node_id))
         if self._contents is None:
             parts = self.apart()
             marks = self._marks()
@@ -238,6 +244,7 @@ class Scopes:
         self.opener = opener
         self.root = Scope(root, None, 0, opener)
         self.by_path: dict[str, Scope] = {root: self.root}
+        self._parents = parents_of(root, *_prefixes_and_names(nodes := list(nodes)))
         for node in nodes:
             prefix = node.name.rpartition("/")[0]
             scope = self.by_path.get(prefix) or self._make(prefix, node.id)
@@ -249,7 +256,7 @@ class Scopes:
         missing: list[str] = []  # innermost first; a file may nest scopes deeper than Python's recursion limit
         while (parent := self.by_path.get(path)) is None:
             missing.append(path)
-            path = path.rpartition("/")[0]
+            path = self._parents[path]
         for each in reversed(missing):
             scope = self.by_path[each] = Scope(each, parent, order, self.opener)
             parent.scopes[each] = scope
@@ -257,11 +264,20 @@ class Scopes:
         return parent
 
 
+def _prefixes_and_names(nodes: Sequence[Node]) -> tuple[set[str], list[str]]:
+    names = [node.name for node in nodes]
+    return {name.rpartition("/")[0] for name in names}, names
+
+
 def body_scope(body: CallBody, opener: Opener) -> Scope:
     """The scopes of a function body, below its path."""
     root = Scopes(body.path, body.nodes, opener).root
     root.callee = body.callee
     return root
+
+
+def _node_id(node: Node) -> int:
+    return node.id
 
 
 def _part_order(part: Part) -> int:

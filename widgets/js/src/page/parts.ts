@@ -138,7 +138,9 @@ export class Part {
   get label(): string {
     if (this.kind === GROUP) return this.group.label;
     if (this.isBody) return this.instance.record?.scope_label ?? "";
-    return this.key.slice(this.key.lastIndexOf("/") + 1);
+    const label =
+      this.kind === SCOPE ? this.instance.space.head.labels[at(this.instance.space.refs, this.index)] : undefined;
+    return label ?? this.key.slice(this.key.lastIndexOf("/") + 1);
   }
 
   /** The number of nodes, without those of bodies. */

@@ -19,6 +19,7 @@ import {
   type Frame,
   inputsOf,
   isGradientBody,
+  MOST_FRAMES,
   roleOf,
   tensorLabel,
   type Visible,
@@ -26,6 +27,7 @@ import {
 } from "./visible";
 
 const MAX_NAMED_ERRORS = 3;
+const TOO_DEEP = `closed: ${MOST_FRAMES} frames around it`;
 const ENDS: Readonly<Record<string, string>> = {
   _Arg: "argument",
   _DeviceArg: "argument",
@@ -125,7 +127,8 @@ function sceneNode(box: Box, { root, visible, roles, clashes, lenses, captures, 
     clash: clashes.note(box),
     count: nodes.length,
     repeat: part.kind === GROUP ? part.group.instances : 0,
-    expandable: part.kind === CALL ? !part.refusal || part.call.has_scope : part.kind !== NODE,
+    expandable:
+      box.depth < MOST_FRAMES && (part.kind === CALL ? !part.refusal || part.call.has_scope : part.kind !== NODE),
     mirrors: role === "gradient" ? mirrored(box, root, visible) : "",
     cell: cells(box),
     together: together.get(box) ?? "",
@@ -135,9 +138,9 @@ function sceneNode(box: Box, { root, visible, roles, clashes, lenses, captures, 
 
 type Texts = Pick<SceneNode, "kind" | "op" | "label" | "detail">;
 
-function partTexts({ part }: Box, root: Instance): Texts {
+function partTexts({ part, depth }: Box, root: Instance): Texts {
   const body = part instanceof Mirrored ? part.ofNode : part.kind === SCOPE && isFunctionScope(part, root);
-  const detail = part.kind === GROUP ? part.group.differences : "";
+  const detail = depth >= MOST_FRAMES ? TOO_DEEP : part.kind === GROUP ? part.group.differences : "";
   return { kind: body ? "function" : "scope", op: "", label: part.label, detail };
 }
 

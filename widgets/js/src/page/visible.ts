@@ -10,6 +10,8 @@ import { at, CALL, GRADIENT, NODE, SCOPE, THING } from "./space";
 const HARD_LIMIT = 500;
 /** Gradients of higher order are not told apart. */
 export const MOST_ORDERS = 9;
+/** The most frames within each other; what is deeper stays in a closed box. */
+export const MOST_FRAMES = 64;
 /** Of larger graphs only major scopes open by themselves. */
 const FEW_NODES = 150;
 
@@ -31,6 +33,8 @@ export interface Box {
   /** The node that it shows, -1 for scopes and groups. */
   readonly main: number;
   readonly nodes: Int32Array;
+  /** The number of frames around it. */
+  readonly depth: number;
 }
 
 export interface Frame {
@@ -133,20 +137,20 @@ export class Visible {
   }
 
   /** Adds the boxes and frames of some parts, in the frame `group`. */
-  placeParts(parts: readonly Part[], group: string, opened: ReadonlySet<string>): void {
+  placeParts(parts: readonly Part[], group: string, opened: ReadonlySet<string>, depth = 0): void {
     for (const part of this.shown(parts)) {
       if (!part.folds) {
-        this.place({ id: part.key, group, part, main: part.node, nodes: part.nodes() });
+        this.place({ id: part.key, group, part, main: part.node, nodes: part.nodes(), depth });
       } else if (opened.has(part.key)) {
         const frame = `${part.key}/`;
         this.frames.push({ id: frame, parent: group, part });
         if (part.kind === CALL) this.openCall(part);
-        this.placeParts(part.parts(), frame, opened);
+        this.placeParts(part.parts(), frame, opened, depth + 1);
       } else {
         const isNode = part.kind === THING || part.kind === CALL;
         const id = isNode ? part.key : `${part.key}/`;
         const nodes = part.nodes().filter((node) => this.origin(part.instance, node) === undefined);
-        this.place({ id, group, part, main: part.node, nodes });
+        this.place({ id, group, part, main: part.node, nodes, depth });
       }
     }
   }
@@ -173,8 +177,8 @@ export class Visible {
     }
   }
 
-  place(box: Omit<Box, "index">): void {
-    const placed = { ...box, index: this.boxes.length };
+  place(box: Omit<Box, "index" | "depth"> & { readonly depth?: number }): void {
+    const placed = { depth: 0, ...box, index: this.boxes.length };
     this.boxes.push(placed);
     const boxOf = this.boxOf.get(box.part.instance) as Int32Array;
     for (const node of box.nodes) boxOf[node] = placed.index;
@@ -262,10 +266,13 @@ export function visibleBoxes(root: Part, folding: Folding): Visible {
 
 // ---- choosing what is open -------------------------------------------------------------------------------------------
 
+/** The key of the part around it, the number of parts around it, and a closed part. */
+type Closed = readonly [string, number, Part];
+
 interface Requested {
   readonly opened: Set<string>;
   readonly boxes: number;
-  readonly closed: readonly (readonly [string, Part])[];
+  readonly closed: readonly Closed[];
 }
 
 function chooseOpen(root: Part, folding: Folding, visible: Visible): ReadonlySet<string> {
@@ -287,16 +294,16 @@ function openRequested(
   shut: ReadonlySet<string>,
 ): Requested {
   const opened = new Set<string>();
-  const closed: [string, Part][] = [];
+  const closed: Closed[] = [];
   let boxes = 0;
-  const stack: [string, Part][] = visible.shown(root.parts()).map((part) => ["", part]);
+  const stack: Closed[] = visible.shown(root.parts()).map((part) => ["", 0, part]);
   for (let next = stack.pop(); next; next = stack.pop()) {
-    const [, part] = next;
+    const [, depth, part] = next;
     if (!part.folds) {
       boxes += 1;
-    } else if (isRequested(part, requested, shut)) {
+    } else if (depth < MOST_FRAMES && isRequested(part, requested, shut)) {
       opened.add(part.key);
-      for (const inner of visible.shown(part.parts())) stack.push([part.key, inner]);
+      for (const inner of visible.shown(part.parts())) stack.push([part.key, depth + 1, inner]);
     } else {
       boxes += 1;
       closed.push(next);
@@ -322,6 +329,7 @@ interface Family {
   readonly role: Role;
   readonly size: number;
   readonly key: string;
+  readonly depth: number;
   readonly parts: readonly Part[];
 }
 
@@ -346,23 +354,25 @@ function openLargest(root: Part, folding: Folding, visible: Visible, { opened, b
       folding.mode === "all" || (part.kind === SCOPE && part.total >= least && !isGradientBody(root.instance, part.key))
     );
   };
-  const consider = (siblings: readonly Part[]): void => {
+  const consider = (siblings: readonly Part[], depth: number): void => {
+    if (depth >= MOST_FRAMES) return;
     let open = siblings.filter(mayOpen).sort((a, b) => b.total - a.total);
     while (open.length > 0) {
       const size = (open[0] as Part).total;
       const family = open.filter((part) => 2 * part.total >= size);
       const [first] = family as [Part];
-      families.push({ role: roleOf(first.instance, first.nodes()), size, key: first.key, parts: family });
+      families.push({ role: roleOf(first.instance, first.nodes()), size, key: first.key, depth, parts: family });
       open = open.slice(family.length);
     }
   };
-  const siblings = new Map<string, Part[]>();
-  for (const [parent, part] of closed) getOrMake(siblings, parent, (): Part[] => []).push(part);
-  for (const parts of siblings.values()) consider(parts);
+  const siblings = new Map<string, [number, Part[]]>();
+  for (const [parent, depth, part] of closed)
+    getOrMake(siblings, parent, (): [number, Part[]] => [depth, []])[1].push(part);
+  for (const [depth, parts] of siblings.values()) consider(parts, depth);
   let isFull = false;
   while (families.length > 0) {
     families.sort((a, b) => compareTexts(b.role, a.role) || a.size - b.size || compareTexts(b.key, a.key));
-    const { role, parts } = families.pop() as Family;
+    const { role, depth, parts } = families.pop() as Family;
     const more = parts.reduce((sum, part) => sum + visible.shown(part.parts()).length - 1, 0);
     if (shown + more > limit || (role === "gradient" && isFull)) {
       isFull = true;
@@ -371,7 +381,10 @@ function openLargest(root: Part, folding: Folding, visible: Visible, { opened, b
     shown += more;
     for (const part of parts) {
       opened.add(part.key);
-      consider(visible.shown(part.parts()).filter(({ kind }) => kind !== NODE));
+      consider(
+        visible.shown(part.parts()).filter(({ kind }) => kind !== NODE),
+        depth + 1,
+      );
     }
   }
 }

@@ -1137,6 +1137,7 @@ export interface DifferenceRecord {
  *
  * Attributes:
  * paths: the paths of its scopes, the first is the root's.
+ * labels: the labels of scopes that stand for several within each other.
  * gradient_scopes: the scopes that mostly consist of gradient nodes.
  * body_scopes: the scopes that are one inlined gradient function.
  * groups, calls: in the order of the tree.
@@ -1154,6 +1155,7 @@ export interface DifferenceRecord {
  */
 export interface SpaceHead {
   readonly paths: readonly string[];
+  readonly labels: Readonly<Record<number, string>>;
   readonly gradient_scopes: readonly number[];
   readonly body_scopes: readonly number[];
   readonly groups: readonly GroupRecord[];
