@@ -116,7 +116,7 @@ class DType:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if type(other) is DType or other is None:
+        if type(other) is DType or other is None or isinstance(other, bytes):  # bytes are a string attr of a file, never a type
             return False
         try:
             return as_dtype(other) is self
@@ -298,8 +298,8 @@ def as_dtype(type_value: object) -> DType:
 
 def _numpy_dtype(value: object) -> DType | None:
     try:
-        dtype = np.dtype(value)  # type: ignore[call-overload]  # np.dtype raises TypeError for unsuitable values
-    except TypeError:
+        dtype = np.dtype(value)  # type: ignore[call-overload]  # np.dtype raises errors for unsuitable values
+    except Exception:  # noqa: BLE001 - of any kind: it evaluates texts, looks up attributes, and indexes what it is given
         return None
     if dtype.kind in "SU":
         return string

@@ -8,6 +8,7 @@ from typing import Final
 from graphcore.difference import GraphDiff, difference_graph
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
+from graphcore.support.files import checked_path
 from graphcore.support.replacing import write_file
 from widgets.render.dot import to_dot as scene_to_dot
 from widgets.render.html import to_page
@@ -83,7 +84,7 @@ def save(source: Source, path: str | Path, state: SceneState | None = None, *, t
         InvalidArgumentError: another suffix.
         FailedPreconditionError: it cannot be written.
     """
-    target = Path(path)
+    target = checked_path(path)
     writers = {".svg": to_svg, ".dot": to_dot, ".mmd": to_mermaid, ".txt": to_outline}
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from graphcore.brief import brief
 from graphcore.definitions import GraphDef, OpDef
-from graphcore.errors import InvalidArgumentError, NotFoundError
+from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, ImportOptions, ImportResults, Node, ShapeRefiner, Tensor, TensorId, get_default_graph, register_ops
 from graphcore.graph import import_graph_def as _import_graph_def
 from graphcore.registry import OpRegistry
+from graphcore.support.files import checked_path, file_bytes
 
 _PREDICT: Final = "tensorflow/serving/predict"
 """The method of a signature that just computes its outputs; TensorFlow calls no other."""
@@ -163,7 +164,7 @@ def save(graph: Graph | GraphDef, path: str | Path) -> Path:
     Raises:
         FailedPreconditionError: the file cannot be written.
     """
-    target = Path(path)
+    target = checked_path(path)
     _wire().save_graph_def(graph.as_graph_def() if isinstance(graph, Graph) else graph, target)
     return target
 
@@ -194,14 +195,14 @@ def save_saved_model(
         InvalidArgumentError: a signature names something other than tensors of the graph.
         FailedPreconditionError: the directory cannot be written.
     """
-    wire = _wire()
+    wire, place = _wire(), checked_path(directory)
     made = {
         name: wire.Signature(*[_infos(graph, name, side) for side in (inputs, outputs)], _PREDICT)
         for name, (inputs, outputs) in (signatures or {}).items()
     }
     meta_graph = wire.MetaGraph(graph.as_graph_def(), tuple(tags), {**graph.signatures, **made})
-    wire.save_meta_graphs([meta_graph], directory, text=text)
-    return Path(directory)
+    wire.save_meta_graphs([meta_graph], place, text=text)
+    return place
 
 
 def _infos(graph: Graph, signature: str, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -232,16 +233,9 @@ def register_op_list(source: str | Path | bytes | Iterable[OpDef], registry: OpR
         InvalidArgumentError: it is no OpList.
     """
     if isinstance(source, str | Path):
-        source = _read(Path(source))
+        source = file_bytes(source)
     op_defs = _wire().op_defs_of(source) if isinstance(source, bytes) else source
     return register_ops(op_defs, registry)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise NotFoundError(f"Cannot read {path}: {error}") from None
 
 
 def _wire() -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -16,12 +18,13 @@ from graphcore.checkpoints.varints import read_varint, varint
 from graphcore.definitions.wire import schema
 from graphcore.definitions.wire.tensors import read_shape, write_shape
 from graphcore.dtypes import DType, dtype_from_wire
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.shapes import Shape
 from graphcore.support.crc32c import crc32c, masked
 
 HEADER_KEY: Final = b""
 _FULL: Final = -1
+_LITTLE: Final = 0
 _WORD: Final = struct.Struct("<I")
 _LONG: Final = struct.Struct("<Q")
 _LARGEST_WORD: Final = 0xFFFFFFFF
@@ -54,6 +57,32 @@ def data_path(prefix: str, shard: int, count: int) -> str:
 def index_path(prefix: str) -> str:
     """The name of the file with the index."""
     return f"{prefix}.index"
+
+
+def data_files(prefix: Path) -> list[Path]:
+    """The files with elements that are there, those of earlier saves included."""
+    pattern = re.compile(rf"{re.escape(prefix.name)}\.data-\d{{5,}}-of-\d{{5,}}", re.ASCII)
+    return sorted(path for path in prefix.parent.iterdir() if pattern.fullmatch(path.name))
+
+
+def read_header(data: bytes) -> int:
+    """The number of files with elements, from the header of an index.
+
+    Raises:
+        InvalidArgumentError: it is no header.
+        UnimplementedError: the elements have another order of bytes.
+    """
+    header = schema.BundleHeader()
+    try:
+        header.ParseFromString(data)
+    except DecodeError:
+        raise InvalidArgumentError("its header cannot be read") from None
+    if header.num_shards <= 0 or not data:
+        raise InvalidArgumentError("it has no header of a checkpoint")
+    if header.endianness != _LITTLE:
+        raise UnimplementedError("its numbers have their large end first")
+    shards: int = header.num_shards
+    return shards
 
 
 def read_entry(data: bytes) -> Entry:

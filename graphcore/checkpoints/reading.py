@@ -7,26 +7,46 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
 from graphcore.attrs import Array
-from graphcore.checkpoints.bundles import HEADER_KEY, Entry, data_path, index_path, part_spec, read_entry, read_strings
+from graphcore.checkpoints.bundles import HEADER_KEY, Entry, data_path, index_path, part_spec, read_entry, read_header, read_strings
 from graphcore.checkpoints.slices import SliceSpec, slice_key
 from graphcore.checkpoints.sorted_table import read_table
-from graphcore.definitions.wire import schema
 from graphcore.dtypes import DType, string
-from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError, NotFoundError, UnimplementedError
+from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError, ResourceExhaustedError, UnimplementedError
 from graphcore.support.crc32c import crc32c, masked
+from graphcore.support.files import checked_path, file_bytes, file_errors, is_file, open_file
+from graphcore.support.memory_limits import check_claim
 
-_LITTLE: Final = 0
 _PART_MARK: Final = b"\0"
 """The keys of parts of tensors begin with it; no name does."""
 _LISTED: Final = 10
+_MOST_DIMENSIONS: Final = 64
+"""NumPy's limit."""
+
+
+def read_index(prefix: str) -> tuple[int, dict[bytes, Entry]]:
+    """The number of files with elements of a checkpoint, and the entries of its index by key.
+
+    Raises:
+        NotFoundError: there is no such checkpoint.
+        InvalidArgumentError: its index is damaged, or it is another kind of file.
+        UnimplementedError: it is compressed, or has another order of bytes.
+        ResourceExhaustedError: it expands to many times its size.
+    """
+    path = index_path(prefix)
+    data = file_bytes(path)
+    try:
+        values = read_table(data)
+        shards = read_header(values.pop(HEADER_KEY, b""))
+        return shards, {key: read_entry(value) for key, value in values.items()}
+    except GraphError as error:
+        kind = type(error) if isinstance(error, UnimplementedError | ResourceExhaustedError) else InvalidArgumentError
+        raise kind(f"'{path}' is no index of a checkpoint that can be read: {error.message}") from None
 
 
 class CheckpointReader:
@@ -41,28 +61,21 @@ class CheckpointReader:
     """
 
     def __init__(self, prefix: str | os.PathLike[str]) -> None:
-        self.prefix = os.fspath(prefix)
-        path = index_path(self.prefix)
+        self.prefix = os.fspath(checked_path(prefix))
         try:
-            with Path(path).open("rb") as file:
-                data = file.read()
-        except FileNotFoundError:
+            self._shards, read = read_index(self.prefix)
+        except NotFoundError:
             raise self._missing() from None
-        except OSError as error:
-            raise FailedPreconditionError(f"Cannot read '{path}': {error.strerror or error}") from error
         try:
-            values = read_table(data)
-            self._shards = self._read_header(values.pop(HEADER_KEY, b""))
-            read = {key: read_entry(value) for key, value in values.items()}
             self._parts = {key: entry for key, entry in read.items() if key.startswith(_PART_MARK)}
             self._entries = {key.decode(): entry for key, entry in read.items() if key not in self._parts}
-        except (GraphError, UnicodeDecodeError) as error:
-            text = error.message if isinstance(error, GraphError) else str(error)
-            kind = UnimplementedError if isinstance(error, UnimplementedError) else InvalidArgumentError
-            raise kind(f"'{path}' is no index of a checkpoint that can be read: {text}") from None
+        except UnicodeDecodeError as error:
+            raise InvalidArgumentError(
+                f"'{index_path(self.prefix)}' is no index of a checkpoint: a name in it is not UTF-8: {error}"
+            ) from None
 
     def _missing(self) -> NotFoundError:
-        if Path(self.prefix).is_file():
+        if is_file(self.prefix):
             return NotFoundError(
                 f"There is no checkpoint '{self.prefix}': there is no file '{index_path(self.prefix)}'. A checkpoint is named without "
                 "'.index', '.meta' and '.data-...'; one in a single file has TensorFlow's V1 format, which is not read here"
@@ -72,20 +85,6 @@ class CheckpointReader:
             required="the path that `save` returned",
             came=f"'{self.prefix}'",
         )
-
-    @staticmethod
-    def _read_header(data: bytes) -> int:
-        header = schema.BundleHeader()
-        try:
-            header.ParseFromString(data)
-        except DecodeError:
-            raise InvalidArgumentError("its header cannot be read") from None
-        if header.num_shards <= 0 or not data:
-            raise InvalidArgumentError("it has no header of a checkpoint")
-        if header.endianness != _LITTLE:
-            raise UnimplementedError("its numbers have their large end first")
-        shards: int = header.num_shards
-        return shards
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -117,14 +116,15 @@ class CheckpointReader:
         entry = self._entry(name)
         if not entry.slices:
             return self._read(name, entry)
-        whole = np.empty(entry.shape, self._numpy(name, entry))
-        filled = 0
-        for extents in entry.slices:
-            spec, part = self._part(name, entry, extents)
-            whole[spec.index()] = part
-            filled += part.size
-        if filled != whole.size:
-            raise InvalidArgumentError(f"Tensor '{name}' of checkpoint '{self.prefix}': its parts have {filled} of {whole.size} elements")
+        parts = [self._part(name, entry, extents) for extents in entry.slices]
+        filled, count = sum(math.prod(part.shape) for _, part in parts), math.prod(entry.shape)
+        if filled != count:
+            raise InvalidArgumentError(f"Tensor '{name}' of checkpoint '{self.prefix}': its parts have {filled} of {count} elements")
+        dtype = self._numpy(name, entry)
+        self._check_shared(name, [part for _, part in parts])
+        whole = np.empty(entry.shape, dtype)
+        for spec, part in parts:
+            whole[spec.index()] = self._read(name, part)
         return whole
 
     def get_part(self, name: str, wanted: SliceSpec | None) -> Array:
@@ -142,7 +142,7 @@ class CheckpointReader:
                 f"Tensor '{name}' of checkpoint '{self.prefix}' has shape {list(entry.shape)}, required is a part of {list(wanted.full_shape)}"
             )
         if wanted.extents in entry.slices:
-            return self._part(name, entry, wanted.extents)[1]
+            return self._read(name, self._part(name, entry, wanted.extents)[1])
         found: Array = self.get_tensor(name)[wanted.index()]
         return found
 
@@ -162,7 +162,7 @@ class CheckpointReader:
             )
         return entry
 
-    def _part(self, name: str, entry: Entry, extents: tuple[tuple[int, int], ...]) -> tuple[SliceSpec, Array]:
+    def _part(self, name: str, entry: Entry, extents: tuple[tuple[int, int], ...]) -> tuple[SliceSpec, Entry]:
         try:
             spec = part_spec(entry, extents)
         except InvalidArgumentError as error:
@@ -170,12 +170,28 @@ class CheckpointReader:
         part = self._parts.get(slice_key(name.encode(), extents))
         if part is None or part.dtype is not entry.dtype or part.shape != spec.shape():
             raise self._damaged(name, f"the part {list(extents)} is missing, or has another type or shape")
-        return spec, self._read(name, part)
+        return spec, part
+
+    def _check_shared(self, name: str, parts: Sequence[Entry]) -> None:
+        """Check that parts have bytes of their own, so that small files make no large tensors."""
+        end = (0, 0)
+        for begin, size in sorted(((part.shard, part.offset), part.size) for part in parts):
+            if begin < end:
+                raise self._damaged(name, f"two of its parts share the bytes at {begin[1]}")
+            end = (begin[0], begin[1] + size)
 
     def _numpy(self, name: str, entry: Entry) -> np.dtype[Any]:
-        if entry.dtype.as_numpy is None:
+        """The NumPy type of a tensor that an array can hold."""
+        dtype = entry.dtype.as_numpy
+        if dtype is None:
             raise UnimplementedError(f"Tensor '{name}' of checkpoint '{self.prefix}' is of type {entry.dtype.name}, which is not read")
-        return entry.dtype.as_numpy
+        if len(entry.shape) > _MOST_DIMENSIONS:
+            raise UnimplementedError(
+                f"Tensor '{name}' of checkpoint '{self.prefix}' has {len(entry.shape)} dimensions; required at most {_MOST_DIMENSIONS}"
+            )
+        size = math.prod(max(each, 1) for each in entry.shape) * dtype.itemsize  # NumPy counts empty arrays so
+        check_claim(size, f"tensor '{name}' of checkpoint '{self.prefix}'")
+        return dtype
 
     def _damaged(self, name: str, text: str) -> InvalidArgumentError:
         return InvalidArgumentError(f"Tensor '{name}' of checkpoint '{self.prefix}' is damaged: {text}")
@@ -199,12 +215,10 @@ class CheckpointReader:
     def _bytes(self, name: str, entry: Entry) -> bytes:
         path = data_path(self.prefix, entry.shard, self._shards)
         try:
-            with Path(path).open("rb") as file:
+            with open_file(path) as file, file_errors(path):
                 if os.fstat(file.fileno()).st_size < entry.offset + entry.size:
                     raise self._damaged(name, f"'{path}' ends before its {entry.size} bytes at {entry.offset}")
                 file.seek(entry.offset)
                 return file.read(entry.size)
-        except FileNotFoundError:
+        except NotFoundError:
             raise NotFoundError(f"Tensor '{name}' of checkpoint '{self.prefix}': there is no file '{path}'") from None
-        except OSError as error:
-            raise FailedPreconditionError(f"Cannot read '{path}': {error.strerror or error}") from error

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 
 _FULL: Final = -1
-_EXTENT: Final = re.compile(r"(\d+),(\d+)")
+_EXTENT: Final = re.compile(r"(\d{1,19}),(\d{1,19})", re.ASCII)
+_SIZE: Final = re.compile(r"\d{1,19}", re.ASCII)
+_INT64_MAX: Final = (1 << 63) - 1
 _ESCAPED: Final = {0: b"\0\xff", 0xFF: b"\xff\0"}
 
 
@@ -35,7 +39,7 @@ class SliceSpec(msgspec.Struct, frozen=True):
         return tuple(size if length == _FULL else length for size, (_, length) in zip(self.full_shape, self.extents, strict=True))
 
 
-def parse_slice_spec(text: str) -> SliceSpec | None:
+def parse_slice_spec(spec: str | bytes) -> SliceSpec | None:
     """The part that a text such as `10 4 0,5:-` describes, None for an empty one, the whole.
 
     First come the sizes of the whole, then `start,length` for each dimension, or `-` for all of it.
@@ -43,6 +47,7 @@ def parse_slice_spec(text: str) -> SliceSpec | None:
     Raises:
         InvalidArgumentError: it is not such a text, or does not fit into the whole.
     """
+    text = spec.decode(errors="backslashreplace") if isinstance(spec, bytes) else spec
     if not text:
         return None
     *sizes, last = text.split(" ")
@@ -52,16 +57,18 @@ def parse_slice_spec(text: str) -> SliceSpec | None:
         if found is None and part != "-":
             raise _wrong(text)
         extents.append((0, _FULL) if found is None else (int(found[1]), int(found[2])))
-    if not all(re.fullmatch(r"\d+", size) for size in sizes) or len(sizes) != len(extents):
+    if not all(_SIZE.fullmatch(size) for size in sizes) or len(sizes) != len(extents):
         raise _wrong(text)
     full = tuple(map(int, sizes))
-    if any(length != _FULL and start + length > size for size, (start, length) in zip(full, extents, strict=True)):
+    if math.prod(full) > _INT64_MAX or any(
+        size > _INT64_MAX or (length != _FULL and start + length > size) for size, (start, length) in zip(full, extents, strict=True)
+    ):
         raise _wrong(text)
     return SliceSpec(full, tuple(extents))
 
 
 def _wrong(text: str) -> InvalidArgumentError:
-    return InvalidArgumentError(f"Required a part of a tensor such as '10 4 0,5:-', or '' for the whole; got '{text}'")
+    return InvalidArgumentError(f"Required a part of a tensor such as '10 4 0,5:-', or '' for the whole; got {brief(text)}")
 
 
 def slice_key(name: bytes, extents: Sequence[tuple[int, int]]) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from graphcore.checkpoints.varints import read_varint, varint
-from graphcore.errors import InvalidArgumentError, UnimplementedError
+from graphcore.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
 from graphcore.support.crc32c import crc32c, masked
 
 _MAGIC: Final = 0xDB4775248B80FB57
@@ -21,6 +21,9 @@ _RESTART_INTERVAL: Final = 16
 _BLOCK_BYTES: Final = 1 << 18
 _NOT_COMPRESSED: Final = 0
 _SNAPPY: Final = 1
+_SHOWN: Final = 40
+_EXPANSION: Final = 64
+"""The most bytes of all keys of a block for each of its own. Every 16th key is written whole, so honest blocks stay below a quarter of it."""
 _WORD: Final = struct.Struct("<I")
 
 
@@ -30,6 +33,7 @@ def read_table(data: bytes) -> dict[bytes, bytes]:
     Raises:
         InvalidArgumentError: it is no such table, or damaged.
         UnimplementedError: it is compressed.
+        ResourceExhaustedError: its keys, which leave out what they share with the one before, are much longer than the file.
     """
     if len(data) < _FOOTER or int.from_bytes(data[-8:], "little") != _MAGIC:
         raise InvalidArgumentError("it does not end as a sorted table does: it is another file, or cut off")
@@ -37,9 +41,17 @@ def read_table(data: bytes) -> dict[bytes, bytes]:
     _, position = _handle(footer, 0)
     index, _ = _handle(footer, position)
     entries: dict[bytes, bytes] = {}
+    last, end = None, 0
     for _, value in _entries(_block(data, index)):
         place, _ = _handle(value, 0)
-        entries.update(_entries(_block(data, place)))
+        if place[0] < end:
+            raise InvalidArgumentError(f"its block at {place[0]} begins within another block")
+        end = sum(place)
+        for key, item in _entries(_block(data, place)):
+            if last is not None and key <= last:
+                raise InvalidArgumentError(f"its keys are not in order: {key[:_SHOWN]!r} after {last[:_SHOWN]!r}")
+            entries[key] = item
+            last = key
     return entries
 
 
@@ -69,7 +81,7 @@ def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     end = len(block) - _WORD.size * (1 + _WORD.unpack_from(block, len(block) - _WORD.size)[0])
     if end < 0:
         raise InvalidArgumentError("a block has more restarts than bytes")
-    position, key = 0, b""
+    position, key, expanded = 0, b"", 0
     while position < end:
         shared, position = read_varint(block, position)
         own, position = read_varint(block, position)
@@ -78,6 +90,9 @@ def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
             raise InvalidArgumentError("an entry of a block is cut off")
         key = key[:shared] + block[position : position + own]
         position += own
+        expanded += len(key)
+        if expanded > _EXPANSION * len(block):
+            raise ResourceExhaustedError(f"the keys of a block are more than {_EXPANSION} times as long as its {len(block)} bytes")
         yield key, block[position : position + size]
         position += size
 

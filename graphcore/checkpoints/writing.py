@@ -1,31 +1,26 @@
-"""Writing checkpoints, each file atomically: the data first, then the index that names them."""
+"""Writing checkpoints. At every moment there is a whole one, even if the process ends then.
+
+The index names the files with elements by their number. Elements are written to files that the present index does not name, then the index is
+replaced, which is atomic, and then the files of the index before are removed.
+"""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from graphcore.attrs import Array
-from graphcore.checkpoints.bundles import (
-    HEADER_KEY,
-    Entry,
-    data_path,
-    entry_bytes,
-    header_bytes,
-    index_path,
-    read_entry,
-    strings_bytes,
-)
+from graphcore.checkpoints.bundles import HEADER_KEY, Entry, data_files, data_path, entry_bytes, header_bytes, index_path, strings_bytes
+from graphcore.checkpoints.reading import read_index
 from graphcore.checkpoints.slices import SliceSpec, slice_key
-from graphcore.checkpoints.sorted_table import read_table, table_bytes
-from graphcore.definitions.wire import schema
+from graphcore.checkpoints.sorted_table import table_bytes
 from graphcore.dtypes import DType, string
-from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnimplementedError
+from graphcore.errors import InvalidArgumentError, NotFoundError, ResourceExhaustedError, UnimplementedError
 from graphcore.support.crc32c import crc32c, masked
+from graphcore.support.files import checked_path, file_errors
 from graphcore.support.replacing import replacing, write_file
 
 _ONE_SHARD: Final = 1
@@ -43,7 +38,10 @@ def write_checkpoint(prefix: str, tensors: Iterable[Named]) -> None:
     """
     entries: dict[bytes, Entry] = {}
     offset = 0
-    with replacing(Path(data_path(prefix, 0, _ONE_SHARD))) as file:
+    checked_path(prefix)
+    shards = free_count(prefix, _ONE_SHARD)
+    usual = Path(data_path(prefix, 0, _ONE_SHARD))
+    with replacing(Path(data_path(prefix, 0, shards)), like=usual) as file:
         for name, spec, dtype, value in tensors:
             data, checksum = _encoded(name, dtype, value)
             file.write(data)
@@ -54,7 +52,55 @@ def write_checkpoint(prefix: str, tensors: Iterable[Named]) -> None:
             if spec is not None:
                 _add_part(entries, name, spec, dtype, value)
             offset += len(data)
-    _write_index(prefix, entries, _ONE_SHARD)
+    complete(prefix, entries, begun=1, shards=shards)
+    if shards != _ONE_SHARD and _links(Path(data_path(prefix, 0, shards)), usual):
+        complete(prefix, entries, begun=1, shards=_ONE_SHARD)
+
+
+def _links(data: Path, usual: Path) -> bool:
+    """Give the file with elements the usual name too, which programs may expect. False on a file system without links."""
+    try:
+        usual.unlink(missing_ok=True)
+        usual.hardlink_to(data)
+    except (OSError, NotImplementedError):
+        return False
+    return True
+
+
+def free_count(prefix: str, wanted: int) -> int:
+    """A number of files whose names the present index does not use: the wanted one, or the next."""
+    try:
+        used, _ = read_index(prefix)
+    except (NotFoundError, InvalidArgumentError, UnimplementedError, ResourceExhaustedError):
+        return wanted  # there is no checkpoint to keep
+    return wanted if used != wanted else wanted + 1
+
+
+def complete(prefix: str, entries: dict[bytes, Entry], *, begun: int, shards: int) -> None:
+    """Complete a checkpoint whose elements are written: empty files up to the number of files, the index, and no files of the one before.
+
+    Args:
+        prefix: the path of the checkpoint.
+        entries: of the index, by key.
+        begun: the number of files that are written.
+        shards: the number of files.
+
+    Raises:
+        FailedPreconditionError: a file cannot be written or removed.
+    """
+    for shard in range(begun, shards):
+        write_file(Path(data_path(prefix, shard, shards)), b"")
+    _write_index(prefix, entries, shards)
+    named = {Path(data_path(prefix, shard, shards)) for shard in range(shards)}
+    with file_errors(prefix, "remove the files of the checkpoint before at"):
+        for path in data_files(Path(prefix)):
+            if path not in named:
+                path.unlink(missing_ok=True)
+
+
+def _write_index(prefix: str, entries: dict[bytes, Entry], shards: int) -> None:
+    values = [(HEADER_KEY, header_bytes(shards)), *sorted((key, entry_bytes(entry)) for key, entry in entries.items())]
+    write_file(Path(index_path(prefix)), table_bytes(values))
 
 
 def _encoded(name: str, dtype: DType, value: Array) -> tuple[bytes | memoryview, int]:
@@ -71,47 +117,3 @@ def _add_part(entries: dict[bytes, Entry], name: str, spec: SliceSpec, dtype: DT
     if whole.dtype is not dtype or whole.shape != spec.full_shape or value.shape != spec.shape():
         raise InvalidArgumentError(f"The parts of tensor '{name}' have different types or shapes")
     entries[name.encode()] = Entry(dtype, spec.full_shape, 0, 0, 0, 0, (*whole.slices, spec.extents))
-
-
-def _write_index(prefix: str, entries: dict[bytes, Entry], shards: int) -> None:
-    values = [(HEADER_KEY, header_bytes(shards)), *sorted((key, entry_bytes(entry)) for key, entry in entries.items())]
-    write_file(Path(index_path(prefix)), table_bytes(values))
-
-
-def merge_checkpoints(prefixes: Sequence[str], destination: str, *, delete_old_dirs: bool = True) -> None:
-    """Make one checkpoint of several: their data files become its shards.
-
-    Raises:
-        NotFoundError: a file is missing.
-        InvalidArgumentError: an index is damaged, or a name is in two.
-        FailedPreconditionError: a file cannot be moved.
-    """
-    entries: dict[bytes, Entry] = {}
-    moves: list[tuple[str, int]] = []
-    for prefix in prefixes:
-        try:
-            values = read_table(Path(index_path(prefix)).read_bytes())
-        except FileNotFoundError:
-            raise NotFoundError(f"There is no checkpoint '{prefix}' to merge") from None
-        header = schema.BundleHeader.FromString(values.pop(HEADER_KEY, b""))
-        first = len(moves)
-        moves += [(data_path(prefix, i, header.num_shards), first + i) for i in range(header.num_shards)]
-        for key, value in values.items():
-            entry = read_entry(value)
-            known = entries.get(key)
-            if known is not None and not (entry.slices and known.slices):
-                raise InvalidArgumentError(f"Cannot merge checkpoints: '{key.decode(errors='replace')}' is in two of them")
-            shift = 0 if entry.slices else first
-            slices = (*known.slices, *entry.slices) if known is not None else entry.slices
-            entries[key] = Entry(entry.dtype, entry.shape, entry.shard + shift, entry.offset, entry.size, entry.checksum, slices)
-    try:
-        for path, shard in moves:
-            shutil.move(path, data_path(destination, shard, len(moves)))
-        _write_index(destination, entries, len(moves))
-        for prefix in prefixes:
-            Path(index_path(prefix)).unlink(missing_ok=True)
-            folder = Path(prefix).parent
-            if delete_old_dirs and folder != Path(destination).parent and not any(folder.iterdir()):
-                folder.rmdir()
-    except OSError as error:
-        raise FailedPreconditionError(f"Cannot merge checkpoints to '{destination}': {error}") from error

@@ -11,8 +11,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import IO, Any, Final
 
-from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from graphcore.errors import InvalidArgumentError, NotFoundError, ResourceExhaustedError
 from graphcore.support.crc32c import crc32c, masked
+from graphcore.support.files import file_errors
+from graphcore.support.reading_limits import reading_limits
 
 _LENGTH: Final = struct.Struct("<Q")
 _CHECKSUM: Final = struct.Struct("<I")
@@ -42,6 +44,7 @@ def read_records(path: str | os.PathLike[str], compression: str = "") -> Iterato
     Raises:
         NotFoundError: there is no such file.
         InvalidArgumentError: a record is damaged or cut off.
+        ResourceExhaustedError: a record is larger than `reading_limits` allow, or than memory.
     """
     with closing(opened(path, compression)) as file:
         place = 0
@@ -63,12 +66,62 @@ def read_records(path: str | os.PathLike[str], compression: str = "") -> Iterato
 def _taken(file: Any, size: int, path: str | os.PathLike[str], place: int) -> bytes:
     """The next bytes; none at the end of the file."""
     try:
-        data: bytes = file.read(size)
-    except (EOFError, OSError, zlib.error, OverflowError, MemoryError) as error:
+        data = read_at_most(file, size, path)
+    except DecompressionError as error:
         raise InvalidArgumentError(f"corrupted record at {place} of '{os.fspath(path)}': {error}") from None
     if data and len(data) < size:
         raise InvalidArgumentError(f"truncated record at {place} of '{os.fspath(path)}': {len(data)} of {size} bytes")
     return data
+
+
+class DecompressionError(Exception):
+    """The data of a compressed file are damaged."""
+
+
+def read_at_most(file: Any, size: int | None, path: str | os.PathLike[str]) -> bytes:
+    """The next bytes of a file of `opened`, as many as are there up to `size`; memory is taken for these only.
+
+    Args:
+        file: the file.
+        size: the number of bytes; None for all.
+        path: its name, for errors.
+
+    Raises:
+        ResourceExhaustedError: they are compressed and more than `reading_limits.inflated_bytes`, or do not fit into memory.
+        FailedPreconditionError: the file cannot be read.
+        DecompressionError: the compressed data are damaged.
+    """
+    parts: list[bytes] = []
+    count = 0
+    with file_errors(path):
+        while size is None or count < size:
+            try:
+                part = file.read(_PART if size is None else min(size - count, _PART))
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise DecompressionError(str(error)) from None
+            if not part:
+                break
+            parts.append(part)
+            count += len(part)
+            check_inflated(file, count, path)
+        return b"".join(parts)
+
+
+def check_inflated(file: Any, size: int, path: str | os.PathLike[str]) -> None:
+    """Check the bytes of one piece of a file of `opened`.
+
+    Raises:
+        ResourceExhaustedError: they are compressed and more than `reading_limits.inflated_bytes`.
+    """
+    limit = reading_limits.inflated_bytes
+    if size <= limit or not isinstance(file, gzip.GzipFile | _Inflating):
+        return
+    raise ResourceExhaustedError(f"Cannot read '{os.fspath(path)}': its compressed data have more than {limit} bytes in one piece").advise(
+        "If you trust the file, raise the limit: `from graphcore.support.reading_limits import reading_limits; "
+        f"reading_limits.inflated_bytes = {limit * 16}`.",
+        required=f"at most {limit} bytes",
+        came="more",
+    )
 
 
 def opened(path: str | os.PathLike[str], compression: str = "") -> Any:
@@ -82,13 +135,12 @@ def opened(path: str | os.PathLike[str], compression: str = "") -> Any:
     if compression not in COMPRESSIONS:
         raise InvalidArgumentError(f"Unsupported compression_type: {compression}. Required one of '', 'ZLIB', 'GZIP'")
     try:
-        if compression == "GZIP":
-            return gzip.open(path)
-        file = Path(path).open("rb")  # noqa: SIM115 - closed by the caller
-    except FileNotFoundError:
+        with file_errors(path):
+            if compression == "GZIP":
+                return gzip.open(path)
+            file = Path(path).open("rb")  # noqa: SIM115 - closed by the caller
+    except NotFoundError:
         raise NotFoundError(f"{os.fspath(path)}; No such file or directory") from None
-    except OSError as error:
-        raise FailedPreconditionError(f"Cannot read '{os.fspath(path)}': {error.strerror or error}") from error
     return _Inflating(file) if compression == "ZLIB" else file
 
 

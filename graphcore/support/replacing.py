@@ -15,11 +15,15 @@ from contextlib import closing, suppress
 from importlib import import_module
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from graphcore.errors import FailedPreconditionError
 from graphcore.support.critical_section import critical_contextmanager
+from graphcore.support.files import checked_path
 
+_TEMPORARY: Final = re.compile(r"\..*\.\d+\.[0-9a-f]{16}\.part", re.ASCII | re.DOTALL)
+_MOST_OF_NAME: Final = 40
+"""Characters of the target's name in that of its temporary file, whose length is limited too."""
 fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 """Locks. On Windows an open file can be neither moved nor removed: nothing is cleared up there."""
 
@@ -35,18 +39,25 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 @critical_contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: Path, *, like: Path | None = None) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the place of `path` at the end of the block.
 
     If the block fails, nothing has changed. The mode of an existing file is kept. Abandoned temporary files beside it are removed.
 
+    Args:
+        path: the file.
+        like: the file whose mode is kept if there is none at `path`.
+
     Raises:
+        InvalidArgumentError: no file can have this name.
         FailedPreconditionError: the file cannot be written: a folder is missing, the disk is full.
     """
+    checked_path(path)
     try:
         target = Path(os.path.realpath(path))
-        mode = target.lstat().st_mode if os.path.lexists(target) else None
-        is_file = mode is None or stat.S_ISREG(mode)
+        known = next((each for each in (target, like) if each is not None and os.path.lexists(each)), None)
+        mode = None if known is None else known.lstat().st_mode
+        is_file = known != target or mode is None or stat.S_ISREG(mode)
         with _beside(target, mode) if is_file else target.open("wb") as file:
             yield file
     except OSError as error:
@@ -80,7 +91,7 @@ def _beside(target: Path, mode: int | None) -> Iterator[IO[bytes]]:
 def _opened(target: Path) -> tuple[IO[bytes], Path]:
     """Create and lock a temporary file beside `target`. Returns the file and its name."""
     while True:
-        path = target.with_name(f".{target.name}.{os.getpid()}.{token_hex(8)}.part")
+        path = target.with_name(f".{target.name[:_MOST_OF_NAME]}.{os.getpid()}.{token_hex(8)}.part")
         file = path.open("xb")
         try:
             is_locked = _lock(file)
@@ -106,10 +117,9 @@ def _lock(file: IO[bytes]) -> bool | None:
 
 
 def _clear_up(target: Path) -> None:
-    """Remove abandoned temporary files beside `target`. Files that cannot be checked or removed are left."""
-    pattern = re.compile(rf"\.{re.escape(target.name)}\.\d+\.[0-9a-f]+\.part")
+    """Remove abandoned temporary files in the folder of `target`, of whatever target. Files that cannot be checked or removed are left."""
     with suppress(OSError):
-        for left in [path for path in target.parent.iterdir() if pattern.fullmatch(path.name)]:
+        for left in [path for path in target.parent.iterdir() if _TEMPORARY.fullmatch(path.name)]:
             with suppress(OSError), left.open("r+b") as file:
                 if _lock(file):
                     left.unlink()

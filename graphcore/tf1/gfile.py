@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import glob as _glob
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from graphcore.errors import AlreadyExistsError, NotFoundError
+from graphcore.support.files import checked_path, file_errors, is_folder, is_there, matching, open_file
+from graphcore.support.replacing import replacing
 
 __all__ = [
     "Copy",
@@ -30,6 +32,16 @@ __all__ = [
 ]
 
 
+@contextmanager
+def _errors(path: str, doing: str = "read") -> Iterator[None]:
+    """Errors of the operating system as GraphErrors, that of a missing file in TensorFlow's words."""
+    try:
+        with file_errors(path, doing):
+            yield
+    except NotFoundError:
+        raise NotFoundError(f"{path}; No such file or directory") from None
+
+
 class GFile:
     """A file, opened when it is first read or written.
 
@@ -46,10 +58,8 @@ class GFile:
     def _opened(self) -> Any:
         if self._file is None:
             encoding = None if "b" in self._mode else "utf-8"
-            try:
+            with _errors(self._name, "open"):
                 self._file = Path(self._name).open(self._mode, encoding=encoding)  # noqa: SIM115 - closed by `close`
-            except FileNotFoundError:
-                raise NotFoundError(f"{self._name}; No such file or directory") from None
         return self._file
 
     @property
@@ -64,23 +74,27 @@ class GFile:
 
     def size(self) -> int:
         """The size in bytes."""
-        return Path(self._name).stat().st_size
+        return int(Stat(self._name).st_size)
 
     def read(self, n: int = -1) -> Any:
         """The next `n` characters or bytes; all that are left for -1."""
-        return self._opened().read(n)
+        with _errors(self._name):
+            return self._opened().read(n)
 
     def readline(self) -> Any:
         """The next line with its end; an empty text at the end of the file."""
-        return self._opened().readline()
+        with _errors(self._name):
+            return self._opened().readline()
 
     def readlines(self) -> list[Any]:
         """The lines that are left, each with its end."""
-        return list(self._opened().readlines())
+        with _errors(self._name):
+            return list(self._opened().readlines())
 
     def write(self, file_content: Any) -> None:
         """Append to what was written."""
-        self._opened().write(file_content)
+        with _errors(self._name, "write"):
+            self._opened().write(file_content)
 
     def seek(self, offset: int = 0, whence: int = 0) -> None:
         """Go on at `offset`."""
@@ -119,18 +133,18 @@ FastGFile = Open = GFile
 
 def Exists(filename: str) -> bool:
     """True iff there is a file or folder of this name."""
-    return Path(filename).exists()
+    return is_there(filename)
 
 
 def IsDirectory(dirname: str) -> bool:
     """True iff it is a folder."""
-    return Path(dirname).is_dir()
+    return is_folder(dirname)
 
 
 def Glob(filename: str | list[str]) -> list[str]:
     """The files that match a pattern, or one of several."""
     patterns = [filename] if isinstance(filename, str) else filename
-    return [name for pattern in patterns for name in sorted(_glob.glob(pattern))]  # noqa: PTH207 - the names are texts in TensorFlow
+    return [name for pattern in patterns for name in sorted(matching(pattern))]
 
 
 def ListDirectory(dirname: str) -> list[str]:
@@ -139,19 +153,31 @@ def ListDirectory(dirname: str) -> list[str]:
     Raises:
         NotFoundError: there is none.
     """
-    if not Path(dirname).is_dir():
+    if not is_folder(checked_path(dirname)):
         raise NotFoundError(f"Could not find directory {dirname}")
-    return sorted(entry.name for entry in Path(dirname).iterdir())
+    with _errors(dirname):
+        return sorted(entry.name for entry in Path(dirname).iterdir())
 
 
 def MakeDirs(dirname: str) -> None:
-    """Make a folder, and those around it, unless it is there."""
-    Path(dirname).mkdir(parents=True, exist_ok=True)
+    """Make a folder, and those around it, unless it is there.
+
+    Raises:
+        AlreadyExistsError: there is a file of this name.
+    """
+    with _errors(dirname, "make"):
+        Path(dirname).mkdir(parents=True, exist_ok=True)
 
 
 def MkDir(dirname: str) -> None:
-    """Make a folder in one that is there."""
-    Path(dirname).mkdir()
+    """Make a folder in one that is there.
+
+    Raises:
+        AlreadyExistsError: there is a file or folder of this name.
+        NotFoundError: there is no folder for it.
+    """
+    with _errors(dirname, "make"):
+        Path(dirname).mkdir()
 
 
 def Remove(filename: str) -> None:
@@ -160,10 +186,8 @@ def Remove(filename: str) -> None:
     Raises:
         NotFoundError: there is none.
     """
-    try:
+    with _errors(filename, "remove"):
         Path(filename).unlink()
-    except FileNotFoundError:
-        raise NotFoundError(f"{filename}; No such file or directory") from None
 
 
 def DeleteRecursively(dirname: str) -> None:
@@ -172,39 +196,49 @@ def DeleteRecursively(dirname: str) -> None:
     Raises:
         NotFoundError: there is none.
     """
-    if not Path(dirname).is_dir():
+    if not is_folder(checked_path(dirname)):
         raise NotFoundError(f"{dirname}; No such directory")
-    shutil.rmtree(dirname)
+    with _errors(dirname, "remove"):
+        shutil.rmtree(dirname)
 
 
 def Copy(oldpath: str, newpath: str, overwrite: bool = False) -> None:
     """Copy a file.
 
     Raises:
+        NotFoundError: there is no file `oldpath`.
         AlreadyExistsError: `newpath` is there, and `overwrite` was not asked for.
     """
     _check_free(newpath, overwrite)
-    shutil.copyfile(oldpath, newpath)
+    with _errors(oldpath, "copy"), open_file(oldpath) as source, replacing(checked_path(newpath)) as target:
+        shutil.copyfileobj(source, target)
 
 
 def Rename(oldname: str, newname: str, overwrite: bool = False) -> None:
     """Rename a file or folder.
 
     Raises:
+        NotFoundError: there is no file or folder `oldname`.
         AlreadyExistsError: `newname` is there, and `overwrite` was not asked for.
     """
     _check_free(newname, overwrite)
-    Path(oldname).replace(newname)
+    with _errors(oldname, "rename"):
+        Path(oldname).replace(newname)
 
 
 def _check_free(name: str, overwrite: bool) -> None:
-    if not overwrite and Path(name).exists():
+    if not overwrite and is_there(name):
         raise AlreadyExistsError(f"{name}: file already exists; overwrite=True replaces it")
 
 
 def Stat(filename: str) -> Any:
-    """Size and times of a file, as `os.stat` gives them: TensorFlow's `length` is `st_size`."""
-    return Path(filename).stat()
+    """Size and times of a file, as `os.stat` gives them: TensorFlow's `length` is `st_size`.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    with _errors(filename):
+        return Path(filename).stat()
 
 
 def Walk(top: str, in_order: bool = True) -> Iterator[tuple[str, list[str], list[str]]]:

@@ -41,7 +41,7 @@ def save_variables(session: Session, path: str | os.PathLike[str]) -> None:
     """Write the values of all variables of the session's graph to one `.npz` file.
 
     The file is replaced atomically: it is written beside `path`, flushed to disk, and renamed. Files abandoned there by killed processes
-    are removed by the next save to `path`. A symbolic link is followed; devices and pipes are written into.
+    are removed by the next save in the folder. A symbolic link is followed; devices and pipes are written into.
 
     Args:
         session: the session with the values.
@@ -71,7 +71,7 @@ def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
         InvalidArgumentError: it is no such file, or holds other variables, shapes or dtypes.
     """
     _check_open(session)
-    restore_values(session.graph, session.resources, read_values(path), path)
+    restore_values(session.graph, session.resources, read_values(session.graph, path))
 
 
 def _check_open(session: Session) -> None:

@@ -29,6 +29,7 @@ from graphcore.definitions.wire.text_reader import read_text
 from graphcore.dtypes import DType, dtype_from_wire
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.shapes import Shape
+from graphcore.support.files import checked_path, file_bytes, file_errors, is_file, is_folder, is_there
 from graphcore.support.replacing import write_file
 
 _OP_NAME: Final = re.compile(r"[A-Za-z_][\w.>/-]*", re.ASCII)
@@ -178,20 +179,19 @@ def load_meta_graphs(path: str | Path) -> tuple[MetaGraph, ...]:
         NotFoundError: nothing is there.
         InvalidArgumentError: it is no graph file.
     """
-    place = Path(path)
-    if place.is_dir():
-        found = next((place / name for name in (MODEL_FILE, MODEL_TEXT_FILE) if (place / name).is_file()), None)
+    place = checked_path(path)
+    if is_folder(place):
+        found = next((place / name for name in (MODEL_FILE, MODEL_TEXT_FILE) if is_file(place / name)), None)
         if found is None:
             raise NotFoundError(f"No {MODEL_FILE} or {MODEL_TEXT_FILE} in directory {place}")
         place = found
-    if not place.is_file():
+    if not is_there(place):
         raise NotFoundError(f"No such file or directory: {place}")
+    data = file_bytes(place)
     try:
-        return read_meta_graphs(place.read_bytes())
+        return read_meta_graphs(data)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{place}: {error.message}") from None
-    except OSError as error:
-        raise FailedPreconditionError(f"Cannot read {place}: {error}") from None
 
 
 def load_meta_graph(path: str | Path, tags: Collection[str] | None = None) -> MetaGraph:
@@ -232,7 +232,7 @@ def save_graph_def(graph_def: GraphDef, path: str | Path) -> None:
         InvalidArgumentError: a value cannot be represented in a file.
         FailedPreconditionError: the file cannot be written.
     """
-    place = Path(path)
+    place = checked_path(path)
     if place.suffix in {".pbtxt", ".txt"}:
         data = graph_def_to_text(graph_def).encode()
     elif place.suffix == ".json":
@@ -279,13 +279,11 @@ def save_meta_graphs(meta_graphs: Collection[MetaGraph], directory: str | Path, 
         InvalidArgumentError: a value cannot be represented in a file.
         FailedPreconditionError: it cannot be written, or holds a model in the other form, which readers would prefer.
     """
-    place = Path(directory)
+    place = checked_path(directory)
     data = meta_graphs_to_bytes(meta_graphs, text=text)
     name, other = (MODEL_TEXT_FILE, MODEL_FILE) if text else (MODEL_FILE, MODEL_TEXT_FILE)
-    if (place / other).exists():
+    if is_there(place / other):
         raise FailedPreconditionError(f"Cannot write {place / name}: {other} is there already, and one directory holds one model")
-    try:
+    with file_errors(place, "make"):
         place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FailedPreconditionError(f"Cannot make {place}: {error}") from None
     write_file(place / name, data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from pathlib import Path
 from typing import Any, Final
@@ -10,13 +9,14 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.dtypes import string
-from graphcore.errors import FailedPreconditionError, NotFoundError
+from graphcore.errors import GraphError, NotFoundError
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import scalar_shape
 from graphcore.kernel_context import KernelContext
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, no_registered_gradient, op
 from graphcore.opset.framework.kernels import invalid, on_host
 from graphcore.opset.numerics.dataset_values import as_array
+from graphcore.support.files import file_errors, matching
 
 _NO_FILE: Final = np.array(b"no such folder/file", object)
 
@@ -42,12 +42,12 @@ class ReadFile:
         def read(filename: Any) -> Any:
             path = os.fsdecode(on_host(filename).item())
             try:
-                return as_array(Path(path).read_bytes(), string)
-            except FileNotFoundError:
+                with file_errors(path):
+                    return as_array(Path(path).read_bytes(), string)
+            except NotFoundError:
                 raise NotFoundError(f"{path}; No such file or directory", op=k.op, node=k.node_name, source=k.source) from None
-            except OSError as error:
-                text = f"Cannot read '{path}': {error.strerror or error}"
-                raise FailedPreconditionError(text, op=k.op, node=k.node_name, source=k.source) from error
+            except GraphError as error:
+                raise error.with_node(k.node_name, op=k.op, source=k.source) from error.__cause__
 
         return read
 
@@ -72,8 +72,7 @@ class MatchingFiles:
     def kernel(k: KernelContext) -> Kernel:
         def find(pattern: Any) -> Any:
             patterns = [os.fsdecode(each) for each in on_host(pattern).reshape(-1).tolist()]
-            # Relative patterns give relative names, as in TensorFlow, which a Path's glob does not.
-            names = [os.fsencode(name) for each in patterns for name in glob.glob(each)]  # noqa: PTH207 - as said above
+            names = [os.fsencode(name) for each in patterns for name in matching(each)]
             found = np.empty(len(names), object)
             found[:] = sorted(names)
             return found

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Final
+from typing import Any, Final
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.support.records import opened
+from graphcore.support.records import DecompressionError, check_inflated, opened, read_at_most
 
 _PART: Final = 1 << 16
 
@@ -20,18 +19,31 @@ def lines(path: str, compression: str = "", skipped: int = 0) -> Iterator[bytes]
         NotFoundError: there is no such file.
     """
     with closing(opened(path, compression)) as file:
-        held = b""
-        while True:
-            part = file.read(_PART)
-            if not part:
-                break
-            *whole, held = (held + part).split(b"\n")
+        held: list[bytes] = []
+        """The parts of a line that goes on."""
+        size = 0
+        while part := _read(file, _PART, path):
+            first, *more = part.split(b"\n")
+            held.append(first)
+            size += len(first)
+            check_inflated(file, size, path)
+            if not more:
+                continue
+            whole = [b"".join(held), *more[:-1]]
+            held, size = [more[-1]], len(more[-1])
             for line in whole[skipped:]:
                 yield line.removesuffix(b"\r")
             skipped = max(skipped - len(whole), 0)
-        last = held.removesuffix(b"\r")
+        last = b"".join(held).removesuffix(b"\r")
         if last and not skipped:
             yield last
+
+
+def _read(file: Any, size: int | None, path: str) -> bytes:
+    try:
+        return read_at_most(file, size, path)
+    except DecompressionError as error:
+        raise InvalidArgumentError(f"Cannot read '{path}': {error}") from None
 
 
 def fixed_records(path: str, header: int, record: int, footer: int, hop: int = 0, compression: str = "") -> Iterator[bytes]:
@@ -47,10 +59,7 @@ def fixed_records(path: str, header: int, record: int, footer: int, hop: int = 0
         InvalidArgumentError: it does not consist of whole records.
     """
     with closing(opened(path, compression)) as file:
-        try:
-            data: bytes = file.read()
-        except (EOFError, OSError, zlib.error) as error:
-            raise InvalidArgumentError(f"Cannot read '{path}': {error}") from None
+        data = _read(file, None, path)
     inside = len(data) - header - footer
     if inside < 0 or (not hop and inside % record):
         raise InvalidArgumentError(

@@ -21,7 +21,7 @@ from graphcore.kernel_context import Done
 from graphcore.opset.numerics.file_records import fixed_records, lines
 from graphcore.opset.numerics.queue_values import Dequeue, Element, Queue
 from graphcore.support.critical_section import critical_section
-from graphcore.support.records import opened, read_records
+from graphcore.support.records import opened, read_at_most, read_records
 
 Record = tuple[bytes, bytes]
 """The key and the value."""
@@ -80,7 +80,7 @@ class ReaderSpec(msgspec.Struct, frozen=True):
                     place += _FRAME + len(record)
             case "WholeFileReader":
                 with closing(opened(path)) as whole:
-                    yield file, whole.read()
+                    yield file, read_at_most(whole, None, path)
             case _:
                 yield file, file
 

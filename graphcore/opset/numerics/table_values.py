@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -13,6 +12,7 @@ import numpy as np
 from graphcore.dtypes import DType, string
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError, UnimplementedError
 from graphcore.opset.numerics.string_arrays import strings
+from graphcore.support.files import file_bytes
 
 _READERS: Final[dict[str, Callable[[bytes], Any]]] = {"string": bytes, "int32": int, "int64": int, "float": float, "double": float}
 
@@ -208,9 +208,9 @@ def columns_of_file(
 
     Raises:
         InvalidArgumentError: the file has fewer lines, a line fewer columns, or a number cannot be read.
-        OSError: the file cannot be read.
+        NotFoundError, FailedPreconditionError: the file cannot be read.
     """
-    lines = Path(path).read_bytes().split(b"\n")
+    lines = file_bytes(path).split(b"\n")
     if lines and not lines[-1]:
         lines.pop()
     lines = [line.removesuffix(b"\r") for line in lines[offset:]]

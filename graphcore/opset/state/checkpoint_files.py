@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.brief import brief
 from graphcore.dtypes import DType
 from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, no_registered_gradient, op
@@ -35,7 +36,10 @@ def _names_and_parts(k: KernelContext, names: Any, specs: Any, count: int) -> li
     if names.shape != (count,) or specs.shape != (count,):
         raise invalid(k, f"required {count} names and parts, one for each tensor; got shapes {list(names.shape)} and {list(specs.shape)}")
     parse = _checkpoints().parse_slice_spec
-    return [(name.decode(), parse(spec.decode())) for name, spec in zip(names.tolist(), specs.tolist(), strict=True)]
+    try:
+        return [(name.decode(), parse(spec)) for name, spec in zip(names.tolist(), specs.tolist(), strict=True)]
+    except UnicodeDecodeError as error:
+        raise invalid(k, f"the name {brief(error.object)} of a tensor is not UTF-8") from None
 
 
 def _arguments_shape(c: InferenceContext, count: int) -> None:
@@ -96,7 +100,7 @@ class RestoreV2:
         _arguments_shape(c, c.num_outputs)
         specs = c.input_tensor(2)
         for i in range(c.num_outputs):
-            spec = "" if specs is None or specs.size <= i else specs.reshape(-1)[i].decode()
+            spec = b"" if specs is None or specs.size <= i else specs.reshape(-1)[i]
             part = _checkpoints().parse_slice_spec(spec) if spec else None
             c.set_output(i, c.unknown_shape() if part is None else c.make_shape(part.shape()))
 

@@ -160,8 +160,8 @@ def _initialize_from_file(k: KernelContext) -> Kernel:
                 raise invalid(k, f"{what} index for whole line requires {what.lower()} dtype of string, got {dtype.name}")
         try:
             keys, values = columns_of_file(path, wanted, numbers["vocab_size"], delimiter, numbers["offset"])
-        except OSError as error:
-            text = f"{k.op} node '{k.node_name}': {path}; {error.strerror}"
+        except NotFoundError as error:
+            text = f"{k.op} node '{k.node_name}': {error.message}"
             raise NotFoundError(text, op=k.op, node=k.node_name, source=k.source) from None
         except InvalidArgumentError as error:
             raise invalid(k, error.message) from None

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import os
-import struct
-import tokenize
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from graphcore import dtypes
 from graphcore.attrs import Array
-from graphcore.dtypes import as_dtype
+from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph, Node
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.kernel_context import ResourceManager, Stored, on_host
+from graphcore.runtime.session.variable_archives import Archive, opened_archive, write_archive
 from graphcore.shapes import Shape, as_shape
-from graphcore.support.critical_section import critical_contextmanager, critical_section
+from graphcore.source import SourceLocation
+from graphcore.support.critical_section import critical_section
+from graphcore.support.files import checked_path, is_there
 from graphcore.support.replacing import replacing
-
-_SUFFIX: Final = ".npy"
-_FLAWS: Final = (
-    *(OSError, EOFError, ValueError, TypeError, KeyError, SyntaxError, RuntimeError, OverflowError, MemoryError),
-    *(tokenize.TokenError, struct.error, zipfile.BadZipFile, zlib.error),
-)
-"""The errors of reading an archive with a damaged directory, array header or array."""
 
 
 def write_values(graph: Graph, resources: ResourceManager, path: str | os.PathLike[str]) -> None:
@@ -39,17 +32,38 @@ def write_values(graph: Graph, resources: ResourceManager, path: str | os.PathLi
         raise FailedPreconditionError("There is no variable to save in the session's graph")
     values = {name: _stored(name, storage) for name, storage in storages.items()}
     with replacing(place) as file:
-        _write(file, values)
+        write_archive(file, values)
 
 
-def read_values(path: Any) -> dict[str, Array]:
-    """The values in a file of `write_values`, by the names of variables.
+class _Variable(msgspec.Struct):
+    """The declaration of a variable."""
+
+    dtype: DType
+    shape: Shape
+    source: SourceLocation | None
+
+
+def read_values(graph: Graph, path: Any) -> dict[str, Array]:
+    """The values in a file of `write_values` that holds exactly the variables of a graph, by their names.
 
     Raises:
-        NotFoundError: there is no such file.
-        InvalidArgumentError: it is no such file.
+        NotFoundError: there is no such file, or it lacks a variable.
+        InvalidArgumentError: it is no such file, or holds another variable, or a value of another shape or dtype.
     """
-    return _read(_checked_path(path))
+    place = _checked_path(path)
+    variables = _declared(graph)
+    with opened_archive(place) as archive:
+        _check_complete(variables, archive, os.fspath(place))
+        return _read(archive, variables)
+
+
+def _read(archive: Archive, variables: Mapping[str, _Variable]) -> dict[str, Array]:
+    """The values in an archive, all of which fit the variables."""
+    for name in archive:
+        _check_fits(name, variables[name], *archive.kind(name))
+    return {
+        name: _as_kept(variables[name], archive.array(name, is_expected=bool(variables[name].shape.is_fully_defined))) for name in archive
+    }
 
 
 def read_checkpoint(graph: Graph, path: Any) -> dict[str, Array]:
@@ -64,8 +78,11 @@ def read_checkpoint(graph: Graph, path: Any) -> dict[str, Array]:
     from graphcore import checkpoints  # noqa: PLC0415 - it loads protobuf, which most sessions never need
 
     place = _checked_path(path)
-    if place.exists() or not Path(checkpoints.index_path(os.fspath(place))).exists():
-        return _read(place)
+    if is_there(place) or not is_there(checkpoints.index_path(os.fspath(place))):
+        variables = _declared(graph)
+        with opened_archive(place) as archive:
+            _check_known(variables, archive, os.fspath(place))
+            return _read(archive, variables)
     reader = checkpoints.CheckpointReader(os.fspath(place))
     names = [name for _, name in _variable_nodes(graph).values() if reader.has_tensor(name)]
     if not names:
@@ -73,21 +90,20 @@ def read_checkpoint(graph: Graph, path: Any) -> dict[str, Array]:
     return {name: reader.get_tensor(name) for name in names}
 
 
-def restore_values(graph: Graph, resources: ResourceManager, values: Mapping[str, Array], path: Any = None) -> None:
-    """Set all variables of a graph to values, or none of them.
+def restore_values(graph: Graph, resources: ResourceManager, values: Mapping[str, Array]) -> None:
+    """Set variables of a graph to values, or none of them.
 
     Args:
         values: by the names of variables.
-        path: the file that holds exactly these variables; None if variables may be left out.
 
     Raises:
-        NotFoundError: a value is missing.
-        InvalidArgumentError: there is a value for another variable, or one of another shape or dtype.
+        InvalidArgumentError: a value has another shape or dtype.
     """
     storages = _storages(graph, resources)
-    if path is not None:
-        _check_complete(storages, values, os.fspath(path))
-    fitting = [(storages[name], _fitted(name, storages[name], value)) for name, value in values.items()]
+    fitting = []
+    for name, value in values.items():
+        _check_fits(name, storages[name], value.shape, value.dtype)
+        fitting.append((storages[name], _as_kept(storages[name], value)))
     before = [(storage, storage.current()) for storage, _ in fitting]
     with critical_section:
         try:
@@ -99,14 +115,19 @@ def restore_values(graph: Graph, resources: ResourceManager, values: Mapping[str
             raise
 
 
-def _check_complete(storages: Mapping[str, Stored], values: Mapping[str, Array], path: str) -> None:
-    missing = [name for name in storages if name not in values]
+def _check_complete(variables: Mapping[str, object], names: Iterable[str], path: str) -> None:
+    held = dict.fromkeys(names)
+    missing = [name for name in variables if name not in held]
     if missing:
-        raise NotFoundError(f"'{path}' lacks the variables {_listed(missing)}; it holds {_listed(values)}", node=missing[0])
-    unknown = [name for name in values if name not in storages]
+        raise NotFoundError(f"'{path}' lacks the variables {_listed(missing)}; it holds {_listed(held)}", node=missing[0])
+    _check_known(variables, held, path)
+
+
+def _check_known(variables: Mapping[str, object], names: Iterable[str], path: str) -> None:
+    unknown = [name for name in names if name not in variables]
     if unknown:
         raise InvalidArgumentError(
-            f"'{path}' holds {_listed(unknown)}, which the session's graph does not have; it has {_listed(storages)}"
+            f"'{path}' holds {_listed(unknown)}, which the session's graph does not have; it has {_listed(variables)}"
         )
 
 
@@ -118,6 +139,14 @@ def _variable_nodes(graph: Graph) -> dict[tuple[str, str], tuple[Node, str]]:
             container, shared = (_text(node.get_attr(name)) for name in ("container", "shared_name"))
             found.setdefault((container, shared or node.name), (node, node.name))  # nodes with a shared name are one variable
     return found
+
+
+def _declared(graph: Graph) -> dict[str, _Variable]:
+    """The declaration of each variable by the name of its node."""
+    return {
+        name: _Variable(as_dtype(node.get_attr("dtype")), as_shape(node.get_attr("shape")), node.source)
+        for node, name in _variable_nodes(graph).values()
+    }
 
 
 def _storages(graph: Graph, resources: ResourceManager) -> dict[str, Stored]:
@@ -132,7 +161,7 @@ def _storages(graph: Graph, resources: ResourceManager) -> dict[str, Stored]:
 def _checked_path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         refuse("path", "the name of a file", path)
-    return Path(path)
+    return checked_path(path)
 
 
 def _text(value: object) -> str:
@@ -147,49 +176,20 @@ def _stored(name: str, storage: Stored) -> Array:
     return value if value.dtype.isbuiltin == 1 else value.view(np.dtype(f"V{value.itemsize}"))
 
 
-def _fitted(name: str, storage: Stored, value: Array) -> Array:
-    wanted = storage.dtype.as_numpy
-    if wanted is not None and wanted.isbuiltin != 1 and value.dtype == np.dtype(f"V{wanted.itemsize}"):
-        value = value.view(wanted)
-    if value.dtype != wanted:
+def _check_fits(name: str, variable: _Variable | Stored, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    wanted = variable.dtype.as_numpy
+    if dtype != wanted and not (wanted is not None and wanted.isbuiltin != 1 and dtype == np.dtype(f"V{wanted.itemsize}")):
+        raise InvalidArgumentError(f"Variable '{name}' is {variable.dtype.name}, the file holds {dtype}", node=name, source=variable.source)
+    if not variable.shape.is_compatible_with(Shape(shape)):
         raise InvalidArgumentError(
-            f"Variable '{name}' is {storage.dtype.name}, the file holds {value.dtype}", node=name, source=storage.source
+            f"Variable '{name}' has shape {variable.shape}, the file holds shape {Shape(shape)}", node=name, source=variable.source
         )
-    if not storage.shape.is_compatible_with(Shape(value.shape)):
-        raise InvalidArgumentError(
-            f"Variable '{name}' has shape {storage.shape}, the file holds shape {Shape(value.shape)}", node=name, source=storage.source
-        )
-    return value
 
 
-def _read(path: Path) -> dict[str, Array]:
-    if not path.exists():
-        raise NotFoundError(f"There is no file '{path}' to restore variables from")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return {name.removesuffix(_SUFFIX): _array(archive, name) for name in archive.namelist()}
-    except _FLAWS as error:
-        raise InvalidArgumentError(f"'{path}' is no file of variables, which is a .npz archive: {error}") from None
-
-
-def _array(archive: zipfile.ZipFile, name: str) -> Array:
-    with archive.open(name) as part:
-        found: Array = np.lib.format.read_array(part, allow_pickle=False)
-        return found
-
-
-def _write(file: IO[bytes], values: Mapping[str, Array]) -> None:
-    """Write the archive like `np.savez`, which cannot store names such as `file` and `allow_pickle`."""
-    with _archive(file) as archive:
-        for name, value in values.items():
-            with critical_section, archive.open(name + _SUFFIX, "w", force_zip64=True) as part:
-                np.lib.format.write_array(part, value, allow_pickle=False)
-
-
-@critical_contextmanager
-def _archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
-    with zipfile.ZipFile(file, "w") as archive:
-        yield archive
+def _as_kept(variable: _Variable | Stored, value: Array) -> Array:
+    """A value in the type of its variable; types unknown to NumPy are in files as bytes."""
+    wanted = variable.dtype.as_numpy
+    return value if wanted is None or value.dtype == wanted else value.view(wanted)
 
 
 def _listed(names: Any) -> str:

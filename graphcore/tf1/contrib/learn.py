@@ -6,13 +6,15 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from graphcore.attrs import Array
 from graphcore.errors import InvalidArgumentError
+from graphcore.support.files import checked_path, file_bytes
+from graphcore.support.replacing import write_file
 
 __all__ = ["CategoricalVocabulary", "ModeKeys", "VocabularyProcessor", "tokenizer"]
 
@@ -31,6 +33,14 @@ def tokenizer(iterator: Iterable[str]) -> Iterator[list[str]]:
     """The words of each text."""
     for text in iterator:
         yield _WORD.findall(text)
+
+
+class _State(msgspec.Struct):
+    """What a file of a `VocabularyProcessor` holds."""
+
+    max_document_length: int
+    min_frequency: int
+    words: dict[str, int]
 
 
 class CategoricalVocabulary:
@@ -147,21 +157,23 @@ class VocabularyProcessor:
             "min_frequency": int(self.min_frequency),
             "words": self.vocabulary_.counts,
         }
-        Path(filename).write_text(json.dumps(state), encoding="utf-8")
+        write_file(checked_path(filename), json.dumps(state).encode())
 
     @classmethod
     def restore(cls, filename: str) -> VocabularyProcessor:
         """The processor that `save` wrote, with the usual tokenizer.
 
         Raises:
+            NotFoundError: there is no such file.
             InvalidArgumentError: the file holds something else, such as a pickle of TensorFlow.
         """
+        data = file_bytes(filename)
         try:
-            state = json.loads(Path(filename).read_text(encoding="utf-8"))
-            made = cls(state["max_document_length"], state["min_frequency"])
-            counts: dict[str, int] = state["words"]
-        except (UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
-            raise InvalidArgumentError(f"required a file written by VocabularyProcessor.save, got {filename}") from error
+            state = msgspec.json.decode(data, type=_State)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise InvalidArgumentError(f"required a file written by VocabularyProcessor.save, got {filename}: {error}") from None
+        made = cls(state.max_document_length, state.min_frequency)
+        counts = state.words
         for word, count in counts.items():
             made.vocabulary_.add(word, count)
         made.vocabulary_.freeze()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from graphcore.errors import InvalidArgumentError
+from graphcore.support.files import checked_path
 from graphcore.support.replacing import write_file
 
 __all__ = ["EmbeddingInfo", "ProjectorConfig", "SpriteMetadata", "visualize_embeddings"]
@@ -87,4 +87,4 @@ def visualize_embeddings(summary_writer: Any, config: ProjectorConfig) -> None:
     logdir = summary_writer.get_logdir() if hasattr(summary_writer, "get_logdir") else None
     if logdir is None:
         raise InvalidArgumentError(f"Required a gc.summary.FileWriter, got {summary_writer!r}")
-    write_file(Path(logdir) / "projector_config.pbtxt", config.to_text().encode())
+    write_file(checked_path(logdir) / "projector_config.pbtxt", config.to_text().encode())

@@ -11,13 +11,16 @@ import msgspec
 from google.protobuf import text_format
 
 from graphcore.attrs import Array
-from graphcore.checkpoints import CheckpointReader, index_path
+from graphcore.checkpoints import CheckpointReader, data_files, index_path
 from graphcore.definitions.wire import schema
-from graphcore.errors import InvalidArgumentError, NotFoundError
+from graphcore.definitions.wire.files import reason
+from graphcore.definitions.wire.text_cursor import TextError
+from graphcore.definitions.wire.text_reader import read_text
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from graphcore.support.files import PathLike, checked_path, file_bytes, file_errors, is_folder, is_there
 from graphcore.support.replacing import write_file
 
 STATE_FILE: Final = "checkpoint"
-PathLike = str | os.PathLike[str]
 
 
 class CheckpointState(msgspec.Struct, frozen=True):
@@ -46,19 +49,17 @@ def get_checkpoint_state(checkpoint_dir: PathLike, latest_filename: str | None =
     Raises:
         InvalidArgumentError: the list cannot be read.
     """
-    folder = Path(checkpoint_dir)
+    folder = checked_path(checkpoint_dir)
     path = folder / (latest_filename or STATE_FILE)
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError:
+        data = file_bytes(path)
+    except (NotFoundError, FailedPreconditionError):
         return None
-    except UnicodeDecodeError as error:
-        raise InvalidArgumentError(f"'{path}' is no list of checkpoints: {error}") from None
     message = schema.CheckpointState()
     try:
-        text_format.Parse(text, message)
-    except text_format.ParseError as error:
-        raise InvalidArgumentError(f"'{path}' is no list of checkpoints: {error}") from None
+        read_text(data.decode(), message)
+    except (UnicodeDecodeError, TextError) as error:
+        raise InvalidArgumentError(f"'{path}' is no list of checkpoints: {reason(error)}") from None
     if not message.model_checkpoint_path:
         return None
     return CheckpointState(
@@ -101,7 +102,7 @@ def update_checkpoint_state(
     if model_checkpoint_path not in paths:
         paths.append(model_checkpoint_path)
         times = []
-    folder = os.fspath(save_dir)
+    folder = os.fspath(checked_path(save_dir)) if os.fspath(save_dir) else ""
 
     def listed(path: str) -> str:
         if relative or (not os.path.isabs(folder) and not os.path.isabs(path)):  # noqa: PTH117 - a prefix is no path of a file
@@ -130,13 +131,12 @@ def latest_checkpoint(checkpoint_dir: PathLike, latest_filename: str | None = No
 
 def checkpoint_exists(checkpoint_prefix: PathLike) -> bool:
     """True if there is a checkpoint at this path."""
-    return Path(index_path(os.fspath(checkpoint_prefix))).exists()
+    return is_there(index_path(os.fspath(checkpoint_prefix)))
 
 
 def get_checkpoint_mtimes(checkpoint_prefixes: Sequence[str]) -> list[float]:
     """The times of checkpoints, in seconds since 1970; those that are gone are left out."""
-    paths = [Path(index_path(prefix)) for prefix in checkpoint_prefixes]
-    return [path.stat().st_mtime for path in paths if path.exists()]
+    return [Path(index_path(prefix)).stat().st_mtime for prefix in checkpoint_prefixes if checkpoint_exists(prefix)]
 
 
 def remove_checkpoint(checkpoint_prefix: str, checkpoint_format_version: int = 2, meta_graph_suffix: str = "meta") -> None:  # noqa: ARG001 - TensorFlow's argument
@@ -147,10 +147,10 @@ def remove_checkpoint(checkpoint_prefix: str, checkpoint_format_version: int = 2
         checkpoint_format_version: has no effect.
         meta_graph_suffix: the suffix of the file of the graph.
     """
-    place = Path(checkpoint_prefix)
-    data = [path for path in place.parent.glob("*") if path.name.startswith(f"{place.name}.data-")]
-    for path in (Path(index_path(checkpoint_prefix)), *data, Path(f"{checkpoint_prefix}.{meta_graph_suffix}")):
-        path.unlink(missing_ok=True)
+    place = checked_path(checkpoint_prefix)
+    with file_errors(place, "remove"):
+        for path in (Path(index_path(checkpoint_prefix)), *data_files(place), Path(f"{checkpoint_prefix}.{meta_graph_suffix}")):
+            path.unlink(missing_ok=True)
 
 
 def load_checkpoint(ckpt_dir_or_file: PathLike) -> CheckpointReader:
@@ -160,8 +160,8 @@ def load_checkpoint(ckpt_dir_or_file: PathLike) -> CheckpointReader:
         NotFoundError: there is none.
         InvalidArgumentError: it is damaged.
     """
-    path = os.fspath(ckpt_dir_or_file)
-    if Path(path).is_dir():
+    path = os.fspath(checked_path(ckpt_dir_or_file))
+    if is_folder(path):
         found = latest_checkpoint(path)
         if found is None:
             raise NotFoundError(f"Couldn't find 'checkpoint' file or checkpoints in given directory {path}")

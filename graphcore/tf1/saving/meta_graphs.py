@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +23,7 @@ from graphcore.definitions.wire.meta_graph import (
 )
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
+from graphcore.support.files import checked_path, file_bytes
 from graphcore.support.replacing import write_file
 
 OF_VARIABLES: Final = frozenset(
@@ -85,8 +85,8 @@ def read_meta_graph(path: str | os.PathLike[str]) -> FullMetaGraph:
         InvalidArgumentError: it is no such file, or damaged.
     """
     try:
-        data = Path(path).read_bytes()
-    except FileNotFoundError:
+        data = file_bytes(path)
+    except NotFoundError:
         raise NotFoundError(f"There is no file '{path}' with a graph") from None
     try:
         return meta_graph_from_bytes(data)
@@ -100,7 +100,7 @@ def write_meta_graph(meta_graph: FullMetaGraph, path: str, *, text: bool) -> Non
     Raises:
         FailedPreconditionError: the file cannot be written.
     """
-    write_file(Path(path), meta_graph_to_bytes(meta_graph, text=text))
+    write_file(checked_path(path), meta_graph_to_bytes(meta_graph, text=text))
 
 
 def import_whole(meta_graph: FullMetaGraph, scope: str, *, clear_devices: bool) -> None:

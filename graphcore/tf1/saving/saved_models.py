@@ -15,6 +15,7 @@ from graphcore.definitions.wire.saved_model import MODEL_FILE, MODEL_TEXT_FILE
 from graphcore.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.runtime import Session
+from graphcore.support.files import checked_path, file_bytes, file_errors, is_file, is_folder, is_there
 from graphcore.support.replacing import write_file
 from graphcore.tf1.saving.meta_graphs import whole_meta_graph
 from graphcore.tf1.saving.saver import Saver, import_meta_graph
@@ -104,10 +105,11 @@ class SavedModelBuilder:
     """
 
     def __init__(self, export_dir: str | os.PathLike[str]) -> None:
-        self._directory = Path(export_dir)
-        if self._directory.exists() and (not self._directory.is_dir() or any(self._directory.iterdir())):
-            raise AlreadyExistsError(f"Export directory {export_dir} already exists, and isn't empty. Choose a different directory")
-        self._directory.mkdir(parents=True, exist_ok=True)
+        self._directory = checked_path(export_dir)
+        with file_errors(export_dir, "make"):
+            if is_there(export_dir) and (not is_folder(export_dir) or any(self._directory.iterdir())):
+                raise AlreadyExistsError(f"Export directory {export_dir} already exists, and isn't empty. Choose a different directory")
+            self._directory.mkdir(parents=True, exist_ok=True)
         self._meta_graphs: list[FullMetaGraph] = []
 
     def add_meta_graph_and_variables(
@@ -143,7 +145,8 @@ class SavedModelBuilder:
         with sess.graph.as_default():
             saver = saver or Saver(allow_empty=True)
             folder = self._directory / VARIABLES_DIRECTORY
-            folder.mkdir(exist_ok=True)
+            with file_errors(folder, "make"):
+                folder.mkdir(exist_ok=True)
             saver.save(sess, str(folder / VARIABLES_FILENAME), write_meta_graph=False, write_state=False)
             self._add(saver, tags, signature_def_map, assets_collection, legacy_init_op, clear_devices=clear_devices, main_op=main_op)
 
@@ -224,7 +227,7 @@ def simple_save(
 
 def contains_saved_model(export_dir: str | os.PathLike[str]) -> bool:
     """True iff a directory holds a SavedModel."""
-    return any((Path(export_dir) / name).is_file() for name in (MODEL_FILE, MODEL_TEXT_FILE))
+    return any(is_file(Path(export_dir) / name) for name in (MODEL_FILE, MODEL_TEXT_FILE))
 
 
 maybe_saved_model_directory = contains_saved_model
@@ -246,11 +249,11 @@ def load(sess: Session, tags: Sequence[str], export_dir: str | os.PathLike[str],
         NotFoundError: there is no SavedModel, or it has no graph with these tags.
         InvalidArgumentError: it is damaged.
     """
-    place = Path(export_dir)
-    name = next((name for name in (MODEL_FILE, MODEL_TEXT_FILE) if (place / name).is_file()), None)
+    place = checked_path(export_dir)
+    name = next((name for name in (MODEL_FILE, MODEL_TEXT_FILE) if is_file(place / name)), None)
     if name is None:
         raise NotFoundError(f"No {MODEL_FILE} or {MODEL_TEXT_FILE} in directory {export_dir}")
-    graphs = saved_model_from_bytes((place / name).read_bytes())
+    graphs = saved_model_from_bytes(file_bytes(place / name))
     whole = next((graph for graph in graphs if set(graph.tags) == set(tags)), None)
     if whole is None:
         choices = ", ".join(["{" + ", ".join(graph.tags) + "}" for graph in graphs])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +21,7 @@ from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.runtime import Session
+from graphcore.support.files import checked_path, is_folder
 from graphcore.tf1.saving import checkpoint_states
 from graphcore.tf1.saving.meta_graphs import OF_VARIABLES, import_whole, read_meta_graph, whole_meta_graph, write_meta_graph
 
@@ -135,7 +135,7 @@ class Saver:
         strip_default_attrs: bool = False,  # noqa: ARG002 - TensorFlow's arguments
         save_debug_info: bool = False,  # noqa: ARG002 - TensorFlow's, without effect here
     ) -> str | None:
-        """Save the variables' values of a session.
+        """Save the variables' values of a session. If the process ends meanwhile, the checkpoint before is whole, of this name too.
 
         Args:
             sess: the session.
@@ -159,22 +159,22 @@ class Saver:
         name = latest_filename or checkpoint_states.STATE_FILE
         if os.sep in name:
             raise InvalidArgumentError(f"'latest_filename' must be a name without a folder, got '{name}'")
-        prefix = os.fspath(save_path)
+        prefix = os.fspath(checked_path(save_path))
         folder, last = os.path.split(prefix)
         if not last or (last == name and global_step is None):
             raise InvalidArgumentError(f"Required a path that ends with a name other than '{name}', got '{prefix}'")
-        if folder and not Path(folder).is_dir():
+        if folder and not is_folder(folder):
             raise FailedPreconditionError(f"Parent directory of {prefix} doesn't exist, can't save.")
         if global_step is not None:
             step = _step(sess, global_step)
             prefix = f"{prefix}-{step:08d}" if self._pad_step_number else f"{prefix}-{step}"
         if not self._is_empty:
             sess.run(self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: prefix})
-            if write_state:
-                self._note(prefix, folder, meta_graph_suffix, latest_filename)
         if write_meta_graph:
             with sess.graph.as_default():
                 self.export_meta_graph(f"{prefix}.{meta_graph_suffix}")
+        if write_state and not self._is_empty:  # last, so that only whole checkpoints are listed
+            self._note(prefix, folder, meta_graph_suffix, latest_filename)
         return None if self._is_empty else prefix
 
     def _note(self, prefix: str, folder: str, meta_graph_suffix: str, latest_filename: str | None) -> None:
@@ -214,7 +214,7 @@ class Saver:
         self._check_built(sess)
         if self._is_empty:
             return
-        prefix = os.fspath(save_path)
+        prefix = os.fspath(checked_path(save_path))
         CheckpointReader(prefix)  # with an error that names no node, if there is none
         sess.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: prefix})
 

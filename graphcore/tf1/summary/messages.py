@@ -6,7 +6,10 @@ import os
 from collections.abc import Iterator
 from typing import Any, Final
 
+from google.protobuf.message import DecodeError
+
 from graphcore.definitions.wire.schema import Event, HistogramProto, Summary, SummaryMetadata, message_class
+from graphcore.errors import InvalidArgumentError
 from graphcore.support.records import read_records
 
 __all__ = [
@@ -35,9 +38,12 @@ def summary_iterator(path: str | os.PathLike[str]) -> Iterator[Any]:
         NotFoundError: there is no such file.
         InvalidArgumentError: it is damaged.
     """
-    for data in read_records(path):
+    for number, data in enumerate(read_records(path)):
         event = Event()
-        event.ParseFromString(data)
+        try:
+            event.ParseFromString(data)
+        except DecodeError as error:
+            raise InvalidArgumentError(f"Record {number} of '{os.fspath(path)}' is no Event: {error}") from None
         yield event
 
 

@@ -9,7 +9,6 @@ import time
 import weakref
 from collections.abc import Mapping
 from itertools import count
-from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 import msgspec
@@ -24,6 +23,7 @@ from graphcore.graph import Graph
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.runtime import RunMetadata as TracedRun
 from graphcore.runtime import Session
+from graphcore.support.files import checked_path, file_errors
 from graphcore.support.records import record_bytes
 from graphcore.support.written_scalars import written_scalars
 from graphcore.tf1.saving.meta_graphs import whole_meta_graph
@@ -49,6 +49,8 @@ class FileWriter:
         session: must be None; event files are written by Python, not by nodes.
 
     Raises:
+        AlreadyExistsError: there is a file of the folder's name.
+        InvalidArgumentError: no folder can have this name.
         FailedPreconditionError: the file cannot be made.
     """
 
@@ -76,15 +78,13 @@ class FileWriter:
             self.add_graph(graph, graph_def=graph_def)
 
     def _open(self) -> None:
-        folder = Path(self._logdir)
+        folder = checked_path(self._logdir)
         number = next(_numbers)  # two files of one second differ
         other = f".{os.getpid()}.{number}" if number else ""
         self._path = folder / f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}{other}{self._suffix}"
-        try:
+        with file_errors(self._logdir, "write event files in"):
             folder.mkdir(parents=True, exist_ok=True)
             file = self._path.open("ab")
-        except OSError as error:
-            raise FailedPreconditionError(f"Cannot write event files in '{self._logdir}': {error.strerror or error}") from error
         self._file = file
         self._finalizer = weakref.finalize(self, file.close)  # what is left is written when the program ends
         self._pending = 0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from graphcore.definitions import GraphDef
 from graphcore.graph import Graph
+from graphcore.support.files import checked_path, file_errors
 
 __all__ = ["write_graph"]
 
@@ -21,14 +21,17 @@ def write_graph(graph_or_graph_def: Graph | GraphDef, logdir: str | os.PathLike[
         as_text: write protobuf text, else the binary form.
 
     Raises:
+        AlreadyExistsError: there is a file of the folder's name.
+        InvalidArgumentError: no file can have this name.
         FailedPreconditionError: the file cannot be written.
     """
     from graphcore.definitions.wire import graph_def_to_bytes, graph_def_to_text  # noqa: PLC0415 - loads protobuf
     from graphcore.support.replacing import write_file  # noqa: PLC0415 - as above
 
     graph_def = graph_or_graph_def.as_graph_def() if isinstance(graph_or_graph_def, Graph) else graph_or_graph_def
-    place = Path(logdir)
-    place.mkdir(parents=True, exist_ok=True)
+    place = checked_path(logdir)
+    with file_errors(place, "make"):
+        place.mkdir(parents=True, exist_ok=True)
     data = graph_def_to_text(graph_def).encode() if as_text else graph_def_to_bytes(graph_def)
     write_file(place / name, data)
     return str(place / name)
