@@ -80,6 +80,21 @@ def test_tensorflow_reads_what_is_written_in_every_type_and_shape(tmp_path: Path
         assert theirs[name].tolist() == value.tolist(), name
 
 
+def test_tensorflow_reads_what_is_saved_again_under_a_name_while_the_files_before_are_there(
+    tmp_path: Path, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_links(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(Path, "hardlink_to", no_links)
+    path = str(tmp_path / "model")
+    for number in (1.0, 2.0):
+        write_checkpoint(path, [("w", None, gc.float64, np.full(3, number))])
+    (tmp_path / "model.data-00000-of-00001").write_bytes(b"of the save before")
+    assert (tmp_path / "model.data-00000-of-00002").exists()
+    assert oracle.run(READ, path=path).outputs["w"].tolist() == [2, 2, 2]
+
+
 @pytest.mark.parametrize("use_resource", [False, True])
 def test_a_variable_in_parts_is_read_as_a_whole(tmp_path: Path, oracle: Oracle, use_resource: bool) -> None:
     w = np.arange(35.0).reshape(7, 5)

@@ -129,3 +129,32 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Pat
         write_checkpoint(path, [("a", None, gc.float64, np.zeros(3))] * 2)
     assert CheckpointReader(path).get_tensor("a").tolist() == [0, 1, 2]
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_checkpoint_saved_again_has_its_usual_files_and_their_modes(tmp_path: Path) -> None:
+    path = write(tmp_path / "model", {"a": np.arange(3.0)})
+    (tmp_path / "model.data-00000-of-00001").chmod(0o600)
+    for i in range(3):
+        write(tmp_path / "model", {"a": np.arange(3.0) + i})
+        assert names_in(tmp_path) == ["model.data-00000-of-00001", "model.index"]
+        assert CheckpointReader(path).get_tensor("a").tolist() == [i, i + 1, i + 2]
+    assert (tmp_path / "model.data-00000-of-00001").stat().st_mode & 0o777 == 0o600
+
+
+def test_without_links_a_checkpoint_saved_again_has_another_number_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(Path, "hardlink_to", no_links)
+    path = write(tmp_path / "model", {"a": np.arange(3.0)})
+    for i in range(3):
+        write(tmp_path / "model", {"a": np.arange(3.0) + i})
+        assert CheckpointReader(path).get_tensor("a").tolist() == [i, i + 1, i + 2]
+        count = 1 + (i + 1) % 2
+        assert names_in(tmp_path) == [*[f"model.data-{shard:05d}-of-{count:05d}" for shard in range(count)], "model.index"]
+    merge_checkpoints([path, write(tmp_path / "other", {"b": np.arange(2.0)})], path)
+    assert sorted(CheckpointReader(path)) == ["a", "b"]

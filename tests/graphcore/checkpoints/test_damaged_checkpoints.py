@@ -1,4 +1,4 @@
-"""Checkpoints that claim more than they hold: each is refused with a GraphError, before memory is taken."""
+"""Checkpoints that claim more than they hold: each is refused before memory is taken."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_damaged_header_is_refused_when_checkpoints_are_read_and_merged(header
 
 def test_a_header_that_claims_many_files_is_refused_at_the_first_that_is_missing(tmp_path: Path) -> None:
     path = index(tmp_path / "c", header=header_bytes(2**31 - 1))
-    with pytest.raises(gc.errors.NotFoundError, match="there is no file '.*data-00000-of-2147483647'"):
+    with pytest.raises(gc.errors.NotFoundError, match=r"there is no file '.*data-00000-of-2147483647'"):
         merge_checkpoints([path], str(tmp_path / "merged"))
 
 
