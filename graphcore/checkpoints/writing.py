@@ -77,7 +77,9 @@ def free_count(prefix: str, wanted: int) -> int:
 
 
 def complete(prefix: str, entries: dict[bytes, Entry], *, begun: int, shards: int) -> None:
-    """Complete a checkpoint whose elements are written: empty files up to the number of files, the index, and no files of the one before.
+    """Complete a checkpoint whose elements are written.
+
+    Empty files make up the number of files. Then the index is replaced, and files that it does not name are removed.
 
     Args:
         prefix: the path of the checkpoint.

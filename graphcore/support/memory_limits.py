@@ -59,7 +59,7 @@ class AllocationLimitError(MemoryError):
 
 
 def check_claim(size: int, what: str) -> None:
-    """Check the bytes that a file claims to hold against the allocation limit, before memory is asked for.
+    """Check the bytes that a file claims to hold against the allocation limit.
 
     Args:
         size: the bytes.

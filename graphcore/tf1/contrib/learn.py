@@ -36,7 +36,7 @@ def tokenizer(iterator: Iterable[str]) -> Iterator[list[str]]:
 
 
 class _State(msgspec.Struct):
-    """What a file of a `VocabularyProcessor` holds."""
+    """The contents of a file of a `VocabularyProcessor`."""
 
     max_document_length: int
     min_frequency: int

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import struct
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +28,7 @@ def claiming(size: int) -> bytes:
 @pytest.mark.parametrize("size", [2**31, 2**40, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("compression", ["", "ZLIB", "GZIP"])
 def test_a_record_that_claims_more_than_there_is_is_cut_off(size: int, compression: str, tmp_path: Path) -> None:
-    packed = {"": bytes, "ZLIB": zlib.compress, "GZIP": gzip.compress}[compression]
+    packed: Any = {"": bytes, "ZLIB": zlib.compress, "GZIP": gzip.compress}[compression]
     (tmp_path / "r").write_bytes(packed(claiming(size)))
     with pytest.raises(gc.errors.InvalidArgumentError, match="truncated record at 0"):
         list(read_records(tmp_path / "r", compression))
@@ -35,16 +37,17 @@ def test_a_record_that_claims_more_than_there_is_is_cut_off(size: int, compressi
 @pytest.mark.parametrize("compression", ["ZLIB", "GZIP"])
 def test_what_inflates_beyond_the_limit_is_refused(compression: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading_limits, "inflated_bytes", 1 << 20)
-    packed = {"ZLIB": zlib.compress, "GZIP": gzip.compress}[compression]
+    packed: Any = {"ZLIB": zlib.compress, "GZIP": gzip.compress}[compression]
     path = str(tmp_path / "r")
     Path(path).write_bytes(packed(claiming(1 << 24) + bytes(1 << 24)))
-    for read in (
-        lambda: read_records(path, compression),
-        lambda: lines(path, compression),
-        lambda: fixed_records(path, 0, 8, 0, compression=compression),
-    ):
+    reads: list[Iterator[bytes]] = [
+        read_records(path, compression),
+        lines(path, compression),
+        fixed_records(path, 0, 8, 0, compression=compression),
+    ]
+    for read in reads:
         with pytest.raises(gc.errors.ResourceExhaustedError, match="have more than 1048576 bytes in one piece") as refused:
-            list(read())
+            list(read)
         assert "reading_limits.inflated_bytes = " in refused.value.suggestion
 
 
