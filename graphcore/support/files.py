@@ -13,7 +13,6 @@ from typing import IO, Final
 
 from graphcore.brief import brief
 from graphcore.errors import (
-    AlreadyExistsError,
     FailedPreconditionError,
     GraphError,
     InvalidArgumentError,
@@ -37,7 +36,6 @@ def file_errors(path: object, doing: str = "read") -> Iterator[None]:
 
     Raises:
         NotFoundError: there is no such file.
-        AlreadyExistsError: there is one already.
         InvalidArgumentError: no file can have this name, or its text is not UTF-8.
         ResourceExhaustedError: it does not fit into memory.
         FailedPreconditionError: the operating system refuses for another reason.
@@ -48,8 +46,6 @@ def file_errors(path: object, doing: str = "read") -> Iterator[None]:
         raise
     except _ABSENT as error:
         raise NotFoundError(f"Cannot {doing} {_shown(path)}: {error.strerror}") from None
-    except FileExistsError as error:
-        raise AlreadyExistsError(f"Cannot {doing} {_shown(path)}: {error.strerror}") from None
     except OSError as error:
         kind = InvalidArgumentError if error.errno == errno.ENAMETOOLONG else FailedPreconditionError
         raise kind(f"Cannot {doing} {_shown(path)}: {error.strerror or error}") from error

@@ -24,7 +24,7 @@ _BEYOND_NUMBERS: Final = 1 << 90
 
 @cache
 def memory_limit() -> int:
-    """The most bytes this process can have: the machine's memory, or the limit of its control group or its own."""
+    """The most bytes this process can have: the machine's memory, or a limit of its group or itself."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else [1 << 62]
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         text = Path(path).read_text().strip() if Path(path).exists() else ""

@@ -163,7 +163,7 @@ def MakeDirs(dirname: str) -> None:
     """Make a folder, and those around it, unless it is there.
 
     Raises:
-        AlreadyExistsError: there is a file of this name.
+        FailedPreconditionError: there is a file of this name.
     """
     with _errors(dirname, "make"):
         Path(dirname).mkdir(parents=True, exist_ok=True)
@@ -176,6 +176,8 @@ def MkDir(dirname: str) -> None:
         AlreadyExistsError: there is a file or folder of this name.
         NotFoundError: there is no folder for it.
     """
+    if is_there(dirname):
+        raise AlreadyExistsError(f"{dirname}: it exists already")
     with _errors(dirname, "make"):
         Path(dirname).mkdir()
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph.model.argument_errors import refuse
-from graphcore.support.files import checked_path, file_errors
+from graphcore.support.files import checked_path, file_errors, is_folder
 from graphcore.support.records import COMPRESSIONS, read_records, record_bytes
 
 __all__ = ["TFRecordCompressionType", "TFRecordOptions", "TFRecordWriter", "tf_record_iterator"]
@@ -59,7 +59,6 @@ class TFRecordWriter:
         options: a `TFRecordOptions` or the name of a compression.
 
     Raises:
-        NotFoundError: there is no folder for it.
         InvalidArgumentError: no file can have this name.
         FailedPreconditionError: the file cannot be written.
     """
@@ -67,8 +66,11 @@ class TFRecordWriter:
     def __init__(self, path: str | os.PathLike[str], options: Any = None) -> None:
         kind = TFRecordOptions.get_compression_type_string(options)
         level = getattr(options, "compression_level", None)
+        place = checked_path(path)
+        if not is_folder(place.parent):
+            raise FailedPreconditionError(f"Cannot write '{path}': there is no folder '{place.parent}'")
         with file_errors(path, "write"):
-            plain: Any = checked_path(path).open("wb")  # closed by `close`
+            plain: Any = place.open("wb")  # closed by `close`
         self._file: Any = plain
         self._deflate = zlib.compressobj(-1 if level is None else level) if kind == "ZLIB" else None
         self._packed = gzip.GzipFile(fileobj=plain, mode="wb", compresslevel=9 if level is None else level) if kind == "GZIP" else None

@@ -49,7 +49,6 @@ class FileWriter:
         session: must be None; event files are written by Python, not by nodes.
 
     Raises:
-        AlreadyExistsError: there is a file of the folder's name.
         InvalidArgumentError: no folder can have this name.
         FailedPreconditionError: the file cannot be made.
     """

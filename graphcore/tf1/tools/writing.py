@@ -21,7 +21,6 @@ def write_graph(graph_or_graph_def: Graph | GraphDef, logdir: str | os.PathLike[
         as_text: write protobuf text, else the binary form.
 
     Raises:
-        AlreadyExistsError: there is a file of the folder's name.
         InvalidArgumentError: no file can have this name.
         FailedPreconditionError: the file cannot be written.
     """

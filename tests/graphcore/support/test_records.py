@@ -18,6 +18,8 @@ from graphcore.support.reading_limits import reading_limits
 from graphcore.support.records import read_records, record_bytes
 from graphcore.tf1.summary.messages import Event, summary_iterator
 
+PACKED: dict[str, Any] = {"": bytes, "ZLIB": zlib.compress, "GZIP": gzip.compress}
+
 
 def claiming(size: int) -> bytes:
     """The head of a record of this size, with the right checksum, and some data."""
@@ -28,8 +30,7 @@ def claiming(size: int) -> bytes:
 @pytest.mark.parametrize("size", [2**31, 2**40, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("compression", ["", "ZLIB", "GZIP"])
 def test_a_record_that_claims_more_than_there_is_is_cut_off(size: int, compression: str, tmp_path: Path) -> None:
-    packed: Any = {"": bytes, "ZLIB": zlib.compress, "GZIP": gzip.compress}[compression]
-    (tmp_path / "r").write_bytes(packed(claiming(size)))
+    (tmp_path / "r").write_bytes(PACKED[compression](claiming(size)))
     with pytest.raises(gc.errors.InvalidArgumentError, match="truncated record at 0"):
         list(read_records(tmp_path / "r", compression))
 
@@ -37,9 +38,8 @@ def test_a_record_that_claims_more_than_there_is_is_cut_off(size: int, compressi
 @pytest.mark.parametrize("compression", ["ZLIB", "GZIP"])
 def test_what_inflates_beyond_the_limit_is_refused(compression: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading_limits, "inflated_bytes", 1 << 20)
-    packed: Any = {"ZLIB": zlib.compress, "GZIP": gzip.compress}[compression]
     path = str(tmp_path / "r")
-    Path(path).write_bytes(packed(claiming(1 << 24) + bytes(1 << 24)))
+    Path(path).write_bytes(PACKED[compression](claiming(1 << 24) + bytes(1 << 24)))
     reads: list[Iterator[bytes]] = [
         read_records(path, compression),
         lines(path, compression),
