@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -24,7 +25,7 @@ try:
 except ImportError as error:
     raise NotFoundError("Sessions on a cluster need the package distributed, which is not installed: pip install distributed") from error
 
-from graphcore.runtime.cluster.connection import Connection, Place
+from graphcore.runtime.cluster.connection import FORKED, Connection, Place, is_fork_of
 from graphcore.runtime.cluster.devices import ClusterDevices
 from graphcore.runtime.cluster.resources import ClusterResources
 from graphcore.runtime.cluster.task import ignore_interrupts
@@ -36,6 +37,9 @@ _RUNNING: Final = "running"
 _WAIT_SECONDS: Final = 60.0
 _PAUSE: Final = 0.1
 _ATTEMPTS: Final = 2
+_LOOPBACK: Final = "127.0.0.1"
+_NO_PAGES: Final[dict[str, list[str]]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+"""Dask's HTTP servers answer without a password. They cannot be left out; without routes they answer nothing."""
 
 
 class OpenedCluster:
@@ -76,9 +80,9 @@ class DaskCluster:
     `gc.py_func` with tasks in other processes are errors. Files that nodes read and write (`gc.train.Saver`) are those of the task's machine; those of
     `gc.save_variables` and `gc.train.CheckpointSaver` are written here. `%graph undo` does not take back the values of variables on tasks.
 
-    Authentication and encryption are Dask's: `gc.DaskCluster("tls://scheduler:8786", tasks, security=distributed.Security(...))`, or a client made
-    with it. Code of graphs and values runs on the workers, and everything that reaches the scheduler can run code there: without `Security`, only
-    use networks that you trust.
+    Whoever can connect to the scheduler or to a worker can run any code on the workers and here: a cluster without `Security` trusts everybody on
+    its network, one with it trusts the holders of its keys. Authentication and encryption are Dask's:
+    `gc.DaskCluster("tls://scheduler:8786", tasks, security=distributed.Security(...))`, or a client made with it.
 
     Args:
         client: a Dask client, or the address of a scheduler.
@@ -106,6 +110,7 @@ class DaskCluster:
     ) -> None:
         self.tasks = _checked_tasks(tasks)
         self.heartbeat_timeout = _checked_seconds(heartbeat_timeout)
+        self._process = os.getpid()
         self._owns_client = isinstance(client, str)
         self.client: Client = _connected(client, security) if isinstance(client, str) else _checked_client(client, security)
         try:
@@ -139,8 +144,11 @@ class DaskCluster:
 
         Raises:
             AbortedError: the scheduler is lost.
+            FailedPreconditionError: this process is a fork of the one that made the cluster.
             InvalidArgumentError: a worker is unknown.
         """
+        if is_fork_of(self._process):
+            raise FailedPreconditionError(FORKED)
         scheduler = self.client.scheduler
         if self.client.status != _RUNNING or scheduler is None:
             raise AbortedError(f"The Dask client has lost its scheduler (it is {self.client.status}): required a new gc.DaskCluster")
@@ -216,20 +224,26 @@ class LocalCluster(DaskCluster):
         workers: the number of tasks of job `worker`.
         ps: the number of tasks of job `ps`.
         processes: False for tasks in threads of this process, which begin faster.
+        dashboard: True for Dask's dashboard, at `cluster.client.dashboard_link`. Every user of this machine can read it.
         heartbeat_timeout: see `DaskCluster`.
 
     Raises:
         InvalidArgumentError: not a number of tasks.
         FailedPreconditionError: a process does not start.
-        NotFoundError: the package distributed is not installed.
+        NotFoundError: the package distributed or cryptography is not installed.
+
+    All connections stay on this machine, and only holders of the cluster's key can connect: it is made for each cluster, kept in the memory of
+    its processes, and is `cluster.client.security`.
 
     In a script, as for all processes that Python spawns, the code that makes it belongs below `if __name__ == "__main__":`.
     """
 
-    def __init__(self, workers: int = 2, ps: int = 0, *, processes: bool = True, heartbeat_timeout: float = 10.0) -> None:
+    def __init__(
+        self, workers: int = 2, ps: int = 0, *, processes: bool = True, dashboard: bool = False, heartbeat_timeout: float = 10.0
+    ) -> None:
         _check_count("workers", workers, 1)
         _check_count("ps", ps, 0)
-        self._cluster = _started(workers + ps, processes)
+        self._cluster = _started(workers + ps, processes, dashboard)
         try:
             client = distributed.Client(self._cluster, set_as_default=False)
             client.run(ignore_interrupts)
@@ -251,20 +265,22 @@ class LocalCluster(DaskCluster):
         self._cluster.close()
 
 
-def _started(count: int, processes: bool) -> distributed.LocalCluster:
+def _started(count: int, processes: bool, dashboard: bool) -> distributed.LocalCluster:
     """A scheduler with workers.
 
     On a machine that is short of time, a new process may fail to connect; then all of them begin again once.
 
     Raises:
         FailedPreconditionError: a worker does not start.
+        NotFoundError: the package cryptography is not installed.
     """
+    security = _new_security()
     config = {
         "distributed.comm.timeouts.connect": f"{_WAIT_SECONDS:g}s",
         # On one machine, a connection that is not read for long belongs to a worker that is busy.
         "distributed.comm.timeouts.tcp": "1h",
         "distributed.scheduler.worker-ttl": None,
-    }
+    } | ({} if dashboard else _NO_PAGES)
     failure: BaseException | None = None
     for _ in range(_ATTEMPTS):
         try:
@@ -273,9 +289,11 @@ def _started(count: int, processes: bool) -> distributed.LocalCluster:
                     n_workers=count,
                     threads_per_worker=1,
                     processes=processes,
-                    dashboard_address=":0",
+                    host=_LOOPBACK,
+                    dashboard_address=f"{_LOOPBACK}:0",
+                    scheduler_kwargs={"dashboard": dashboard},
                     silence_logs=logging.CRITICAL,  # faults are errors of runs; others are those of workers that close
-                    protocol="tcp",
+                    security=security,
                 )
         except Exception as error:  # noqa: BLE001 - whatever it is, the cluster did not start, as reported below
             failure = error
@@ -288,6 +306,19 @@ def _started(count: int, processes: bool) -> distributed.LocalCluster:
         required=f"{count} processes",
         came=reason,
     ) from failure
+
+
+def _new_security() -> Security:
+    """A new key, which every connection of a cluster requires.
+
+    Raises:
+        NotFoundError: the package cryptography is not installed.
+    """
+    try:
+        made: Security = distributed.Security.temporary()
+    except ImportError as error:
+        raise NotFoundError("gc.LocalCluster needs the package cryptography, which is not installed: pip install cryptography") from error
+    return made
 
 
 def _checked_seconds(value: Any) -> float:

@@ -32,6 +32,8 @@ _SAMPLES: Final = 5
 _KEPT: Final = 32
 """The number of programs that tasks keep although no plan needs them."""
 
+FORKED: Final = "The cluster belongs to the process that this one was forked from: required a cluster made in this process"
+
 
 class Place:
     """A worker that is to hold a task.
@@ -102,6 +104,11 @@ class Link:
         return self.prepared_at.get(shipment.digest) != self.renewals
 
 
+def is_fork_of(process: int) -> bool:
+    """True iff this process is not `process`, but a fork of it: Dask's client has no event loop there, and would be waited for in vain."""
+    return os.getpid() != process
+
+
 class Connection:
     """The tasks of one session, each an actor on a Dask worker.
 
@@ -124,6 +131,7 @@ class Connection:
         self.client = client
         self.heartbeat_timeout = heartbeat_timeout
         self.loop = event_loop(client.loop)
+        self._process = os.getpid()
         self._numbers = count(1)
         self.steps: set[int] = set()
         self.is_closed = False
@@ -146,7 +154,16 @@ class Connection:
     # ---- calls -----------------------------------------------------------------------------------------------------
 
     def wait(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Wait in this thread for the result of `work` in the event loop of the client."""
+        """Wait in this thread for the result of `work` in the event loop of the client.
+
+        Raises:
+            FailedPreconditionError: this process is a fork, which has no event loop.
+        """
+        if os.getpid() != self._process:
+            work.close()
+            raise FailedPreconditionError(
+                "The session's cluster belongs to the process that was forked: required a cluster made in this process"
+            )
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()

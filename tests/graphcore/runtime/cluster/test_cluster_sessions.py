@@ -284,8 +284,8 @@ def test_workers_that_fail_to_start_are_tried_again_and_then_reported_with_the_r
 
 def test_a_cluster_takes_addresses_of_schedulers_and_workers(cluster: gc.DaskCluster) -> None:
     address = str(cluster.client.scheduler_info()["address"])
-    first = cluster.places()[0].address
-    with gc.Graph().as_default(), gc.DaskCluster(address, {"ps": [first], "worker": ["1"]}) as other:
+    first, key = cluster.places()[0].address, cluster.client.security
+    with gc.Graph().as_default(), gc.DaskCluster(address, {"ps": [first], "worker": ["1"]}, security=key) as other:
         with gc.device(PS):
             here = gc.Variable(2.0)
         with gc.device(FIRST):
