@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Container, Hashable
 from types import ModuleType
@@ -18,6 +17,7 @@ from graphcore.shapes import Shape
 from graphcore.shared_resources import SharedResources
 from graphcore.source import SourceLocation
 from graphcore.support.critical_section import critical_section
+from graphcore.support.forking import new_lock
 
 State = TypeVar("State")
 _kept: Final[dict[int, weakref.ref[Any]]] = {}
@@ -57,7 +57,7 @@ class RefVariable:
         self.op = op
         self.owner = ""
         self.value: Array | None = None
-        self.lock = threading.Lock()
+        self.lock = new_lock()
 
     def declare(self, dtype: DType, shape: Shape, source: SourceLocation | None, op: str) -> None:
         """Reset the variable to no value, with another declaration."""

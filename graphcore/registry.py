@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
@@ -12,6 +11,7 @@ from graphcore.definitions.op_def_validation import validate_op_def
 from graphcore.definitions.types import FunctionDef, OpDef
 from graphcore.errors import AlreadyExistsError, GraphError, NotFoundError
 from graphcore.support.critical_section import critical_section
+from graphcore.support.forking import new_rlock
 from graphcore.traits import NO_TRAITS, Traits
 
 ShapeFn = Callable[[Any], None]
@@ -105,7 +105,7 @@ class OpRegistry:
         self._lazy: dict[str, Callable[[], OpRegistration]] = {}
         self._by_name: dict[str, OpRegistration] = {}
         self._watcher: Watcher | None = None
-        self._making = threading.RLock()
+        self._making = new_rlock()
 
     def register(self, op: OpDef | OpRegistration | Callable[[], OpRegistration], shape_fn: ShapeFn | None = None) -> None:
         """Add an op, now (OpDef, OpRegistration) or at the first look-up (callable).

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Container, Hashable
 from typing import Any, Protocol
 
 from graphcore.errors import CancelledError
 from graphcore.support.critical_section import critical_section
+from graphcore.support.forking import new_lock
 
 
 class SharedResource(Protocol):
@@ -29,7 +29,7 @@ class SharedResources:
     """The shared resources of one session, those in function bodies included. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._known: dict[tuple[str, Hashable], SharedResource] = {}
         self._made = 0
         self._is_closed = False

@@ -44,6 +44,7 @@ from graphcore.registry import OpRegistration, OpRegistry
 from graphcore.shapes import as_shape
 from graphcore.source import CellRun, SourceLocation, caller_location
 from graphcore.support.critical_section import critical_section
+from graphcore.support.forking import new_rlock
 
 _SOURCE_OP = OpRegistration(OpDef(name="_Source"))
 _SINK_OP = OpRegistration(OpDef(name="_Sink"))
@@ -98,7 +99,7 @@ class Graph(GraphReader):
         self.thread_scopes = ThreadScopes()
         self.cells = CellOwnership()
         self.derivations = DerivationStore(self)
-        self.lock = threading.RLock()
+        self.lock = new_rlock()
         self.edge_store = EdgeStore(self.lock)
         self.refiner = refiner_for(infer, self.versions.producer, explain_error)
         self.finalized = False

@@ -10,6 +10,7 @@ from contextvars import Context, copy_context
 from typing import Any, Final
 
 from graphcore.support.critical_section import critical_section
+from graphcore.support.forking import call_in_child, new_lock
 
 IDLE_SECONDS: Final = 1.0
 
@@ -74,8 +75,15 @@ class Pool:
         self._size = size
         self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
         self._waiting: set[Task] = set()  # a task is listed here for as long as the thread that takes it counts as idle
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._threads: set[threading.Thread] = set()
+        self._idle = 0
+
+    def forget(self) -> None:
+        """Forget threads and calls, in the child of a fork, which has none of its parent's threads."""
+        self._tasks = queue.SimpleQueue()
+        self._waiting.clear()
+        self._threads.clear()
         self._idle = 0
 
     def submit(self, kernel: Callable[..., Any], *arguments: Any) -> Task:
@@ -130,3 +138,4 @@ class Pool:
 
 
 kernel_pool: Final = Pool(core_count())
+call_in_child(kernel_pool.forget)

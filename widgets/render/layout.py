@@ -15,6 +15,7 @@ from typing import IO, Any, Final
 
 import msgspec
 
+from graphcore.support.forking import call_in_child
 from widgets.render.frames import hold_labels
 from widgets.render.geometry import FoldedPlaces, Geometry, layout_dot, parse_geometry
 from widgets.render.layers import layered_geometry
@@ -114,6 +115,11 @@ class LayoutEngine:
         with self._lock:
             self._end()
 
+    def forget(self) -> None:
+        """Forget the worker, in the child of a fork: it answers the parent."""
+        self._lock = threading.Lock()
+        self._process, self._warm = None, False
+
     def _running(self) -> subprocess.Popen[str]:
         if self._process is not None and self._process.poll() is None:
             return self._process
@@ -174,6 +180,7 @@ def _pump(pipe: IO[str] | None, answers: queue.Queue[str]) -> None:
 engine: Final = LayoutEngine()
 """The one engine of this process."""
 atexit.register(engine.close)
+call_in_child(engine.forget)
 
 
 def lay_out(scene: Scene, *, panel: Size | None = None, limit: float = LAYOUT_LIMIT, labels: bool = True) -> Geometry:

@@ -5,7 +5,6 @@ A mean is taken once enough gradients have come; those of earlier steps are drop
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -17,6 +16,7 @@ from graphcore.dtypes import DType
 from graphcore.errors import CancelledError, InvalidArgumentError
 from graphcore.kernel_context import Done
 from graphcore.shapes import Shape
+from graphcore.support.forking import new_lock
 
 
 class AccumulatorSpec(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class Accumulator:
         self.spec = spec
         self.op = op
         self.owner = ""
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._step = 0
         self._count = 0
         self._sum: Any = None

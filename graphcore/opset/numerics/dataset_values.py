@@ -5,7 +5,6 @@ An iterator made by `iter(step, None)` goes on after an error of one element, wh
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -17,6 +16,7 @@ from graphcore.dtypes import DType, string
 from graphcore.errors import CancelledError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from graphcore.opset.numerics.philox import Generator, fresh_seed, words
 from graphcore.shapes import Shape
+from graphcore.support.forking import new_rlock
 
 Element = tuple[Any, ...]
 """One array for each component."""
@@ -61,7 +61,7 @@ class IteratorValue:
         self.owner = ""
         self.types = types
         self.kind = kind
-        self._lock = threading.RLock()
+        self._lock = new_rlock()
         self._elements: Iterator[Element] | None = None
         self._is_ended = False
 

@@ -5,12 +5,12 @@ Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). A block is 
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Final
 
 import numpy as np
 
 from graphcore.kernel_context import KernelContext
+from graphcore.support.forking import new_lock
 
 _MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
 _WEYL: Final = (0x9E3779B9, 0xBB67AE85)
@@ -38,7 +38,7 @@ class Generator:
         self.stream = stream
         self.quick = quick
         self.position = 0
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def reserve(self, blocks: int) -> int:
         """Reserve the next `blocks` blocks exclusively. Returns their position."""

@@ -7,7 +7,6 @@ completed by the operation that makes it possible. So nothing here blocks: an at
 from __future__ import annotations
 
 import heapq
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from graphcore.errors import CancelledError, GraphError, InvalidArgumentError, O
 from graphcore.kernel_context import Done
 from graphcore.opset.numerics.philox import Generator, fresh_seed, words
 from graphcore.support.critical_section import critical_section
+from graphcore.support.forking import new_lock
 
 Element = tuple[Any, ...]
 """One array a component."""
@@ -70,7 +70,7 @@ class Queue:
         self.op = op
         self.owner = ""
         self.closed = False
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._elements: Any = self._no_elements()
         self._entering: deque[Attempt] = deque()
         self._leaving: deque[Attempt] = deque()

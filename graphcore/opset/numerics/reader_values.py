@@ -7,7 +7,6 @@ queue, and goes on in the thread that enqueues one. So nothing here blocks: a re
 from __future__ import annotations
 
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -21,6 +20,7 @@ from graphcore.kernel_context import Done
 from graphcore.opset.numerics.file_records import fixed_records, lines
 from graphcore.opset.numerics.queue_values import Dequeue, Element, Queue
 from graphcore.support.critical_section import critical_section
+from graphcore.support.forking import new_lock
 from graphcore.support.records import opened, read_at_most, read_records
 
 Record = tuple[bytes, bytes]
@@ -120,10 +120,10 @@ class Reader:
         self.spec = spec
         self.op = op
         self.owner = ""
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._line: deque[Read] = deque()
         self._ended = False
-        self._reading = threading.Lock()  # held while the attributes below are used
+        self._reading = new_lock()  # held while the attributes below are used
         self._state = ReaderState()
         self._records: Iterator[Record] | None = None
         self._place = 0
@@ -278,7 +278,7 @@ class Read:
         self._queue = queue
         self._outputs = outputs
         self._done: Done | None = None
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._dequeue: Dequeue | None = None
         self._arrived: tuple[Any, Exception | None] | None = None
         self._resumes = False

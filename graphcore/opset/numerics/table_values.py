@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 
@@ -13,6 +12,7 @@ from graphcore.dtypes import DType, string
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError, UnimplementedError
 from graphcore.opset.numerics.string_arrays import strings
 from graphcore.support.files import file_bytes
+from graphcore.support.forking import new_lock
 
 _READERS: Final[dict[str, Callable[[bytes], Any]]] = {"string": bytes, "int32": int, "int64": int, "float": float, "double": float}
 
@@ -59,7 +59,7 @@ class Table:
         self.spec = spec
         self.op = op
         self.owner = ""
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._entries: dict[Any, Any] | None = {} if spec.changes else None
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from graphcore.rendezvous_key import RendezvousKey
 from graphcore.runtime.core.cancellation import CancellationManager
 from graphcore.runtime.core.program import current
 from graphcore.support.critical_section import critical_section
+from graphcore.support.forking import new_rlock
 
 _CANCELLED: Final = "[_Derived_]RecvAsync is cancelled."
 _TIMED_OUT: Final = "Timed out waiting for notification"
@@ -83,7 +84,7 @@ class Rendezvous:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # reentrant: garbage collection may end waiting receives while it is held
+        self._lock = new_rlock()  # reentrant: garbage collection may end waiting receives while it is held
         self._queues: dict[str, deque[_Send | _Receive]] = {}
         self._status: GraphError | None = None
 

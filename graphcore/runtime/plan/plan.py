@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import linecache
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Final
@@ -23,6 +22,7 @@ from graphcore.runtime.plan.plan_text import WORDS, PlanText, plan_text
 from graphcore.runtime.plan.schedule import JOIN, MakeKernel, Schedule, Value, schedule_nodes
 from graphcore.runtime.plan.size_guards import guard_sizes
 from graphcore.support.deadline import check_time
+from graphcore.support.forking import new_lock
 from graphcore.support.generated_code import compile_generated
 
 _numbers: Final = itertools.count(1)
@@ -50,7 +50,7 @@ class Plan:
         self.source = text.annotated()
         self.filename, self.run = _compiled(text, self.source)
         self._line_nodes = {self.filename: text.line_nodes}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._watched: WatchedPlan | None = None
         self.nodes = [operation.node for operation in schedule.operations if operation.apart != JOIN]
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from graphcore.errors import NotFoundError
 from graphcore.runtime.session.function_item import FunctionItem
 from graphcore.support.critical_section import critical_section
+from graphcore.support.forking import new_rlock
 
 
 class FunctionHandles:
     """Instantiations by handle, and handles by device and canonical name."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = new_rlock()
         self._by_key: dict[tuple[str, str], int] = {}
         self._items: dict[int, FunctionItem] = {}
         self._next = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -36,6 +35,7 @@ from graphcore.runtime.session.runner import Runner
 from graphcore.runtime.session.specialise import Specialised
 from graphcore.shapes import Shape
 from graphcore.support.critical_section import critical_section
+from graphcore.support.forking import new_rlock
 from graphcore.support.gc_pause import paused_collector
 
 _MAX_PLANS: Final = 256
@@ -78,7 +78,7 @@ class Planner:
         self._first_version = graph.version
         self._initial_values = InitialValues()
         self._changed: dict[str, bool] = {}  # changed nodes: True if their values may differ
-        self.lock = threading.RLock()
+        self.lock = new_rlock()
         weakref.finalize(self, graph.subscribe(_add_names_to(self._changed))).atexit = False
 
     def prepare(

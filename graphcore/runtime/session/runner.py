@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +27,7 @@ from graphcore.runtime.session.body_errors import in_body
 from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime, kernel_of_op
 from graphcore.runtime.session.prepared import Prepared
 from graphcore.support.critical_section import critical_section
+from graphcore.support.forking import new_lock
 
 if TYPE_CHECKING:
     from graphcore.runtime.gpu.gpu import Gpu
@@ -61,8 +61,8 @@ class Runner:
         self._functions_on: dict[str, FunctionLibraryRuntime] = {}
         self.trace: Trace | None = None
         self._kernels: dict[str, tuple[Any, Kernel]] = {}
-        self._kernels_lock = threading.Lock()
-        self._rendezvous_lock = threading.Lock()
+        self._kernels_lock = new_lock()
+        self._rendezvous_lock = new_lock()
 
     def execute(self, prepared: Prepared, values: Sequence[Any]) -> list[Any]:
         """Run `prepared` on checked values.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 import time
 import weakref
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from graphcore.graph.model.argument_errors import refuse
 from graphcore.runtime import RunMetadata as TracedRun
 from graphcore.runtime import Session
 from graphcore.support.files import checked_path, file_errors
+from graphcore.support.forking import new_lock
 from graphcore.support.records import record_bytes
 from graphcore.support.written_scalars import written_scalars
 from graphcore.tf1.saving.meta_graphs import whole_meta_graph
@@ -69,7 +69,7 @@ class FileWriter:
         self._suffix = filename_suffix or ""
         self._most = max_queue
         self._seconds = flush_secs
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._described: set[str] = set()
         self._traced: set[str] = set()
         self._open()
