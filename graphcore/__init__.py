@@ -155,10 +155,12 @@ if TYPE_CHECKING:
     from graphcore.tf1 import app, flags, gfile, initializers, layers, logging, losses, nn
     from graphcore.tf1.arrays import *
     from graphcore.tf1.clipping import *
+    from graphcore.tf1.einsum import einsum
     from graphcore.tf1.functional import *
     from graphcore.tf1.initial_values import *
     from graphcore.tf1.math import *
     from graphcore.tf1.sessions import ConfigProto, GPUOptions, GraphOptions, InteractiveSession
+    from graphcore.tf1.sorting import argsort, searchsorted, sort
     from graphcore.tf1.tools import nest
     from graphcore.tf1.values import *
     from graphcore.tf1.variable_scopes import *

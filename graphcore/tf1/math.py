@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,14 +18,14 @@ from graphcore.graph import Tensor, get_default_graph
 __all__ = [
     "accumulate_n",
     "angle",
-    "argsort",
     "bincount",
     "complex",
     "confusion_matrix",
     "conj",
     "count_nonzero",
+    "cumprod",
+    "cumsum",
     "div",
-    "einsum",
     "floormod",
     "imag",
     "is_non_decreasing",
@@ -40,9 +40,9 @@ __all__ = [
     "reduce_logsumexp",
     "reduce_std",
     "reduce_variance",
+    "round",
     "saturate_cast",
     "scalar_mul",
-    "sort",
     "sparse_segment_mean",
     "sparse_segment_sqrt_n",
     "sparse_segment_sum",
@@ -154,6 +154,22 @@ def conj(x: Any, name: str | None = None) -> Tensor:
     return apply_one("Conj", [tensor], name) if tensor.dtype.is_complex else tensor
 
 
+def round(x: Any, name: str | None = None) -> Tensor:  # noqa: A001 - TF1's name
+    """The nearest integer of each element, ties to the even one; integers themselves."""
+    tensor = convert_to_tensor(x)
+    return tensor if tensor.dtype.is_integer else apply_one("Round", [tensor], name)
+
+
+def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+    """The running sums along `axis`; without the element itself if `exclusive`, from the end if `reverse`."""
+    return apply_one("Cumsum", [x, axis], name, {"exclusive": exclusive, "reverse": reverse})
+
+
+def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+    """The running products along `axis`; without the element itself if `exclusive`, from the end if `reverse`."""
+    return apply_one("Cumprod", [x, axis], name, {"exclusive": exclusive, "reverse": reverse})
+
+
 def saturate_cast(value: Any, dtype: object, name: str | None = None) -> Tensor:
     """`value` with another dtype; what lies beyond its limits becomes the limit."""
     wanted = as_dtype(dtype)
@@ -226,11 +242,23 @@ def reduce_logsumexp(
 
 
 def reduce_variance(input_tensor: Any, axis: Axis = None, keepdims: bool | None = False, name: str | None = None) -> Tensor:
-    """The mean square of the differences from the mean, over `axis` (all axes if None)."""
+    """The mean squared magnitude of the differences from the mean, over `axis` (all axes if None); real, too, for complex numbers.
+
+    Raises:
+        InvalidArgumentError: integers, whose mean is rounded.
+    """
     with name_scope(name or "reduce_variance"):
         tensor = convert_to_tensor(input_tensor)
-        differences = apply_one("Square", [tensor - reduction("Mean", tensor, axis, True)], None)
-        return reduction("Mean", differences, axis, keepdims)
+        if not (tensor.dtype.is_floating or tensor.dtype.is_complex):
+            raise InvalidArgumentError(
+                f"reduce_variance: required a floating or complex dtype, got '{tensor.name}' {tensor.dtype.name}; convert with gc.cast"
+            )
+        differences = tensor - reduction("Mean", tensor, axis, True)
+        if tensor.dtype.is_complex:
+            squares = real(differences * conj(differences))
+        else:
+            squares = apply_one("Square", [differences], None)
+        return reduction("Mean", squares, axis, keepdims)
 
 
 def reduce_std(input_tensor: Any, axis: Axis = None, keepdims: bool | None = False, name: str | None = None) -> Tensor:
@@ -240,9 +268,8 @@ def reduce_std(input_tensor: Any, axis: Axis = None, keepdims: bool | None = Fal
 
 
 def reduce_euclidean_norm(input_tensor: Any, axis: Axis = None, keepdims: bool | None = False, name: str | None = None) -> Tensor:
-    """The root of the sum of squares over `axis` (all axes if None)."""
-    with name_scope(name or "EuclideanNorm"):
-        return apply_one("Sqrt", [reduction("Sum", apply_one("Square", [input_tensor], None), axis, keepdims)], None)
+    """The root of the sum of squared magnitudes over `axis` (all axes if None)."""
+    return reduction("EuclideanNorm", input_tensor, axis, keepdims, name)
 
 
 def norm(
@@ -334,46 +361,10 @@ def confusion_matrix(
         return apply_one("ScatterNd", [places, values, apply_one("Pack", [[classes, classes]], None)], None)
 
 
-def argsort(values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None) -> Tensor:
-    """The indices that sort the last dimension, int32."""
-    del stable  # it always is
-    return _sorted(values, axis, direction, name or "argsort")[1]
-
-
-def sort(values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
-    """The values in order along the last dimension."""
-    return _sorted(values, axis, direction, name or "sort")[0]
-
-
-class _Order(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-
-def _sorted(values: Any, axis: int, direction: str, name: str) -> _Order:
-    tensor = convert_to_tensor(values)
-    if tensor.shape.rank is not None and axis not in (-1, tensor.shape.rank - 1):
-        raise InvalidArgumentError(f"{name}: required the last axis, got {axis}; transpose the values first")
-    if direction not in {"ASCENDING", "DESCENDING"}:
-        raise InvalidArgumentError(f"{name}: required the direction ASCENDING or DESCENDING, got {direction!r}")
-    with name_scope(name):
-        graph = get_default_graph()
-        count = apply_one("Shape", [tensor], None)[-1]
-        ascending = direction == "ASCENDING"
-        source = apply_one("Neg", [tensor], None) if ascending else tensor
-        found = graph.apply_op("TopKV2", [source, count], {"sorted": True}, None).outputs
-        return _Order(apply_one("Neg", [found[0]], None) if ascending else found[0], found[1])
-
-
 def trace(x: Any, name: str | None = None) -> Tensor:
     """The sum of the main diagonal of each matrix. x: [..., m, n] -> y: [...]."""
     with name_scope(name or "Trace"):
         return reduction("Sum", apply_one("MatrixDiagPart", [x], None), [-1])
-
-
-def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
-    """Products summed as the equation says: `einsum("ij,jk->ik", a, b)` is a matrix product."""
-    return apply_one("Einsum", [list(inputs)], name or "einsum", {"equation": equation.replace(" ", "")})
 
 
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:

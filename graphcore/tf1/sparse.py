@@ -340,7 +340,7 @@ def embedding_lookup_sparse(
 
     Args:
         params: [n, ...], or several, which share the rows.
-        sp_ids: int64 numbers of rows; no row is empty.
+        sp_ids: int64 numbers of rows; a row without any gives zeros.
         sp_weights: the weights of the rows, with the same indices; None for 1.
         partition_strategy: "mod" or "div", see `embedding_lookup`.
         name: the name scope.
@@ -372,7 +372,8 @@ def embedding_lookup_sparse(
         if how == "sum":
             return total
         scale = _outputs("SegmentSum", [column if how == "mean" else column * column, segments], None)[0]
-        return total / (scale if how == "mean" else _outputs("Sqrt", [scale], None)[0])
+        divisor = scale if how == "mean" else _outputs("Sqrt", [scale], None)[0]
+        return _outputs("DivNoNan", [total, divisor], None)[0]  # a row without ids has zeros
 
 
 def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:

@@ -122,13 +122,15 @@ NAMES: Final[dict[str, str]] = {
         "variance_scaling_initializer zeros_initializer"
     ),
     "graphcore.tf1.math": (
-        "accumulate_n angle argsort bincount complex "
-        "confusion_matrix conj count_nonzero div einsum floormod imag is_non_decreasing is_strictly_increasing "
+        "accumulate_n angle bincount complex "
+        "confusion_matrix conj count_nonzero cumprod cumsum div floormod imag is_non_decreasing is_strictly_increasing "
         "log_sigmoid logical_xor mod norm real realdiv reduce_euclidean_norm reduce_logsumexp reduce_std reduce_variance "
-        "saturate_cast scalar_mul sort sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum to_bfloat16 to_complex64 "
+        "round saturate_cast scalar_mul sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum to_bfloat16 to_complex64 "
         "to_complex128 to_double to_float to_int32 to_int64 trace truediv truncatediv truncatemod unsorted_segment_mean "
         "zero_fraction"
     ),
+    "graphcore.tf1.sorting": "argsort searchsorted sort",
+    "graphcore.tf1.einsum": "einsum",
     "graphcore.api.random": "get_seed",
     "graphcore.api.variables.checkpoint_saver": "train.CheckpointSaver",
     "graphcore.runtime.cluster.cluster": "DaskCluster LocalCluster",
@@ -211,19 +213,19 @@ NAMES: Final[dict[str, str]] = {
 """The public names in each module, by their full names in TensorFlow; `there=here` where they differ."""
 
 OPS: Final = (
-    "acos acosh asin asinh atan atan2 atanh batch_to_space_nd bitcast broadcast_to ceil check_numerics cos cosh cross cumprod "
-    "cumsum diag diag_part digamma div_no_nan dynamic_partition dynamic_stitch erf erfc expm1 fake_quant_with_min_max_args "
+    "acos acosh asin asinh atan atan2 atanh batch_to_space_nd bitcast broadcast_to ceil check_numerics cos cosh cross "
+    "diag diag_part digamma div_no_nan dynamic_partition dynamic_stitch erf erfc expm1 fake_quant_with_min_max_args "
     "fake_quant_with_min_max_args_gradient fake_quant_with_min_max_vars fake_quant_with_min_max_vars_gradient fft fft2d fft3d "
     "floor floor_div greater greater_equal histogram_fixed_width identity_n ifft ifft2d ifft3d invert_permutation is_finite is_inf "
     "is_nan less less_equal lgamma log1p logical_and logical_not logical_or matrix_band_part matrix_determinant matrix_inverse "
-    "matrix_solve polygamma reciprocal rint roll round rsqrt scatter_nd segment_max "
+    "matrix_solve polygamma reciprocal rint roll rsqrt scatter_nd segment_max "
     "segment_mean segment_min segment_prod segment_sum shape_n sign sin sinh space_to_batch_nd squared_difference tan "
     "tensor_scatter_add tensor_scatter_sub tensor_scatter_update tile unique unique_with_counts unravel_index unsorted_segment_max "
     "unsorted_segment_min unsorted_segment_prod unsorted_segment_sum zeta betainc igamma igammac floordiv=floor_div reverse_v2 "
     "Print=print Assert=assert arg_max arg_min bitwise.bitwise_and bitwise.bitwise_or bitwise.bitwise_xor bitwise.invert "
     "bitwise.left_shift bitwise.right_shift "
     "math.erfinv math.ndtri math.xdivy math.xlog1py math.xlogy math.bessel_i0e math.bessel_i1e "
-    "math.multiply_no_nan=mul_no_nan nn.avg_pool3d nn.max_pool3d nn.conv3d_backprop_filter_v2 nn.elu nn.l2_loss nn.leaky_relu "
+    "math.multiply_no_nan=mul_no_nan nn.avg_pool3d nn.max_pool3d nn.conv3d_backprop_filter_v2 nn.elu nn.l2_loss "
     "nn.relu6 nn.selu nn.softplus nn.softsign nn.dilation2d string_join string_strip string_to_hash_bucket_fast "
     "string_to_hash_bucket_strong as_string encode_base64 decode_base64 read_file write_file matching_files image.decode_png "
     "image.decode_jpeg image.encode_png image.encode_jpeg image.decode_gif image.decode_bmp image.decode_image "

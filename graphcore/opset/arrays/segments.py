@@ -89,13 +89,16 @@ def _extreme(name: str) -> KernelFactory:
 
 def _mean(k: KernelContext) -> Kernel:
     xp, dtype = k.xp, k.dtype("T")
-    floating = dtype.kind not in "iu"
+    whole = dtype.kind in "iu"
 
     def mean(data: Any, ids: Any) -> Any:
         rows = counted_rows(k, data, ids)
         total = combined(xp, "add", data, ids, rows, 0)
         counts = counts_of(xp, ids, rows, data.ndim, total.dtype)
-        return (total / counts if floating else xp.trunc(total / counts)).astype(dtype, copy=False)
+        if not whole:
+            return (total / counts).astype(dtype, copy=False)
+        quotient = total // counts
+        return quotient + ((quotient < 0) & (quotient * counts != total))
 
     return mean
 

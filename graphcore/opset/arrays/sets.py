@@ -15,16 +15,21 @@ from graphcore.opset.framework.type_sets import INDEX
 from graphcore.registry import KernelFactory
 from graphcore.traits import FailsOn
 
+_NARROW: Final = 2
 _X: Final = [1, 1, 2, 4, 4, 4, 7, 8, 8]
 
 
 def _first_seen(xp: Any, x: Any) -> tuple[Any, Any, Any]:
-    """The distinct elements in order of first occurrence, the index of each element, and the counts."""
-    values, first, inverse, counts = xp.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    """The distinct elements in order of first occurrence, the index of each element, and the counts. Each NaN is distinct."""
+    if x.dtype.kind in "fcV":  # numbers of 16 bits are compared as floats: NumPy does not sort those with NaN
+        wide = x.astype(np.float32) if x.dtype.itemsize == _NARROW else x
+        _, first, inverse, counts = xp.unique(wide, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
+    else:
+        _, first, inverse, counts = xp.unique(x, return_index=True, return_inverse=True, return_counts=True)
     order = first.argsort()
     rank = xp.empty_like(order)
     rank[order] = xp.arange(len(order))
-    return values[order], rank[inverse], counts[order]
+    return x[first[order]], rank[inverse], counts[order]
 
 
 def _unique(outputs: int) -> KernelFactory:

@@ -100,15 +100,17 @@ class Mean(Reduction):
 
 
 def _integer_mean(k: KernelContext) -> Kernel:
+    """The sum, in 64 bits as in TensorFlow, divided and rounded towards 0."""
     reduce, keep_dims, dtype = k.xp.add.reduce, k.attr("keep_dims"), k.dtype("T")
+    wide = np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
 
     def mean(x: Any, axes: Any) -> Any:
-        total = reduce(x, ints(axes), dtype, None, keep_dims)
+        total = reduce(x, ints(axes), wide, None, keep_dims)
         count = x.size // total.size if total.size else 0
-        if count == 0:
-            return total
-        quotient = total // dtype.type(count)
-        return quotient + ((quotient < 0) & (quotient * dtype.type(count) != total))
+        if count:
+            quotient = total // wide.type(count)
+            total = quotient + ((quotient < 0) & (quotient * wide.type(count) != total))
+        return total.astype(dtype)
 
     return mean
 

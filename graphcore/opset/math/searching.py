@@ -12,6 +12,7 @@ from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, Kernel
 from graphcore.opset.framework.families import Elementwise, Total
 from graphcore.opset.framework.kernels import ints, invalid, one_int
 from graphcore.opset.framework.type_sets import INDEX, INTEGER, REAL
+from graphcore.opset.math.sorting import sortable
 from graphcore.registry import KernelFactory
 
 _SORTED: Final = [[1.0, 2.0, 2.0, 5.0], [0.0, 1.0, 7.0, 8.0]]
@@ -122,7 +123,7 @@ class NthElement:
             at = one_int(k, n)
             if x.ndim < 1 or not 0 <= at < x.shape[-1]:
                 raise invalid(k, f"Input must have at least n+1 = {at + 1} columns, got shape {list(x.shape)}")
-            return xp.sort(x)[..., x.shape[-1] - 1 - at if reverse else at]
+            return xp.sort(sortable(x))[..., x.shape[-1] - 1 - at if reverse else at].astype(x.dtype, copy=False)
 
         return nth
 

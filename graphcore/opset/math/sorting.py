@@ -53,11 +53,16 @@ _TOP_K_GRADIENT: Final = f"""[T:{{half, float, double}}, Tk:type, index_type:typ
 }}"""
 
 
+def sortable(x: Any) -> Any:
+    """The values in a type that NumPy sorts with NaN at the end, which it does not do for bfloat16."""
+    return x.astype(np.float32) if x.dtype.kind == "V" else x
+
+
 def _largest(k: KernelContext, x: Any, count: int, dtype: Any) -> tuple[Any, Any]:
     if not 0 <= count <= x.shape[-1]:
         raise invalid(k, f"input must have at least k columns. Had {x.shape[-1]}, needed {count}")
     # Sorted and read backwards, so that the first of equal elements comes first.
-    order = x[..., ::-1].argsort(-1, kind="stable")[..., ::-1][..., :count]
+    order = sortable(x)[..., ::-1].argsort(-1, kind="stable")[..., ::-1][..., :count]
     indices = x.shape[-1] - 1 - order
     return k.xp.take_along_axis(x, indices, -1), indices.astype(dtype)
 

@@ -63,9 +63,12 @@ def _cubic_weights(k: KernelContext, given: int, wanted: int) -> Any:
 def _area_weights(k: KernelContext, given: int, wanted: int) -> Any:
     """The share of each given pixel in each new pixel: [wanted, given]."""
     scale = float(_scale(given, wanted, align=bool(k.attr("align_corners"))))
+    if given == 1:  # an aligned scale is 0 then
+        return np.ones((wanted, 1), np.float32)
     starts = np.arange(wanted)[:, None] * scale
     pixels = np.arange(given + 1)[None, :]
     share = np.minimum(starts + scale, pixels + 1) - np.maximum(starts, pixels)
+    share[:, given:] = starts + scale - np.maximum(starts, given)  # the last pixel is repeated behind the border
     share = np.where(share > 0, share, 0)
     matrix = share[:, :given].copy()
     matrix[:, -1] += share[:, given]

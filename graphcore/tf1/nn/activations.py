@@ -51,6 +51,14 @@ def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
         return apply_one("Relu", [concat([features, -features], axis)], None)
 
 
+def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
+    """`x` where it is positive, else `alpha * x`; integers become float32."""
+    tensor = convert_to_tensor(features)
+    if tensor.dtype.is_integer:
+        tensor = cast(tensor, float32)
+    return apply_one("LeakyRelu", [tensor], name, {"alpha": float(alpha)})
+
+
 def swish(features: Any, beta: float = 1.0) -> Tensor:
     """`x * sigmoid(beta * x)`."""
     features = convert_to_tensor(features)

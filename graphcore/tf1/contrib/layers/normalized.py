@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from graphcore.api.arrays import identity, reshape
-from graphcore.api.framework import add_to_collection, control_dependencies
+from graphcore.api.arrays import identity, reshape, shape
+from graphcore.api.framework import add_to_collection, control_dependencies, convert_to_tensor
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.errors import InvalidArgumentError, UnimplementedError
+from graphcore.graph import Tensor
 from graphcore.tf1 import nn
 from graphcore.tf1.contrib.arg_scopes import add_arg_scope
 from graphcore.tf1.contrib.layers.base import ZEROS, collect_variable, finished, model_scope
@@ -15,6 +16,10 @@ from graphcore.tf1.initial_values import Ones
 from graphcore.tf1.layers.normalization import BatchNormalization
 from graphcore.tf1.rnn.normalized import LEAST_VARIANCE
 from graphcore.tf1.variable_scopes.getting import get_variable
+
+
+MATRIX: Final = 2
+"""The rank of a matrix."""
 
 
 class _BatchNorm(BatchNormalization):
@@ -70,7 +75,7 @@ def batch_norm(
         variables_collections, outputs_collections: further collections.
         trainable: put `beta` and `gamma` into the collection of trainable variables.
         batch_weights, zero_debias_moving_mean, renorm, adjustment: None or False.
-        fused: one op for images; None for that where it can be.
+        fused: one op for images and matrices, whose variance is that of a sample; None for that where it can be.
         data_format: NHWC or NCHW.
         scope: the variable scope, "BatchNorm" by default.
         renorm_clipping, renorm_decay: without effect without `renorm`.
@@ -80,6 +85,7 @@ def batch_norm(
     """
     if batch_weights is not None or zero_debias_moving_mean:
         raise UnimplementedError("batch_norm: batch_weights and zero_debias_moving_mean are not available here; required None and False")
+    inputs = convert_to_tensor(inputs)
     initial, regularizers = param_initializers or {}, param_regularizers or {}
     with model_scope(scope, "BatchNorm", reuse) as opened:
         layer = _BatchNorm(
@@ -105,13 +111,24 @@ def batch_norm(
             _scope=opened,
             _reuse=reuse,
         )
-        outputs = layer(inputs, training=is_training)
+        outputs = layer(inputs if fused is False else _as_images(inputs, data_format), training=is_training)
+        if outputs.shape.rank != inputs.shape.rank:
+            outputs = reshape(outputs, shape(inputs))
+            outputs.set_shape(inputs.shape)
         for kind in ("beta", "gamma", "moving_mean", "moving_variance"):
             collect_variable(getattr(layer, kind), variables_collections, kind)
         if updates_collections is None and layer.updates:
             with control_dependencies(layer.updates):
                 outputs = identity(outputs)
         return finished(outputs, opened.name, outputs_collections, activation_fn)
+
+
+def _as_images(inputs: Tensor, data_format: str) -> Tensor:
+    """Matrices as images of one pixel, the form in which TensorFlow fuses them; other inputs as they are."""
+    if inputs.shape.rank != MATRIX or inputs.shape.as_list()[1] is None:
+        return inputs
+    channels = inputs.shape.as_list()[1]
+    return reshape(inputs, [-1, channels, 1, 1] if data_format.startswith("NC") else [-1, 1, 1, channels])
 
 
 @add_arg_scope
