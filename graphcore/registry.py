@@ -31,7 +31,9 @@ class OpRegistration:
     """The registered properties of one op. `gradient` is None for an op registered as not differentiable.
 
     `why_no_gradient` explains in words why there is none.
+    `exact_gradient` replaces a `gradient` that is not right at every point, unless plain registered bodies are asked for.
     `full_gradient` replaces a `gradient` that omits an output or an input, if that matters.
+    `no_gradient_by` maps the numbers of inputs by which the op has no gradient, though they are differentiable, to the reason.
     `no_gradient_through` maps outputs without a gradient to the reason, for ops that have a gradient through other outputs.
     `traits` holds the facts that passes, engines and views rely on.
     `waits` marks an op whose kernel returns a `Pending`: its result may depend on other nodes of the same run.
@@ -41,6 +43,7 @@ class OpRegistration:
     __slots__ = (
         "apply_plan",
         "direct_shape",
+        "exact_gradient",
         "examples",
         "failures",
         "full_gradient",
@@ -49,6 +52,7 @@ class OpRegistration:
         "is_function",
         "is_opaque",
         "kernel",
+        "no_gradient_by",
         "no_gradient_through",
         "op_def",
         "shape_fn",
@@ -70,7 +74,9 @@ class OpRegistration:
         self.gradient: GradientCreator | None = None
         self.has_gradient = False
         self.why_no_gradient = ""
+        self.exact_gradient: GradientCreator | None = None
         self.full_gradient: GradientCreator | None = None
+        self.no_gradient_by: Mapping[int, str] = {}
         self.no_gradient_through: Mapping[str, str] = {}
         self.examples: tuple[Any, ...] = ()
         self.failures: tuple[Any, ...] = ()

@@ -74,7 +74,7 @@ OP_MODULES: Final = {
     "graphcore.opset.nn.image_patches": "ExtractImagePatches",
     "graphcore.opset.nn.local_response": "LRN LRNGrad",
     "graphcore.opset.nn.nn": "BiasAdd BiasAddGrad CrossEntropy L2Loss LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits",
-    "graphcore.opset.nn.pooling": "AvgPool AvgPoolGrad MaxPool MaxPoolGrad MaxPoolGradGrad MaxPoolGradV2 MaxPoolV2 MaxPoolWithArgmax",
+    "graphcore.opset.nn.pooling": "AvgPool AvgPoolGrad MaxPool MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradV2 MaxPoolV2 MaxPoolWithArgmax",
     "graphcore.opset.nn.pooling_3d": "AvgPool3D AvgPool3DGrad MaxPool3D MaxPool3DGrad MaxPool3DGradGrad",
     "graphcore.opset.nn.resizing": "ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad",
     "graphcore.opset.nn.resizing_smooth": "ResizeArea ResizeBicubic ResizeBicubicGrad",

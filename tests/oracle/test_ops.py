@@ -53,7 +53,6 @@ OTHER_GRADIENTS = {
     **{f"FusedBatchNorm{version}-1": "TensorFlow has no gradient with respect to given statistics" for version in ("", "V2", "V3")},
     **{f"BatchNormWithGlobalNormalizationGrad-{i}": "TensorFlow has no second derivative of this normalisation" for i in (0, 1)},
     "CropAndResizeGradImage-0": "TensorFlow has no second derivative of crops",
-    "SoftmaxCrossEntropyWithLogits-0": "TensorFlow leaves out that the second output depends on the labels",
     "DeepCopy-0": "TensorFlow has no gradient of DeepCopy",
     "Snapshot-0": "TensorFlow has no gradient of Snapshot",
     "SparseToDense-1": "TensorFlow's gradient takes indices of rank 2 only",

@@ -14,8 +14,10 @@
 
 The ops of a family are made by a factory: a plain function that takes the differences and calls `define_op`.
 
-Two more parts complete a partial gradient: `full_gradient` is used for an output or input that `gradient` leaves out; `no_gradient_through`
-maps outputs without a gradient to the reason, so that a gradient that reaches one is an error.
+`exact_gradient` is the gradient that is taken where `gradient`, TensorFlow's registered function, is not right at every point; it is what
+TensorFlow's Python computes. Two more parts complete a partial gradient: `full_gradient` is used for an output or input that `gradient` leaves out; `no_gradient_through`
+maps outputs without a gradient to the reason, so that a gradient that reaches one is an error. `no_gradient_by` maps the numbers of inputs
+by which there is no gradient to the reason: gradients stop there.
 
 Traits (`graphcore.traits`) are attributes as well, such as `can_fail = False`; most come from a base class or from the kernel.
 
@@ -42,7 +44,17 @@ from graphcore.registry import GradientCreator, Kernel, OpRegistration, op_regis
 from graphcore.text import parse_op_signature
 from graphcore.traits import traits_of
 
-__all__ = ["NO_GRADIENT", "Example", "InferenceContext", "Kernel", "KernelContext", "define_op", "no_registered_gradient", "op"]
+__all__ = [
+    "NO_GRADIENT",
+    "Example",
+    "InferenceContext",
+    "Kernel",
+    "KernelContext",
+    "define_op",
+    "no_registered_gradient",
+    "not_differentiable",
+    "op",
+]
 
 Block = TypeVar("Block", bound=type)
 GradientText = str | Callable[[Attrs], str | FunctionDef]
@@ -87,6 +99,11 @@ class NoGradient:
 
 NO_GRADIENT: Final = NoGradient("it is constant almost everywhere, or its output is no number", registered=True)
 """The op is registered as not differentiable (REGISTER_OP_NO_GRADIENT): gradients stop here."""
+
+
+def not_differentiable(reason: str) -> NoGradient:
+    """Mark an op as not differentiable, for a reason: gradients stop here, as at `NO_GRADIENT`."""
+    return NoGradient(reason, registered=True)
 
 
 def no_registered_gradient(reason: str) -> NoGradient:
@@ -174,8 +191,11 @@ def make_registration(block: Any) -> OpRegistration:
         return entry
     entry.has_gradient = True
     entry.gradient = _creator(gradient, entry.op_def.name)
+    if hasattr(block, "exact_gradient"):
+        entry.exact_gradient = _creator(block.exact_gradient, entry.op_def.name)
     if hasattr(block, "full_gradient"):
         entry.full_gradient = _creator(block.full_gradient, entry.op_def.name)
+    entry.no_gradient_by = dict(getattr(block, "no_gradient_by", {}))
     entry.no_gradient_through = dict(getattr(block, "no_gradient_through", {}))
     return entry
 

@@ -107,6 +107,14 @@ def _conjugated(text: str) -> str:
     return f"[T:{{complex64, complex128}}]({inputs}) -> ({outputs}) {{\n  {arrived}_conj = Conj({arrived})\n{body}\n{back}}}"
 
 
+def gradient_from_value(op: str) -> GradientText:
+    """The gradient of a function f by the op of that name with `Grad`, which takes f(x) and is 0 where 0 arrives."""
+    return GradientText(f"""[T:{{half, float, double}}](x:T, dy:T) -> (dx:T) {{
+  y = {op}[T=$T](x) @ dy
+  dx = {op}Grad[T=$T](y, dy)
+}}""")
+
+
 def axes_reduction_grad(body: str) -> GradientCreator:
     """The reduction template for axes of int32 and of int64; those are cast first."""
     narrow = reduction_grad(body)

@@ -22,6 +22,7 @@ def unary(
     output: str = "T",
     cost: str | None = None,
     family: type = object,
+    exact_gradient: Any = None,
 ) -> type:
     """Register an op `y = f(x)` whose output has the shape of its input.
 
@@ -36,6 +37,7 @@ def unary(
         output: the type of y.
         cost: this trait, unless it is the default.
         family: the class that the block inherits from.
+        exact_gradient: a whole gradient that is right at more points.
     """
     if isinstance(gradient, str):
         template = unary_grad(gradient)
@@ -50,4 +52,5 @@ def unary(
         gradient=gradient,
         examples=examples,
         **({} if cost is None else {"cost": cost}),
+        **({} if exact_gradient is None else {"exact_gradient": exact_gradient}),
     )

@@ -7,7 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.inference import InferenceContext
-from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op, no_registered_gradient
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op, no_registered_gradient, not_differentiable
+from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.kernels import invalid, narrow
 from graphcore.registry import KernelFactory
 
@@ -54,7 +55,81 @@ def _checked(k: KernelContext, x: Any, rank: int) -> Any:
     return x.astype(np.float32) if narrow(x.dtype) else x
 
 
-def _conversion(name: str, convert: Any, summary: str, types: str) -> None:
+def _hsv_slope(colour: str, after: str, before: str) -> str:
+    """The lines that make the derivative by one colour; the hue of a pixel with most of `before` grows with it, with most of `after` falls."""
+    return f"""
+      {colour}_hue_up = Sub[T=$T]({before}_most, {after}_most)
+      {colour}_wider = Sub[T=$T]({colour}_most, {colour}_least)
+      {colour}_hue_down = Mul[T=$T](hue, {colour}_wider)
+      {colour}_hue = Sub[T=$T]({colour}_hue_up, {colour}_hue_down)
+      {colour}_by_hue = Mul[T=$T](dhue, {colour}_hue)
+      {colour}_part = Mul[T=$T]({colour}_most, ratio)
+      {colour}_grey = Sub[T=$T]({colour}_part, {colour}_least)
+      {colour}_is_positive = Greater[T=$T]({colour}, zeros)
+      {colour}_positive = Cast[SrcT=bool, DstT=$T]({colour}_is_positive)
+      {colour}_saturation = Mul[T=$T]({colour}_positive, {colour}_grey)
+      {colour}_by_saturation = Mul[T=$T](dsaturation, {colour}_saturation)
+      {colour}_by_value = Mul[T=$T](dv, {colour}_most)
+      {colour}_two = AddV2[T=$T]({colour}_by_hue, {colour}_by_saturation)
+      d{colour} = AddV2[T=$T]({colour}_two, {colour}_by_value)"""
+
+
+def _mask(name: str, *conditions: str) -> str:
+    """The lines that make a number, 1 where both comparisons hold."""
+    first, second = [f"{name}_{i} = {condition.replace('(', '[T=$T](')}" for i, condition in enumerate(conditions)]
+    return f"""
+      {first}
+      {second}
+      {name}_both = LogicalAnd({name}_0, {name}_1)
+      {name} = Cast[SrcT=bool, DstT=$T]({name}_both)"""
+
+
+# With d = most - least: saturation 1 - least / most, hue u / (6 d), where u is the difference of the other two colours, in their order.
+# Of equal colours the first has most and the last least, as in TensorFlow; a derivative by a colour of 0 leaves out the saturation.
+_HSV_GRADIENT: Final = f"""[T:{{half, bfloat16, float, double}}](images:T, dy:T) -> (dx:T) {{
+      r, g, b = Unpack[T=$T, num=3, axis=-1](images)
+      dh, ds, dv = Unpack[T=$T, num=3, axis=-1](dy)
+      zeros = ZerosLike[T=$T](r)
+      ones = OnesLike[T=$T](r)
+      {_mask("r_most", "GreaterEqual(r, b)", "GreaterEqual(r, g)")}
+      {_mask("g_most", "Greater(g, r)", "GreaterEqual(g, b)")}
+      {_mask("b_most", "Greater(b, r)", "Greater(b, g)")}
+      {_mask("r_least", "Less(r, b)", "Less(r, g)")}
+      {_mask("g_least", "LessEqual(g, r)", "Less(g, b)")}
+      {_mask("b_least", "LessEqual(b, r)", "LessEqual(b, g)")}
+      r_or_g = Maximum[T=$T](r, g)
+      most = Maximum[T=$T](r_or_g, b)
+      least_of_two = Minimum[T=$T](r, g)
+      least = Minimum[T=$T](least_of_two, b)
+      spread = Sub[T=$T](most, least)
+      per_spread = DivNoNan[T=$T](ones, spread)
+      per_most = DivNoNan[T=$T](ones, most)
+      ratio = Mul[T=$T](least, per_most)
+      g_b = Sub[T=$T](g, b)
+      b_r = Sub[T=$T](b, r)
+      r_g = Sub[T=$T](r, g)
+      u_r = Mul[T=$T](r_most, g_b)
+      u_g = Mul[T=$T](g_most, b_r)
+      u_b = Mul[T=$T](b_most, r_g)
+      u_rg = AddV2[T=$T](u_r, u_g)
+      u = AddV2[T=$T](u_rg, u_b)
+      hue = Mul[T=$T](u, per_spread)
+      is_positive = Greater[T=$T](most, zeros)
+      positive = Cast[SrcT=bool, DstT=$T](is_positive)
+      const = {scalar("float", 6)}
+      six = Cast[SrcT=float, DstT=$T](const)
+      per_turn = Div[T=$T](per_spread, six)
+      slope = Mul[T=$T](positive, per_turn)
+      dhue = Mul[T=$T](dh, slope)
+      dsaturation = Mul[T=$T](ds, per_most)
+      {_hsv_slope("r", "g", "b")}
+      {_hsv_slope("g", "b", "r")}
+      {_hsv_slope("b", "r", "g")}
+      dx = Pack[T=$T, N=3, axis=-1](dr, dg, db)
+    }}"""
+
+
+def _conversion(name: str, convert: Any, summary: str, types: str, gradient: Any) -> None:
     def kernel(k: KernelContext) -> Kernel:
         xp, dtype = k.xp, k.dtype("T")
         return lambda x: convert(xp, _checked(k, x, 1)).astype(dtype, copy=False)
@@ -65,8 +140,8 @@ def _conversion(name: str, convert: Any, summary: str, types: str) -> None:
         signature=f"{name}[T:{types} = float](images:T) -> (output:T)",
         shape=_colours_shape,
         kernel=kernel,
-        gradient=_NONE,
-        examples=(Example([_X], differentiable=False),),
+        gradient=gradient,
+        examples=(Example([_X], differentiable=False), Example([[0.2, 0.5, 0.8]])),
         failures=(
             f"""
             two = Const[dtype=float, value=Tensor<type: float shape: [2] values: 0 1>]()
@@ -78,8 +153,14 @@ def _conversion(name: str, convert: Any, summary: str, types: str) -> None:
 
 
 _FLOATS: Final = "{half, bfloat16, float, double}"
-_conversion("RGBToHSV", to_hsv, "The colours of images as hue, saturation and value.", _FLOATS)
-_conversion("HSVToRGB", to_rgb, "The colours of images, given as hue, saturation and value, as red, green and blue.", _FLOATS)
+_conversion("RGBToHSV", to_hsv, "The colours of images as hue, saturation and value.", _FLOATS, _HSV_GRADIENT)
+_conversion(
+    "HSVToRGB",
+    to_rgb,
+    "The colours of images, given as hue, saturation and value, as red, green and blue.",
+    _FLOATS,
+    not_differentiable("TensorFlow registers it as not differentiable"),
+)
 
 
 def _hue(xp: Any, hsv: Any, delta: Any) -> Any:

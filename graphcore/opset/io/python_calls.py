@@ -12,12 +12,12 @@ from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumen
 from graphcore.inference import InferenceContext
 from graphcore.kernel_context import KernelContext, owned
 from graphcore.opset.control_flow.function_calls import types_attr
-from graphcore.opset.framework.block import Example, Kernel, define_op, no_registered_gradient
+from graphcore.opset.framework.block import Example, Kernel, define_op, not_differentiable
 from graphcore.opset.framework.kernels import invalid, on_host
 from graphcore.opset.numerics.python_functions import python_function
 
 _UNKNOWN: Final = Example([[[1.0, 2.0]]], {"token": "pyfunc_0", "Tout": ["float"]})
-_NO_GRADIENT: Final = no_registered_gradient("Python computes it")
+_NO_GRADIENT: Final = not_differentiable("Python computes it")
 
 
 def _shape(c: InferenceContext) -> None:

@@ -8,7 +8,7 @@ from graphcore.functions import unary_grad
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Elementwise
-from graphcore.opset.framework.gradient_text import ONE, holomorphic, scalar
+from graphcore.opset.framework.gradient_text import ONE, gradient_from_value, holomorphic, scalar
 from graphcore.opset.framework.kernels import floating_ufunc, into_itself, ufunc
 from graphcore.opset.framework.type_sets import FLOATING_OR_COMPLEX, SIGNED
 from graphcore.opset.framework.unary import unary
@@ -87,6 +87,7 @@ unary(
     """,
     Example([[4.0, 2.25]], outputs=[[2.0, 1.5]]),
     types=FLOATING_OR_COMPLEX,
+    exact_gradient=gradient_from_value("Sqrt"),
 )
 
 
@@ -108,6 +109,7 @@ class Rsqrt(Elementwise):
         dx = Mul(dy, b)
     """)
     )
+    exact_gradient = gradient_from_value("Rsqrt")
     examples = (Example([[4.0, 0.25]], outputs=[[0.5, 2.0]]),)
 
     def kernel(k: KernelContext) -> Kernel:
@@ -122,6 +124,7 @@ unary(
     _RECIPROCAL_GRADIENT,
     Example([[4.0, -0.5]], outputs=[[0.25, -2.0]]),
     types=SIGNED,
+    exact_gradient=gradient_from_value("Reciprocal"),
 )
 
 unary(
@@ -131,6 +134,7 @@ unary(
     _RECIPROCAL_GRADIENT,
     Example([[4.0, -0.5]], outputs=[[0.25, -2.0]]),
     types=SIGNED,
+    exact_gradient=gradient_from_value("Inv"),
 )
 
 unary(

@@ -10,6 +10,7 @@ from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Elementwise, Total
+from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.kernels import ints, invalid, one_int
 from graphcore.opset.framework.type_sets import INDEX, INTEGER, REAL
 from graphcore.opset.math.sorting import sortable
@@ -104,7 +105,19 @@ class NthElement:
 
     signature = f"NthElement[reverse:bool = false, T:{REAL}](input:T, n:int32) -> (values:T)"
     cost = "sort"
-    gradient = NO_GRADIENT
+    # Equal elements share the gradient.
+    gradient = f"""[reverse:bool, T:{{half, float, double}}](input:T, n:int32, dy:T) -> (dx:T, dn:int32) {{
+      last = {scalar("int32", -1)}
+      y = NthElement[T=$T, reverse=$reverse](input, n)
+      y_column = ExpandDims[T=$T](y, last)
+      is_equal = Equal[T=$T](input, y_column)
+      equal = Cast[SrcT=bool, DstT=$T](is_equal)
+      count = Sum[T=$T, Tidx=int32, keep_dims=true](equal, last)
+      share = Div[T=$T](equal, count)
+      dy_column = ExpandDims[T=$T](dy, last)
+      dx = Mul[T=$T](share, dy_column)
+      dn = ZerosLike[T=int32](n)
+    }}"""
     examples = (
         Example([[[3.0, 1.0, 2.0], [9.0, 7.0, 8.0]], 1], outputs=[[2.0, 8.0]]),
         Example([[4, 1, 5], 0], {"reverse": True}, outputs=[5]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -139,7 +139,7 @@ class Polygamma(Elementwise):
     signature = "Polygamma[T:{float, double}](a:T, x:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     kernel = _in_double(special_functions.polygamma)
-    # No gradient with respect to the order, which is a whole number.
+    no_gradient_by: ClassVar = {0: "it is the order of a derivative, a whole number"}
     gradient = binary_grad(f"""
         {_constant("one", 1)}
         higher = Add(x, one) @ dz
@@ -157,7 +157,7 @@ class Zeta(Elementwise):
     signature = "Zeta[T:{float, double}](x:T, q:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     kernel = _in_double(special_functions.zeta)
-    # As in TensorFlow, by q only.
+    no_gradient_by: ClassVar = {0: "TensorFlow has none either"}
     gradient = binary_grad(f"""
         {_constant("one", 1)}
         next = Add(x, one) @ dz

@@ -54,6 +54,17 @@ def _of_value(name: str, doc: str, kernel: KernelFactory, gradient: GradientCrea
     )
 
 
+def _singular(slope: Callable[[KernelContext], Kernel]) -> KernelFactory:
+    """A derivative that is infinite somewhere, but 0 for a gradient of 0, there too."""
+
+    def kernel(k: KernelContext) -> Kernel:
+        where, zero, derivative = k.xp.where, k.dtype("T").type(0), slope(k)
+        return lambda y, dy: where(dy == zero, zero, derivative(y, dy))
+
+    return kernel
+
+
+@_singular
 def _sqrt_grad(k: KernelContext) -> Kernel:
     half = k.dtype("T").type(0.5)
     if k.output_types[0].is_complex:
@@ -61,11 +72,13 @@ def _sqrt_grad(k: KernelContext) -> Kernel:
     return lambda y, dy: dy * half / y
 
 
+@_singular
 def _rsqrt_grad(k: KernelContext) -> Kernel:
     minus_half, conj = k.dtype("T").type(-0.5), k.xp.conjugate
     return lambda y, dy: dy * (minus_half * conj(y * y * y))
 
 
+@_singular
 def _reciprocal_grad(k: KernelContext) -> Kernel:
     if k.output_types[0].is_complex:
         return lambda y, dy: -dy * (y * y).conj()
@@ -99,7 +112,7 @@ _of_value(
 )
 _of_value(
     "SqrtGrad",
-    "The gradient of Sqrt from its value y: `dy / (2 * y)`.",
+    "The gradient of Sqrt from its value y: `dy / (2 * y)`, and 0 for dy = 0.",
     _sqrt_grad,
     _conjugate_gradient(f"""
       {_factor(0.5)}
@@ -113,7 +126,7 @@ _of_value(
 )
 _of_value(
     "RsqrtGrad",
-    "The gradient of Rsqrt from its value y: `dy * -y ** 3 / 2`.",
+    "The gradient of Rsqrt from its value y: `dy * -y ** 3 / 2`, and 0 for dy = 0.",
     _rsqrt_grad,
     _conjugate_gradient(f"""
       {_factor(-1.5)}
@@ -127,7 +140,7 @@ _of_value(
 for _name, _function in (("ReciprocalGrad", "Reciprocal"), ("InvGrad", "Inv")):
     _of_value(
         _name,
-        f"The gradient of {_function} from its value y: `-dy * y * y`.",
+        f"The gradient of {_function} from its value y: `-dy * y * y`, and 0 for dy = 0.",
         _reciprocal_grad,
         _conjugate_gradient(f"""
           {_factor(-2)}

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import merge_both_inputs, unchanged_shape
-from graphcore.opset.framework.block import Example, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, not_differentiable, op
 from graphcore.opset.framework.families import Elementwise, Total
 from graphcore.opset.framework.kernels import float_attr, invalid
 
@@ -16,7 +16,7 @@ _X: Final = [[-8.0, -1.3, 0.4], [2.2, 5.9, 7.0]]
 _DY: Final = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 _BITS: Final = "num_bits:int = 8, narrow_range:bool = false"
 _ARGS: Final = f"min:float = -6.0, max:float = 6.0, {_BITS}"
-_STEPS: Final = no_registered_gradient("the gradient of rounding is taken for that of the identity, and that is differentiated no further")
+_STEPS: Final = not_differentiable("the gradient of rounding is taken for that of the identity, and that is differentiated no further")
 
 
 def _levels(k: KernelContext) -> tuple[int, int]:

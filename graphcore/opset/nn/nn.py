@@ -158,7 +158,10 @@ _SECOND_DERIVATIVE: Final = f"""softmax = Softmax[T=$T](features)
 
 
 def _cross_entropy_grad(op: str) -> str:
-    """Gradients through both outputs, to both inputs."""
+    """Gradients through both outputs, to both inputs.
+
+    The derivative of the loss is `softmax * sum(labels) - labels`; that the labels add up to 1 is left out for its value only.
+    """
     return f"""[T:{{half, float, double}}](features:T, labels:T, dcost_dloss:T, dcost_dbackprop:T) -> (dcost_dfeatures:T, dcost_dlabels:T) {{
       donotcare_loss, dloss_dfeatures = {op}[T=$T](features, labels)
       neg1 = {scalar("int32", -1)}
@@ -168,7 +171,7 @@ def _cross_entropy_grad(op: str) -> str:
       log_softmax = LogSoftmax[T=$T](features)
       weighted_log = Mul[T=$T](dcost_dloss_mat, log_softmax)
       neg_log = Neg[T=$T](weighted_log)
-      dcost_dlabels = Sub[T=$T](neg_log, dcost_dbackprop)
+      dcost_dlabels = Sub[T=$T](neg_log, centred)
     }}"""
 
 
@@ -194,7 +197,7 @@ class CrossEntropy(Total):
     }}"""
     # TensorFlow's gradient ignores labels and backprop. The complete variant, as for second derivatives:
     full_gradient = _cross_entropy_grad("CrossEntropy")
-    examples = (Example([_X, _LABELS]),)
+    examples = (Example([_X, _LABELS], differentiable=False),)  # the second output takes the sum of the labels for 1
 
 
 @op
@@ -212,7 +215,7 @@ class SoftmaxCrossEntropyWithLogits(Total):
     kernel = _cross_entropy
     # As for CrossEntropy, including the labels and the second output.
     gradient = _cross_entropy_grad("SoftmaxCrossEntropyWithLogits")
-    examples = (Example([_X, _LABELS]),)
+    examples = (Example([_X, _LABELS], differentiable=False),)  # the second output takes the sum of the labels for 1
 
 
 @op

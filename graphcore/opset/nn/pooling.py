@@ -17,7 +17,7 @@ from graphcore.inference.shape_fns.common_shape_fns import (
     max_pool_v2_shape,
     max_pool_with_argmax_shape,
 )
-from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.kernels import ints
 from graphcore.opset.framework.type_sets import INDEX, REAL
@@ -162,6 +162,9 @@ class MaxPoolGrad:
         return lambda x, y, dy: max_grad(pooling, x, y, dy)
 
 
+_V2_ATTRS: Final = "[T:{float, half}, padding:string, data_format:string]"
+
+
 @op
 class MaxPoolGradV2:
     """The gradient of MaxPoolV2: the gradient of each window goes to its first largest element.
@@ -176,8 +179,14 @@ class MaxPoolGradV2:
     signature = f"MaxPoolGradV2[{_PLAIN}, {_FORMAT}, T:{REAL} = float](orig_input:T, orig_output:T, grad:T, ksize:int32, strides:int32) -> (output:T)"
     shape = max_pool_grad_shape
     cost = "pairs"
-    gradient = NO_GRADIENT
-    examples = (Example([_X, _Y, ramp(1, 3, 2, 3), [1, 2, 2, 1], [1, 1, 2, 1]], {"padding": "VALID"}),)
+    gradient = f"""{_V2_ATTRS}(input:T, maxpool:T, grad:T, ksize:int32, strides:int32, dz:T) -> (dinput:T, dmaxpool:T, dgrad:T, dksize:int32, dstrides:int32) {{
+      dinput = ZerosLike[T=$T](input)
+      dmaxpool = ZerosLike[T=$T](maxpool)
+      dgrad = MaxPoolGradGradV2[T=$T, padding=$padding, data_format=$data_format](input, maxpool, dz, ksize, strides)
+      dksize = ZerosLike[T=int32](ksize)
+      dstrides = ZerosLike[T=int32](strides)
+    }}"""
+    examples = (Example([_X, _Y, ramp(1, 3, 2, 3), [1, 2, 2, 1], [1, 1, 2, 1]], {"padding": "VALID"}, differentiable=False),)
     failures = (Example([_X, _Y, ramp(1, 3, 2, 3), [-1, -1, -1, -1], [1, 1, 2, 1]], {"padding": "VALID"}),)
 
     def kernel(k: KernelContext) -> Kernel:
@@ -212,6 +221,39 @@ class MaxPoolGradGrad(Total):
     def kernel(k: KernelContext) -> Kernel:
         pooling = pooling_of(k)
         return lambda x, y, grad: max_grad_grad(pooling, x, y, grad)
+
+
+@op
+class MaxPoolGradGradV2:
+    """The gradient of MaxPoolGradV2 with respect to its third input.
+
+    It is `grad` at the first maximum of each window.
+
+    orig_input: the pooled tensor
+    orig_output: the result
+    grad: a tensor like the input
+    ksize: the size of the window, [4]
+    strides: its steps, [4]
+    """
+
+    signature = f"MaxPoolGradGradV2[{_PLAIN}, {_FORMAT}, T:{REAL}](orig_input:T, orig_output:T, grad:T, ksize:int32, strides:int32) -> (output:T)"
+    cost = "pairs"
+    gradient = f"""{_V2_ATTRS}(input:T, maxpool:T, grad:T, ksize:int32, strides:int32, dz:T) -> (dinput:T, dmaxpool:T, dgrad:T, dksize:int32, dstrides:int32) {{
+      dinput = ZerosLike[T=$T](input)
+      dmaxpool = ZerosLike[T=$T](maxpool)
+      dgrad = MaxPoolGradV2[T=$T, padding=$padding, data_format=$data_format](input, maxpool, dz, ksize, strides)
+      dksize = ZerosLike[T=int32](ksize)
+      dstrides = ZerosLike[T=int32](strides)
+    }}"""
+    examples = (Example([_X, _Y, ramp(1, 4, 5, 3), [1, 2, 2, 1], [1, 1, 2, 1]], {"padding": "VALID"}, differentiable=False),)
+    failures = (Example([_X, _Y, ramp(1, 4, 5, 3), [-1, -1, -1, -1], [1, 1, 2, 1]], {"padding": "VALID"}),)
+
+    def shape(c: InferenceContext) -> None:
+        c.merge(c.input(0), c.input(2))
+        c.set_output(0, c.with_rank(c.input(1), 4))
+
+    def kernel(k: KernelContext) -> Kernel:
+        return lambda x, y, grad, ksize, strides: max_grad_grad(Pooling(k, ints(ksize), ints(strides)), x, y, grad)
 
 
 @op

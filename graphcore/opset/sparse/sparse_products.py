@@ -9,7 +9,7 @@ import numpy as np
 from graphcore.attrs import Attrs
 from graphcore.inference import InferenceContext
 from graphcore.opset.arrays.segments import combined
-from graphcore.opset.framework.block import Example, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, not_differentiable, op
 from graphcore.opset.framework.gradient_text import is_complex, scalar
 from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.framework.type_sets import NUMBER, REAL
@@ -185,7 +185,7 @@ class SparseAddGrad:
         "(a_val_grad:T, b_val_grad:T)"
     )
     device_types = ("CPU",)
-    gradient = no_registered_gradient("TensorFlow has no second derivative of this op")
+    gradient = not_differentiable("TensorFlow has no second derivative of this op")
     examples = (
         Example(
             [[5.0, 7.0], INDICES, np.array([[1, 2]]), np.array([[0, 1], [1, 2]])], outputs=[[5.0, 0.0, 7.0], [7.0]], differentiable=False

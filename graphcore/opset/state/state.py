@@ -12,7 +12,7 @@ import numpy as np
 from graphcore.errors import InternalError, InvalidArgumentError
 from graphcore.inference.shape_fns.common_shape_fns import merge_both_inputs
 from graphcore.kernel_context import RefVariable
-from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, define_op, no_registered_gradient, op
+from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, define_op, not_differentiable, op
 from graphcore.opset.framework.gradient_text import vector
 from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.framework.type_sets import NUMBER
@@ -20,7 +20,7 @@ from graphcore.registry import ShapeFn
 from graphcore.shapes import Shape, as_shape
 from graphcore.traits import declares_traits
 
-_NO_GRADIENT: Final = no_registered_gradient("it changes state; differentiate the value that is assigned instead")
+_NO_GRADIENT: Final = not_differentiable("it changes state; differentiate the value that is assigned instead")
 _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
 _Y: Final = [[0.5, 0.5, 0.5], [1.0, 1.0, 1.0]]
 

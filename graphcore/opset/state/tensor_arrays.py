@@ -10,7 +10,7 @@ from graphcore.dtypes import DType
 from graphcore.inference import ShapeAndType, ShapeHandle
 from graphcore.inference.shape_fns.common_shape_fns import no_outputs, scalar_shape
 from graphcore.inference.shape_fns.elementwise import shape_attr
-from graphcore.opset.framework.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.opset.framework.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, not_differentiable, op
 from graphcore.opset.framework.families import Storing
 from graphcore.opset.framework.gradient_text import scalar, vector
 from graphcore.opset.framework.kernels import ints, invalid
@@ -229,7 +229,7 @@ class TensorArrayCloseV3(Storing):
     signature = "TensorArrayCloseV3(handle:resource) -> ()"
     stateful = True
     shape = no_outputs
-    gradient = no_registered_gradient("it only lets values go")
+    gradient = not_differentiable("it only lets values go")
     examples = (Example([_ROWS]),)
     failures = (CLOSED_ARRAY + "again = TensorArrayCloseV3(array) @ closed",)
 

@@ -9,14 +9,16 @@ from graphcore.inference.shape_fns.common_shape_fns import no_outputs, tensor_sc
 from graphcore.kernel_context import RefVariable
 from graphcore.opset.arrays.gathering import checked_indices
 from graphcore.opset.arrays.scattering import PART_EXAMPLES, scattered
-from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op, no_registered_gradient
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op, no_registered_gradient, not_differentiable
 from graphcore.opset.framework.kernels import combining_at, invalid
 from graphcore.opset.framework.type_sets import INDEX, NUMBER
 from graphcore.opset.state.resource_variables import handle_shape
 from graphcore.registry import KernelFactory
 from graphcore.traits import declares_traits
 
-_NO_GRADIENT: Final = no_registered_gradient("it changes state; differentiate the value that is scattered instead")
+_CHANGES_STATE: Final = "it changes state; differentiate the value that is scattered instead"
+_STOPS: Final = {"Add", "Sub", "Mul", "Div"}
+"""The rules that TensorFlow registers as not differentiable; it has nothing registered for the others."""
 _NO_RESOURCE_GRADIENT: Final = no_registered_gradient("it changes state; differentiate the value that is assigned instead")
 _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
 _REF_ARGS: Final = "(ref:Ref(T), indices:Tindices, updates:T) -> (output_ref:Ref(T))"
@@ -101,7 +103,7 @@ def _rows(
         signature=f"{name}[T:{types}, Tindices:{INDEX}, use_locking:bool = {use_locking}]{_REF_ARGS}",
         shape=_rows_shape,
         kernel=_rows_kernel(combine),
-        gradient=_NO_GRADIENT,
+        gradient=(not_differentiable if rule in _STOPS else no_registered_gradient)(_CHANGES_STATE),
         examples=(Example([[*_X, [4.0, 5.0, 6.0]], [0, 2], [[10.0, 20.0, 30.0], [0.5, 0.25, 0.125]]]),),
     )
     if resource_types:
@@ -155,7 +157,7 @@ def _parts(rule: str, combine: str | None, summary: str, types: str = NUMBER, *,
         signature=f"{name}[T:{types}, Tindices:{INDEX}, use_locking:bool = {use_locking}, bad_indices_policy:string = '']{_REF_ARGS}",
         shape=tensor_scatter_shape,
         kernel=kernel,
-        gradient=_NO_GRADIENT,
+        gradient=not_differentiable(_CHANGES_STATE),
         examples=PART_EXAMPLES,
     )
 

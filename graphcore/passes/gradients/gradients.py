@@ -171,6 +171,7 @@ class Backpropagation:
             for slot, tensor in enumerate(node.inputs)
             if (tensor in x_set or (tensor.node in useful and tensor not in stop))
             and tensor.node.output_types[tensor.index] in DIFFERENTIABLE
+            and slot not in node.registration.no_gradient_by
         ]
 
     def differentiate(self, node: Node, useful: set[Node]) -> None:
@@ -312,7 +313,7 @@ class Backpropagation:
                 node, f"The gradient of '{node.name}' is a Python function, which gradients within loops and branches do not call"
             )
         try:
-            found = call_template(node) if node.registration.is_function else gradient_template(op, node.node_def.attr, full=full)
+            found = call_template(node) if node.registration.is_function else gradient_template(op, node.node_def.attr, full=full, plain=not self.simplify)
         except GraphError as error:
             raise error.with_node(node.name, op=node.op, source=node.source) from None
         inputs, outputs = len(node.inputs), len(node.outputs)

@@ -66,7 +66,7 @@ MOST_COMBINED: Final = 4.4
 SEEMS_LINEAR: Final = {
     **dict.fromkeys(["Cholesky", "LogMatrixDeterminant"], "half of a matrix is not read, or becomes one number"),
     **dict.fromkeys(["MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad"], "each gradient goes to one element of its window"),
-    **dict.fromkeys(["MaxPoolGradGrad", "MaxPool3DGradGrad"], "each gradient comes from one element of its window"),
+    **dict.fromkeys(["MaxPoolGradGrad", "MaxPoolGradGradV2", "MaxPool3DGradGrad"], "each gradient comes from one element of its window"),
     **dict.fromkeys(["Conv3DBackpropFilterV2", "Conv3DBackpropInputV2"], "a size is an input, so that larger ones need another"),
     **dict.fromkeys([f"NonMaxSuppression{version}" for version in ("", "V2", "V3", "V4")], "few boxes are chosen"),
     "EditDistance": "its sequences are sparse",

@@ -179,6 +179,9 @@ TWICE = [case for case in CASES if case.id not in AT_ZERO and case.op_def.name n
 # Ops with a gradient by some inputs only, and these inputs.
 PARTLY = {
     "CropAndResize": [0],
+    # The second output takes the labels' sum for 1, as in TensorFlow; its derivative by the labels does not.
+    "CrossEntropy": [0],
+    "SoftmaxCrossEntropyWithLogits": [0],
     "CropAndResizeGradImage": [0],
     "FusedBatchNormGrad": [0],  # inputs from the forward pass are consistent: varying one alone is meaningless
     "FusedBatchNormGradV2": [0],
@@ -187,6 +190,8 @@ PARTLY = {
     "MaxPool3DGradGrad": [2],
     "MaxPoolGrad": [2],
     "MaxPoolGradGrad": [2],
+    "MaxPoolGradGradV2": [2],
+    "MaxPoolGradV2": [2],
     "Polygamma": [1],  # as in TensorFlow, no gradient with respect to the order
     "Zeta": [1],
 }
@@ -347,6 +352,23 @@ def test_the_cross_entropy_has_second_derivatives_and_gradients_by_its_labels(ca
             wanted = session.run([*other_first, *other_second], feeds)
         for got, expected in zip(values, wanted, strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("op", ["CrossEntropy", "SoftmaxCrossEntropyWithLogits"])
+def test_the_mixed_second_derivatives_of_the_cross_entropy_are_those_of_its_formula(op: str) -> None:
+    random = np.random.default_rng(0)
+    with gc.Graph().as_default() as graph, gc.Session() as session:
+        x, labels = gc.constant(random.normal(size=(2, 3))), gc.constant(random.dirichlet(np.ones(3), 2))
+        built = graph.apply_op(op, [x, labels]).outputs[0]
+        written = gc.reduce_sum(-labels * gc.nn.log_softmax(x), 1)
+        weights, directions = gc.constant(random.normal(size=2)), gc.constant(random.normal(size=(2, 3)))
+        found = []
+        for loss in (built, written):
+            first = gc.gradients(loss * weights, [x, labels])
+            second = [gc.gradients(gradient * directions, [x, labels], unconnected_gradients="zero") for gradient in first]
+            found.append(session.run([*first, *second[0], *second[1]]))
+    for got, expected in zip(*found, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_the_cross_entropy_has_the_prescribed_gradient_where_only_its_loss_and_its_features_count() -> None:

@@ -89,11 +89,12 @@ def _parse(text: str) -> Ref:
 _cache: dict[tuple[GradientCreator, frozenset[tuple[str, Any]]], GradientTemplate] = {}
 
 
-def gradient_template(op: str, attrs: Attrs, *, full: bool = False) -> GradientTemplate | None:
+def gradient_template(op: str, attrs: Attrs, *, full: bool = False, plain: bool = False) -> GradientTemplate | None:
     """The template of `op` with these attrs, None if it is registered as not differentiable.
 
     Args:
         full: select the complete variant of a partial gradient.
+        plain: select the registered gradient, even where another one is right at more points.
 
     Raises:
         NotFoundError: `No gradient defined for op`.
@@ -101,7 +102,8 @@ def gradient_template(op: str, attrs: Attrs, *, full: bool = False) -> GradientT
     creator = get_op_gradient_creator(op)
     if creator is None:
         return None
-    creator = (full and op_registry.look_up(op).full_gradient) or creator
+    entry = op_registry.look_up(op)
+    creator = (full and entry.full_gradient) or (not plain and entry.exact_gradient) or creator
     public = {name: value for name, value in attrs.items() if not name.startswith("_")}
     key = (creator, frozenset(public.items()))
     found = _cache.get(key)

@@ -161,6 +161,9 @@ class Flow:
     def _reason(self, x: Tensor, node: Node, slot: int) -> tuple[CutKind, Node, str]:
         source = node.inputs[slot]
         if source.dtype in DIFFERENTIABLE:
+            lacking = node.registration.no_gradient_by.get(slot)
+            if lacking is not None:
+                return "not differentiable", node, f"has op {node.op}, which has no gradient by '{node.op_def.input_arg[slot].name}': {lacking}"
             return _op_reason(node)
         if source.dtype.base is dtypes.resource:
             text = f"takes the resource '{source.name}', a handle and no number: ask for the gradient by a value that is read from it"
@@ -182,7 +185,7 @@ class Flow:
 def passes(node: Node, slot: int) -> bool:
     """True iff a gradient of an output of `node` reaches input `slot`."""
     tensor = node.inputs[slot]
-    if tensor.node.output_types[tensor.index] not in DIFFERENTIABLE:
+    if tensor.node.output_types[tensor.index] not in DIFFERENTIABLE or slot in node.registration.no_gradient_by:
         return False
     if node.registration.is_function or node.op in CONTROL_FLOW or functional_gradient(node) is not None:
         return True

@@ -66,8 +66,8 @@ class InstantiatedFunctions:
         creator = get_op_gradient_creator(function.name)
         if creator is None:
             raise InvalidArgumentError(f"No gradient is defined for {function.name}", op=function.name)
-        if function.attr.get(FULL) is True:
-            creator = op_registry.look_up(function.name).full_gradient or creator
+        entry = op_registry.look_up(function.name)
+        creator = (entry.full_gradient if function.attr.get(FULL) is True else entry.exact_gradient) or creator
         public = {key: value for key, value in function.attr.items() if not key.startswith("_")}
         return function_def_to_body(with_actual_sizes(function.name, creator(public)), public, self.library)
 
