@@ -138,6 +138,9 @@ def cell_run() -> CellRun | None:
 gradient_calls: Final[Counter[SourceLocation]] = Counter()
 """The number of times that each line of the running cell has built gradients; reset by the kernel extension."""
 
+dropped_gradients: Final[dict[str, str]] = {}
+"""The outputs at which gradients arrived that the running cell dropped, as TensorFlow does, and the reasons; reset by the extension."""
+
 _ROOT: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _internal: dict[str, bool] = {}
 """True for a file of this package, by its name: hashing a code object would take longer than all the rest."""

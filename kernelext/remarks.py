@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from graphcore.graph import Graph, Node
 from graphcore.runtime import Session, live_sessions
-from graphcore.source import SourceLocation, gradient_calls
+from graphcore.source import SourceLocation, dropped_gradients, gradient_calls
 
 MOST_GRADIENTS: Final = 50
 """The most gradients that one line builds in one run of its cell without a remark: those of the layers of a model, not of training
@@ -38,6 +38,7 @@ class Remarks:
         self._nodes_before = sum(graph.num_node_ids for graph in graphs)
         self._kept_values = {session: set(session.variables_with_other_initial_values()) for session in live_sessions()}
         gradient_calls.clear()
+        dropped_gradients.clear()
 
     def end(self) -> None:
         """Print the remarks of the cell to the error stream."""
@@ -46,9 +47,11 @@ class Remarks:
         made = sum(graph.num_node_ids for graph in self._marked) - self._nodes_before
         lines = [_broken(broken)] if broken else []
         lines += [_built_again(line, count, made) for line, count in gradient_calls.most_common(1) if count > MOST_GRADIENTS]
+        lines += _dropped()
         lines += [line for session, before in self._kept_values.items() for line in _kept_values_remark(session, before)]
         self._marked, self._kept_values = {}, {}
         gradient_calls.clear()
+        dropped_gradients.clear()
         if lines:
             sys.stderr.write("".join([f"{line}\n" for line in lines]))
 
@@ -75,6 +78,16 @@ def _broken(nodes: list[Node]) -> str:
     if len(reported) == 1:
         return f"1 node does not fit any more: '{first.name}'{where}: {why}{others}"
     return f"{len(reported)} nodes do not fit any more. The first is '{first.name}'{where}: {why}{others}"
+
+
+def _dropped() -> list[str]:
+    """The first of the gradients that were dropped, and their number."""
+    if not dropped_gradients:
+        return []
+    output, reason = next(iter(dropped_gradients.items()))
+    rest = len(dropped_gradients) - 1
+    others = f" So are those at {rest} more {'output' if rest == 1 else 'outputs'}." if rest else ""
+    return [f"The gradient that arrives at {output} is dropped, as in TensorFlow: {reason}.{others}"]
 
 
 def _kept_values_remark(session: Session, before: set[str]) -> list[str]:

@@ -63,8 +63,8 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
         else reads[0].name
     )
     if y_tensor.dtype not in DIFFERENTIABLE:
-        error = f"'{y_tensor.name}' is {y_tensor.dtype.name}: only tensors of floating or complex dtype can be differentiated"
-        return GradientExplanation(y=y_tensor.name, x=name, error=error)
+        reason = f"gives '{y_tensor.name}', which is {y_tensor.dtype.name}: only floating and complex tensors have gradients"
+        return GradientExplanation(y=y_tensor.name, x=name, cuts=(described(Cut("dtype", y_tensor.node, reason, ())),))
     cuts = tuple(dict.fromkeys([described(cut) for read in reads for cut in flow.cuts(read)]))
     if variable is not None:
         try:
@@ -149,7 +149,8 @@ class _Trial:
                 return GradientExplanation(y=names[0], x=names[1], error=error.message, cuts=cuts)
         kept = {x: kept_inside(x, flow, trace) for x in self.xs}
         inside = [described(cut_inside(x, flow, node, slot)) for x in self.xs for node, slot in kept[x]]
-        cuts = tuple(dict.fromkeys([*cuts, *inside]))
+        dropped = [described(Cut("dropped", node, f"has op {node.op}; {reason}", ())) for node, reason in trace.dropped.items()]
+        cuts = tuple(dict.fromkeys([*cuts, *inside, *dropped]))
         if gradient is None:
             return GradientExplanation(y=names[0], x=names[1], cuts=cuts)
         old = next((old for old in built if all(old + name.removeprefix(scope) in known for name in made)), None)

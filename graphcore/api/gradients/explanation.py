@@ -22,7 +22,7 @@ class GradientCut(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: "no path", "control only", "reversed", "state", "dtype", "shape only", "resource", "not differentiable", "stop_gradient",
-            "stop_gradients", "not registered", "forbidden", "inside a function" or "custom gradient".
+            "stop_gradients", "not registered", "forbidden", "inside a function", "custom gradient" or "dropped".
         node, op, source: the responsible node and the line that made it; "" and None if there is no path at all.
         reason: the reason in words; a sentence with the node as its subject.
         path: the names of the nodes from x to y through the cut; omitted after a million names in all.

@@ -11,7 +11,7 @@ from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.brief import brief
 from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph import FunctionGraph, Graph, Node, Tensor, get_default_graph
+from graphcore.graph import FunctionGraph, Graph, Node, Tensor, convert_to_tensor, get_default_graph
 from graphcore.graph.model.default_stack import surrounding
 from graphcore.passes.gradients.bodies.variable_reads import reads_of
 from graphcore.passes.gradients.bodies.writer import GradientWriter
@@ -35,7 +35,7 @@ def gradients(
 
     Args:
         ys, xs: a tensor, a variable, or a list of them.
-        grad_ys: one tensor (or None for ones) for each y: the incoming gradient, of the y's shape and dtype.
+        grad_ys: for each y the incoming gradient, of the y's shape and dtype: a tensor, numbers, or None for ones.
         name: the name scope of the new nodes.
         colocate_gradients_with_ops, gate_gradients, aggregation_method: TF1's hints, without effect.
         stop_gradients: tensors that gradients do not flow through.
@@ -43,7 +43,7 @@ def gradients(
         simplify: False inlines the registered gradient bodies unsimplified.
 
     Returns:
-        One gradient for each x, named after the x in the name scope; None if no y depends on it. It is a tensor of the shape of the x, but
+        One gradient for each x, named after the x in the name scope; None if no y depends on it, or none of a floating or complex dtype. It is a tensor of the shape of the x, but
         `gc.IndexedSlices` for a variable from which a y gathers rows (`gc.gather`, `gc.nn.embedding_lookup`) outside of loops and branches.
 
     After a later change of a node that the gradients depend on, the nodes behind these tensors are derived again before the next run; the
@@ -59,18 +59,16 @@ def gradients(
     y_tensors = tensors_of(ys, "ys")
     x_list = _as_list(xs)
     tensors_of(x_list, "xs")
-    if not y_tensors or not x_list:
-        raise InvalidArgumentError("gradients needs at least one y and one x")
+    if not y_tensors:
+        raise InvalidArgumentError("gradients needs at least one y")
+    if not x_list:
+        return []
     if cell_run() is not None:
         gradient_calls[caller_location()] += 1
     graph = y_tensors[0].graph
     if isinstance(graph, FunctionGraph):
         x_list = [_within(graph, x) for x in x_list]
-    given: list[Tensor | None] = (
-        [None] * len(y_tensors) if grad_ys is None else [None if g is None else tensors_of(g, "grad_ys")[0] for g in _as_list(grad_ys)]
-    )
-    if len(given) != len(y_tensors):
-        raise InvalidArgumentError(f"grad_ys must have one item a y: required {len(y_tensors)}, got {len(given)}")
+    given = _seeds(y_tensors, grad_ys)
     call = GradientCall(graph, y_tensors, x_list, given, tensors_of(stop_gradients or [], "stop_gradients"), name, simplify)
     call.zeros = _gives_zeros(unconnected_gradients)
     graph.settle()
@@ -82,6 +80,21 @@ def gradients(
         what, call.build, depends_on=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True, about=call
     )
     return list(found)
+
+
+def _seeds(ys: Sequence[Tensor], grad_ys: Any) -> list[Tensor | None]:
+    """The incoming gradient of each y as a tensor; None for ones."""
+    if grad_ys is None:
+        return [None] * len(ys)
+    given = _as_list(grad_ys)
+    if len(given) != len(ys):
+        raise InvalidArgumentError(f"grad_ys must have one item a y: required {len(ys)}, got {len(given)}")
+    return [None if seed is None else _seed(y, seed) for y, seed in zip(ys, given, strict=True)]
+
+
+def _seed(y: Tensor, seed: Any) -> Tensor:
+    is_of_graph = isinstance(seed, str | Node | Tensor | IndexedSlices) or hasattr(seed, "as_graph_element")
+    return tensors_of(seed, "grad_ys")[0] if is_of_graph else convert_to_tensor(y.graph, seed, y.dtype.base, f"the gradient of '{y.name}'")
 
 
 class _ReadWithin:

@@ -15,9 +15,9 @@
 The ops of a family are made by a factory: a plain function that takes the differences and calls `define_op`.
 
 `exact_gradient` is the gradient that is taken where `gradient`, TensorFlow's registered function, is not right at every point; it is what
-TensorFlow's Python computes. Two more parts complete a partial gradient: `full_gradient` is used for an output or input that `gradient` leaves out; `no_gradient_through`
-maps outputs without a gradient to the reason, so that a gradient that reaches one is an error. `no_gradient_by` maps the numbers of inputs
-by which there is no gradient to the reason: gradients stop there.
+TensorFlow's Python computes. Three more parts complete a partial gradient: `full_gradient` is used for an output or input that `gradient`
+leaves out; `no_gradient_through` maps outputs without a gradient to the reason: one that arrives there is dropped; `no_gradient_by` maps the
+numbers of inputs by which there is none to the reason: gradients stop there.
 
 Traits (`graphcore.traits`) are attributes as well, such as `can_fail = False`; most come from a base class or from the kernel.
 

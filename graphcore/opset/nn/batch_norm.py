@@ -303,8 +303,8 @@ _GRAD_EXAMPLES: Final = (
     Example(_GRAD_INPUTS, differentiable=False),
     Example(_GRAD_INPUTS, {"is_training": False}, differentiable=False),
 )
-_FOR_THE_CALLER: Final = "it is a statistic of x, for running averages, and TensorFlow drops what comes to it"
-_FOR_THE_GRADIENT: Final = "it is kept for the gradient of the op, and TensorFlow drops what comes to it"
+_FOR_THE_CALLER: Final = "it is a statistic of x, for running averages"
+_FOR_THE_GRADIENT: Final = "it is kept for the gradient of the op"
 _STATISTICS: Final = {
     **dict.fromkeys(["batch_mean", "batch_variance"], _FOR_THE_CALLER),
     **dict.fromkeys(["reserve_space_1", "reserve_space_2", "reserve_space_3"], _FOR_THE_GRADIENT),

@@ -26,6 +26,7 @@ from graphcore.passes.gradients.overrides import GradientFunction, gradient_func
 from graphcore.passes.gradients.trace import GradientTrace
 from graphcore.passes.infra.zero_analysis import is_zeros
 from graphcore.plumbing import CONTROL_FLOW
+from graphcore.source import cell_run, dropped_gradients
 from graphcore.support.gc_pause import paused_collector
 
 _ALL_DTYPES: Final = [dtype for number in range(200) if (dtype := dtype_by_number(number)) is not None]
@@ -60,13 +61,12 @@ def build_gradients(
 
     Raises:
         NotFoundError: an op has no registered gradient.
-        InvalidArgumentError: an argument of a dtype that cannot be differentiated, or of the wrong shape.
+        InvalidArgumentError: an argument of the wrong shape.
     """
-    for y in ys:
-        if y.dtype not in _NUMBERS:
-            raise InvalidArgumentError.at(
-                y.node, f"Only tensors of floating or complex dtype can be differentiated, but '{y.name}' is {y.dtype.name}"
-            )
+    seeds = [(y, seed) for y, seed in zip(ys, grad_ys, strict=True) if y.dtype in _NUMBERS]  # others have no gradients
+    if not seeds:
+        return [None] * len(xs)
+    ys, grad_ys = [y for y, _ in seeds], [seed for _, seed in seeds]
     # In the body of a function, the surrounding trace handles this, including captures.
     whole = graph.transaction() if graph.outer is None else graph.lock
     with paused_collector(), whole, graph.name_scope(name):
@@ -262,7 +262,6 @@ class Backpropagation:
         """The gradient of the node's op that handles all incoming gradients; None if not differentiable.
 
         Raises:
-            UnimplementedError: an output without a gradient has an incoming one.
             NotFoundError, InvalidArgumentError: as `template_of`.
         """
         template = self.template_of(node)
@@ -272,7 +271,7 @@ class Backpropagation:
         if node.registration.full_gradient is not None:
             return self.template_of(node, full=True) if lost or not template.zeros.isdisjoint(slots) else template
         for index in lost:
-            self._refuse_lost(node, index)
+            self._drop(node, index)
         return template
 
     def _has_arrived(self, tensor: Tensor) -> bool:
@@ -282,17 +281,17 @@ class Backpropagation:
             and not all(self.is_zeros(part) for part in self.arrived.get(tensor, ()))
         )
 
-    def _refuse_lost(self, node: Node, index: int) -> None:
-        """Refuse to drop the gradient of an output that has none defined, which would be silently wrong."""
+    def _drop(self, node: Node, index: int) -> None:
+        """Record that the gradient of an output that has none defined is dropped, as in TensorFlow."""
         ranges = name_ranges_for_node(node.node_def, node.op_def)[1]
         name = next(name for name, (start, end) in ranges.items() if start <= index < end)
         reason = node.registration.no_gradient_through.get(name)
-        if reason is not None:
-            raise UnimplementedError.at(
-                node,
-                f"No gradient is defined through output '{name}' of op {node.op}, at which one arrives: {reason}. gc.stop_gradient on "
-                f"'{node.outputs[index].name}' leaves it out",
-            )
+        if reason is None:
+            return
+        if self.trace is not None:
+            self.trace.dropped[node] = f"the gradient that arrives at its output '{name}' is dropped, as in TensorFlow: {reason}"
+        elif cell_run() is not None:
+            dropped_gradients[f"'{node.outputs[index].name}' ({name})"] = reason
 
     def template_of(self, node: Node, *, full: bool = False) -> GradientTemplate | None:
         """The gradient of the node's op; None if it is registered as not differentiable.

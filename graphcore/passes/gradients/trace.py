@@ -11,13 +11,15 @@ class GradientTrace:
     Attributes:
         contributions: for each forward tensor its gradients, each with the node (and its input) that passed it back; None for
             the seed at a y.
+        dropped: nodes of which an output has no gradient though one arrives at it, and the reason.
         sums: for each forward tensor the gradient that is the sum of its contributions.
     """
 
-    __slots__ = ("contributions", "sums")
+    __slots__ = ("contributions", "dropped", "sums")
 
     def __init__(self) -> None:
         self.contributions: dict[Tensor, list[tuple[Tensor, Node | None, int]]] = {}
+        self.dropped: dict[Node, str] = {}
         self.sums: dict[Tensor, Tensor] = {}
 
     def arrived(self, tensor: Tensor, gradient: Tensor, node: Node | None, slot: int) -> None:

@@ -91,7 +91,7 @@ class OpExample:
             tensors, _, flat = self._tensors()
             node = graph.apply_op(self.name, tensors, self.attrs)
             outputs = list(map(elements, node.outputs))
-            # TensorFlow drops gradients that reach such an output; here they are refused.
+            # Gradients that reach such an output are dropped.
             dropped = [
                 start
                 for name, (start, _) in name_ranges_for_node(node.node_def, node.op_def)[1].items()

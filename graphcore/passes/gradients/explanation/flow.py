@@ -36,6 +36,7 @@ CutKind = Literal[
     "forbidden",
     "inside a function",
     "custom gradient",
+    "dropped",
 ]
 _MOST_STEPS: Final = 1_000_000
 """The approximate number of nodes in all paths of cuts together; many cuts behind a long chain would repeat it."""

@@ -140,7 +140,7 @@ def a_resource() -> Built:
 def not_registered() -> Built:
     x = place("x")
     w = gc.Variable(np.ones((2, 3), np.float32), name="W")
-    return gc.identity(w.assign(x, name="assign"), name="y"), x
+    return gc.identity(gc.scatter_update(w, [0, 1], x, name="update"), name="y"), x
 
 
 def forbidden() -> Built:
@@ -273,8 +273,8 @@ TABLE = [
     Row(
         "no gradient registered",
         not_registered,
-        ["not registered assign: x -> assign -> y"],
-        error="No gradient defined for op: Assign",
+        ["not registered update: x -> update -> y"],
+        error="No gradient defined for op: ScatterUpdate",
     ),
     Row(
         "forbidden",
@@ -282,7 +282,7 @@ TABLE = [
         ["forbidden guard: x -> guard -> y"],
         error="gradient of op PreventGradient: Gradient explicitly disabled. Reason: not this way",
     ),
-    Row("of an integer", of_an_integer, error="'y:0' is int32: only tensors of floating or complex dtype can be differentiated"),
+    Row("of an integer", of_an_integer, ["dtype y: "]),
     Row("two cuts", two_cuts, ["not differentiable round: x -> round -> y", "stop_gradient stop: x -> stop -> y"]),
     Row(
         "one way of two is cut",
@@ -390,7 +390,7 @@ def test_the_path_or_the_cut_is_exactly_this(row: Row, graph: gc.Graph) -> None:
 def test_there_are_enough_graphs_and_every_kind_of_cut_is_among_them() -> None:
     kinds = {cut.kind for row in TABLE for cut in _cuts(row)}
     assert len(TABLE) >= 25
-    assert kinds == set(get_args(CutKind)) - {"stop_gradients"}  # needs an argument: tested below
+    assert kinds == set(get_args(CutKind)) - {"stop_gradients", "dropped"}  # the first needs an argument, tested below; the second is in the tests of each op
 
 
 def _cuts(row: Row) -> tuple[gc.GradientCut, ...]:
@@ -424,8 +424,8 @@ def test_the_text_names_the_node_the_line_and_the_way() -> None:
 def test_the_text_tells_what_to_do_about_an_op_without_a_gradient() -> None:
     y, x = not_registered()
     text = repr(gc.explain_gradient(y, x))
-    assert text.startswith("the gradient of 'y:0' by 'x:0' is an error: No gradient defined for op: Assign")
-    assert "gc.register_op_gradient('Assign', creator) registers one, gc.stop_gradient before it cuts it off" in text
+    assert text.startswith("the gradient of 'y:0' by 'x:0' is an error: No gradient defined for op: ScatterUpdate")
+    assert "gc.register_op_gradient('ScatterUpdate', creator) registers one, gc.stop_gradient before it cuts it off" in text
 
 
 def test_the_text_of_a_gradient_pairs_forward_with_backward_nodes_and_shows_the_sum() -> None:
