@@ -254,10 +254,7 @@ def reduce_variance(input_tensor: Any, axis: Axis = None, keepdims: bool | None 
                 f"reduce_variance: required a floating or complex dtype, got '{tensor.name}' {tensor.dtype.name}; convert with gc.cast"
             )
         differences = tensor - reduction("Mean", tensor, axis, True)
-        if tensor.dtype.is_complex:
-            squares = real(differences * conj(differences))
-        else:
-            squares = apply_one("Square", [differences], None)
+        squares = real(differences * conj(differences)) if tensor.dtype.is_complex else apply_one("Square", [differences], None)
         return reduction("Mean", squares, axis, keepdims)
 
 

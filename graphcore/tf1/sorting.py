@@ -68,9 +68,7 @@ def _sorted_rows(tensor: Tensor, direction: str) -> _Order:
     return _Order(values, apply_one("Sub", [count - 1, places], None))
 
 
-def searchsorted(
-    sorted_sequence: Any, values: Any, side: str = "left", out_type: object = int32, name: str | None = None
-) -> Tensor:
+def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", out_type: object = int32, name: str | None = None) -> Tensor:
     """The place of each value in the sorted last dimension: the number of elements before it.
 
     Args:

@@ -236,7 +236,9 @@ class MaxPoolGradGradV2:
     strides: its steps, [4]
     """
 
-    signature = f"MaxPoolGradGradV2[{_PLAIN}, {_FORMAT}, T:{REAL}](orig_input:T, orig_output:T, grad:T, ksize:int32, strides:int32) -> (output:T)"
+    signature = (
+        f"MaxPoolGradGradV2[{_PLAIN}, {_FORMAT}, T:{REAL}](orig_input:T, orig_output:T, grad:T, ksize:int32, strides:int32) -> (output:T)"
+    )
     cost = "pairs"
     gradient = f"""{_V2_ATTRS}(input:T, maxpool:T, grad:T, ksize:int32, strides:int32, dz:T) -> (dinput:T, dmaxpool:T, dgrad:T, dksize:int32, dstrides:int32) {{
       dinput = ZerosLike[T=$T](input)

@@ -312,7 +312,11 @@ class Backpropagation:
                 node, f"The gradient of '{node.name}' is a Python function, which gradients within loops and branches do not call"
             )
         try:
-            found = call_template(node) if node.registration.is_function else gradient_template(op, node.node_def.attr, full=full, plain=not self.simplify)
+            found = (
+                call_template(node)
+                if node.registration.is_function
+                else gradient_template(op, node.node_def.attr, full=full, plain=not self.simplify)
+            )
         except GraphError as error:
             raise error.with_node(node.name, op=node.op, source=node.source) from None
         inputs, outputs = len(node.inputs), len(node.outputs)

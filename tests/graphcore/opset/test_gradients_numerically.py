@@ -324,7 +324,9 @@ def test_a_gradient_that_comes_to_an_output_without_one_is_dropped_and_explained
     with gc.Session(graph=made.graph) as session:
         assert not any(np.any(value) for value in session.run(gradients, made.feed()))
     with made.graph.as_default():
-        assert re.search(r"dropped: '.*' has op .*; the gradient that arrives at its output '.*' is dropped", repr(gc.explain_gradient(made.loss, x)))
+        assert re.search(
+            r"dropped: '.*' has op .*; the gradient that arrives at its output '.*' is dropped", repr(gc.explain_gradient(made.loss, x))
+        )
 
 
 def test_outputs_without_gradients_are_those_listed() -> None:

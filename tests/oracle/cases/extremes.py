@@ -96,7 +96,14 @@ def pairs(name: str, x: Array, dtype: gc.DType) -> Iterator[tuple[Any, ...]]:
 def cases() -> Iterator[tuple[str, OpExample]]:
     """Each op of these kinds with each of its types."""
     for entry in gc.op_registry:
-        attr = next((attr for attr in entry.op_def.attr if attr.type == "type" and entry.op_def.input_arg and attr.name == entry.op_def.input_arg[0].type_attr), None)
+        attr = next(
+            (
+                attr
+                for attr in entry.op_def.attr
+                if attr.type == "type" and entry.op_def.input_arg and attr.name == entry.op_def.input_arg[0].type_attr
+            ),
+            None,
+        )
         if attr is None or entry.op_def.is_stateful or entry.op_def.name.startswith("_"):
             continue
         for dtype in TYPES:
@@ -104,4 +111,7 @@ def cases() -> Iterator[tuple[str, OpExample]]:
                 continue
             for number, inputs in enumerate(inputs_of(entry, dtype)):
                 parts = {"Tout": "double"} if dtype is gc.complex128 and entry.op_def.find_attr("Tout") else {}
-                yield f"{entry.op_def.name}-{dtype.name}-{number}", OpExample(entry, number, inputs, {attr.name: dtype.name, **parts}, differentiable=False)
+                yield (
+                    f"{entry.op_def.name}-{dtype.name}-{number}",
+                    OpExample(entry, number, inputs, {attr.name: dtype.name, **parts}, differentiable=False),
+                )

@@ -164,7 +164,11 @@ class Flow:
         if source.dtype in DIFFERENTIABLE:
             lacking = node.registration.no_gradient_by.get(slot)
             if lacking is not None:
-                return "not differentiable", node, f"has op {node.op}, which has no gradient by '{node.op_def.input_arg[slot].name}': {lacking}"
+                return (
+                    "not differentiable",
+                    node,
+                    f"has op {node.op}, which has no gradient by '{node.op_def.input_arg[slot].name}': {lacking}",
+                )
             return _op_reason(node)
         if source.dtype.base is dtypes.resource:
             text = f"takes the resource '{source.name}', a handle and no number: ask for the gradient by a value that is read from it"

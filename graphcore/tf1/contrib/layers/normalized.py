@@ -17,7 +17,6 @@ from graphcore.tf1.layers.normalization import BatchNormalization
 from graphcore.tf1.rnn.normalized import LEAST_VARIANCE
 from graphcore.tf1.variable_scopes.getting import get_variable
 
-
 MATRIX: Final = 2
 """The rank of a matrix."""
 

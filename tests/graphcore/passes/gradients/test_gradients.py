@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.errors import InvalidArgumentError, NotFoundError
+from graphcore.errors import NotFoundError
 
 
 @pytest.fixture(autouse=True)

@@ -149,9 +149,7 @@ AROUND = """Around(x:float, s:float, o:float, m:float, v:float) -> (y:float, mea
 
 @pytest.mark.parametrize("simplify", [True, False], ids=["simplified", "plain"])
 @pytest.mark.parametrize("name", ["Norm", "Around"])
-def test_a_gradient_at_a_statistic_within_a_function_is_dropped_as_in_tensorflow(
-    name: str, simplify: bool, graph: gc.Graph
-) -> None:
+def test_a_gradient_at_a_statistic_within_a_function_is_dropped_as_in_tensorflow(name: str, simplify: bool, graph: gc.Graph) -> None:
     for text in (NORM, AROUND):
         graph.library.add_function_def(gc.parse_function(text))
     numbers = np.random.default_rng(1)
