@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 DIVISIONS = {"Div", "FloorDiv", "FloorMod", "Mod", "RealDiv", "TruncateDiv", "TruncateMod"}
 ALONG_AN_AXIS = {"ArgMax", "ArgMin", "Cumprod", "Cumsum", "CumulativeLogsumexp"}
 ALONE = {"L2Loss", "Unique", "UniqueWithCounts", "Where", "LogSoftmax", "Softmax", "ZerosLike", "OnesLike", "InvertPermutation", "Softplus"}
-OTHERS = {
+OTHERS: dict[str, Callable[[Array], list[tuple[Any, ...]]]] = {
     "TopKV2": lambda x: [(x, np.int32(len(x))), (x[:1], np.int32(1))],
     "NthElement": lambda x: [(x, np.int32(i)) for i in range(len(x))],
     "AddN": lambda x: [([x, x],), ([x, x, x[::-1]],)],
