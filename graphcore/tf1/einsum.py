@@ -62,7 +62,7 @@ def _kept(pair: Sequence[tuple[Tensor, str]], later: Sequence[str]) -> str:
 
 
 def _order(left: str, output: str, tensors: Sequence[Tensor]) -> list[tuple[int, int]]:
-    """The operands to multiply in each step, by their places in the list; a product is appended to those that remain."""
+    """The operands to multiply in each step, by their places; a product follows those that remain."""
     shapes = [tensor.shape for tensor in tensors]
     from_the_left = [(0, 1), *[(count - 1, 0) for count in range(len(tensors) - 1, 1, -1)]]
     if _ELLIPSIS in left or not all(shape.is_fully_defined for shape in shapes):

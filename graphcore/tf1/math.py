@@ -161,12 +161,12 @@ def round(x: Any, name: str | None = None) -> Tensor:  # noqa: A001 - TF1's name
 
 
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
-    """The running sums along `axis`; without the element itself if `exclusive`, from the end if `reverse`."""
+    """The running sums along `axis`, without the element itself if `exclusive`, backwards if `reverse`."""
     return apply_one("Cumsum", [x, axis], name, {"exclusive": exclusive, "reverse": reverse})
 
 
 def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
-    """The running products along `axis`; without the element itself if `exclusive`, from the end if `reverse`."""
+    """The running products along `axis`, as those of `cumsum`."""
     return apply_one("Cumprod", [x, axis], name, {"exclusive": exclusive, "reverse": reverse})
 
 
@@ -242,7 +242,7 @@ def reduce_logsumexp(
 
 
 def reduce_variance(input_tensor: Any, axis: Axis = None, keepdims: bool | None = False, name: str | None = None) -> Tensor:
-    """The mean squared magnitude of the differences from the mean, over `axis` (all axes if None); real, too, for complex numbers.
+    """The mean squared magnitude of the differences from the mean, over `axis` (all axes if None).
 
     Raises:
         InvalidArgumentError: integers, whose mean is rounded.

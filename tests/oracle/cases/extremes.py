@@ -1,4 +1,4 @@
-"""Ops on the extremes of each type: ends of ranges, negative zero, NaN, infinities, no elements at all."""
+"""Ops on the extremes of each type: ends of ranges, NaN, infinities, no elements at all."""
 
 from __future__ import annotations
 
