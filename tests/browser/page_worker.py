@@ -43,7 +43,7 @@ class PageWorker:
         beginning = {"title": "graph", "lens": own.lens, "renderer": own.renderer, "openings": msgspec.to_builtins(own.openings())}
         data = base64.b64encode(pack(graph_data(graph, own))).decode("ascii")
         script = gzip.decompress((STATIC / "page.js.gz").read_bytes()).decode()
-        page.evaluate(START, [script, {"data": data, "beginning": beginning}])
+        page.evaluate(START, [script, {"data": data, "most": 10**9, "beginning": beginning}])
 
     def ask(self, **request: object) -> dict[str, Any]:
         """The worker's answer to a request."""

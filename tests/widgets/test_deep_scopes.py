@@ -1,4 +1,4 @@
-"""Names with many scopes within each other: pictures, trees and pages of them are made in bounded time and memory."""
+"""Names with many scopes: pictures, trees and pages are made in bounded time and memory."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import json
 import re
 import threading
@@ -323,7 +324,22 @@ def test_a_hostile_name_cannot_leave_its_place_in_the_standalone_page(text: str)
     page = to_page(scene)
     found = Tags(page)
     tags = [tag for tag, _ in found.elements]
-    assert tags == ["html", "head", "meta", "meta", "meta", "title", "style", "body", "div", "noscript", "pre", "script", "script"]
+    assert tags == [
+        "html",
+        "head",
+        "meta",
+        "meta",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "div",
+        "noscript",
+        "pre",
+        "script",
+        "script",
+        "script",
+    ]
     data = re.search(r'id="graphloupe-data">(.*?)</script>', page, re.DOTALL)
     assert data is not None
     assert not re.search(r"[<>&]", data[1])
@@ -343,6 +359,12 @@ def test_the_standalone_page_carries_everything_and_fetches_nothing(softmax_regr
     policy = next(attributes["content"] for tag, attributes in Tags(page).elements if tag == "meta" and attributes.get("http-equiv"))
     assert policy is not None
     assert policy.startswith("default-src 'none'")
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}' 'wasm-unsafe-eval' blob:;" in policy
+    assert "'unsafe-inline'" not in policy.replace("style-src 'unsafe-inline'", "")
+    assert "connect-src" not in policy
+    assert "Eclipse Public License - v 2.0" in re.findall(r'id="graphloupe-licences">(.*?)</script>', page, re.DOTALL)[0]
     assert "http" not in policy
 
 

@@ -62,3 +62,14 @@ def test_the_graphviz_engine_lays_out_in_plain_v8() -> None:
     assert "<svg" in settled(context, f'graphloupeGraphviz.layout({dot}, "svg")')
     failed = settled(context, 'graphloupeGraphviz.layout("digraph {").then(() => "laid out", (error) => "refused: " + error)')
     assert failed.startswith("refused")
+
+
+def test_the_notices_hold_the_licence_of_graphviz_whole() -> None:
+    notices = (STATIC / "THIRD_PARTY.md").read_text(encoding="utf-8")
+    for text in (
+        "## Graphviz (EPL-2.0)",
+        "Eclipse Public License - v 2.0",
+        "## Expat (MIT)",
+        "You may add additional accurate notices of copyright ownership.",
+    ):
+        assert text in notices

@@ -5,8 +5,12 @@ import { join } from "node:path";
 const HEAD = `# Third-party notices
 
 The engines in this folder are built from the packages below (see widgets/js). Graphviz itself, inside
-@hpcc-js/wasm-graphviz, is under the Eclipse Public License 2.0: <https://gitlab.com/graphviz/graphviz>.
+@hpcc-js/wasm-graphviz, is under the Eclipse Public License 2.0, whose text follows; its sources are at
+<https://gitlab.com/graphviz/graphviz>. Graphviz contains Expat.
 `;
+
+/** What is inside the WebAssembly of a package, with the licence in the folder `licences`. */
+const INSIDE = { "Graphviz (EPL-2.0)": "EPL-2.0.txt", "Expat (MIT)": "Expat.txt" };
 
 /** The folder of the package that a bundled file belongs to: the innermost one below node_modules. */
 function packageFolder(file) {
@@ -32,6 +36,8 @@ export async function notices(root, files) {
     const text = await licenceText(join(root, folder));
     byText.set(text, [...(byText.get(text) ?? []), `${name} ${version} (${license ?? "licence below"})`]);
   }
+  for (const [name, file] of Object.entries(INSIDE))
+    byText.set((await readFile(join(root, "licences", file), "utf8")).trim(), [name]);
   const sections = [...byText].map(([text, names]) => {
     const body = text ? `\n\`\`\`text\n${text}\n\`\`\`\n` : "";
     return `## ${[...new Set(names)].join(", ")}\n${body}`;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Sequence
 from html import escape
@@ -33,12 +34,15 @@ _PAGE: Final = """\
 <noscript><pre>{outline}</pre></noscript>
 <script type="application/json" id="graphloupe-data">{data}</script>
 <script>{script}</script>
+<script type="text/plain" id="graphloupe-licences">
+{licences}</script>
 </body>
 </html>
 """
-# Scripts and workers come from this file alone (the engine as a blob), and nothing is fetched.
+# The page's own script is the only one that runs, and starts engines that it unpacks as blobs. Nothing is fetched. Mermaid and the
+# viewer write styles into their elements, which can load nothing either.
 _POLICY: Final = (
-    "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval' blob:; worker-src blob:; connect-src blob: data:; "
+    "default-src 'none'; script-src 'sha256-{digest}' 'wasm-unsafe-eval' blob:; worker-src blob:; "
     "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 )
 
@@ -76,12 +80,15 @@ def to_page(
         carried["steps"] = steps
     if with_mermaid or message.renderer == "mermaid":
         carried["mermaid_engine_gzip_base64"] = _packed("mermaid")
+    script = _inert_script((STATIC / "standalone.js").read_text("utf-8"))
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     return _PAGE.format(
-        policy=escape(_POLICY, quote=True),
+        policy=escape(_POLICY.format(digest=digest), quote=True),
         title=escape(one_line(scene.title), quote=True),
         outline=escape(to_outline(scene), quote=True),
         data=_inert_json(carried),
-        script=_inert_script((STATIC / "standalone.js").read_text("utf-8")),
+        script=script,
+        licences=_inert_script((STATIC / "THIRD_PARTY.md").read_text("utf-8")),
     )
 
 

@@ -18,6 +18,8 @@ SCENE_MIME_TYPE: Final = "application/vnd.graphloupe.scene+json"
 
 MAX_SAVED_BYTES: Final = 1_500_000
 """The most bytes of a graph in an output, enough for several 100,000 nodes. Jupyter's server drops outputs of more than 3 MB."""
+MAX_UNPACKED_BYTES: Final = 64_000_000
+"""The most bytes of it when unpacked; the viewer refuses more."""
 
 TOO_LARGE: Final = "too large to be saved whole: without a kernel its boxes do not open"
 NOT_YET: Final = "saved while its graph was being written: without a kernel its boxes do not open"
@@ -38,9 +40,10 @@ class SavedPicture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 def packed_graph(data: PageData) -> str:
-    """A graph's data as text, "" if it has more than `MAX_SAVED_BYTES`."""
+    """A graph's data as text, "" if it is too large: `MAX_SAVED_BYTES`, `MAX_UNPACKED_BYTES`."""
     packed = pack(data)
-    return base64.b64encode(packed).decode("ascii") if len(packed) <= MAX_SAVED_BYTES else ""
+    unpacked = int.from_bytes(packed[-4:], "little")  # the end of a gzip says its size
+    return base64.b64encode(packed).decode("ascii") if len(packed) <= MAX_SAVED_BYTES and unpacked <= MAX_UNPACKED_BYTES else ""
 
 
 def to_saved_bundle(picture: SavedPicture, summaries: Sequence[Scene] = ()) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
+NOTICES = ".dist-info/licenses/widgets/static/THIRD_PARTY.md"
 PIP = ["-m", "pip", "--disable-pip-version-check", "--quiet"]
 
 # Runs in the empty environment. Nothing of the checkout is importable there, and no extra is installed.
@@ -65,16 +66,21 @@ def tracked_copy(target: Path) -> Path:
 
 
 def check_contents(wheel: Path) -> None:
-    """The wheel has the three packages, JupyterLab's extension, the viewer's build and the licence only."""
-    names = zipfile.ZipFile(wheel).namelist()
+    """The wheel has the three packages, JupyterLab's extension, the viewer's build and the licences only."""
+    archive = zipfile.ZipFile(wheel)
+    names = archive.namelist()
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name and ".data/data/share/jupyter/labextensions/" not in name}
     if tops != {"graphcore", "widgets", "kernelext"}:
         raise SystemExit(f"the wheel's top-level folders are {sorted(tops)}")
     if any(name.startswith("widgets/js/") for name in names):
         raise SystemExit("the wheel carries the TypeScript sources")
-    for required in ("widgets/static/", ".dist-info/licenses/LICENSE"):
+    for required in ("widgets/static/", ".dist-info/licenses/LICENSE", NOTICES):
         if not any(required in name for name in names):
             raise SystemExit(f"the wheel lacks {required}")
+    notices = archive.read(next(name for name in names if NOTICES in name)).decode("utf-8")
+    for licence in ("Eclipse Public License - v 2.0", "Expat maintainers", "## mermaid", "## dompurify"):
+        if licence not in notices:
+            raise SystemExit(f"the notices in the wheel lack {licence}")
 
 
 def main() -> None:

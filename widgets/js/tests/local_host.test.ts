@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import CASES from "../../../tests/data/search_cases.json";
 import type { FromKernel, FromViewer } from "../src/scene/generated";
 import { matches } from "../src/scene/query";
-import { localHost, searchBoxes } from "../src/shell/local_host";
+import { localHost, MOST_PAGE_BYTES, searchBoxes } from "../src/shell/local_host";
 import { scriptsOf } from "../src/shell/page_scripts";
 import { SAMPLE, sceneMessage } from "./support";
 
@@ -12,7 +12,7 @@ const data = {
 };
 
 async function answer(message: FromViewer): Promise<{ message: FromKernel; buffers: readonly DataView[] }> {
-  const host = localHost(data, scriptsOf(data));
+  const host = localHost(data, scriptsOf(data), MOST_PAGE_BYTES);
   const coming = new Promise<{ message: FromKernel; buffers: readonly DataView[] }>((resolve) => {
     host.onMessage((answered, buffers) => resolve({ message: answered, buffers }));
   });
@@ -43,7 +43,7 @@ test.each([
 });
 
 test("each scene it gives is newer than the one before", async () => {
-  const host = localHost(data, scriptsOf(data));
+  const host = localHost(data, scriptsOf(data), MOST_PAGE_BYTES);
   const revisions: number[] = [];
   host.onMessage((message) => message.type === "scene" && revisions.push(message.scene.revision));
   host.send({ type: "ready" });

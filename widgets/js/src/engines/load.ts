@@ -16,16 +16,37 @@ function pageCache(): PageCache {
   return page.graphloupeEngines;
 }
 
-/** Unpacks gzipped data. */
-export function unpack(packed: DataView): Response {
+/** The most bytes of an unpacked script. */
+const MOST_SCRIPT_BYTES = 16 * 2 ** 20;
+
+/**
+ * Unpacks gzipped data.
+ *
+ * Its last four bytes say how many bytes it has when unpacked. Rejects with an Error if these are more than `most`, and as soon as there
+ * are more than it says: some kilobytes may stand for gigabytes.
+ */
+export async function unpack(packed: DataView, most: number, type = ""): Promise<Blob> {
+  const stated = packed.byteLength < 4 ? 0 : packed.getUint32(packed.byteLength - 4, true);
+  if (stated > most) throw new Error(`the packed data has ${stated} bytes, more than ${most}`);
   const bytes = new Uint8Array(packed.buffer as ArrayBuffer, packed.byteOffset, packed.byteLength);
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
+  const stream = new Response(bytes).body as ReadableStream<Uint8Array<ArrayBuffer>>;
+  const reader = stream.pipeThrough(new DecompressionStream("gzip")).getReader();
+  const parts: Uint8Array<ArrayBuffer>[] = [];
+  let size = 0;
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    size += part.value.byteLength;
+    if (size > stated) {
+      await reader.cancel();
+      throw new Error(`the packed data has more than the ${stated} bytes that it says`);
+    }
+    parts.push(part.value);
+  }
+  return new Blob(parts, { type });
 }
 
 /** A URL of a gzipped script. */
-async function scriptUrl(packed: DataView): Promise<string> {
-  const script = await unpack(packed).blob();
-  return URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
+export async function scriptUrl(packed: DataView): Promise<string> {
+  return URL.createObjectURL(await unpack(packed, MOST_SCRIPT_BYTES, "text/javascript"));
 }
 
 function ask(engine: Engine, host: Host): Promise<DataView> {

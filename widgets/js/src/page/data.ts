@@ -35,10 +35,10 @@ export interface PageData {
   readonly spaces: readonly SpaceColumns[];
 }
 
-/** Reads data as `pack` wrote it in Python: gzipped lines of JSON, in base64. */
-export async function unpackData(base64: string): Promise<PageData> {
+/** Reads data as `pack` wrote it in Python: gzipped lines of JSON, in base64, of at most `most` bytes when unpacked. */
+export async function unpackData(base64: string, most: number): Promise<PageData> {
   const packed = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-  const lines = (await unpack(new DataView(packed.buffer)).text()).split("\n");
+  const lines = (await (await unpack(new DataView(packed.buffer), most)).text()).split("\n");
   const [head, texts, sources, ...columns] = lines.map((line) => JSON.parse(line)) as [
     PageHead,
     readonly string[],

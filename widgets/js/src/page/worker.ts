@@ -4,9 +4,10 @@ import type { FromViewer, PictureMessage } from "../scene/generated";
 import { unpackData } from "./data";
 import { type Beginning, GraphPage } from "./graph_page";
 
-/** The first message: the data in base64, and what the picture begins with. */
+/** The first message: the data in base64, the most bytes of it when unpacked, and what the picture begins with. */
 export interface StartWorker {
   readonly data: string;
+  readonly most: number;
   readonly beginning: Beginning;
 }
 
@@ -18,8 +19,8 @@ interface WorkerScope {
 const scope = globalThis as unknown as WorkerScope;
 let page: Promise<GraphPage> | null = null;
 
-async function start({ data, beginning }: StartWorker): Promise<GraphPage> {
-  return new GraphPage(await unpackData(data), beginning);
+async function start({ data, most, beginning }: StartWorker): Promise<GraphPage> {
+  return new GraphPage(await unpackData(data, most), beginning);
 }
 
 async function answer(request: FromViewer): Promise<void> {
@@ -32,6 +33,7 @@ async function answer(request: FromViewer): Promise<void> {
 }
 
 scope.onmessage = ({ data }) => {
-  if ("beginning" in data) page = start(data);
-  else void answer(data);
+  if (!("beginning" in data)) return void answer(data);
+  page = start(data);
+  page.catch(() => undefined); // each answer says the reason
 };

@@ -1,4 +1,4 @@
-// The list of keyboard shortcuts.
+// The list of keyboard shortcuts, and the licences of what a standalone page contains.
 import { focusedIn, h, iconButton } from "../dom";
 import { keyNames, type Shortcut } from "../shell/shortcuts";
 import { ICONS } from "../style/icons";
@@ -22,6 +22,7 @@ export class Help {
         { class: "gl-help-card" },
         h("header", {}, h("h2", {}, "Keyboard shortcuts"), this.#closeButton),
         h("dl", { tabindex: "0" }, ...rows),
+        licences(),
       ),
     );
     this.element.addEventListener("click", (event) => {
@@ -50,7 +51,21 @@ export class Help {
     }
     if (event.key !== "Tab") return;
     event.preventDefault();
-    const list = this.element.querySelector<HTMLElement>("dl");
-    (focusedIn(this.element) === list ? this.#closeButton : list)?.focus();
+    const stops = [...this.element.querySelectorAll<HTMLElement>("button, dl, summary, pre")];
+    const shown = stops.filter((stop) => stop.tagName !== "PRE" || stop.closest("details")?.open);
+    const place = shown.indexOf(focusedIn(this.element) as HTMLElement);
+    shown.at((place + (event.shiftKey ? -1 : 1)) % shown.length)?.focus();
   }
+}
+
+/** The notices that a standalone page carries, null where there are none. */
+function licences(): HTMLElement | null {
+  const text = document.getElementById("graphloupe-licences")?.textContent;
+  if (!text) return null;
+  return h(
+    "details",
+    { class: "gl-licences" },
+    h("summary", {}, "Licences of the parts of this page"),
+    h("pre", { tabindex: "0" }, text.trim()),
+  );
 }

@@ -16,9 +16,7 @@ interface Model {
   on(event: "comm:close", callback: () => void): void;
   on(event: "msg:custom", callback: (content: unknown, buffers: readonly DataView[]) => void): void;
   off(event: "msg:custom", callback: (content: unknown, buffers: readonly DataView[]) => void): void;
-  get(name: "home"): { notebook: string; kernel: string; model?: string; cell?: string };
-  get(name: "title" | "panel"): string;
-  get(name: "kind"): "graph" | "function";
+  get(name: "home" | "title" | "panel" | "kind"): unknown;
   readonly widget_manager?: Manager;
 }
 
@@ -27,12 +25,25 @@ const HEIGHTS = { graph: "480px", function: "640px" } as const;
 /** The milliseconds for which a dragged panel may be out of the page. */
 const LEAVE_MS = 300;
 
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** The notebook and kernel of a view. A model may be restored from what a notebook holds, which may be anything. */
+function homeOf(model: Model): { notebook: string; kernel: string; model: string; cell: string } {
+  const home = (model.get("home") ?? {}) as Readonly<Record<string, unknown>>;
+  return {
+    notebook: textOf(home.notebook),
+    kernel: textOf(home.kernel),
+    model: textOf(home.model),
+    cell: textOf(home.cell),
+  };
+}
+
 function hostOf(model: Model): Host {
   const manager = model.widget_manager;
-  const home = model.get("home");
+  const home = homeOf(model);
   return {
     notebookPath: home.notebook,
-    notebook: manager && new Notebook(manager, home.model ?? "", home.cell ?? ""),
+    notebook: manager && new Notebook(manager, home.model, home.cell),
     send: (message, handled) => {
       const status = ({ content }: { content: { execution_state: string } }): void => {
         if (content.execution_state === "idle") handled?.();
@@ -55,9 +66,10 @@ function hostOf(model: Model): Host {
 /** The panel around `el`, moved beside the other panels; null if there is none or JupyterLab gives no access to it. */
 async function takePlace(model: Model, el: HTMLElement): Promise<SidePanel | null> {
   const manager = model.widget_manager;
-  if (!manager || !model.get("panel")) return null;
+  const id = textOf(model.get("panel"));
+  if (!manager || !id) return null;
   try {
-    const panel = await SidePanel.find(el, model.get("panel"), manager);
+    const panel = await SidePanel.find(el, id, manager);
     panel?.join();
     return panel;
   } catch (error) {
@@ -93,12 +105,12 @@ async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
   el.append(waiting);
   const host = hostOf(model);
   const around = panelOf(el);
-  settle(around ?? el, { ...model.get("home"), title: model.get("title") });
+  settle(around ?? el, { ...homeOf(model), title: textOf(model.get("title")) });
   const panel = around && (await takePlace(model, el));
   try {
     const core = (await import(await engineUrl("core", host))) as { mount: typeof mount };
     // A view takes the full height of its panel, and a fixed height between cells.
-    const kind = model.get("kind");
+    const kind = model.get("kind") === "function" ? "function" : "graph";
     if (around) el.style.height = "100%";
     const { dispose } = core.mount(el, host, { height: around ? "fill" : HEIGHTS[kind], kind });
     const ignore = host.onMessage((message) => {

@@ -1,8 +1,9 @@
 // The extension of JupyterLab and Notebook 7: a MIME renderer, and a plugin for side panels.
 // A container of module federation that needs no webpack.
+import { checkedPicture } from "./checked_picture";
 import type { FindScript } from "./local_host";
 import { SIDE_PANEL_PLUGIN } from "./notebook7";
-import { type SavedPicture, SavedPictureView } from "./saved_picture";
+import { SavedPictureView } from "./saved_picture";
 
 declare const SCRIPTS_VERSION: string;
 
@@ -61,7 +62,8 @@ async function mimeExtension(): Promise<object> {
       still.className = "jp-RenderedHTMLCommon";
       still.innerHTML = this.#sanitizer.sanitize(String(data["text/html"] ?? ""));
       this.node.replaceChildren(still);
-      this.#view = new SavedPictureView(this.node, still, data[MIME_TYPE] as SavedPicture, findScript);
+      const picture = checkedPicture(data[MIME_TYPE]);
+      this.#view = picture && new SavedPictureView(this.node, still, picture, findScript);
       return Promise.resolve();
     }
 

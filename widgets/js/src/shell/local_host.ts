@@ -1,6 +1,6 @@
 // A host without a kernel, which answers from the data of a standalone page or a saved notebook.
 import { reason } from "../dom";
-import { unpack } from "../engines/load";
+import { scriptUrl } from "../engines/load";
 import { toDot } from "../page/dot_text";
 import type { Beginning } from "../page/graph_page";
 import { toMermaid } from "../page/mermaid_text";
@@ -38,8 +38,7 @@ async function startWorker(
   start: StartWorker,
   listen: (message: FromKernel) => void,
 ): Promise<Worker> {
-  const source = await unpack(await script).blob();
-  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const url = await scriptUrl(await script);
   const worker = new Worker(url);
   URL.revokeObjectURL(url);
   worker.onmessage = ({ data }) => listen(data as FromKernel);
@@ -71,8 +70,13 @@ function filterBoxes(message: SceneMessage, query: string): HighlightMessage {
   );
 }
 
-/** The host of a picture without a kernel. */
-export function localHost(data: PictureData, findScript: FindScript): Host {
+/** The most bytes of the graph of a saved output when unpacked. Nobody clicks before it opens, and parsed it takes many times as much. */
+export const MOST_SAVED_BYTES = 64_000_000;
+/** The same of a standalone page. */
+export const MOST_PAGE_BYTES = 500_000_000;
+
+/** The host of a picture without a kernel, whose graph has at most `most` bytes when unpacked. */
+export function localHost(data: PictureData, findScript: FindScript, most: number): Host {
   const listeners = new Set<(message: FromKernel, buffers: readonly DataView[]) => void>();
   let latest = data.message;
   let worker: Promise<Worker> | undefined;
@@ -120,7 +124,7 @@ export function localHost(data: PictureData, findScript: FindScript): Host {
       timelines: data.timelines,
       steps: data.steps,
     };
-    worker = startWorker(script, { data: graph, beginning }, (told) => {
+    worker = startWorker(script, { data: graph, most, beginning }, (told) => {
       // The revisions are the page's: a change of the renderer makes one without the worker.
       if (told.type === "scene") show({ ...told, scene: { ...told.scene, revision: latest.scene.revision + 1 } });
       else tell(told);

@@ -1,6 +1,6 @@
 // The viewer as a standalone page: scene and answers are in the page as JSON, nothing is fetched.
 import * as lower from "../engines/lower";
-import { localHost } from "./local_host";
+import { localHost, MOST_PAGE_BYTES } from "./local_host";
 import { mount } from "./mount";
 import { type StandaloneData, scriptsOf } from "./page_scripts";
 
@@ -10,7 +10,7 @@ function start(): void {
   const place = document.getElementById("graphloupe") ?? document.body;
   const data = JSON.parse(text) as StandaloneData;
   const renderers = data.mermaid_engine_gzip_base64 ? (["graphviz", "mermaid"] as const) : (["graphviz"] as const);
-  mount(place, localHost(data, scriptsOf(data)), {
+  mount(place, localHost(data, scriptsOf(data), MOST_PAGE_BYTES), {
     offline: true,
     fixed: !data.graph_gzip_base64,
     height: "fill",
