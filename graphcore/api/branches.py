@@ -10,7 +10,9 @@ from graphcore import dtypes
 from graphcore.api.arrays import stack
 from graphcore.api.definitions_in_cells import Traced, tracing
 from graphcore.api.math import cast, either, reduce_sum
-from graphcore.api.structures import describe, fill, flatten, outline
+from graphcore.api.predicates import scalar_choice
+from graphcore.api.structures import describe, fill, flatten, outline, unite
+from graphcore.api.unneeded import drop_unneeded_effects
 from graphcore.api.variables.references import settle_references
 from graphcore.attrs import AttrValue, Func
 from graphcore.brief import brief
@@ -36,7 +38,7 @@ def cond(
     """Run `true_fn` if `pred` is true at run time, else `false_fn`. Only that one runs.
 
     Args:
-        pred: a bool scalar. A number is true if it is not 0, a string if it is not empty, and a tensor of another rank if it has elements.
+        pred: a bool scalar. A number is true if it is not 0, a string if it is not empty.
         true_fn, false_fn: take no arguments and return a tensor, or (nested) lists, tuples and dicts of tensors, both in the same form. Tensors
             of the surrounding graph are captured.
         strict: keep lists and tuples of a single tensor, in place of which the tensor is returned otherwise.
@@ -49,7 +51,7 @@ def cond(
         The results of the branch, in the same form.
 
     Raises:
-        InvalidArgumentError: the branches return different types or forms; nothing is added to the graph.
+        InvalidArgumentError: `pred` is no scalar, or the branches return different types or forms; nothing is added to the graph.
     """
     graph = get_default_graph()
     name = name or "cond"
@@ -58,7 +60,7 @@ def cond(
     )
 
     def finish(functions: list[Func], inputs: list[Tensor], types: tuple[DType, ...], stateful: bool) -> Node:
-        selector = convert_to_tensor(graph, pred, None, f"pred of {name}")
+        selector = scalar_choice(graph, convert_to_tensor(graph, pred, None, f"pred of {name}"), f"The condition of '{name}'", choice.name)
         attrs: dict[str, AttrValue] = {"Tout": types, "then_branch": functions[0], "else_branch": functions[1]}
         return choice.add("If" if stateful else "StatelessIf", selector, inputs, attrs)
 
@@ -90,6 +92,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Branch | None = Non
             raise InvalidArgumentError(
                 f"branch_index of {name} must be an int32, got {describe(selector)}; use gc.cast", op="Case", source=selector.node.source
             )
+        selector = scalar_choice(graph, selector, f"branch_index of '{name}'", choice.name)
         return choice.add("Case" if stateful else "StatelessCase", selector, inputs, {"Tout": types, "branches": tuple(functions)})
 
     choice = _Choice(graph, name, branches)
@@ -289,7 +292,7 @@ class _Choice:
             return self._build(finish)
 
     def _build(self, finish: Callable[[list[Func], list[Tensor], tuple[DType, ...], bool], Node]) -> Any:
-        traced = [_Traced(self.graph, function_label(self.graph, self.name, label), branch) for label, branch in self.branches.items()]
+        traced = [_Traced(self.graph, self.name, label, branch) for label, branch in self.branches.items()]
         first = traced[0]
         for label, other in zip(list(self.branches)[1:], traced[1:], strict=True):
             self._require_alike(first, label, other)
@@ -302,10 +305,13 @@ class _Choice:
             sweep(self.graph)
         self.traced_for = TracedFor(self.graph, node.inputs, [branch.body for branch in traced])
         outputs = iter(node.outputs)
-        return fill(first.structure, [node if isinstance(leaf, Node) else next(outputs) for leaf in first.leaves])
+        structure = first.structure
+        for other in traced[1:]:
+            structure = unite(structure, other.structure)
+        return fill(structure, [node if isinstance(leaf, Node) else next(outputs) for leaf in first.leaves])
 
     def _require_alike(self, first: _Traced, label: str, other: _Traced) -> None:
-        if first.structure != other.structure:
+        if outline(first.structure) != outline(other.structure):
             raise InvalidArgumentError(
                 f"The branches of '{self.name}' must give the same number of values in the same form: "
                 f"{next(iter(self.branches))} gives {first.text()}, {label} gives {other.text()}",
@@ -350,12 +356,13 @@ class _Choice:
 class _Traced:
     """One traced branch: its graph and its results."""
 
-    def __init__(self, graph: Graph, label: str, branch: Branch) -> None:
-        self.body = FunctionGraph.within(graph, label)
+    def __init__(self, graph: Graph, name: str, label: str, branch: Branch) -> None:
+        self.body = FunctionGraph.within(graph, function_label(graph, name, label), f"branch '{label}' of '{name}'", name)
         self.body.awaited = {}
         with self.body.as_default():
             self.structure, given = flatten(branch())
             self.leaves = [held(self.body, leaf) for leaf in given]
+        drop_unneeded_effects(self.body, self.leaves)
         settle_references(self.body)
 
     def define(self, types: tuple[DType, ...]) -> FunctionDef:

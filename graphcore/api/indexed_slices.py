@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from graphcore.api.apply_one import apply_one
@@ -9,7 +10,7 @@ from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, convert_to_tensor, get_default_graph
 from graphcore.graph.shapes.constant_values import constant_value
-from graphcore.shapes import Shape
+from graphcore.shapes import Shape, as_shape
 
 
 class IndexedSlicesValue(NamedTuple):
@@ -79,6 +80,32 @@ class IndexedSlices:
     def get_shape(self) -> Shape:
         """The shape of the whole tensor, as far as it is known (TF1's word)."""
         return self.shape
+
+    @property
+    def components(self) -> tuple[Any, ...]:
+        """Values, indices and shape; see `structures.Composite`."""
+        return self.values, self.indices, self.dense_shape
+
+    @property
+    def form(self) -> str:
+        """Its kind, for messages."""
+        return "IndexedSlices" if self.dense_shape is not None else "IndexedSlices without dense_shape"
+
+    def with_components(self, components: Sequence[Any]) -> IndexedSlices:
+        """Slices of other tensors."""
+        made = IndexedSlices.__new__(IndexedSlices)
+        made.values, made.indices, made.dense_shape = components
+        return made
+
+    def component_shapes(self, shape: Any) -> list[Shape]:
+        """The shapes of the tensors where the values have `shape`."""
+        whole = as_shape(shape)
+        rest = [] if self.dense_shape is None else [Shape([whole.rank])]
+        return [whole, Shape([None if whole.rank is None else whole.as_list()[0]]), *rest]
+
+    def united(self, other: IndexedSlices) -> IndexedSlices:  # noqa: ARG002 - the tensors have all that is known
+        """The same slices."""
+        return self
 
     def __neg__(self) -> IndexedSlices:
         return IndexedSlices(-self.values, self.indices, self.dense_shape)

@@ -9,7 +9,9 @@ from typing import Any
 from graphcore import dtypes
 from graphcore.api.arrays import stop_gradient
 from graphcore.api.branches import TracedFor, define_outputs, following_captures, held, leaving_no_trace, unite_arguments
-from graphcore.api.structures import describe, fill, flatten, outline
+from graphcore.api.predicates import scalar_choice
+from graphcore.api.structures import Composite, describe, fill, flatten, outline
+from graphcore.api.unneeded import drop_unneeded_effects
 from graphcore.api.variables.references import changed_resources, settle_references
 from graphcore.attrs import AttrValue, Func
 from graphcore.errors import InvalidArgumentError
@@ -88,7 +90,7 @@ class _WhileBuilder:
     def _shapes(self, invariants: Any) -> list[Shape]:
         if invariants is None:
             return [tensor.shape for tensor in self.starts]
-        given = list(invariants) if isinstance(invariants, list | tuple) and not _is_one_shape(invariants, self.starts) else [invariants]
+        given = _spread(fill(self.structure, self.starts), invariants)
         if len(given) != len(self.starts):
             raise InvalidArgumentError(
                 f"shape_invariants of '{self.name}': required {len(self.starts)} shapes, one a loop variable, got {len(given)}",
@@ -104,11 +106,18 @@ class _WhileBuilder:
         return shapes
 
     def build(self, cond: Callable[..., Any], body: Callable[..., Any], parallel_iterations: int) -> Any:
-        cond_graph = FunctionGraph.within(self.graph, function_label(self.graph, self.name, "cond"))
-        body_graph = FunctionGraph.within(self.graph, function_label(self.graph, self.name, "body"))
+        cond_graph = FunctionGraph.within(
+            self.graph, function_label(self.graph, self.name, "cond"), f"the condition of loop '{self.name}'", self.name
+        )
+        body_graph = FunctionGraph.within(
+            self.graph, function_label(self.graph, self.name, "body"), f"the body of loop '{self.name}'", self.name
+        )
+        cond_graph.awaited, body_graph.awaited = {}, {}
         cond_args, body_args = self._arguments(cond_graph, cond), self._arguments(body_graph, body)
         condition = self._trace_condition(cond_graph, cond, cond_args)
         results = self._trace_body(body_graph, body, body_args)
+        drop_unneeded_effects(cond_graph, [condition])
+        drop_unneeded_effects(body_graph, results)
         cond_graph.references |= body_graph.references
         now = settle_references(cond_graph, repeats=True, changed=changed_resources(body_graph))
         condition = now.get(condition, condition)
@@ -128,7 +137,8 @@ class _WhileBuilder:
         if self.has_invariants:
             attrs["output_shapes"] = (*[Shape([]) for _ in self._counter()], *self.shapes, *[tensor.shape for tensor in captured])
         stateful = any(function.signature.is_stateful for function in functions)
-        node = self.graph.apply_op("While" if stateful else "StatelessWhile", [starts], attrs, f"{self.name}/")
+        with self.graph.control_dependencies(list(cond_graph.awaited | body_graph.awaited)):
+            node = self.graph.apply_op("While" if stateful else "StatelessWhile", [starts], attrs, f"{self.name}/")
         if not isinstance(self.graph, FunctionGraph):
             sweep(self.graph)
         self.traced_for = TracedFor(self.graph, node.inputs, [cond_graph, body_graph])
@@ -169,6 +179,7 @@ class _WhileBuilder:
                     )
                     .about_inputs(tuple(self.starts))
                 )
+            tensor = scalar_choice(graph, tensor, f"The condition of '{self.name}'", "condition")
             if self.limit is None:
                 return tensor
             limit = convert_to_tensor(graph, self.limit, dtypes.int32, f"maximum_iterations of {self.name}")
@@ -235,6 +246,19 @@ class _WhileBuilder:
     def _call(self, function: Callable[..., Any], values: list[Tensor]) -> Any:
         filled = fill(self.structure, values)
         return function(*filled) if isinstance(filled, list | tuple) else function(filled)
+
+
+def _spread(value: Any, invariants: Any) -> list[Any]:
+    """The invariants of the leaves of a structure, which are given in the form of it."""
+    if isinstance(value, Composite):
+        return list(value.component_shapes(invariants))
+    if isinstance(value, dict) and isinstance(invariants, dict):
+        return [shape for key in sorted(value, key=str) for shape in _spread(value[key], invariants.get(key))]
+    if not isinstance(value, list | tuple) or not isinstance(invariants, list | tuple):
+        return [invariants]
+    if len(value) != len(invariants) or _is_one_shape(invariants, flatten(value)[1]):
+        return [invariants] if _is_one_shape(invariants, flatten(value)[1]) else list(invariants)
+    return [shape for item, given in zip(value, invariants, strict=True) for shape in _spread(item, given)]
 
 
 def _is_one_shape(value: Any, starts: list[Tensor]) -> bool:

@@ -1,12 +1,35 @@
-"""Nested lists, tuples and dicts of tensors, and tensor arrays: flattening, rebuilding, description."""
+"""Nested lists, tuples and dicts of tensors, and what consists of tensors: flattening, rebuilding, description."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, Self, runtime_checkable
 
 from graphcore.brief import brief
 from graphcore.graph import Node, Tensor
+from graphcore.shapes import Shape
+
+
+@runtime_checkable
+class Composite(Protocol):
+    """What consists of several tensors: a tensor array, a sparse tensor, slices."""
+
+    @property
+    def components(self) -> tuple[Any, ...]:
+        """The tensors, None for one that is absent."""
+
+    @property
+    def form(self) -> str:
+        """Its kind, in words; two of one form can take each other's place."""
+
+    def with_components(self, components: Sequence[Any]) -> Self:
+        """The same with other tensors, or what stands for them."""
+
+    def component_shapes(self, shape: Any) -> list[Shape]:
+        """The shapes of the tensors where the whole has `shape`, the invariant of a loop variable."""
+
+    def united(self, other: Self) -> Self:
+        """What holds for both this one and another of the same form."""
 
 
 def flatten(value: Any) -> tuple[Any, list[Any]]:
@@ -24,6 +47,19 @@ def fill(structure: Any, values: Sequence[Any]) -> Any:
     return _map(structure, lambda number: None if number is None else values[number])
 
 
+def unite(structure: Any, other: Any) -> Any:
+    """What holds for two structures of one outline, with the numbers of the first."""
+    if isinstance(structure, Composite):
+        return structure.united(other)
+    if isinstance(structure, dict):
+        return {key: unite(item, other[key]) for key, item in structure.items()}
+    if isinstance(structure, tuple) and hasattr(structure, "_fields"):
+        return type(structure)(*[unite(mine, theirs) for mine, theirs in zip(structure, other, strict=True)])
+    if isinstance(structure, list | tuple):
+        return type(structure)([unite(mine, theirs) for mine, theirs in zip(structure, other, strict=True)])
+    return structure
+
+
 def describe(value: Any) -> str:
     """Describe a leaf and the line that made it, for messages."""
     if isinstance(value, Tensor):
@@ -36,8 +72,10 @@ def describe(value: Any) -> str:
 
 def outline(structure: Any) -> str:
     """The form of a structure, with `*` for each leaf: `(*, {a: *})`."""
+    if isinstance(structure, Composite):
+        return structure.form
     if isinstance(structure, dict):
-        return "{" + ", ".join([f"{key}: {outline(item)}" for key, item in structure.items()]) + "}"
+        return "{" + ", ".join([f"{key}: {outline(structure[key])}" for key in sorted(structure, key=str)]) + "}"
     if isinstance(structure, list | tuple):
         inner = ", ".join([outline(item) for item in structure])
         return f"[{inner}]" if isinstance(structure, list) else f"({inner})"
@@ -52,8 +90,8 @@ def _append_leaf(leaves: list[Any], leaf: Any) -> int | None:
 
 
 def _map(value: Any, change: Callable[[Any], Any]) -> Any:
-    if hasattr(value, "with_flow"):
-        return value.with_flow(_map(value.flow, change))
+    if isinstance(value, Composite):
+        return value.with_components([_map(part, change) for part in value.components])
     if isinstance(value, dict):
         changed = {key: _map(value[key], change) for key in sorted(value, key=str)}
         return {key: changed[key] for key in value}

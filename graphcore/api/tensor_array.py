@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 from graphcore.api.apply_one import apply_one
@@ -63,6 +64,31 @@ class TensorArray:
         """The same array with another list."""
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__, _flow=flow)
+        return made
+
+    @property
+    def components(self) -> tuple[Any, ...]:
+        """The list, alone; see `structures.Composite`."""
+        return (self._flow,)
+
+    @property
+    def form(self) -> str:
+        """Its kind, for messages."""
+        return f"TensorArray of {self._dtype.public_name}"
+
+    def with_components(self, components: Sequence[Any]) -> Self:
+        """The same array with another list."""
+        return self.with_flow(components[0])
+
+    def component_shapes(self, shape: Any) -> list[Shape]:  # noqa: ARG002 - a list is a scalar, whatever it holds
+        """The shape of the list."""
+        return [Shape([])]
+
+    def united(self, other: Self) -> Self:
+        """The array with the shape of elements that both have."""
+        made = self.with_flow(self._flow)
+        made._shape = _common_shape(self._shape, other._shape)
+        made._dynamic = self._dynamic or other._dynamic
         return made
 
     @property
@@ -182,6 +208,12 @@ class TensorArray:
 
     def __repr__(self) -> str:
         return f"<gc.TensorArray {self._dtype.name} {self._shape}>"
+
+
+def _common_shape(a: Shape, b: Shape) -> Shape:
+    if a.rank is None or a.rank != b.rank:
+        return Shape(None)
+    return Shape([mine if mine == theirs else None for mine, theirs in zip(a.as_list(), b.as_list(), strict=True)])
 
 
 def _as_sizes(shape: Shape) -> Tensor:

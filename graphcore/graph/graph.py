@@ -67,6 +67,8 @@ class Graph(GraphReader):
 
     outer: Graph | None = None
     """The graph around a function's body while that is traced."""
+    place: str = ""
+    """What the body of a function is to the user, such as "the body of loop 'while'"."""
     placer: Any = None
     """The placer that ran last."""
     trace: Any = None

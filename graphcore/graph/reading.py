@@ -245,6 +245,11 @@ class GraphReader:
             InvalidArgumentError: it is not.
         """
         node = obj.node if isinstance(obj, Tensor) else obj
+        if node.graph is not self and node.graph.outer is not None:
+            place = node.graph.place
+            raise InvalidArgumentError.at(node, f"'{obj.name}' (op {node.op}) is inside {place}, and has no value outside of it").advise(
+                f"Let {place} return it, and use what is returned.", required="a tensor of this graph", came=f"'{obj.name}' inside {place}"
+            )
         if node.graph is not self:
             raise InvalidArgumentError.at(node, f"'{obj.name}' (op {node.op}) belongs to another graph than this one").advise(
                 f"Make '{obj.name}' in this graph as well; or use its graph for all, with `with \u00ab{obj.name}\u00bb.graph.as_default():` "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -23,6 +24,8 @@ class FunctionGraph(Graph):
 
     Attributes:
         label: the function's name, for names made from it.
+        drops_unneeded: True if effects that no result needs do not run: in branches and loops outside of other functions.
+        caller: the name of the node that runs it, in the graph around it; "" if there is none yet.
         captures: the captured tensors of the surrounding graph, with their arguments.
         captured_values: reads of captured references.
         references: the reads of the reference variables that it changes, with handles of these; all of the outermost graph.
@@ -32,13 +35,15 @@ class FunctionGraph(Graph):
     def __init__(self, registry: OpRegistry | None = None) -> None:
         super().__init__(registry)
         self.label = ""
+        self.caller = ""
+        self.drops_unneeded = False
         self.captures: dict[Tensor, Tensor] = {}
         self.captured_values: dict[Tensor, Tensor] = {}
         self.references: dict[Tensor, Tensor] = {}
         self.awaited: dict[Node, None] | None = None
 
     @classmethod
-    def within(cls, outer: Graph, label: str) -> FunctionGraph:
+    def within(cls, outer: Graph, label: str, place: str = "", caller: str = "") -> FunctionGraph:
         """An empty body of a function of `outer`; both share one function library."""
         made = cls(outer.registry)
         made.library = outer.library
@@ -46,6 +51,9 @@ class FunctionGraph(Graph):
         made.lock = made.edge_store.lock = outer.lock
         made.seed = outer.seed
         made.label = label
+        made.place = place or f"function '{label}'"
+        made.caller = caller
+        made.drops_unneeded = bool(caller) and (not isinstance(outer, FunctionGraph) or outer.drops_unneeded)
         return made
 
     def argument(
@@ -103,6 +111,16 @@ class FunctionGraph(Graph):
         handle = (tensor.node.handle_data or {}).get(tensor.index)
         made = self.captures[tensor] = self.argument(_plain(tensor), tensor.dtype, tensor.shape, handle=handle)
         return made
+
+    def get_collection(self, name: str) -> list[Any]:
+        """See `Graph.get_collection`; those of the surrounding graphs are there, too."""
+        around = [] if self.outer is None else self.outer.get_collection(name)
+        return [*around, *super().get_collection(name)]
+
+    def name_outside(self) -> str:
+        """The name scope, in the outermost graph, of what is made there on behalf of this body."""
+        bodies = [self, *[graph for graph in surrounding(self) if isinstance(graph, FunctionGraph)]]
+        return "".join([f"{body.caller}/" for body in reversed(bodies) if body.caller]) + self.scopes.name
 
     def wait_outside(self, node: Node) -> bool:
         """Let the node that calls the function wait for a node of a surrounding graph; False where it cannot."""

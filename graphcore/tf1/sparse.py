@@ -75,6 +75,31 @@ class SparseTensor:
         """The shape of the dense tensor, as far as it is known."""
         return self.shape
 
+    @property
+    def components(self) -> tuple[Any, ...]:
+        """Indices, values and shape; see `structures.Composite`."""
+        return self.indices, self.values, self.dense_shape
+
+    @property
+    def form(self) -> str:
+        """Its kind, for messages."""
+        return "SparseTensor"
+
+    def with_components(self, components: Sequence[Any]) -> SparseTensor:
+        """A sparse tensor of other tensors."""
+        made = SparseTensor.__new__(SparseTensor)
+        made.indices, made.values, made.dense_shape = components
+        return made
+
+    def component_shapes(self, shape: Any) -> list[Shape]:
+        """The shapes of the tensors where the dense tensor has `shape`."""
+        rank = as_shape(shape).rank
+        return [Shape([None, rank]), Shape([None]), Shape([rank])]
+
+    def united(self, other: SparseTensor) -> SparseTensor:  # noqa: ARG002 - the tensors have all that is known
+        """The same sparse tensor."""
+        return self
+
     def as_fetches(self) -> SparseTensorValue:
         """The tensors, in the form of the result of a run."""
         return SparseTensorValue(self.indices, self.values, self.dense_shape)

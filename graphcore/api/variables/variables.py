@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, Final, NamedTuple, NoReturn, Self
 
 from graphcore.api.framework import get_collection, group
@@ -15,7 +15,7 @@ from graphcore.api.variables.slices import VariableSlice, slice_of
 from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph import Graph, Node, Tensor, as_constant_array, constant_node, convert_to_tensor, get_default_graph
+from graphcore.graph import FunctionGraph, Graph, Node, Tensor, as_constant_array, constant_node, convert_to_tensor, get_default_graph
 from graphcore.graph.model.default_stack import outermost, surrounding
 from graphcore.graph.model.node import no_value
 from graphcore.shapes import Shape
@@ -104,14 +104,15 @@ class Variable(SessionValue):
         shared_name: str = "",
     ) -> None:
         del caching_device
-        graph = get_default_graph()
+        body = get_default_graph()
+        graph = outermost(body)
         if use_resource is None:
-            opened = outermost(graph).scopes.variables
+            opened = graph.scopes.variables
             use_resource = opened is not None and bool(opened.use_resource)
         self._constraint = constraint
         wanted = None if dtype is None else as_dtype(dtype)
         self._ops = _RESOURCE if use_resource else _REF
-        with graph.control_dependencies(None), graph.name_scope(name or "Variable") as scope:
+        with _outside(graph, body), graph.name_scope(name or "Variable") as scope:
             with graph.name_scope("Initializer") if use_resource or callable(initial_value) else nullcontext():
                 value = initial_value() if callable(initial_value) else initial_value
                 if value is None:
@@ -160,6 +161,14 @@ class Variable(SessionValue):
             known[:] = before
 
     def _as_initial(self, graph: Graph, value: Any, wanted: DType | None, scope: str) -> Tensor:
+        if isinstance(value, Tensor) and value.graph is not graph and graph in surrounding(value.graph):
+            raise InvalidArgumentError.at(
+                value.node, f"Initializer for variable '{scope[:-1]}' is from inside {value.graph.place}: it runs once, and not there"
+            ).advise(
+                "Give a function that makes the initial value, as in `gc.Variable(lambda: gc.zeros([3]))`, or make the variable before.",
+                required="an initial value from outside, or a function",
+                came=f"'{value.name}' inside {value.graph.place}",
+            )
         if isinstance(value, Tensor | Variable):
             tensor = convert_to_tensor(graph, value, wanted, scope)
             if wanted is not None and tensor.dtype.base is not wanted:
@@ -299,7 +308,7 @@ class Variable(SessionValue):
 
     def is_initialized(self, name: str | None = None) -> Tensor:
         """True iff it has a value, at run time. -> initialized: bool, a scalar."""
-        return self.graph.apply_op(self._ops.is_initialized, [self._variable], None, name).outputs[0]
+        return self._graph_for_nodes().apply_op(self._ops.is_initialized, [self._variable], None, name).outputs[0]
 
     def change(self, how: str, *inputs: Any, name: str | None = None) -> Node:
         """Add the node that changes it.
@@ -440,6 +449,19 @@ class Variable(SessionValue):
 
     def __iter__(self) -> Any:
         return iter(self.as_tensor())
+
+
+@contextmanager
+def _outside(graph: Graph, body: Graph) -> Iterator[None]:
+    """Build in `graph` what is made once, on behalf of `body`: itself, or the body of a function in it."""
+    with ExitStack() as stack:
+        stack.enter_context(graph.as_default())
+        stack.enter_context(graph.control_dependencies(None))
+        if isinstance(body, FunctionGraph):
+            stack.enter_context(graph.name_scope(body.name_outside()))
+            if body.scopes.device:
+                stack.enter_context(graph.device(body.scopes.device))
+        yield
 
 
 def _named_constant(graph: Graph, value: Any, wanted: DType | None, scope: str) -> Tensor:

@@ -22,10 +22,15 @@ stack = _DefaultGraphStack()
 
 
 def building(graph: Graph) -> Graph:
-    """The graph for nodes of operators on tensors of `graph`: the function body being traced, or itself."""
+    """The graph for nodes of operators on tensors of `graph`: the function body being traced, or itself.
+
+    A body that is no longer traced takes no more nodes; the default graph refuses its tensors, with the reason.
+    """
     graphs = stack.graphs
     if graphs and graphs[-1].outer is not None and graph in surrounding(graphs[-1]):
         return graphs[-1]
+    if graph.outer is not None and graph not in graphs:
+        return graphs[-1] if graphs else outermost(graph)
     return graph
 
 

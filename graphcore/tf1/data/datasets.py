@@ -15,6 +15,7 @@ from graphcore.api.random import seed_attrs
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.graph.model.argument_errors import refuse
+from graphcore.graph.model.default_stack import building
 from graphcore.shapes import Shape
 from graphcore.tf1.data.functions import TracedFunction, node_with_function
 from graphcore.tf1.data.iterators import Iterator, make_initializable_iterator, make_one_shot_iterator
@@ -147,7 +148,11 @@ class Dataset(Structured):
             return Spec(self.spec.types, tuple([_common(a, b) for a, b in pairs])).attrs()
 
         return _derived(
-            self.variant.graph, [self, dataset], "ConcatenateDataset", lambda: ([self.variant, dataset.variant], attrs()), self.structure
+            building(self.variant.graph),
+            [self, dataset],
+            "ConcatenateDataset",
+            lambda: ([self.variant, dataset.variant], attrs()),
+            self.structure,
         )
 
     def take(self, count: Any) -> Dataset:
@@ -244,7 +249,7 @@ class Dataset(Structured):
             given = [np.array(shape, np.int64) for shape in shapes]
             return [self.variant, long, given, values, drop], out.attrs("Toutput_types")
 
-        return _derived(self.variant.graph, [self], "PaddedBatchDatasetV2", inputs, self.structure)
+        return _derived(building(self.variant.graph), [self], "PaddedBatchDatasetV2", inputs, self.structure)
 
     def _padding(self, values: Any) -> list[Tensor]:
         types = self.spec.types
@@ -332,18 +337,20 @@ class Dataset(Structured):
             spec = self.spec
             return [self.variant, *inputs], {**Spec(spec.types, tuple(map(shape, spec.shapes))).attrs(), **(attrs or {})}
 
-        return _derived(self.variant.graph, [self], op, built, self.structure)
+        return _derived(building(self.variant.graph), [self], op, built, self.structure)
 
     def _traced(
         self, op: str, function: Callable[..., Any], finish: Callable[..., Node], *, gives_dataset: bool = False
     ) -> tuple[Node, TracedFunction]:
         if not callable(function):
             refuse("map_func", "a function of an element", function)
-        return node_with_function(self.variant.graph, op, function, self.structure, lambda: self.spec, finish, gives_dataset=gives_dataset)
+        return node_with_function(
+            building(self.variant.graph), op, function, self.structure, lambda: self.spec, finish, gives_dataset=gives_dataset
+        )
 
     def _calling(self, op: str, attr: str, traced: TracedFunction, captured: Sequence[Tensor], spec: Spec, *more: Tensor) -> Node:
         attrs = {attr: traced.func, **spec.attrs(), "Targuments": tuple([tensor.dtype.base for tensor in captured])}
-        return self.variant.graph.apply_op(op, [self.variant, list(captured), *more], attrs)
+        return building(self.variant.graph).apply_op(op, [self.variant, list(captured), *more], attrs)
 
     def _with_function(self, op: str, function: Callable[..., Any], *more: Tensor, gives_dataset: bool = False) -> Dataset:
         def finish(traced: TracedFunction, captured: list[Tensor]) -> Node:

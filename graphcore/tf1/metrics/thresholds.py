@@ -14,6 +14,7 @@ from graphcore.api.math import cast, maximum, minimum, reduce_all, reduce_sum, w
 from graphcore.dtypes import bool_, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.graph.model.default_stack import building
 from graphcore.tf1.metrics.gathering import Collections, Metric, compared, gathered, metric_variable, quotient, spread
 
 __all__ = [
@@ -39,7 +40,7 @@ def _counted(labels: Any, predictions: Any, thresholds: Sequence[float], weights
     given = convert_to_tensor(predictions)
     problem = constant("predictions must be in [0, 1]")
     inside = [reduce_all(apply_one("GreaterEqual", [given, 0.0], None)), reduce_all(apply_one("LessEqual", [given, 1.0], None))]
-    checks = [given.graph.apply_op("Assert", [is_inside, [problem, given]]) for is_inside in inside]
+    checks = [building(given.graph).apply_op("Assert", [is_inside, [problem, given]]) for is_inside in inside]
     with control_dependencies(checks):
         there, here, weights = compared(cast(convert_to_tensor(labels), bool_), cast(identity(given), float32), weights)
     limits = constant(np.array(thresholds, np.float32)[:, None])

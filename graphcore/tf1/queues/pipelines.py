@@ -17,6 +17,7 @@ from graphcore.api.variables.collections import GraphKeys
 from graphcore.api.variables.variables import Variable
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.graph.model.default_stack import building
 from graphcore.shapes import Shape, as_shape
 from graphcore.tf1.arrays import gather
 from graphcore.tf1.arrays import range as range_
@@ -128,7 +129,7 @@ def string_input_producer(
     with name_scope(name or "input_producer") as scope:
         strings = convert_to_tensor(string_tensor, dtypes.string)
         some = apply_one("Greater", [apply_one("Size", [strings], None), 0], None)
-        checked = strings.graph.apply_op("Assert", [some, [constant(message)]])
+        checked = building(strings.graph).apply_op("Assert", [some, [constant(message)]])
         with control_dependencies([checked]):
             strings = identity(strings)
         return input_producer(

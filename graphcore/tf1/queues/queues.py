@@ -13,6 +13,7 @@ from graphcore.dtypes import as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.argument_errors import refuse
+from graphcore.graph.model.default_stack import building
 from graphcore.shapes import Shape, as_shape
 
 __all__ = ["FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "QueueBase", "RandomShuffleQueue"]
@@ -109,7 +110,7 @@ class QueueBase:
         return outputs[0] if len(outputs) == 1 else list(outputs)
 
     def _apply(self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any], name: str) -> Node:
-        return self._queue_ref.graph.apply_op(op, [self._queue_ref, *inputs], attrs, name)
+        return building(self._queue_ref.graph).apply_op(op, [self._queue_ref, *inputs], attrs, name)
 
     def enqueue(self, vals: Any, name: str | None = None) -> Node:
         """A node that puts in an element, and waits for space.

@@ -10,6 +10,7 @@ from graphcore.api.apply_one import apply_one
 from graphcore.api.framework import convert_to_tensor
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.argument_errors import refuse
+from graphcore.graph.model.default_stack import building
 from graphcore.tf1.queues.queues import QueueBase
 from graphcore.tf1.records.files import TFRecordOptions
 
@@ -44,7 +45,7 @@ class ReaderBase:
     def _apply(self, op: str, inputs: Sequence[Any], name: str | None) -> Node:
         handle = self._reader_ref
         version = "V2" if handle.dtype is dtypes.resource else ""
-        return handle.graph.apply_op(f"{op}{version}", [handle, *inputs], {}, name)
+        return building(handle.graph).apply_op(f"{op}{version}", [handle, *inputs], {}, name)
 
     def read(self, queue: Any, name: str | None = None) -> list[Tensor]:
         """The key and the value of the next record, two string scalars.
