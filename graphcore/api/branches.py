@@ -20,6 +20,7 @@ from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, convert_to_tensor, exact_name, get_default_graph
+from graphcore.graph.tracing import described
 from graphcore.passes.functions.defining import define_body, function_label, sweep
 from graphcore.support.critical_section import critical_contextmanager, critical_section
 
@@ -154,6 +155,7 @@ class TracedFor:
         self._graph = graph
         self._tensors = list(tensors)
         self._is_exact = any(body.gradient_records for body in bodies)
+        self._outside = {name: text for body in bodies for name, text in body.outside.items()}
         self.first: list[str] = []
         self.first = self.kinds()
 
@@ -162,11 +164,16 @@ class TracedFor:
 
         Inputs with errors keep their former entries, since nothing is known of them.
         """
-        found = [self._kind(tensor) for tensor in self._tensors]
+        found = [*[self._kind(tensor) for tensor in self._tensors], *[self._passed(name) for name in self._outside]]
         if self.first and found != self.first:
             problem = self._graph.derivations.problem_of([(tensor.node.name, tensor.index) for tensor in self._tensors])
             return found if problem is None else self.first
         return found
+
+    def _passed(self, name: str) -> str:
+        """A node outside that gradients within go through."""
+        node = self._graph.find(name)
+        return f"'{name}' which is gone" if node is None else f"'{name}' {described(node)}"
 
     def _kind(self, tensor: Tensor) -> str:
         node = self._graph.find(tensor.node.name)

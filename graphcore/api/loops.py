@@ -114,6 +114,7 @@ class _WhileBuilder:
         )
         cond_graph.awaited, body_graph.awaited = {}, {}
         cond_args, body_args = self._arguments(cond_graph, cond), self._arguments(body_graph, body)
+        body_graph.starts = dict(zip(body_args, [*self._counter(), *self.starts], strict=True))
         condition = self._trace_condition(cond_graph, cond, cond_args)
         results = self._trace_body(body_graph, body, body_args)
         drop_unneeded_effects(cond_graph, [condition])

@@ -25,6 +25,8 @@ class FunctionGraph(Graph):
     Attributes:
         label: the function's name, for names made from it.
         drops_unneeded: True if effects that no result needs do not run: in branches and loops outside of other functions.
+        starts: the initial values of loop variables, outside, by their arguments.
+        outside: the nodes of the outermost graph that gradients within go through, in words.
         caller: the name of the node that runs it, in the graph around it; "" if there is none yet.
         captures: the captured tensors of the surrounding graph, with their arguments.
         captured_values: reads of captured references.
@@ -36,6 +38,8 @@ class FunctionGraph(Graph):
         super().__init__(registry)
         self.label = ""
         self.caller = ""
+        self.starts: dict[Tensor, Tensor] = {}
+        self.outside: dict[str, str] = {}
         self.drops_unneeded = False
         self.captures: dict[Tensor, Tensor] = {}
         self.captured_values: dict[Tensor, Tensor] = {}
@@ -117,6 +121,13 @@ class FunctionGraph(Graph):
         around = [] if self.outer is None else self.outer.get_collection(name)
         return [*around, *super().get_collection(name)]
 
+    def note_outside(self, graph: Graph, nodes: Sequence[Node]) -> None:
+        """Record that gradients within go through nodes of a graph around: if these change, the body has to be built again."""
+        if graph.outer is None:
+            found = {node.name: described(node) for node in nodes}
+            for body in (self, *[each for each in surrounding(self) if isinstance(each, FunctionGraph)]):
+                body.outside |= found
+
     def name_outside(self) -> str:
         """The name scope, in the outermost graph, of what is made there on behalf of this body."""
         bodies = [self, *[graph for graph in surrounding(self) if isinstance(graph, FunctionGraph)]]
@@ -136,6 +147,12 @@ class FunctionGraph(Graph):
         for index, tensor in enumerate(arguments):
             node = tensor.node
             node.node_def = msgspec.structs.replace(node.node_def, attr={**node.node_def.attr, "index": index})
+
+
+def described(node: Node) -> str:
+    """Op, inputs and attrs of a node, in words."""
+    inputs = ", ".join([tensor.name for tensor in node.inputs])
+    return f"{node.op}({inputs}) {sorted(node.node_def.attr.items())}"
 
 
 def _plain(tensor: Tensor) -> str:

@@ -7,12 +7,13 @@ from itertools import islice
 from typing import Any
 
 from graphcore.api.gradients.variable_reads import check_read_outside, handles_of_references
+from graphcore.api.gradients.within_bodies import GradientsWithin, check_in_reach
 from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.brief import brief
 from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, convert_to_tensor, get_default_graph
-from graphcore.graph.model.default_stack import surrounding
+from graphcore.graph.model.default_stack import building, outermost
 from graphcore.passes.gradients.bodies.variable_reads import reads_of
 from graphcore.passes.gradients.bodies.writer import GradientWriter
 from graphcore.passes.gradients.slices import Part, Slices, combined, gradients_of_reads
@@ -65,16 +66,15 @@ def gradients(
         return []
     if cell_run() is not None:
         gradient_calls[caller_location()] += 1
-    graph = y_tensors[0].graph
-    if isinstance(graph, FunctionGraph):
-        x_list = [_within(graph, x) for x in x_list]
+    graph = building(y_tensors[0].graph)
     given = _seeds(y_tensors, grad_ys)
+    if isinstance(graph, FunctionGraph):  # the body being traced is derived again as a whole
+        stop = tensors_of(stop_gradients or [], "stop_gradients")
+        return _in_body(graph, y_tensors, x_list, given, stop, name, simplify=simplify, zeros=_gives_zeros(unconnected_gradients))
     call = GradientCall(graph, y_tensors, x_list, given, tensors_of(stop_gradients or [], "stop_gradients"), name, simplify)
     call.zeros = _gives_zeros(unconnected_gradients)
     graph.settle()
     call.check()
-    if graph.outer is not None:  # the function being traced is derived again as a whole
-        return [call.zeros_like(x) if gradient is None else _public(gradient) for x, gradient in zip(x_list, call.find(), strict=True)]
     what = f"the gradients of {', '.join([repr(y.name) for y in y_tensors])}"
     found: list[Any] = graph.derivations.derive(
         what, call.build, depends_on=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True, about=call
@@ -94,32 +94,43 @@ def _seeds(ys: Sequence[Tensor], grad_ys: Any) -> list[Tensor | None]:
 
 def _seed(y: Tensor, seed: Any) -> Tensor:
     is_of_graph = isinstance(seed, str | Node | Tensor | IndexedSlices) or hasattr(seed, "as_graph_element")
-    return tensors_of(seed, "grad_ys")[0] if is_of_graph else convert_to_tensor(y.graph, seed, y.dtype.base, f"the gradient of '{y.name}'")
+    return tensors_of(seed, "grad_ys")[0] if is_of_graph else convert_to_tensor(building(y.graph), seed, y.dtype.base, f"the gradient of '{y.name}'")
 
 
-class _ReadWithin:
-    """A variable outside as the body of a function reads it: as an argument, and by its handle.
+def _in_body(
+    body: FunctionGraph,
+    ys: list[Tensor],
+    xs: list[Any],
+    given: list[Tensor | None],
+    stop: list[Tensor],
+    name: str,
+    *,
+    simplify: bool,
+    zeros: bool,
+) -> list[Any]:
+    """The gradients in a body that is being built, of tensors there or outside."""
+    tensors = [tensors_of(x, "xs")[0] for x in xs]
+    check_in_reach(body, [*ys, *tensors, *stop])
+    inside = [_captured(body, y) for y in ys]
+    seeds = [None if seed is None else _captured(body, seed) for seed in given]
+    _check_seeds(inside, seeds)
+    outermost(body).settle()
+    found = GradientsWithin(body, inside, xs, tensors).find(seeds, stop, name, simplify=simplify)
+    writer = GradientWriter(body)
+    return [
+        _public(gradient)
+        if gradient is not None
+        else writer.zeros_like(body.scopes.name + "zeros", _captured(body, tensor), tensor.node.name)
+        if zeros
+        else None
+        for gradient, tensor in zip(found, tensors, strict=True)
+    ]
 
-    Args:
-        body: the graph of the body.
-        variable: the variable.
-    """
 
-    def __init__(self, body: FunctionGraph, variable: Any) -> None:
-        handle = variable.handle if variable.is_resource else body.references.get(variable.snapshot)
-        self.handle = None if handle is None else body.capture(handle)
-        self._value = body.capture(variable.snapshot)
-
-    def as_graph_element(self) -> Tensor:
-        return self._value
-
-
-def _within(body: FunctionGraph, x: Any) -> Any:
-    """An x in the body of a function: for one outside what the body has of it."""
-    graph = getattr(x, "graph", None)
-    if graph is None or graph not in surrounding(body):
-        return x
-    return _ReadWithin(body, x) if hasattr(x, "snapshot") else body.as_graph_element(x)
+def _captured(body: FunctionGraph, tensor: Tensor) -> Tensor:
+    found = body.as_graph_element(tensor)
+    assert isinstance(found, Tensor)
+    return found
 
 
 def _public(gradient: Part) -> Tensor | IndexedSlices | None:

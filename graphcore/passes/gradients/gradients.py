@@ -63,7 +63,7 @@ def build_gradients(
         NotFoundError: an op has no registered gradient.
         InvalidArgumentError: an argument of the wrong shape.
     """
-    seeds = [(y, seed) for y, seed in zip(ys, grad_ys, strict=True) if y.dtype in _NUMBERS]  # others have no gradients
+    seeds = [(y, seed) for y, seed in zip(ys, grad_ys, strict=True) if y.dtype in (_NUMBERS if seed is None else DIFFERENTIABLE)]
     if not seeds:
         return [None] * len(xs)
     ys, grad_ys = [y for y, _ in seeds], [seed for _, seed in seeds]

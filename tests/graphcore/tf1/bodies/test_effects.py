@@ -28,7 +28,7 @@ def queue_of(*values: int) -> tuple[Any, Any]:
 def test_only_the_branch_that_is_taken_dequeues(engine: str) -> None:
     (a, fill), (b, fill_b) = queue_of(1, 2, 3), queue_of(10, 20, 30)
     p = gc.placeholder(gc.bool_, [])
-    y = gc.cond(p, lambda: a.dequeue(), lambda: b.dequeue())
+    y = gc.cond(p, a.dequeue, b.dequeue)
     with gc.Session(engine=engine) as session:
         session.run([fill, fill_b])
         assert [session.run(y, {p: value}) for value in (True, True, False)] == [1, 2, 10]
@@ -38,7 +38,7 @@ def test_only_the_branch_that_is_taken_dequeues(engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_body_dequeues_once_a_round(engine: str) -> None:
     queue, fill = queue_of(1, 2, 3, 4, 5)
-    _, total = gc.while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, t + queue.dequeue()), [0, 0])
+    _, total = gc.while_loop(lambda i, _: i < 3, lambda i, t: (i + 1, t + queue.dequeue()), [0, 0])
     with gc.Session(engine=engine) as session:
         session.run(fill)
         assert session.run([total]) == [6]
@@ -48,7 +48,7 @@ def test_a_body_dequeues_once_a_round(engine: str) -> None:
 def test_a_branch_of_a_branch_dequeues_only_if_both_are_taken() -> None:
     queue, fill = queue_of(1, 2, 3)
     p, q = gc.placeholder(gc.bool_, []), gc.placeholder(gc.bool_, [])
-    y = gc.cond(p, lambda: gc.cond(q, lambda: queue.dequeue(), lambda: gc.constant(0)), lambda: gc.constant(-1))
+    y = gc.cond(p, lambda: gc.cond(q, queue.dequeue, lambda: gc.constant(0)), lambda: gc.constant(-1))
     with gc.Session() as session:
         session.run(fill)
         assert [session.run(y, {p: a, q: b}) for a, b in ((True, True), (False, True), (True, False), (True, True))] == [1, -1, 0, 2]
@@ -73,7 +73,7 @@ def test_an_iterator_moves_on_only_in_the_branch_that_is_taken(engine: str) -> N
     train = gc.data.make_initializable_iterator(gc.data.Dataset.range(1, 4))
     test = gc.data.make_initializable_iterator(gc.data.Dataset.range(100, 102))
     p = gc.placeholder(gc.bool_, [])
-    y = gc.cond(p, lambda: train.get_next(), lambda: test.get_next())
+    y = gc.cond(p, train.get_next, test.get_next)
     with gc.Session(engine=engine) as session:
         session.run([train.initializer, test.initializer])
         assert [session.run(y, {p: value}) for value in (True, True, False, True, False)] == [1, 2, 100, 3, 101]

@@ -1,0 +1,183 @@
+"""Gradients taken within branches, loops and functions, also of what is outside of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from graphcore.api.gradients.variable_reads import check_read_outside
+from graphcore.dtypes import resource
+from graphcore.errors import UnimplementedError
+from graphcore.graph import FunctionGraph, Graph, Tensor
+from graphcore.graph.model.default_stack import surrounding
+from graphcore.passes.gradients.around_bodies import OuterPass, nodes_between
+from graphcore.passes.gradients.bodies.variable_reads import reads_of
+from graphcore.passes.gradients.gradients import DIFFERENTIABLE
+from graphcore.passes.gradients.slices import Part, combined, gradients_of_reads
+
+
+class GradientsWithin:
+    """The gradients of tensors in a body, or around it, by nodes of the body.
+
+    A gradient goes on outside where the body captures a tensor. Through loop variables it does not: their values in other rounds count as
+    constants, and a start that depends on an x is refused, as in TensorFlow 1.
+
+    Args:
+        body: the body that is being built.
+        ys: tensors of the body.
+        xs: tensors and variables of the body, and of the graphs around it.
+        tensors: for each x its tensor.
+    """
+
+    def __init__(self, body: FunctionGraph, ys: Sequence[Tensor], xs: Sequence[Any], tensors: Sequence[Tensor]) -> None:
+        self.body = body
+        self.ys = list(ys)
+        self.xs = list(xs)
+        self.tensors = list(tensors)
+        self.levels: list[Graph] = [body, *surrounding(body)]
+        self._targets: dict[Graph, list[Tensor]] = {}
+        for graph in reversed(self.levels):
+            self._targets[graph] = [read for reads in self._reads(graph) for read in reads[1]] + [
+                argument for _, argument in self._captures_of_interest(graph)
+            ]
+
+    def find(self, seeds: Sequence[Tensor | None], stop: Sequence[Tensor], name: str, *, simplify: bool) -> list[Part]:
+        """The gradient of each x.
+
+        Args:
+            seeds: the gradients of the ys, None for ones.
+            stop: tensors that gradients do not flow through.
+            name: the name scope.
+            simplify: that of `gc.gradients`.
+        """
+        parts: list[list[Part]] = [[] for _ in self.xs]
+        arriving: dict[Tensor, Tensor] = {}
+        for graph in self.levels:
+            inside = graph is self.body
+            if not inside and not arriving:
+                break
+            captures = self._captures_of_interest(graph)
+            reads = self._reads(graph)
+            flat = [read for _, tensors in reads for read in tensors]
+            of_variables = [i for i, x in enumerate([x for x, tensors in reads for _ in tensors]) if _is_variable(self.xs[x])]
+            wanted = [*flat, *[argument for _, argument in captures]]
+            if inside:
+                self._check(graph, self.ys)
+                given = gradients_of_reads(
+                    self.body,
+                    self.ys,
+                    wanted,
+                    seeds,
+                    of_variables=of_variables,
+                    name=name,
+                    stop_gradients=[tensor for tensor in stop if tensor.graph is graph],
+                    simplify=simplify,
+                )
+            else:
+                self._check(graph, list(arriving))
+                outer = OuterPass(self.body, graph, arriving, wanted, of_variables)
+                given = outer.run([tensor for tensor in stop if tensor.graph is graph], name, simplify=simplify)
+                self.body.note_outside(graph, outer.used)
+            found = iter(given)
+            for x, tensors in reads:
+                parts[x] += islice(found, len(tensors))
+            arriving = {
+                outer: gradient for (outer, _), gradient in zip(captures, found, strict=True) if isinstance(gradient, Tensor)
+            }
+        return [combined(self.body, each, name) for each in parts]
+
+    # ---- where gradients go ------------------------------------------------------------------------------------------
+
+    def _reads(self, graph: Graph) -> list[tuple[int, list[Tensor]]]:
+        """The tensors of one graph that are an x, or reads of it; each with the number of the x."""
+        found = []
+        for number, (x, tensor) in enumerate(zip(self.xs, self.tensors, strict=True)):
+            own = [tensor] if tensor.graph is graph else []
+            handle = self._handle(graph, x)
+            if handle is not None:
+                own += [read for read in reads_of(handle) if read not in own]
+                snapshot = getattr(x, "snapshot", None)
+                if isinstance(snapshot, Tensor) and snapshot.graph is graph and snapshot not in own:
+                    own.append(snapshot)
+            found.append((number, own))
+        return found
+
+    def _handle(self, graph: Graph, x: Any) -> Tensor | None:
+        """The handle of a resource, or of a reference variable that the body changes, as it is in a graph."""
+        handle = getattr(x, "handle", None)
+        if not isinstance(handle, Tensor):
+            return None
+        if handle.dtype is not resource:
+            handle = next((body.references.get(x.snapshot) for body in self.levels if isinstance(body, FunctionGraph)), None)
+        return None if handle is None else _within(graph, handle)
+
+    def _captures_of_interest(self, graph: Graph) -> list[tuple[Tensor, Tensor]]:
+        """The captured tensors outside that depend on an x there, with their arguments."""
+        if not isinstance(graph, FunctionGraph) or graph.outer is None or graph.outer not in self._targets:
+            return []
+        targets = self._targets[graph.outer]
+        flowing = [(outer, argument) for outer, argument in graph.captures.items() if outer.dtype in DIFFERENTIABLE]
+        wanted = frozenset(targets)
+        between = set(nodes_between(targets, [outer for outer, _ in flowing])) if targets else set()
+        return [(outer, argument) for outer, argument in flowing if outer in wanted or outer.node in between]
+
+    def _check(self, graph: Graph, ys: Sequence[Tensor]) -> None:
+        """Refuse what gradients would miss.
+
+        Raises:
+            UnimplementedError: a function reads a variable by its handle, or a loop variable begins with what depends on an x.
+        """
+        for x in self.xs:
+            handle = self._handle(graph, x)
+            if handle is not None:
+                check_read_outside(list(ys), handle)
+        starts = graph.starts if isinstance(graph, FunctionGraph) else {}
+        outer = graph.outer
+        if not starts or outer is None or not self._targets[outer]:
+            return
+        targets = frozenset(self._targets[outer])
+        between = set(nodes_between(targets, list(starts.values())))
+        through = [argument for argument, start in starts.items() if start in targets or start.node in between]
+        used = set(nodes_between(through, ys)) if through else set()
+        for argument in through:
+            if argument in ys or any(argument in node.inputs for node in used):
+                names = ", ".join([repr(tensor.name) for tensor in self.tensors if tensor.graph is not graph])
+                raise UnimplementedError.at(
+                    starts[argument].node,
+                    f"Cannot compute gradients in {graph.place} with respect to {names}: they go through the initial value of a loop variable, "
+                    f"'{starts[argument].name}'",
+                ).advise(
+                    "Differentiate by the loop variable, or by what the loop does not change; or take the gradient of the result of the loop, "
+                    "outside.",
+                    required="an x that no loop variable begins with",
+                    came=names,
+                )
+
+
+def _is_variable(x: Any) -> bool:
+    return isinstance(getattr(x, "handle", None), Tensor)
+
+
+def _within(graph: Graph, tensor: Tensor) -> Tensor | None:
+    """The argument of a body for a tensor of a surrounding graph, the tensor itself in its graph; None if it does not take it."""
+    if tensor.graph is graph:
+        return tensor
+    if not isinstance(graph, FunctionGraph) or graph.outer is None:
+        return None
+    outside = _within(graph.outer, tensor)
+    return None if outside is None else graph.captures.get(outside)
+
+
+def check_in_reach(body: FunctionGraph, tensors: Sequence[Tensor]) -> None:
+    """Check that tensors are of a body or of a graph around it.
+
+    Raises:
+        InvalidArgumentError: one is of another graph, or no longer there.
+    """
+    around = [body, *surrounding(body)]
+    for tensor in tensors:
+        if tensor.graph in around:
+            tensor.graph.owned(tensor)
+        else:
+            body.as_graph_element(tensor)
