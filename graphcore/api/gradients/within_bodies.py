@@ -15,6 +15,7 @@ from graphcore.passes.gradients.around_bodies import OuterPass, nodes_between
 from graphcore.passes.gradients.bodies.variable_reads import reads_of
 from graphcore.passes.gradients.gradients import DIFFERENTIABLE
 from graphcore.passes.gradients.slices import Part, combined, gradients_of_reads
+from graphcore.plumbing import IDENTITY
 
 
 class GradientsWithin:
@@ -36,11 +37,14 @@ class GradientsWithin:
         self.xs = list(xs)
         self.tensors = list(tensors)
         self.levels: list[Graph] = [body, *surrounding(body)]
+        self._reads: dict[Graph, list[list[Tensor]]] = {}
+        self._captures: dict[Graph, list[tuple[Tensor, Tensor]]] = {}
         self._targets: dict[Graph, list[Tensor]] = {}
         for graph in reversed(self.levels):
-            self._targets[graph] = [read for reads in self._reads(graph) for read in reads[1]] + [
-                argument for _, argument in self._captures_of_interest(graph)
-            ]
+            self._reads[graph] = [self._reads_of(graph, number) for number in range(len(self.xs))]
+            self._captures[graph] = self._captures_of_interest(graph)
+            own = [read for reads in self._reads[graph] for read in reads]
+            self._targets[graph] = own + [argument for _, argument in self._captures[graph]]
 
     def find(self, seeds: Sequence[Tensor | None], stop: Sequence[Tensor], name: str, *, simplify: bool) -> list[Part]:
         """The gradient of each x.
@@ -57,11 +61,9 @@ class GradientsWithin:
             inside = graph is self.body
             if not inside and not arriving:
                 break
-            captures = self._captures_of_interest(graph)
-            reads = self._reads(graph)
-            flat = [read for _, tensors in reads for read in tensors]
-            of_variables = [i for i, x in enumerate([x for x, tensors in reads for _ in tensors]) if _is_variable(self.xs[x])]
-            wanted = [*flat, *[argument for _, argument in captures]]
+            captures, reads, wanted = self._captures[graph], self._reads[graph], self._targets[graph]
+            owners = [x for x, tensors in zip(self.xs, reads, strict=True) for _ in tensors]
+            of_variables = [i for i, x in enumerate(owners) if _is_variable(x)]
             if inside:
                 self._check(graph, self.ys)
                 given = gradients_of_reads(
@@ -80,28 +82,25 @@ class GradientsWithin:
                 given = outer.run([tensor for tensor in stop if tensor.graph is graph], name, simplify=simplify)
                 self.body.note_outside(graph, outer.used)
             found = iter(given)
-            for x, tensors in reads:
-                parts[x] += islice(found, len(tensors))
-            arriving = {
-                outer: gradient for (outer, _), gradient in zip(captures, found, strict=True) if isinstance(gradient, Tensor)
-            }
+            for mine, tensors in zip(parts, reads, strict=True):
+                mine += islice(found, len(tensors))
+            arriving = {outer: gradient for (outer, _), gradient in zip(captures, found, strict=True) if isinstance(gradient, Tensor)}
         return [combined(self.body, each, name) for each in parts]
 
     # ---- where gradients go ------------------------------------------------------------------------------------------
 
-    def _reads(self, graph: Graph) -> list[tuple[int, list[Tensor]]]:
-        """The tensors of one graph that are an x, or reads of it; each with the number of the x."""
-        found = []
-        for number, (x, tensor) in enumerate(zip(self.xs, self.tensors, strict=True)):
-            own = [tensor] if tensor.graph is graph else []
-            handle = self._handle(graph, x)
-            if handle is not None:
-                own += [read for read in reads_of(handle) if read not in own]
-                snapshot = getattr(x, "snapshot", None)
-                if isinstance(snapshot, Tensor) and snapshot.graph is graph and snapshot not in own:
-                    own.append(snapshot)
-            found.append((number, own))
-        return found
+    def _reads_of(self, graph: Graph, number: int) -> list[Tensor]:
+        """The tensors of one graph that are an x, or reads of it."""
+        x, tensor = self.xs[number], self.tensors[number]
+        own = [tensor] if tensor.graph is graph else []
+        if not _is_variable(x):
+            return own
+        handle = self._handle(graph, x)
+        own += [read for read in reads_of(handle) if read not in own] if handle is not None else []
+        captures = graph.captures if isinstance(graph, FunctionGraph) else {}
+        outside = [] if graph.outer is None else [copy for read in self._reads[graph.outer][number] for copy in _with_copies(read)]
+        others = {other for i, other in enumerate(self.tensors) if i != number}
+        return own + [captures[read] for read in outside if read in captures and read not in others]
 
     def _handle(self, graph: Graph, x: Any) -> Tensor | None:
         """The handle of a resource, or of a reference variable that the body changes, as it is in a graph."""
@@ -120,7 +119,8 @@ class GradientsWithin:
         flowing = [(outer, argument) for outer, argument in graph.captures.items() if outer.dtype in DIFFERENTIABLE]
         wanted = frozenset(targets)
         between = set(nodes_between(targets, [outer for outer, _ in flowing])) if targets else set()
-        return [(outer, argument) for outer, argument in flowing if outer in wanted or outer.node in between]
+        own = {read for reads in self._reads[graph] for read in reads}
+        return [each for each in flowing if each[1] not in own and (each[0] in wanted or each[0].node in between)]
 
     def _check(self, graph: Graph, ys: Sequence[Tensor]) -> None:
         """Refuse what gradients would miss.
@@ -153,6 +153,14 @@ class GradientsWithin:
                     required="an x that no loop variable begins with",
                     came=names,
                 )
+
+
+def _with_copies(read: Tensor) -> list[Tensor]:
+    """A read of a variable, and if that is a reference the values read from it."""
+    if not read.dtype.is_ref:
+        return [read]
+    consumers = read.graph.tensor_consumers(read)
+    return [read, *[node.outputs[0] for node, slot in consumers if slot == 0 and node.op == IDENTITY]]
 
 
 def _is_variable(x: Any) -> bool:

@@ -9,6 +9,7 @@ from graphcore.api.framework import constant
 from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.api.math import cast
 from graphcore.api.optimizers.optimizer import Optimizer
+from graphcore.api.variables.references import body_that_changes, handle_here
 from graphcore.api.variables.variables import Variable
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
@@ -71,14 +72,15 @@ class OpOptimizer(Optimizer):
         return {}
 
     def _apply_op(self, prefix: str, var: Variable, grad: Tensor, indices: Tensor | None = None) -> Node:
-        op = f"{'Resource' if var.is_resource else ''}{prefix}{self._rule}"
+        by_handle = var.is_resource or body_that_changes(var) is not None
+        op = f"{'Resource' if by_handle else ''}{prefix}{self._rule}"
         graph = get_default_graph()
-        values = {"var": var.handle, "grad": grad, "delta": grad, "indices": indices, **self._op_inputs(var)}
+        values = {"var": handle_here(var), "grad": grad, "delta": grad, "indices": indices, **self._op_inputs(var)}
         inputs = [values[arg.name] for arg in graph.look_up(op).op_def.input_arg]
         return graph.apply_op(op, inputs, {"use_locking": self._use_locking, **self._op_attrs()}, None)
 
     def _slot_handle(self, var: Variable, name: str) -> Tensor:
-        return self._slots[name, var.op].handle
+        return handle_here(self._slots[name, var.op])
 
     def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
         return self._apply_op("Apply", var, grad)

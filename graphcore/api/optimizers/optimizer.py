@@ -18,7 +18,8 @@ from graphcore.api.variables.variables import Variable, listed_variables
 from graphcore.brief import brief
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError, UnimplementedError
-from graphcore.graph import FunctionGraph, Graph, Node, Tensor, get_default_graph
+from graphcore.graph import FunctionGraph, Graph, Node, Tensor
+from graphcore.graph.model.default_stack import building, outermost
 from graphcore.support.critical_section import critical_contextmanager
 
 Gradient = Tensor | IndexedSlices
@@ -90,8 +91,7 @@ class Optimizer(Slots):
         Raises:
             InvalidArgumentError: `loss` depends on none of the variables.
         """
-        graph = _checked_loss(loss).graph
-        _require_outside(graph, _node_of(loss))
+        graph = building(_checked_loss(loss).graph)
         chosen = _chosen(loss, var_list)
 
         def build() -> Node:
@@ -135,7 +135,7 @@ class Optimizer(Slots):
             raise InvalidArgumentError(
                 f"gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH. Not {gate_gradients!r}"
             )
-        graph = _checked_loss(loss).graph
+        graph = building(_checked_loss(loss).graph)
         chosen = _chosen(loss, var_list)
         variables = chosen.now()
         self._assert_valid_dtypes([loss, *variables])
@@ -178,9 +178,8 @@ class Optimizer(Slots):
         if not useful:
             names = ", ".join(f"'{variable.op.name}'" for variable in variables)
             raise InvalidArgumentError(f"No gradients provided for any variable: {names or 'none was given'}.")
-        graph = useful[0][1].graph
-        _require_outside(get_default_graph(), useful[0][1].op)
-        chosen = VariableChoice(graph, [variable for _, variable in useful])
+        graph = building(useful[0][1].graph)
+        chosen = VariableChoice(outermost(graph), [variable for _, variable in useful])
 
         def build() -> Node:
             with self._whole(graph), graph.as_default():
@@ -190,7 +189,9 @@ class Optimizer(Slots):
         return self._derived(graph, build, chosen)
 
     def _apply(self, graph: Graph, pairs: list[tuple[Gradient, Variable]], global_step: Variable | None, name: str | None) -> Node:
-        self._create_slots([variable for _, variable in pairs])
+        root = outermost(graph)
+        with nullcontext() if root is graph else root.as_default():  # its variables are made once, and not where the step is
+            self._create_slots([variable for _, variable in pairs])
         with graph.name_scope(name or self._name) as scope:
             self._prepare()
             updates = [self._update(graph, gradient, variable) for gradient, variable in pairs]
@@ -201,7 +202,7 @@ class Optimizer(Slots):
 
     def _derived(self, graph: Graph, build: Callable[[], Node], chosen: VariableChoice) -> Node:
         """Build the step; it is rebuilt when the variables, their shapes or dtypes change."""
-        prefix = scope_prefix(graph)
+        prefix = scope_prefix(outermost(graph))
 
         def in_scope() -> Node:
             before = self._prefix
@@ -306,19 +307,9 @@ class Optimizer(Slots):
         return UnimplementedError.at(var.op, f"{type(self).__name__} defines no {method}, which the update of '{var.op.name}' requires")
 
 
-def _require_outside(graph: Graph, node: Node) -> None:
-    """Refuse a training step in the body of a branch, loop or function."""
-    if isinstance(graph, FunctionGraph):
-        raise UnimplementedError.at(node, "a training step of an optimizer within a branch, loop or function is not supported").advise(
-            "Take the gradients there by `gc.gradients(loss, variables)` and change each variable by `assign_sub`, or build the step outside.",
-            required="a loss outside of branches, loops and functions",
-            came=f"'{node.name}'",
-        )
-
-
 def _chosen(loss: Tensor, var_list: Any) -> VariableChoice:
     given = None if var_list is None else listed_variables("var_list", var_list if isinstance(var_list, Variable) else _flat(var_list))
-    chosen = VariableChoice(loss.graph, given, TRAINABLE_VARIABLES)
+    chosen = VariableChoice(outermost(loss.graph), given, TRAINABLE_VARIABLES)
     if not chosen.now():
         raise InvalidArgumentError.at(_node_of(loss), "No variables to optimize.").advise(
             "Make what is to be learned a `gc.Variable`: training changes variables only.",
@@ -354,8 +345,11 @@ def _present(graph: Graph, gradient: Any, variable: Variable) -> Gradient:
     Raises:
         InvalidArgumentError: it is no tensor and no slices, or of another dtype.
     """
-    if isinstance(gradient, IndexedSlices):
-        found: Gradient = gradient.present()
+    found: Gradient
+    if isinstance(graph, FunctionGraph) and isinstance(gradient, Tensor | IndexedSlices):
+        found = gradient  # the body takes what is outside by itself
+    elif isinstance(gradient, IndexedSlices):
+        found = gradient.present()
     elif isinstance(gradient, Tensor):
         found = graph.present(gradient)
     else:

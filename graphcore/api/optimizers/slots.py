@@ -9,6 +9,7 @@ from graphcore.api.arrays import shape
 from graphcore.api.framework import zeros
 from graphcore.api.variables.variables import Variable
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
+from graphcore.graph.model.default_stack import outermost
 from graphcore.shapes import Shape
 
 
@@ -30,7 +31,7 @@ class Slots:
 
     def variables(self) -> list[Variable]:
         """Its variables in the default graph, sorted by name: the slots and the others."""
-        graph = get_default_graph()
+        graph = outermost(get_default_graph())
         mine = [each for each in (*self._others.values(), *self._slots.values()) if each.graph is graph]
         return sorted(mine, key=lambda variable: variable.name)
 
@@ -91,7 +92,7 @@ class Slots:
 
     def _get_non_slot_variable(self, name: str, graph: Graph | None = None) -> Variable | None:
         """The variable `name` made by `_create_non_slot_variable`, None if there is none."""
-        return self._others.get((name, graph or get_default_graph()))
+        return self._others.get((name, outermost(graph or get_default_graph())))
 
     def _non_slot_variables(self) -> Iterator[Variable]:
         """The variables that are no slots."""

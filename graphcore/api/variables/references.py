@@ -27,6 +27,12 @@ def body_that_changes(variable: Variable) -> FunctionGraph | None:
     return here if isinstance(here, FunctionGraph) and not variable.is_resource and variable.graph in surrounding(here) else None
 
 
+def handle_here(variable: Variable) -> Tensor:
+    """The handle or reference by which nodes of the graph being built change `variable`."""
+    body = body_that_changes(variable)
+    return variable.handle if body is None else handle_within(variable, body)
+
+
 def handle_within(variable: Variable, body: FunctionGraph) -> Tensor:
     """A handle of `variable` for a change in `body`, and the bodies around it."""
     bodies = [graph for graph in (body, *surrounding(body)) if isinstance(graph, FunctionGraph)]
