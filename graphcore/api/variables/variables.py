@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any, Final, NamedTuple, NoReturn, Self
 
 from graphcore.api.framework import get_collection, group
 from graphcore.api.indexed_slices import indices_and_values
 from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
+from graphcore.api.variables.made_in_bodies import check_from_outside, outside_of
 from graphcore.api.variables.references import body_that_changes, handle_within, value_within
 from graphcore.api.variables.session_value import SessionValue
 from graphcore.api.variables.slices import VariableSlice, slice_of
 from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph import FunctionGraph, Graph, Node, Tensor, as_constant_array, constant_node, convert_to_tensor, get_default_graph
+from graphcore.graph import Graph, Node, Tensor, as_constant_array, constant_node, convert_to_tensor, get_default_graph
 from graphcore.graph.model.default_stack import outermost, surrounding
 from graphcore.graph.model.node import no_value
 from graphcore.shapes import Shape
@@ -104,15 +105,14 @@ class Variable(SessionValue):
         shared_name: str = "",
     ) -> None:
         del caching_device
-        body = get_default_graph()
-        graph = outermost(body)
+        graph = outermost(body := get_default_graph())
         if use_resource is None:
             opened = graph.scopes.variables
             use_resource = opened is not None and bool(opened.use_resource)
         self._constraint = constraint
         wanted = None if dtype is None else as_dtype(dtype)
         self._ops = _RESOURCE if use_resource else _REF
-        with _outside(graph, body), graph.name_scope(name or "Variable") as scope:
+        with outside_of(body), graph.name_scope(name or "Variable") as scope:
             with graph.name_scope("Initializer") if use_resource or callable(initial_value) else nullcontext():
                 value = initial_value() if callable(initial_value) else initial_value
                 if value is None:
@@ -161,14 +161,7 @@ class Variable(SessionValue):
             known[:] = before
 
     def _as_initial(self, graph: Graph, value: Any, wanted: DType | None, scope: str) -> Tensor:
-        if isinstance(value, Tensor) and value.graph is not graph and graph in surrounding(value.graph):
-            raise InvalidArgumentError.at(
-                value.node, f"Initializer for variable '{scope[:-1]}' is from inside {value.graph.place}: it runs once, and not there"
-            ).advise(
-                "Give a function that makes the initial value, as in `gc.Variable(lambda: gc.zeros([3]))`, or make the variable before.",
-                required="an initial value from outside, or a function",
-                came=f"'{value.name}' inside {value.graph.place}",
-            )
+        check_from_outside(graph, value, scope[:-1])
         if isinstance(value, Tensor | Variable):
             tensor = convert_to_tensor(graph, value, wanted, scope)
             if wanted is not None and tensor.dtype.base is not wanted:
@@ -449,19 +442,6 @@ class Variable(SessionValue):
 
     def __iter__(self) -> Any:
         return iter(self.as_tensor())
-
-
-@contextmanager
-def _outside(graph: Graph, body: Graph) -> Iterator[None]:
-    """Build in `graph` what is made once, on behalf of `body`: itself, or the body of a function in it."""
-    with ExitStack() as stack:
-        stack.enter_context(graph.as_default())
-        stack.enter_context(graph.control_dependencies(None))
-        if isinstance(body, FunctionGraph):
-            stack.enter_context(graph.name_scope(body.name_outside()))
-            if body.scopes.device:
-                stack.enter_context(graph.device(body.scopes.device))
-        yield
 
 
 def _named_constant(graph: Graph, value: Any, wanted: DType | None, scope: str) -> Tensor:

@@ -148,11 +148,7 @@ class Dataset(Structured):
             return Spec(self.spec.types, tuple([_common(a, b) for a, b in pairs])).attrs()
 
         return _derived(
-            building(self.variant.graph),
-            [self, dataset],
-            "ConcatenateDataset",
-            lambda: ([self.variant, dataset.variant], attrs()),
-            self.structure,
+            self.variant.graph, [self, dataset], "ConcatenateDataset", lambda: ([self.variant, dataset.variant], attrs()), self.structure
         )
 
     def take(self, count: Any) -> Dataset:
@@ -249,7 +245,7 @@ class Dataset(Structured):
             given = [np.array(shape, np.int64) for shape in shapes]
             return [self.variant, long, given, values, drop], out.attrs("Toutput_types")
 
-        return _derived(building(self.variant.graph), [self], "PaddedBatchDatasetV2", inputs, self.structure)
+        return _derived(self.variant.graph, [self], "PaddedBatchDatasetV2", inputs, self.structure)
 
     def _padding(self, values: Any) -> list[Tensor]:
         types = self.spec.types
@@ -337,16 +333,14 @@ class Dataset(Structured):
             spec = self.spec
             return [self.variant, *inputs], {**Spec(spec.types, tuple(map(shape, spec.shapes))).attrs(), **(attrs or {})}
 
-        return _derived(building(self.variant.graph), [self], op, built, self.structure)
+        return _derived(self.variant.graph, [self], op, built, self.structure)
 
     def _traced(
         self, op: str, function: Callable[..., Any], finish: Callable[..., Node], *, gives_dataset: bool = False
     ) -> tuple[Node, TracedFunction]:
         if not callable(function):
             refuse("map_func", "a function of an element", function)
-        return node_with_function(
-            building(self.variant.graph), op, function, self.structure, lambda: self.spec, finish, gives_dataset=gives_dataset
-        )
+        return node_with_function(self.variant.graph, op, function, self.structure, lambda: self.spec, finish, gives_dataset=gives_dataset)
 
     def _calling(self, op: str, attr: str, traced: TracedFunction, captured: Sequence[Tensor], spec: Spec, *more: Tensor) -> Node:
         attrs = {attr: traced.func, **spec.attrs(), "Targuments": tuple([tensor.dtype.base for tensor in captured])}
@@ -457,9 +451,9 @@ def _derived(
 
     def build() -> Node:
         values, attrs = inputs()
-        return graph.apply_op(op, values, attrs)
+        return building(graph).apply_op(op, values, attrs)
 
-    node: Node = graph.derivations.derive(
+    node: Node = building(graph).derivations.derive(
         f"the dataset by {op}",
         build,
         depends_on=[source.variant for source in sources],

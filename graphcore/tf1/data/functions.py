@@ -9,6 +9,7 @@ from graphcore.api.branches import TracedFor, define_outputs, following_captures
 from graphcore.attrs import Func
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, convert_to_tensor
+from graphcore.graph.model.default_stack import building
 from graphcore.passes.functions.defining import function_label, sweep
 from graphcore.tf1.data.structures import Spec, arguments, flatten
 
@@ -58,7 +59,7 @@ def node_with_function(
     """Trace a function of an element, and add the node that calls it.
 
     Args:
-        graph: the graph of the node.
+        graph: the graph of the dataset; the node goes into a body that is being built in it.
         name: the name of the node.
         function: the Python function.
         structure: the nesting of an element.
@@ -69,6 +70,7 @@ def node_with_function(
     Raises:
         InvalidArgumentError: it returns something else than it should.
     """
+    graph = building(graph)
     traced: list[TracedFunction] = []
     bodies: list[FunctionGraph] = []
     inputs: list[Tensor] = []

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import graphcore as gc
+import graphcore
 from tests.graphcore.api.cell_runs import Cells
+
+gc: Any = graphcore  # its namespaces are found on demand
 
 
 @pytest.fixture(autouse=True)
@@ -228,7 +230,8 @@ def test_gradients_from_outside_are_applied_in_a_branch() -> None:
 def test_a_branch_whose_gradient_goes_through_a_changed_node_outside_is_marked() -> None:
     cells = Cells(gc.get_default_graph())
     x = gc.placeholder(gc.float32, [], name="x")
-    factor, made = 2.0, {}
+    made: dict[str, Any] = {}
+    factor = 2.0
     cells.run("z", lambda: made.update(z=gc.multiply(x, factor, name="z")))
     cells.run("y", lambda: made.update(y=gc.cond(gc.constant(True), lambda: gc.gradients(gc.square(made["z"]), x)[0], lambda: x)))
     with gc.Session() as session:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-import graphcore as gc
+import graphcore
 from graphcore.errors import InvalidArgumentError
+
+gc: Any = graphcore  # its namespaces are found on demand
 
 
 @pytest.fixture(autouse=True)
@@ -160,10 +162,16 @@ def test_a_tensor_of_a_body_is_refused_outside_with_the_place_where_it_is() -> N
         return i + 1
 
     r = gc.while_loop(lambda i: i < 3, body, [0])
-    gc.cond(gc.placeholder(gc.bool_, []), lambda: kept.append(gc.constant(1.0) * 2.0) or kept[1], lambda: gc.constant(0.0))
+
+    def branch() -> Any:
+        kept.append(gc.constant(1.0) * 2.0)
+        return kept[1]
+
+    gc.cond(gc.placeholder(gc.bool_, []), branch, lambda: gc.constant(0.0))
     with gc.Session() as session, pytest.raises(InvalidArgumentError, match="is inside the body of loop 'while', and has no value outside"):
         session.run(kept[0])
-    for use in (lambda: kept[0] + r, lambda: r + kept[0], lambda: -kept[0], lambda: gc.add(r, kept[0])):
+    uses: list[Callable[[], Any]] = [lambda: kept[0] + r, lambda: r + kept[0], lambda: -kept[0], lambda: gc.add(r, kept[0])]
+    for use in uses:
         with pytest.raises(InvalidArgumentError, match="is inside the body of loop 'while'"):
             use()
     with pytest.raises(InvalidArgumentError, match="is inside branch 'true' of 'cond'"):
