@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from graphcore import dtypes
+from graphcore.api.gradients.described_cuts import described
+from graphcore.api.gradients.explain_within import explain_across
 from graphcore.api.gradients.explanation import (
     BackwardNode,
     GradientCut,
@@ -16,12 +18,15 @@ from graphcore.api.gradients.explanation import (
 )
 from graphcore.api.gradients.gradients import result_name, tensors_of
 from graphcore.api.gradients.variable_reads import check_read_outside
+from graphcore.api.gradients.within_bodies import check_in_reach
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph import Node, Tensor
+from graphcore.graph import FunctionGraph, Node, Tensor
+from graphcore.graph.model.default_stack import building
 from graphcore.graph.model.topological_order import renew_stale_ranks
 from graphcore.passes.gradients.bodies.variable_reads import reads_of
 from graphcore.passes.gradients.explanation.cuts_in_functions import cut_inside, kept_inside
-from graphcore.passes.gradients.explanation.flow import Cut, Flow
+from graphcore.passes.gradients.explanation.flow import Flow
+from graphcore.passes.gradients.explanation.partial_cuts import partial_cut
 from graphcore.passes.gradients.explanation.paths import MOST_COUNTED, GradientPaths
 from graphcore.passes.gradients.gradients import DIFFERENTIABLE
 from graphcore.passes.gradients.slices import Part, Slices, combined, gradients_of_reads
@@ -49,10 +54,15 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
         InvalidArgumentError: `y` or `x` is no single tensor, or they are of different graphs.
     """
     (y_tensor,), (x_tensor,) = _single(y, "y"), _single(x, "x")
-    graph = y_tensor.graph
+    graph = building(y_tensor.graph)
+    stop = tensors_of(stop_gradients or [], "stop_gradients")
+    if isinstance(graph, FunctionGraph) and (x_tensor.graph is not graph or y_tensor.graph is not graph):
+        check_in_reach(graph, [x_tensor, y_tensor, *stop])
+        y_within = graph.as_graph_element(y_tensor)
+        assert isinstance(y_within, Tensor)
+        return explain_across(graph, y_within, x, x_tensor, getattr(x, "name", x_tensor.name), stop)
     graph.settle()
     graph.as_graph_element(x_tensor)
-    stop = tensors_of(stop_gradients or [], "stop_gradients")
     flow = Flow(y_tensor, stop)
     handle = getattr(x, "handle", None)
     variable = handle if isinstance(handle, Tensor) and handle.dtype is dtypes.resource else None
@@ -156,6 +166,8 @@ class _Trial:
         old = next((old for old in built if all(old + name.removeprefix(scope) in known for name in made)), None)
         namer = _Namer(scope, old)
         path_sets = [GradientPaths(x, self.y, flow, kept[x]) for x, part in zip(self.xs, parts, strict=True) if part is not None]
+        partial = [partial_cut(node, each.slots(node), each.x, flow) for each in path_sets for node in each.nodes if each.slots(node)]
+        cuts = tuple(dict.fromkeys([*cuts, *[described(cut) for cut in partial if cut is not None]]))
         backward = self._backward(self._made_since(known), namer)
         slots = {node: sorted({slot for each in path_sets for slot in each.slots(node)}) for node in _consumers_first(path_sets)}
         slots.update(
@@ -257,19 +269,6 @@ def _sum(tensor: Tensor, total: Tensor, trace: GradientTrace, namer: _Namer) -> 
         if gradient in summed
     ]
     return GradientSum(tensor=tensor.name, gradient=namer(total.name), parts=tuple(parts))
-
-
-def described(cut: Cut) -> GradientCut:
-    """A cut by names."""
-    node = cut.node
-    return GradientCut(
-        kind=cut.kind,
-        node="" if node is None else node.name,
-        op="" if node is None else node.op,
-        reason=cut.reason,
-        source=None if node is None else node.source,
-        path=tuple([step.name for step in cut.path]),
-    )
 
 
 def _single(value: Any, what: str) -> list[Tensor]:

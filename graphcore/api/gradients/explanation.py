@@ -57,6 +57,7 @@ class GradientStep(msgspec.Struct, frozen=True, kw_only=True):
         node, op, source: the forward node and the line that made it.
         inputs: the input slots through which the gradient continues towards x.
         backward: the nodes that compute it; empty if the gradient is passed on unchanged.
+        is_tried: False if they are not known, since the explanation was asked for within a body that is being built.
     """
 
     node: str
@@ -64,6 +65,7 @@ class GradientStep(msgspec.Struct, frozen=True, kw_only=True):
     inputs: tuple[int, ...]
     backward: tuple[BackwardNode, ...]
     source: SourceLocation | None = None
+    is_tried: bool = True
 
 
 class GradientPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,7 +163,7 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
 def _became(step: GradientStep) -> tuple[str, str]:
     names = [node if isinstance(node, _Omitted) else f"{node.name} ({node.op})" for node in _ends(step.backward, _MOST_NAMES)]
-    made = ", ".join(map(str, names)) or "passed on as it is"
+    made = ", ".join(map(str, names)) or ("passed on as it is" if step.is_tried else "differentiated in the body")
     return f"-> {made}", "" if step.source is None else step.source.where
 
 

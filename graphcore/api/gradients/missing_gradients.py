@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from graphcore import dtypes
-from graphcore.api.gradients.explain_gradient import described, reads_that_count
+from graphcore.api.gradients.described_cuts import described
+from graphcore.api.gradients.explain_gradient import reads_that_count
 from graphcore.api.gradients.explanation import GradientCut
 from graphcore.api.gradients.gradients import GradientCall, tensors_of
 from graphcore.graph import Graph, Node, Tensor

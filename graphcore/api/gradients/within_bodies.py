@@ -29,6 +29,9 @@ class GradientsWithin:
         ys: tensors of the body.
         xs: tensors and variables of the body, and of the graphs around it.
         tensors: for each x its tensor.
+
+    Attributes:
+        reads: for each graph, the tensors there that are an x, or reads of it, by the number of the x.
     """
 
     def __init__(self, body: FunctionGraph, ys: Sequence[Tensor], xs: Sequence[Any], tensors: Sequence[Tensor]) -> None:
@@ -37,13 +40,13 @@ class GradientsWithin:
         self.xs = list(xs)
         self.tensors = list(tensors)
         self.levels: list[Graph] = [body, *surrounding(body)]
-        self._reads: dict[Graph, list[list[Tensor]]] = {}
+        self.reads: dict[Graph, list[list[Tensor]]] = {}
         self._captures: dict[Graph, list[tuple[Tensor, Tensor]]] = {}
         self._targets: dict[Graph, list[Tensor]] = {}
         for graph in reversed(self.levels):
-            self._reads[graph] = [self._reads_of(graph, number) for number in range(len(self.xs))]
+            self.reads[graph] = [self._reads_of(graph, number) for number in range(len(self.xs))]
             self._captures[graph] = self._captures_of_interest(graph)
-            own = [read for reads in self._reads[graph] for read in reads]
+            own = [read for reads in self.reads[graph] for read in reads]
             self._targets[graph] = own + [argument for _, argument in self._captures[graph]]
 
     def find(self, seeds: Sequence[Tensor | None], stop: Sequence[Tensor], name: str, *, simplify: bool) -> list[Part]:
@@ -61,11 +64,11 @@ class GradientsWithin:
             inside = graph is self.body
             if not inside and not arriving:
                 break
-            captures, reads, wanted = self._captures[graph], self._reads[graph], self._targets[graph]
+            captures, reads, wanted = self._captures[graph], self.reads[graph], self._targets[graph]
             owners = [x for x, tensors in zip(self.xs, reads, strict=True) for _ in tensors]
             of_variables = [i for i, x in enumerate(owners) if _is_variable(x)]
             if inside:
-                self._check(graph, self.ys)
+                self.check(graph, self.ys)
                 given = gradients_of_reads(
                     self.body,
                     self.ys,
@@ -77,7 +80,7 @@ class GradientsWithin:
                     simplify=simplify,
                 )
             else:
-                self._check(graph, list(arriving))
+                self.check(graph, list(arriving))
                 outer = OuterPass(self.body, graph, arriving, wanted, of_variables)
                 given = outer.run([tensor for tensor in stop if tensor.graph is graph], name, simplify=simplify)
                 self.body.note_outside(graph, outer.used)
@@ -98,7 +101,7 @@ class GradientsWithin:
         handle = self._handle(graph, x)
         own += [read for read in reads_of(handle) if read not in own] if handle is not None else []
         captures = graph.captures if isinstance(graph, FunctionGraph) else {}
-        outside = [] if graph.outer is None else [copy for read in self._reads[graph.outer][number] for copy in _with_copies(read)]
+        outside = [] if graph.outer is None else [copy for read in self.reads[graph.outer][number] for copy in _with_copies(read)]
         others = {other for i, other in enumerate(self.tensors) if i != number}
         return own + [captures[read] for read in outside if read in captures and read not in others]
 
@@ -119,10 +122,10 @@ class GradientsWithin:
         flowing = [(outer, argument) for outer, argument in graph.captures.items() if outer.dtype in DIFFERENTIABLE]
         wanted = frozenset(targets)
         between = set(nodes_between(targets, [outer for outer, _ in flowing])) if targets else set()
-        own = {read for reads in self._reads[graph] for read in reads}
+        own = {read for reads in self.reads[graph] for read in reads}
         return [each for each in flowing if each[1] not in own and (each[0] in wanted or each[0].node in between)]
 
-    def _check(self, graph: Graph, ys: Sequence[Tensor]) -> None:
+    def check(self, graph: Graph, ys: Sequence[Tensor]) -> None:
         """Refuse what gradients would miss.
 
         Raises:

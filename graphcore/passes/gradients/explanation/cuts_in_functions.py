@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from graphcore.attrs import Func
 from graphcore.functions import FunctionLibraryDefinition
@@ -13,7 +14,7 @@ from graphcore.passes.gradients.functions.functional import functional_gradient
 from graphcore.passes.gradients.overrides import gradient_function
 from graphcore.passes.gradients.trace import GradientTrace
 
-_BEFORE_ARGUMENTS = {"If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}
+BEFORE_ARGUMENTS: Final = {"If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}
 _MOST_REASONS = 4
 
 
@@ -47,8 +48,8 @@ def cut_inside(x: Tensor, flow: Flow, node: Node, slot: int) -> Cut:
 
 def _reasons(node: Node, slot: int) -> Iterator[str]:
     library: FunctionLibraryDefinition = node.graph.library
-    number = slot - _BEFORE_ARGUMENTS.get(node.op, 0)
-    for function in _functions(node):
+    number = slot - BEFORE_ARGUMENTS.get(node.op, 0)
+    for function in functions_of(node):
         definition = library.find(function.name)
         if definition is None:
             continue
@@ -60,7 +61,8 @@ def _reasons(node: Node, slot: int) -> Iterator[str]:
                     yield f"in {function.name}: '{cut.node.name}' {cut.reason}"
 
 
-def _functions(node: Node) -> Iterator[Func]:
+def functions_of(node: Node) -> Iterator[Func]:
+    """The functions in the attrs of a node through which gradients go."""
     for name, value in node.node_def.attr.items():
         if name == "cond":  # the condition only decides the end of a loop and is not differentiated
             continue
