@@ -9,7 +9,7 @@ from graphcore.shapes import Shape
 
 
 def scalar_choice(graph: Graph, tensor: Tensor, what: str, name: str) -> Tensor:
-    """The tensor that chooses a branch, or ends a loop; it is checked at run time where its rank is not known.
+    """The tensor that chooses a branch or ends a loop, checked at run time if its rank is unknown.
 
     Args:
         graph: the graph of the node that takes it.

@@ -1,4 +1,4 @@
-"""Nested lists, tuples and dicts of tensors, and what consists of tensors: flattening, rebuilding, description."""
+"""Nested lists, tuples, dicts and composites of tensors: flattening, rebuilding, description."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphcore.shapes import Shape
 
 @runtime_checkable
 class Composite(Protocol):
-    """What consists of several tensors: a tensor array, a sparse tensor, slices."""
+    """A value of several tensors: a tensor array, a sparse tensor, slices."""
 
     @property
     def components(self) -> tuple[Any, ...]:
@@ -29,7 +29,7 @@ class Composite(Protocol):
         """The shapes of the tensors where the whole has `shape`, the invariant of a loop variable."""
 
     def united(self, other: Self) -> Self:
-        """What holds for both this one and another of the same form."""
+        """A value that allows for both this one and another of the same form."""
 
 
 def flatten(value: Any) -> tuple[Any, list[Any]]:
@@ -48,7 +48,7 @@ def fill(structure: Any, values: Sequence[Any]) -> Any:
 
 
 def unite(structure: Any, other: Any) -> Any:
-    """What holds for two structures of one outline, with the numbers of the first."""
+    """Unite two structures of one outline, with the numbers of the first."""
     if isinstance(structure, Composite):
         return structure.united(other)
     if isinstance(structure, dict):

@@ -68,7 +68,7 @@ class Graph(GraphReader):
     outer: Graph | None = None
     """The graph around a function's body while that is traced."""
     place: str = ""
-    """What the body of a function is to the user, such as "the body of loop 'while'"."""
+    """The user's words for the body of a function, such as "the body of loop 'while'"."""
     placer: Any = None
     """The placer that ran last."""
     trace: Any = None

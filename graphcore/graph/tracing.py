@@ -122,7 +122,10 @@ class FunctionGraph(Graph):
         return [*around, *super().get_collection(name)]
 
     def note_outside(self, graph: Graph, nodes: Sequence[Node]) -> None:
-        """Record that gradients within go through nodes of a graph around: if these change, the body has to be built again."""
+        """Record that gradients within go through nodes of a graph around.
+
+        If these change, the body has to be built again.
+        """
         if graph.outer is None:
             found = {node.name: described(node) for node in nodes}
             for body in (self, *[each for each in surrounding(self) if isinstance(each, FunctionGraph)]):

@@ -25,7 +25,7 @@ from graphcore.graph.model.default_stack import building
 from graphcore.graph.model.topological_order import renew_stale_ranks
 from graphcore.passes.gradients.bodies.variable_reads import reads_of
 from graphcore.passes.gradients.explanation.cuts_in_functions import cut_inside, kept_inside
-from graphcore.passes.gradients.explanation.flow import Flow
+from graphcore.passes.gradients.explanation.flow import Cut, Flow
 from graphcore.passes.gradients.explanation.partial_cuts import partial_cut
 from graphcore.passes.gradients.explanation.paths import MOST_COUNTED, GradientPaths
 from graphcore.passes.gradients.gradients import DIFFERENTIABLE
@@ -56,7 +56,11 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
     (y_tensor,), (x_tensor,) = _single(y, "y"), _single(x, "x")
     graph = building(y_tensor.graph)
     stop = tensors_of(stop_gradients or [], "stop_gradients")
-    if isinstance(graph, FunctionGraph) and (x_tensor.graph is not graph or y_tensor.graph is not graph):
+    if (
+        isinstance(graph, FunctionGraph)
+        and y_tensor.dtype in DIFFERENTIABLE
+        and (x_tensor.graph is not graph or y_tensor.graph is not graph)
+    ):
         check_in_reach(graph, [x_tensor, y_tensor, *stop])
         y_within = graph.as_graph_element(y_tensor)
         assert isinstance(y_within, Tensor)

@@ -1,4 +1,4 @@
-"""Explanations of gradients within bodies that are being built, with respect to what is outside of these."""
+"""Explanations of gradients in bodies under construction, with respect to tensors outside."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _Path = tuple[str, ...]
 
 
 class _Way(NamedTuple):
-    """What is known of the ways from the x to one tensor.
+    """The ways from the x to one tensor.
 
     Attributes:
-        count: the number of paths along which the gradient flows.
+        number: the number of paths along which the gradient flows.
         paths: the shortest of them.
         slots: the nodes on them, with the inputs by which the gradient goes on.
         cuts: the places where it stops on others.
     """
 
-    count: int
+    number: int
     paths: list[_Path]
     slots: dict[Node, set[int]]
     cuts: list[GradientCut]
 
 
 def explain_across(body: FunctionGraph, y: Tensor, x: Any, x_tensor: Tensor, name: str, stop: Sequence[Tensor]) -> GradientExplanation:
-    """The explanation of the gradient of `y`, of a body that is being built, with respect to `x` outside of it.
+    """Explain the gradient of `y`, in a body under construction, with respect to `x` outside of it.
 
     Args:
         body: the body.
@@ -52,7 +52,7 @@ def explain_across(body: FunctionGraph, y: Tensor, x: Any, x_tensor: Tensor, nam
         return GradientExplanation(y=y.name, x=name, error=error.message)
     way = _Explainer(within, stop).way(body, y)
     cuts = tuple(dict.fromkeys(way.cuts))
-    if not way.count:
+    if not way.number:
         none = GradientCut(kind="no path", node="", op="", reason=f"'{y.name}' does not depend on '{name}'")
         return GradientExplanation(y=y.name, x=name, cuts=cuts or (none,))
     steps = [
@@ -65,7 +65,7 @@ def explain_across(body: FunctionGraph, y: Tensor, x: Any, x_tensor: Tensor, nam
         x=name,
         gradient=f"gradients/{x_tensor.node.name}:0",
         kind=f"{x_tensor.dtype.base.name} {x_tensor.shape}",
-        path_count=min(way.count, MOST_COUNTED),
+        path_count=min(way.number, MOST_COUNTED),
         paths=tuple(sorted(way.paths, key=len)[:_MOST_PATHS]),
         steps=tuple(steps),
         cuts=cuts,
@@ -89,7 +89,7 @@ class _Explainer:
             if argument in own or argument.node not in flow.upstream:
                 continue
             outside = self.way(outer.graph, outer)
-            if outside.count or outside.cuts:
+            if outside.number or outside.cuts:
                 total = _joined(total, self._inside(flow, y, argument), outside)
         return total
 
@@ -106,8 +106,8 @@ class _Explainer:
 
 def _joined(total: _Way, inside: _Way, outside: _Way) -> _Way:
     """`total` with the ways that go through `outside`, and then through `inside`."""
-    count = inside.count * outside.count
-    cuts = [*total.cuts, *(inside.cuts if outside.count else []), *(outside.cuts if inside.count else [])]
+    count = inside.number * outside.number
+    cuts = [*total.cuts, *(inside.cuts if outside.number else []), *(outside.cuts if inside.number else [])]
     if not count:
         return total._replace(cuts=cuts)
     slots = {node: set(found) for node, found in total.slots.items()}
@@ -115,4 +115,4 @@ def _joined(total: _Way, inside: _Way, outside: _Way) -> _Way:
         for node, found in part.items():
             slots.setdefault(node, set()).update(found)
     paths = [(*before, *after[1:]) for before in outside.paths for after in inside.paths]
-    return _Way(total.count + count, [*total.paths, *paths], slots, cuts)
+    return _Way(total.number + count, [*total.paths, *paths], slots, cuts)

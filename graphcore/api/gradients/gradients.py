@@ -94,7 +94,11 @@ def _seeds(ys: Sequence[Tensor], grad_ys: Any) -> list[Tensor | None]:
 
 def _seed(y: Tensor, seed: Any) -> Tensor:
     is_of_graph = isinstance(seed, str | Node | Tensor | IndexedSlices) or hasattr(seed, "as_graph_element")
-    return tensors_of(seed, "grad_ys")[0] if is_of_graph else convert_to_tensor(building(y.graph), seed, y.dtype.base, f"the gradient of '{y.name}'")
+    return (
+        tensors_of(seed, "grad_ys")[0]
+        if is_of_graph
+        else convert_to_tensor(building(y.graph), seed, y.dtype.base, f"the gradient of '{y.name}'")
+    )
 
 
 def _in_body(

@@ -171,7 +171,7 @@ def _is_variable(x: Any) -> bool:
 
 
 def _within(graph: Graph, tensor: Tensor) -> Tensor | None:
-    """The argument of a body for a tensor of a surrounding graph, the tensor itself in its graph; None if it does not take it."""
+    """The argument of a body for a tensor outside, or the tensor itself in its graph; None for none."""
     if tensor.graph is graph:
         return tensor
     if not isinstance(graph, FunctionGraph) or graph.outer is None:

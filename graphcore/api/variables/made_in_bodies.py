@@ -12,7 +12,7 @@ from graphcore.graph.model.default_stack import outermost, surrounding
 
 @contextmanager
 def outside_of(body: Graph) -> Iterator[None]:
-    """Build in the outermost graph what is made once, on behalf of `body`: that graph itself, or a body in it."""
+    """Build in the outermost graph on behalf of `body`: that graph itself, or a body in it."""
     graph = outermost(body)
     with ExitStack() as stack:
         stack.enter_context(graph.as_default())

@@ -143,7 +143,7 @@ class OuterPass:
     # ---- the backward nodes ------------------------------------------------------------------------------------------
 
     def _run_outside(self, made: Sequence[Node]) -> set[Node]:
-        """Those of the new nodes that run outside: loops and calls that keep values for the gradients, with what they need."""
+        """The new nodes that run outside: loops and calls that keep values for gradients, and their inputs."""
         among = set(made)
         given = {seed.node for seed in self.seeds}
         backward = reachable(given, lambda node: [consumer for consumer, _ in self.work.consumers(node)])

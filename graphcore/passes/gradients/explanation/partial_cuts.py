@@ -1,4 +1,4 @@
-"""Where gradients stop on some ways inside the functions that nodes run: in branches, bodies of loops, calls."""
+"""The places inside branches, loops and calls where gradients stop on some ways."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEEPEST: Final = 6
 
 
 def partial_cut(node: Node, slots: Sequence[int], x: Tensor, flow: Flow) -> Cut | None:
-    """What cuts some ways from inputs of a node to its outputs inside the functions that it runs; None for nothing.
+    """The cuts of some ways from inputs of a node to its outputs, inside its functions; None for none.
 
     Args:
         node: a node on a path from `x`.

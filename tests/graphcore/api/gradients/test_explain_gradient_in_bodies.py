@@ -101,7 +101,7 @@ def stopped(x: Any) -> Any:
         lambda x: gc.cond(gc.reduce_sum(x) > 0.0, lambda: gc.stop_gradient(x * 3.0, name="inner_stop"), lambda: x * 2.0),
         lambda x: gc.while_loop(lambda i, _: i < 5, lambda i, h: (i + 1, stopped(h)), [0, x])[1],
         lambda x: gc.while_loop(lambda i, _: i < 5, lambda i, h: (i + 1, h + gc.stop_gradient(x, name="inner_stop")), [0, x])[1],
-        lambda x: gc.function(stopped)(x),
+        gc.function(stopped),
         lambda x: gc.map_fn(stopped, x),
         lambda x: gc.cond(gc.reduce_sum(x) > 0.0, lambda: gc.function(stopped)(x), lambda: x),
         lambda x: gc.switch_case(1, [lambda: x, lambda: stopped(x), lambda: -x]),

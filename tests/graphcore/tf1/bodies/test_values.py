@@ -1,4 +1,4 @@
-"""What consists of several tensors, and variables, in branches and loops."""
+"""Values of several tensors, and variables, in branches and loops."""
 
 from __future__ import annotations
 
