@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any
 
 from graphcore.brief import brief
@@ -79,6 +80,8 @@ class Graph(GraphReader):
     """The run of `Session.step_through` that was begun last."""
     difference: Any = None
     """The marks of the difference that this graph shows; None for any other graph. See `graphcore.difference`."""
+    fed_shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+    """The shapes of the last feeds of tensors whose shape the graph does not know, by the name of the tensor."""
     recording: Any = None
     """The `RunOptions` by which sessions of this graph record all their runs, also those without options of their own; None for none."""
     lock: threading.RLock

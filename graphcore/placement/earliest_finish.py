@@ -10,14 +10,18 @@ from typing import Final
 from graphcore.graph import Node
 from graphcore.graph.model.search import post_order, reachable
 from graphcore.placement.colocation_graph import ColocationGraph
-from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device
+from graphcore.placement.step_costs import StepCosts
 from graphcore.placement.step_prediction import ListScheduler
 from graphcore.plumbing import IDENTITY
 
 
 def earliest_finish(
-    colocation: ColocationGraph, devices: Mapping[Node, Device], model: CostModel, together: Iterable[tuple[Node, Node]] = ()
+    colocation: ColocationGraph,
+    devices: Mapping[Node, Device],
+    costs: StepCosts,
+    together: Iterable[tuple[Node, Node]] = (),
+    client: Device | None = None,
 ) -> dict[Node, Device]:
     """Choose devices by list scheduling: each node goes where it ends first, copies included.
 
@@ -28,20 +32,26 @@ def earliest_finish(
     Args:
         colocation: the constraints, initialised.
         devices: a first device for each node of the step.
-        model: the times.
+        costs: the times and sizes.
         together: pairs of nodes to keep on one device where their groups can be on it.
+        client: the device of fed values, as for `predict_step`.
     """
-    scheduler = _EarliestFinish(colocation, devices, model, together)
+    scheduler = _EarliestFinish(colocation, devices, costs, together, client)
     scheduler.run()
     return scheduler.chosen
 
 
 class _EarliestFinish(ListScheduler):
     def __init__(
-        self, colocation: ColocationGraph, devices: Mapping[Node, Device], model: CostModel, together: Iterable[tuple[Node, Node]]
+        self,
+        colocation: ColocationGraph,
+        devices: Mapping[Node, Device],
+        costs: StepCosts,
+        together: Iterable[tuple[Node, Node]],
+        client: Device | None,
     ) -> None:
         self.chosen = dict(devices)
-        super().__init__(self.chosen, model)
+        super().__init__(self.chosen, costs, client=client)
         self.colocation: Final = colocation
         links: dict[Node, list[Node]] = defaultdict(list)
         first: dict[int, Node] = {}
@@ -64,7 +74,7 @@ class _EarliestFinish(ListScheduler):
             if self._can_wait(node):
                 self._deferred.add(node)
                 self.ends[node] = max([self.ends[producer] for producer in self._producers(node)], default=0.0)
-                self.ends[node] += self.model.seconds(node, self.devices[node])
+                self.ends[node] += 0.0 if self.costs.is_fed(node) else self._seconds(node)
                 return
             self._decide(node, min(self.colocation.devices_for(node), key=lambda device: self._finish(node, device)))
         self._schedule_inputs(node)
@@ -109,9 +119,10 @@ class _EarliestFinish(ListScheduler):
         for tensor in dict.fromkeys(node.inputs):
             if tensor.node not in self.ends:
                 continue
-            there = self.devices[tensor.node]
+            there = self.place_of(tensor.node)
             arrival = self.ends[tensor.node]
-            if there.name != device.name and (tensor.node not in self._deferred or self._is_decided(tensor.node)):
+            is_there = tensor.node not in self._deferred or self._is_decided(tensor.node) or self.costs.is_fed(tensor.node)
+            if there.name != device.name and is_there:
                 known = self.arrived.get((tensor.node, tensor.index, device.name))
                 lane = f"{there.name} -> {device.name}"
                 begin = max(arrival, lanes.get(lane, self.free[lane]))
@@ -120,4 +131,4 @@ class _EarliestFinish(ListScheduler):
         return start + self._work(self._clusters[node], device)
 
     def _work(self, root: Node, device: Device) -> float:
-        return sum([self.model.seconds(member, device) for member in self._members[root]])
+        return sum([self.costs.seconds(member, device) for member in self._members[root]])

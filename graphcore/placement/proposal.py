@@ -12,12 +12,13 @@ from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.model.search import reachable
 from graphcore.placement.colocation_graph import ColocationGraph
 from graphcore.placement.constraints import PlacementOptions
-from graphcore.placement.cost_model import CostModel
+from graphcore.placement.cost_model import CostModel, model_of
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.placement.earliest_finish import earliest_finish
 from graphcore.placement.placement import choose_devices, without_placement
 from graphcore.placement.requests import DeviceLine, request_devices
-from graphcore.placement.step_prediction import StepPrediction, predict_step, step_devices
+from graphcore.placement.step_costs import StepCosts
+from graphcore.placement.step_prediction import ListScheduler, StepPrediction, client_of, step_devices
 
 _MOST_GROUPS: Final = 40
 """The groups of nodes, heaviest first, for which other devices are tried."""
@@ -72,8 +73,8 @@ class Proposal(msgspec.Struct, frozen=True):
         return request_devices(graph, {name: move.destination for move in self.moves for name in move.nodes})
 
     def __str__(self) -> str:
-        head = f"predicted step{self.before.clock}: {self.before.makespan * 1e3:,.3f} ms before, {self.after.makespan * 1e3:,.3f} ms after"
-        return "\n".join([head, *map(str, self.moves)])
+        head = f"predicted step{self.before.clock}: {self.before.length} before, {self.after.length} after"
+        return "\n".join([head, *map(str, self.moves), *[f"note: {note}" for note in self.after.notes]])
 
 
 def propose_placement(
@@ -106,7 +107,7 @@ def propose_placement(
         colocation = ColocationGraph(graph.nodes, PlacementOptions(devices, graph.library, allow_soft_placement))
         colocation.initialize()
         placed = choose_devices(graph, colocation).devices
-    return _Search(colocation, step_devices(placed, fetches), CostModel(measured)).run()
+    return _Search(colocation, step_devices(placed, fetches), model_of(graph, measured)).run()
 
 
 class _Search:
@@ -114,7 +115,8 @@ class _Search:
         self.colocation = colocation
         self.placed = dict(devices)
         self.devices = self.placed
-        self.model = model
+        self.costs = StepCosts(devices, model)
+        self.client = client_of(colocation.options.devices)
         self.groups: dict[int, list[Node]] = defaultdict(list)
         for node in devices:
             self.groups[colocation.root_of(node)].append(node)
@@ -124,7 +126,7 @@ class _Search:
         before = best = self._predict(self.placed)
         gradients = self._gradient_pairs()
         for together in ([], gradients, gradients + self._chain_pairs(gradients)):
-            other = earliest_finish(self.colocation, self.placed, self.model, together)
+            other = earliest_finish(self.colocation, self.placed, self.costs, together, self.client)
             if self._is_better(prediction := self._predict(other), best):
                 self.devices, best = other, prediction
         best = self._improve(best)
@@ -159,7 +161,7 @@ class _Search:
         return all(other.inputs for other in self.groups.get(self.colocation.root_of(node), ()))
 
     def _predict(self, devices: Mapping[Node, Device]) -> StepPrediction:
-        return predict_step(devices, self.model)
+        return ListScheduler(devices, self.costs, client=self.client).run()
 
     def _improve(self, best: StepPrediction) -> StepPrediction:
         """Move one group after the other for as long as that helps."""
@@ -190,7 +192,7 @@ class _Search:
             together = reachable([start], links.__getitem__)
             found.append([node for node in left if node in together])
             left = {node: None for node in left if node not in together}
-        return sorted(found, key=lambda nodes: -sum(map(self.model.flops, nodes)))
+        return sorted(found, key=lambda nodes: -sum(map(self.costs.flops, nodes)))
 
     def _way(self, node: Node) -> tuple[str, str]:
         return self.placed[node].name, self.devices[node].name
@@ -198,7 +200,7 @@ class _Search:
     def _heaviest_groups(self) -> list[list[Node]]:
         work = max(1, len(self.placed) * len(self.colocation.options.devices))
         count = min(_MOST_GROUPS, _MOST_SCHEDULED // work)
-        return sorted(self.groups.values(), key=lambda group: -sum(map(self.model.flops, group)))[:count]
+        return sorted(self.groups.values(), key=lambda group: -sum(map(self.costs.flops, group)))[:count]
 
     def _better(self, group: list[Node], best: StepPrediction) -> tuple[Device, StepPrediction] | None:
         """The best other device of a group with its prediction; None if no move helps."""

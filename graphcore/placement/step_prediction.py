@@ -10,11 +10,12 @@ import msgspec
 
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.search import reachable
-from graphcore.placement.copies import size_of
-from graphcore.placement.cost_model import CostModel
+from graphcore.placement.cost_model import CostModel, model_of
 from graphcore.placement.device import Device
-from graphcore.placement.timeline import Held, Span, Timeline, make_timeline, peak
-from graphcore.plumbing import BRANCH, CALL, CONTROL_FLOW, WHILE, is_back_edge
+from graphcore.placement.node_costs import passes_on
+from graphcore.placement.step_costs import StepCosts
+from graphcore.placement.timeline import ARROW, Held, Span, Timeline, make_timeline, peak
+from graphcore.plumbing import is_back_edge
 
 
 class StepPrediction(msgspec.Struct, frozen=True):
@@ -25,8 +26,9 @@ class StepPrediction(msgspec.Struct, frozen=True):
         makespan: seconds from the start of the first node to the end of the last.
         peak_bytes: the most bytes of tensors alive at once, by the name of the device. Tensors of unknown size do not count.
         simulated: True if all devices are simulated: the times are then those of a virtual clock.
-        notes: the assumptions about loops, branches and functions, in words.
+        notes: the assumptions about loops, branches, functions and sizes, in words.
         memory: the tensors that make the peaks.
+        is_bound: True if sizes are unknown: times and bytes are then lower bounds, and `notes` says what is unknown.
     """
 
     spans: tuple[Span, ...]
@@ -35,6 +37,12 @@ class StepPrediction(msgspec.Struct, frozen=True):
     simulated: bool
     notes: tuple[str, ...] = ()
     memory: tuple[Held, ...] = ()
+    is_bound: bool = False
+
+    @property
+    def length(self) -> str:
+        """The makespan in words: `1.234 ms`, `at least 0.022 ms` if sizes are unknown."""
+        return f"{'at least ' if self.is_bound else ''}{self.makespan * 1e3:,.3f} ms"
 
     @property
     def clock(self) -> str:
@@ -42,11 +50,12 @@ class StepPrediction(msgspec.Struct, frozen=True):
         return " on the virtual clock of simulated devices" if self.simulated else ""
 
     def __repr__(self) -> str:
-        return f"<gc.StepPrediction {self.makespan * 1e3:,.3f} ms{self.clock}, {len(self.spans)} spans>"
+        return f"<gc.StepPrediction {self.length}{self.clock}, {len(self.spans)} spans>"
 
     def timeline(self) -> Timeline:
         """The spans by lane."""
-        return make_timeline("prediction", self.spans, self.peak_bytes, self.peak_bytes if self.simulated else (), self.notes, self.memory)
+        devices = {name for span in self.spans for name in span.lane.split(ARROW)} if self.simulated else ()
+        return make_timeline("prediction", self.spans, self.peak_bytes, devices, self.notes, self.memory)
 
 
 def step_devices(devices: Mapping[Node, Device], fetches: Iterable[Node | Tensor] | None) -> dict[Node, Device]:
@@ -64,30 +73,53 @@ def predict_step(
     fetches: Iterable[Node | Tensor] | None = None,
     *,
     one_port: bool = False,
+    client: Device | None = None,
 ) -> StepPrediction:
     """Predict a step by list scheduling: a ready node with the longest way to the end goes first.
 
     A device runs one node at a time, and a link copies one tensor at a time; each tensor goes to another device once. The nodes
-    of a loop take the time of all of their iterations at once. Without numbers of runs in the model, nodes of loops and branches are assumed to
-    run once, which `notes` of the result says.
+    of a loop take the time of all of their iterations at once, and a call the time of the nodes of its function. Without numbers of runs in the
+    model, nodes of loops and branches are assumed to run once, which `notes` of the result says. Sizes that the graph does not know are those of
+    the feeds of its last runs; what is still unknown is said in `notes`, and makes the result a lower bound. What is fed is copied from the client
+    to the devices that need it.
 
     Args:
         devices: the device of each node.
-        model: the times, and the numbers of runs; predicted from shapes, and 1, by default.
+        model: the times, and the numbers of runs; by default predicted from shapes, and those of the last recorded run of the graph.
         fetches: the nodes and tensors that the step computes, with all that they need; by default all nodes, initializers included.
         one_port: True if a device sends one tensor at a time and receives one at a time, as machines on a network do; by default each pair of
             devices has a link of its own.
+        client: the device of fed values; by default the first CPU of the last placement, or else of `devices`.
     """
-    return ListScheduler(step_devices(devices, fetches), model or CostModel(), one_port=one_port).run()
+    step = step_devices(devices, fetches)
+    if model is None:
+        model = model_of(next(iter(step)).graph) if step else CostModel()
+    return ListScheduler(step, StepCosts(step, model), one_port=one_port, client=client).run()
+
+
+def client_of(devices: Iterable[Device]) -> Device | None:
+    """The device of fed values: the first CPU; None without one."""
+    return next((device for device in devices if device.device_type == "CPU"), None)
+
+
+def _usual_client(devices: Mapping[Node, Device]) -> Device | None:
+    """The client of the last placement, if the step is on its devices."""
+    placer = next(iter(devices)).graph.placer if devices else None
+    used = {device.name: device for device in devices.values()}
+    known = {} if placer is None else {device.name: device for device in placer.options.devices}
+    return client_of((known if used.keys() <= known.keys() else used).values())
 
 
 class ListScheduler:
     """Schedules the nodes of a step, those with the longest way to its end first."""
 
-    def __init__(self, devices: Mapping[Node, Device], model: CostModel, *, one_port: bool = False) -> None:
+    def __init__(self, devices: Mapping[Node, Device], costs: StepCosts, *, one_port: bool = False, client: Device | None = None) -> None:
         self.devices = devices
         self.one_port = one_port
-        self.model = model
+        self.costs = costs
+        self.model = costs.model
+        self.client = _usual_client(devices) if client is None else client
+        self.owners: dict[tuple[Node, int, str], tuple[Node, int, str]] = {}
         self.consumers: dict[Node, list[Node]] = defaultdict(list)
         self.waiting = dict.fromkeys(devices, 0)
         for node in devices:
@@ -122,7 +154,7 @@ class ListScheduler:
         memory = tuple(
             [Held(device, node.name, start, end, int(size)) for (node, _, device), (start, end, size) in self.alive.items() if size]
         )
-        return StepPrediction(spans, makespan, self._peaks(), simulated, _assumptions(self.devices, self.model), memory)
+        return StepPrediction(spans, makespan, self._peaks(), simulated, tuple(self.costs.notes()), memory, is_bound=self.costs.is_bound)
 
     def _producers(self, node: Node) -> list[Node]:
         found = dict.fromkeys([tensor.node for tensor in node.inputs] + node.control_inputs)
@@ -151,33 +183,57 @@ class ListScheduler:
             return
         times = [self._arrival(tensor, device) for tensor in node.inputs if tensor.node in self.ends]
         times += [self.ends[control] for control in node.control_inputs if control in self.ends]
+        if self.costs.is_fed(node):  # it is there when the step begins
+            there, size = self.place_of(node).name, self.costs.bytes_of(node.outputs[0])
+            self.ends[node] = 0.0
+            self.spans.append(Span(there, node.name, 0.0, 0.0, size))
+            self.alive[node, 0, there] = [0.0, 0.0, size]
+            return
         start = max([self.free[device.name], *times])
         end = start + self._seconds(node)
         self.free[device.name] = self.ends[node] = end
-        sizes = [size_of(tensor) or 0 for tensor in node.outputs]
+        sizes = [self.costs.bytes_of(tensor) for tensor in node.outputs]
         self.spans.append(Span(device.name, node.name, start, end, sum(sizes), times=runs))
         for index, size in enumerate(sizes):
             self.alive[node, index, device.name] = [start, end, size]
+        self._share(node, device)
         for tensor in node.inputs:
-            known = self.alive.get((tensor.node, tensor.index, device.name))
-            if known is not None:
-                known[1] = max(known[1], end)
+            self._keep((tensor.node, tensor.index, device.name), end)
+
+    def _share(self, node: Node, device: Device) -> None:
+        """Let the output of a node that only passes its input on hold no memory of its own."""
+        if not node.inputs or not passes_on(node):
+            return
+        key, source = (node, 0, device.name), (node.inputs[0].node, node.inputs[0].index, device.name)
+        if key in self.alive and source in self.alive:
+            self.owners[key] = self.owners.get(source, source)
+            self.alive[key][2] = 0
+
+    def _keep(self, key: tuple[Node, int, str], end: float) -> None:
+        """Keep the memory of a tensor until a time."""
+        known = self.alive.get(self.owners.get(key, key))
+        if known is not None:
+            known[1] = max(known[1], end)
 
     def _seconds(self, node: Node) -> float:
-        return self.model.runs(node) * self.model.seconds(node, self.devices[node])
+        return self.costs.seconds(node, self.devices[node])
+
+    def place_of(self, node: Node) -> Device:
+        """The device that the value of a node is on: the client, if it is fed."""
+        return self.client if self.client is not None and self.costs.is_fed(node) else self.devices[node]
 
     def copy_time(self, tensor: Tensor, device: Device) -> float:
         """The seconds that the copies of a tensor to a device take."""
-        return self.model.runs(tensor.node) * self.model.copy_seconds(size_of(tensor) or 0, self.devices[tensor.node], device)
+        return self.model.runs(tensor.node) * self.model.copy_seconds(self.costs.bytes_of(tensor), self.place_of(tensor.node), device)
 
     def _arrival(self, tensor: Tensor, device: Device) -> float:
         """The time at which a tensor is on a device; it is copied there on first use."""
-        there = self.devices[tensor.node]
+        there = self.place_of(tensor.node)
         if there.name == device.name or not self.model.runs(tensor.node):
             return self.ends[tensor.node]
         key = (tensor.node, tensor.index, device.name)
         if key not in self.arrived:
-            size, lane = size_of(tensor) or 0, f"{there.name} -> {device.name}"
+            size, lane = self.costs.bytes_of(tensor), f"{there.name} -> {device.name}"
             used = (f"{there.name} ->", f"-> {device.name}") if self.one_port else (lane,)
             start = max([self.ends[tensor.node], *[self.free[each] for each in used]])
             end = start + self.copy_time(tensor, device)
@@ -185,8 +241,7 @@ class ListScheduler:
             self.arrived[key] = end
             self.spans.append(Span(lane, tensor.name, start, end, size, times=self.model.runs(tensor.node)))
             self.alive[key] = [start, end, size]
-            source = self.alive[tensor.node, tensor.index, there.name]
-            source[1] = max(source[1], end)
+            self._keep((tensor.node, tensor.index, there.name), end)
         return self.arrived[key]
 
     def _peaks(self) -> dict[str, int]:
@@ -194,16 +249,3 @@ class ListScheduler:
         for (_, _, device), (start, end, size) in self.alive.items():
             found[device].append((start, end, int(size)))
         return {device: peak(intervals) for device, intervals in found.items()}
-
-
-def _assumptions(nodes: Iterable[Node], model: CostModel) -> tuple[str, ...]:
-    """The assumptions about loops, branches and functions, in words."""
-    notes = []
-    if any(node.op in CONTROL_FLOW for node in nodes):
-        as_traced = "the nodes of loops and branches run as often as in the trace"
-        notes.append(as_traced if model.knows_runs else "without a trace, each node of a loop or branch is assumed to run once")
-    calls = sum(node.registration.is_function or node.op in CALL | BRANCH | WHILE for node in nodes)
-    if calls:
-        one = "the call of a function counts" if calls == 1 else f"{calls} calls of functions count"
-        notes.append(f"{one} as a single op, however often its nodes run, unless its time was measured")
-    return tuple(notes)

@@ -12,13 +12,13 @@ from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumen
 from graphcore.graph import Graph, Node
 from graphcore.placement.conflict import minimal_conflict
 from graphcore.placement.copies import Copy, copies_of, total_text
-from graphcore.placement.cost_model import CostModel
+from graphcore.placement.cost_model import model_of
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.placement.explanation import NodeInConflict, described_conflict
 from graphcore.placement.placement import without_placement
 from graphcore.placement.placer import node_behind, placer_for
 from graphcore.placement.requests import DeviceLine, device_lines, request_devices, tried_requests
-from graphcore.placement.step_prediction import StepPrediction, predict_step, step_devices
+from graphcore.placement.step_prediction import StepPrediction, client_of, predict_step, step_devices
 
 
 class MovedNode(msgspec.Struct, frozen=True):
@@ -92,7 +92,8 @@ class PlacementEffect(msgspec.Struct, frozen=True, kw_only=True):
         if self.ignored:
             lines += [f"  ignored for {_listed(self.ignored)}"]
         if self.after is not None:
-            lines += [f"  predicted step{self.after.clock}: {_milliseconds(self.before)} before, {_milliseconds(self.after)} after"]
+            lines += [f"  predicted step{self.after.clock}: {_length(self.before)} before, {_length(self.after)} after"]
+            lines += [f"    {note}" for note in self.after.notes]
             devices = sorted({*self.after.peak_bytes, *(self.before.peak_bytes if self.before else ())})
             lines += [f"  peak memory of {name}: {self._peak(name)}" for name in devices]
         lines += [f"  copies: {total_text(self.copies_before)} before; {total_text(self.copies_after)} after"]
@@ -150,7 +151,8 @@ def what_if(
             with without_placement(graph):
                 conflict = described_conflict(minimal_conflict(graph.nodes, placer.options))
             return PlacementEffect(nodes=names, device=spec.to_string(), error=error.message, conflict=conflict)
-    model, wanted = CostModel(measured), None if fetches is None else [node_behind(fetch) for fetch in fetches]
+    model, client = model_of(graph, measured), client_of(placer.options.devices)
+    wanted = None if fetches is None else [node_behind(fetch) for fetch in fetches]
     return PlacementEffect(
         nodes=names,
         device=spec.to_string(),
@@ -162,8 +164,8 @@ def what_if(
             ]
         ),
         ignored=tuple([node.name for node in found if not spec.is_specification_of(after[node].spec)]),
-        before=predict_step(before, model, wanted) if before else None,
-        after=predict_step(after, model, wanted),
+        before=predict_step(before, model, wanted, client=client) if before else None,
+        after=predict_step(after, model, wanted, client=client),
         copies_before=_copies(step_devices(before, wanted)),
         copies_after=_copies(step_devices(after, wanted)),
         lines=device_lines(graph, requests),
@@ -185,5 +187,5 @@ def _listed(names: Iterable[str], most: int = 3) -> str:
     return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 
-def _milliseconds(prediction: StepPrediction | None) -> str:
-    return "cannot be placed" if prediction is None else f"{prediction.makespan * 1e3:,.3f} ms"
+def _length(prediction: StepPrediction | None) -> str:
+    return "cannot be placed" if prediction is None else prediction.length

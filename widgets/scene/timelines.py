@@ -9,7 +9,7 @@ import msgspec
 
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import GraphError
-from graphcore.placement import CostModel, Device, Timeline, predict_step
+from graphcore.placement import Device, Timeline, predict_step
 from graphcore.placement.device import LOCAL
 from graphcore.placement.timeline import ARROW
 from graphcore.plumbing import FEEDABLE
@@ -158,10 +158,10 @@ def _predicted(graph: Graph, trace: Trace | None, most: int) -> StepTimeline:
     local = Device(LOCAL)
     devices = {node: placement.devices.get(node, local) if placement else local for node in nodes}
     try:
-        timeline = predict_step(devices, CostModel(runs=runs)).timeline()
+        prediction = predict_step(devices)
     except GraphError as error:
         return StepTimeline(title="Prediction", clock="Not predicted", notes=[error.message])
-    return to_view("Prediction", timeline, most)
+    return to_view("Prediction, at least" if prediction.is_bound else "Prediction", prediction.timeline(), most)
 
 
 def _step_nodes(graph: Graph, names: Iterable[str]) -> list[Node]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,7 @@ from graphcore.errors import FailedPreconditionError
 from graphcore.graph.model.node import Node
 from graphcore.placement.timeline import Clock, Timeline
 from graphcore.runtime.core.events import Around, ArrayLife, Event, loop_iterations
-from graphcore.runtime.core.node_times import NodeTime, times_of
+from graphcore.runtime.core.node_times import NodeTime, times_of, without_repeats
 from graphcore.runtime.core.tokens import is_transfer
 from graphcore.runtime.core.trace_timeline import NodeRun, recorded_timeline
 from graphcore.runtime.core.value_records import ValueRecords
@@ -213,6 +214,14 @@ class Trace:
             if not event.call and event.kind in {"end", "dead"}:
                 runs[event.node] = runs.get(event.node, 0) + (event.kind == "end")
         return runs
+
+    def call_runs(self) -> dict[str, int]:
+        """The number of runs of each called function, by `Event.call` without the marks of repeats."""
+        called: set[str] = set()
+        for call in {event.call for event in self.events if event.call}:
+            segments = call.split(" > ")
+            called.update(" > ".join(segments[: count + 1]) for count in range(len(segments)))
+        return dict(Counter(map(without_repeats, called)))
 
     def step_stats(self) -> StepStats:
         """The times of each node, by device."""

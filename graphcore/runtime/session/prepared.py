@@ -30,9 +30,22 @@ class Prepared:
         devices: the devices of the session, None for the CPU of this process.
         device: in a session with devices, the one that does all of the run; "" if there are several.
         specialised: the plans for specific shapes of feeds, None if these do not pay.
+        open_feeds: the places and names of the feeds whose shapes the graph does not know.
     """
 
-    __slots__ = ("device", "devices", "feeders", "feeds", "names", "program", "specialised", "structure", "uses_rendezvous", "version")
+    __slots__ = (
+        "device",
+        "devices",
+        "feeders",
+        "feeds",
+        "names",
+        "open_feeds",
+        "program",
+        "specialised",
+        "structure",
+        "uses_rendezvous",
+        "version",
+    )
 
     def __init__(self, version: int, program: Program, structure: FetchStructure, feeds: Sequence[Tensor], needed: Iterable[Node]) -> None:
         self.version = version
@@ -43,6 +56,7 @@ class Prepared:
         self.structure = structure
         self.feeds = feeds
         self.feeders: list[Feeder] = [make_feeder(tensor) for tensor in feeds]
+        self.open_feeds = [(place, tensor.name) for place, tensor in enumerate(feeds) if not tensor.shape.is_fully_defined]
         needed = list(needed)
         self.names = frozenset(
             [

@@ -73,6 +73,8 @@ class Runner:
         Raises:
             GraphError: the run failed; the error names the node.
         """
+        if prepared.open_feeds:
+            self._note_shapes(prepared, values)
         if self.timeout_in_ms or self.graph.recording is not None:
             return self.execute_watched(prepared, values, None, None)
         program = prepared.program if prepared.specialised is None else prepared.specialised.plan_for(values)
@@ -83,6 +85,14 @@ class Runner:
             raise self._explained(prepared, program, error)  # noqa: B904 - `_explained` sets the cause
         finally:
             self.graph.run_count += 1
+
+    def _note_shapes(self, prepared: Prepared, values: Sequence[Any]) -> None:
+        """Keep the shapes of the feeds that the graph does not know: predictions are of steps like the last one."""
+        known = self.graph.fed_shapes
+        for place, name in prepared.open_feeds:
+            shape = getattr(values[place], "shape", None)
+            if shape is not None and known.get(name) != shape:
+                self.graph.fed_shapes = known = {**known, name: tuple(shape)}
 
     def execute_watched(
         self, prepared: Prepared, values: Sequence[Any], options: RunOptions | None, metadata: RunMetadata | None, begun: float = 0.0
@@ -113,6 +123,8 @@ class Runner:
         """
         if metadata is not None:
             metadata.trace = None
+        if prepared.open_feeds:
+            self._note_shapes(prepared, values)
         program = prepared.program_for(values)
         try:
             with np.errstate(all="ignore"):

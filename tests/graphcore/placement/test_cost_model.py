@@ -210,14 +210,6 @@ def test_a_step_without_loops_assumes_nothing() -> None:
     assert gc.predict_step(dict.fromkeys(nodes, device)).notes == ()
 
 
-def test_a_call_of_a_function_counts_as_one_op_and_the_prediction_says_so() -> None:
-    graph = gc.Graph()
-    with graph.as_default():
-        gc.while_loop(lambda number: number < 3, lambda number: [number + 1], [gc.constant(0)])
-    (device,) = gc.simulated_devices("1 cpu", hardware=HARDWARE)
-    assert any("single op" in note for note in gc.predict_step(dict.fromkeys(graph.op_nodes(), device)).notes)
-
-
 def test_a_machine_with_one_port_sends_one_tensor_at_a_time() -> None:
     graph = gc.Graph()
     with graph.as_default():
