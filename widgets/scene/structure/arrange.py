@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from widgets.scene.structure.alike import main_ops
 from widgets.scene.structure.decompose import evaluation_order
+from widgets.scene.structure.evidence import telling_layers
 from widgets.scene.structure.items import Items, joined, loops, make_items
 from widgets.scene.structure.naming import kind_name
 from widgets.scene.structure.serving import hosts, is_end, serving_nodes
@@ -95,7 +96,8 @@ def _cycle_name(members: list[list[Node]], parts: Sequence[int], serving: Collec
     """The name of the parts of a cycle, "" for one part."""
     if len(parts) < 2:
         return ""
-    return kind_name(main_ops([node for part in parts for node in members[part]], serving)) or f"cycle of {len(parts)}"
+    nodes = [node for part in parts for node in members[part]]
+    return kind_name(main_ops(nodes, serving), telling_layers(nodes, serving)) or f"cycle of {len(parts)}"
 
 
 def _with_shared(bunches: Sequence[Bunch], items: Items, serving: Collection[str]) -> list[Bunch]:

@@ -79,12 +79,16 @@ def layer_of(op: str) -> Layer:
     return op_registry.look_up(op).traits.layer if op in op_registry else ""
 
 
-def kind_name(ops: Counter[str]) -> str:
-    """The name of a known kind of block with these ops, "" if it is none."""
+def kind_name(ops: Counter[str], layers: Counter[Layer]) -> str:
+    """The name of a known kind of block, "" if it is none.
+
+    Args:
+        ops: its ops.
+        layers: its own layers, as `telling_layers` gives them.
+    """
     if NEXT_ITERATION & ops.keys():
         inside = Counter({op: count for op, count in ops.items() if op not in CONTROL_FLOW})
-        return f"while loop: {kind_name(inside) or ops_name(inside, is_normalised=False)}".removesuffix(": ")
-    layers = _layers(ops)
+        return f"while loop: {kind_name(inside, layers) or ops_name(inside, is_normalised=False)}".removesuffix(": ")
     products = layers["product"]
     convolutions = layers["convolution"] + layers["depthwise convolution"]
     if layers["softmax"] and products >= 4:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from widgets.scene.structure.alike import Symbols, differences, main_ops
 from widgets.scene.structure.decompose import Order, Span, elements, elements_within
+from widgets.scene.structure.evidence import telling_layers
 from widgets.scene.structure.items import Items
 from widgets.scene.structure.naming import (
     begins_layer,
@@ -201,10 +202,17 @@ class _Summary:
         if is_telling(name):
             return name
         ops = self._ops(usual) or self._all_ops(usual)
-        return kind_name(ops) or name or ops_name(ops, is_normalised=self._is_normalised(usual))
+        return (
+            kind_name(ops, telling_layers(self._nodes(usual), self.serving))
+            or name
+            or ops_name(ops, is_normalised=self._is_normalised(usual))
+        )
+
+    def _nodes(self, span: Span) -> list[Node]:
+        return [node for item in self.order.order[span.start : span.stop] for node in self.order.items.members[item]]
 
     def _all_ops(self, span: Span) -> Counter[str]:
-        return Counter([node.op for item in self.order.order[span.start : span.stop] for node in self.order.items.members[item]])
+        return Counter([node.op for node in self._nodes(span)])
 
     def _is_normalised(self, span: Span) -> bool:
         ops = self._ops(span)
