@@ -103,6 +103,7 @@ class DerivationStore:
         self._owners: dict[str, Derivation] = {}  # by their names; of nested derivations the outer one
         self._building: list[Derivation] = []
         self._taken: list[str] = []
+        self._devices: dict[str, str] = {}  # that the rules have requested; others were requested for single nodes since
         self._is_settling = False
         self.count = 0
         self._is_requested = False
@@ -112,11 +113,11 @@ class DerivationStore:
     def state(self) -> tuple[Any, ...]:
         """A copy for `restore`."""
         kept = [(each, each.names, each.result, each.seen, each.error, list(each.parts)) for each in self._all.values()]
-        return dict(self._all), dict(self._owners), kept
+        return dict(self._all), dict(self._owners), dict(self._devices), kept
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Restore a copy made by `state`."""
-        self._all, self._owners, kept = state
+        self._all, self._owners, self._devices, kept = state
         for each, names, result, seen, error, parts in kept:
             each.names, each.result, each.seen, each.error, each.parts = names, result, seen, error, list(parts)
 
@@ -197,6 +198,8 @@ class DerivationStore:
             made.result = made.build()
             made.names = list(dict.fromkeys(self._taken))
             made.seen = None if made.fingerprint is None else made.fingerprint()
+        found = [node for name in made.names if (node := self._graph.find(name)) is not None]
+        self._devices.update({node.name: node.device for node in found})
 
     @critical_contextmanager
     def _recording(self, made: Derivation) -> Iterator[None]:
@@ -229,6 +232,7 @@ class DerivationStore:
         for name in dropped.names:
             if self._owners.get(name) is dropped:
                 del self._owners[name]
+                self._devices.pop(name, None)
 
     def reconsider(self) -> None:
         """Check all derivations before the next run, after a change outside of the graph's nodes."""
@@ -376,6 +380,7 @@ class DerivationStore:
         graph, before = self._graph, each.result
         running = graph.cells.running
         nodes = {name: node for name in each.names if (node := graph.find(name)) is not None}
+        requested = {name: node.device for name, node in nodes.items() if node.device != self._devices.get(name, node.device)}
         stale = graph.cells.begin_again(dict(nodes))
         released = graph.names.begin_again(each.names)
         name, device, device_functions, colocated, controls = each.scopes
@@ -405,6 +410,9 @@ class DerivationStore:
             _require_same(before, each.result)
         graph.editor.remove_all(graph.cells.end_again({}))
         graph.names.end_again(released)
+        for name, wanted in requested.items():
+            if (made := graph.find(name)) is not None:
+                graph.set_requested_device(made, wanted)
         left = {name: node for name, node in stale.items() if node in graph}
         if running is not None and run is not None and run.cell == running.cell and run.execution != running.execution:
             left.update({name: node for name in each.names if (node := graph.find(name)) is not None})
