@@ -210,3 +210,47 @@ def test_a_still_picture_under_the_devices_lens_draws_hulls(graph: gc.Graph) -> 
     assert len(hulls) == 4
     assert titles[0].startswith("together: v (3 nodes), more, train/step\nreference edge v:0")
     assert titles[:2] == titles[2:]
+
+
+def towers(graph: gc.Graph) -> None:
+    """Four equal towers on four GPUs, with weights on another machine, placed."""
+    x = gc.placeholder(gc.float32, [8, 8], name="x")
+    with gc.device("/job:ps/task:0"):
+        w = gc.constant([[1.0] * 8] * 8, name="w")
+    for tower in range(4):
+        with gc.device(f"/job:worker/task:{tower // 2}/gpu:{tower % 2}"), gc.name_scope(f"tower{tower}"):
+            gc.reduce_sum(gc.tanh(gc.matmul(gc.tanh(gc.matmul(x, w)), w)))
+    workers = gc.simulated_devices("2 tasks x (1 cpu, 2 gpu)")
+    gc.Placer(graph, gc.DeviceSet([*workers, *gc.simulated_devices("1 cpu", job="ps")])).run()
+
+
+def test_a_box_of_several_devices_has_the_colour_of_none_and_the_legend_has_them_all(graph: gc.Graph) -> None:
+    towers(graph)
+    state = SceneState()
+    state.mode = "none"
+    scene = build_scene(graph, state)
+    lens = next(lens for lens in scene.lenses if lens.name == "devices")
+    used = {node.assigned_device for node in graph.nodes if node.assigned_device}
+    assert {entry.text.removesuffix(" (simulated)") for entry in lens.legend} >= used
+    by_tone = {entry.tone: entry.text for entry in lens.legend}
+    for node in scene.nodes:
+        mark = node.lenses.get("devices")
+        if mark is not None and " × " in mark.text:
+            assert by_tone[mark.tone].endswith("several devices")
+        elif mark is not None:
+            assert by_tone[mark.tone] == mark.text
+
+
+def test_devices_keep_their_colours_when_boxes_open(graph: gc.Graph) -> None:
+    towers(graph)
+    state = SceneState()
+    state.mode = "none"
+    closed_scene = build_scene(graph, state)
+    state.mode = "all"
+    scenes = [closed_scene, build_scene(graph, state)]
+    colours = [
+        {entry.text: entry.tone for lens in scene.lenses if lens.name == "devices" for entry in lens.legend if "several" not in entry.text}
+        for scene in scenes
+    ]
+    assert colours[0] == colours[1]
+    assert len(scenes[1].nodes) > len(closed_scene.nodes)

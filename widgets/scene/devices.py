@@ -33,6 +33,14 @@ def device_of(node: Node) -> str:
     return assigned_device(node) or (f"requested {node.device}" if node.device else "")
 
 
+def devices_of(nodes: Iterable[Node]) -> list[str]:
+    """The devices of nodes as `device_of` names them, in the order of the nodes."""
+    first: dict[tuple[str, str], Node] = {}
+    for node in nodes:
+        first.setdefault((node.assigned_device, node.device), node)
+    return list(dict.fromkeys(map(device_of, first.values())))
+
+
 def is_elsewhere(node: Node) -> bool:
     """True iff a node is assigned to another device than it requests."""
     return bool(node.assigned_device and node.device) and not _is_part(node.device, node.assigned_device)

@@ -11,7 +11,7 @@ import msgspec
 
 from graphcore.errors import AlreadyExistsError, NotFoundError
 from widgets.scene.boxes import Box
-from widgets.scene.devices import device_of, device_words
+from widgets.scene.devices import device_of, device_words, devices_of
 from widgets.scene.edges import SHAPE_TONES, shape_class
 from widgets.scene.instances import numbered, numbered_classes
 from widgets.scene.roles import Roles
@@ -134,7 +134,17 @@ def all_lenses(graph: Graph, boxes: list[Box], roles: Roles) -> list[LensView]:
     return [
         LensView("structure", "Structure", {}, []),  # kinds and roles have their own shapes and colours
         _shapes(boxes),
-        _view("devices", "Devices", boxes, device_of, words=device_words, rest="no device requested", empty="No node asks for a device"),
+        _view(
+            "devices",
+            "Devices",
+            boxes,
+            device_of,
+            tones=_tones_in_order([*devices_of(graph.op_nodes()), *_classes(boxes, device_of)]),
+            words=device_words,
+            rest="no device requested",
+            empty="No node asks for a device",
+            several="several devices",
+        ),
         _view(
             "gradients",
             "Gradients",
@@ -200,23 +210,30 @@ def _view(
     rest: str = "",
     words: Callable[[Node], str] | None = None,
     empty: str = "",
+    several: str = "",
 ) -> LensView:
     """A lens by classes; "" is the class of unmarked nodes.
 
     `empty` is the reason why a lens without marks has none. By default the classes get tones 1, 2, ... in order, and the last tone for all others.
+    With `several`, the words for it, boxes with nodes of several classes have the last tone, too, and the legend has the classes of all nodes.
     """
     counts = _counters(boxes, classify)
     if tones is None:
-        tones = _tones_in_order(counts.values())
+        tones = _tones_in_order([item for counter in counts.values() for item in counter])
     marks = {}
+    mixed = False
     used: dict[int, str] = {}
     for box in boxes:
         counter = counts[box.id]
         if not any(counter):
             continue
         main = max(filter(None, counter), key=counter.__getitem__)
-        tone = tones.get(main, 0)
-        used.setdefault(tone, main)
+        named = [item for item in counter if item]
+        is_mixed = bool(several) and len(named) > 1
+        tone = _LAST_TONE if is_mixed else tones.get(main, 0)
+        mixed = mixed or is_mixed
+        for item in named if several else [main]:
+            used.setdefault(tones.get(item, 0), item)
         if words is not None and len(box.nodes) == 1:
             text = words(box.nodes[0])
         else:
@@ -224,11 +241,18 @@ def _view(
         marks[box.id] = LensMark(text=text, tone=tone)
     if list(tones.values()).count(_LAST_TONE) > 1:
         used[_LAST_TONE] = "others"
+    if mixed:
+        used[_LAST_TONE] = " or ".join([text for text in (used.get(_LAST_TONE, ""), several) if text])
     return LensView(name, title, marks, [LegendEntry(tone=tone, text=text) for tone, text in sorted(used.items())], empty=empty)
 
 
-def _tones_in_order(counters: Iterable[Counter[str]]) -> dict[str, int]:
-    named = dict.fromkeys([item for counter in counters for item in counter if item])
+def _classes(boxes: list[Box], classify: Callable[[Node], str]) -> list[str]:
+    """The classes of the nodes in boxes, those in the bodies of calls included."""
+    return [item for counter in _counters(boxes, classify).values() for item in counter]
+
+
+def _tones_in_order(classes: Iterable[str]) -> dict[str, int]:
+    named = dict.fromkeys([item for item in classes if item])
     return {"": 0} | {item: min(number, _LAST_TONE) for number, item in enumerate(named, 1)}
 
 

@@ -2,7 +2,7 @@
 import type { LensMark } from "../scene/generated";
 import { counted } from "./order";
 import type { Instance } from "./parts";
-import { ELSEWHERE } from "./space";
+import { ELSEWHERE, type Space } from "./space";
 import type { Tensor } from "./visible";
 
 const COPY_TONE = 6;
@@ -21,6 +21,17 @@ const TENTHS = new Intl.NumberFormat("en-US", {
 
 /** The assigned device of a node; else the one it requests, else "". */
 export function deviceOf({ space }: Instance, node: number): string {
+  return deviceIn(space, node);
+}
+
+/** The devices of all nodes of a graph, in the order of the nodes. */
+export function devicesOf(space: Space): string[] {
+  const found = new Set<string>();
+  for (let node = 0; node < space.size; node++) found.add(deviceIn(space, node));
+  return [...found];
+}
+
+function deviceIn(space: Space, node: number): string {
   const requested = space.text("requests", node);
   return space.text("devices", node) || (requested && `requested ${requested}`);
 }

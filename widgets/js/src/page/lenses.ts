@@ -1,12 +1,12 @@
 // Lenses: a further property of each box, as `widgets/scene/lenses.py` marks them.
 import type { LegendEntry, Lens, LensMark, PageHead } from "../scene/generated";
-import { deviceOf, deviceWords } from "./devices";
+import { deviceOf, devicesOf, deviceWords } from "./devices";
 import { SHAPE_TONES, shapeClass } from "./edges";
 import { numberedClasses } from "./instances";
 import { Counter, grouped } from "./order";
 import type { Instance } from "./parts";
 import { valueMarks } from "./recorded_values";
-import { DIFFERENTIATED, GRADIENT, GROUP } from "./space";
+import { DIFFERENTIATED, GRADIENT, GROUP, type Space } from "./space";
 import { timeMarks } from "./times";
 import { type Box, outputOf, tensorLabel } from "./visible";
 
@@ -30,10 +30,15 @@ interface ByClass {
   readonly tones?: ReadonlyMap<string, number>;
   readonly words?: Classify;
   readonly empty: string;
+  /** The words for boxes with nodes of several classes, which then have a tone of their own. */
+  readonly several?: string;
+  /** The classes that get the first tones, in order: those of the whole graph keep theirs whatever is open. */
+  readonly first?: readonly string[];
 }
 
 /** All lenses for these boxes, including empty ones. */
-export function allLenses(boxes: readonly Box[], { own_lenses: own, times, values }: PageHead): LensView[] {
+export function allLenses(boxes: readonly Box[], whole: Space): LensView[] {
+  const { own_lenses: own, times, values } = whole.data.head;
   const text =
     (column: "functions" | "cells"): Classify =>
     ({ space }, node) =>
@@ -45,6 +50,8 @@ export function allLenses(boxes: readonly Box[], { own_lenses: own, times, value
       words: deviceWords,
       rest: "no device requested",
       empty: "No node asks for a device",
+      several: "several devices",
+      first: devicesOf(whole),
     }),
     byClass("gradients", "Gradients", boxes, gradientClass, {
       tones: GRADIENT_TONES,
@@ -118,22 +125,29 @@ function byClass(
   title: string,
   boxes: readonly Box[],
   classify: Classify,
-  { rest = "", tones: given, words, empty }: ByClass,
+  { rest = "", tones: given, words, empty, several = "", first = [] }: ByClass,
 ): LensView {
   const counters = boxes.map(({ part, nodes }) => {
     const counter = new Counter();
     for (const node of nodes) counter.add(classify(part.instance, node));
     return counter;
   });
-  const tones = given ?? tonesOf(counters);
+  const tones = given ?? tonesOf([...first, ...counters.flatMap(({ counts }) => [...counts.keys()])]);
   const marks = new Map<Box, LensMark>();
+  let mixed = false;
   const used = new Map<number, string>();
   for (const [i, box] of boxes.entries()) {
     const counter = counters[i] as Counter;
     if (![...counter.counts.keys()].some((item) => item !== "")) continue;
     const main = counter.mostCommon().find(([item]) => item !== "")?.[0] ?? "";
-    const tone = tones.get(main) ?? 0;
-    if (!used.has(tone)) used.set(tone, main);
+    const named = [...counter.counts.keys()].filter((item) => item !== "");
+    const isMixed = several !== "" && named.length > 1;
+    const tone = isMixed ? LAST_TONE : (tones.get(main) ?? 0);
+    mixed ||= isMixed;
+    for (const item of several ? named : [main]) {
+      const its = tones.get(item) ?? 0;
+      if (!used.has(its)) used.set(its, item);
+    }
     const text =
       words && box.nodes.length === 1
         ? words(box.part.instance, box.nodes[0] as number)
@@ -141,12 +155,13 @@ function byClass(
     marks.set(box, { text, tone });
   }
   if ([...tones.values()].filter((tone) => tone === LAST_TONE).length > 1) used.set(LAST_TONE, "others");
+  if (mixed) used.set(LAST_TONE, [used.get(LAST_TONE) ?? "", several].filter(Boolean).join(" or "));
   return lensView(name, title, marks, legendOf(used), empty);
 }
 
 /** Tones 1, 2, ... for classes in order, and the last tone for all others. */
-function tonesOf(counters: readonly Counter[]): ReadonlyMap<string, number> {
-  const named = new Set(counters.flatMap(({ counts }) => [...counts.keys()]).filter((item) => item !== ""));
+function tonesOf(classes: readonly string[]): ReadonlyMap<string, number> {
+  const named = new Set(classes.filter((item) => item !== ""));
   return new Map([["", 0], ...[...named].map((item, i) => [item, Math.min(i + 1, LAST_TONE)] as const)]);
 }
 

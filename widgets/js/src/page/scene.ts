@@ -49,7 +49,7 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
   const visible = visibleBoxes(root, folding);
   const { boxes } = visible;
   const roles = boxes.map((box) => boxRole(box, visible));
-  const lenses = allLenses(boxes, root.instance.space.data.head);
+  const lenses = allLenses(boxes, root.instance.space);
   const clashes = new ClashLines(visible);
   const captures = capturesOf(visible);
   const [colocations, together] = colocationsOf(root.instance, visible);
