@@ -114,7 +114,8 @@ def _callees(node: Node) -> list[tuple[Func, int]]:
     if node.registration.is_function:
         return [(Func(node.op, dict(node.attr)), 0)]
     names = ("then_branch", "else_branch") if node.op in IF else ("cond", "body") if node.op in WHILE else ("f",)
-    found = node.attr.get("branches", ()) if node.op in CASE else [node.attr.get(name) for name in names]
+    branches = node.attr.get("branches")
+    found = branches if node.op in CASE and isinstance(branches, tuple) else [node.attr.get(name) for name in names]
     return [(function, int(node.op in BRANCH)) for function in found if isinstance(function, Func)]
 
 
