@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
 
+from graphcore.support.shown import shown
+
 if TYPE_CHECKING:
     from graphcore.source import SourceLocation
 
@@ -82,6 +84,7 @@ class GraphError(Exception):
         input: str = "",
         source: SourceLocation | None = None,
     ) -> None:
+        message = shown(message)
         super().__init__(message)
         self.message = message
         self.op = op

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Final
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -11,6 +10,7 @@ from IPython.display import display
 from graphcore.difference import GraphDiff
 from graphcore.graph import Graph, get_default_graph
 from graphcore.source import CellRun
+from graphcore.support.shown import html_text
 from kernelext.front_end import requested_cell
 from kernelext.graph_names import graph_of
 from kernelext.history import History
@@ -61,7 +61,7 @@ class ChangeLines:
 
     def _display(self, text: str, run: CellRun) -> None:
         title = f"Show the difference in the picture (%diff {run.execution} shows it here, %graph quiet ends these lines)"
-        link = f"<a href='{ANCHOR}{run.execution}' title='{title}' style='{_STYLE}'>{escape(text)}</a>"
+        link = f"<a href='{ANCHOR}{run.execution}' title='{title}' style='{_STYLE}'>{html_text(text)}</a>"
         display({"text/plain": text, "text/html": f"<small>{link}</small>"}, raw=True)
 
     def _name(self, graph: Graph) -> str | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Final
+
+from graphcore.support.shown import html_text
 
 Points = Sequence[tuple[int, float]]
 
@@ -80,7 +81,7 @@ def _line(name: str, places: Sequence[tuple[float, float] | None], style: int, e
     return [
         f'<path d="{path}" class="line c{style}" stroke-dasharray="{_DASHES[style]}"/>',
         f'<circle cx="{last[0]:.1f}" cy="{last[1]:.1f}" r="2.5" class="dot c{style}"/>',
-        f'<text x="{last[0] + 7:.1f}" y="{y + 4:.1f}" class="name c{style}">{escape(name)}</text>',
+        f'<text x="{last[0] + 7:.1f}" y="{y + 4:.1f}" class="name c{style}">{html_text(name)}</text>',
     ]
 
 

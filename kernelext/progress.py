@@ -6,13 +6,13 @@ import base64
 import math
 import time
 from collections.abc import Iterator
-from html import escape
 from typing import Any, ClassVar, Final
 
 import numpy as np
 from IPython.display import DisplayHandle, display
 
 from graphcore.errors import InvalidArgumentError
+from graphcore.support.shown import html_text, shown
 from kernelext.curve import curve_svg
 from widgets.render.static_display import THEMES
 
@@ -97,7 +97,7 @@ class Progress:
     # ---- pictures ---------------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        return " · ".join([f"{self.title}: {self._count()}", *self._latest()])
+        return shown(" · ".join([f"{self.title}: {self._count()}", *self._latest()]))
 
     def _count(self) -> str:
         if self.ended and self.done < self.steps:
@@ -114,17 +114,19 @@ class Progress:
         return [_describe(name, points) for name, points in self.series.items() if points]
 
     def _repr_html_(self) -> str:
-        latest = "".join(f" · {escape(text)}" for text in self._latest())
-        html = f'<div class="graphloupe-progress">{THEMES}{self._bar()}<div>{escape(self.title)}: {escape(self._count())}{latest}</div>'
+        latest = "".join(f" · {html_text(text)}" for text in self._latest())
+        html = (
+            f'<div class="graphloupe-progress">{THEMES}{self._bar()}<div>{html_text(self.title)}: {html_text(self._count())}{latest}</div>'
+        )
         if any(self.series.values()):
             svg = base64.b64encode(curve_svg(self.series, self.steps).encode()).decode()
-            html += f'<img alt="{escape(self._words())}" src="data:image/svg+xml;base64,{svg}" style="max-width:100%"/>'
+            html += f'<img alt="{html_text(self._words())}" src="data:image/svg+xml;base64,{svg}" style="max-width:100%"/>'
         return html + "</div>"
 
     def _bar(self) -> str:
         return (
             f'<progress max="{max(self.steps, 1)}" value="{self.done}" style="width:100%;max-width:560px"'
-            f' aria-label="{escape(self.title)}"></progress>'
+            f' aria-label="{html_text(self.title)}"></progress>'
         )
 
     def _words(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from html import escape
 
 import msgspec
 
@@ -12,6 +11,7 @@ from graphcore.difference.changes import NodeChange
 from graphcore.difference.scopes import renamed_scopes
 from graphcore.difference.state import GraphState
 from graphcore.difference.text import diff_text
+from graphcore.support.shown import html_text, shown
 
 
 class FunctionsDiff(msgspec.Struct, frozen=True, eq=False):
@@ -70,10 +70,10 @@ class GraphDiff(msgspec.Struct, frozen=True, eq=False, dict=True):
         return frozenset(self.removed)
 
     def __str__(self) -> str:
-        return diff_text(self)
+        return shown(diff_text(self))
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        return f"<pre>{html_text(str(self))}</pre>"

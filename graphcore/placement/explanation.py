@@ -16,6 +16,7 @@ from graphcore.placement.constraints import Link, link_map
 from graphcore.placement.copies import Copy, copies_of, total_text
 from graphcore.placement.device import Device, device_type_priority, used_on_request_only
 from graphcore.placement.possible_devices import fitting_request
+from graphcore.support.shown import shown
 
 _MOST_SHOWN: Final = 12
 RULES: Final = {
@@ -145,7 +146,7 @@ class PlacementExplanation(msgspec.Struct, frozen=True, kw_only=True):
             lines += [
                 f"    {node.name} ({node.op}){' ' + node.device if node.device else ''}  {node.where}".rstrip() for node in self.conflict
             ]
-        return "\n".join(lines)
+        return shown("\n".join(lines))
 
     def __repr__(self) -> str:
         return str(self)

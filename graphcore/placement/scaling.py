@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +15,7 @@ from graphcore.placement.exchange import EXCHANGES, ExchangedStep, Machines, Red
 from graphcore.placement.placer import node_behind
 from graphcore.placement.replica import replicas_of
 from graphcore.placement.simulated import simulated_devices
+from graphcore.support.shown import html_text
 
 WORKERS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000)
 _MOST_WORKERS: Final = 1_000_000
@@ -109,7 +109,7 @@ class Scaling(msgspec.Struct, frozen=True):
 
     def _repr_html_(self) -> str:
         rows = [_html_row(_HEADER, "th"), *[_html_row(_cells(row), "td") for row in self.rows]]
-        paragraphs = [f"<p>{escape(line)}</p>" for line in (self._title(), *self._end())]
+        paragraphs = [f"<p>{html_text(line)}</p>" for line in (self._title(), *self._end())]
         return f"{paragraphs[0]}<table><thead>{rows[0]}</thead><tbody>{''.join(rows[1:])}</tbody></table>{''.join(paragraphs[1:])}"
 
     def _title(self) -> str:
@@ -143,7 +143,7 @@ def _cells(row: ScalingRow) -> tuple[str, ...]:
 
 
 def _html_row(cells: Iterable[str], tag: str) -> str:
-    return f"<tr>{''.join([f'<{tag}>{escape(cell)}</{tag}>' for cell in cells])}</tr>"
+    return f"<tr>{''.join([f'<{tag}>{html_text(cell)}</{tag}>' for cell in cells])}</tr>"
 
 
 def _milliseconds(seconds: float) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-from html import escape
 from typing import Any, Final
 
 import numpy as np
 
 from graphcore.attrs import Array
 from graphcore.opset.numerics.png_writer import png_bytes
+from graphcore.support.shown import html_text
 
 MIN_SIDE: Final = 8
 """The least rows and columns of a picture."""
@@ -57,7 +57,7 @@ def picture_html(array: Array) -> str | None:
     low, high = _range(drawn)
     side = _SHOWN_ALONE if len(images) == 1 else _SHOWN
     pictures = "".join([_image(image, low, high, side, f"image {number} of {len(images)}") for number, image in enumerate(drawn, 1)])
-    return f"<div>{pictures}<div><small>{escape(_caption(array, images, low, high))}</small></div>{_text(array)}</div>"
+    return f"<div>{pictures}<div><small>{html_text(_caption(array, images, low, high))}</small></div>{_text(array)}</div>"
 
 
 def _range(images: list[Array]) -> tuple[float, float]:
@@ -104,5 +104,5 @@ def _caption(array: Array, images: list[Array], low: float, high: float) -> str:
 def _text(array: Array) -> str:
     """The text that a terminal shows, folded if it is long."""
     text = repr(array)
-    pre = f"<pre style='font-family:monospace'>{escape(text)}</pre>"
+    pre = f"<pre style='font-family:monospace'>{html_text(text)}</pre>"
     return pre if text.count("\n") < _MOST_LINES else f"<details><summary><small>values</small></summary>{pre}</details>"

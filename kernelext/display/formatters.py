@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from html import escape
 from math import prod
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from graphcore.difference import GraphDiff, difference_graph
 from graphcore.graph import Graph, Node, Tensor, debug_string
 from graphcore.runtime import RunMetadata, StepStats, Trace
 from graphcore.shapes import Shape
+from graphcore.support.shown import html_text
 from kernelext.display.array_pictures import picture_html
 from kernelext.display.op_pages import op_page
 from kernelext.display.timings import metadata_text, stats_text, trace_text
@@ -140,8 +140,10 @@ def _as_table(text: Callable[[Any], str]) -> Callable[[Any], str]:
     def html(value: Any) -> str:
         head, *lines = text(value).splitlines()
         cells = [found.groups() for found in map(_ROW.match, lines) if found is not None]
-        rows = "".join([f"<tr><th {_LABEL}>{escape(label)}</th><td {_LEFT}><code>{escape(rest)}</code></td></tr>" for label, rest in cells])
-        return f"<div><code>{escape(head)}</code><table>{rows}</table></div>"
+        rows = "".join(
+            [f"<tr><th {_LABEL}>{html_text(label)}</th><td {_LEFT}><code>{html_text(rest)}</code></td></tr>" for label, rest in cells]
+        )
+        return f"<div><code>{html_text(head)}</code><table>{rows}</table></div>"
 
     return html
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from html import escape
 from typing import Any, Final
 
 from IPython.core.error import TryNext
@@ -14,6 +13,7 @@ from graphcore.api.op_help import Use, example_lines, op_of, shape_lines, uses
 from graphcore.api.ops import snake_case
 from graphcore.definitions import OpDef
 from graphcore.graph import Graph
+from graphcore.support.shown import html_text
 from kernelext.guard import Guard
 
 HOOK: Final = "show_in_pager"
@@ -82,8 +82,8 @@ def op_page(op_def: OpDef, picture: Callable[[Graph], str | None]) -> str:
     known = uses(op_def) if is_function else []
     arguments = getattr(ops, name).__doc__.partition("Args:")[2] if is_function else ""
     parts = [
-        f"<p><b><code>{escape(f'gc.ops.{name}' if is_function else op_def.name)}</code></b> {escape(op_def.summary)}</p>",
-        f"<p>{escape(op_def.description)}</p>" if op_def.description else "",
+        f"<p><b><code>{html_text(f'gc.ops.{name}' if is_function else op_def.name)}</code></b> {html_text(op_def.summary)}</p>",
+        f"<p>{html_text(op_def.description)}</p>" if op_def.description else "",
         _preformatted("Shapes", "\n".join(shape_lines(known))),
         _draw(known[0], picture) if known else "",
         _preformatted("Example", "\n".join(example_lines(known[0], name))) if known else "",
@@ -101,4 +101,4 @@ def _draw(use: Use, picture: Callable[[Graph], str | None]) -> str:
 
 
 def _preformatted(title: str, text: str) -> str:
-    return f"<p><b>{title}</b></p><pre {_PRE}>{escape(text)}</pre>" if text else ""
+    return f"<p><b>{title}</b></p><pre {_PRE}>{html_text(text)}</pre>" if text else ""

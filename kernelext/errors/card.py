@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from html import escape
 from typing import Final
 
 from graphcore.source import SourceLocation
+from graphcore.support.shown import html_text
 from kernelext.errors.told import Told
 from widgets.render.static_display import to_pre
 
@@ -36,7 +36,7 @@ def to_card(error: Told, picture: str = "") -> str:
         [
             f"<div class='graphloupe-error' style='{_CARD}'>",
             f"<p style='{_HEAD}'><b style='color:var(--jp-error-color1,#d32f2f)'>{error.kind}</b> {_text(head)}{more}</p>",
-            to_pre(escape(error.layout)) if error.layout else "",
+            to_pre(html_text(error.layout)) if error.layout else "",
             f"<table style='margin:0'>{''.join(rows)}</table>" if rows else "",
             f"<p style='{_DO}'><b>To do</b>&ensp;{_text(error.suggestion)}</p>" if error.suggestion else "",
             picture,
@@ -52,14 +52,14 @@ def _row(word: str, html: str) -> str:
 
 
 def _place(location: SourceLocation) -> str:
-    code = f"<br><code style='{_MONO};white-space:pre-wrap'>{escape(location.text)}</code>" if location.text else ""
-    return f"{escape(location.where)}{code}"
+    code = f"<br><code style='{_MONO};white-space:pre-wrap'>{html_text(location.text)}</code>" if location.text else ""
+    return f"{html_text(location.where)}{code}"
 
 
 def _text(text: str) -> str:
     """Escaped text; what stands in backticks is code."""
-    return _CODE.sub(lambda found: f"<code style='{_MONO}'>{found[1]}</code>", escape(text))
+    return _CODE.sub(lambda found: f"<code style='{_MONO}'>{found[1]}</code>", html_text(text))
 
 
 def _fold(summary: str, text: str) -> str:
-    return f"<details><summary style='{_QUIET};cursor:pointer'>{summary}</summary>{to_pre(escape(text))}</details>" if text else ""
+    return f"<details><summary style='{_QUIET};cursor:pointer'>{summary}</summary>{to_pre(html_text(text))}</details>" if text else ""

@@ -6,12 +6,14 @@ import re
 from typing import Final
 
 from graphcore.source import SourceLocation
+from graphcore.support.shown import shown
 from kernelext.errors.told import Told
 
 _BOLD: Final = "\x1b[1m"
 _DIM: Final = "\x1b[2m"
 _PLAIN: Final = "\x1b[0m"
 _STYLE: Final = re.compile(r"\x1b\[\d*m")
+_STYLED: Final = re.compile(r"(\x1b\[[012]m)")
 _MORE: Final = f"{_DIM}%tb shows the full traceback.{_PLAIN}"
 
 
@@ -22,7 +24,7 @@ def error_lines(error: Told, *, plain: bool = False) -> list[str]:
         error: the content.
         plain: without bold and faint text, for a terminal without colors.
     """
-    lines = _error_lines(error)
+    lines = [_shown(line) for line in _error_lines(error)]
     return [_STYLE.sub("", line) for line in lines] if plain else lines
 
 
@@ -44,7 +46,12 @@ def _error_lines(error: Told) -> list[str]:
 def short_lines(error: Told) -> list[str]:
     """The first line of the message, for a page that shows all else above."""
     head = error.message.partition("\n")[0]
-    return [f"{_BOLD}{error.kind}{_PLAIN}" + (f": {head}" if head else "")]
+    return [_shown(f"{_BOLD}{error.kind}{_PLAIN}" + (f": {head}" if head else ""))]
+
+
+def _shown(line: str) -> str:
+    """The line with its bold and faint text, and everything else that has no look as escapes."""
+    return "".join([part if _STYLE.fullmatch(part) else shown(part) for part in _STYLED.split(line)])
 
 
 def _row(word: str, text: str) -> list[str]:

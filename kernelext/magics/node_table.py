@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Final
 
 from graphcore.graph import Node
+from graphcore.support.shown import html_text
 from widgets.scene.lenses import cell_label
 
 _MOST_ROWS: Final = 50
@@ -48,7 +48,7 @@ class NodeTable(Sequence[Node]):
         if not self._nodes:
             return "<p>no nodes</p>"
         head = "".join([f"<th style='text-align:left'>{text}</th>" for text in _HEAD])
-        rows = ["".join([f"<td style='text-align:left'>{escape(text)}</td>" for text in row]) for row in self._rows()]
+        rows = ["".join([f"<td style='text-align:left'>{html_text(text)}</td>" for text in row]) for row in self._rows()]
         return f"<table><tr>{head}</tr>{''.join([f'<tr>{row}</tr>' for row in rows])}</table><p>{self._more}</p>"
 
 

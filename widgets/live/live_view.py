@@ -14,6 +14,7 @@ import traitlets
 from traitlets.log import get_logger
 
 from graphcore.source import current_run
+from graphcore.support.shown import shown
 from widgets import messages
 from widgets.messages import EngineMessage, EngineRequest, FailureMessage, FromViewer, GoodbyeMessage, Message, ToFrontMessage
 from widgets.render.messages import plain
@@ -42,7 +43,7 @@ class LiveView(anywidget.AnyWidget):
     panel = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, title: str, kind: str) -> None:
-        super().__init__(title=title.encode("utf-8", "replace").decode(), kind=kind)
+        super().__init__(title=shown(title), kind=kind)
         run = current_run.get()
         self.home = {
             "notebook": os.environ.get("JPY_SESSION_NAME", ""),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
+from graphcore.support.shown import html_text
 from widgets.render.static_display import to_pre, to_static_html
 from widgets.render.text_width import one_line
 from widgets.scene.build import build_scene
@@ -20,7 +20,7 @@ def to_function_bundle(subject: Subject) -> dict[str, str]:
     body = f"cannot be instantiated: {subject.problem}" if subject.body is None else subject.text
     attrs = subject.crumb().detail
     right = f"Instantiated for {attrs}" if attrs else "Instantiated"
-    parts = [f"<h4>{escape(title)}</h4>", _side("Definition", defined.text, to_static_html(defined.scene(title=f"{title} as defined")))]
+    parts = [f"<h4>{html_text(title)}</h4>", _side("Definition", defined.text, to_static_html(defined.scene(title=f"{title} as defined")))]
     picture = "" if subject.body is None else to_static_html(build_scene(subject.graph, title=f"{title} instantiated"))
     parts.append(_side(right, body, picture))
     plain = f"Definition\n\n{defined.text}\n\n{right}\n\n{body}"
@@ -28,4 +28,4 @@ def to_function_bundle(subject: Subject) -> dict[str, str]:
 
 
 def _side(title: str, text: str, picture: str) -> str:
-    return f"<p><strong>{escape(title)}</strong></p>{to_pre(escape(text))}{picture}"
+    return f"<p><strong>{html_text(title)}</strong></p>{to_pre(html_text(text))}{picture}"

@@ -6,11 +6,11 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
-from html import escape
 from typing import Final
 
 import msgspec
 
+from graphcore.support.shown import html_text
 from widgets.messages import SceneMessage
 from widgets.render.layout import STATIC
 from widgets.render.outline import to_outline
@@ -83,9 +83,9 @@ def to_page(
     script = _inert_script((STATIC / "standalone.js").read_text("utf-8"))
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     return _PAGE.format(
-        policy=escape(_POLICY.format(digest=digest), quote=True),
-        title=escape(one_line(scene.title), quote=True),
-        outline=escape(to_outline(scene), quote=True),
+        policy=html_text(_POLICY.format(digest=digest)),
+        title=html_text(one_line(scene.title)),
+        outline=html_text(to_outline(scene)),
         data=_inert_json(carried),
         script=script,
         licences=_inert_script((STATIC / "THIRD_PARTY.md").read_text("utf-8")),

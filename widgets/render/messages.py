@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from typing import Any, Final
 
 import msgspec
 
@@ -11,6 +12,8 @@ from widgets.messages import Look, SceneMessage
 from widgets.render.mermaid import to_mermaid
 from widgets.scene.state import SceneState
 from widgets.scene.types import Scene
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def scene_message(scene: Scene, state: SceneState, *, focus: str = "", sent_at: float = 0.0, look: Look | None = None) -> SceneMessage:
@@ -28,10 +31,10 @@ def scene_message(scene: Scene, state: SceneState, *, focus: str = "", sent_at: 
 
 
 def plain(message: msgspec.Struct) -> Any:
-    """The message as plain data; lone surrogates, which no connection can carry, become question marks."""
+    """The message as plain data; lone surrogates, which no connection can carry, become escapes."""
     data = msgspec.to_builtins(message)
     try:
         msgspec.json.encode(message)
     except UnicodeEncodeError:
-        return json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+        return json.loads(_SURROGATE.sub(lambda found: rf"\\u{ord(found[0]):04x}", json.dumps(data, ensure_ascii=False)))
     return data

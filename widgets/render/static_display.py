@@ -6,9 +6,9 @@ An `<img>` with the SVG in its address is kept where scripts, styles and inline 
 from __future__ import annotations
 
 import base64
-from html import escape
 from typing import Final
 
+from graphcore.support.shown import html_text
 from widgets.render.geometry import Geometry
 from widgets.render.layout import fitting_scale, lay_out
 from widgets.render.looks import Size
@@ -55,11 +55,11 @@ def to_static_html(scene: Scene, *summaries: Scene, lens: str = "") -> str:
         lens: as for `to_svg`.
     """
     if not scene.nodes:
-        return f'<figure class="graphloupe-still"><figcaption>{escape(scene.title)}: nothing to show yet</figcaption></figure>'
-    alt = escape(one_line(f"{scene.title}: {scene.summary}"), quote=True)
+        return f'<figure class="graphloupe-still"><figcaption>{html_text(scene.title)}: nothing to show yet</figcaption></figure>'
+    alt = html_text(one_line(f"{scene.title}: {scene.summary}"))
     pictures = [_image(drawn, places, alt, lens) for drawn, places in _fitting([scene, *summaries])]
     whole = [_details(f"The whole picture: {counted(len(scene.nodes), 'box', 'boxes')}", picture) for picture in pictures[1:]]
-    outline = _details(f"Outline of {alt}", to_pre(escape(to_outline(scene), quote=True)))
+    outline = _details(f"Outline of {alt}", to_pre(html_text(to_outline(scene))))
     return f'<figure class="graphloupe-still">{THEMES}{pictures[0]}<figcaption>{"".join(whole)}{outline}</figcaption></figure>'
 
 

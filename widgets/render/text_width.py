@@ -6,6 +6,8 @@ import re
 import unicodedata
 from typing import Final
 
+from graphcore.support.shown import shown
+
 _REGULAR: Final = (
     "278 278 355 556 556 889 667 191 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 556 556 278 278 584 584 584 556 "
     "1015 667 667 722 722 667 611 778 722 278 500 667 556 833 722 778 667 778 722 667 611 722 667 944 667 667 611 278 278 278 469 556 "
@@ -19,7 +21,7 @@ _BOLD: Final = (
 _WIDTHS: Final = {
     bold: {chr(32 + place): int(width) for place, width in enumerate(table.split())} for bold, table in ((False, _REGULAR), (True, _BOLD))
 }
-_SPACES: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff]+")
+_SPACES: Final = re.compile(r"[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 MAX_LETTERS: Final = 2000
 
 
@@ -31,9 +33,8 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def one_line(text: str) -> str:
-    """Replace white space, control and writing-direction characters by single spaces, surrogates by `?`."""
-    line = _SPACES.sub(" ", text).strip()
-    return line.encode("utf-8", "replace").decode("utf-8") if not line.isascii() else line
+    """The shown text as one line: runs of white space are single spaces."""
+    return shown(_SPACES.sub(" ", text).strip(" "))
 
 
 def ellipsize(text: str, size: float, limit: float, *, bold: bool = False, middle: bool = False) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import msgspec
 
 from graphcore.shapes import Shape
+from graphcore.support.shown import html_text
 
 
 class InputCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class GradientCheck(msgspec.Struct, frozen=True, kw_only=True):
     def _repr_html_(self) -> str:
         head = _html_row(_HEADER, "th")
         body = "".join([_html_row(_cells(row), "td") for row in self.inputs])
-        return f"<p>{escape(self._heading())}</p><table><thead>{head}</thead><tbody>{body}</tbody></table>"
+        return f"<p>{html_text(self._heading())}</p><table><thead>{head}</thead><tbody>{body}</tbody></table>"
 
     def _heading(self) -> str:
         verdict = "passed" if self.passed else "FAILED"
@@ -107,4 +107,4 @@ def _number(value: Any) -> str:
 
 def _html_row(cells: Sequence[str], tag: str) -> str:
     # Wide tables scroll; a number broken over two lines would be read as two.
-    return "<tr>" + "".join([f'<{tag} style="white-space: nowrap">{escape(cell)}</{tag}>' for cell in cells]) + "</tr>"
+    return "<tr>" + "".join([f'<{tag} style="white-space: nowrap">{html_text(cell)}</{tag}>' for cell in cells]) + "</tr>"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Final, TypeVar
 
 import msgspec
 
 from graphcore.passes.gradients.explanation.paths import MOST_COUNTED
 from graphcore.source import SourceLocation
+from graphcore.support.shown import html_text, shown
 
 _T = TypeVar("_T")
 _MOST_ROWS: Final = 40
@@ -133,10 +133,10 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
         if self.cuts and self.gradient is not None:
             lines.append("  on other ways it is cut:")
         lines += [f"  {cut}" for cut in _ends(self.cuts)]
-        return "\n".join(lines)
+        return shown("\n".join(lines))
 
     def _repr_html_(self) -> str:
-        parts = [f"<p>{escape(self._heading())}</p>"]
+        parts = [f"<p>{html_text(self._heading())}</p>"]
         if self.steps:
             rows = [(step.node, step.op, *_became(step)) for step in self.steps]
             parts.append(_table(("forward node", "op", "backward nodes", "made in"), rows))
@@ -209,7 +209,7 @@ def _aligned(rows: Sequence[Sequence[str] | _Omitted]) -> list[str]:
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     left = ' style="text-align: left; vertical-align: top"'
     body = "".join([_row(row, left, len(head)) for row in _ends(rows)])
-    return f"<table><thead><tr>{''.join([f'<th{left}>{escape(name)}</th>' for name in head])}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<table><thead><tr>{''.join([f'<th{left}>{html_text(name)}</th>' for name in head])}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _row(row: Sequence[str] | _Omitted, left: str, columns: int) -> str:
@@ -220,4 +220,4 @@ def _row(row: Sequence[str] | _Omitted, left: str, columns: int) -> str:
 
 def _breakable(text: str) -> str:
     """Allow line breaks after slashes, so that narrow tables show their last column."""
-    return escape(text).replace("/", "/<wbr>")
+    return html_text(text).replace("/", "/<wbr>")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from html import escape
 from typing import Literal
 
 import msgspec
 
 from graphcore.source import SourceLocation
+from graphcore.support.shown import shown
 
 FactKind = Literal["rank", "dimension", "held", "value", "element", "requirement"]
 How = Literal["literal", "passed", "computed", "unknown", "given", "required", "cut"]
@@ -147,7 +149,7 @@ class Origin(msgspec.Struct, frozen=True, eq=False):
         return found
 
     def __str__(self) -> str:
-        return "\n".join([self.statement, *self.lines("  ")])
+        return shown("\n".join([self.statement, *self.lines("  ")]))
 
     def __repr__(self) -> str:
         return str(self)
@@ -214,7 +216,7 @@ class ShapeExplanation(msgspec.Struct, frozen=True):
             what += " of what it stands for" if origin.fact.kind == "held" else ""
             found.append(f"  {what} = {origin.number}")
             found += origin.lines("    ")
-        return "\n".join(found)
+        return shown("\n".join(found))
 
     def as_data(self) -> dict[str, object]:
         """The explanation as dicts, lists, strings and numbers. A part that several origins lead to is whole once."""
@@ -235,5 +237,5 @@ class ShapeExplanation(msgspec.Struct, frozen=True):
 
     def _repr_html_(self) -> str:
         """The display in notebooks."""
-        escaped = self.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        escaped = escape(self.text, quote=False)
         return f'<pre style="font-family: monospace; white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere">{escaped}</pre>'

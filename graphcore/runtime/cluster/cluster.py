@@ -6,7 +6,6 @@ import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
-from html import escape
 from textwrap import shorten
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -18,6 +17,7 @@ from graphcore.graph import Graph
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.placement.device import LOCAL
 from graphcore.runtime.core.options import SessionOptions
+from graphcore.support.shown import html_text
 
 try:
     import dask
@@ -128,11 +128,11 @@ class DaskCluster:
         try:
             places = self.places()
         except GraphError as error:
-            return f"<p>{escape(repr(self))}</p><p>{escape(error.message)}</p>"
+            return f"<p>{html_text(repr(self))}</p><p>{html_text(error.message)}</p>"
         cells = [(each.task, each.worker, each.address, f"{each.memory / 2**30:.1f} GiB" if each.memory else "") for each in places]
-        rows = "".join([f"<tr>{''.join([f'<td>{escape(cell)}</td>' for cell in row])}</tr>" for row in cells])
+        rows = "".join([f"<tr>{''.join([f'<td>{html_text(cell)}</td>' for cell in row])}</tr>" for row in cells])
         head = "<tr><th>task</th><th>worker</th><th>address</th><th>memory</th></tr>"
-        return f"<p>{escape(repr(self))}</p><table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+        return f"<p>{html_text(repr(self))}</p><table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
     @property
     def devices(self) -> list[str]:

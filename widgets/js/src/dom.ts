@@ -1,6 +1,11 @@
 // Small helpers that make elements. Data reaches the page only as text nodes and attribute values, never as markup.
 
+import { shown } from "./scene/shown";
+
 export const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
+
+/** The attributes that people read. */
+const READ: ReadonlySet<string> = new Set(["alt", "aria-description", "aria-label", "label", "placeholder", "title"]);
 
 type Value = string | number | boolean | null | undefined;
 type Attributes = Readonly<Record<string, Value | ((event: never) => void)>>;
@@ -9,7 +14,7 @@ export type Child = Node | string | null | undefined | false;
 function fill(element: Element, attributes: Attributes, children: readonly Child[]): void {
   setAttributes(element, attributes);
   for (const child of children) {
-    if (child) element.append(child);
+    if (child) element.append(typeof child === "string" ? shown(child) : child);
   }
 }
 
@@ -18,7 +23,7 @@ export function setAttributes(element: Element, attributes: Attributes): void {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, value as unknown as EventListener);
     else if (value === null || value === undefined || value === false) element.removeAttribute(name);
-    else element.setAttribute(name, value === true ? "" : String(value));
+    else element.setAttribute(name, value === true ? "" : READ.has(name) ? shown(String(value)) : String(value));
   }
 }
 

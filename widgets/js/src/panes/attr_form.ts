@@ -1,6 +1,8 @@
 // The attrs of a function as a form. Invalid entries are kept, with their errors beside them.
+
 import { focusedIn, h, setAttributes } from "../dom";
 import type { AttrField } from "../scene/generated";
+import { oneLine } from "../scene/measure";
 
 const PAUSE_MS = 250;
 let serial = 0;
@@ -97,7 +99,7 @@ export class AttrForm {
       control.append(h("option", { value: field.value }, field.value));
     }
     if (!typing) control.value = field.value;
-    error.textContent = field.error.replace(/\s+/g, " ").trim();
+    error.textContent = oneLine(field.error);
     element.classList.toggle("gl-wrong", field.error !== "");
     setAttributes(control, { "aria-invalid": field.error ? "true" : null });
   }

@@ -2,6 +2,7 @@
 
 import { h, ownKeys, reason } from "../dom";
 import type { FromKernel, FromViewer, FunctionMessage, Pane, PictureRequest } from "../scene/generated";
+import { shown } from "../scene/shown";
 import { copyText } from "../shell/files";
 import type { Host, MountOptions } from "../shell/host";
 import { Link } from "../shell/link";
@@ -37,7 +38,7 @@ class Side {
   }
 
   show(title: string, text: string): void {
-    this.#title.textContent = title;
+    this.#title.textContent = shown(title);
     if (text === this.#shown) return;
     this.#shown = text;
     this.#text.replaceChildren(...(text ? [codeFigure(text, "", this.#copy)] : []));

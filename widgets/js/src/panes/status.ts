@@ -1,6 +1,8 @@
 // The status line: content, activity and failures. Screen readers announce changes.
+
 import { h } from "../dom";
 import { MAX_BOXES, type Scene, type SceneMessage } from "../scene/generated";
+import { shown } from "../scene/shown";
 import type { Notebook } from "../shell/notebook";
 
 const plural = (count: number, word: string): string =>
@@ -24,7 +26,7 @@ export class Status {
 
   /** Shows a temporary message. */
   say(text: string): void {
-    this.#text.textContent = text;
+    this.#text.textContent = shown(text);
     this.#text.title = text;
     this.element.classList.remove("gl-failed");
   }
@@ -65,7 +67,7 @@ export class Status {
   fail(text: string): void {
     this.say(text);
     this.element.classList.add("gl-failed");
-    this.#live.textContent = text;
+    this.#live.textContent = shown(text);
   }
 
   /** A picture is on the screen. */
@@ -96,6 +98,6 @@ export class Status {
   }
 
   #hear(text: string, errors: number): void {
-    this.#live.textContent = errors ? `${text}, ${errors} with errors` : text;
+    this.#live.textContent = shown(errors ? `${text}, ${errors} with errors` : text);
   }
 }

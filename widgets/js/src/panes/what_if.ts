@@ -2,6 +2,7 @@
 
 import { type Child, h } from "../dom";
 import type { Effect, EffectRow, RequestLine, SourceRow, WhatIf, WhyStep } from "../scene/generated";
+import { shown } from "../scene/shown";
 
 /** Requests the devices for some boxes (`device` is null), or the effect of one; `apply` requests the device itself. */
 export type TryDevice = (ids: readonly string[], device: string | null, apply: boolean) => void;
@@ -63,7 +64,7 @@ export class WhatIfPane {
       return;
     }
     if (!this.#select) this.#offer(answer);
-    this.#requested.textContent = `Requested now: ${answer.requested || "nothing"}`;
+    this.#requested.textContent = shown(`Requested now: ${answer.requested || "nothing"}`);
     if (answer.device !== this.#chosen) return;
     // The picture that follows a request asks again: the lines for the cells stay.
     if (this.#isApplied && !answer.applied && !answer.effect?.error) return;

@@ -1,5 +1,7 @@
 // Text widths and abbreviation of texts. Fonts are those of the style sheets.
 
+import { shown } from "./shown";
+
 export const FONT_FAMILY =
   'Inter, "Segoe UI", system-ui, -apple-system, "Helvetica Neue", "Liberation Sans", Arial, sans-serif';
 
@@ -39,15 +41,16 @@ export function textWidth(text: string, font: FontName): number {
   return width;
 }
 
-/** A text as one line: runs of white space and control characters become single spaces. */
+const SPACES = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/g;
+
+/** The shown text as one line: runs of white space are single spaces. */
 export function oneLine(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go
-  return text.replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, " ").trim();
+  return shown(text.replace(SPACES, " ").replace(/^ | $/g, ""));
 }
 
 /** Shortens a text to `limit` pixels. "…" replaces its end, or with `middle` its middle. */
 export function ellipsize(text: string, font: FontName, limit: number, middle = false): string {
-  const line = oneLine(text.length > 2000 ? text.slice(0, 2000) : text);
+  const line = oneLine(text.length > 2000 ? text.slice(0, 2000).replace(/[\ud800-\udbff]$/, "") : text);
   if (textWidth(line, font) <= limit) return line;
   const letters = [...line];
   const shortened = (kept: number): string => {

@@ -1,6 +1,8 @@
 // The pane of the stepper: its controls, the last step in words, and the iterations of loops.
+
 import { h, iconButton, reason } from "../../dom";
 import type { FromKernel, LiveRun, LiveStepRequest, Scene, StepsMessage } from "../../scene/generated";
+import { shown } from "../../scene/shown";
 import { condition, DEAD, isBad, type Situation, Steps, type Test, type Token, testsOf } from "../../scene/steps";
 import { ICONS } from "../../style/icons";
 import type { LowerActions, LowerPane } from "./pane";
@@ -260,7 +262,7 @@ export class StepperPane implements LowerPane {
         where: where ? testsOf(where) : [],
       });
     } catch (error) {
-      this.#said.textContent = reason(error);
+      this.#said.textContent = shown(reason(error));
     }
   }
 
@@ -295,7 +297,7 @@ export class StepperPane implements LowerPane {
       return;
     }
     for (const id of this.#selection) if (!this.#stopAt.delete(id)) this.#stopAt.add(id);
-    this.#breaks.textContent = this.#stopAt.size > 0 ? `or at ${[...this.#stopAt].join(", ")}` : "";
+    this.#breaks.textContent = this.#stopAt.size > 0 ? shown(`or at ${[...this.#stopAt].join(", ")}`) : "";
   }
 
   // ---- showing -----------------------------------------------------------------------------------------------------
@@ -317,7 +319,7 @@ export class StepperPane implements LowerPane {
     const where = this.#place;
     const words = last < 0 ? ["the run begins", ...steps.data.notes].join("; ") : steps.words(last, this.#done);
     this.#slider.setAttribute("aria-valuetext", `${where}: ${words}`);
-    this.#said.textContent = `${where}: ${words}${this.#outlook}`;
+    this.#said.textContent = shown(`${where}: ${words}${this.#outlook}`);
     this.#taken.replaceChildren(...(last < 0 ? [] : steps.takes(last).map((run) => this.#value(steps, run))));
     this.#showTable(steps);
     const situation = steps.situation(this.#done, this.#box, last);

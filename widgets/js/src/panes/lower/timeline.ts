@@ -1,8 +1,10 @@
 // The pane of the recorded run and the predicted step, linked to the boxes of the picture.
+
 import { h, iconButton } from "../../dom";
 import { bytes, duration, totals, type Window, zoomed } from "../../scene/bars";
 import type { FromKernel, StepTimeline, TimelinesMessage } from "../../scene/generated";
 import { curvesOf } from "../../scene/memory";
+import { shown } from "../../scene/shown";
 import { ICONS } from "../../style/icons";
 import { Chart } from "./chart";
 import { MemoryTable } from "./memory";
@@ -134,7 +136,7 @@ export class TimelinePane implements LowerPane {
       lit: (node) => this.#isLit(node),
       choose: (node) => this.#actions.choose(node, this.#boxes[node] ?? ""),
       say: (text) => {
-        this.#said.textContent = text;
+        this.#said.textContent = shown(text);
       },
       moment: (lane, time) => table?.show(lane, time),
     });
