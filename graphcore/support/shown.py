@@ -1,4 +1,4 @@
-"""Texts as they are shown: characters that have no look of their own, or change that of others, as escapes."""
+"""Texts as they are shown: characters without a look of their own are escapes."""
 
 from __future__ import annotations
 

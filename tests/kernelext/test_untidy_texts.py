@@ -1,4 +1,4 @@
-"""Displays of texts with control characters, changes of direction and lone surrogates are whole and encodable."""
+"""Displays of texts with control characters and lone surrogates are whole and can be encoded."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from widgets.scene.neighborhood import path_between
+from widgets.scene.outside import OutsideOrigins
 from widgets.scene.shapes.clash_lines import chain_steps
 from widgets.scene.types import NodeKind, Scene, SceneEdge, SceneNode
 from widgets.scene.words import counted, kind_of_op, last_part, node_detail, node_kind, tensor_label
@@ -78,7 +79,7 @@ class _Picture:
 
     def add_chain(self, chain: Any, number: int) -> None:
         """Add the path of a clashing number to the line that wrote it."""
-        steps = list(chain_steps(chain, self._center, {}))
+        steps = list(chain_steps(chain, self._center, OutsideOrigins({})))
         for producer, consumer, note, hidden in _shortened(steps):
             node = self._find(producer)
             if node is None or consumer not in self._boxes or (producer not in self._boxes and len(self._boxes) >= MOST_BOXES):

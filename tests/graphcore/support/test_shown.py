@@ -1,4 +1,4 @@
-"""Texts with control, bidirectional and invisible characters, and halves of pairs, are shown as escapes."""
+"""Texts as they are shown: characters without a look of their own are escapes."""
 
 from __future__ import annotations
 
