@@ -31,7 +31,7 @@ AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 # Compiled modules are kept, whatever the user's setting: hundreds of processes of the tests import the same ones.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help lab test slow unit bench bench-views bench-gpu oracle graders op-index lint format types front notebooks course wheel clean
+.PHONY: help lab test slow unit bench bench-views bench-gpu oracle graders fuzz op-index lint format types front notebooks course wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ bench-views: $(VENV)/.dev ## Time the views in JupyterLab and in standalone page
 
 bench-gpu: $(VENV)/.dev ## Time training steps on the GPU beside PyTorch and JAX, as far as they are installed
 	$(BIN)/python -m tests.gpu.benchmark $(ARGS)
+
+fuzz: $(VENV)/.dev ## Feed damaged and hostile input to all readers, 10 s each (ARGS="--seconds 600 checkpoints")
+	$(BIN)/python -m tests.support.fuzzing $(ARGS)
 
 op-index: $(VENV)/.dev ## Write the index of the op modules after an op was added or moved
 	$(BIN)/python -m tests.support.tools.op_modules

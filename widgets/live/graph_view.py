@@ -67,7 +67,8 @@ class GraphView(LiveView):
     def state(self, state: dict[str, Any]) -> None:
         try:
             stored = msgspec.convert(state, messages.ViewState)
-        except msgspec.ValidationError as error:
+            msgspec.json.encode(stored)  # text that no notebook can hold, such as a lone surrogate
+        except (msgspec.ValidationError, UnicodeEncodeError) as error:
             raise InvalidArgumentError(f"Cannot restore a view: required a dict like `view.state`, and {error}") from None
         self._port.restore(stored)
 

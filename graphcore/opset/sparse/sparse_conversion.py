@@ -388,6 +388,7 @@ def reduced_shape(c: InferenceContext) -> None:
     if sizes is None or axes is None:
         c.set_output(0, c.unknown_shape())
         return
+    sizes = sizes.reshape(-1)  # of any rank, as in TensorFlow
     rank, keep = sizes.size, c.attr("keep_dims")
     chosen = set()
     for axis in axes.reshape(-1).tolist():

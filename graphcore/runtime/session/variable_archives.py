@@ -48,7 +48,11 @@ class Archive:
 
     def kind(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Shape and type of an array."""
-        with self._reading(), self._archive.open(self._parts[name]) as part:
+        info = self._parts[name]
+        with self._reading():
+            if info.compress_type not in _METHODS or (info.compress_type == zipfile.ZIP_STORED and info.file_size > self._size):
+                raise ValueError(f"'{name}' has an unknown compression, or more bytes than the file")
+        with self._reading(), self._archive.open(info) as part:
             version = np.lib.format.read_magic(part)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, _, dtype = read(part)
@@ -56,10 +60,7 @@ class Archive:
         return shape, dtype
 
     def _check_size(self, name: str, begin: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        info = self._parts[name]
-        held = info.file_size - begin
-        if info.compress_type not in _METHODS or (info.compress_type == zipfile.ZIP_STORED and info.file_size > self._size):
-            raise ValueError(f"'{name}' has an unknown compression, or more bytes than the file")
+        held = self._parts[name].file_size - begin
         if any(size < 0 for size in shape) or len(shape) > _MOST_DIMENSIONS or math.prod(shape) * dtype.itemsize != held:
             raise ValueError(f"'{name}' has {held} bytes for shape {list(shape)} of {dtype}")
         check_claim(math.prod(max(size, 1) for size in shape) * dtype.itemsize, f"'{name}' in '{self._path}'")

@@ -170,7 +170,7 @@ class VocabularyProcessor:
         data = file_bytes(filename)
         try:
             state = msgspec.json.decode(data, type=_State)
-        except (msgspec.MsgspecError, RecursionError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidArgumentError(f"required a file written by VocabularyProcessor.save, got {filename}: {error}") from None
         made = cls(state.max_document_length, state.min_frequency)
         counts = state.words
