@@ -369,6 +369,9 @@ class InferenceContext(HandleShapes):
     def run(self, shape_function: ShapeFunction) -> None:
         """Run a shape function; the node and the input shapes are added to its errors.
 
+        Python's own errors become InvalidArgumentErrors: shape functions rely on values that fit the shapes of inputs, which those of
+        files and of explanations need not do.
+
         Raises:
             GraphError: an error of the shape function.
         """
@@ -378,6 +381,10 @@ class InferenceContext(HandleShapes):
         except GraphError as error:
             self.forget_merges()
             raise self.with_context(error) from error.__cause__
+        except Exception as error:
+            self.forget_merges()
+            text = f"The shape function of op {self.op} fails on these inputs: {type(error).__name__}: {error}"
+            raise self.with_context(InvalidArgumentError(text)) from error
 
     def with_context(self, error: GraphError) -> GraphError:
         """The same error with the text of error_suffix, the op and the node."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from graphcore.errors import GraphError
-from tests.support.fuzzing.target import Target
+from tests.support.fuzzing.target import UNEXPECTED, Target
 from tests.support.fuzzing.targets.all_targets import TARGETS
 
 SECONDS: Final = 5.0
@@ -43,8 +43,8 @@ def fault_of(target: Target, data: bytes) -> str:
         warnings.simplefilter("error")
         try:
             target.check(data)
-        except GraphError:
-            return ""
+        except GraphError as error:
+            return " ".join(error.message[:SHOWN].split()) if UNEXPECTED in error.message else ""
         except Exception as error:  # noqa: BLE001 - that any comes out is what is looked for
             trace = error.__traceback__
             while trace is not None and trace.tb_next is not None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tests.support.fuzzing.fuzz_inputs import damaged
+
+UNEXPECTED: Final = "fails on these inputs"
+"""The text of errors that say that a shape function has a fault of its own."""
 
 
 class Target(NamedTuple):
