@@ -36,7 +36,7 @@ import msgspec
 
 from graphcore.attrs import Attrs
 from graphcore.definitions.types import FunctionDef, OpDef
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.functions import define_function
 from graphcore.inference import InferenceContext
 from graphcore.kernel_context import KernelContext
@@ -127,15 +127,24 @@ class TextGradient:
         """The gradient function for a node with these attrs.
 
         Raises:
-            InvalidArgumentError: the text is no FunctionDef.
+            InvalidArgumentError: the text is no FunctionDef, or the attrs do not fit each other.
         """
-        text = self._text if isinstance(self._text, str) else self._text(attrs)
+        text = self._text if isinstance(self._text, str) else self._written(self._text, attrs)
         if isinstance(text, FunctionDef):
             return text
         made = self._made.get(text)
         if made is None:
             made = self._made[text] = define_function(text)
         return made
+
+    @staticmethod
+    def _written(write: Callable[[Attrs], str | FunctionDef], attrs: Attrs) -> str | FunctionDef:
+        try:
+            return write(attrs)
+        except GraphError:
+            raise
+        except Exception as error:  # the attrs of a file need not fit each other
+            raise InvalidArgumentError(f"The gradient cannot be written for these attrs: {type(error).__name__}: {error}") from error
 
 
 def op(block: Block) -> Block:

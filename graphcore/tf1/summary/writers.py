@@ -7,7 +7,9 @@ import socket
 import time
 import weakref
 from collections.abc import Mapping
+from io import BufferedWriter
 from itertools import count
+from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 import msgspec
@@ -32,6 +34,17 @@ __all__ = ["FileWriter", "FileWriterCache"]
 
 _VERSION: Final = "brain.Event:2"
 _numbers: Final = count()
+
+
+def _new_file(folder: Path, suffix: str) -> tuple[Path, BufferedWriter]:
+    """A file of this second that no other writer has, of this process or another, and its path."""
+    start = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}"
+    path = folder / f"{start}{suffix}"
+    while True:
+        try:
+            return path, path.open("xb")
+        except FileExistsError:
+            path = folder / f"{start}.{os.getpid()}.{next(_numbers)}{suffix}"
 
 
 class FileWriter:
@@ -78,12 +91,9 @@ class FileWriter:
 
     def _open(self) -> None:
         folder = checked_path(self._logdir)
-        number = next(_numbers)  # two files of one second differ
-        other = f".{os.getpid()}.{number}" if number else ""
-        self._path = folder / f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}{other}{self._suffix}"
         with file_errors(self._logdir, "write event files in"):
             folder.mkdir(parents=True, exist_ok=True)
-            file = self._path.open("ab")
+            self._path, file = _new_file(folder, self._suffix)
         self._file = file
         self._finalizer = weakref.finalize(self, file.close)  # what is left is written when the program ends
         self._pending = 0

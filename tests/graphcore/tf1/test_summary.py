@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,15 @@ def test_events_reach_the_file_after_max_queue_of_them(tmp_path: Path) -> None:
             writer.add_summary(gc.Summary(value=[gc.Summary.Value(tag="a", simple_value=step)]), step)
             counts.append(len(events(tmp_path)) - 1)
         assert counts == [0, 0, 3, 3, 3, 6]
+
+
+def test_no_two_writers_of_one_second_have_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphcore.tf1.summary.writers.time.time", lambda: 1.5)
+    monkeypatch.setattr("graphcore.tf1.summary.writers._numbers", count())  # as in another process
+    for _ in range(3):
+        gc.summary.FileWriter(str(tmp_path)).close()
+    assert len(list(tmp_path.iterdir())) == 3
+    assert all(len(list(gc.train.summary_iterator(str(path)))) == 1 for path in tmp_path.iterdir())
 
 
 def test_a_writer_cache_has_one_writer_for_each_folder(tmp_path: Path) -> None:
