@@ -338,3 +338,30 @@ def test_renaming_never_changes_counts_and_every_node_is_in_one_box(graph: gc.Gr
     assert boxes(ours) <= 40
     assert is_acyclic(ours)
     gc.reset_default_graph()
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_variables_that_several_towers_share_are_boxes_of_their_own(graph: gc.Graph, trained: bool) -> None:
+    x = gc.placeholder(gc.float32, [8, 4], name="x")
+    w, b = gc.Variable(gc.zeros([4, 4]), name="W"), gc.Variable(gc.zeros([4]), name="b")
+    losses = []
+    for tower in range(2):
+        with gc.name_scope(f"tower{tower}"):
+            h = gc.tanh(gc.matmul(x, w) + b)
+            for _ in range(6 + tower):
+                h = gc.tanh(h * 0.5)
+            losses.append(gc.reduce_mean(h))
+    total = gc.add_n(losses, name="total")
+    if trained:
+        gc.gradients(total, [w, b])
+    scene = build_scene(graph)
+    frames = {group.id: group for group in scene.groups}
+    for name in ("W", "b"):
+        box = next(node for node in scene.nodes if node.id == name or node.label == name)
+        around, parent = [], box.parent
+        while parent:
+            around.append(parent)
+            parent = frames[parent].parent
+        assert not [frame for frame in around if frame.startswith("tower")]
+    between = [edge for edge in scene.edges if edge.source.startswith("tower0") and edge.target.startswith("tower1")]
+    assert between == []

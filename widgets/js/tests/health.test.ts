@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { HealthMessage } from "../src/scene/generated";
+import type { HealthMessage, RunHealth } from "../src/scene/generated";
 import { node, Page, scene } from "./support";
 
 let page: Page;
@@ -72,4 +72,38 @@ test("gradients are a plot that says in words that they vanish, and a table", as
 test("without recorded values the pane says how to record them", async () => {
   await opened({ type: "health", health: null, boxes: {}, note: "use %graph values" });
   expect(text()).toBe("use %graph values");
+});
+
+const course = (levels: (number | null)[]): HealthMessage => ({
+  ...faulty,
+  health: {
+    ...(faulty.health as RunHealth),
+    magnitudes: levels.map((level, depth) => ({
+      node: `h${depth}`,
+      depth,
+      text: "",
+      level,
+      bad: false,
+      weight: false,
+    })),
+  },
+});
+
+test.each([
+  [
+    "fall 17,000-fold over 12 layers",
+    Array.from({ length: 12 }, (_, i) => -1 - 4.23 * (1 - i / 11)),
+    "17,000-fold from the loss to the first layer: vanishing",
+  ],
+  [
+    "grow 2,000-fold over 12 layers",
+    Array.from({ length: 12 }, (_, i) => -6 + 3.3 * (1 - i / 11)),
+    "fold from the loss to the first layer: exploding",
+  ],
+  ["fall at once by the mean over a batch", [-3.1, -3, -3.05, -3, -3.1, -3, -3, 0], "They are between 1e-3 and 1e0"],
+  ["stay alike", [-1.2, -1, -1.1, -0.9, -1], "They stay in a usual range"],
+  ["are few", [-2, -1, 0], "They stay in a usual range"],
+])("gradients that %s are judged by their course along the depth", async (_, levels, words) => {
+  await opened(course(levels));
+  expect(page.one(".gl-magnitudes svg").getAttribute("aria-label")).toContain(words);
 });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,8 @@ CONE: Final = 24
 """A value computed from constants and variables is a parameter up to this many nodes; beyond, it is computation."""
 NEAR: Final = 24
 """A parameter of several items is kept with the first if they are at most so many items apart."""
+_GRADIENTS: Final = re.compile(r"(.*/)?gradients(_\d+)?(/|$)")
+"""The scopes that gradients have in files, which say nothing else of them."""
 PARAMETRIC: Final = frozenset({"product", "convolution", "depthwise convolution", "transposed convolution"})
 """Layers that have parameters."""
 
@@ -66,7 +69,8 @@ def serving_nodes(nodes: Sequence[Node]) -> set[str]:
 def hosts(items: Items, order: Sequence[int], serving: Sequence[bool]) -> list[int]:
     """The item that each item belongs to: itself, or the one that it serves.
 
-    An item joins only one before all others that follow it, so joining makes no cycle.
+    An item joins only one before all others that follow it, so joining makes no cycle. A variable that several scopes of the forward pass use,
+    such as towers, belongs to none of them.
 
     Args:
         order: the items in topological order.
@@ -80,7 +84,10 @@ def hosts(items: Items, order: Sequence[int], serving: Sequence[bool]) -> list[i
     for item, sources in enumerate(items.awaited):
         for source in sources:
             waiting[source].append(item)
+    variable = _of_variables(items, order, serving)
     for item in reversed(order):
+        if variable[item] and len({host[target] for target in items.outputs[item] if _is_forward_scope(items, target)}) > 1:
+            continue
         main = items.members[item][0]
         single = len(items.members[item]) == 1
         ends = single and main.op == NO_OP
@@ -98,6 +105,22 @@ def hosts(items: Items, order: Sequence[int], serving: Sequence[bool]) -> list[i
             host[item] = first
     _fold_ends(items, order, serving, host)
     return [_last(host, item) for item in range(len(items))]
+
+
+def _of_variables(items: Items, order: Sequence[int], serving: Sequence[bool]) -> list[bool]:
+    """True for each serving item that has a variable, or takes its value from such an item."""
+    found = [False] * len(items)
+    for item in order:
+        own = any(is_variable(node) for node in items.members[item])
+        found[item] = serving[item] and (own or any(found[source] for source in items.inputs[item]))
+    return found
+
+
+def _is_forward_scope(items: Items, item: int) -> bool:
+    """True for a scope of the forward pass that others take values from; initializers, savers and training steps end in themselves."""
+    nodes = items.members[item]
+    is_gradient = items.backward[item] or _GRADIENTS.match(nodes[0].name.rpartition("/")[0] or nodes[0].name) is not None
+    return len(nodes) > 1 and bool(items.outputs[item]) and not is_gradient and not any(is_variable(node) for node in nodes)
 
 
 def _fold_ends(items: Items, order: Sequence[int], serving: Sequence[bool], host: list[int]) -> None:

@@ -14,6 +14,10 @@ const CHARACTER = 6.5;
 /** The exponents at which gradients count as vanishing and exploding. */
 const VANISHING = -7;
 const EXPLODING = 3;
+/** The change along the depth, as an exponent, from which gradients count as vanishing or exploding, and the least points that show it. */
+const STEEP = 3;
+const LEAST_POINTS = 4;
+const MOST_POINTS = 200;
 
 export interface PlotActions {
   readonly link: (node: string) => HTMLElement;
@@ -145,5 +149,34 @@ function trend(magnitudes: readonly GradientMagnitude[]): string {
   if (levels.length === 0) return "All are zero.";
   if (most >= EXPLODING) return `They reach 1e${Math.round(most)}: exploding.`;
   if (least <= VANISHING) return `They fall to 1e${Math.round(least)}: vanishing.`;
-  return levels.length < magnitudes.length ? "Some are zero (hollow)." : "They stay in a usual range.";
+  const change = changeAlongDepth(magnitudes);
+  if (Math.abs(change) >= STEEP) {
+    const times = Math.round(10 ** Math.abs(change)).toLocaleString("en-US", { maximumSignificantDigits: 2 });
+    return change < 0
+      ? `They fall ${times}-fold from the loss to the first layer: vanishing.`
+      : `They grow ${times}-fold from the loss to the first layer: exploding.`;
+  }
+  if (levels.length < magnitudes.length) return "Some are zero (hollow).";
+  if (most - least >= STEEP) return `They are between 1e${Math.round(least)} and 1e${Math.round(most)}.`;
+  return "They stay in a usual range.";
+}
+
+/**
+ * The exponent by which gradients change from the loss to the first layer: the median of the slopes between all pairs of points, over the
+ * whole depth. A single jump, such as by the mean over a batch, hardly counts.
+ */
+function changeAlongDepth(magnitudes: readonly GradientMagnitude[]): number {
+  const all = magnitudes.flatMap(({ depth, level, weight }) => (level === null || weight ? [] : [{ depth, level }]));
+  const every = Math.ceil(all.length / MOST_POINTS);
+  const points = all.filter((_, i) => i % every === 0);
+  if (points.length < LEAST_POINTS) return 0;
+  const slopes: number[] = [];
+  for (const [i, a] of points.entries())
+    for (const b of points.slice(i + 1)) {
+      if (a.depth !== b.depth) slopes.push((b.level - a.level) / (b.depth - a.depth));
+    }
+  slopes.sort((a, b) => a - b);
+  const median = slopes[slopes.length >> 1] ?? 0;
+  const depths = points.map(({ depth }) => depth);
+  return -median * (Math.max(...depths) - Math.min(...depths));
 }
