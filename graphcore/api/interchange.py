@@ -11,8 +11,9 @@ from graphcore.definitions import GraphDef, OpDef
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, ImportOptions, ImportResults, Node, ShapeRefiner, Tensor, TensorId, get_default_graph, register_ops
 from graphcore.graph import import_graph_def as _import_graph_def
+from graphcore.graph.saved_values import SavedValues
 from graphcore.registry import OpRegistry
-from graphcore.support.files import checked_path, file_bytes
+from graphcore.support.files import checked_path, file_bytes, is_file, is_folder
 
 _PREDICT: Final = "tensorflow/serving/predict"
 """The method of a signature that just computes its outputs; TensorFlow calls no other."""
@@ -125,7 +126,8 @@ def load(
 ) -> Graph:
     """Read a graph file: a GraphDef, a MetaGraphDef, or a SavedModel file or directory.
 
-    The form (binary, protobuf text, JSON) is detected from the content. A saved model's signatures are in `graph.signatures`, by name.
+    The form (binary, protobuf text, JSON) is detected from the content. A saved model's signatures are in `graph.signatures`, by name. The values
+    of its variables, if they lie beside it, are restored in each session before its first run.
 
     Args:
         path: the file or directory.
@@ -147,7 +149,16 @@ def load(
     options = ImportOptions(allow_unknown_ops=allow_unknown_ops, allow_internal_ops=allow_internal_ops, validate_shape=validate_shape)
     _import_graph_def(meta_graph.graph_def, graph, options)
     graph.signatures = {**graph.signatures, **meta_graph.signatures}
+    prefix = _checkpoint_beside(checked_path(path))
+    if prefix and meta_graph.restores:
+        graph.saved_values = (*graph.saved_values, SavedValues(prefix, *meta_graph.restores, meta_graph.init_ops))
     return graph
+
+
+def _checkpoint_beside(path: Path) -> str:
+    """The prefix of the checkpoint of a SavedModel, given its directory or its file; "" if there is none."""
+    prefix = (path if is_folder(path) else path.parent) / _wire().VARIABLES / _wire().VARIABLES
+    return str(prefix) if is_file(f"{prefix}.index") else ""
 
 
 def save(graph: Graph | GraphDef, path: str | Path) -> Path:

@@ -40,6 +40,7 @@ from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.model.node_store import NodeStore
 from graphcore.graph.provenance.explain_shape import explain_error
 from graphcore.graph.reading import GraphReader
+from graphcore.graph.saved_values import SavedValues
 from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner, refiner_for
 from graphcore.registry import OpRegistration, OpRegistry
 from graphcore.shapes import as_shape
@@ -82,6 +83,8 @@ class Graph(GraphReader):
     """The marks of the difference that this graph shows; None for any other graph. See `graphcore.difference`."""
     fed_shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({})
     """The shapes of the last feeds of tensors whose shape the graph does not know, by the name of the tensor."""
+    saved_values: tuple[SavedValues, ...] = ()
+    """The values that lie beside the files it was loaded from."""
     recording: Any = None
     """The `RunOptions` by which sessions of this graph record all their runs, also those without options of their own; None for none."""
     lock: threading.RLock

@@ -19,6 +19,7 @@ from graphcore.definitions.wire.files import (
     op_list_to_bytes,
 )
 from graphcore.definitions.wire.saved_model import (
+    VARIABLES,
     MetaGraph,
     Signature,
     TensorInfo,
@@ -33,6 +34,7 @@ from graphcore.definitions.wire.saved_model import (
 from graphcore.definitions.wire.tensors import tensor_from_bytes, tensor_to_bytes
 
 __all__ = [
+    "VARIABLES",
     "MetaGraph",
     "Signature",
     "TensorInfo",

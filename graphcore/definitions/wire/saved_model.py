@@ -39,6 +39,11 @@ _META_GRAPH_FIELDS: Final = frozenset({"meta_info_def", "graph_def", "saver_def"
 _LOOKED_AT: Final = 1 << 16
 _SCHEMA_VERSION_TAG: Final = b"\x08"
 SCHEMA_VERSION: Final = 1
+INIT_SIGNATURE: Final = "__saved_model_init_op"
+"""The signature of the node that runs after restoring."""
+_INIT_COLLECTIONS: Final = ("saved_model_main_op", "legacy_init_op")
+VARIABLES: Final = "variables"
+"""The folder of the checkpoint in a SavedModel directory, and the checkpoint's name."""
 MODEL_FILE: Final = "saved_model.pb"
 MODEL_TEXT_FILE: Final = "saved_model.pbtxt"
 
@@ -60,12 +65,18 @@ class Signature(msgspec.Struct, frozen=True):
 
 
 class MetaGraph(msgspec.Struct, frozen=True):
-    """One graph of a saved model with its tags and signatures."""
+    """One graph of a saved model with its tags and signatures.
+
+    `restores` are the tensor that takes the path of a checkpoint, and the node that restores it; () without a saver. `init_ops` are the nodes
+    that run after that.
+    """
 
     graph_def: GraphDef
     tags: tuple[str, ...] = ()
     signatures: Mapping[str, Signature] = {}
     tensorflow_version: str = ""
+    restores: tuple[str, ...] = ()
+    init_ops: tuple[str, ...] = ()
 
 
 def read_meta_graphs(data: bytes) -> tuple[MetaGraph, ...]:
@@ -138,11 +149,17 @@ def parse_meta_graph(data: bytes) -> Any:
 def _read_meta_graph(message: Any, data: bytes) -> MetaGraph:
     graph = message.graph_def
     info = message.meta_info_def
+    saver = message.saver_def
+    known = [key for key in _INIT_COLLECTIONS if key in message.collection_def]
+    collections = [node for key in known for node in message.collection_def[key].node_list.value]
+    outputs = message.signature_def[INIT_SIGNATURE].outputs if INIT_SIGNATURE in message.signature_def else {}
     return MetaGraph(
         graph_def=read_graph_def(graph, has_unknown=looks_binary(data) and may_have_unknown(graph, graph.SerializeToString())),
         tags=tuple(info.tags),
         signatures={name: read_signature(each) for name, each in sorted(message.signature_def.items())},
         tensorflow_version=info.tensorflow_version,
+        restores=(saver.filename_tensor_name, saver.restore_op_name) if saver.restore_op_name else (),
+        init_ops=tuple([info.name for _, info in sorted(outputs.items())] or collections[:1]),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from graphcore.definitions import GraphDef
-from graphcore.errors import FailedPreconditionError, UnimplementedError
+from graphcore.errors import FailedPreconditionError, GraphError, UnimplementedError
 from graphcore.graph import Graph, Node, get_default_graph
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.kernel_context import ResourceManager
@@ -106,6 +106,7 @@ class Session(DefaultSession):
             self.graph, self.options, self.engine, self.runner, session_devices if self._opened is None else self._opened.devices
         )
         self._partial_runs = PartialRuns(self.planner, self.runner)
+        self._restored = 0
         self._stepped_runs: weakref.WeakSet[SteppedRun] = weakref.WeakSet()
         _live[next(_numbers)] = self
         for listener in tuple(_listeners):
@@ -179,6 +180,7 @@ class Session(DefaultSession):
             flat = arguments.flat_feeds(feed_dict)
             if flat is not feed_dict:
                 return self.run(fetches, flat, options, run_metadata)
+            self._restore_saved()
             begun = time.monotonic()
             with planning_within(options.timeout_in_ms if options else 0):
                 prepared = self.planner.prepare(fetches, feed_dict or (), key)
@@ -193,6 +195,26 @@ class Session(DefaultSession):
                 run_metadata.trace = None
             return prepared.finish(self.runner.execute(prepared, values))
         return prepared.finish(self.runner.execute_watched(prepared, values, options, run_metadata, begun))
+
+    def _restore_saved(self) -> None:
+        """Restore the values that lie beside the files of the graph, once.
+
+        Raises:
+            FailedPreconditionError: they cannot be restored.
+        """
+        waiting = self.graph.saved_values[self._restored :]
+        if not waiting or self.is_closed:
+            return
+        self._restored += len(waiting)  # for the runs below, too
+        for saved in waiting:
+            try:
+                self.run(self.graph.get_operation_by_name(saved.restore_op), {saved.filename_tensor: saved.prefix})
+                for name in saved.init_ops:
+                    self.run(self.graph.get_operation_by_name(name.partition(":")[0]))
+            except GraphError as error:
+                raise FailedPreconditionError(
+                    f"The values beside the loaded graph ('{saved.prefix}') cannot be restored: {error.message}"
+                ) from error
 
     def plan(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Plan:
         """The plan that `run` uses for these arguments, with its code in `source`.
@@ -238,6 +260,7 @@ class Session(DefaultSession):
         Raises:
             InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph, or an impossible connection.
         """
+        self._restore_saved()
         return SessionCallable(
             self, fetches, tuple(arguments.listed("feed_list", "tensors or names", feed_list)), arguments.checked_connections(connections)
         )
@@ -255,6 +278,7 @@ class Session(DefaultSession):
         Raises:
             InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph.
         """
+        self._restore_saved()
         return self._partial_runs.set_up(fetches, arguments.listed("feeds", "tensors or names", feeds))
 
     def partial_run(self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
@@ -289,6 +313,7 @@ class Session(DefaultSession):
             self.graph.stepped_run.close()
         gate = Gate(fed_values(prepared, values, ()))
         fed = dict.fromkeys([tensor.node.name for tensor in prepared.feeds])
+        self._restore_saved()
         begun = SteppedRun(
             prepared.program.nodes, list(fed), gate, lambda step: prepared.finish(self.runner.execute_step(prepared, values, step))
         )
