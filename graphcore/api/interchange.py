@@ -151,7 +151,7 @@ def load(
     graph.signatures = {**graph.signatures, **meta_graph.signatures}
     prefix = _checkpoint_beside(checked_path(path))
     if prefix and meta_graph.restores:
-        graph.saved_values = (*graph.saved_values, SavedValues(prefix, *meta_graph.restores, meta_graph.init_ops))
+        graph.saved_values = (*graph.saved_values, SavedValues(prefix, meta_graph.restores[0], meta_graph.restores[1], meta_graph.init_ops))
     return graph
 
 
