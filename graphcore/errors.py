@@ -73,6 +73,8 @@ class GraphError(Exception):
     code: ClassVar[str] = "UNKNOWN"
     is_mark = False
     """True for a mark on a node that could not follow a change; shape inference does not take it away."""
+    is_left = False
+    """True for the mark of a node that its cell has not made again, because it failed: the node keeps its shapes, and refuses to run."""
 
     def __init__(
         self,

@@ -287,6 +287,17 @@ class ResourceManager:
         """The owners of the variables that have values."""
         return [variable.owner for variable in list(self.variables.values()) if variable.value is not None]
 
+    def is_declared_otherwise(self, owner: str, dtype: DType, shape: Shape) -> bool:
+        """True iff the variable of a node holds a value of another declaration.
+
+        Its next use resets it.
+        """
+        return any(
+            variable.dtype is not dtype or not variable.shape.is_identical_to(shape)
+            for variable in list(self.variables.values())
+            if variable.owner == owner
+        )
+
     def reset(self, containers: Container[str]) -> None:
         """Clear the variables and end the queues in `containers`."""
         for (container, _name), variable in list(self.variables.items()):

@@ -22,7 +22,7 @@ class CellOwned(Protocol):
     def begin_cell(self, run: CellRun) -> None:
         """Begin the cell run `run`."""
 
-    def end_cell(self, run: CellRun, *, failed: bool = False) -> object:
+    def end_cell(self, run: CellRun, *, failed: bool = False, error: BaseException | None = None) -> object:
         """End the cell run `run`."""
 
     def delete_cell(self, cell: str) -> object:
@@ -121,7 +121,7 @@ class CellTracker:
             if not self._open:
                 self._begin_blank(info)
             if self.run is not None:
-                self._end(failed=result is None or not result.success)
+                self._end(failed=result is None or not result.success, error=None if result is None else result.error_in_exec)
 
     def _is_inner(self, info: ExecutionInfo | None) -> bool:
         """Close the code that ends with `info`. True while the cell itself continues."""
@@ -157,7 +157,7 @@ class CellTracker:
                     graph.delete_cell(cell)
                 graph.begin_cell(run)
 
-    def _end(self, *, failed: bool) -> None:
+    def _end(self, *, failed: bool, error: BaseException | None = None) -> None:
         run = self.run
         self._open.clear()
         self.run = None
@@ -165,14 +165,14 @@ class CellTracker:
         started_threads.end()
         if run is None:
             return
-        self._end_in_graphs(run, failed=failed)
+        self._end_in_graphs(run, failed=failed, error=error)
         with self._guard("updating what is shown"):
             self._finished(run, failed)
 
-    def _end_in_graphs(self, run: CellRun, *, failed: bool) -> None:
+    def _end_in_graphs(self, run: CellRun, *, failed: bool, error: BaseException | None = None) -> None:
         for graph in self._graphs():
             with self._guard("settling a graph after a cell"):
-                graph.end_cell(run, failed=failed)
+                graph.end_cell(run, failed=failed, error=error)
 
     def _run_of(self, info: ExecutionInfo) -> CellRun:
         count = self._shell.execution_count - (1 if info.store_history else 0)

@@ -55,7 +55,8 @@ class ChangeLines:
             self._display(f"{_counted(lost, 'node')} without a cell: %graph forget removes {'it' if lost == 1 else 'them'}", run)
         for graph in self._history.changed_by(run):
             name = self._name(graph)
-            text = "" if name is None else change_text(self._history.compare(graph, run.execution).diff)
+            left = sum(1 for node in graph.cells.nodes_of(run.cell) if node.error is not None and node.error.is_left)
+            text = "" if name is None else change_text(self._history.compare(graph, run.execution).diff, left)
             if text:
                 self._display(f"{name}{text}", run)
 
@@ -73,8 +74,13 @@ class ChangeLines:
         return f"{named[0][0]}: " if named else None
 
 
-def change_text(diff: GraphDiff) -> str:
-    """A difference as counts: `+6 nodes, 2 replaced, shapes of 3 changed, 1 error`; "" if there is none."""
+def change_text(diff: GraphDiff, left: int = 0) -> str:
+    """A difference as counts: `+6 nodes, 2 replaced, shapes of 3 changed, 1 error`; "" if there is none.
+
+    Args:
+        diff: the difference.
+        left: the number of nodes that the cell has not made again, because it failed.
+    """
     changes = {name: {each.kind for each in change.changes} for name, change in diff.changed.items()}
     shapes = sum(1 for kinds in changes.values() if kinds & {"shape", "type"})
     replaced = sum(1 for kinds in changes.values() if kinds - {"shape", "type", "error"})
@@ -89,6 +95,7 @@ def change_text(diff: GraphDiff) -> str:
         f"shapes of {shapes:,} changed" if shapes else "",
         _counted(errors, "error") if errors else "",
         f"{_counted(mended, 'error')} gone" if mended else "",
+        f"{_counted(left, 'node')} not made again" if left else "",
     ]
     return ", ".join(filter(None, parts)) or ("functions changed" if diff.functions else "")
 

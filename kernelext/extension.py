@@ -87,7 +87,7 @@ class Extension:
                 lines[name] = before
 
     def _begin_cell(self, run: CellRun) -> None:
-        self.remarks.begin()
+        self.remarks.begin(run)
         self.views.begin()
         with self._guard("noting how the graphs are"):
             self.history.begin(run)

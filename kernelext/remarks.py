@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
+from html import escape
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from IPython.display import display
+
 from graphcore.graph import Graph, Node
 from graphcore.runtime import Session, live_sessions
-from graphcore.source import SourceLocation, dropped_gradients, gradient_calls
+from graphcore.source import CellRun, SourceLocation, dropped_gradients, gradient_calls
 
 MOST_GRADIENTS: Final = 50
 """The most gradients that one line builds in one run of its cell without a remark: those of the layers of a model, not of training
 steps."""
+MOST_REPEATED: Final = 50
+"""The most nodes of one kind that one line of a cell builds without a remark, if they assign to one variable, or as many runs were made."""
 _MOST_CHARACTERS: Final = 100
+_STYLE: Final = "border-left: 3px solid var(--jp-warn-color1, #f57c00); padding-left: 8px"
 
 
 class Remarks:
@@ -29,31 +35,53 @@ class Remarks:
         self._marked: dict[Graph, set[Node]] = {}
         self._looked_up: WeakKeyDictionary[Graph, tuple[int, list[Node]]] = WeakKeyDictionary()
         self._nodes_before = 0
+        self._run: CellRun | None = None
+        self._runs_before: dict[Graph, int] = {}
         self._kept_values: dict[Session, set[str]] = {}
+        self._lost_values: dict[Session, set[str]] = {}
 
-    def begin(self) -> None:
+    def begin(self, run: CellRun) -> None:
         """Record the state at the beginning of a cell."""
         graphs = list(self._graphs())
+        self._run = run
+        self._runs_before = {graph: graph.run_count for graph in graphs}
         self._marked = {graph: set(self._now_marked(graph)) for graph in graphs}
         self._nodes_before = sum(graph.num_node_ids for graph in graphs)
-        self._kept_values = {session: set(session.variables_with_other_initial_values()) for session in live_sessions()}
+        sessions = list(live_sessions())
+        self._kept_values = {session: set(session.variables_with_other_initial_values()) for session in sessions}
+        self._lost_values = {session: set(session.variables_that_lost_their_values()) for session in sessions}
         gradient_calls.clear()
         dropped_gradients.clear()
 
     def end(self) -> None:
-        """Print the remarks of the cell to the error stream."""
+        """Display the remarks of the cell."""
         broken = [node for graph, before in self._marked.items() for node in self._now_marked(graph) if node not in before]
         broken = [node for node in broken if not node.graph.cells.is_partial(node)]  # its cell has just reported the reason
         made = sum(graph.num_node_ids for graph in self._marked) - self._nodes_before
         lines = [_broken(broken)] if broken else []
         lines += [_built_again(line, count, made) for line, count in gradient_calls.most_common(1) if count > MOST_GRADIENTS]
         lines += _dropped()
+        lines += [] if gradient_calls else [line for graph, runs in self._runs_before.items() for line in self._built_in_loops(graph, runs)]
         lines += [line for session, before in self._kept_values.items() for line in _kept_values_remark(session, before)]
-        self._marked, self._kept_values = {}, {}
+        lines += [line for session, before in self._lost_values.items() for line in _lost_values_remark(session, before)]
+        self._marked, self._kept_values, self._lost_values, self._runs_before = {}, {}, {}, {}
         gradient_calls.clear()
         dropped_gradients.clear()
         if lines:
-            sys.stderr.write("".join([f"{line}\n" for line in lines]))
+            rows = "".join([f"<div>{escape(line)}</div>" for line in lines])
+            display({"text/plain": "\n".join(lines), "text/html": f"<div style='{_STYLE}'>{rows}</div>"}, raw=True)
+
+    def _built_in_loops(self, graph: Graph, runs_before: int) -> list[str]:
+        """The remark on a line that made nodes of one kind in a loop, where one node was to run."""
+        nodes = [] if self._run is None else graph.cells.nodes_of(self._run.cell)
+        if len(nodes) <= MOST_REPEATED:
+            return []
+        runs = graph.run_count - runs_before
+        counts = Counter([(node.source, node.op, _assigned(node)) for node in nodes if node.source is not None])
+        for (line, op, variable), count in counts.most_common():
+            if count > MOST_REPEATED and (variable or runs >= count):
+                return [_built_in_loop(line, op, count)]
+        return []
 
     def _now_marked(self, graph: Graph) -> list[Node]:
         """The nodes with errors; looked up again only if the graph has changed."""
@@ -95,8 +123,37 @@ def _kept_values_remark(session: Session, before: set[str]) -> list[str]:
     names = [name for name in session.variables_with_other_initial_values() if name not in before]
     if not names:
         return []
-    which = f"'{names[0]}' keeps its value" if len(names) == 1 else f"{len(names)} variables keep their values ('{names[0]}' ...)"
-    return [f"{which} in a session that is open; the initial value is another one now. Running the initializer starts from that."]
+    if len(names) == 1:
+        return [f"'{names[0]}' has a new initial value. The open session keeps the old value until the initializer runs again."]
+    return [
+        f"{len(names)} variables ('{names[0]}' ...) have new initial values. The open session keeps the old values until the initializer runs again."
+    ]
+
+
+def _lost_values_remark(session: Session, before: set[str]) -> list[str]:
+    """The remark on variables whose values do not fit any more, except those of `before`."""
+    names = [name for name in session.variables_that_lost_their_values() if name not in before]
+    if not names:
+        return []
+    if len(names) == 1:
+        return [f"'{names[0]}' has another type or shape now. The open session has no value for it until its initializer runs."]
+    return [
+        f"{len(names)} variables ('{names[0]}' ...) have other types or shapes now. The open session has no values for them until their initializers run."
+    ]
+
+
+def _assigned(node: Node) -> str:
+    """The variable that a node assigns to, "" if it is no assignment."""
+    first = node.inputs[0] if node.inputs else None
+    is_variable = first is not None and (first.dtype.is_ref or first.dtype.name == "resource")
+    return first.name if first is not None and is_variable and all(dtype.is_ref for dtype in node.output_types) else ""
+
+
+def _built_in_loop(line: SourceLocation, op: str, count: int) -> str:
+    return (
+        f"{count} {op} nodes were built in {line.where}. Building a node does not run it: make the node once before the loop, and in the loop run it "
+        "with `session.run`."
+    )
 
 
 def _built_again(line: SourceLocation, count: int, made: int) -> str:

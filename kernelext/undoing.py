@@ -108,7 +108,7 @@ class Undoing:
         """
         if not self._past:
             raise UsageError("%graph undo: no cell has changed a graph or a variable of a session yet, or its change is too long ago.")
-        return self._step(self._past, self._future, "undone", "%graph redo brings it back")
+        return self._step(self._past, self._future, "undone", "%graph redo brings them back")
 
     def redo(self) -> str:
         """Return to the state before the last `undo`. Returns the words for it.
@@ -118,7 +118,7 @@ class Undoing:
         """
         if not self._future:
             raise UsageError("%graph redo: nothing was undone since the last change.")
-        return self._step(self._future, self._past, "done again", "%graph undo takes it back")
+        return self._step(self._future, self._past, "there again", "%graph undo takes them back")
 
     def _step(self, source: deque[_Moment] | list[_Moment], target: deque[_Moment] | list[_Moment], done: str, back: str) -> str:
         running = self._running
@@ -145,7 +145,7 @@ class Undoing:
             session.graph.run_count += 1
         target.append(reverse)
         self._running = None  # the change of this cell is not one to undo
-        return "; ".join(filter(None, [f"{moment.label} is {done}", moment.note, back]))
+        return "; ".join(filter(None, [f"The changes of {moment.label} are {done}", moment.note, back]))
 
     def clear(self) -> None:
         """Forget all runs."""

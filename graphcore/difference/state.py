@@ -118,7 +118,12 @@ def _node_state(node: Node, earlier: NodeState | None) -> NodeState:
 
 
 def _error(node: Node) -> str:
-    return node.error.message if node.error is not None else "; ".join(text for _, text in sorted(node.input_errors.items()))
+    """The error of a node; none for a node that is only left by a cell that failed."""
+    return (
+        node.error.message
+        if node.error is not None and not node.error.is_left
+        else "; ".join(text for _, text in sorted(node.input_errors.items()))
+    )
 
 
 def state_of_function(function: FunctionDef) -> GraphState:

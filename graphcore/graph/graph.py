@@ -388,13 +388,18 @@ class Graph(GraphReader):
         """Begin the cell run `run`: it may make the nodes of the cell's earlier runs again by name."""
         self.editor.atomically(cell_edits.begin_cell, self, run)
 
-    def end_cell(self, run: CellRun, *, failed: bool = False) -> list[str]:
+    def end_cell(self, run: CellRun, *, failed: bool = False, error: BaseException | None = None) -> list[str]:
         """End the cell run. Nodes it did not make again are removed; after a failure they are kept, marked.
+
+        Args:
+            run: the run.
+            failed: True if it ended with an error.
+            error: this error, if it is known. The node that it names is the one at which the cell failed.
 
         Returns:
             The names of the removed nodes.
         """
-        removed = self.editor.atomically(cell_edits.end_cell, self, run, failed=failed)
+        removed = self.editor.atomically(cell_edits.end_cell, self, run, failed=failed, error=error)
         self.settle()
         return removed
 

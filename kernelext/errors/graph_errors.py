@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final
 
 from graphcore.api.ops import snake_case
-from graphcore.errors import GraphError, NotFoundError, UnknownNameError
+from graphcore.errors import AbortedError, CancelledError, DeadlineExceededError, GraphError, NotFoundError, UnknownNameError
 from graphcore.graph import get_default_graph
 from graphcore.graph.provenance.origins import Origin
 from graphcore.registry import op_registry
@@ -19,6 +19,7 @@ from kernelext.errors.advice import Advice
 _HOUSE: Final = re.compile(r"\b[Rr]equired (?:is )?(.+?)[,;] (?:got|but got|but is) (.+)")
 
 _WRITTEN: Final = re.compile(r"(?:did you mean|called as|use) (gc\.[\w.]+)")
+_OF_RUNS: Final = (AbortedError, CancelledError)
 _MOST_NAMES: Final = 2000
 """The most names that are compared with a wrong one: 30 ms."""
 
@@ -86,6 +87,10 @@ def _nearest(name: str, names: Iterable[str]) -> str:
 
 
 def _general(error: GraphError) -> str:
+    if isinstance(error, _OF_RUNS):
+        return "Look for what ended the run (Ctrl-C, a closed session or queue, a failure in another part), and run the cell again."
+    if isinstance(error, DeadlineExceededError):
+        return "Allow more time (`timeout_in_ms` of `gc.RunOptions` or of the session), or compute less in one run."
     if error.op and error.op in op_registry:
         return f"`gc.ops.{snake_case(error.op)}?` says what {error.op} takes; change the line above to fit."
     return "Change the line above so that it gives what is required, and run the cell again."

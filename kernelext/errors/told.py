@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.provenance.origins import Origin
+from graphcore.runtime.core.shape_misfits import IN_OUR_WORDS
 from graphcore.source import SourceLocation
 from graphcore.testing import CheckFailed
 from kernelext.errors.advice import Advice
@@ -105,6 +106,8 @@ def _made(source: SourceLocation | None, calls: list[SourceLocation]) -> list[tu
 def _because(cause: BaseException | None, message: str) -> str:
     """The cause, unless the message tells it already."""
     text = cause.message if isinstance(cause, GraphError) else str(cause)
+    if message.startswith(IN_OUR_WORDS):
+        return ""
     return "" if cause is None or (text and text in message) else f"{type(cause).__name__}: {text}"
 
 

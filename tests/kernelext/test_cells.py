@@ -25,7 +25,7 @@ class Recorder:
             raise ZeroDivisionError("a broken graph")
         self.told.append(f"begin {run.cell}")
 
-    def end_cell(self, run: CellRun, *, failed: bool = False) -> None:
+    def end_cell(self, run: CellRun, *, failed: bool = False, error: BaseException | None = None) -> None:
         self.told.append(f"{'fail' if failed else 'end'} {run.cell}")
 
     def delete_cell(self, cell: str) -> None:

@@ -215,7 +215,7 @@ def test_everything_is_text_in_a_terminal(tmp_path: Path) -> None:
         "2  y  Tanh",
         "node run in",
         "1 added, 1 unchanged",
-        "is undone",
+        "are undone",
         "<gc.Graph 1 nodes",
         "a [m,k], b [k,n] -> product [m,n]",
         "TypeError",

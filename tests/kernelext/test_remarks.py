@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
+from IPython.utils.capture import capture_output
 
 from graphcore.graph import get_default_graph, reset_default_graph
 from tests.kernelext.conftest import NotebookShell
@@ -15,14 +16,16 @@ Said = Callable[[str, str], str]
 
 @pytest.fixture
 def said(shell: NotebookShell, capsys: pytest.CaptureFixture[str]) -> Iterator[Said]:
-    """Runs a cell and returns its error output."""
+    """Runs a cell and returns its remarks; they are no error output."""
     reset_default_graph()
     shell.run("%load_ext kernelext\nimport graphcore as gc", "start")
 
     def run(code: str, cell: str) -> str:
-        capsys.readouterr()
-        shell.run(code, cell)
-        return capsys.readouterr().err
+        with capture_output() as captured:
+            shell.run(code, cell)
+        assert captured.stderr == ""
+        shown = [output.data for output in captured.outputs if "--jp-warn-color1" in (output.data or {}).get("text/html", "")]
+        return "".join([f"{data['text/plain']}\n" for data in shown])
 
     yield run
     shell.run("%unload_ext kernelext")
@@ -109,9 +112,26 @@ def test_a_session_that_keeps_a_value_whose_initial_value_has_changed_is_told(sa
     said(start.format(1.0), "a")
     assert said("s = gc.Session()\ns.run(init)", "b") == ""
     text = said(start.format(5.0), "a")
-    assert text.startswith("'v' keeps its value in a session that is open; the initial value is another one now.")
+    assert text == "'v' has a new initial value. The open session keeps the old value until the initializer runs again.\n"
     assert said("1 + 1", "c") == ""
     assert said("s.run(init)", "b") == ""
+
+
+def test_variables_of_other_shapes_have_no_values_and_no_remark_says_that_they_keep_them(said: Said, shell: NotebookShell) -> None:
+    model = "W = gc.Variable(gc.zeros([{0}, 2]), name='W')\nb = gc.Variable(gc.fill([2], {0}.0), name='b')\ninit = gc.initialize_all_variables()"
+    said(model.format(3), "a")
+    said("s = gc.Session()\ns.run(init)", "b")
+    text = said(model.format(4), "a")
+    assert text == (
+        "'b' has a new initial value. The open session keeps the old value until the initializer runs again.\n"
+        "'W' has another type or shape now. The open session has no value for it until its initializer runs.\n"
+    )
+    shell.run("kept = s.run(b)", "c")
+    assert list(shell.user_ns["kept"]) == [3.0, 3.0]
+    assert not shell.run("s.run(W)", "d").success
+    shell.run("s.run(init)\nnow = s.run(b)", "b2")
+    assert list(shell.user_ns["now"]) == [4.0, 4.0]
+    assert said(model.format(4), "a") == ""
 
 
 def test_a_gradient_that_cannot_follow_is_told(said: Said) -> None:
@@ -125,3 +145,19 @@ def test_a_gradient_that_cannot_follow_is_told(said: Said) -> None:
 def test_a_cell_that_fails_says_only_why(said: Said) -> None:
     said("x = gc.placeholder(gc.float32, [], name='x')", "a")
     assert said("nothing", "a") == ""
+
+
+@pytest.mark.parametrize("loop", ["v.assign_add(1.0)", "session.run(v.assign_add(1.0))", "session.run(v + 1.0)"])
+def test_nodes_that_a_loop_builds_over_and_over_are_told(said: Said, loop: str) -> None:
+    said("v = gc.Variable(0.0, name='v')\nsession = gc.Session()\nsession.run(v.initializer)", "a")
+    text = said(f"for step in range(300):\n    {loop}", "b")
+    assert re.match(r"300 \w+ nodes were built in cell In \[3\], line 2", text)
+    assert "make the node once before the loop" in text
+    assert text.count("\n") == 1
+
+
+def test_layers_that_a_loop_builds_and_one_node_that_a_loop_runs_are_not_told(said: Said) -> None:
+    said("v = gc.Variable(0.0, name='v')\nstep = v.assign_add(1.0)\nsession = gc.Session()\nsession.run(v.initializer)", "a")
+    assert said("for _ in range(100):\n    session.run(step)", "b") == ""
+    assert said("h = gc.ones([2])\nfor _ in range(100):\n    h = gc.tanh(h)\nsession.run(h)", "c") == ""
+    assert said("vs = [gc.Variable(0.0) for _ in range(60)]\nsteps = [each.assign_add(1.0) for each in vs]", "d") == ""

@@ -174,7 +174,7 @@ def values(shell: NotebookShell, said: Callable[[], str]) -> None:
     shell.run("session = gc.Session()\nsession.run(W.initializer)", "run")
     said()
     shell.run(W.replace("ones", "zeros"), "W")
-    assert "'W' keeps its value in a session that is open" in said()
+    assert "The open session keeps the old value" in said()
     assert shell.run("session.run(W)[0, 0]", "read").result == 1.0
     assert shell.run("session.run(W.initializer)\nsession.run(W)[0, 0]", "read").result == 0.0
 

@@ -38,7 +38,7 @@ def test_a_cell_is_taken_back_and_done_again(loaded: NotebookShell, capsys: pyte
     y = loaded.user_ns["y"]
     capsys.readouterr()
     loaded.run("%graph undo", "c")
-    assert capsys.readouterr().out.startswith("In [4] is undone; %graph redo brings it back")
+    assert capsys.readouterr().out.startswith("The changes of In [4] are undone; %graph redo brings them back")
     assert names() == ["x"]
     assert "y" not in loaded.user_ns
     assert loaded.user_ns["k"] == 3

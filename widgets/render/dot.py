@@ -28,7 +28,7 @@ _STATES: Final[dict[str, dict[str, str]]] = {
     "new": {"color": "#18794e", "penwidth": "2"},
     "changed": {"color": "#8a5a00", "penwidth": "2"},
     "removed": {"color": "#c32222", "style": "filled,dashed"},
-    "stale": {"color": "#c32222", "penwidth": "2"},
+    "stale": {"color": "#5b6878"},
     "error": {"color": "#c32222", "penwidth": "2", "fillcolor": "#fdeeee", "fontcolor": "#8d1414"},
 }
 

@@ -55,7 +55,7 @@ class Size(NamedTuple):
 def box_texts(node: SceneNode) -> list[tuple[str, FontName]]:
     """The lines of a box: kind, name, and one detail. The kind is in words, not only in shape and colour."""
     if node.kind == "stub":
-        return [(f"↗ {node.label or node.stands_for or node.id}", "name")]
+        return [(f"{'✕' if node.state == 'error' else '↗'} {node.label or node.stands_for or node.id}", "name")]
     texts = _own_texts(node)
     if node.clash:
         texts.append((f"✕ {node.clash}", "note"))

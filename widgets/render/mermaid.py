@@ -39,7 +39,7 @@ _STYLES: Final = {
     "stateNew": "stroke:#18794e,stroke-width:2px",
     "stateChanged": "stroke:#8a5a00,stroke-width:2px",
     "stateRemoved": "stroke:#c32222,stroke-dasharray:4 3",
-    "stateStale": "stroke:#c32222,stroke-width:2px",
+    "stateStale": "stroke:#5b6878",
     "stateError": "fill:#fdeeee,stroke:#c32222,stroke-width:2px,color:#8d1414",
 }
 

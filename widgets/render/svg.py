@@ -19,7 +19,7 @@ from widgets.render.text_width import one_line, text_width
 from widgets.scene.types import Colocation, Scene, SceneEdge, SceneGroup, SceneNode
 
 MARGIN: Final = 16.0
-_BADGES: Final = {"new": "+", "removed": "−", "changed": "~", "error": "!", "stale": "!"}
+_BADGES: Final = {"new": "+", "removed": "−", "changed": "~", "error": "!", "stale": "…"}
 # Without a background: boxes and labels have one of their own, and everything else is legible on light and on dark pages. The first fonts are those of `text_width`; text in other fonts is
 # stretched or compressed to that width.
 _STYLE: Final = """
@@ -40,14 +40,14 @@ text{font-family:Helvetica,Arial,"Liberation Sans","Helvetica Neue",Inter,"Segoe
 .gradient .line{stroke:#8d44c9}.gradient .head{fill:#8d44c9}
 .stub .box{fill:#f8f9fb;stroke:#7f8c9d;stroke-width:1;stroke-dasharray:2 3}
 .control .line{stroke-dasharray:2 3}.reference .line{stroke-width:3.6}.core{fill:none;stroke:#f8f9fb;stroke-width:1.4}
-.new .box{stroke:#18794e;stroke-width:2}.changed .box{stroke:#8a5a00;stroke-width:2}.stale .box{stroke:#c32222;stroke-width:1.6}
+.new .box{stroke:#18794e;stroke-width:2}.changed .box{stroke:#8a5a00;stroke-width:2}
 .removed .box{stroke:#c32222;stroke-width:1.6;stroke-dasharray:4 3;fill-opacity:.45}.removed .badge{fill:#c32222}
 .new .line{stroke:#18794e;stroke-width:2}.new .head{fill:#18794e}.removed .line{stroke:#c32222;stroke-dasharray:4 3}.removed .head{fill:#c32222}
 .error .box{fill:#fdeeee;stroke:#c32222;stroke-width:2}.error .line{stroke:#c32222;stroke-width:2}.error .head{fill:#c32222}
 .error .label{fill:#8d1414}.error .title{fill:#8d1414}
 .clash1 .line,.clash2 .line{stroke:#c32222;stroke-width:2.4}.clash2 .line{stroke-dasharray:7 3}.clash1 .head,.clash2 .head{fill:#c32222}
 .clash .box{stroke:#c32222}.note{fill:#8d1414;font-weight:600}.unknown{fill:#b4540a;font-weight:700}
-.badge{fill:#18794e;stroke:#f8f9fb;stroke-width:1.5}.changed .badge{fill:#8a5a00}.error .badge,.stale .badge{fill:#c32222}
+.badge{fill:#18794e;stroke:#f8f9fb;stroke-width:1.5}.changed .badge{fill:#8a5a00}.error .badge{fill:#c32222}.stale .badge{fill:#5b6878}
 .sign{font-size:11px;font-weight:700;fill:#fff}.paper{fill:#f8f9fb}
 .hull path{stroke-linejoin:round;stroke-linecap:round}.hull .edge{fill:none;stroke:#7f8c9d}.hull .inside{fill:#eef2f7;stroke:#eef2f7}
 .hull rect{fill:#eef2f7;stroke:#7f8c9d}.hull text{font-size:10px}
@@ -68,10 +68,10 @@ text{fill:#e6eaf0}.name,.detail,.label{fill:#a3aebd}
 .gradient.body .frame{stroke:#bf8bf0}.gradient.body .group{fill:#bf8bf0}.gradient .line{stroke:#bf8bf0}.gradient .head{fill:#bf8bf0}
 .stub .box{fill:#1b1f25;stroke:#8592a3}.core{stroke:#15181d}
 .removed .box,.removed .line{stroke:#ff7b7b}.removed .head,.removed .badge{fill:#ff7b7b}.new .line{stroke:#63cf9a}.new .head{fill:#63cf9a}
-.new .box{stroke:#63cf9a}.changed .box{stroke:#e6b450}.stale .box{stroke:#ff7b7b}
+.new .box{stroke:#63cf9a}.changed .box{stroke:#e6b450}
 .error .box{fill:#3a1c1f;stroke:#ff7b7b}.error .line{stroke:#ff7b7b}.error .head{fill:#ff7b7b}.error .label,.error .title{fill:#ffb4b4}
 .clash1 .line,.clash2 .line,.clash .box{stroke:#ff7b7b}.clash1 .head,.clash2 .head{fill:#ff7b7b}.note{fill:#ffb4b4}.unknown{fill:#f0a35e}
-.badge{fill:#63cf9a;stroke:#15181d}.changed .badge{fill:#e6b450}.error .badge,.stale .badge{fill:#ff7b7b}.sign{fill:#14171b}.paper{fill:#15181d}
+.badge{fill:#63cf9a;stroke:#15181d}.changed .badge{fill:#e6b450}.error .badge{fill:#ff7b7b}.stale .badge{fill:#a3aebd}.sign{fill:#14171b}.paper{fill:#15181d}
 .hull .edge{stroke:#8592a3}.hull .inside{fill:#252c36;stroke:#252c36}.hull rect{fill:#252c36;stroke:#8592a3}
 }
 """

@@ -1,6 +1,6 @@
 """Scenes: the visible part of a graph as pure data."""
 
-from widgets.scene.build import boxes_of, build_scene, node_error
+from widgets.scene.build import boxes_of, build_scene
 from widgets.scene.lenses import lens, lens_names, remove_lens
 from widgets.scene.snapshot import Snapshot, take_snapshot
 from widgets.scene.state import SceneState
@@ -20,7 +20,6 @@ __all__ = [
     "build_scene",
     "lens",
     "lens_names",
-    "node_error",
     "remove_lens",
     "take_snapshot",
 ]

@@ -12,6 +12,7 @@ from widgets.scene.calls import callees, has_hub, is_choice
 from widgets.scene.colocation import colocations_of
 from widgets.scene.difference import box_difference, frame_words, mark_edges
 from widgets.scene.edges import LostInput, bundle_edges, scene_edge
+from widgets.scene.faults import REFUSED, fault_text, is_faulty, refused_boxes
 from widgets.scene.gaps import gap_boxes, gaps_of
 from widgets.scene.instances import number_of
 from widgets.scene.lenses import LensView, all_lenses, cell_label
@@ -76,9 +77,12 @@ def build_scene(
     edges = [scene_edge(bundle, box_roles, dimensions, clashes, visible) for bundle in bundles]
     gone_nodes, gone_edges = _lost_inputs(lost)
     gone_edges += _circles(visible)
+    refused, refused_edges = refused_boxes(graph, visible)
     gap_nodes, gap_edges = gap_boxes(visible, gaps_of(graph, visible.origins)) if state.mirror else ([], [])
     mirror = bool(visible.origins or gap_nodes)
-    nodes, edges = cut_long_edges([*nodes, *gone_nodes, *gap_nodes], [*edges, *gone_edges, *gap_edges], mirror=mirror)
+    nodes, edges = cut_long_edges(
+        [*nodes, *gone_nodes, *refused, *gap_nodes], [*edges, *gone_edges, *refused_edges, *gap_edges], mirror=mirror
+    )
     shown = sum(1 for box in visible.boxes if len(box.nodes) == 1)
     return Scene(
         title=title,
@@ -229,14 +233,6 @@ def _cells(box: Box) -> str:
     return ", ".join(label for label in labels[:4] if label) + (", …" if len(labels) > 4 else "")
 
 
-def node_error(node: Node) -> str:
-    """The error of a node, in words, "" if there is none."""
-    parts = [node.error.message] if node.error is not None else []
-    said = parts[0] if parts else ""
-    parts.extend(text for _, text in sorted(node.input_errors.items()) if text not in said)
-    return "\n".join(parts)
-
-
 def _box_error(box: Box) -> str:
     failure = f"does not open: {box.part.failure}" if isinstance(box.part, Call) and box.part.failure else ""
     return "\n".join(filter(None, (_nodes_error(box), failure)))
@@ -245,11 +241,11 @@ def _box_error(box: Box) -> str:
 def _nodes_error(box: Box) -> str:
     if len(box.nodes) == 1:
         node = box.nodes[0]
-        return node_error(node) if node.error is not None or node.input_errors else ""
-    wrong = [node for node in box.nodes if node.error is not None or node.input_errors]
+        return fault_text(node) if is_faulty(node) else ""
+    wrong = [node for node in box.nodes if is_faulty(node)]
     if not wrong:
         return ""
-    lines = [f"{number_of(box.part, node)}{node.name}: {node_error(node)}" for node in wrong[:MAX_NAMED_ERRORS]]
+    lines = [f"{number_of(box.part, node)}{node.name}: {fault_text(node)}" for node in wrong[:MAX_NAMED_ERRORS]]
     if len(wrong) > MAX_NAMED_ERRORS:
         lines.append(f"and {len(wrong) - MAX_NAMED_ERRORS} more")
     return "\n".join(lines)
@@ -336,7 +332,7 @@ def _summary(graph: Graph, visible: Visible, nodes: list[SceneNode], edges: list
     parts = [counted(total, "node") + (f" in {boxes:,} boxes" if boxes != total else "")]
     if graph.difference is not None:
         return f"{graph.difference.summary}; {parts[0]}"
-    wrong = sum(1 for node in nodes if node.error and node.kind != "stub")
+    wrong = sum(1 for node in nodes if node.error and (node.kind != "stub" or node.id.startswith(REFUSED)))
     if wrong:  # first, because the end of a long line is cut off
         parts.append(f"{wrong:,} with errors")
     parts.append(counted(len(edges), "edge"))

@@ -15,8 +15,8 @@ from graphcore.text import debug_string
 from graphcore.text.describe_traits import describe_traits
 from widgets.inspection import FunctionInfo, Inspection, TensorRow
 from widgets.scene.boxes import Box, Frame, Visible, in_order
-from widgets.scene.build import node_error
 from widgets.scene.devices import device_words
+from widgets.scene.faults import REFUSED, fault_text, is_faulty, refused_nodes
 from widgets.scene.function_info import function_infos
 from widgets.scene.gradient_info import body_info, gradient_info, mirrored_info, registered_gradient
 from widgets.scene.mirror import Mirrored
@@ -59,6 +59,8 @@ def inspect(graph: Graph, state: SceneState, box_id: str) -> Inspection | None:
 def _inspect(graph: Graph, visible: Visible, box_id: str, dimensions: Dimensions) -> Inspection | None:
     if box_id.startswith("stub:"):
         box_id = _behind_stub(visible, box_id)
+    if box_id.startswith(REFUSED):
+        return _refused(graph, visible, box_id.removeprefix(REFUSED))
     for box in visible.boxes:
         if box.id == box_id:
             return _scope(graph, visible, box) if box.main is None else _node(graph, visible, box.main, box, dimensions)
@@ -68,6 +70,18 @@ def _inspect(graph: Graph, visible: Visible, box_id: str, dimensions: Dimensions
             return _scope(graph, visible, frame) if call is None else _node(graph, visible, call.node, None, dimensions)
     node = graph.find(box_id)
     return None if node is None else _node(graph, visible, node, None, dimensions)
+
+
+def _refused(graph: Graph, visible: Visible, name: str) -> Inspection | None:
+    """The inspection of a node that could not be made."""
+    refused = next((each for each in refused_nodes(graph) if each.name == name), None)
+    if refused is None:
+        return None
+    inputs = [
+        TensorRow(name="", tensor=tensor.name, dtype=tensor.dtype.name, shape=graph.shape_text(tensor), node=visible.place_of(tensor.node))
+        for tensor in refused.inputs
+    ]
+    return Inspection(id=name, name=name, op="", kind="not made", error=refused.text, inputs=inputs)
 
 
 def _behind_stub(visible: Visible, stub_id: str) -> str:
@@ -103,7 +117,7 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimension
         control_inputs=[_control_row(other, visible) for other in node.control_inputs],
         control_outputs=[_control_row(other, visible) for other, slot in islice(node.consumers(), 1000) if slot < 0][:MAX_CONSUMERS],
         source=source_row(node.source),
-        error="\n".join(filter(None, (node_error(node), call.failure if call is not None else ""))),
+        error="\n".join(filter(None, (fault_text(node), call.failure if call is not None else ""))),
         clashes=clashes_of(node),
         chains=chains_of(node, visible),
         why=why_of(node, visible, dimensions),
@@ -123,8 +137,8 @@ def _scope(graph: Graph, visible: Visible, place: Box | Frame) -> Inspection:
     path = place.part.key if isinstance(place, Frame) else place.id.removesuffix("/")
     info = body_info(graph, path, nodes, visible) if mirrored is None else mirrored_info(graph, mirrored, visible)
     called = _called(visible, place.part)
-    wrong = [node for node in nodes if node.error is not None or node.input_errors]
-    errors = [f"{node.name}: {node_error(node)}" for node in wrong[:MAX_ERRORS]]
+    wrong = [node for node in nodes if is_faulty(node)]
+    errors = [f"{node.name}: {fault_text(node)}" for node in wrong[:MAX_ERRORS]]
     if len(wrong) > MAX_ERRORS:
         errors.append(f"and {len(wrong) - MAX_ERRORS} more")
     return Inspection(

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 from graphcore import dtypes
 from graphcore.api.arrays import identity
 from graphcore.api.framework import control_dependencies, group, name_scope
+from graphcore.api.gradients.explain_gradient import explain_gradient
 from graphcore.api.gradients.gradients import gradients
 from graphcore.api.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices, without_duplicates
 from graphcore.api.optimizers.slots import Slots, scope_prefix
@@ -101,11 +102,12 @@ class Optimizer(Slots):
                 )
                 if all(gradient is None for gradient, _ in found):
                     names = ", ".join(f"'{variable.op.name}'" for _, variable in found)
+                    culprit = _culprit(loss, [variable for _, variable in found])
                     raise InvalidArgumentError.at(
                         _node_of(loss),
                         f"No gradients provided for any variable: {names}; '{loss.name}' does not depend on them, or ops between cut gradients "
                         "off, which gc.explain_gradient(loss, variable) lists",
-                    )
+                    ).advise(_instead_of(loss, culprit), required=_REQUIRED, came=_came(loss, culprit))
                 return self.apply_gradients(found, global_step, name)
 
         return self._derived(graph, build, chosen)
@@ -389,3 +391,33 @@ def _variable_of(step: Any) -> Any:
     if not (isinstance(step, Tensor) and step.dtype.is_ref):
         return step
     return next((each for each in step.graph.get_collection(GraphKeys.GLOBAL_VARIABLES) if each.op is step.node), step)
+
+
+_REQUIRED: Final = "a loss that depends on a variable by ops that have gradients"
+
+
+def _culprit(loss: Any, variables: Iterable[Variable]) -> Node | None:
+    """The first node between a variable and the loss that passes no gradient.
+
+    None if there is no way.
+    """
+    for variable in variables:
+        for cut in explain_gradient(loss, variable).cuts:
+            if cut.node:
+                return _node_of(loss).graph.find(cut.node)
+    return None
+
+
+def _came(loss: Any, culprit: Node | None) -> str:
+    if culprit is None:
+        return f"'{loss.name}', which depends on none of them"
+    return f"'{loss.name}', which '{culprit.name}' (op {culprit.op}) cuts off"
+
+
+def _instead_of(loss: Any, culprit: Node | None) -> str:
+    if culprit is None:
+        return f"Use the variables in the computation of \u00ab{loss.name}\u00bb, or give those that it uses as `var_list`."
+    return (
+        f"Train on a loss that changes smoothly with the variables, such as a cross entropy or a squared difference: no gradient passes "
+        f"'{culprit.name}' (op {culprit.op}). An accuracy can only be watched."
+    )

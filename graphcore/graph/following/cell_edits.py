@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from graphcore.errors import FailedPreconditionError
+from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.graph.following.marking import mark
 from graphcore.graph.model.node import producers_of
 from graphcore.graph.model.search import reachable
@@ -13,7 +13,7 @@ from graphcore.source import CellRun
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
-    from graphcore.graph.model.node import Tensor
+    from graphcore.graph.model.node import Node, Tensor
 
 DELETED: Final = -1
 """The number of the last execution of a deleted cell, which differs from all numbers of executions."""
@@ -25,25 +25,39 @@ def begin_cell(graph: Graph, run: CellRun) -> None:
     graph.names.release(run.cell, stale)
 
 
-def end_cell(graph: Graph, run: CellRun, *, failed: bool) -> list[str]:
+def end_cell(graph: Graph, run: CellRun, *, failed: bool, error: BaseException | None) -> list[str]:
     """See `Graph.end_cell`."""
     stale = graph.cells.end(run, failed=failed)
+    if not failed:
+        graph.cells.forget_failed_runs(graph.run_count)
     if failed or graph.finalized:
         graph.names.keep_released(run.cell)
         for node in stale if failed and not graph.finalized else ():
             circle = graph.cells.circle
             fed = circle[1] if circle is not None and circle[0] is node else ""
             text = f"cell {run.label} failed before it made '{node.name}' again; run it again"
-            error = FailedPreconditionError.at(node, text, input=fed).advise(
+            left = FailedPreconditionError.at(node, text, input=fed).advise(
                 f"Correct the error of cell {run.label}, run it again, and then this cell.",
                 required=f"'{node.name}', which cell {run.label} makes",
                 came="an error before it was made",
             )
-            mark(graph, node, error)
+            left.is_left = not fed
+            mark(graph, node, left)
+        if isinstance(error, GraphError):
+            _note_fault(graph, run, error, stale)
         return []
     graph.editor.remove_all(stale)
     graph.names.end_release()
     return [node.name for node in stale]
+
+
+def _note_fault(graph: Graph, run: CellRun, error: GraphError, stale: Sequence[Node]) -> None:
+    """Note the node at which a cell failed, whether it is in the graph or could not be made."""
+    culprit = graph.find(error.node) if error.node else None
+    if culprit is not None and (culprit in stale or culprit.source == error.source):
+        graph.cells.fail_at(culprit, error, run.cell)
+    elif error.inputs and error.op and all(tensor in graph for tensor in error.inputs):
+        graph.cells.refusals[run.cell] = error
 
 
 def drop_unmade(graph: Graph, but_for: Iterable[Tensor]) -> None:

@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from graphcore.errors import GraphError
 from graphcore.graph.model.node import Node
 from graphcore.source import CellRun
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The node at which a cell failed, with the error, and the number of runs of the graph until then."""
+
+    node: Node
+    error: GraphError
+    run_count: int
 
 
 class CellOwnership:
     """Nodes by the cell that made them.
 
     Attributes:
+        failures: the nodes at which cells have failed, by cell, until the node is made again, or a run succeeds.
+        refusals: the errors of cells that failed at a node which is not in the graph, by cell.
         failed: cells whose last run failed; their nodes are incomplete.
         last_runs: the number of the last execution of each cell.
         circle: the node of the running cell that would have taken its own result as an input, and the name of that result.
         deleted: cells that were deleted from the notebook, and whose nodes are still there.
     """
 
-    __slots__ = ("_first_runs", "_owned", "_stale", "circle", "deleted", "failed", "last_runs", "running")
+    __slots__ = ("_first_runs", "_owned", "_stale", "circle", "deleted", "failed", "failures", "last_runs", "refusals", "running")
 
     def __init__(self) -> None:
         self._first_runs: dict[str, int] = {}
         self._owned: dict[str, dict[str, Node]] = {}
         self._stale: dict[str, Node] = {}
         self.failed: set[str] = set()
+        self.failures: dict[str, Failure] = {}
+        self.refusals: dict[str, GraphError] = {}
         self.deleted: frozenset[str] = frozenset()
         self.last_runs: dict[str, int] = {}
         self.circle: tuple[Node, str] | None = None
@@ -33,17 +48,18 @@ class CellOwnership:
     def state(self) -> tuple[Any, ...]:
         """A snapshot for `restore`."""
         owned = {cell: dict(nodes) for cell, nodes in self._owned.items()}
-        return owned, dict(self._stale), set(self.failed), self.running, self.deleted
+        return owned, dict(self._stale), set(self.failed), dict(self.failures), dict(self.refusals), self.running, self.deleted
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Return to the snapshot `state`."""
-        self._owned, self._stale, self.failed, self.running, self.deleted = state
+        self._owned, self._stale, self.failed, self.failures, self.refusals, self.running, self.deleted = state
 
     def begin(self, run: CellRun) -> list[str]:
         """Start a run. Returns the names of the nodes that it may replace."""
         self.running = run
         self.circle = None
         self.deleted -= {run.cell}
+        self._forget_faults(run.cell)
         self._first_runs.setdefault(run.cell, len(self._first_runs))
         self.last_runs[run.cell] = run.execution
         self._stale = dict(self._owned.get(run.cell, {}))
@@ -87,12 +103,14 @@ class CellOwnership:
     def own(self, node: Node) -> None:
         """Make `node` the property of the cell in its source."""
         self._stale.pop(node.name, None)
+        self._forget_failure_at(node)
         if node.source is not None and node.source.run is not None:
             self._owned.setdefault(node.source.run.cell, {})[node.name] = node
 
     def disown(self, node: Node) -> None:
         """Remove the owner of `node`, which is removed or gets another one."""
         source = node.source
+        self._forget_failure_at(node)
         if source is None or source.run is None:
             return
         owned = self._owned.get(source.run.cell, {})
@@ -106,6 +124,7 @@ class CellOwnership:
 
     def delete(self, cell: str) -> bool:
         """Note that a cell was deleted. True iff it has nodes, which stay."""
+        self._forget_faults(cell)
         has_nodes = bool(self._owned.get(cell)) and cell not in self.deleted
         self.deleted |= {cell} if has_nodes else set()
         return has_nodes
@@ -113,6 +132,33 @@ class CellOwnership:
     def is_without_cell(self, node: Node) -> bool:
         """True iff the cell that made `node` was deleted."""
         return bool(self.deleted) and node.source is not None and node.source.run is not None and node.source.run.cell in self.deleted
+
+    @property
+    def faults(self) -> tuple[object, ...]:
+        """The places at which cells have failed, for comparison of two moments."""
+        return (*self.failures.values(), *map(id, self.refusals.values()))
+
+    def fail_at(self, node: Node, error: GraphError, cell: str) -> None:
+        """Note the node at which a run of `cell` failed."""
+        self.failures[cell] = Failure(node, error, node.graph.run_count)
+
+    def forget_failed_runs(self, run_count: int) -> None:
+        """Forget the nodes at which runs failed before this number of runs: a later one has succeeded."""
+        for cell, failure in list(self.failures.items()):
+            if failure.node.error is None and failure.run_count < run_count:
+                del self.failures[cell]
+
+    def failure_at(self, node: Node) -> GraphError | None:
+        """The error with which a cell failed at `node`."""
+        return next((failure.error for failure in self.failures.values() if failure.node is node), None)
+
+    def _forget_faults(self, cell: str) -> None:
+        self.failures.pop(cell, None)
+        self.refusals.pop(cell, None)
+
+    def _forget_failure_at(self, node: Node) -> None:
+        for cell in [cell for cell, failure in self.failures.items() if failure.node is node]:
+            del self.failures[cell]
 
     def is_partial(self, node: Node) -> bool:
         """True iff the last run of the cell that made `node` failed."""

@@ -13,12 +13,18 @@ if TYPE_CHECKING:
 
 
 def mark(graph: Graph, node: Node, error: GraphError) -> None:
-    """Mark `node` with an error: it refuses to run, and inference skips it, until it is replaced."""
+    """Mark `node` with an error: it refuses to run, and inference skips it, until it is replaced.
+
+    The mark of a node that is left from an earlier run leaves its shapes as they are.
+    """
     if node.error is not None and node.error.is_mark and node.error.message == error.message:
         return
     graph.editor.note(node)
     error.is_mark = True
     node.error = error
+    if error.is_left:
+        graph.editor.publish("shapes", node)
+        return
     forget_shapes(node)
     graph.editor.publish("shapes", node)
     infer_downstream(graph, node)

@@ -180,8 +180,17 @@ class _Wave:
                     pending.append(consumer)
 
     def _visit(self, node: Node) -> None:
-        if node.error is not None and node.error.is_mark:
-            return
+        mark = node.error
+        if mark is None or not mark.is_mark:
+            self._infer_again(node)
+        elif mark.is_left:
+            self._graph.editor.note(node)
+            self._careful.add(node)
+            node.error = None
+            self._infer_again(node)
+            node.error = mark
+
+    def _infer_again(self, node: Node) -> None:
         graph = self._graph
         if self._loops is not None:
             self._restart(node, self._loops)

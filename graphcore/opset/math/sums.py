@@ -14,6 +14,7 @@ from graphcore.opset.framework.gradient_text import list_to_array, required_int
 from graphcore.opset.framework.kernels import invalid, pass_through
 from graphcore.opset.framework.type_sets import NUMBER
 from graphcore.opset.numerics.tensor_list_values import added_lists
+from graphcore.shapes import Shape
 
 _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
 
@@ -54,7 +55,12 @@ class AddN:
 
         def add_n(first: Any, second: Any, *others: Any) -> Any:
             if first.shape != second.shape or any(other.shape != first.shape for other in others):
-                raise invalid(k, f"Inputs to operation {k.node_name} of type AddN must have the same size and shape.")
+                shapes = list(dict.fromkeys([str(Shape(each.shape)) for each in (first, second, *others)]))
+                raise invalid(k, f"Inputs to operation {k.node_name} of type AddN must have the same size and shape.").advise(
+                    "Feed values of one shape: the first dimension is the number of examples.",
+                    required="inputs of the same shape",
+                    came=" and ".join(shapes[:2]),
+                )
             total = add(first, second)
             for other in others:
                 total += other

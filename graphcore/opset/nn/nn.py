@@ -115,8 +115,11 @@ def _broadcast(k: KernelContext, features: Any, labels: Any) -> Any:
         return k.xp.broadcast_arrays(features, labels)
     except ValueError:
         logits, given = Shape(features.shape), Shape(labels.shape)
+        rows = logits.rank == given.rank == 2 and logits[1] == given[1]
         raise invalid(k, f"logits and labels must be broadcastable: logits_size={logits} labels_size={given}").advise(
-            "Give each row of labels one number for each class, as `gc.one_hot(labels, classes)` makes them; for numbers of classes there is "
+            f"Feed as many rows of labels as of logits: here {given[0]} and {logits[0]}."
+            if rows
+            else "Give each row of labels one number for each class, as `gc.one_hot(labels, classes)` makes them; for numbers of classes there is "
             "`gc.nn.sparse_softmax_cross_entropy_with_logits`.",
             required=f"labels of shape {logits}",
             came=f"labels of shape {given}",
@@ -250,6 +253,15 @@ class SparseSoftmaxCrossEntropyWithLogits:
         def sparse(features: Any, labels: Any) -> Any:
             log_probability = log_softmax(features.astype(wide, copy=False))
             classes = features.shape[1]
+            if features.shape[:1] != labels.shape:
+                raise invalid(
+                    k,
+                    f"logits and labels must have the same first dimension, got logits shape {Shape(features.shape)} and labels shape {Shape(labels.shape)}",
+                ).advise(
+                    f"Feed as many labels as rows of logits: here {labels.size} and {features.shape[0]}.",
+                    required=f"labels of shape [{features.shape[0]}]",
+                    came=f"labels of shape {Shape(labels.shape)}",
+                )
             if labels.size and not (labels.min() >= 0 and labels.max() < classes):
                 outside = labels[(labels < 0) | (labels >= classes)]
                 raise invalid(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from graphcore.kernel_context import RefVariable
 from graphcore.plumbing import STANDS_FOR
 from graphcore.registry import Kernel
 from graphcore.runtime.core.memory import out_of_memory
+from graphcore.runtime.core.shape_misfits import in_our_words
 from graphcore.shapes import Shape
 from graphcore.support.memory_limits import AllocationLimitError, compared
 
@@ -116,8 +116,6 @@ def shown_name(tensor: Tensor) -> str:
     return stands_for.decode() if isinstance(stands_for, bytes) else tensor.name
 
 
-_BROADCAST: Final = re.compile(r"could not be broadcast together with shapes (\([\d, ]*\)) (\([\d, ]*\))")
-_RESHAPE: Final = re.compile(r"cannot reshape array of size (\d+) into shape \(([\d,]*?),?\)")
 _OF_INPUTS: Final = (InvalidArgumentError, OutOfRangeError, UnimplementedError)
 """The errors that kernels raise for inputs they refuse."""
 
@@ -136,33 +134,13 @@ def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> 
         return error.with_node(node.name, op=node.op, source=node.source)
     if isinstance(error, AllocationLimitError):
         return too_large(node, error.what, error.size)
-    kind: type[GraphError] = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
-    text = out_of_memory(error) if isinstance(error, MemoryError) else str(error) or type(error).__name__
-    refused = kind.at(node, text + _where(node, inputs))
-    return _with_shapes(refused, text) if isinstance(error, ValueError) else refused
-
-
-def _with_shapes(error: GraphError, text: str) -> GraphError:
-    """Advise on operands that do not fit together, and on values that do not fill a shape."""
-    misfit = _RESHAPE.search(text)
-    if misfit is not None:
-        return error.advise(
-            f"Give a tensor whose {misfit[1]} values fill whole rows of this size, or choose another shape. Labels that are numbers of classes "
-            "become rows by `gc.one_hot(labels, classes)`.",
-            required=f"values that fill the shape ({misfit[2]})",
-            came=f"{misfit[1]} values",
-        )
-    found = _BROADCAST.search(text)
-    if found is None:
-        return error
-    one, other = [tuple(map(int, re.findall(r"\d+", shape))) for shape in found.groups()]
-    clash = next(((a, b) for a, b in zip(one[::-1], other[::-1], strict=False) if a != b and 1 not in (a, b)), (0, 0))
-    return error.advise(
-        f"Make {clash[0]} and {clash[1]} the same: sizes are compared from the last one on. Where a dimension is missing in between, "
-        "`gc.expand_dims` adds one of size 1, which fits any size, and `keepdims=True` keeps one in a reduction.",
-        required="shapes that are equal or 1 in each place, from the last one on",
-        came=f"{Shape(one)} and {Shape(other)}",
-    )
+    if isinstance(error, MemoryError):
+        return ResourceExhaustedError.at(node, out_of_memory(error) + _where(node, inputs))
+    text, values = str(error) or type(error).__name__, list(inputs)
+    if not isinstance(error, ValueError | IndexError):
+        return InvalidArgumentError.at(node, text + _where(node, values))
+    text, advise = in_our_words(text, node, [_value(each) for each in values], shown_name)
+    return advise(InvalidArgumentError.at(node, text + _where(node, values)))
 
 
 def too_large(node: Node, what: str, size: int) -> ResourceExhaustedError:
@@ -175,9 +153,14 @@ def too_large(node: Node, what: str, size: int) -> ResourceExhaustedError:
     return ResourceExhaustedError.at(node, f"The output of '{node.name}' = {called(node)} {what}: {compared(size)}")
 
 
+def _value(given: Any) -> Any:
+    """The value of an input; of a reference that of its variable."""
+    return given.value if isinstance(given, RefVariable) else given
+
+
 def _where(node: Node, inputs: Iterable[Any]) -> str:
     """The node, its declared input types, and the actual ones."""
-    actual = ", ".join([described(value.value if isinstance(value, RefVariable) else value) for value in inputs])
+    actual = ", ".join([described(_value(value)) for value in inputs])
     return f"\n\t [[{{{{node {node.name}}}}}]] = {called(node)}{f' on {actual}' if actual else ''}"
 
 

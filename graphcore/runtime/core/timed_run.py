@@ -64,7 +64,8 @@ def run_watched(program: Runs, values: Sequence[Any], step: Step, timeout_in_ms:
             raise
         stopped = error if error.node or step.node is None else CancelledError.at(step.node, error.message)
         text = f"{_too_long(timeout_in_ms)}; stopped at node '{stopped.node}'"
-        raise DeadlineExceededError(text, op=stopped.op, node=stopped.node, source=stopped.source) from error
+        late = DeadlineExceededError(text, op=stopped.op, node=stopped.node, source=stopped.source)
+        raise _advised(late, timeout_in_ms, f"the run was still at '{stopped.node}'") from error
     except AbandonedCallError:
         raise _abandoned(timeout_in_ms, step.node) from None
     return result
@@ -98,7 +99,16 @@ def _too_long(timeout_in_ms: int) -> str:
 def _abandoned(timeout_in_ms: int, node: Node | None) -> DeadlineExceededError:
     assert node is not None
     text = f"{_too_long(timeout_in_ms)}; stopped while running '{node.name}' (op {node.op})"
-    return DeadlineExceededError.at(node, text)
+    return _advised(DeadlineExceededError.at(node, text), timeout_in_ms, f"'{node.name}' was still running")
+
+
+def _advised(error: DeadlineExceededError, timeout_in_ms: int, came: str) -> DeadlineExceededError:
+    return error.advise(
+        "Allow more time (`timeout_in_ms` of `gc.RunOptions` or of the session), or compute less in one run. A loop whose condition stays true does "
+        "not end, and what waits for a queue ends when something is put into it.",
+        required=f"the end of the run within {timeout_in_ms} ms",
+        came=came,
+    )
 
 
 def _may_be_abandoned(node: Node) -> bool:

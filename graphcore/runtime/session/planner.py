@@ -240,6 +240,12 @@ class Planner:
             self._forget_changed()
             return list(self._initial_values.outdated.values())
 
+    def variables_that_lost_their_values(self) -> list[str]:
+        """The names of the variables whose values do not fit their new types and shapes."""
+        with self.graph.lock, self.lock:
+            self._forget_changed()
+            return list(self._initial_values.lost.values())
+
     def move(self, devices: SessionDevices) -> None:
         """Run on other devices from now on, with plans of their own."""
         with self.graph.lock, self.lock:

@@ -392,6 +392,10 @@ class Session(DefaultSession):
         """The names of the variables that keep their values although their initial values have changed."""
         return self.planner.variables_with_other_initial_values()
 
+    def variables_that_lost_their_values(self) -> list[str]:
+        """The names of the variables that have other types or shapes now, which their values do not fit."""
+        return self.planner.variables_that_lost_their_values()
+
     @property
     def is_closed(self) -> bool:
         """True after `close` was called."""

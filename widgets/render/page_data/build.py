@@ -28,14 +28,15 @@ from widgets.render.page_data.types import (
     OpText,
     OwnClasses,
     PageHead,
+    RefusedRecord,
     SpaceColumns,
     SpaceHead,
     TensorInfo,
 )
-from widgets.scene.build import node_error
 from widgets.scene.calls import CallBody, callees, calls_functions, has_hub, is_choice, is_loop, is_loop_invariant
 from widgets.scene.colocation import groups_of, reasons_of
 from widgets.scene.devices import assigned_device, is_elsewhere
+from widgets.scene.faults import Refused, fault_of, fault_text, is_faulty, refused_nodes
 from widgets.scene.function_info import function_infos
 from widgets.scene.gaps import Gap, gaps_of
 from widgets.scene.lenses import OwnLens, cell_label, failure_note, own_lenses
@@ -298,6 +299,7 @@ class _Space:
             colocations=[([self.number[node.name] for node in group.nodes], reasons_of(group)) for group in groups_of(self.graph)]
             if body is None
             else [],
+            refused=[self._refused(refused) for refused in refused_nodes(self.graph)],
             own_classes=self.writer.own_classes(self.nodes),
             arguments=[] if body is None else [self.number[node.name] for node in body.args],
             returns=[] if body is None else [self.number[node.name] for node in body.rets],
@@ -448,16 +450,20 @@ class _Space:
     def _errors(self) -> dict[int, ErrorRecord]:
         return {
             place: ErrorRecord(
-                text=node_error(node),
+                text=fault_text(node),
                 inputs={str(slot): said for slot, said in node.input_errors.items()},
-                has_error=node.error is not None,
+                has_error=fault_of(node) is not None,
                 chains=chain_record(node, self.outside),
                 clashes=clashes_of(node),
                 explained=chains_of(node, self.outside),
             )
             for place, node in enumerate(self.nodes)
-            if node.error is not None or node.input_errors
+            if is_faulty(node)
         }
+
+    def _refused(self, refused: Refused) -> RefusedRecord:
+        inputs = [(self.number[tensor.node.name], tensor.index) for tensor in refused.inputs]
+        return RefusedRecord(name=refused.name, text=refused.text, inputs=inputs)
 
     def _call(self, call: Call) -> None:
         node, writer = call.node, self.writer

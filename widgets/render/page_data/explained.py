@@ -8,6 +8,7 @@ from graphcore.text import debug_string
 from graphcore.text.describe_traits import describe_traits
 from widgets.inspection import GradientInfo, Why
 from widgets.render.page_data.types import GradientText, OpText
+from widgets.scene.faults import fault_of
 from widgets.scene.gradient_info import recorded_gradient, registered_gradient
 from widgets.scene.inspect import names_of_slots
 from widgets.scene.outside import OutsideOrigins
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 def chain_record(node: Node, outside: Outside) -> list[tuple[list[tuple[str, str]], list[tuple[str, str]]]]:
     """The chains of a node's error: pairs of producer and consumer, and notes at nodes."""
-    chains = () if node.error is None else node.error.chains
+    fault = fault_of(node)
+    chains = () if fault is None else fault.chains
     found = []
     for chain in chains:
         steps: list[tuple[str, str]] = []

@@ -103,6 +103,17 @@ class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
     explained: list[Why] = []
 
 
+class RefusedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that could not be made, with the error.
+
+    `inputs` are the tensors that it was to take, as pairs of node and output.
+    """
+
+    name: str
+    text: str
+    inputs: list[tuple[int, int]]
+
+
 class GradientRow(msgspec.Struct, frozen=True, kw_only=True):
     """A gradient node: the names of the node it differentiates and of the gradient function.
 
@@ -166,6 +177,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
         origins: each gradient node, and after it the node that it differentiates.
         gaps: the nodes whose gradient is None.
         gradient_count: the number of gradient nodes on record.
+        refused: the nodes that could not be made.
         why: the inspector's explanations of dimensions by node, with empty places; their keys are `output:dimension`.
         user_names: the names that the user's code has for arguments, by node.
         colocations: the colocation groups of the last placement: their nodes, and the constraints that join them.
@@ -186,6 +198,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
     gradient_count: int = 0
     origins: list[int] = []
     gaps: list[GapRecord] = []
+    refused: list[RefusedRecord] = []
     why: dict[int, list[Why]] = {}
     user_names: dict[int, str] = {}
     colocations: list[tuple[list[int], list[str]]] = []

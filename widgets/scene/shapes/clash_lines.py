@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from widgets.scene.boxes import Visible
+from widgets.scene.faults import fault_of
 from widgets.scene.outside import OutsideOrigins
 
 if TYPE_CHECKING:
@@ -30,12 +31,13 @@ class ClashLines:
         self.notes: dict[str, str] = {}
         self._visible = visible
         self._box_of = {name: box.id for name, box in visible.box_of.items()}
-        wrong = [node for box in visible.boxes for node in box.nodes if node.error is not None]
+        wrong = [node for box in visible.boxes for node in box.nodes if fault_of(node) is not None]
         for node in wrong[:MAX_ERRORS]:
             self._draw(node)
 
     def _draw(self, node: Node) -> None:
-        chains = () if node.error is None else node.error.chains
+        fault = fault_of(node)
+        chains = () if fault is None else fault.chains
         for number, chain in enumerate(chains, 1):
             for producer, consumer, note in chain_steps(chain, node.name, self._visible.outside):
                 self._mark(producer, consumer, number)

@@ -15,7 +15,7 @@ MAX_STEPS: Final = 10_000
 
 def clashes_of(node: Node) -> list[Clash]:
     """The inputs named by the node's error, each followed by the origin of its size. [] without an error."""
-    if node.error is None and not node.input_errors:
+    if (node.error is None or node.error.is_left) and not node.input_errors:
         return []
     wrong = [tensor for slot, tensor in enumerate(node.inputs) if slot in node.input_errors] or node.inputs
     rows = []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from graphcore.errors import GraphError
 from graphcore.graph.provenance.explain_shape import KnownSteps, explain_tensor
 from widgets.inspection import Why, WhyStep
+from widgets.scene.faults import fault_of
 from widgets.scene.outside import MOST_FACTS, OutsideOrigins
 from widgets.scene.shapes.clashes import source_row
 
@@ -81,7 +82,8 @@ def why_of(node: Node, visible: Around, dimensions: Keys, steps: KnownSteps | No
 
 def chains_of(node: Node, visible: Around) -> list[Why]:
     """The origins of the numbers that clash at a node."""
-    chains = () if node.error is None else node.error.chains
+    fault = fault_of(node)
+    chains = () if fault is None else fault.chains
     return [_why(str(chain.fact), chain, visible) for chain in chains]
 
 

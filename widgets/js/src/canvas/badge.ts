@@ -1,7 +1,7 @@
 // The small sign on a box that the last cell made, changed, or failed at.
 import { s } from "../dom";
 
-const SIGNS: Readonly<Record<string, string>> = { new: "+", removed: "−", changed: "~", error: "!", stale: "!" };
+const SIGNS: Readonly<Record<string, string>> = { new: "+", removed: "−", changed: "~", error: "!", stale: "…" };
 
 /** The badge of a state about a point; null for a state that has none. */
 export function badge(state: string, x: number, y = 0): SVGGElement | null {

@@ -7,6 +7,7 @@ import { Counter, counted, getOrMake, grouped } from "./order";
 import type { Instance, Part } from "./parts";
 import { detailOf, valueRows } from "./recorded_values";
 import { at, CALL, type Space } from "./space";
+import { REFUSED } from "./stubs";
 import { timeRows } from "./times";
 import { type Box, inputsOf, isGradientBody, outputOf, type Tensor, tensorName, type Visible } from "./visible";
 
@@ -14,6 +15,34 @@ const MAX_CONSUMERS = 24;
 const MAX_CONTENTS = 40;
 const MAX_ERRORS = 10;
 const MAX_BUILT = 200;
+
+const EMPTY: Omit<Inspection, "id" | "name" | "kind"> = {
+  op: "",
+  node_def: "",
+  summary: "",
+  doc: "",
+  traits: "",
+  placement: [],
+  signature: "",
+  device: "",
+  attrs: [],
+  inputs: [],
+  outputs: [],
+  control_inputs: [],
+  control_outputs: [],
+  source: null,
+  error: "",
+  clashes: [],
+  chains: [],
+  why: [],
+  gradient: null,
+  registered_gradient: null,
+  functions: [],
+  contents: [],
+  times: [],
+  recorded: [],
+  values: null,
+};
 
 /** A use of an output: the consumer and its input, -1 for a control edge. */
 type Use = readonly [number, number];
@@ -35,6 +64,7 @@ export class Inspector {
   }
 
   #find(id: string): Inspection | null {
+    if (id.startsWith(REFUSED)) return this.#refused(id.slice(REFUSED.length));
     const box = this.#visible.boxes.find((other) => other.id === id);
     if (box)
       return box.main < 0 ? this.#scope(box.part, box.nodes, box.id) : this.#node(box.part.instance, box.main, box);
@@ -47,6 +77,17 @@ export class Inspector {
     }
     const node = this.#root.space.find(id);
     return node === undefined ? null : this.#node(this.#root, node, null);
+  }
+
+  /** The inspection of a node that could not be made. */
+  #refused(name: string): Inspection | null {
+    const refused = this.#root.space.head.refused.find((other) => other.name === name);
+    if (!refused) return null;
+    const inputs = refused.inputs.map(([node, slot]) => ({
+      ...this.#inputRow(outputOf(this.#root, node, slot), "", ""),
+      note: "",
+    }));
+    return { ...EMPTY, id: name, name, kind: "not made", error: refused.text, inputs };
   }
 
   /** The box behind a stub `stub:<box>:<consumer>`. Ids of boxes in open calls begin with the id of the call. */
@@ -138,34 +179,19 @@ export class Inspector {
     const made = new Set(sources.map((source) => (source ? source.cell || source.file : "")));
     const first = described ?? nodes[0];
     return {
+      ...EMPTY,
       id,
       name: mirrored?.label ?? part.key,
-      op: "",
       kind: isGradient ? "inlined gradient function" : functions.length > 0 ? "function" : "scope",
-      node_def: "",
       summary: counted(nodes.length, "node"),
-      doc: "",
-      traits: "",
-      placement: [],
-      signature: "",
-      device: "",
-      attrs: [],
       inputs: this.#boundary(instance, nodes, id),
-      outputs: [],
-      control_inputs: [],
-      control_outputs: [],
       source: made.size === 1 ? (sources[0] ?? null) : null,
       error: errors.join("\n"),
       clashes: wrong.length === 1 ? (space.head.errors[wrong[0] as number]?.clashes ?? []) : [],
-      chains: [],
-      why: [],
       gradient: isGradient && first !== undefined ? this.#gradient(instance, first, "") : null,
-      registered_gradient: null,
       functions,
       contents: contents(space, nodes),
       times: timeRows(instance, nodes),
-      recorded: [],
-      values: null,
     };
   }
 

@@ -33,7 +33,7 @@ const STYLES: Readonly<Record<string, string>> = {
   stateNew: "stroke:#18794e,stroke-width:2px",
   stateChanged: "stroke:#8a5a00,stroke-width:2px",
   stateRemoved: "stroke:#c32222,stroke-dasharray:4 3",
-  stateStale: "stroke:#c32222,stroke-width:2px",
+  stateStale: "stroke:#5b6878",
   stateError: "fill:#fdeeee,stroke:#c32222,stroke-width:2px,color:#8d1414",
 };
 const LINES = { data: "-->", control: "-.->", reference: "==>" } as const;

@@ -12,7 +12,7 @@ import { BACKWARD, Mirrored } from "./mirror";
 import { Counter, counted, grouped } from "./order";
 import type { Instance, Part } from "./parts";
 import { CALL, GROUP, NODE, PARTIAL, SCOPE, SHORT, THING } from "./space";
-import { cutLongEdges, PLAIN } from "./stubs";
+import { cutLongEdges, PLAIN, REFUSED } from "./stubs";
 import {
   type Box,
   type Folding,
@@ -20,7 +20,9 @@ import {
   inputsOf,
   isGradientBody,
   MOST_FRAMES,
+  outputOf,
   roleOf,
+  type Tensor,
   tensorLabel,
   type Visible,
   visibleBoxes,
@@ -63,9 +65,10 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
   const mirror = visible.origins.size > 0 || gapNodes.length > 0;
   const lines = bundles.map((bundle) => sceneEdge(bundle, roles, dimensions, clashes, visible));
   const [goneNodes, goneEdges] = lostInputs(lost);
+  const [refused, refusedEdges] = refusedBoxes(root.instance, visible);
   const [nodes, edges] = cutLongEdges(
-    [...shown, ...goneNodes, ...gapNodes],
-    [...lines, ...goneEdges, ...gapEdges],
+    [...shown, ...goneNodes, ...refused, ...gapNodes],
+    [...lines, ...goneEdges, ...refusedEdges, ...gapEdges],
     mirror,
   );
   const scene: Scene = {
@@ -256,24 +259,45 @@ function lostInputs(lost: readonly LostInput[]): [SceneNode[], SceneEdge[]] {
     const label = `${tensor.name} is gone`;
     nodes.set(id, { ...PLAIN, id, label, kind: "stub", group: target.group, state: "error", error, count: 0 });
     const edge = `${id}->${target.id}`;
-    edges.set(edge, {
-      id: edge,
-      source: id,
-      target: target.id,
-      kind: "data",
-      label: tensorLabel(tensor),
-      count: 1,
-      dims: [],
-      error,
-      clash: 0,
-      reversed: false,
-      loose: false,
-      role: "forward",
-      state: "normal",
-      lenses: {},
-    });
+    edges.set(edge, faultyEdge(edge, id, target.id, tensor, error));
   }
   return [[...nodes.values()], [...edges.values()]];
+}
+
+function faultyEdge(id: string, source: string, target: string, tensor: Tensor, error: string): SceneEdge {
+  return {
+    id,
+    source,
+    target,
+    kind: "data",
+    label: tensorLabel(tensor),
+    count: 1,
+    dims: [],
+    error,
+    clash: 0,
+    reversed: false,
+    loose: false,
+    role: "forward",
+    state: "normal",
+    lenses: {},
+  };
+}
+
+/** The boxes of nodes that could not be made, with edges from their inputs. */
+function refusedBoxes(root: Instance, visible: Visible): [SceneNode[], SceneEdge[]] {
+  const nodes: SceneNode[] = [];
+  const edges: SceneEdge[] = [];
+  for (const { name, text: error, inputs } of root.space.head.refused) {
+    const id = `${REFUSED}${name}`;
+    const label = `${lastPart(name)} was not made`;
+    nodes.push({ ...PLAIN, id, label, kind: "stub", state: "error", error, count: 0 });
+    for (const [node, slot] of inputs) {
+      const source = visible.box(root, node);
+      const edge = `${source?.id}->${id}:${slot}`;
+      if (source) edges.push(faultyEdge(edge, source.id, id, outputOf(root, node, slot), error));
+    }
+  }
+  return [nodes, edges];
 }
 
 function sceneGroup({ id, parent, part }: Frame, root: Instance, visible: Visible): SceneGroup {
@@ -309,7 +333,7 @@ function summary(root: Instance, visible: Visible, nodes: readonly SceneNode[], 
   const parts = [counted(total, "node") + (boxes.length === total ? "" : ` in ${grouped(boxes.length)} boxes`)];
   const marks = differenceOf(root);
   if (marks) return `${marks.summary}; ${parts[0]}`;
-  const wrong = nodes.filter(({ error, kind }) => error && kind !== "stub").length;
+  const wrong = nodes.filter(({ id, error, kind }) => error && (kind !== "stub" || id.startsWith(REFUSED))).length;
   if (wrong) parts.push(`${grouped(wrong)} with errors`); // first, because the end of a long line is cut off
   parts.push(counted(edges.length, "edge"));
   const gradient = root.space.head.gradient_count;

@@ -13,6 +13,9 @@ const VERY_FAR = 5;
 /** More far producers than this of one box share one stub. */
 const MANY = 6;
 
+/** The beginning of the ids of boxes of nodes that could not be made. */
+export const REFUSED = "refused:";
+
 export const PLAIN: Omit<SceneNode, "id" | "label" | "kind"> = {
   op: "",
   detail: "",

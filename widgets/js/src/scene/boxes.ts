@@ -53,7 +53,7 @@ function counted(word: string, count: number): string {
 
 /** The lines of a box: its kind or op, its name, and one detail. The kind is legible without shape and colour. */
 export function boxTexts(node: SceneNode): readonly (readonly [string, FontName])[] {
-  if (node.kind === "stub") return [[`↗ ${node.label || fullName(node)}`, "name"]];
+  if (node.kind === "stub") return [[`${node.state === "error" ? "✕" : "↗"} ${node.label || fullName(node)}`, "name"]];
   return node.clash ? [...ownTexts(node), [`✕ ${node.clash}`, "note"]] : ownTexts(node);
 }
 

@@ -1084,6 +1084,13 @@ export interface ErrorRecord {
   readonly explained: readonly Why[];
 }
 
+/** A node that could not be made: its name, the error, and the tensors that it was to take, as pairs of node and output. */
+export interface RefusedRecord {
+  readonly name: string;
+  readonly text: string;
+  readonly inputs: readonly (readonly [number, number])[];
+}
+
 /**
  * A gradient node: the names of the node it differentiates and of the gradient function.
  *
@@ -1146,6 +1153,7 @@ export interface DifferenceRecord {
  * origins: each gradient node, and after it the node that it differentiates.
  * gaps: the nodes whose gradient is None.
  * gradient_count: the number of gradient nodes on record.
+ * refused: the nodes that could not be made.
  * why: the inspector's explanations of dimensions by node, with empty places; their keys are `output:dimension`.
  * user_names: the names that the user's code has for arguments, by node.
  * colocations: the colocation groups of the last placement: their nodes, and the constraints that join them.
@@ -1166,6 +1174,7 @@ export interface SpaceHead {
   readonly gradient_count: number;
   readonly origins: readonly number[];
   readonly gaps: readonly GapRecord[];
+  readonly refused: readonly RefusedRecord[];
   readonly why: Readonly<Record<number, readonly Why[]>>;
   readonly user_names: Readonly<Record<number, string>>;
   readonly colocations: readonly (readonly [readonly number[], readonly string[]])[];

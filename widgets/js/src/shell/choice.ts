@@ -296,7 +296,7 @@ export class Choice {
   /** Opens or closes: a closed scope opens, an open frame closes, a stub leads to what it stands for. */
   toggle(id: string): void {
     const node = this.node(id);
-    if (node?.kind === "stub") return this.reveal(node.stands_for, node.stands_for);
+    if (node?.kind === "stub") return node.stands_for ? this.reveal(node.stands_for, node.stands_for) : undefined;
     if (node?.expandable) return this.#view.send({ type: "expand", id });
     if (!node && this.#scene?.groups.some((group) => group.id === id)) this.#view.send({ type: "collapse", id });
   }

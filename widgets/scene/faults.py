@@ -1,0 +1,77 @@
+"""The errors that paint a node red: its own, and those with which a cell failed at it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from widgets.scene.boxes import Visible
+from widgets.scene.types import NodeKind, SceneEdge, SceneNode
+from widgets.scene.words import last_part, tensor_label
+
+if TYPE_CHECKING:
+    from graphcore.errors import GraphError
+    from graphcore.graph import Graph, Node, Tensor
+
+REFUSED: Final = "refused:"
+"""The beginning of the ids of boxes of nodes that could not be made."""
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A node that could not be made: its name, the error, and the tensors that it was to take."""
+
+    name: str
+    text: str
+    inputs: list[Tensor]
+
+
+def fault_of(node: Node) -> GraphError | None:
+    """The error of a node.
+
+    None for a node that is only left by a cell that failed elsewhere: it gets a quiet mark.
+    """
+    cells = node.graph.cells
+    failure = cells.failure_at(node) if cells.failures else None
+    if failure is not None:
+        return failure
+    return None if node.error is None or node.error.is_left else node.error
+
+
+def is_faulty(node: Node) -> bool:
+    """True iff `fault_text` has something to say."""
+    return bool(node.input_errors) or fault_of(node) is not None
+
+
+def fault_text(node: Node) -> str:
+    """The errors of a node and its inputs in words, "" if there are none."""
+    fault = fault_of(node)
+    parts = [] if fault is None else [fault.message]
+    said = parts[0] if parts else ""
+    parts.extend(text for _, text in sorted(node.input_errors.items()) if text not in said)
+    return "\n".join(parts)
+
+
+def refused_nodes(graph: Graph) -> list[Refused]:
+    """The nodes that cells could not make, in whose place the graph has none."""
+    errors = graph.cells.refusals.values()
+    return [
+        Refused(error.node or error.op, error.message, [tensor for tensor in dict.fromkeys(error.inputs) if tensor in graph])
+        for error in errors
+    ]
+
+
+def refused_boxes(graph: Graph, visible: Visible) -> tuple[list[SceneNode], list[SceneEdge]]:
+    """The boxes of nodes that could not be made, with edges from their inputs."""
+    nodes, edges = [], []
+    kind: NodeKind = "stub"
+    for name, text, inputs in map(msgspec.structs.astuple, refused_nodes(graph)):
+        box_id = f"{REFUSED}{name}"
+        label = f"{last_part(name)} was not made"
+        nodes.append(SceneNode(id=box_id, label=label, kind=kind, state="error", error=text, count=0))
+        for tensor in inputs:
+            source = visible.box_of.get(tensor.node.name)
+            if source is not None:
+                edge = f"{source.id}->{box_id}:{tensor.index}"
+                edges.append(SceneEdge(id=edge, source=source.id, target=box_id, label=tensor_label(tensor), error=text))
+    return nodes, edges
