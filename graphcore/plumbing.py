@@ -27,6 +27,8 @@ USER_NAME: Final = "_user_specified_name"
 """The attr of an argument with the name that the user's code has for it."""
 STANDS_FOR: Final = "_stands_for"
 """The attr of a node that a run adds, with the name of the tensor it stands for: of a feed's argument, or of a late read of a variable."""
+KEEPS_VALUE: Final = "_keeps_value"
+"""The attr of an Identity of a variable that waits for its initializer: run for its sake, the initializer leaves a value as it is."""
 VALUE_OF: Final = "_value_of"
 """The attr of a VarHandleOp with the name of the reference variable whose storage it is a handle of."""
 RETVAL: Final = frozenset({"_Retval", "_DeviceRetval"})

@@ -242,8 +242,8 @@ class Port:
         with self.lock:
             self._graph.settle()
             self._remember()
-            self._sent_at = time.time() * 1000 if sent_at is None else sent_at
             if self._waiting is not None or self._shown_key() != self._sent_key:
+                self._sent_at = time.time() * 1000 if sent_at is None else sent_at
                 self._send_soon(failed)
             else:
                 self._send(messages.UnchangedMessage())

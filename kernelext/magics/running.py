@@ -72,7 +72,7 @@ class Steps:
         lines = []
         for number in range(min(len(runs.labels), _MOST_STEPS)):
             label, loop, text = runs.labels[number], runs.loops[number], runs.texts[number]
-            turn = f"  turn {runs.turns[number] + 1} of {recorded.loops[loop]}" if loop >= 0 else ""
+            turn = f"  iteration {runs.turns[number]} of {recorded.loops[loop]}" if loop >= 0 else ""
             value = f"  {recorded.texts[text]}" if text >= 0 else ""
             state = _STATES[runs.states[number]] if runs.states[number] <= FAILED else _STATES[-1]
             lines.append(f"{number + 1:>4}  {recorded.nodes[label]}  {recorded.ops[label]}{f'  {state}' if state else ''}{turn}{value}")

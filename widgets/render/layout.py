@@ -207,7 +207,8 @@ def _folded(scene: Scene, panel: Size | None, limit: float, *, across: bool, lab
     places = hold_labels(scene, _placed(scene, limit, across=across, labels=labels))
     if panel is None or places.engine != "graphviz" or fitting_scale(places, panel) == 1:
         return places
-    request = {"places": places, "panel": {"width": panel.width, "height": panel.height}, "across": across}
+    circles = [edge.id for edge in scene.edges if edge.reversed and edge.role == "forward"]
+    request = {"places": places, "panel": {"width": panel.width, "height": panel.height}, "across": across, "circles": circles}
     try:
         folded = msgspec.json.decode(engine.fold(msgspec.json.encode(request).decode(), limit=limit), type=FoldedPlaces)
     except (EngineError, msgspec.ValidationError, UnicodeEncodeError) as error:  # the last: a name with a lone surrogate

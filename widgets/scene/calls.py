@@ -19,6 +19,7 @@ from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.passes import FunctionBody, InstantiatedFunctions
 from graphcore.passes.gradients.functions.symbolic_gradient import LABEL
 from graphcore.plumbing import BRANCH, CALL, WHILE
+from widgets.scene.shapes.unknowns import leave_unnumbered
 
 if TYPE_CHECKING:
     from graphcore.definitions import NodeDef
@@ -79,6 +80,7 @@ class CallBody:
         self.body = body
         self.path = path
         self.graph = graph
+        leave_unnumbered(graph)
         self.nodes = graph.nodes
         self.args = [found(node) for node in body.arg_nodes]
         self.rets = [found(node) for node in body.ret_nodes]

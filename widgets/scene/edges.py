@@ -63,6 +63,13 @@ class Bundle:
         """The number of tensors; 1 for control edges, which carry none."""
         return len(self.tensors) or 1
 
+    def output(self) -> str:
+        """`:1 ` for one tensor of a box whose node has several outputs."""
+        tensors = list(self.tensors.values())
+        if len(tensors) != 1 or self.source.main is not tensors[0].node or len(tensors[0].node.outputs) < 2:
+            return ""
+        return f":{tensors[0].index} "
+
     def label(self) -> str:
         """Type and shape if all tensors agree, else empty, since the count suffices."""
         labels = {tensor_label(tensor) for tensor in self.tensors.values()}
@@ -217,7 +224,7 @@ def scene_edge(bundle: Bundle, roles: dict[str, Role], dimensions: Dimensions, c
     dims = dimensions.common(bundle.tensors.values()) if label else []
     if dims:
         label = f"{label.partition(' [')[0]} [{','.join([dim.text for dim in dims])}]"
-    label = SIGNS.get(bundle.state, "") + label
+    label = SIGNS.get(bundle.state, "") + bundle.output() + label
     lenses = {"shapes": _shape_mark(bundle)} if bundle.tensors else {}
     if bundle.copies:
         lenses["devices"] = copies_mark(bundle.copies)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from widgets.messages import SearchHit, SearchMessage
 from widgets.scene.lenses import cell_label
 from widgets.scene.query import Query, Searched
+from widgets.scene.shapes.unknowns import shape_text
 from widgets.scene.words import attr_text
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class _NodeFacts:
 
     @property
     def shapes(self) -> Sequence[str]:
-        return [tensor.graph.shape_text(tensor) for tensor in self.node.outputs]
+        return [shape_text(tensor) for tensor in self.node.outputs]
 
     @property
     def attrs(self) -> dict[str, str]:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 BUILT_IN: Final = ("structure", "shapes", "devices", "gradients", "functions", "cells", "time", "values")
 Classify = TypeVar("Classify", bound=Callable[..., Any])
-_LAST_TONE: Final = 7
+_LAST_TONE: Final = 6
+"""The tone of all classes after the first; 7 is the red of what is wrong."""
 _GRADIENT_TONES: Final = {"not differentiated": 0, "forward, differentiated": 1, "gradient": 2, "gradient seed or sum": 3}
 
 
@@ -218,6 +219,7 @@ def _view(
     With `several`, the words for it, boxes with nodes of several classes have the last tone, too, and the legend has the classes of all nodes.
     """
     counts = _counters(boxes, classify)
+    chosen = tones
     if tones is None:
         tones = _tones_in_order([item for counter in counts.values() for item in counter])
     marks = {}
@@ -227,6 +229,8 @@ def _view(
         counter = counts[box.id]
         if not any(counter):
             continue
+        if chosen is not None and any(chosen.get(item) for item in counter):  # the others say nothing about the box
+            counter = Counter({item: count for item, count in counter.items() if chosen.get(item)})
         main = max(filter(None, counter), key=counter.__getitem__)
         named = [item for item in counter if item]
         is_mixed = bool(several) and len(named) > 1

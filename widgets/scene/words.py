@@ -11,6 +11,7 @@ from graphcore.plumbing import USER_NAME
 from graphcore.registry import op_registry
 from graphcore.shapes import Shape
 from widgets.scene.calls import callees, calls_functions
+from widgets.scene.shapes.unknowns import shape_text
 from widgets.scene.types import NodeKind
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def tensor_label(tensor: Tensor) -> str:
 
     Named sizes are shown by name, as in `float [batch,10]`; an unknown type gives "".
     """
-    return "" if tensor.dtype is INVALID else f"{tensor.dtype.name} {tensor.graph.shape_text(tensor)}"
+    return "" if tensor.dtype is INVALID else f"{tensor.dtype.name} {shape_text(tensor)}"
 
 
 def value_text(value: TensorValue) -> str:

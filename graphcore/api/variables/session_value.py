@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from graphcore.api.variables.collections import TRAINABLE_VARIABLES
 from graphcore.graph import Graph, Node, Tensor
+from graphcore.plumbing import KEEPS_VALUE
 
 
 class _Held(Protocol):
@@ -43,17 +44,18 @@ class SessionValue:
     def initialized_value(self: _Held) -> Tensor:
         """The value if there is one at run time, else the initial value.
 
-        For the initial value of another variable.
+        For the initial value of another variable. Of a reference variable it is an Identity that waits for the initializer, which then sets
+        only a variable that has no value yet.
         """
         graph, handle = self.graph, self.handle
+        if handle.dtype.is_ref:
+            with graph.control_dependencies(None), graph.control_dependencies([self.initializer]):
+                name = f"{handle.node.name.rpartition('/')[2]}_initialized"
+                return graph.apply_op("Identity", [handle], {KEEPS_VALUE: True}, name).outputs[0]
         with graph.control_dependencies(None), graph.name_scope(f"{handle.node.name.rpartition('/')[2]}_initialized") as scope:
             is_set = self.is_initialized()
-            if handle.dtype.is_ref:
-                held = graph.apply_op("RefSwitch", [handle, is_set], None, "held").outputs[1]
-                read = graph.apply_op("Identity", [held], None, "read").outputs[0]
-            else:
-                held = graph.apply_op("Switch", [handle, is_set], None, "held").outputs[1]
-                read = graph.apply_op("ReadVariableOp", [held], {"dtype": self.initial_value.dtype.base}, "read").outputs[0]
+            held = graph.apply_op("Switch", [handle, is_set], None, "held").outputs[1]
+            read = graph.apply_op("ReadVariableOp", [held], {"dtype": self.initial_value.dtype.base}, "read").outputs[0]
             initial = graph.apply_op("Switch", [self.initial_value, is_set], None, "initial").outputs[0]
             value: Tensor = graph.apply_op("Merge", [[initial, read]], None, scope).outputs[0]
             value.set_shape(self.initial_value.shape)

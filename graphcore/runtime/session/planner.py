@@ -29,6 +29,7 @@ from graphcore.runtime.plan.plan import Plan, build_plan
 from graphcore.runtime.session.engines import Engine, build_program
 from graphcore.runtime.session.function_memory import peak_for_shapes
 from graphcore.runtime.session.initial_values import InitialValues
+from graphcore.runtime.session.mild_initializers import mild_initializers
 from graphcore.runtime.session.placing import DividedProgram, SessionDevices
 from graphcore.runtime.session.prepared import Prepared
 from graphcore.runtime.session.runner import Runner
@@ -127,6 +128,7 @@ class Planner:
             what = connect(*what, connected)
         what = subgraph_to_run(*what)
         needed = needed_nodes(*what)
+        self.runner.mild = mild_initializers(what[1], needed)
         program, device = self._build_program(what, needed, engine)
         if self.runner.resources.redeclared:
             self._drop_plans()

@@ -25,6 +25,7 @@ from graphcore.runtime.core.value_records import ValueRecorder
 from graphcore.runtime.plan.schedule import MakeKernel
 from graphcore.runtime.session.body_errors import in_body
 from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime, kernel_of_op
+from graphcore.runtime.session.mild_initializers import unless_initialized
 from graphcore.runtime.session.prepared import Prepared
 from graphcore.support.critical_section import critical_section
 from graphcore.support.forking import new_lock
@@ -48,6 +49,7 @@ class Runner:
         functions: runs the functions that nodes call.
         rendezvous: passes values between `_Send` and `_Recv` nodes and the client.
         trace: the last recorded run.
+        mild: the initializers that leave values as they are in the run that is planned.
     """
 
     def __init__(self, graph: Graph, timeout_in_ms: int, resources: ResourceManager | None = None) -> None:
@@ -60,6 +62,7 @@ class Runner:
         self.functions = FunctionLibraryRuntime(graph.library, resources=self.resources)
         self._functions_on: dict[str, FunctionLibraryRuntime] = {}
         self.trace: Trace | None = None
+        self.mild: frozenset[str] = frozenset()
         self._kernels: dict[str, tuple[Any, Kernel]] = {}
         self._kernels_lock = new_lock()
         self._rendezvous_lock = new_lock()
@@ -195,6 +198,8 @@ class Runner:
                 raise in_body(error, node) from error.__cause__
         factory = node.registration.kernel
         assert factory is not None
+        if node.name in self.mild:
+            return unless_initialized(factory(context))
         if is_built_in(node):
             return factory(context)  # the ops of this package keep their state among the resources
         if not node.op_def.is_stateful:

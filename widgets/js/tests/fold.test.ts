@@ -75,3 +75,18 @@ test("a picture that fits is not folded", async () => {
   const places = await layOut(chain(4));
   expect(fold(places, PANEL)).toBe(places);
 });
+
+test("a few boxes and the circle of a loop are never torn apart", async () => {
+  const tall = { width: 500, height: 200 };
+  const few = await layOut(chain(5));
+  expect(fold(few, tall)).toBe(few);
+
+  const loop = chain(30);
+  const back = edge("n24", "n6", "float [2]", { reversed: true });
+  const shown = { ...loop, edges: [...loop.edges, back] };
+  const places = await layOut(shown);
+  const after = fold(places, PANEL, false, new Map(), [back.id]);
+  const order = (id: string): number => (after.nodes.get(id) as Rect).y;
+  const inside = Array.from({ length: 19 }, (_, at) => order(`n${at + 6}`));
+  expect(inside).toEqual([...inside].sort((a, b) => a - b));
+});

@@ -43,7 +43,7 @@ from widgets.scene.lenses import OwnLens, cell_label, failure_note, own_lenses
 from widgets.scene.origins import origins_of
 from widgets.scene.roles import Roles
 from widgets.scene.shapes.clashes import clashes_of, source_row
-from widgets.scene.shapes.dimensions import MAX_NODES
+from widgets.scene.shapes.unknowns import MAX_NODES, size_texts
 from widgets.scene.shapes.why import chains_of
 from widgets.scene.state import SceneState
 from widgets.scene.time_lens import recorded_times
@@ -175,7 +175,7 @@ class _Writer:
     def info(self, tensor: Tensor) -> int:
         dims = tensor.shape.dims
         dtype = tensor.node.output_types[tensor.index]
-        sizes = None if dims is None else tuple(tensor.graph.size_texts(tensor))
+        sizes = None if dims is None else tuple(size_texts(tensor))
         return self.infos.of((tensor.dtype.name, sizes, dtype.is_ref or dtype.name in _REFERENCES, tensor_bytes(tensor)))
 
     def own_classes(self, nodes: Sequence[Node]) -> list[OwnClasses]:

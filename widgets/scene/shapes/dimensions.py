@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from widgets.scene.boxes import Visible
 from widgets.scene.calls import CallBody, callee_arguments, is_choice, is_loop, is_loop_invariant
+from widgets.scene.shapes.unknowns import MAX_NODES, UNKNOWN, unknown_classes, unknown_text
 from widgets.scene.types import Dim
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node, Tensor
-
-MAX_NODES: Final = 4000
-"""The largest graph in which merged dimensions are found, which takes a look at every node; larger ones follow passed dimensions only."""
 
 
 class Dimensions:
@@ -27,6 +25,7 @@ class Dimensions:
     def __init__(self, graph: Graph, visible: Visible) -> None:
         self._parents: dict[str, str] = {}
         self._classes: dict[str, tuple[str, ...]] = {}
+        self._unknown: list[str] = []
         self._take_in(graph, "")
         for call in visible.calls.values():
             for body in call.bodies():
@@ -35,6 +34,10 @@ class Dimensions:
                     self._join(given, arg.outputs[0], call.node if is_loop(call.node) else None, index)
                 self._join_results(call.node, body)
         self._names = self._names_outside(visible)
+        numbers: dict[str, int] = {}
+        for key in self._unknown:
+            numbers.setdefault(self._root(key), len(numbers))
+        self._names = {key: unknown_text(number) for key, number in numbers.items()} | self._names
 
     def of(self, tensor: Tensor) -> list[Dim]:
         """The dimensions of a tensor, none if its rank is unknown."""
@@ -42,7 +45,7 @@ class Dimensions:
             return []
         sizes = tensor.graph.size_texts(tensor)
         keys = [self._root(key) for key in self._keys(tensor)]
-        return [Dim(text=self._names.get(key, text) if text == "?" else text, key=key) for text, key in zip(sizes, keys, strict=True)]
+        return [Dim(text=self._names.get(key, text) if text == UNKNOWN else text, key=key) for text, key in zip(sizes, keys, strict=True)]
 
     def common(self, tensors: Iterable[Tensor]) -> list[Dim]:
         """The dimensions shared by several tensors; others are left out."""
@@ -55,7 +58,7 @@ class Dimensions:
         for tensor in visible.given.values():
             sizes = tensor.graph.size_texts(tensor) if tensor.shape.dims is not None else []
             for key, text in zip(self._keys(tensor), sizes, strict=True):
-                if text != "?":
+                if text != UNKNOWN:
                     names.setdefault(self._root(key), text)
         return names
 
@@ -63,6 +66,7 @@ class Dimensions:
         if len(graph) <= MAX_NODES:
             for name, classes in graph.dimension_classes().items():
                 self._classes[name] = tuple([f"{space}#{number}" for number in classes])
+            self._unknown.extend([f"{space}#{number}" for number in unknown_classes(graph)])
 
     def _keys(self, tensor: Tensor) -> tuple[str, ...]:
         known = self._classes.get(tensor.name)

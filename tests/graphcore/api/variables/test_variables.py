@@ -47,13 +47,34 @@ def test_the_initialized_value_is_the_value_if_there_is_one_and_else_the_initial
     session = gc.Session()
     session.run(doubled.initializer)
     assert session.run(doubled).tolist() == [2, 4]
-    with pytest.raises(gc.errors.FailedPreconditionError, match="uninitialized value"):
-        session.run(w)
     session.run(w.initializer)
     session.run(w.assign([5.0, 6.0]))
     assert session.run(value).tolist() == [5, 6]
     session.run(doubled.initializer)
     assert (session.run(doubled).tolist(), session.run(w).tolist()) == ([10, 12], [5, 6])
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+def test_a_variable_made_from_another_is_an_identity_that_waits_for_the_initializer_which_leaves_a_trained_value(engine: Any) -> None:
+    w = gc.Variable([1.0, 2.0], name="W")
+    v = gc.Variable(w.initialized_value(), name="V")
+    value = v.initial_value.node
+    assert value.op == "Identity"
+    assert value.inputs == [w.handle]
+    assert value.control_inputs == [w.initializer]
+    assert str(v.shape) == "[2]"
+    with gc.Session(engine=engine) as session:
+        session.run(v.initializer)
+        assert (session.run(v).tolist(), session.run(w).tolist()) == ([1, 2], [1, 2])
+        session.run(w.assign([5.0, 6.0]))
+        session.run(v.initializer)
+        assert (session.run(v).tolist(), session.run(w).tolist()) == ([5, 6], [5, 6])
+        session.run([w.initializer, v.initializer])
+        assert (session.run(v).tolist(), session.run(w).tolist()) == ([1, 2], [1, 2])
+        session.run(w.assign([5.0, 6.0]))
+        session.run(gc.initialize_all_variables())
+        assert (session.run(v).tolist(), session.run(w).tolist()) == ([1, 2], [1, 2])
+        assert session.run([w.initialized_value(), w.assign_add([1.0, 1.0])])[1].tolist() == [2, 3]
 
 
 @pytest.mark.parametrize("use_resource", [False, True])

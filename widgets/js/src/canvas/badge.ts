@@ -11,6 +11,6 @@ export function badge(state: string, x: number, y = 0): SVGGElement | null {
     "g",
     { class: "gl-badge", transform: `translate(${x},${y})` },
     s("circle", { r: 7 }),
-    s("text", { y: 3.6 }, sign),
+    s("text", { y: state === "stale" ? 1 : 3.6 }, sign),
   );
 }

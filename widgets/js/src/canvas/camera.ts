@@ -3,6 +3,7 @@ import { reducedMotion } from "../dom";
 import type { Look } from "../scene/generated";
 import { LEGIBLE } from "../scene/measure";
 import type { Point, Rect, Size } from "../scene/places";
+import { uncovered } from "./covers";
 
 const MIN_SCALE = 0.05;
 const MAX_SCALE = 4;
@@ -29,6 +30,8 @@ export class Camera {
   beginning: number | null = null;
   /** The height in pixels that something else covers at the bottom of the window. */
   covered = 0;
+  /** The parts of the window that controls cover. */
+  covers: () => readonly Rect[] = () => [];
   /** The size of the picture at scale 1. */
   #size: Size = { width: 0, height: 0 };
   #view: View = { x: 0, y: 0, scale: 1 };
@@ -37,6 +40,8 @@ export class Camera {
   #gliding = 0;
   /** True after the user asked for the whole picture, at any scale. */
   #whole = false;
+  /** The size of the picture that the user asked for as a whole. */
+  #asked: Size = { width: 0, height: 0 };
   /** True while only a part of the picture is shown, because it is too large to show whole. */
   #piece = false;
   /** The scale at which the picture is drawn. Until a zoom has come to rest, a transform of its layer makes up for the rest. */
@@ -137,6 +142,7 @@ export class Camera {
     if (!rect || width < 10 || height < 10) return;
     this.following = true;
     this.#whole = true;
+    this.#asked = rect;
     this.#piece = false;
     this.#centre(rect, this.#fittingScale(rect), glide);
   }
@@ -149,6 +155,9 @@ export class Camera {
   /** Shows a new picture: whole if it is legible, else its changed part, else its upper end. */
   follow(rect: Rect | null, news: Rect | null, glide: boolean): void {
     if (!rect) return;
+    if (this.#whole && (rect.width !== this.#asked.width || rect.height !== this.#asked.height)) {
+      this.#whole = false; // it was asked for another picture: this one is to be legible
+    }
     const whole = this.#whole;
     if (this.showsAll(rect)) {
       this.fit(rect, glide);
@@ -225,7 +234,14 @@ export class Camera {
     };
     const dx = push(x + rect.x * scale, x + (rect.x + rect.width) * scale, width);
     const dy = push(y + rect.y * scale, y + (rect.y + rect.height) * scale, height);
-    if (dx || dy) this.#glide({ x: x + dx, y: y + dy, scale });
+    const box = {
+      x: x + dx + rect.x * scale,
+      y: y + dy + rect.y * scale,
+      width: rect.width * scale,
+      height: rect.height * scale,
+    };
+    const clear = uncovered(box, this.covers(), { width, height }, MARGIN);
+    if (dx || dy || clear.x || clear.y) this.#glide({ x: x + dx + clear.x, y: y + dy + clear.y, scale });
   }
 
   /** Keeps a point that moved in the picture at its place on the screen. */

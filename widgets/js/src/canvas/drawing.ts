@@ -1,11 +1,12 @@
 // The common part of all drawings of a scene: marks on boxes, frames and edges, lens, selection.
 
 import { s, setAttributes } from "../dom";
-import { fullName, type Size } from "../scene/boxes";
+import { fullName, type Size, shownName } from "../scene/boxes";
 import { deviceShortener } from "../scene/device_names";
 import type { Colocation, LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
 import { ellipsize, oneLine, textWidth } from "../scene/measure";
 import type { Point } from "../scene/places";
+import { spokenInputs } from "../scene/spoken";
 import type { Traced } from "../scene/trace";
 import { DEVICES_LENS, PLAIN_LENS } from "./legend";
 
@@ -22,6 +23,8 @@ export function nodeLabel(node: SceneNode): string {
     node.op || node.kind,
     fullName(node),
     node.detail,
+    spokenInputs(node),
+    node.lenses.shapes && node.lenses.shapes.text !== node.detail ? `gives ${node.lenses.shapes.text}` : "",
     node.count > 1 ? `${node.count} nodes` : "",
     node.state === "normal" ? "" : node.state,
     node.error,
@@ -51,13 +54,13 @@ export function markBox(element: SVGGraphicsElement, node: SceneNode): void {
   });
 }
 
-export function markFrame(element: SVGGraphicsElement, { id, kind, role }: SceneGroup): void {
+export function markFrame(element: SVGGraphicsElement, { id, kind, role, label }: SceneGroup): void {
   dress(element, "gl-group", `gl-${kind}`, `gl-role-${role}`);
   setAttributes(element, {
     "data-group-id": id,
     "data-role": role,
     role: "group",
-    "aria-label": oneLine(`open ${kind} ${id}`),
+    "aria-label": oneLine(`open ${kind} ${shownName(id, label)}`),
   });
 }
 

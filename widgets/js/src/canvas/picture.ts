@@ -1,7 +1,17 @@
 // Draws a laid-out scene as SVG. Elements are keyed by id and keep their identity from one scene to the next.
 
 import { reducedMotion, s, setAttributes } from "../dom";
-import { boxLook, edgeFont, edgeText, fullName, groupText, HANDLE_WIDTH, type Look, textLimit } from "../scene/boxes";
+import {
+  boxLook,
+  edgeFont,
+  edgeText,
+  fullName,
+  groupText,
+  HANDLE_WIDTH,
+  type Look,
+  shownName,
+  textLimit,
+} from "../scene/boxes";
 import type { Colocation, LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
 import { type Geometry, type Rect, type Route, routeBase, routeMiddle, routePath } from "../scene/geometry";
 import { hullOf } from "../scene/hulls";
@@ -82,7 +92,7 @@ function drawGroup(group: SceneGroup, rect: Rect, fixed: boolean): (SVGElement |
     s("path", { d: "M-4,0H4" }),
   );
   return [
-    s("title", {}, `${group.id}${group.count ? `\n${group.count} nodes` : ""}`),
+    s("title", {}, `${shownName(group.id, group.label)}${group.count ? `\n${group.count} nodes` : ""}`),
     s("rect", { class: "gl-frame", width: rect.width, height: rect.height, rx: 10 }),
     fixed ? null : handle,
     s("text", { class: "gl-group-label", x: fixed ? 12 : 30, y: 19 }, label),

@@ -15,6 +15,10 @@ import type { MermaidView } from "./mermaid_view";
 import { Minimap } from "./minimap";
 import { Picture } from "./picture";
 
+/** The frames of boxes that were closed before. */
+const openedIn = (before: Geometry | null, after: Geometry): readonly string[] =>
+  [...(before?.nodes.keys() ?? [])].filter((id) => after.groups.has(id));
+
 let serial = 0;
 
 export interface StageOptions {
@@ -77,8 +81,20 @@ export class Stage {
       iconButton(ICONS.minus, "Zoom out (-)", () => this.camera.zoom(1 / 1.3)),
       iconButton(ICONS.fit, "Fit the whole graph (f)", () => this.fit()),
     );
+    this.camera.covers = () => this.#covers();
     this.element = h("div", { class: "gl-stage" }, this.canvas, this.minimap.element, this.#legendPlace, zoom);
     listenToGestures(this.canvas, this.camera, press, (rect) => surround(this.#boxesIn(rect)), signal);
+  }
+
+  /** The places of the controls over the window. An open legend has room of its own. */
+  #covers(): readonly Rect[] {
+    const { left, top } = this.canvas.getBoundingClientRect();
+    const controls = [...this.element.children].filter((child) => child !== this.canvas);
+    const shown = controls.flatMap((child) => (child.classList.length ? [child] : [...child.children]));
+    return shown.flatMap((child) => {
+      const { x, y, width, height } = child.getBoundingClientRect();
+      return width > 0 && height > 0 ? [{ x: x - left, y: y - top, width, height }] : [];
+    });
   }
 
   get geometry(): Geometry | null {
@@ -104,7 +120,8 @@ export class Stage {
     if (scene.nodes.length === 0) this.#emptyHint();
     const follows = this.camera.following && (news.length > 0 || this.camera.showsAll(this.bounds()));
     if (fresh) this.camera.follow(this.bounds(), null, false);
-    else if (follows || !this.#holdView(before, geometry, chosen)) this.#follow(news);
+    else if (follows || !this.#holdView(before, geometry, chosen))
+      this.#follow([...news, ...openedIn(before, geometry)]);
     this.#size = null;
     if (hadFocus && !this.#svg.contains(focusedIn(this.#svg))) this.focus();
   }

@@ -3,6 +3,11 @@ import type { Dim } from "../scene/generated";
 import type { Instance, Part } from "./parts";
 import { calleeArguments, inputsOf, outputOf, type Tensor, type Visible } from "./visible";
 
+/** In larger graphs unknown sizes are not told apart. */
+const MAX_NODES = 4000;
+
+/** True for an unknown size without a name: `?`, `?1`. */
+const isUnknown = (size: string): boolean => size.startsWith("?");
 const isKnown = (size: string): boolean => /^\d+$/.test(size);
 
 export class Dimensions {
@@ -19,7 +24,25 @@ export class Dimensions {
         }
         this.#joinResults(call, body);
       }
-    this.#names = this.#namesOutside(visible);
+    this.#names = new Map([...this.#numbered(visible), ...this.#namesOutside(visible)]);
+  }
+
+  /** The texts of unknown sizes: `?` for the first in the picture, `?1` for the next. */
+  #numbered(visible: Visible): Map<string, string> {
+    const texts = new Map<string, string>();
+    for (const instance of [visible.root, ...[...visible.calls.values()].flat()]) {
+      if (instance.space.size > MAX_NODES) continue;
+      for (let node = 0; node < instance.space.size; node++)
+        for (const [slot, { sizes }] of instance.space.outputs(node).entries()) {
+          if (!sizes?.some(isUnknown)) continue;
+          const keys = this.#keys(outputOf(instance, node, slot));
+          for (const [i, text] of sizes.entries()) {
+            const key = this.#root(keys[i] ?? "");
+            if (isUnknown(text) && !texts.has(key)) texts.set(key, `?${texts.size || ""}`);
+          }
+        }
+    }
+    return texts;
   }
 
   /** The dimensions of a tensor, none if its rank is unknown. */
@@ -27,7 +50,7 @@ export class Dimensions {
     const keys = this.#keys(tensor);
     return (tensor.info.sizes ?? []).map((text, i) => {
       const key = this.#root(keys[i] ?? "");
-      return { text: text === "?" ? (this.#names.get(key) ?? text) : text, key };
+      return { text: isUnknown(text) ? (this.#names.get(key) ?? text) : text, key };
     });
   }
 
@@ -48,7 +71,7 @@ export class Dimensions {
         const keys = this.#keys(tensor);
         for (const [i, text] of (tensor.info.sizes ?? []).entries()) {
           const key = this.#root(keys[i] ?? "");
-          if (text !== "?" && !names.has(key)) names.set(key, text);
+          if (!isUnknown(text) && !names.has(key)) names.set(key, text);
         }
       }
     return names;

@@ -211,7 +211,7 @@ export function sceneEdge(
     source: source.id,
     target: target.id,
     kind,
-    label: (SIGNS[state] ?? "") + label,
+    label: (SIGNS[state] ?? "") + outputOfSeveral(source, all) + label,
     count: tensors.size || 1,
     dims,
     error: errors.join("\n"),
@@ -224,6 +224,12 @@ export function sceneEdge(
       ...(copies.size > 0 && { devices: copiesMark(copies.values()) }),
     },
   };
+}
+
+/** `:1 ` for one tensor of a box whose node has several outputs. */
+function outputOfSeveral({ part, main }: Box, [tensor, ...others]: readonly Tensor[]): string {
+  const isOwn = tensor && others.length === 0 && tensor.instance === part.instance && tensor.node === main;
+  return isOwn && part.instance.space.outputs(main).length > 1 ? `:${tensor.slot} ` : "";
 }
 
 export const SHAPE_TONES: Readonly<Record<string, number>> = {

@@ -10,7 +10,8 @@ import { DIFFERENTIATED, GRADIENT, GROUP, type Space } from "./space";
 import { timeMarks } from "./times";
 import { type Box, outputOf, tensorLabel } from "./visible";
 
-const LAST_TONE = 7;
+/** The tone of all classes after the first; 7 is the red of what is wrong. */
+const LAST_TONE = 6;
 const GRADIENT_TONES: ReadonlyMap<string, number> = new Map([
   ["not differentiated", 0],
   ["forward, differentiated", 1],
@@ -137,7 +138,7 @@ function byClass(
   let mixed = false;
   const used = new Map<number, string>();
   for (const [i, box] of boxes.entries()) {
-    const counter = counters[i] as Counter;
+    const counter = markedOf(counters[i] as Counter, given);
     if (![...counter.counts.keys()].some((item) => item !== "")) continue;
     const main = counter.mostCommon().find(([item]) => item !== "")?.[0] ?? "";
     const named = [...counter.counts.keys()].filter((item) => item !== "");
@@ -157,6 +158,13 @@ function byClass(
   if ([...tones.values()].filter((tone) => tone === LAST_TONE).length > 1) used.set(LAST_TONE, "others");
   if (mixed) used.set(LAST_TONE, [used.get(LAST_TONE) ?? "", several].filter(Boolean).join(" or "));
   return lensView(name, title, marks, legendOf(used), empty);
+}
+
+/** The classes that have a tone of their own, if there are any: the others say nothing about the box. */
+function markedOf(counter: Counter, tones: ReadonlyMap<string, number> | undefined): Counter {
+  const marked = new Counter();
+  for (const [item, count] of counter.counts) if (tones?.get(item)) marked.add(item, count);
+  return marked.counts.size > 0 ? marked : counter;
 }
 
 /** Tones 1, 2, ... for classes in order, and the last tone for all others. */

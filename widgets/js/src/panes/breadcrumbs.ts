@@ -1,5 +1,6 @@
 // The frames around the selected box, from the outside in.
 import { h } from "../dom";
+import { shownName } from "../scene/boxes";
 import type { Scene } from "../scene/generated";
 
 export class Breadcrumbs {
@@ -23,7 +24,11 @@ export class Breadcrumbs {
       h(
         "li",
         {},
-        h("button", { type: "button", class: "gl-crumb", title: frame, click: () => this.#select(frame) }, label),
+        h(
+          "button",
+          { type: "button", class: "gl-crumb", title: shownName(frame, label), click: () => this.#select(frame) },
+          label,
+        ),
       ),
     );
     const last = box?.label || frames.get(id)?.label || id;

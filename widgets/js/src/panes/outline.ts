@@ -2,6 +2,7 @@
 
 import { nodeLabel } from "../canvas/drawing";
 import { focusedIn, h } from "../dom";
+import { shownName } from "../scene/boxes";
 import type { Scene, SceneGroup, SceneNode } from "../scene/generated";
 
 export interface OutlineActions {
@@ -90,7 +91,14 @@ export class Outline {
       if (level > 40) return;
       for (const group of groups.get(parent) ?? []) {
         rows.push(
-          this.#row(group.id, level, group.label || group.id, group.kind, true, `open ${group.kind} ${group.id}`),
+          this.#row(
+            group.id,
+            level,
+            group.label || group.id,
+            group.kind,
+            true,
+            `open ${group.kind} ${shownName(group.id, group.label)}`,
+          ),
         );
         add(group.id, level + 1);
       }

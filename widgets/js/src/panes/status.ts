@@ -1,6 +1,7 @@
 // The status line: content, activity and failures. Screen readers announce changes.
 
 import { h } from "../dom";
+import { isDifference } from "../scene/differences";
 import { MAX_BOXES, type Scene, type SceneMessage } from "../scene/generated";
 import { shown } from "../scene/shown";
 import type { Notebook } from "../shell/notebook";
@@ -31,10 +32,18 @@ export class Status {
     this.element.classList.remove("gl-failed");
   }
 
+  /** Shows a temporary message, which screen readers read out. */
+  tell(text: string): void {
+    this.say(text);
+    this.#live.textContent = "";
+    this.#live.textContent = text;
+  }
+
   /** Shows the content of the picture; the tooltip has the full text. */
-  describe({ title, summary }: Scene): void {
+  describe(scene: Scene): void {
+    const { title, summary } = scene;
     if (this.#end) this.fail(this.#end);
-    else this.say([title, summary].filter(Boolean).join(" · "));
+    else this.say([title, summary, isDifference(scene) ? "Esc shows the graph again" : ""].filter(Boolean).join(" · "));
   }
 
   /** The kernel is gone: says so for as long as the picture is there, and offers to run its cell again. */

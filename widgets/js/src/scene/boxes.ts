@@ -42,9 +42,14 @@ const INSETS: Readonly<Record<SceneNode["kind"], readonly [number, number, numbe
   stub: [12, 4, 4],
 };
 
+/** The name of a box or frame: of a group, whose id only programs read, its label. */
+export function shownName(id: string, label: string): string {
+  return (/(^|\/)#\d+\./.test(id) && label) || id.replace(/\/$/, "");
+}
+
 /** The full name of a box, as shown to users. */
 export function fullName(node: SceneNode): string {
-  return (node.stands_for || node.id).replace(/\/$/, "");
+  return shownName(node.stands_for || node.id, node.label);
 }
 
 function counted(word: string, count: number): string {

@@ -1,4 +1,5 @@
 // Folding of long pictures: a tall one is cut between rows into columns, as text is.
+import type { Scene } from "./generated";
 import type { Geometry, Point, Rect, Route, Size } from "./places";
 
 /** The most columns of a picture. */
@@ -57,6 +58,9 @@ const around = ({ x, y }: Point, { width, height }: Size = NO_SIZE): Rect => ({
 });
 const swap = ({ x, y }: Point): Point => ({ x: y, y: x });
 
+/** The most boxes of a picture that is never folded: it would be torn apart. */
+const FEW = 8;
+
 /** The sizes of the labels of lines. */
 type LabelSizes = ReadonlyMap<string, Size>;
 
@@ -72,17 +76,28 @@ function turned({ width, height, nodes, groups, edges }: Geometry): Geometry {
   return { width: height, height: width, nodes: rects(nodes), groups: rects(groups), edges: splines };
 }
 
+/** The lines that lead back in loops: a circle is not cut. */
+export const circlesOf = ({ edges }: Scene): readonly string[] =>
+  edges.filter(({ reversed, role }) => reversed && role === "forward").map(({ id }) => id);
+
 /** Folds a picture whose lines point right into rows below one another, or one whose lines point down into columns. */
-export function fold(places: Geometry, panel: Size, across = false, labels: LabelSizes = new Map()): Geometry {
-  if (!across) return foldColumns(places, panel, labels);
+export function fold(
+  places: Geometry,
+  panel: Size,
+  across = false,
+  labels: LabelSizes = new Map(),
+  circles: readonly string[] = [],
+): Geometry {
+  if (!across) return foldColumns(places, panel, labels, circles);
   const turn = ({ width, height }: Size): Size => ({ width: height, height: width });
-  return turned(foldColumns(turned(places), turn(panel), new Map([...labels].map(([id, size]) => [id, turn(size)]))));
+  const sizes = new Map([...labels].map(([id, size]) => [id, turn(size)]));
+  return turned(foldColumns(turned(places), turn(panel), sizes, circles));
 }
 
-function foldColumns(places: Geometry, panel: Size, labels: LabelSizes): Geometry {
+function foldColumns(places: Geometry, panel: Size, labels: LabelSizes, circles: readonly string[]): Geometry {
   const plain = fittingScale(places, panel);
-  if (plain >= ENOUGH) return places;
-  const folding = new Folding(places, labels);
+  if (plain >= ENOUGH || places.nodes.size <= FEW) return places;
+  const folding = new Folding(places, labels, circles);
   const cuts = folding.cuts();
   let best = { scale: plain * GAIN, bands: [] as readonly Band[] };
   for (let count = 2; count <= Math.min(MOST, cuts.length + 1); count++) {
@@ -101,18 +116,21 @@ class Folding {
   readonly #top: number;
   readonly #bottom: number;
   readonly #spans: readonly (readonly [top: number, bottom: number])[];
+  readonly #circles: readonly (readonly [top: number, bottom: number])[];
 
-  constructor(places: Geometry, labels: LabelSizes) {
+  constructor(places: Geometry, labels: LabelSizes, circles: readonly string[]) {
     this.#places = places;
     this.#labels = labels;
     this.#cuttable = cuttableFrames(places);
     const inner = places.groups.get(this.#cuttable.at(-1) ?? "");
     this.#top = inner ? inner.y : 0;
     this.#bottom = inner ? bottom(inner) : places.height;
-    this.#spans = [...places.edges.values()].map(({ points, tip }) => {
+    const span = ({ points, tip }: Route): readonly [number, number] => {
       const ys = [points[0]?.y ?? tip.y, tip.y];
-      return [Math.min(...ys), Math.max(...ys)] as const;
-    });
+      return [Math.min(...ys), Math.max(...ys)];
+    };
+    this.#spans = [...places.edges.values()].map(span);
+    this.#circles = circles.flatMap((id) => places.edges.get(id) ?? []).map(span);
   }
 
   #isCuttable(id: string): boolean {
@@ -137,7 +155,8 @@ class Folding {
       if (top - end >= LEAST_GAP && end > this.#top) {
         const y = (end + top) / 2;
         const lines = this.#spans.filter(([from, to]) => from < y && y < to).length;
-        if (lines <= MOST_LINES) cuts.push({ y, lines });
+        const isInCircle = this.#circles.some(([from, to]) => from < y && y < to);
+        if (lines <= MOST_LINES && !isInCircle) cuts.push({ y, lines });
       }
       end = end === Infinity ? low : Math.max(end, low);
     }

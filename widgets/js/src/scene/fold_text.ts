@@ -17,6 +17,8 @@ interface Request {
   readonly places: FoldedText;
   readonly panel: Size;
   readonly across: boolean;
+  /** The ids of the lines that lead back in loops. */
+  readonly circles: readonly string[];
 }
 
 const point = ([x = 0, y = 0]: Numbers): Point => ({ x, y });
@@ -26,7 +28,7 @@ const mapped = <From, To>(all: Readonly<Record<string, From>>, change: (value: F
 
 /** Folds a picture that Python has laid out. */
 export function foldText(text: string): string {
-  const { places, panel, across } = JSON.parse(text) as Request;
+  const { places, panel, across, circles } = JSON.parse(text) as Request;
   const geometry: Geometry = {
     ...places,
     nodes: mapped(places.nodes, rect),
@@ -35,7 +37,7 @@ export function foldText(text: string): string {
       return { points: points.map(point), tip: point(tip), label: label && point(label) };
     }),
   };
-  const { width, height, nodes, groups, edges } = fold(geometry, panel, across);
+  const { width, height, nodes, groups, edges } = fold(geometry, panel, across, new Map(), circles);
   const pair = ({ x, y }: Point): Numbers => [x, y];
   const four = (all: ReadonlyMap<string, Rect>): Record<string, Numbers> =>
     Object.fromEntries([...all].map(([id, r]) => [id, [r.x, r.y, r.width, r.height]]));

@@ -1084,7 +1084,11 @@ export interface ErrorRecord {
   readonly explained: readonly Why[];
 }
 
-/** A node that could not be made: its name, the error, and the tensors that it was to take, as pairs of node and output. */
+/**
+ * A node that could not be made, with the error.
+ *
+ * `inputs` are the tensors that it was to take, as pairs of node and output.
+ */
 export interface RefusedRecord {
   readonly name: string;
   readonly text: string;

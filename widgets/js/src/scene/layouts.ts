@@ -2,7 +2,7 @@
 
 import { Layouter, Superseded } from "../engines/layouter";
 import { edgeLabelSize } from "./boxes";
-import { fittingScale, fold } from "./fold";
+import { circlesOf, fittingScale, fold } from "./fold";
 import type { Scene, SceneEdge } from "./generated";
 import { parseGeometry } from "./geometry";
 import { layoutDot } from "./layout_dot";
@@ -64,7 +64,7 @@ export class Layouts {
     if (!panel) return this.#placed(scene, false, labels);
     const sizes = new Map(scene.edges.flatMap((edge) => withSize(edge)));
     const folded = async (across: boolean): Promise<Geometry> =>
-      fold(await this.#placed(scene, across, labels), panel, across, sizes);
+      fold(await this.#placed(scene, across, labels), panel, across, sizes, circlesOf(scene));
     const first = await folded(this.#across);
     const scale = fittingScale(first, panel);
     if (scale >= LEGIBLE || scene.nodes.length > FEW_BOXES) return first;

@@ -288,7 +288,7 @@ export class Choice {
     // Later, so that the second press of a double click still meets the same box.
     clearTimeout(this.#settling);
     this.#settling = setTimeout(() => {
-      if (camera.following && camera.refit(this.#view.stage.bounds())) return;
+      if (camera.following) camera.refit(this.#view.stage.bounds());
       if (rect) camera.ensureVisible(rect);
     }, DOUBLE_CLICK_MS);
   }

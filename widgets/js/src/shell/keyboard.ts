@@ -2,14 +2,23 @@
 import type { Help } from "../panes/help";
 import type { LowerPlace, LowerScript } from "../panes/lower/place";
 import type { Search } from "../panes/search";
+import { isDifference } from "../scene/differences";
 import type { Geometry } from "../scene/geometry";
 import { ARROWS, type Direction, firstBox, lastBox, PANS, walk } from "../scene/walk";
 import type { Choice, ChoiceView } from "./choice";
-import { type Shortcut, shortcutOf, spoken } from "./shortcuts";
+import { type Shortcut, shortcutOf } from "./shortcuts";
+
+/** The directions of arrow keys in words. */
+const WAYS: Readonly<Record<Direction, string>> = {
+  up: "further up",
+  down: "further down",
+  left: "to the left",
+  right: "to the right",
+};
 
 /** The parts of a viewer that keys steer. */
 export interface KeyboardView
-  extends Pick<ChoiceView, "root" | "stage" | "inspector" | "outline" | "message" | "send"> {
+  extends Pick<ChoiceView, "root" | "stage" | "status" | "inspector" | "outline" | "message" | "send"> {
   readonly search: Search;
   /** Loads what is rarely needed. */
   script(): Promise<LowerScript>;
@@ -28,7 +37,10 @@ export class Keyboard {
     this.#view = view;
     this.#choice = choice;
     this.table = this.#makeShortcuts();
-    view.stage.canvas.setAttribute("aria-label", `Graph. ${spoken(this.table)}`);
+    view.stage.canvas.setAttribute(
+      "aria-label",
+      "Graph: arrow keys walk along the lines, question mark lists all keys",
+    );
   }
 
   #makeShortcuts(): readonly Shortcut[] {
@@ -80,7 +92,7 @@ export class Keyboard {
       { keys: ["ArrowLeft"], held: "Alt", says: "back to where you were", run: () => this.#choice.history.step(-1) },
       { keys: ["ArrowRight"], held: "Alt", says: "forward again", run: () => this.#choice.history.step(1) },
       { keys: ["?"], says: "this list", run: () => void this.openHelp() },
-      { keys: ["Escape"], says: "close the inspector, then the outline", run: () => this.#escape() },
+      { keys: ["Escape"], says: "close the inspector, the outline, or a difference", run: () => this.#escape() },
     ];
   }
 
@@ -106,8 +118,14 @@ export class Keyboard {
 
   #escape(): void {
     if (!this.#choice.selected && this.#view.outline.open) this.#view.toggleOutline();
+    else if (!this.#choice.selected && isDifference(this.#view.message()?.scene)) this.#leaveDifference();
     this.#choice.unselect();
     this.#view.stage.focus();
+  }
+
+  /** Shows the graph again; a view that always shows a difference stays. */
+  #leaveDifference(): void {
+    this.#view.send({ type: "want_difference", since: 0 });
   }
 
   #openSelected(): void {
@@ -135,12 +153,12 @@ export class Keyboard {
 
   #step(direction: Direction, also: boolean): void {
     const scene = this.#view.message()?.scene;
-    if (!scene) return;
-    this.#walkTo(
-      (geometry) =>
-        this.#choice.selected ? walk(direction, this.#choice.selected, scene, geometry) : firstBox(geometry),
-      also,
-    );
+    const { geometry } = this.#view.stage;
+    if (!scene || !geometry) return;
+    const from = this.#choice.selected;
+    const next = from ? walk(direction, from, scene, geometry) : firstBox(geometry);
+    if (from && (!next || next === from)) return this.#view.status.tell(`No box ${WAYS[direction]}`);
+    this.#walkTo(() => next, also);
   }
 
   /** Chooses the box that `find` gives; with `also` besides what is chosen. */

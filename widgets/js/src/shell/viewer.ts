@@ -21,6 +21,7 @@ import type { Geometry } from "../scene/geometry";
 import { FEW_BOXES, isOneFrame, Layouts } from "../scene/layouts";
 import { LEGIBLE } from "../scene/measure";
 import type { Size } from "../scene/places";
+import { noteInputs } from "../scene/spoken";
 import type { Way } from "../scene/trace";
 import { Choice } from "./choice";
 import type { Host, MountOptions, Overlay } from "./host";
@@ -282,6 +283,7 @@ export class Viewer {
         if (message.lens !== this.#latest?.lens) this.#lens = message.lens;
         this.#latest = drawable(message);
         distinguish(message.scene.nodes);
+        noteInputs(message.scene);
         void this.#present(this.#latest);
         return;
       case "inspection":
@@ -474,6 +476,7 @@ export class Viewer {
 
   #chooseLens(name: string): void {
     this.#lens = name;
+    if (this.#shown) this.#status.describe(this.#shown.scene); // not what the lens before has said
     this.#applyLens();
     this.#send({ type: "lens", lens: name });
   }

@@ -1,0 +1,35 @@
+"""Initializers that run only so that a variable has a value: they leave one that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from graphcore.graph import Node
+from graphcore.kernel_context import RefVariable
+from graphcore.plumbing import KEEPS_VALUE
+from graphcore.registry import Kernel
+
+
+def mild_initializers(targets: Iterable[Node], needed: Iterable[Node]) -> frozenset[str]:
+    """The names of the initializers that a run needs for initialized values alone.
+
+    Args:
+        targets: the nodes that are to run.
+        needed: all nodes of the run.
+    """
+    waited: set[Node] = set()
+    others: set[Node] = set(targets)
+    for node in needed:
+        (waited if node.attr.get(KEEPS_VALUE) else others).update(node.control_inputs)
+        others.update([tensor.node for tensor in node.inputs])
+    return frozenset([node.name for node in waited - others])
+
+
+def unless_initialized(kernel: Kernel) -> Kernel:
+    """The kernel of an assignment that does nothing to a variable with a value."""
+
+    def assign(ref: RefVariable, value: Any) -> Any:
+        return kernel(ref, value) if ref.value is None else ref
+
+    return assign

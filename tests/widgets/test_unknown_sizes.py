@@ -1,0 +1,60 @@
+"""Unknown sizes in pictures: one text for those that are equal, and others for others."""
+
+from __future__ import annotations
+
+import graphcore as gc
+from widgets.scene import SceneState, build_scene
+from widgets.scene.inspect import inspect
+
+
+def labels(graph: gc.Graph, *opened: str) -> dict[str, str]:
+    """The labels of the edges of a picture by their ids."""
+    state = SceneState()
+    build_scene(graph, state=state)
+    for box in opened:
+        state.expand(box)
+    return {edge.id: edge.label for edge in build_scene(graph, state=state).edges}
+
+
+def test_a_batch_that_a_reshape_halves_is_another_unknown(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [None, 4], name="x")
+    h = gc.tanh(x, name="h")
+    halved = gc.reshape(h, [-1, 8], name="halved")
+    gc.tanh(halved, name="after")
+    found = labels(graph)
+    assert found["x->h"] == found["h->halved"] == "float [?,4]"
+    assert found["halved->after"] == "float [?1,8]"
+    inspection = inspect(graph, SceneState(), "halved")
+    assert inspection is not None
+    assert [row.shape for row in inspection.inputs] == ["[?,4]", "[2]"]
+    assert [row.shape for row in inspection.outputs] == ["[?1,8]"]
+
+
+def test_sizes_that_a_merge_makes_equal_have_one_text(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [None, 4], name="x")
+    y = gc.placeholder(gc.float32, [None, 4], name="y")
+    gc.tanh(gc.add_n([x, y], name="sum"), name="end")
+    assert set(labels(graph).values()) == {"float [?,4]"}
+
+
+def test_sizes_within_an_open_call_are_those_given_to_it(graph: gc.Graph) -> None:
+    @gc.function
+    def halve(v):  # type: ignore[no-untyped-def]
+        return gc.reshape(gc.tanh(v, name="t"), [-1, 2], name="r")
+
+    gc.placeholder(gc.float32, [None, 3], name="other")
+    x = gc.placeholder(gc.float32, [None, 4], name="x")
+    gc.tanh(halve(x), name="end")
+    found = set(labels(graph, "halve").values())
+    assert {"float [?1,4]", "float [?2,2]"} <= found
+    assert not any("[?," in label for label in found)
+
+
+def test_the_output_is_named_on_an_edge_from_a_node_of_several(graph: gc.Graph) -> None:
+    first, second = gc.split(gc.ones([4, 2]), 2, name="parts")
+    gc.tanh(second, name="b")
+    gc.tanh(first, name="a")
+    found = labels(graph)
+    assert found["parts->b"] == ":1 float [2,2]"
+    assert found["parts->a"] == ":0 float [2,2]"
+    assert all(label.startswith(":") for edge, label in found.items() if edge.startswith("parts->"))
