@@ -484,16 +484,7 @@ class Port:
         """Everything that decides what is in the graph behind the picture, for comparison of two moments."""
         graph = self._graph
         placement = graph.placer and graph.placer.placement
-        return (
-            id(graph),
-            graph.version,
-            placement,
-            graph.trace,
-            graph.recording,
-            frozenset(graph.cells.failed),
-            graph.cells.faults,
-            own_lenses(),
-        )
+        return (id(graph), graph.version, placement, graph.trace, graph.recording, graph.cells.faults, own_lenses())
 
 
 def _main_names(boxes: Iterable[Box]) -> list[str]:

@@ -136,7 +136,7 @@ class CellOwnership:
     @property
     def faults(self) -> tuple[object, ...]:
         """The places at which cells have failed, for comparison of two moments."""
-        return (*self.failures.values(), *map(id, self.refusals.values()))
+        return (frozenset(self.failed), *self.failures.values(), *map(id, self.refusals.values()))
 
     def fail_at(self, node: Node, error: GraphError, cell: str) -> None:
         """Note the node at which a run of `cell` failed."""

@@ -14,7 +14,7 @@ from graphcore.runtime.core.memory import tensor_bytes
 from widgets.inspection import SourceRow
 from widgets.render.page_data.bodies import body_key
 from widgets.render.page_data.differences import difference_record
-from widgets.render.page_data.explained import Gradients, Outside, SlotNames, chain_record, op_text, why_rows
+from widgets.render.page_data.explained import Gradients, Outside, SlotNames, chain_record, op_text, refused_records, why_rows
 from widgets.render.page_data.steps import STEP, Steps
 from widgets.render.page_data.texts import AttrTexts, Numbers
 from widgets.render.page_data.tree import write_tree
@@ -28,7 +28,6 @@ from widgets.render.page_data.types import (
     OpText,
     OwnClasses,
     PageHead,
-    RefusedRecord,
     SpaceColumns,
     SpaceHead,
     TensorInfo,
@@ -36,7 +35,7 @@ from widgets.render.page_data.types import (
 from widgets.scene.calls import CallBody, callees, calls_functions, has_hub, is_choice, is_loop, is_loop_invariant
 from widgets.scene.colocation import groups_of, reasons_of
 from widgets.scene.devices import assigned_device, is_elsewhere
-from widgets.scene.faults import Refused, fault_of, fault_text, is_faulty, refused_nodes
+from widgets.scene.faults import fault_of, fault_text, is_faulty
 from widgets.scene.function_info import function_infos
 from widgets.scene.gaps import Gap, gaps_of
 from widgets.scene.lenses import OwnLens, cell_label, failure_note, own_lenses
@@ -299,7 +298,7 @@ class _Space:
             colocations=[([self.number[node.name] for node in group.nodes], reasons_of(group)) for group in groups_of(self.graph)]
             if body is None
             else [],
-            refused=[self._refused(refused) for refused in refused_nodes(self.graph)],
+            refused=refused_records(self.graph, self.number),
             own_classes=self.writer.own_classes(self.nodes),
             arguments=[] if body is None else [self.number[node.name] for node in body.args],
             returns=[] if body is None else [self.number[node.name] for node in body.rets],
@@ -460,10 +459,6 @@ class _Space:
             for place, node in enumerate(self.nodes)
             if is_faulty(node)
         }
-
-    def _refused(self, refused: Refused) -> RefusedRecord:
-        inputs = [(self.number[tensor.node.name], tensor.index) for tensor in refused.inputs]
-        return RefusedRecord(name=refused.name, text=refused.text, inputs=inputs)
 
     def _call(self, call: Call) -> None:
         node, writer = call.node, self.writer

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from graphcore.text import debug_string
 from graphcore.text.describe_traits import describe_traits
 from widgets.inspection import GradientInfo, Why
-from widgets.render.page_data.types import GradientText, OpText
-from widgets.scene.faults import fault_of
+from widgets.render.page_data.types import GradientText, OpText, RefusedRecord
+from widgets.scene.faults import fault_of, refused_nodes
 from widgets.scene.gradient_info import recorded_gradient, registered_gradient
 from widgets.scene.inspect import names_of_slots
 from widgets.scene.outside import OutsideOrigins
@@ -18,12 +20,20 @@ from widgets.scene.tree import Call
 from widgets.scene.types import Dim
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from graphcore.graph import GradientRecord, Graph, Node, Tensor
     from graphcore.graph.provenance.explain_shape import KnownSteps
     from widgets.render.page_data.steps import Steps
     from widgets.scene.boxes import Box
+
+
+def refused_records(graph: Graph, number: Mapping[str, int]) -> list[RefusedRecord]:
+    """The nodes that could not be made. `number` gives the place of each node."""
+    return [
+        RefusedRecord(name=name, text=text, inputs=[(number[tensor.node.name], tensor.index) for tensor in inputs])
+        for name, text, inputs in map(msgspec.structs.astuple, refused_nodes(graph))
+    ]
 
 
 def chain_record(node: Node, outside: Outside) -> list[tuple[list[tuple[str, str]], list[tuple[str, str]]]]:

@@ -1,5 +1,5 @@
 // Folding of long pictures: a tall one is cut between rows into columns, as text is.
-import type { Scene } from "./generated";
+import { type Curve, crossing, mix, split } from "./curves";
 import type { Geometry, Point, Rect, Route, Size } from "./places";
 
 /** The most columns of a picture. */
@@ -75,10 +75,6 @@ function turned({ width, height, nodes, groups, edges }: Geometry): Geometry {
   const splines = new Map([...edges].map(([id, edge]) => [id, turn(edge)]));
   return { width: height, height: width, nodes: rects(nodes), groups: rects(groups), edges: splines };
 }
-
-/** The lines that lead back in loops: a circle is not cut. */
-export const circlesOf = ({ edges }: Scene): readonly string[] =>
-  edges.filter(({ reversed, role }) => reversed && role === "forward").map(({ id }) => id);
 
 /** Folds a picture whose lines point right into rows below one another, or one whose lines point down into columns. */
 export function fold(
@@ -367,33 +363,6 @@ function pieces({ points: curves, tip }: Route, cuts: readonly number[]): readon
     if (a && b && c && d) add([a, b, c, d]);
   }
   return found.filter((piece, number) => piece.points.length > 1 || number > 0 || found.length === 1);
-}
-
-type Curve = readonly [Point, Point, Point, Point];
-
-const mix = (a: Point, b: Point, t: number): Point => ({ x: a.x + (b.x - a.x) * t, y: a.y + (b.y - a.y) * t });
-
-/** De Casteljau's division of a cubic curve. */
-function split([a, b, c, d]: Curve, t: number): [Curve, Curve] {
-  const [ab, bc, cd] = [mix(a, b, t), mix(b, c, t), mix(c, d, t)];
-  const [abc, bcd] = [mix(ab, bc, t), mix(bc, cd, t)];
-  const middle = mix(abc, bcd, t);
-  return [
-    [a, ab, abc, middle],
-    [middle, bcd, cd, d],
-  ];
-}
-
-/** The parameter at which a curve passes a height between those of its ends. */
-function crossing(curve: Curve, y: number): number {
-  const down = curve[0].y < curve[3].y;
-  let [low, high] = [0, 1];
-  for (let step = 0; step < 24; step++) {
-    const t = (low + high) / 2;
-    if (split(curve, t)[0][3].y < y === down) low = t;
-    else high = t;
-  }
-  return (low + high) / 2;
 }
 
 /** The lines from column to column: nested, so that none crosses another. */

@@ -2,7 +2,8 @@
 
 import { Layouter, Superseded } from "../engines/layouter";
 import { edgeLabelSize } from "./boxes";
-import { circlesOf, fittingScale, fold } from "./fold";
+import { circlesOf } from "./circles";
+import { fittingScale, fold } from "./fold";
 import type { Scene, SceneEdge } from "./generated";
 import { parseGeometry } from "./geometry";
 import { layoutDot } from "./layout_dot";
