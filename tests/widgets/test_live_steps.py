@@ -140,7 +140,7 @@ def test_the_error_of_a_node_ends_a_run_in_the_view() -> None:
     found = View(graph).go("run")
     assert found.live is not None
     assert found.live.state == "over"
-    assert "shapes (3,) (2,)" in found.live.error
+    assert "Incompatible shapes: [3] vs. [2]" in found.live.error
     assert name_at(found) == "sum"
 
 

@@ -80,12 +80,16 @@ def to_mermaid(scene: Scene) -> str:
     return "\n".join(lines) + "\n"
 
 
+_PLAIN: Final = " _[],.?+-/"
+"""Signs of labels that are written as they are."""
+
+
 def safe(text: str) -> str:
-    """Letters, digits, single spaces and `_` of ASCII; everything else as `#NN;`. Cut off when long."""
+    """Letters, digits, single spaces of ASCII, and signs that mean nothing within quotes; all else as `#NN;`. Cut off when long."""
     line = one_line(text)
     if len(line) > MAX_LABEL:
         line = line[: MAX_LABEL - 1] + "…"
-    return "".join(letter if letter.isascii() and (letter.isalnum() or letter in " _") else f"#{ord(letter)};" for letter in line)
+    return "".join(letter if letter.isascii() and (letter.isalnum() or letter in _PLAIN) else f"#{ord(letter)};" for letter in line)
 
 
 def _box(key: str, node: SceneNode) -> str:

@@ -24,6 +24,7 @@ def graph_from_nodes(nodes: Sequence[NodeDef], library: FunctionLibraryDefinitio
         InvalidArgumentError: an input is missing, or of another type, or there is a cycle.
     """
     graph = graph_with_library(library)
+    graph.refiner.require_shape_inference_fns = False  # as in TensorFlow: an op without a shape function has unknown shapes here
     fill_in_order(graph, nodes)
     return graph
 
@@ -40,4 +41,5 @@ def graph_with_library(library: FunctionLibraryDefinition | None) -> Graph:
 def copy_sharing_library(graph: Graph) -> tuple[Graph, dict[Node, Node]]:
     """A copy that shares the function library of `graph`, and the mapping of its nodes."""
     made = graph_with_library(graph.library)
+    made.refiner.require_shape_inference_fns = graph.refiner.require_shape_inference_fns
     return made, copy_graph(graph, made)

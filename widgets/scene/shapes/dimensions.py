@@ -35,8 +35,9 @@ class Dimensions:
                 self._join_results(call.node, body)
         self._names = self._names_outside(visible)
         numbers: dict[str, int] = {}
-        for key in self._unknown:
-            numbers.setdefault(self._root(key), len(numbers))
+        for root in map(self._root, self._unknown):
+            if root not in self._names:
+                numbers.setdefault(root, len(numbers))
         self._names = {key: unknown_text(number) for key, number in numbers.items()} | self._names
 
     def of(self, tensor: Tensor) -> list[Dim]:

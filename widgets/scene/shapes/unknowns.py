@@ -38,8 +38,10 @@ def unknown_classes(graph: Graph) -> Iterator[int]:
     classes = graph.dimension_classes()
     for node in sorted(graph.op_nodes(), key=lambda node: node.id):
         for tensor, handle in zip(node.outputs, node.output_handles, strict=False):
-            for dim, number in zip(handle.dims or (), classes.get(tensor.name, ()), strict=False):
-                if dim.value < 0:
+            if handle.dims is None or all(dim.value >= 0 for dim in handle.dims):
+                continue
+            for text, number in zip(graph.size_texts(tensor), classes.get(tensor.name, ()), strict=False):
+                if text == UNKNOWN:
                     yield number
 
 

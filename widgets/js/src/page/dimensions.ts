@@ -24,11 +24,12 @@ export class Dimensions {
         }
         this.#joinResults(call, body);
       }
-    this.#names = new Map([...this.#numbered(visible), ...this.#namesOutside(visible)]);
+    const names = this.#namesOutside(visible);
+    this.#names = new Map([...names, ...this.#numbered(visible, names)]);
   }
 
   /** The texts of unknown sizes: `?` for the first in the picture, `?1` for the next. */
-  #numbered(visible: Visible): Map<string, string> {
+  #numbered(visible: Visible, names: ReadonlyMap<string, string>): Map<string, string> {
     const texts = new Map<string, string>();
     for (const instance of [visible.root, ...[...visible.calls.values()].flat()]) {
       if (instance.space.size > MAX_NODES) continue;
@@ -38,7 +39,7 @@ export class Dimensions {
           const keys = this.#keys(outputOf(instance, node, slot));
           for (const [i, text] of sizes.entries()) {
             const key = this.#root(keys[i] ?? "");
-            if (isUnknown(text) && !texts.has(key)) texts.set(key, `?${texts.size || ""}`);
+            if (isUnknown(text) && !names.has(key) && !texts.has(key)) texts.set(key, `?${texts.size || ""}`);
           }
         }
     }

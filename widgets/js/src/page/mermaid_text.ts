@@ -88,11 +88,13 @@ function styleLinks(
   if (numbers.length > 0) lines.push(`  linkStyle ${numbers.join(",")} ${style}`);
 }
 
-/** Letters, digits, single spaces and `_` of ASCII; everything else as `#NN;`. Cut off when long. */
+/** Letters, digits, single spaces of ASCII, and signs that mean nothing within quotes; all else as `#NN;`. Cut off when long. */
 function safe(text: string): string {
   const letters = [...oneLine(text)];
   const kept = letters.length > MAX_LABEL ? [...letters.slice(0, MAX_LABEL - 1), "…"] : letters;
-  return kept.map((letter) => (/^[A-Za-z0-9 _]$/.test(letter) ? letter : `#${letter.codePointAt(0)};`)).join("");
+  return kept
+    .map((letter) => (/^[A-Za-z0-9 _[\],.?+\-/]$/.test(letter) ? letter : `#${letter.codePointAt(0)};`))
+    .join("");
 }
 
 function box(key: string, node: SceneNode): string {
