@@ -24,7 +24,7 @@ def to_function_bundle(subject: Subject) -> dict[str, str]:
     picture = "" if subject.body is None else to_static_html(build_scene(subject.graph, title=f"{title} instantiated"))
     parts.append(_side(right, body, picture))
     plain = f"Definition\n\n{defined.text}\n\n{right}\n\n{body}"
-    return {"text/html": f'<figure class="graphloupe-still">{"".join(parts)}</figure>', "text/plain": plain}
+    return {"text/html": f'<figure class="graphloupe-still graphloupe-function">{"".join(parts)}</figure>', "text/plain": plain}
 
 
 def _side(title: str, text: str, picture: str) -> str:
