@@ -215,3 +215,11 @@ test("the layer of a picture is as large as the picture at its scale", async () 
     expect(Number.parseFloat(height)).toBeGreaterThan(0);
   }
 });
+
+test("the whole picture that was asked for once does not make a later, larger one illegible", async () => {
+  await show(1, row(40));
+  page.key("f");
+  expect((await settled()).scale).toBeLessThan(0.75);
+  const larger = await show(2, row(60));
+  expect(larger.scale).toBeGreaterThanOrEqual(0.75);
+});

@@ -40,8 +40,3 @@ export function keyNames({ keys, held, shown }: Shortcut): readonly string[] {
   const names = shown ? [shown] : keys.map((key) => NAMES[key] ?? key);
   return names.map((name) => (held ? `${held} + ${name}` : name));
 }
-
-/** All shortcuts in words, for a screen reader. */
-export function spoken(table: readonly Shortcut[]): string {
-  return table.map((shortcut) => `${keyNames(shortcut).join(" or ")}: ${shortcut.says}`).join(". ");
-}
