@@ -152,7 +152,7 @@ def _assigned(node: Node) -> str:
 def _built_in_loop(line: SourceLocation, op: str, count: int) -> str:
     return (
         f"{count} {op} nodes were built in {line.where}. Building a node does not run it: make the node once before the loop, and in the loop run it "
-        "with `session.run`."
+        "with session.run."
     )
 
 

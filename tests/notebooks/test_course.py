@@ -39,6 +39,8 @@ EXERCISES = range(3, 6)
 STALE = "run: make course"
 OF_THIS_MACHINE = re.compile(rf"{re.escape(str(ROOT))}|site-packages|/tmp/|/home/|/root/|\bat 0x[0-9a-f]{{6,}}|ipykernel_\d+")
 
+NUMBERS = {9: "Nine", 10: "Ten", 11: "Eleven", 12: "Twelve"}
+
 each_course_notebook = pytest.mark.parametrize("path", course_notebooks(), ids=lambda path: path.stem)
 
 
@@ -46,6 +48,7 @@ def test_the_course_is_complete_and_listed_in_the_quick_start() -> None:
     assert [path.stem for path in course_notebooks()] == list(COURSE)
     front = "".join(cell.source for cell in read(NOTEBOOKS / "00_quickstart.ipynb").cells)
     assert [name for name in COURSE if f"]({name}.ipynb)" not in front] == []
+    assert f"{NUMBERS[len(COURSE)]} notebooks" in front
 
 
 @each_course_notebook
@@ -58,6 +61,13 @@ def test_a_course_notebook_runs_as_committed_and_each_check_says_that_its_answer
         assert any(output.output_type == "error" for output in cell.outputs), cell.source
     texts = [[without_digits(text_of(cell)) for cell in each.cells] for each in (committed, with_outputs(notebook))]
     assert texts[0] == texts[1], STALE
+
+
+@each_course_notebook
+def test_each_check_says_when_its_exercise_is_right(path: Path) -> None:
+    for cell in tagged(read(path), CHECK):
+        number = cell.id.removeprefix("check-")
+        assert cell.source.splitlines()[-1] == f'print("Exercise {number} is right.")', cell.id
 
 
 @each_course_notebook

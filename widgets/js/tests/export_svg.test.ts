@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import { standaloneSvg } from "../src/canvas/export_svg";
+import { boxLook } from "../src/scene/boxes";
 import { HOSTILE, node, Page, SAMPLE, scene } from "./support";
 
 let page: Page;
@@ -32,4 +33,12 @@ test("hostile names are text in the exported picture too", async () => {
   const svg = exported();
   expect(svg.querySelectorAll("script, image, foreignObject, a")).toHaveLength(0);
   expect(svg.documentElement.textContent).toContain("<script>");
+});
+
+test("the text of a box that opens is in its middle, since its + is not in the file", async () => {
+  page = new Page();
+  const box = node("layers/", { kind: "scope", label: "layers", op: "", count: 3, expandable: true });
+  await page.show(scene({ nodes: [box] }));
+  const title = [...exported().querySelectorAll("text")].find(({ textContent }) => textContent === "layers");
+  expect(Number(title?.getAttribute("x"))).toBe(boxLook(box).width / 2);
 });

@@ -1,5 +1,6 @@
 // The picture as a self-contained SVG file: inlined styles, no classes, no scripts.
 import { s } from "../dom";
+import { HANDLE_WIDTH } from "../scene/boxes";
 import type { Rect } from "../scene/geometry";
 import { FONT_FAMILY } from "../scene/measure";
 
@@ -54,6 +55,10 @@ function plainCopy(element: Element): Element | null {
     if (!KEPT_ATTRIBUTES.has(name)) copy.removeAttribute(name);
   }
   writeStyle(copy, style);
+  if (element.tagName === "text" && element.parentElement?.querySelector(":scope > .gl-handle[data-action=expand]")) {
+    // The text of a box leaves room for its +, which is not in the file.
+    copy.setAttribute("x", String(Number(element.getAttribute("x")) + HANDLE_WIDTH / 2));
+  }
   for (const child of element.childNodes) {
     if (child.nodeType === Node.TEXT_NODE) copy.append(child.cloneNode());
     if (!(child instanceof Element)) continue;

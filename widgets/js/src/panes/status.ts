@@ -43,7 +43,7 @@ export class Status {
   describe(scene: Scene): void {
     const { title, summary } = scene;
     if (this.#end) this.fail(this.#end);
-    else this.say([title, summary, isDifference(scene) ? "Esc shows the graph again" : ""].filter(Boolean).join(" · "));
+    else this.say([title, isDifference(scene) ? "Esc shows the graph again" : "", summary].filter(Boolean).join(" · "));
   }
 
   /** The kernel is gone: says so for as long as the picture is there, and offers to run its cell again. */
