@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import ViewportSize
 
 from tests.browser.conftest import Lab
 from tests.browser.function_panel import FunctionPanel
@@ -14,7 +15,7 @@ from tests.browser.graph_panel import GraphPanel, wait_still
 from tests.browser.notebook_page import NotebookPage
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-LAPTOP = {"width": 1366, "height": 768}
+LAPTOP: ViewportSize = {"width": 1366, "height": 768}
 OVERLAYS = ".gl-legend, .gl-minimap, .gl-way, .gl-zoom"
 CELLS = [
     'h = gc.reshape(x, [-1, 128], name="pairs")\nfirst, second = gc.split(h, 2, axis=1, name="halves")\nright = gc.tanh(second, name="right")',
