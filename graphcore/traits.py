@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
-from graphcore.attrs import Array
+from graphcore.attrs import Array, Attrs
 from graphcore.inference.partial_types import Rule
 from graphcore.shapes import Shape
 
@@ -37,6 +37,8 @@ Layer = Literal[
     "tanh",
 ]
 
+MostBytes = Callable[[Attrs, Sequence[Array]], int | None]
+"""Takes the attrs of a node and its constant inputs, gives the most bytes of its outputs; None if their shapes tell it."""
 _VIEWS: Final = frozenset({"view", "strided view", "broadcast view", "reshaped view", "alias"})
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
@@ -76,6 +78,11 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
         memory: the memory of the first output: a "fresh" array that nothing else refers to; an array that is "held" by a variable, the graph
             or the caller and shares nothing with the inputs; a "view" of the first input, with gaps in a "strided view", repeated in a
             "broadcast view", a copy in a "reshaped view" of an array with gaps; "alias" for the inputs themselves, output by output; or "unknown".
+        pure: True if the outputs follow from the attrs and the inputs alone, in time and memory in proportion to inputs and outputs, without
+            any effect: no files, no Python functions of users, no random numbers, no state. Only such ops are evaluated while nobody runs
+            anything, to infer shapes and to fold constants.
+        most_bytes: computes the most bytes of the outputs from attrs and constant inputs, where the shapes of the outputs do not tell it:
+            strings, and sizes that depend on values; None where they do.
         elementwise: True if each element of the output follows from the elements of the inputs at its place, which broadcast.
         cost: the growth of a kernel's time: with the elements ("elementwise", or several times slower, "transcendental"), as a matrix "product"
             or a "contraction" of many axes, with a window per element ("convolution"), with "pairs" of elements, or by the first input
@@ -102,6 +109,8 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
 
     can_fail: bool | FailsOn = True
     memory: Memory = "unknown"
+    pure: bool = False
+    most_bytes: MostBytes | None = None
     elementwise: bool = False
     cost: Cost = "elementwise"
     role: Role = "op"

@@ -14,6 +14,7 @@ from traitlets.log import get_logger
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
+from graphcore.support.budget import within_one_budget
 from widgets import messages
 from widgets.messages import FailureMessage, HighlightMessage, Look, PictureMessage, PictureRequest, SceneMessage, ViewState
 from widgets.render.export import exported
@@ -262,6 +263,7 @@ class Port:
                 self._waiting.cancel()
                 self._waiting = None
 
+    @within_one_budget
     def answer(self, request: PictureRequest) -> None:
         """Answer a request of the viewer, or report its failure."""
         match request:

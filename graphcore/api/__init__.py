@@ -87,6 +87,7 @@ from graphcore.api.variables.variables import (
     is_variable_initialized,
     trainable_variables,
 )
+from graphcore.support.budget import set_evaluation_limits
 
 __all__ = [
     "AdamOptimizer",
@@ -174,6 +175,7 @@ __all__ = [
     "save",
     "save_saved_model",
     "save_variables",
+    "set_evaluation_limits",
     "set_random_seed",
     "shape",
     "sigmoid",

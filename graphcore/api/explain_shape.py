@@ -8,8 +8,10 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.graph.provenance.explain_shape import explain_tensor
 from graphcore.graph.provenance.origins import ShapeExplanation
+from graphcore.support.budget import within_one_budget
 
 
+@within_one_budget
 def explain_shape(tensor: Any) -> ShapeExplanation:
     """Explain the origin of each dimension of a tensor, back to the lines where the numbers entered.
 

@@ -16,8 +16,10 @@ from graphcore.difference import GraphDiff, GraphState, compare, state_of_functi
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, ImportOptions
 from graphcore.graph import import_graph_def as _import
+from graphcore.support.budget import within_one_budget
 
 
+@within_one_budget
 def graph_diff(a: Any, b: Any) -> GraphDiff:
     """The difference from `a` to `b`.
 

@@ -8,17 +8,20 @@ from graphcore.attrs import Array
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle, checked_rank
 from graphcore.inference.partial_types import MAX_ITEMS, GetConstant, GetPartial, GetShape, NodeLike, PartialValue, ValueView
+from graphcore.support.budget import may_take_steps
 
 
 def partial_value(
     node: NodeLike, index: int, get_shape: GetShape, get_constant: GetConstant, get_known: GetPartial | None = None
 ) -> PartialValue | None:
-    """The partial value of output `index` of `node`; None if not even its length is known.
+    """The partial value of output `index` of `node`; None if not even its length is known, or the budget is used up.
 
     Dimensions that a Shape op reads remain the same handles, so that a shape made of them shares them. Iterative, so that chains may be of
     any length. Results of `get_known` are taken as given (a function's arguments).
     """
     found: dict[tuple[int, int], PartialValue | None] = {}
+    if not may_take_steps(1):
+        return None
     visited: set[tuple[int, int]] = set()
     pending: list[tuple[Any, int]] = [(node, index)]
     while pending:
@@ -40,6 +43,7 @@ def partial_value(
         else:
             pending.pop()
             found[key] = _evaluate(ValueView(current, output, found, get_shape, get_constant))
+    may_take_steps(len(visited))
     return found[id(node), index]
 
 

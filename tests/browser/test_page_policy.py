@@ -12,7 +12,6 @@ from playwright.sync_api import Browser, Page, expect
 
 import graphcore as gc
 import widgets
-from tests.widgets.test_deep_scopes import one_per_level
 from widgets.render.saved_picture import MAX_UNPACKED_BYTES
 
 LISTEN = """window.violations = [];
@@ -101,12 +100,3 @@ def test_a_saved_picture_keeps_to_the_limit_that_the_viewer_checks() -> None:
     source = Path("widgets/js/src/shell/local_host.ts").read_text(encoding="utf-8")
     (limit,) = re.findall(r"MOST_SAVED_BYTES = ([\d_]+);", source)
     assert int(limit) == MAX_UNPACKED_BYTES
-
-
-def test_a_page_of_100_scopes_within_each_other_opens_64_and_says_so(page: Page, tmp_path: Path) -> None:
-    widgets.save(one_per_level(100), tmp_path / "deep.html")
-    page.goto((tmp_path / "deep.html").as_uri())
-    page.locator("[data-node-id]").first.wait_for(state="attached")
-    page.get_by_role("button", name="Expand all").click()
-    expect(page.locator(".graphloupe")).to_contain_text("closed: 64 frames around it", timeout=60_000)
-    page.close()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from graphcore.plumbing import ARG
+from graphcore.support.budget import within_one_budget
 from widgets.scene.boxes import TOO_DEEP, Box, Foldable, Visible
 from widgets.scene.calls import callees, has_hub, is_choice
 from widgets.scene.colocation import colocations_of
@@ -36,6 +37,7 @@ _ENDS: Final = {"_Arg": "argument", "_DeviceArg": "argument", "_Retval": "return
 _DEFAULT_NAME: Final = re.compile(r"(Const|zeros|ones)(_\d+)?")
 
 
+@within_one_budget
 def build_scene(
     graph: Graph, state: SceneState | None = None, *, previous: Snapshot | None = None, title: str = "graph", revision: int = 0
 ) -> Scene:

@@ -35,6 +35,7 @@ from graphcore.graph.shapes.shape_refiner import ShapeInference, ShapeRefiner
 from graphcore.plumbing import MERGE, is_back_edge
 from graphcore.registry import OpRegistration
 from graphcore.source import SourceLocation, caller_location
+from graphcore.support.budget import charge_outputs, within_one_budget
 from graphcore.support.gc_pause import paused_collector
 
 _MOST_NAMES: Final = 20
@@ -42,6 +43,7 @@ _MOST_NAMES: Final = 20
 _Types = tuple[tuple[DType, ...], tuple[DType, ...]]
 
 
+@within_one_budget
 def import_graph_def(
     graph_def: GraphDef,
     graph: Graph,
@@ -325,6 +327,7 @@ class _Import:
                     node_def = msgspec.structs.replace(node_def, attr=attr)
                 if len(types[0]) != len(inputs):
                     validate_node_def(node_def, plan.op_def)
+            charge_outputs(own_name, len(types[1]))
         node = graph.builder.insert(node_def, registration, inputs, controls, types[0], types[1], self.source, infer=self._infer)
         self.made[own_name] = node
         if self.waiting:

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from graphcore.definitions import GraphDef, NodeDef, OpDef, add_default_attrs, in_out_types_for_node
+from graphcore.definitions.op_tables import MAX_SLOTS
 from graphcore.dtypes import INVALID, DType
-from graphcore.errors import GraphError, NotFoundError
+from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.model.tensor_id import CONTROL, TensorId, parse_tensor_name
 from graphcore.inference.shape_fns.common_shape_fns import unknown_shape
 from graphcore.registry import OpRegistration
+from graphcore.support.budget import charge_outputs
 
 OutputTypes = Mapping[str, tuple[DType, ...]]
 """The types of the outputs of opaque nodes, by name; INVALID for unknown ones."""
@@ -50,7 +52,23 @@ def opaque_outputs(graph_def: GraphDef, library: FunctionLibraryDefinition, want
             counts[name] = max(counts[name], index + 1)
             if slot < len(expected):
                 types.setdefault(TensorId(name, index), expected[slot].base)
-    return {name: tuple([types.get(TensorId(name, i), INVALID) for i in range(count)]) for name, count in counts.items()}
+    outputs = {name: [INVALID] * _checked(name, count) for name, count in counts.items()}
+    for (name, index), dtype in types.items():
+        outputs[name][index] = dtype
+    return {name: tuple(dtypes) for name, dtypes in outputs.items()}
+
+
+def _checked(name: str, count: int) -> int:
+    """The number of outputs of node `name`, which a file may claim by a short text.
+
+    Raises:
+        InvalidArgumentError: it is too large.
+        ResourceExhaustedError: it does not fit into the budget.
+    """
+    if count > MAX_SLOTS:
+        raise InvalidArgumentError(f"Number of outputs is too big: {count}", node=name)
+    charge_outputs(name, count)
+    return count
 
 
 def _declared_outputs(node: NodeDef) -> int:

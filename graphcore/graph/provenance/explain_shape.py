@@ -14,6 +14,7 @@ from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.provenance.origins import Fact, How, Origin, ShapeExplanation
 from graphcore.graph.provenance.value_origins import Element, element_sources
 from graphcore.graph.provenance.what_if import KnownPart, Result, needed, replay
+from graphcore.graph.shapes.constant_values import why_not_evaluated
 from graphcore.graph.shapes.loop_shapes import is_loop_head
 from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.plumbing import CONST
@@ -352,6 +353,9 @@ class _Step:
         node = self.node
         if node.op == CONST:
             return "literal", f"is a literal: {self._literal()}", [], self.size
+        not_evaluated = why_not_evaluated(self.tensor)
+        if not_evaluated:
+            return "unknown", f"is not known: {not_evaluated}", [], self.size
         sources = element_sources(self.tensor, self.fact.index) if self.fact.kind == "element" or self._is_number() else None
         if sources is None:
             known = [Fact(tensor.name, "value") for tensor in node.inputs]

@@ -14,12 +14,24 @@ from graphcore.graph.shapes.constant_costs import is_cheap
 from graphcore.graph.shapes.evaluation import const_array, evaluate_node, may_be_evaluated, values_from_shapes
 from graphcore.plumbing import ARG, CONST
 from graphcore.shapes import Shape
+from graphcore.support.budget import BudgetUsedUpError, one_budget
 from graphcore.support.deadline import check_time
 
 Values = dict[int, Array | None]
 """Values of a node's outputs by index."""
 FORGOTTEN: Final[Values] = {}
 """The mark of values that were too large to keep. Results computed from them were kept, and must go when they change."""
+
+
+class NotEvaluated(dict[int, Array | None]):
+    """The mark of a node whose values are not computed before a run, for the reason `reason`. It has no values."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        super().__init__()
+        self.reason = reason
+
 
 MAX_CACHED_ELEMENTS: Final = 2048
 MAX_INFERRED_ELEMENTS: Final = 1 << 20
@@ -125,6 +137,12 @@ def constant_outputs(node: Node) -> list[Array] | None:
     return found
 
 
+def why_not_evaluated(tensor: Tensor) -> str:
+    """The reason for which the constant value of `tensor` was not computed; "" if there is none."""
+    known = tensor.node.constants
+    return known.reason if isinstance(known, NotEvaluated) else ""
+
+
 def inferred_value(tensor: Tensor) -> Array | None:
     """The constant value for shape functions: None also if it is too large for a shape or an axis."""
     return None if tensor.shape.num_elements > MAX_INFERRED_ELEMENTS else _value_of(tensor, _ON_NODES)
@@ -135,6 +153,19 @@ def _value_of(tensor: Tensor, source: ValueSource) -> Array | None:
     node = tensor.node
     if node.op == CONST:
         return const_array(node)
+    known = source.known(node)
+    if known is None:
+        with one_budget():
+            _compute(tensor, source)
+        known = source.known(node)
+    value = (known or {}).get(tensor.index)
+    if value is not None and value.size > MAX_CACHED_ELEMENTS:
+        source.forget_large(node)
+    return value
+
+
+def _compute(tensor: Tensor, source: ValueSource) -> None:
+    """Compute the values of a node and of those before it, as far as they are constant."""
     pending: list[tuple[Tensor, Node | None]] = [(tensor, None)]  # each with its consumer
     while pending:
         wanted, waiter = pending[-1]
@@ -144,7 +175,7 @@ def _value_of(tensor: Tensor, source: ValueSource) -> Array | None:
         elif (found := source.known(current)) is not None:
             pending.pop()
             if waiter is not None and found.get(wanted.index) is None:
-                source.keep(waiter, {})
+                source.keep(waiter, found if isinstance(found, NotEvaluated) else {})
         elif (waiting := _unvisited_inputs(current, source)) is None:
             source.keep(current, {})
         elif waiting:
@@ -152,10 +183,6 @@ def _value_of(tensor: Tensor, source: ValueSource) -> Array | None:
         else:
             check_time(current.name, current.op)
             source.keep(current, _evaluate(current, source))
-    value = (source.known(node) or {}).get(tensor.index)
-    if value is not None and value.size > MAX_CACHED_ELEMENTS:
-        source.forget_large(node)
-    return value
 
 
 def _unvisited_inputs(node: Node, source: ValueSource) -> list[Tensor] | None:
@@ -186,7 +213,9 @@ def _evaluate(node: Node, source: ValueSource) -> Values:
             return {}
         values.append(value)
     try:
-        results = evaluate_node(node, values)
+        results = evaluate_node(node, values, source.shape_of)
+    except BudgetUsedUpError as error:
+        return NotEvaluated(f"`{node.name}` (op {node.op}) is not evaluated before a run: {error.message}")
     except _REFUSALS:  # a run reports the error, if it occurs there: here nothing is known
         return {}
     return {

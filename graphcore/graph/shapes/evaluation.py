@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from graphcore.attrs import Array, Func, TensorValue
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.model.node import Node
+from graphcore.graph.model.node import Node, Tensor
 from graphcore.kernel_context import KernelContext
 from graphcore.plumbing import ARG, CONTROL_FLOW, FAKE_PARAM, FEEDABLE, RECV, RETVAL, SEND
 from graphcore.shapes import Shape
+from graphcore.support.budget import BudgetUsedUpError, one_budget
 
 SCOPED_ALLOCATOR_ATTR: Final = "_scoped_allocator"
+_MOST_STRINGS: Final = 1 << 12
+_MOST_STRING_BYTES: Final = 1 << 12
+"""Replacing every match of a pattern may take the square of the length of a text."""
 _GIVEN_BY_THE_RUN: Final = CONTROL_FLOW | FEEDABLE | ARG | RETVAL | SEND | RECV | {FAKE_PARAM}
 """Ops with kernels whose outputs are nevertheless fed, received, or chosen by the run."""
 
@@ -35,7 +40,12 @@ def kernel_context(node: Node, constants: tuple[Array | None, ...]) -> KernelCon
 
 
 def may_be_evaluated(node: Node) -> bool:
-    """True iff the node is deterministic, and has a kernel that needs only its inputs."""
+    """True iff the node may be evaluated before a run: it is pure and needs only its inputs."""
+    return node.registration.traits.pure and needs_only_inputs(node)
+
+
+def needs_only_inputs(node: Node) -> bool:
+    """True iff the node has no state, and a kernel that needs only its inputs."""
     registration = node.registration
     if node.op in _GIVEN_BY_THE_RUN or node.op_def.is_stateful or node.error is not None:
         return False
@@ -52,19 +62,63 @@ def const_array(node: Node) -> Array | None:
     return value.array if isinstance(value, TensorValue) and value.dtype is node.output_types[0] else None
 
 
-def evaluate_node(node: Node, inputs: Sequence[Array]) -> list[Any]:
-    """The outputs of the kernel of `node`.
+def evaluate_node(node: Node, inputs: Sequence[Array], shape_of: Callable[[Tensor], Shape]) -> list[Any]:
+    """The outputs of the kernel of `node`, which may be evaluated. All evaluation outside of runs is here, within one budget.
 
     Raises:
+        BudgetUsedUpError: they take more memory than is left, or the time is used up.
         Exception: an error of the kernel.
     """
     factory = node.registration.kernel
     assert factory is not None
-    with np.errstate(all="ignore"):
-        result = factory(kernel_context(node, tuple(inputs)))(*inputs)
+    with one_budget() as budget:
+        start = time.thread_time()
+        try:
+            budget.charge(_bytes_needed(node, inputs, shape_of))
+            with np.errstate(all="ignore"):
+                result = factory(kernel_context(node, tuple(inputs)))(*inputs)
+        finally:
+            budget.charge_since(start)
     if not node.outputs:
         return []
     return list(result) if isinstance(result, tuple | list) else [result]
+
+
+def _bytes_needed(node: Node, inputs: Sequence[Array], shape_of: Callable[[Tensor], Shape]) -> int:
+    """The most bytes of the outputs of `node`.
+
+    Raises:
+        BudgetUsedUpError: nothing tells their size, or the strings are too long.
+    """
+    traits = node.registration.traits
+    if any(value.dtype == object for value in inputs):
+        _check_strings(inputs)
+    if traits.returns_view:
+        return 0
+    size = None if traits.most_bytes is None else traits.most_bytes(node.attr, inputs)
+    if size is not None:
+        return size
+    total = 0
+    for tensor in node.outputs:
+        count = shape_of(tensor).num_elements
+        if count < 0:
+            raise BudgetUsedUpError("the size of its value is known only when it runs")
+        dtype = tensor.dtype.as_numpy
+        total += count * (1 if dtype is None else dtype.itemsize)
+    return total
+
+
+def _check_strings(inputs: Sequence[Array]) -> None:
+    """Check that strings are few and short, since kernels in Python take a microsecond for each."""
+    count, size = 0, 0
+    for value in inputs:
+        if value.dtype == object:
+            count += value.size
+            size += sum([len(text) for text in value.reshape(-1).tolist()]) if count <= _MOST_STRINGS else 0
+    if count > _MOST_STRINGS or size > _MOST_STRING_BYTES:
+        raise BudgetUsedUpError(
+            f"its inputs are {count:,} strings of {size:,} bytes in all; {_MOST_STRINGS:,} of {_MOST_STRING_BYTES:,} are evaluated"
+        )
 
 
 def values_from_shapes(node: Node, shapes: Sequence[Shape]) -> list[Array] | None:

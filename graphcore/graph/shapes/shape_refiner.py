@@ -17,13 +17,14 @@ from graphcore.errors import FailedPreconditionError, InternalError, InvalidArgu
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.constant_values import ValueCache
-from graphcore.graph.shapes.function_shapes import MOST_NESTED_CALLS, FunctionShapes
+from graphcore.graph.shapes.function_shapes import MOST_NESTED_CALLS, FunctionShapes, InferredBody
 from graphcore.inference import HandleData, InferenceContext, ShapeHandle, handle_to_shape, same_defined_shape, same_handle_data
 from graphcore.inference.partial_types import PartialValue
 from graphcore.inference.partial_values import partial_shape
 from graphcore.plumbing import ARG, CONST
 from graphcore.registry import OpRegistry
 from graphcore.shapes import Shape
+from graphcore.support.budget import one_budget
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
@@ -146,7 +147,7 @@ class ShapeInference(ABC):
     ) -> CallResult | None:
         """The results of function `name` for arguments of these shapes.
 
-        None if it is unknown, recursive, or too deep.
+        None if it is unknown, recursive, too deep, or beyond the budget.
         """
         library = self.library_of(context.node)
         if library is None or name in self.enclosing or len(self.enclosing) > MOST_NESTED_CALLS:
@@ -158,6 +159,20 @@ class ShapeInference(ABC):
         known = body.outputs.get(key) if key is not None else None
         if known is not None:
             return [(shape, None) for shape in known]
+        with one_budget() as budget:
+            if not budget.charge_nodes(len(body.order)):
+                return None
+            return self._inferred_call(context, name, shapes, slots, body, key)
+
+    def _inferred_call(
+        self,
+        context: ExtendedInferenceContext,
+        name: str,
+        shapes: Sequence[ShapeHandle],
+        slots: Sequence[int | None],
+        body: InferredBody,
+        key: tuple[object, ...] | None,
+    ) -> CallResult:
         inner = _BodyRefiner(self, context, name, shapes, slots)
         for node in body.order:
             inner.add_node(node)

@@ -46,6 +46,7 @@ class _OfShapes:
 class Shape(_OfShapes):
     """The shape of a tensor, as a vector."""
 
+    pure = True
     signature = f"Shape[T:type, out_type:{INDEX} = int32](input:T) -> (output:out_type)"
     shape = shape_shape
     partial_rule = partial_rules.SHAPE
@@ -61,6 +62,7 @@ class Shape(_OfShapes):
 class ShapeN(_OfShapes):
     """The shapes of several tensors, each as a vector."""
 
+    pure = True
     signature = f"ShapeN[N:int, T:type, out_type:{INDEX} = int32](input:N*T) -> (output:N*out_type)"
     shape = shape_shape
     partial_rule = partial_rules.SHAPE
@@ -78,6 +80,7 @@ class ShapeN(_OfShapes):
 class Rank(_OfShapes):
     """The number of dimensions of a tensor."""
 
+    pure = True
     signature = "Rank[T:type](input:T) -> (output:int32)"
     shape = scalar_shape
     partial_rule = partial_rules.RANK
@@ -96,6 +99,7 @@ class Rank(_OfShapes):
 class Size(_OfShapes):
     """The number of elements of a tensor."""
 
+    pure = True
     signature = f"Size[T:type, out_type:{INDEX} = int32](input:T) -> (output:out_type)"
     shape = scalar_shape
     partial_rule = partial_rules.SIZE
@@ -132,6 +136,7 @@ class Reshape:
     shape: the sizes, [rank]; one of them may be -1 and is then computed.
     """
 
+    pure = True
     signature = f"Reshape[T:type, Tshape:{INDEX} = int32](tensor:T, shape:Tshape) -> (output:T)"
     shape = reshape_shape
     neutral = "own shape"
@@ -164,6 +169,7 @@ class ExpandDims:
     dim: a scalar in [-1 - rank, rank]
     """
 
+    pure = True
     signature = f"ExpandDims[T:type, Tdim:{INDEX} = int32](input:T, dim:Tdim) -> (output:T)"
     shape = expand_dims_shape
     partial_rule = partial_rules.RESHAPING
@@ -194,6 +200,7 @@ class Squeeze:
     squeeze_dims: the dimensions to remove, each in [-rank, rank); all of size 1 if empty.
     """
 
+    pure = True
     signature = "Squeeze[T:type, squeeze_dims:list(int) >= 0 = []](input:T) -> (output:T)"
     shape = squeeze_shape
     neutral = "own shape"
@@ -257,6 +264,7 @@ class Transpose:
     perm: a permutation of 0 .. rank-1; -1 is the last dimension
     """
 
+    pure = True
     signature = f"Transpose[T:type, Tperm:{INDEX} = int32](x:T, perm:Tperm) -> (y:T)"
     shape = transpose_shape
     neutral = "in order"
@@ -275,6 +283,7 @@ class ConjugateTranspose:
     perm: a permutation of 0 .. rank-1; -1 is the last dimension
     """
 
+    pure = True
     signature = f"ConjugateTranspose[T:type, Tperm:{INDEX} = int32](x:T, perm:Tperm) -> (y:T)"
     shape = transpose_shape
     can_fail = FailsOn(values=("perm",))
@@ -292,6 +301,7 @@ def _unchanged_vector(c: InferenceContext) -> None:
 class InvertPermutation:
     """The inverse permutation: y[x[i]] = i."""
 
+    pure = True
     signature = f"InvertPermutation[T:{INDEX} = int32](x:T) -> (y:T)"
     shape = _unchanged_vector
     gradient = NO_GRADIENT

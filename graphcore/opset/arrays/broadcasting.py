@@ -14,7 +14,7 @@ from graphcore.inference.shape_fns.common_shape_fns import (
 )
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.opset.framework.gradient_text import INDEX_TYPE, index_type, index_typed, scalar, vector
-from graphcore.opset.framework.kernels import constant_ints, ints, invalid
+from graphcore.opset.framework.kernels import constant_ints, in_proportion, ints, invalid
 from graphcore.opset.framework.type_sets import INDEX
 from graphcore.traits import FailsOn
 
@@ -40,6 +40,8 @@ class BroadcastGradientArgs:
     r1: the axes to sum the gradient of the second operand over
     """
 
+    pure = True
+    most_bytes = in_proportion(2)
     signature = f"BroadcastGradientArgs[T:{INDEX} = int32](s0:T, s1:T) -> (r0:T, r1:T)"
     shape = broadcast_gradient_args_shape
     gradient = NO_GRADIENT
@@ -77,6 +79,8 @@ class BroadcastArgs:
     r0: the smallest shape that both broadcast to
     """
 
+    pure = True
+    most_bytes = in_proportion(1)
     signature = f"BroadcastArgs[T:{INDEX} = int32](s0:T, s1:T) -> (r0:T)"
     shape = broadcast_args_shape
     gradient = NO_GRADIENT
@@ -95,6 +99,7 @@ class BroadcastTo:
     shape: the sizes, [rank]
     """
 
+    pure = True
     signature = f"BroadcastTo[T:type, Tidx:{INDEX} = int32](input:T, shape:Tidx) -> (output:T)"
     shape = broadcast_to_shape
     neutral = "own shape"
@@ -135,6 +140,7 @@ class Tile:
     multiples: one number a dimension, [rank]
     """
 
+    pure = True
     signature = f"Tile[T:type, Tmultiples:{INDEX} = int32](input:T, multiples:Tmultiples) -> (output:T)"
     shape = tile_shape
     neutral = "ones"

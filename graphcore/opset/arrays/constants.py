@@ -175,6 +175,7 @@ class Fill:
     value: a scalar
     """
 
+    pure = True
     signature = f"Fill[T:type, index_type:{INDEX} = int32](dims:index_type, value:T) -> (output:T)"
     shape = fill_shape
     partial_rule = partial_rules.FILL
@@ -210,6 +211,7 @@ class Range:
     delta: the step, not 0, a scalar
     """
 
+    pure = True
     signature = (
         "Range[Tidx:{bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = int32]"
         "(start:Tidx, limit:Tidx, delta:Tidx) -> (output:Tidx)"
@@ -257,6 +259,7 @@ class LinSpace:
     num: the number of them, at least 1, a scalar
     """
 
+    pure = True
     signature = f"LinSpace[T:{FLOATING}, Tidx:{INDEX} = int32](start:T, stop:T, num:Tidx) -> (output:T)"
     shape = linspace_shape
     can_fail = FailsOn(values=("num",))

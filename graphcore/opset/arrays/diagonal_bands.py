@@ -146,6 +146,7 @@ class MatrixDiagPartV2:
     diagonal: [..., diagonals, longest], from the last one to the first; without the dimension of diagonals for a single one
     """
 
+    pure = True
     signature = "MatrixDiagPartV2[T:type](input:T, k:int32, padding_value:T) -> (diagonal:T)"
     shape = _part_shape
     can_fail = FailsOn(values=("k",))
@@ -165,6 +166,7 @@ class MatrixDiagPartV3:
     align: the alignment of shorter diagonals: first those above the main one, then those below.
     """
 
+    pure = True
     signature = f"MatrixDiagPartV3[T:type, {_ALIGN}](input:T, k:int32, padding_value:T) -> (diagonal:T)"
     shape = _part_shape
     can_fail = FailsOn(values=("k",))
@@ -226,6 +228,7 @@ class MatrixSetDiagV2:
     k: the diagonal, or the first and last one of a band
     """
 
+    pure = True
     signature = "MatrixSetDiagV2[T:type](input:T, diagonal:T, k:int32) -> (output:T)"
     shape = _set_shape
     can_fail = FailsOn(values=("k",))
@@ -245,6 +248,7 @@ class MatrixSetDiagV3:
     align: the alignment of shorter diagonals: first those above the main one, then those below.
     """
 
+    pure = True
     signature = f"MatrixSetDiagV3[T:type, {_ALIGN}](input:T, diagonal:T, k:int32) -> (output:T)"
     shape = _set_shape
     can_fail = FailsOn(values=("k",))
@@ -345,6 +349,7 @@ class MatrixDiagV2:
     num_cols: -1 for as many as needed
     """
 
+    pure = True
     signature = "MatrixDiagV2[T:type](diagonal:T, k:int32, num_rows:int32, num_cols:int32, padding_value:T) -> (output:T)"
     shape = _matrix_shape
     can_fail = FailsOn(values=("k", "num_rows", "num_cols"))
@@ -365,6 +370,7 @@ class MatrixDiagV3:
     align: the alignment of shorter diagonals: first those above the main one, then those below.
     """
 
+    pure = True
     signature = f"MatrixDiagV3[T:type, {_ALIGN}](diagonal:T, k:int32, num_rows:int32, num_cols:int32, padding_value:T) -> (output:T)"
     shape = _matrix_shape
     can_fail = FailsOn(values=("k", "num_rows", "num_cols"))

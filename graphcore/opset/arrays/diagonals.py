@@ -30,6 +30,7 @@ class Diag(Total):
     output: [sizes..., sizes...]
     """
 
+    pure = True
     signature = f"Diag[T:{_DIAG_TYPES}](diagonal:T) -> (output:T)"
     gradient = _converted_gradient("DiagPart")
     examples = (Example([[1.0, 2.0]], outputs=[[[1.0, 0.0], [0.0, 2.0]]]), Example([_X]))
@@ -57,6 +58,7 @@ class DiagPart:
     diagonal: [sizes...]
     """
 
+    pure = True
     signature = f"DiagPart[T:{_DIAG_TYPES}](input:T) -> (diagonal:T)"
     can_fail = False
     gradient = _converted_gradient("Diag")
@@ -104,6 +106,7 @@ class MatrixDiag(Total):
     output: [..., n, n]
     """
 
+    pure = True
     signature = "MatrixDiag[T:type](diagonal:T) -> (output:T)"
     gradient = _converted_gradient("MatrixDiagPart")
     examples = (Example([_X]),)
@@ -135,6 +138,7 @@ class MatrixDiagPart:
     diagonal: [..., min(m, n)]
     """
 
+    pure = True
     signature = "MatrixDiagPart[T:type](input:T) -> (diagonal:T)"
     can_fail = False
     gradient = """[T:type](x:T, dy:T) -> (dx:T) {
@@ -159,6 +163,7 @@ class MatrixSetDiag(Total):
     diagonal: [..., min(m, n)]
     """
 
+    pure = True
     signature = "MatrixSetDiag[T:type](input:T, diagonal:T) -> (output:T)"
     gradient = """[T:type](x:T, d:T, dy:T) -> (dx:T, dd:T) {
       zeros = ZerosLike[T=$T](d)
@@ -193,6 +198,7 @@ class MatrixBandPart:
     num_upper: the number of diagonals kept above the main one; negative for all
     """
 
+    pure = True
     signature = f"MatrixBandPart[T:type, Tindex:{INDEX} = int64](input:T, num_lower:Tindex, num_upper:Tindex) -> (band:T)"
     shape = _at_least_matrices
     gradient = """[T:type, Tindex:{int32, int64}](x:T, lower:Tindex, upper:Tindex, dy:T) -> (dx:T, dlower:Tindex, dupper:Tindex) {

@@ -65,6 +65,7 @@ class EditDistance:
     normalize: divide by the length of the truth; infinite if that is 0 and the hypothesis is not empty.
     """
 
+    pure = True
     signature = (
         "EditDistance[normalize:bool = true, T:type](hypothesis_indices:int64, hypothesis_values:T, hypothesis_shape:int64, "
         "truth_indices:int64, truth_values:T, truth_shape:int64) -> (output:float)"

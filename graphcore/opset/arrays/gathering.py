@@ -60,6 +60,7 @@ class Gather:
     output: indices.shape + params.shape[1:]
     """
 
+    pure = True
     signature = (
         f"Gather[validate_indices:bool = true, Tparams:type, Tindices:{INDEX}](params:Tparams, indices:Tindices) -> (output:Tparams)"
     )
@@ -148,6 +149,7 @@ class GatherV2:
     batch_dims: the number of leading dimensions that params and indices share.
     """
 
+    pure = True
     signature = (
         f"GatherV2[batch_dims:int = 0, Tparams:type, Tindices:{{int16, int32, int64}}, Taxis:{INDEX}]"
         "(params:Tparams, indices:Tindices, axis:Taxis) -> (output:Tparams)"
@@ -197,6 +199,7 @@ class GatherNd:
     output: indices.shape[:-1] + params.shape[k:]
     """
 
+    pure = True
     signature = (
         "GatherNd[Tparams:type, Tindices:{int16, int32, int64}, bad_indices_policy:string = '']"
         "(params:Tparams, indices:Tindices) -> (output:Tparams)"
@@ -253,6 +256,7 @@ class ScatterNd:
     shape: the sizes of the output
     """
 
+    pure = True
     signature = (
         "ScatterNd[T:type, Tindices:{int16, int32, int64}, bad_indices_policy:string = '']"
         "(indices:Tindices, updates:T, shape:Tindices) -> (output:T)"
@@ -300,6 +304,7 @@ class DynamicStitch:
     merged: [largest index + 1] + the rest; zeros at positions without an index
     """
 
+    pure = True
     signature = "DynamicStitch[N:int, T:type](indices:N*int32, data:N*T) -> (merged:T)"
     shape = dynamic_stitch_shape
     can_fail = FailsOn(values=("indices",))
@@ -368,6 +373,7 @@ class OneHot:
     axis: the position of the new dimension; -1 is last.
     """
 
+    pure = True
     signature = "OneHot[axis:int = -1, T:type, TI:{uint8, int8, int32, int64} = int64](indices:TI, depth:int32, on_value:T, off_value:T) -> (output:T)"
     shape = one_hot_shape
     can_fail = FailsOn(values=("depth",))

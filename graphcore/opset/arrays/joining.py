@@ -73,6 +73,7 @@ class Concat:
     concat_dim: the dimension, a scalar
     """
 
+    pure = True
     signature = "Concat[N:int >= 2, T:type](concat_dim:int32, values:N*T) -> (output:T)"
     layer = "concatenation"
     shape = concat_shape
@@ -94,6 +95,7 @@ class ConcatV2:
     axis: the dimension, a scalar in [-rank, rank)
     """
 
+    pure = True
     signature = f"ConcatV2[N:int >= 2, T:type, Tidx:{INDEX} = int32](values:N*T, axis:Tidx) -> (output:T)"
     layer = "concatenation"
     shape = concat_v2_shape
@@ -117,6 +119,7 @@ class ConcatOffset:
     offset: one index a dimension, for each tensor
     """
 
+    pure = True
     signature = f"ConcatOffset[N:int >= 2, shape_type:{INDEX} = int32](concat_dim:int32, shape:N*shape_type) -> (offset:N*shape_type)"
     shape = concat_offset_shape
     gradient = NO_GRADIENT
@@ -149,6 +152,7 @@ class Pack(Total):
     axis: the position of the new dimension, in [-1 - rank, rank].
     """
 
+    pure = True
     signature = "Pack[N:int, T:type, axis:int = 0](values:N*T) -> (output:T)"
     shape = pack_shape
     partial_rule = partial_rules.PACK
@@ -181,6 +185,7 @@ class Unpack:
     axis: the dimension, in [-rank, rank).
     """
 
+    pure = True
     signature = "Unpack[num:int >= 0, T:type, axis:int = 0](value:T) -> (output:num*T)"
     shape = unpack_shape
     partial_rule = partial_rules.UNPACK
@@ -226,6 +231,7 @@ class Split:
     num_split: the number of pieces; it must divide the dimension.
     """
 
+    pure = True
     signature = "Split[num_split:int, T:type](split_dim:int32, value:T) -> (output:num_split*T)"
     shape = split_shape
     can_fail = FailsOn(values=("split_dim",))
@@ -266,6 +272,7 @@ class SplitV:
     split_dim: the dimension, a scalar in [-rank, rank)
     """
 
+    pure = True
     signature = "SplitV[num_split:int, T:type, Tlen:{int8, int32, int64} = int64](value:T, size_splits:Tlen, split_dim:int32) -> (output:num_split*T)"
     shape = split_v_shape
     can_fail = FailsOn(values=("size_splits", "split_dim"))

@@ -52,6 +52,7 @@ class Pad:
     paddings: the numbers before and after, for each dimension, [rank, 2]
     """
 
+    pure = True
     signature = f"Pad[T:type, Tpaddings:{INDEX} = int32](input:T, paddings:Tpaddings) -> (output:T)"
     shape = pad_shape
     can_fail = FailsOn(values=("paddings",))
@@ -72,6 +73,7 @@ class PadV2:
     constant_values: the constant, a scalar
     """
 
+    pure = True
     signature = f"PadV2[T:type, Tpaddings:{INDEX} = int32](input:T, paddings:Tpaddings, constant_values:T) -> (output:T)"
     shape = pad_shape
     can_fail = FailsOn(values=("paddings",))
@@ -112,6 +114,7 @@ class MirrorPad:
     mode: REFLECT leaves the edge itself out of the image, SYMMETRIC repeats it.
     """
 
+    pure = True
     signature = f"MirrorPad[T:type, Tpaddings:{INDEX} = int32, mode:{{'REFLECT', 'SYMMETRIC'}}](input:T, paddings:Tpaddings) -> (output:T)"
     shape = pad_shape
     gradient = """[T:type, Tpaddings:{int32, int64}, mode:string](x:T, paddings:Tpaddings, dy:T) -> (dx:T, dpaddings:Tpaddings) {
@@ -160,6 +163,7 @@ class MirrorPadGrad:
     mode: as of the MirrorPad.
     """
 
+    pure = True
     signature = (
         f"MirrorPadGrad[T:type, Tpaddings:{INDEX} = int32, mode:{{'REFLECT', 'SYMMETRIC'}}](input:T, paddings:Tpaddings) -> (output:T)"
     )
@@ -241,6 +245,7 @@ class Reverse:
     dims: True for each dimension to reverse, [rank]
     """
 
+    pure = True
     signature = f"Reverse[T:{_REVERSE_TYPES}](tensor:T, dims:bool) -> (output:T)"
     can_fail = False
     memory = "strided view"
@@ -262,6 +267,7 @@ class ReverseV2:
     axis: the dimensions to reverse, each in [-rank, rank)
     """
 
+    pure = True
     signature = f"ReverseV2[Tidx:{INDEX} = int32, T:{_REVERSE_V2_TYPES}](tensor:T, axis:Tidx) -> (output:T)"
     shape = _reverse_v2_shape
     can_fail = FailsOn(values=("axis",))

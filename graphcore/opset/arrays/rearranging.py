@@ -127,6 +127,7 @@ class SpaceToBatchND:
     paddings: [m, 2]
     """
 
+    pure = True
     signature = (
         f"SpaceToBatchND[T:type, Tblock_shape:{INDEX} = int32, Tpaddings:{INDEX} = int32]"
         "(input:T, block_shape:Tblock_shape, paddings:Tpaddings) -> (output:T)"
@@ -151,6 +152,7 @@ class BatchToSpaceND:
     crops: [m, 2]
     """
 
+    pure = True
     signature = (
         f"BatchToSpaceND[T:type, Tblock_shape:{INDEX} = int32, Tcrops:{INDEX} = int32]"
         "(input:T, block_shape:Tblock_shape, crops:Tcrops) -> (output:T)"
@@ -186,6 +188,7 @@ class SpaceToBatch:
     block_size: the size of the blocks.
     """
 
+    pure = True
     signature = f"SpaceToBatch[T:type, Tpaddings:{INDEX} = int32, block_size:int >= 2](input:T, paddings:Tpaddings) -> (output:T)"
     shape = _square_shape(to_batch=True)
     can_fail = FailsOn(values=("paddings",))
@@ -210,6 +213,7 @@ class BatchToSpace:
     block_size: the size of the blocks.
     """
 
+    pure = True
     signature = f"BatchToSpace[T:type, block_size:int >= 2, Tidx:{INDEX} = int32](input:T, crops:Tidx) -> (output:T)"
     shape = _square_shape(to_batch=False)
     can_fail = FailsOn(values=("crops",))
@@ -262,6 +266,7 @@ class SpaceToDepth(Total):
     block_size: the size of the blocks.
     """
 
+    pure = True
     signature = f"SpaceToDepth[T:type, {_DEPTH_FORMAT}](input:T) -> (output:T)"
     shape = _depth_shape(to_depth=True)
     gradient = f"[{_DEPTH_ATTRS}](x:T, dy:T) -> (dx:T) {{\n  dx = DepthToSpace[{_DEPTH_GIVEN}](dy)\n}}"
@@ -294,6 +299,7 @@ class DepthToSpace(Total):
     block_size: the size of the blocks.
     """
 
+    pure = True
     signature = f"DepthToSpace[T:type, {_DEPTH_FORMAT}](input:T) -> (output:T)"
     shape = _depth_shape(to_depth=False)
     gradient = f"[{_DEPTH_ATTRS}](x:T, dy:T) -> (dx:T) {{\n  dx = SpaceToDepth[{_DEPTH_GIVEN}](dy)\n}}"

@@ -73,6 +73,7 @@ def _tensor_op(
         indices: [..., k], each row a position in the first k dimensions
         updates: indices.shape[:-1] + {tensor}.shape[k:]
         """,
+        pure=True,
         signature=f"{name}[T:{types}, Tindices:{index_types}, bad_indices_policy:string = '']({tensor}:T, indices:Tindices, updates:T) -> (output:T)",
         shape=tensor_scatter_shape,
         kernel=kernel,

@@ -111,6 +111,7 @@ def _segment_op(name: str, summary: str, types: str, kernel: KernelFactory, grad
         num_segments: the number of segments, a scalar
         output: [num_segments, ...]
         """,
+        pure=True,
         signature=f"{name}[T:{types}, Tindices:{index_types}, {_REST}",
         shape=segment_reduction_with_num_segments_shape,
         kernel=kernel,

@@ -10,12 +10,14 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.inference.shape_fns.common_shape_fns import unique_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Total
-from graphcore.opset.framework.kernels import invalid, normal_axis
+from graphcore.opset.framework.kernels import in_proportion, invalid, normal_axis
 from graphcore.opset.framework.type_sets import INDEX
 from graphcore.registry import KernelFactory
 from graphcore.traits import FailsOn
 
 _NARROW: Final = 2
+_WITH_INDICES: Final = 24
+"""Elements of one byte, each with two indices of eight."""
 _X: Final = [1, 1, 2, 4, 4, 4, 7, 8, 8]
 
 
@@ -56,6 +58,8 @@ class Unique(Total):
     idx: [n], x[i] = y[idx[i]]
     """
 
+    pure = True
+    most_bytes = in_proportion(_WITH_INDICES)
     signature = f"Unique[T:type, out_idx:{INDEX} = int32](x:T) -> (y:T, idx:out_idx)"
     shape = unique_shape
     cost = "sort"
@@ -74,6 +78,8 @@ class UniqueWithCounts:
     count: the count of each element of y in x
     """
 
+    pure = True
+    most_bytes = in_proportion(_WITH_INDICES)
     signature = f"UniqueWithCounts[T:type, out_idx:{INDEX} = int32](x:T) -> (y:T, idx:out_idx, count:out_idx)"
     shape = unique_shape
     cost = "sort"
@@ -93,6 +99,8 @@ class ListDiff(Total):
     idx: the index in x of each element of out
     """
 
+    pure = True
+    most_bytes = in_proportion(_WITH_INDICES)
     signature = f"ListDiff[T:type, out_idx:{INDEX} = int32](x:T, y:T) -> (out:T, idx:out_idx)"
     gradient = NO_GRADIENT
     examples = (Example([[1, 2, 3, 4, 5, 6], [1, 3, 5]], outputs=[[2, 4, 6], [1, 3, 5]]),)
@@ -178,6 +186,8 @@ class UniqueV2:
     idx: the index in y of each slice of x
     """
 
+    pure = True
+    most_bytes = in_proportion(_WITH_INDICES)
     signature = f"UniqueV2[{_V2_ATTRS}](x:T, axis:Taxis) -> (y:T, idx:out_idx)"
     shape = _unique_along_shape
     cost = "sort"
@@ -203,6 +213,8 @@ class UniqueWithCountsV2:
     count: the count of each slice of y in x
     """
 
+    pure = True
+    most_bytes = in_proportion(_WITH_INDICES)
     signature = f"UniqueWithCountsV2[{_V2_ATTRS}](x:T, axis:Taxis) -> (y:T, idx:out_idx, count:out_idx)"
     shape = _unique_along_shape
     cost = "sort"

@@ -30,6 +30,7 @@ class ReverseSequence:
     batch_dim: the dimension of the slices.
     """
 
+    pure = True
     signature = (
         "ReverseSequence[seq_dim:int, batch_dim:int = 0, T:type, Tlen:{int32, int64} = int64](input:T, seq_lengths:Tlen) -> (output:T)"
     )
@@ -81,6 +82,7 @@ class Roll:
     axis: the axes, a scalar or a vector
     """
 
+    pure = True
     signature = f"Roll[T:type, Tshift:{INDEX}, Taxis:{INDEX}](input:T, shift:Tshift, axis:Taxis) -> (output:T)"
     shape = _roll_shape
     gradient = """[T:type, Tshift:{int32, int64}, Taxis:{int32, int64}](x:T, shift:Tshift, axis:Taxis, dy:T) -> (dx:T, dshift:Tshift, daxis:Taxis) {
@@ -115,6 +117,7 @@ class Bitcast:
     type: the other type.
     """
 
+    pure = True
     signature = f"Bitcast[T:{_BITS}, type:{_BITS}](input:T) -> (output:type)"
     can_fail = False
     memory = "view"

@@ -49,6 +49,7 @@ class Slice:
     size: the size in each dimension, [rank]; -1 stands for the rest
     """
 
+    pure = True
     signature = f"Slice[T:type, Index:{INDEX}](input:T, begin:Index, size:Index) -> (output:T)"
     shape = slice_shape
     partial_rule = partial_rules.SLICE
@@ -153,6 +154,7 @@ class StridedSlice:
     shrink_axis_mask: bit i set: entry i is one index, and its dimension goes away.
     """
 
+    pure = True
     signature = (
         f"StridedSlice[T:type, Index:{{int16, int32, int64}}, {MASKS}](input:T, begin:Index, end:Index, strides:Index) -> (output:T)"
     )
@@ -213,6 +215,7 @@ class StridedSliceGrad:
     dy: the values of the slice
     """
 
+    pure = True
     signature = f"StridedSliceGrad[T:type, Index:{INDEX}, {MASKS}](shape:Index, begin:Index, end:Index, strides:Index, dy:T) -> (output:T)"
     shape = strided_slice_grad_shape
     examples = (

@@ -47,6 +47,7 @@ def _one(item: Any) -> str:
 class Snapshot:
     """The input itself at this moment."""
 
+    pure = True
     signature = "Snapshot[T:type](input:T) -> (output:T)"
     shape = unchanged_shape
     kernel = pass_through
@@ -76,6 +77,7 @@ class PreventGradient:
     message: the reason.
     """
 
+    pure = True
     signature = "PreventGradient[T:type, message:string = ''](input:T) -> (output:T)"
     shape = unchanged_shape
     partial_rule = partial_rules.SAME
@@ -94,6 +96,7 @@ class EnsureShape(Passing):
     """
 
     memory = "view"
+    pure = True
     signature = "EnsureShape[shape:shape, T:type](input:T) -> (output:T)"
     gradient = IDENTITY_GRADIENT
     examples = (Example([_X], {"shape": Shape([None, 3])}, outputs=[_X]),)

@@ -38,6 +38,7 @@ class NoOp:
 class Identity:
     """The input itself. Of a variable: its value at this moment."""
 
+    pure = True
     signature = "Identity[T:type](input:T) -> (output:T)"
     shape = unchanged_shape
     partial_rule = partial_rules.SAME
@@ -50,6 +51,7 @@ class Identity:
 class StopGradient:
     """The input itself, but no gradient flows through it."""
 
+    pure = True
     signature = "StopGradient[T:type](input:T) -> (output:T)"
     shape = unchanged_shape
     partial_rule = partial_rules.SAME
@@ -71,6 +73,7 @@ def _unchanged_shapes(c: InferenceContext) -> None:
 class IdentityN(Passing):
     """The inputs themselves, as one node."""
 
+    pure = True
     signature = "IdentityN[T:list(type)](input:T) -> (output:T)"
     shape = _unchanged_shapes
     gradient = """[T:list(type)](x:T, dy:T) -> (dx:T) {

@@ -233,6 +233,7 @@ class ToBool:
     True are a number other than 0, a string that is not empty, and a tensor of another rank with elements.
     """
 
+    pure = True
     signature = "ToBool[T:type](input:T) -> (output:bool)"
     shape = scalar_shape
     can_fail = False

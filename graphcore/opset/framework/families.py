@@ -9,6 +9,7 @@ class Elementwise:
     """Ops that compute each element separately, make a new array and cannot fail."""
 
     elementwise = True
+    pure = True
     can_fail = False
     memory = "fresh"
 
@@ -23,6 +24,7 @@ class Passing:
 class Reduction:
     """Ops that combine the elements along the axes in the second input."""
 
+    pure = True
     can_fail = FailsOn(values=("reduction_indices",))
     memory = "fresh"
     neutral = "no axes"

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from graphcore.attrs import Array
+from graphcore.attrs import Array, Attrs
 from graphcore.dtypes import string
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel, KernelFactory
-from graphcore.traits import declares_traits
+from graphcore.traits import MostBytes, declares_traits
 
 _AS_METHOD: Final = {"maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
 _AT_ON_DEVICES: Final = {"add", "subtract", "maximum", "minimum"}
+_BYTES_OF_STRING: Final = 48
+"""The bytes of a string beside its content."""
 _LARGE: Final = 4096
 _LONG_RUN: Final = 64
 _MOST_REPEATED: Final = 1 << 16
 _MOST_ROWS: Final = 16
-_ELEMENTWISE: Final = declares_traits(elementwise=True, can_fail=False, memory="fresh", reuses_input=True)
+_ELEMENTWISE: Final = declares_traits(elementwise=True, pure=True, can_fail=False, memory="fresh", reuses_input=True)
 _SAME_WIDTH: Final = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
@@ -34,9 +37,20 @@ def ufunc(name: str) -> KernelFactory:
     return kernel
 
 
+def _bytes_of_sums(_attrs: Attrs, inputs: Sequence[Array]) -> int | None:
+    """The most bytes of strings joined as numbers are added; None for numbers."""
+    first, second = inputs
+    if first.dtype != object:
+        return None
+    count = max(first.size, second.size) if first.shape == second.shape else first.size * second.size
+    longest = [max([len(text) for text in value.reshape(-1).tolist()], default=0) for value in inputs]
+    return count * (sum(longest) + _BYTES_OF_STRING)
+
+
 def joining_ufunc(name: str) -> KernelFactory:
     """As `ufunc`, but for strings too, of which the array module gives no array if both are scalars."""
 
+    @declares_traits(most_bytes=_bytes_of_sums)
     @_ELEMENTWISE
     def kernel(k: KernelContext) -> Kernel:
         found: Kernel = getattr(k.xp, name)
@@ -64,6 +78,15 @@ def floating_ufunc(name: str) -> KernelFactory:
         return found
 
     return kernel
+
+
+def in_proportion(times: int) -> MostBytes:
+    """The trait `most_bytes` of an op whose outputs take no more than `times` the bytes of its inputs."""
+
+    def most_bytes(_attrs: Attrs, inputs: Sequence[Array]) -> int:
+        return times * sum([value.nbytes for value in inputs])
+
+    return most_bytes
 
 
 def with_number(xp: Any, name: str, number: Any) -> Kernel:

@@ -16,6 +16,7 @@ from graphcore.kernel_context import KernelContext
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, no_registered_gradient, op
 from graphcore.opset.framework.kernels import invalid, on_host
 from graphcore.opset.numerics.dataset_values import as_array
+from graphcore.opset.numerics.string_arrays import bytes_of_parts
 from graphcore.support.files import file_errors, matching
 
 _NO_FILE: Final = np.array(b"no such folder/file", object)
@@ -89,6 +90,8 @@ class DecodeRaw:
     little_endian: their small end comes first.
     """
 
+    pure = True
+    most_bytes = bytes_of_parts
     signature = (
         "DecodeRaw[out_type:{half, float, double, int32, uint16, uint8, int16, int8, int64, complex64, complex128, bool, bfloat16}, "
         "little_endian:bool = true](bytes:string) -> (output:out_type)"

@@ -47,6 +47,7 @@ def _arg_reduction(name: str, never: float) -> KernelFactory:
 class ArgMax:
     """The index of the largest element along one axis; of several, the first; never NaN."""
 
+    pure = True
     signature = (
         f"ArgMax[T:{_ARG_TYPES}, Tidx:{{int16, int32, int64}} = int32, output_type:{{int16, uint16, int32, int64}} = int64]"
         "(input:T, dimension:Tidx) -> (output:output_type)"
@@ -69,6 +70,7 @@ class ArgMax:
 class ArgMin:
     """The index of the smallest element along one axis; of several, the first; never NaN."""
 
+    pure = True
     signature = f"ArgMin[T:{_ARG_TYPES}, Tidx:{INDEX} = int32, output_type:{{int32, int64}} = int64](input:T, dimension:Tidx) -> (output:output_type)"
     shape = arg_op_shape
     memory = "fresh"
@@ -115,6 +117,7 @@ def _shifted(xp: Any, x: Any, axis: int, neutral: int) -> Any:
 class Cumsum:
     """The running sum along one axis; `exclusive` omits the element, `reverse` starts at the end."""
 
+    pure = True
     signature = f"Cumsum[exclusive:bool = false, reverse:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](x:T, axis:Tidx) -> (out:T)"
     shape = unchanged_shape
     kernel = _running("cumsum", 0)
@@ -138,6 +141,7 @@ class Cumsum:
 class Cumprod:
     """The running product along one axis; `exclusive` omits the element, `reverse` starts at the end."""
 
+    pure = True
     signature = f"Cumprod[exclusive:bool = false, reverse:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](x:T, axis:Tidx) -> (out:T)"
     shape = unchanged_shape
     kernel = _running("cumprod", 1)

@@ -138,6 +138,7 @@ class MulNoNan(Elementwise):
 class Div:
     """`x / y` with broadcasting; integer results are truncated."""
 
+    pure = True
     signature = f"Div[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     neutral = "ones"
@@ -159,6 +160,7 @@ class Div:
 class RealDiv:
     """`x / y` with broadcasting, for floating point and complex numbers."""
 
+    pure = True
     signature = f"RealDiv[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     kernel = floating_ufunc("true_divide")
@@ -189,6 +191,7 @@ def _refuse_complex(k: KernelContext) -> None:
 class TruncateDiv:
     """`x / y` with broadcasting, truncated."""
 
+    pure = True
     signature = f"TruncateDiv[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     elementwise = True
@@ -209,6 +212,7 @@ class TruncateDiv:
 class FloorDiv:
     """`x / y` with broadcasting, rounded down."""
 
+    pure = True
     signature = f"FloorDiv[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     partial_rule = partial_rules.FLOOR_DIVIDE
@@ -231,6 +235,7 @@ class FloorDiv:
 class FloorMod:
     """The remainder of `FloorDiv`: it has the sign of y."""
 
+    pure = True
     signature = "FloorMod[T:{int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, float, double}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     elementwise = True
@@ -253,6 +258,7 @@ class FloorMod:
 class Mod:
     """The remainder of `TruncateDiv`: it has the sign of x."""
 
+    pure = True
     signature = "Mod[T:{int32, int64, half, half, bfloat16, float, double}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     elementwise = True
@@ -270,6 +276,7 @@ class Mod:
 class TruncateMod:
     """The remainder of `TruncateDiv`: it has the sign of x."""
 
+    pure = True
     signature = "TruncateMod[T:{int32, int64, bfloat16, half, float, double}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     elementwise = True
@@ -313,6 +320,7 @@ def _pow_grad(attrs: Attrs) -> FunctionDef:
 class Pow:
     """x to the power of y, with broadcasting. Integers have no negative powers."""
 
+    pure = True
     signature = "Pow[T:{bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     cost = "transcendental"

@@ -39,6 +39,7 @@ def check_parts(k: KernelContext) -> None:
 class Real:
     """The real part of each element."""
 
+    pure = True
     signature = f"Real[{_TYPES}](input:T) -> (output:Tout)"
     shape = unchanged_shape
     can_fail = False
@@ -59,6 +60,7 @@ class Real:
 class Imag:
     """The imaginary part of each element."""
 
+    pure = True
     signature = f"Imag[{_TYPES}](input:T) -> (output:Tout)"
     shape = unchanged_shape
     can_fail = False

@@ -96,6 +96,7 @@ class MatMul(Total):
     product: [m, n]
     """
 
+    pure = True
     signature = (
         "MatMul[transpose_a:bool = false, transpose_b:bool = false, "
         "T:{bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}, "
@@ -191,6 +192,7 @@ class BatchMatMul(Total):
     x: [..., m, k]  y: [..., k, n]  output: [..., m, n]
     """
 
+    pure = True
     signature = (
         "BatchMatMul[T:{bfloat16, half, float, double, int32, int64, complex64, complex128}, adj_x:bool = false, adj_y:bool = false, "
         "grad_x:bool = false, grad_y:bool = false](x:T, y:T) -> (output:T)"
@@ -210,6 +212,7 @@ class BatchMatMulV2(Total):
     x: [..., m, k]  y: [..., k, n]  output: [..., m, n]
     """
 
+    pure = True
     signature = (
         "BatchMatMulV2[T:{bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}, "
         "adj_x:bool = false, adj_y:bool = false, grad_x:bool = false, grad_y:bool = false](x:T, y:T) -> (output:T)"

@@ -25,6 +25,7 @@ class BatchMatMulV3(Total):
     output: [..., m, n]
     """
 
+    pure = True
     signature = (
         "BatchMatMulV3[Ta:{bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}, "
         "Tb:{bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}, "

@@ -269,6 +269,7 @@ def _norm_grad(attrs: Attrs) -> FunctionDef:
 class EuclideanNorm:
     """The square root of the sum of squared magnitudes along the reduced axes."""
 
+    pure = True
     signature = f"EuclideanNorm[keep_dims:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](input:T, reduction_indices:Tidx) -> (output:T)"
     shape = reduction_shape
     can_fail = FailsOn(values=("reduction_indices",))

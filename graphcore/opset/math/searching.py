@@ -51,6 +51,7 @@ class LowerBound(Total):
     values: [rows, m]
     """
 
+    pure = True
     signature = f"LowerBound[T:type, out_type:{INDEX} = int32](sorted_inputs:T, values:T) -> (output:out_type)"
     shape = _bound_shape
     kernel = _bound("left")
@@ -66,6 +67,7 @@ class UpperBound(Total):
     values: [rows, m]
     """
 
+    pure = True
     signature = f"UpperBound[T:type, out_type:{INDEX} = int32](sorted_inputs:T, values:T) -> (output:out_type)"
     shape = _bound_shape
     kernel = _bound("right")
@@ -80,6 +82,7 @@ class Bucketize(Elementwise):
     boundaries: sorted.
     """
 
+    pure = True
     signature = "Bucketize[T:{int32, int64, float, double}, boundaries:list(float)](input:T) -> (output:int32)"
     shape = unchanged_shape
     gradient = NO_GRADIENT
@@ -103,6 +106,7 @@ class NthElement:
     reverse: the n-th largest.
     """
 
+    pure = True
     signature = f"NthElement[reverse:bool = false, T:{REAL}](input:T, n:int32) -> (values:T)"
     cost = "sort"
     # Equal elements share the gradient.
@@ -150,6 +154,7 @@ class UnravelIndex:
     output: [rank] or [rank, n]
     """
 
+    pure = True
     signature = f"UnravelIndex[Tidx:{INDEX} = int32](indices:Tidx, dims:Tidx) -> (output:Tidx)"
     gradient = NO_GRADIENT
     examples = (Example([[2, 5, 7], [3, 3]], outputs=[[[0, 1, 2], [2, 2, 1]]]), Example([5, [3, 3]], outputs=[[1, 2]]))
@@ -188,6 +193,7 @@ class UnravelIndex:
 class PopulationCount(Elementwise):
     """The number of 1 bits of each number."""
 
+    pure = True
     signature = f"PopulationCount[T:{INTEGER}](x:T) -> (y:uint8)"
     shape = unchanged_shape
     gradient = NO_GRADIENT

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import Array, Attrs
 from graphcore.inference.shape_fns.common_shape_fns import dynamic_partition_shape, in_top_k_shape, top_k_shape
 from graphcore.opset.arrays.gathering import checked_indices
 from graphcore.opset.framework.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.gradient_text import required_int, scalar, vector
-from graphcore.opset.framework.kernels import constant_int, invalid, one_int
+from graphcore.opset.framework.kernels import constant_int, in_proportion, invalid, one_int
 from graphcore.opset.framework.type_sets import INDEX, NUMBER, REAL
 from graphcore.support.memory_limits import check_allocation, memory_limit
 from graphcore.traits import FailsOn
@@ -75,6 +77,7 @@ class TopKV2:
     sorted: if false, any order is allowed.
     """
 
+    pure = True
     signature = (
         f"TopKV2[sorted:bool = true, T:{REAL}, Tk:{{int16, int32, int64}} = int32, index_type:{{int16, int32, int64}} = int32]"
         "(input:T, k:Tk) -> (values:T, indices:index_type)"
@@ -118,6 +121,7 @@ class InTopK(Total):
     k: the number of predictions.
     """
 
+    pure = True
     signature = f"InTopK[k:int, T:{INDEX} = int32](predictions:float, targets:T) -> (precision:bool)"
     shape = in_top_k_shape
     gradient = NO_GRADIENT
@@ -138,6 +142,7 @@ class InTopKV2(Total):
     precision: [batch]
     """
 
+    pure = True
     signature = f"InTopKV2[T:{INDEX} = int32](predictions:float, targets:T, k:T) -> (precision:bool)"
     shape = in_top_k_shape
     gradient = NO_GRADIENT
@@ -154,6 +159,7 @@ class Where:
     index: [count, rank]
     """
 
+    pure = True
     signature = f"Where[T:{NUMBER[:-1]}, bool}} = bool](input:T) -> (index:int64)"
     can_fail = False
     gradient = NO_GRADIENT
@@ -162,6 +168,9 @@ class Where:
     def shape(c: InferenceContext) -> None:
         rank = c.rank(c.input(0))
         c.set_output(0, c.matrix(c.unknown_dim(), c.unknown_dim() if rank < 0 else c.make_dim(rank)))
+
+    def most_bytes(_attrs: Attrs, inputs: Sequence[Array]) -> int:
+        return inputs[0].size * inputs[0].ndim * _INT64.itemsize
 
     def kernel(k: KernelContext) -> Kernel:
         argwhere, count_nonzero = k.xp.argwhere, k.xp.count_nonzero
@@ -183,6 +192,8 @@ class DynamicPartition:
     num_partitions: the number of outputs.
     """
 
+    pure = True
+    most_bytes = in_proportion(1)
     signature = "DynamicPartition[num_partitions:int, T:type](data:T, partitions:int32) -> (outputs:num_partitions*T)"
     shape = dynamic_partition_shape
     gradient = f"""[num_partitions:int, T:type](data:T, partitions:int32, dy:num_partitions*T) -> (ddata:T, dpartitions:int32) {{
@@ -226,6 +237,7 @@ class Bincount:
     bins: [size]
     """
 
+    pure = True
     signature = "Bincount[T:{int32, int64, float, double}](arr:int32, size:int32, weights:T) -> (bins:T)"
     gradient = NO_GRADIENT
     examples = (
@@ -262,6 +274,7 @@ class HistogramFixedWidth:
     out: [nbins]
     """
 
+    pure = True
     signature = f"HistogramFixedWidth[T:{{int32, int64, float, double}}, dtype:{INDEX} = int32](values:T, value_range:T, nbins:int32) -> (out:dtype)"
     gradient = NO_GRADIENT
     examples = (Example([[-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], 5], outputs=[[2, 1, 1, 0, 2]]),)
@@ -294,6 +307,7 @@ class Cross(Total):
     b: like a
     """
 
+    pure = True
     signature = f"Cross[T:{REAL}](a:T, b:T) -> (product:T)"
     gradient = """[T:{half, float, double}](a:T, b:T, dy:T) -> (da:T, db:T) {
       da = Cross[T=$T](b, dy)

@@ -31,6 +31,7 @@ def _sum_shape(c: InferenceContext) -> None:
 class AddN:
     """The sum of N tensors of one shape; of lists of tensors, element by element."""
 
+    pure = True
     signature = f"AddN[N:int, T:{NUMBER[:-1]}, variant}}](inputs:N*T) -> (sum:T)"
     layer = "addition"
     commutative = True

@@ -119,6 +119,7 @@ class ClipByValue(Elementwise):
     clip_value_max: a scalar, or like t
     """
 
+    pure = True
     signature = f"ClipByValue[T:{NUMBER}](t:T, clip_value_min:T, clip_value_max:T) -> (output:T)"
     shape = unchanged_shape
     memory = "unknown"

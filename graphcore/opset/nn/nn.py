@@ -290,6 +290,7 @@ class BiasAdd(Total):
     bias: [channels]
     """
 
+    pure = True
     signature = f"BiasAdd[T:{NUMBER}, data_format:{{'NHWC', 'NCHW'}} = 'NHWC'](value:T, bias:T) -> (output:T)"
     layer = "bias"
     reuses_input = True

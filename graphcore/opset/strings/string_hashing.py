@@ -30,6 +30,7 @@ def _hashing(name: str, arg: str, hashed: Any, summary: str) -> None:
 
         num_buckets: the number of buckets.
         """,
+        pure=True,
         signature=f"{name}[num_buckets:int >= 1]({arg}:string) -> (output:int64)",
         shape=unchanged_shape,
         kernel=kernel,
@@ -52,6 +53,7 @@ class StringToHashBucketStrong:
     key: two numbers.
     """
 
+    pure = True
     signature = "StringToHashBucketStrong[num_buckets:int >= 1, key:list(int)](input:string) -> (output:int64)"
     shape = unchanged_shape
     device_types = ("CPU",)

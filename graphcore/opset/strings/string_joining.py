@@ -8,12 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import Array, Attrs
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.reductions import reduction_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.opset.framework.gradient_text import required_int
 from graphcore.opset.framework.kernels import invalid, normal_axis
-from graphcore.opset.numerics.string_arrays import one_string, strings
+from graphcore.opset.numerics.string_arrays import bytes_of_strings, content_size, one_string, strings
 from graphcore.support.memory_limits import check_allocation
 
 _WORDS: Final = np.array([[b"a", b"bc"], [b"d", b""]], object)
@@ -26,6 +27,17 @@ def text_attr(k: KernelContext | InferenceContext, name: str) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode()
 
 
+def separator_of(attrs: Attrs) -> bytes:
+    """The attr `separator`."""
+    value = attrs["separator"]
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+def _bytes_of_joined(attrs: Attrs, inputs: Sequence[Array]) -> int:
+    texts = inputs[0]
+    return bytes_of_strings(texts.size + 1, content_size(texts) + texts.size * len(separator_of(attrs)))
+
+
 @op
 class StringJoin:
     """The strings of several arrays joined element by element; scalars are joined to each element.
@@ -33,6 +45,7 @@ class StringJoin:
     separator: written between the strings.
     """
 
+    pure = True
     signature = "StringJoin[N:int >= 0, separator:string = ''](inputs:N*string) -> (output:string)"
     device_types = ("CPU",)
     gradient = NO_GRADIENT
@@ -61,6 +74,11 @@ class StringJoin:
         """,
     )
 
+    def most_bytes(attrs: Attrs, inputs: Sequence[Array]) -> int:
+        count = max([value.size for value in inputs], default=1)
+        content = sum([content_size(value) * (1 if value.ndim else count) for value in inputs])
+        return bytes_of_strings(count, content + count * len(inputs) * len(separator_of(attrs)))
+
     def kernel(k: KernelContext) -> Kernel:
         separator = text_attr(k, "separator")
 
@@ -87,6 +105,8 @@ class ReduceJoin:
     separator: written between the strings.
     """
 
+    pure = True
+    most_bytes = _bytes_of_joined
     signature = "ReduceJoin[keep_dims:bool = false, separator:string = ''](inputs:string, reduction_indices:int32) -> (output:string)"
     shape = reduction_shape
     device_types = ("CPU",)

@@ -14,7 +14,7 @@ from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn, unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, define_op, op
 from graphcore.opset.framework.kernels import invalid
-from graphcore.opset.numerics.string_arrays import characters, each_string, strings
+from graphcore.opset.numerics.string_arrays import bytes_of_letters, bytes_of_parts, characters, each_string, strings
 from graphcore.opset.strings.string_joining import text_attr
 
 _X: Final = np.array([[b" Hello World ", "Grüße".encode()], [b"", b"\tx\n"]], object)
@@ -35,6 +35,8 @@ def _cased(name: str, summary: str, of_bytes: Callable[[bytes], bytes], of_text:
 
         encoding: `utf-8` for all letters; empty for those of ASCII alone.
         """,
+        pure=True,
+        most_bytes=bytes_of_letters,
         signature=f"{name}[encoding:string = ''](input:string) -> (output:string)",
         shape=unchanged_shape,
         kernel=kernel,
@@ -53,6 +55,8 @@ _cased("StringUpper", "The strings in upper case.", bytes.upper, str.upper)
 class StringStrip:
     """The strings without white space at both ends."""
 
+    pure = True
+    most_bytes = bytes_of_letters
     signature = "StringStrip(input:string) -> (output:string)"
     shape = unchanged_shape
     device_types = ("CPU",)
@@ -71,6 +75,7 @@ class StringLength:
     unit: count bytes, or the characters of UTF-8.
     """
 
+    pure = True
     signature = "StringLength[unit:{'BYTE', 'UTF8_CHAR'} = 'BYTE'](input:string) -> (output:int32)"
     shape = unchanged_shape
     device_types = ("CPU",)
@@ -99,6 +104,8 @@ class Substr:
     unit: count bytes, or the characters of UTF-8.
     """
 
+    pure = True
+    most_bytes = bytes_of_parts
     signature = "Substr[T:{int32, int64}, unit:{'BYTE', 'UTF8_CHAR'} = 'BYTE'](input:string, pos:T, len:T) -> (output:string)"
     device_types = ("CPU",)
     gradient = NO_GRADIENT

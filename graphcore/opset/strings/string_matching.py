@@ -3,58 +3,46 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import Array, Attrs
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.opset.framework.kernels import invalid
-from graphcore.opset.numerics.patterns import PatternError, compiled
-from graphcore.opset.numerics.string_arrays import each_string, one_string
+from graphcore.opset.numerics.patterns import PatternError, compiled, replaced
+from graphcore.opset.numerics.string_arrays import bytes_of_strings, content_size, each_string, one_string
 from graphcore.opset.strings.string_joining import text_attr
 
 _X: Final = np.array([[b"abracadabra", "Grüße, (2)!".encode()], [b"", b"a\n"]], object)
-_GROUP: Final = re.compile(r"\\(.?)", re.DOTALL)
+_GROUP: Final = re.compile(rb"\\(.?)", re.DOTALL)
 
 
-def _pattern(k: KernelContext, pattern: bytes) -> re.Pattern[str]:
+def _pattern(k: KernelContext, pattern: bytes) -> Any:
     try:
         return compiled(pattern)
     except PatternError as error:
         raise invalid(k, f"Invalid pattern: {pattern.decode(errors='backslashreplace')}, error: {error}") from None
 
 
-def _text(value: bytes) -> str:
-    return value.decode(errors="surrogateescape")
-
-
 def _replacing(k: KernelContext, pattern: bytes, rewrite: bytes, *, everywhere: bool) -> Callable[[bytes], bytes]:
     found = _pattern(k, pattern)
-    pieces = _GROUP.split(_text(rewrite))
-    for piece in pieces[1::2]:
-        if not (piece == "\\" or (piece.isdigit() and int(piece) <= found.groups)):
+    pieces: list[bytes | int] = []
+    for place, piece in enumerate(_GROUP.split(rewrite)):
+        is_group = place % 2 and piece.isdigit()
+        if place % 2 and piece != b"\\" and not (is_group and int(piece) <= found.groups):
             raise invalid(k, f"Invalid rewrite pattern: {rewrite.decode(errors='backslashreplace')}")
+        pieces.append(int(piece) if is_group else piece)
+    return lambda text: replaced(found, text, pieces, everywhere=everywhere)
 
-    def rewritten(match: re.Match[str]) -> str:
-        parts = [piece if i % 2 == 0 or piece == "\\" else match[int(piece)] or "" for i, piece in enumerate(pieces)]
-        return "".join(parts)
 
-    def replace(value: bytes) -> bytes:
-        text, out, end = _text(value), [], 0
-        last = -1
-        for match in found.finditer(text):
-            if match.start() == match.end() == last:
-                continue  # an empty match directly after another one
-            out += [text[end : match.start()], rewritten(match)]
-            end = last = match.end()
-            if not everywhere:
-                break
-        return "".join([*out, text[end:]]).encode(errors="surrogateescape")
-
-    return replace
+def _bytes_of_replaced(x: Array, rewrite: bytes) -> int:
+    """The most bytes after replacement: a match of every character and of the end, and all of the text for each group."""
+    content = content_size(x)
+    return bytes_of_strings(x.size, content + (content + x.size) * len(rewrite) + content * rewrite.count(b"\\"))
 
 
 def _scalar_patterns(c: InferenceContext) -> None:
@@ -72,6 +60,7 @@ class RegexReplace:
     replace_global: replace all matches, not only the first.
     """
 
+    pure = True
     signature = "RegexReplace[replace_global:bool = true](input:string, pattern:string, rewrite:string) -> (output:string)"
     shape = _scalar_patterns
     device_types = ("CPU",)
@@ -83,6 +72,9 @@ class RegexReplace:
         Example([_X, rb"\p{L}", rb"\\\0"]),
     )
     failures = (Example([_X, b"(", b""]), Example([_X, b"a(?=b)", b""]), Example([_X, b"a", rb"\1"]))
+
+    def most_bytes(_attrs: Attrs, inputs: Sequence[Array]) -> int:
+        return _bytes_of_replaced(inputs[0], b"".join(inputs[2].reshape(-1).tolist()))
 
     def kernel(k: KernelContext) -> Kernel:
         everywhere = bool(k.attr("replace_global"))
@@ -104,12 +96,17 @@ class StaticRegexReplace:
     replace_global: replace all matches, not only the first.
     """
 
+    pure = True
     signature = "StaticRegexReplace[pattern:string, rewrite:string, replace_global:bool = true](input:string) -> (output:string)"
     shape = unchanged_shape
     device_types = ("CPU",)
     gradient = NO_GRADIENT
     examples = (Example([_X], {"pattern": "[.,!]+", "rewrite": ""}), Example([_X], {"pattern": "^(a|G)", "rewrite": r"\1\1"}))
     failures = (Example([_X], {"pattern": "[", "rewrite": ""}),)
+
+    def most_bytes(attrs: Attrs, inputs: Sequence[Array]) -> int:
+        rewrite = attrs["rewrite"]
+        return _bytes_of_replaced(inputs[0], rewrite if isinstance(rewrite, bytes) else str(rewrite).encode())
 
     def kernel(k: KernelContext) -> Kernel:
         everywhere = bool(k.attr("replace_global"))
@@ -118,7 +115,7 @@ class StaticRegexReplace:
 
 def _matching(k: KernelContext, pattern: bytes, x: Any) -> Any:
     found = _pattern(k, pattern)
-    matches = [found.fullmatch(_text(value)) is not None for value in x.reshape(-1).tolist()]
+    matches = [found.fullmatch(value) is not None for value in x.reshape(-1).tolist()]
     return np.array(matches, bool).reshape(x.shape)
 
 
@@ -129,6 +126,7 @@ class RegexFullMatch:
     pattern: a regular expression in the syntax of RE2, a scalar
     """
 
+    pure = True
     signature = "RegexFullMatch(input:string, pattern:string) -> (output:bool)"
     shape = _scalar_patterns
     device_types = ("CPU",)
@@ -152,6 +150,7 @@ class StaticRegexFullMatch:
     pattern: a regular expression in the syntax of RE2.
     """
 
+    pure = True
     signature = "StaticRegexFullMatch[pattern:string](input:string) -> (output:bool)"
     shape = unchanged_shape
     device_types = ("CPU",)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import Array, Attrs
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import scalar_shape, unchanged_shape
@@ -15,12 +17,14 @@ from graphcore.inference.summaries import summarize_printed
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.opset.framework.gradient_text import required_int
 from graphcore.opset.framework.kernels import invalid
-from graphcore.opset.numerics.string_arrays import strings
+from graphcore.opset.numerics.string_arrays import bytes_of_strings, content_size, strings
 from graphcore.opset.strings.string_joining import text_attr
 
+_LONGEST_NUMBER: Final = 400
+"""The characters of the longest number in decimal form, without the digits that precision and width add."""
 _INTEGER: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?[0-9]+)[ \t\n\v\f\r]*\Z")
 _FLOAT: Final = re.compile(
-    rb"[ \t\n\v\f\r]*([+-]?(?:[0-9]+\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+(?:e[+-]?[0-9]+)?|inf|infinity|nan))[ \t\n\v\f\r]*\Z", re.IGNORECASE
+    rb"[ \t\n\v\f\r]*([+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan))[ \t\n\v\f\r]*\Z", re.IGNORECASE
 )
 
 
@@ -41,6 +45,7 @@ class StringToNumber:
     out_type: the type of the numbers.
     """
 
+    pure = True
     signature = "StringToNumber[out_type:{float, double, int32, int64, uint32, uint64} = float](string_tensor:string) -> (output:out_type)"
     shape = unchanged_shape
     device_types = ("CPU",)
@@ -78,6 +83,7 @@ class AsString:
     fill: the character that fills a short form: empty for a blank, `0`, or `-` to fill on the right; `+` or a blank for the place of a sign.
     """
 
+    pure = True
     signature = (
         "AsString[T:{float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, complex64, complex128, "
         "bool, variant, string}, precision:int = -1, scientific:bool = false, shortest:bool = false, width:int = -1, fill:string = '']"
@@ -100,6 +106,10 @@ class AsString:
         Example([np.array([b"abc", b"abcdef"], object)], {"T": "string", "width": 4, "precision": 2, "fill": "-"}, outputs=[[b"ab  "] * 2]),
     )
     failures = (Example([[1, -20]], {"precision": 2}),)
+
+    def most_bytes(attrs: Attrs, inputs: Sequence[Array]) -> int:
+        longest = max(required_int(attrs, "width"), 0) + max(required_int(attrs, "precision"), 0) + _LONGEST_NUMBER
+        return bytes_of_strings(inputs[0].size, 2 * longest * inputs[0].size + content_size(inputs[0]))
 
     def kernel(k: KernelContext) -> Kernel:
         dtype, fill, width, precision = (

@@ -28,6 +28,7 @@ from graphcore.passes.infra.rewriting import Rewriting
 from graphcore.passes.infra.rewriting_graphs import rewrites
 from graphcore.plumbing import CONST, IDENTITY, NO_OP
 from graphcore.shapes import Shape
+from graphcore.support.budget import BudgetUsedUpError, one_budget
 
 MAX_CONSTANT_BYTES: Final = 10 * 1024 * 1024
 # Their results are no larger than their inputs, so unknown shapes are harmless.
@@ -86,7 +87,8 @@ def fold_constants(graph: Graph, options: ConstantFoldingOptions = DEFAULT_OPTIO
     wanted = found.wanted()
     if not wanted:
         return False
-    values = _evaluated(wanted, found.shapes, ignore_failures=options.ignore_failures)
+    with one_budget():
+        values = _evaluated(wanted, found.shapes, options)
     count = sum(len(values) for values in found.shapes.values())  # each constant uses up a number, as in TensorFlow
     changed = False
     with Rewriting(graph) as rewriting:
@@ -187,13 +189,13 @@ def _replace(rewriting: Rewriting, tensor: Tensor, value: Array, name: str, wait
     rewriting.move_tensor(tensor, made.outputs[0])
 
 
-def _evaluated(wanted: Sequence[Tensor], known: Mapping[Node, Sequence[Array]], *, ignore_failures: bool) -> dict[Tensor, Array]:
+def _evaluated(wanted: Sequence[Tensor], known: Mapping[Node, Sequence[Array]], options: ConstantFoldingOptions) -> dict[Tensor, Array]:
     """Compute tensors.
 
     Args:
         wanted: the tensors.
         known: nodes with known outputs.
-        ignore_failures: leave out tensors that cannot be computed.
+        options: the options.
 
     Raises:
         GraphError: a node refuses its inputs; `node` names it.
@@ -203,7 +205,7 @@ def _evaluated(wanted: Sequence[Tensor], known: Mapping[Node, Sequence[Array]], 
     left.update(wanted)
     values: dict[Tensor, Array] = {}
     for node in order:
-        values.update(_computed(node, values, known.get(node), ignore_failures=ignore_failures))
+        values.update(_computed(node, values, known.get(node), options))
         if node in known:
             continue
         for tensor in node.inputs:
@@ -220,7 +222,9 @@ def _size_in_bytes(value: Array) -> int:
     return value.nbytes + sum(len(item) for item in value.reshape(-1).tolist() if isinstance(item, bytes))
 
 
-def _computed(node: Node, values: Mapping[Tensor, Array], known: Sequence[Array] | None, *, ignore_failures: bool) -> dict[Tensor, Array]:
+def _computed(
+    node: Node, values: Mapping[Tensor, Array], known: Sequence[Array] | None, options: ConstantFoldingOptions
+) -> dict[Tensor, Array]:
     if known is not None:
         return dict(zip(node.outputs, known, strict=True))
     if any(tensor not in values for tensor in node.inputs):
@@ -229,9 +233,11 @@ def _computed(node: Node, values: Mapping[Tensor, Array], known: Sequence[Array]
         array = const_array(node)
         return {} if array is None else {node.outputs[0]: array}
     try:
-        results = evaluate_node(node, [values[tensor] for tensor in node.inputs])
+        results = evaluate_node(node, [values[tensor] for tensor in node.inputs], options.shape_of)
+    except BudgetUsedUpError:
+        return {}
     except Exception as error:  # noqa: BLE001 - any error of a kernel is reported with its node
-        if ignore_failures:
+        if options.ignore_failures:
             return {}
         explained = _explained(error, node)
         raise explained from (None if explained is error else error)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
-from graphcore.graph.shapes.evaluation import kernel_context, may_be_evaluated
+from graphcore.graph.shapes.evaluation import kernel_context, needs_only_inputs
 from graphcore.runtime.core.kernel_checks import explain_at, is_built_in
 from graphcore.runtime.gpu.expressions import Expression, expression_of
 from graphcore.runtime.gpu.kernels import DeviceKernel, bound
@@ -84,7 +84,7 @@ def _expression(operation: Operation, gpu: Gpu) -> Expression | None:
     if type(operation.kernel) is not DeviceKernel or operation.apart or any(operation.reads) or len(operation.outputs) != 1:
         return None
     factory = node.registration.kernel
-    if factory is None or not is_built_in(node) or not may_be_evaluated(node):
+    if factory is None or not is_built_in(node) or not needs_only_inputs(node):
         return None
     return expression_of(factory, kernel_context(node, bound([value.constant for value in operation.inputs])), gpu.cupy)
 

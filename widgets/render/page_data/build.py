@@ -11,11 +11,12 @@ import msgspec
 from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner
 from graphcore.plumbing import ARG
 from graphcore.runtime.core.memory import tensor_bytes
+from graphcore.support.budget import Budget, evaluation_limits
 from widgets.inspection import SourceRow
 from widgets.render.page_data.bodies import body_key
 from widgets.render.page_data.differences import difference_record
 from widgets.render.page_data.explained import Gradients, Outside, SlotNames, chain_record, op_text, refused_records, why_rows
-from widgets.render.page_data.steps import STEP, Steps
+from widgets.render.page_data.steps import STEP, Steps, charged
 from widgets.render.page_data.texts import AttrTexts, Numbers
 from widgets.render.page_data.tree import write_tree
 from widgets.render.page_data.types import (
@@ -98,10 +99,11 @@ def graph_data_in_steps(graph: Graph, state: SceneState) -> Steps[PageData]:
     The graph must not change between the steps.
     """
     graph.settle()
-    data = yield from _Writer(graph, state, share=True).run()
+    budget = Budget(evaluation_limits())
+    data = yield from charged(_Writer(graph, state, share=True).run(), budget)
     # An error in a body is explained through its call: then each call has bodies of its own.
     if any(head.errors for head in data.head.spaces[1:]):
-        return (yield from _Writer(graph, state, share=False).run())
+        return (yield from charged(_Writer(graph, state, share=False).run(), budget))
     return data
 
 

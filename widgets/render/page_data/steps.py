@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Final, TypeVar
 
+from graphcore.support.budget import Budget, one_budget
+
 Result = TypeVar("Result")
 
 Steps = Generator[None, None, Result]
@@ -12,3 +14,15 @@ Steps = Generator[None, None, Result]
 
 STEP: Final = 64
 """The nodes or parts of one step: about a millisecond."""
+
+
+def charged(steps: Steps[Result], budget: Budget) -> Steps[Result]:
+    """Charge the evaluation in all steps to one budget."""
+    while True:
+        with one_budget(budget):
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+        yield

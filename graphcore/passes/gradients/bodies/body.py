@@ -218,7 +218,7 @@ class GradientBody:
         if len(known) != len(arrays) or not arrays:
             return False
         registration = self.graph.library.look_up(node.node_def.op)
-        if registration.kernel is None or registration.op_def.is_stateful or _calls_function(node):
+        if registration.kernel is None or not registration.traits.pure or registration.op_def.is_stateful or _calls_function(node):
             return False
         types = in_out_types_for_node(node.node_def, registration.op_def)
         if any(dtype.as_numpy is None for dtype in types[1]):

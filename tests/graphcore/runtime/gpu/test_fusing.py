@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.graph.shapes.evaluation import kernel_context, may_be_evaluated
+from graphcore.graph.shapes.evaluation import kernel_context, needs_only_inputs
 from graphcore.runtime.gpu.expressions import expression_of
 from tests.graphcore.opset.backend_cases import CASES, Prepared
 from tests.graphcore.opset.op_cases import Array, Case
@@ -23,7 +23,7 @@ _SHAPES: Final[list[list[tuple[int, ...]]]] = [[(3, 4)] * 3, [()] * 3, [(0, 4)] 
 
 def _expression(node: gc.Node) -> Any:
     factory = node.registration.kernel
-    if factory is None or not may_be_evaluated(node) or len(node.outputs) != 1:
+    if factory is None or not needs_only_inputs(node) or len(node.outputs) != 1:
         return None
     return expression_of(factory, kernel_context(node, (None,) * len(node.inputs)), StrictCupy())
 

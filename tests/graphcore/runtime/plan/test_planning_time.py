@@ -15,10 +15,10 @@ import pytest
 import graphcore as gc
 from graphcore.errors import DeadlineExceededError
 from graphcore.runtime.core.interruptible_call import AbandonedCallError, InterruptibleCall
-from graphcore.runtime.plan import plan as plan_module
 from graphcore.runtime.plan.plan import Plan
 from graphcore.runtime.plan.plan_text import PART
 from graphcore.runtime.session.prepared import Prepared
+from graphcore.support import generated_code
 from graphcore.support.deadline import time_limit
 from tests.graphcore.runtime.test_interruption import ENGINES
 
@@ -154,7 +154,7 @@ def test_a_long_plan_is_compiled_in_parts_and_a_time_limit_holds_between_them(mo
             raise KeyboardInterrupt
         return compile(*arguments)
 
-    monkeypatch.setattr(plan_module, "compile", interrupted, raising=False)
+    monkeypatch.setattr(generated_code, "compile", interrupted, raising=False)
     with pytest.raises(KeyboardInterrupt):
         session.run(y, {x: [0.0, 0.0]})
     left[0] = 100
