@@ -13,6 +13,7 @@ PYTHON ?= $(shell sh tests/support/tools/find_python.sh 3.11 3.12 3.13 3 3.14)
 VENV ?= .venv
 ORACLE_VENV ?= .venv-oracle
 GRADERS_VENV ?= .venv-graders
+LOWEST_VENV := .venv-lowest
 BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check --quiet
 ARGS ?=
@@ -31,7 +32,7 @@ AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 # Compiled modules are kept, whatever the user's setting: hundreds of processes of the tests import the same ones.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help lab test slow unit bench bench-views bench-gpu oracle graders fuzz op-index lint format types front notebooks course wheel clean
+.PHONY: help lab test slow unit lowest bench bench-views bench-gpu oracle graders fuzz op-index lint format types front notebooks course wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +50,7 @@ $(VENV)/.lab: pyproject.toml | $(BIN)/python
 # Modules are compiled in parallel, since pip compiles them one by one, a third of the installation time. Some packages contain files
 # that do not compile. The tests of packages, a third of all files, are left out, since nothing imports them.
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python $(PIP) install --no-compile -e '.[dev]'
+	$(BIN)/python $(PIP) install --no-compile $(CONSTRAINTS) -e '.[dev]'
 	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
 	@touch $@ $(VENV)/.lab
 
@@ -85,6 +86,11 @@ slow: $(VENV)/.dev ## Run the tests that take longer than 10 seconds each
 
 unit: $(VENV)/.dev ## Run the tests that need no browser, no notebook, no sweep over all ops and little time
 	HYPOTHESIS_PROFILE="$${HYPOTHESIS_PROFILE:-few}" $(IN_WORKERS) -m "not browser and not oracle and not graders and not notebook and not sweep and not slow" $(ARGS)
+
+lowest: ## Run the unit tests on the lowest versions of dependencies that pyproject.toml allows
+	@$(MAKE) --no-print-directory $(LOWEST_VENV)/bin/python VENV=$(LOWEST_VENV)
+	@$(LOWEST_VENV)/bin/python tests/support/tools/lower_bounds.py > $(LOWEST_VENV)/bounds.txt
+	$(MAKE) --no-print-directory unit VENV=$(LOWEST_VENV) CONSTRAINTS="--constraint $(LOWEST_VENV)/bounds.txt"
 
 notebooks: $(VENV)/.dev ## Execute every notebook in a fresh kernel
 	$(BIN)/python -m pytest -m notebook $(ARGS)
@@ -132,5 +138,5 @@ wheel: $(BIN)/python ## Build the wheel, install it into an empty environment, u
 	$(BIN)/python tests/support/tools/wheel_smoke.py
 
 clean: ## Remove environments and everything generated
-	rm -rf $(VENV) $(ORACLE_VENV) $(GRADERS_VENV) .venv-3.* dist build artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis widgets/js/node_modules
+	rm -rf $(VENV) $(ORACLE_VENV) $(GRADERS_VENV) $(LOWEST_VENV) .venv-3.* dist build artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis widgets/js/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
