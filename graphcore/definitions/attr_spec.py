@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from graphcore import dtypes
 from graphcore.attrs import AttrValue
-from graphcore.definitions.attr_text import parse_attr_value
+from graphcore.definitions.attr_text import MOST_DIGITS, parse_attr_value
 from graphcore.definitions.proto_text import unescape
 from graphcore.definitions.types import AttrDef
 from graphcore.dtypes import DType, dtype_by_name
@@ -158,7 +158,7 @@ class AttrSpecParser:
 
     def _bound(self) -> int:
         match = _BOUND.match(self.rest)
-        if match is None or int(match.group(1)) not in _INT64:
+        if match is None or len(match.group(1)) > MOST_DIGITS or int(match.group(1)) not in _INT64:
             raise InvalidArgumentError(f"Could not parse integer lower limit after '>=', found '{self.rest}' instead")
         self.rest = self.rest[match.end() :]
         return int(match.group(1))

@@ -17,6 +17,8 @@ from graphcore.tensor_encoding import EncodedTensor
 _INTEGER: Final = re.compile(r"[+-]?(?:0|[1-9][0-9]*|0[1-9][0-9]*)", re.ASCII)
 _ENUM: Final = re.compile(r"-?[0-9]+", re.ASCII)
 _LEADING_ZEROS: Final = re.compile(r"-*00")
+MOST_DIGITS: Final = 100
+"""Python converts no integer of thousands of digits; an int64 has 19."""
 _INT32: Final = range(-(2**31), 2**31)
 _INT64: Final = range(-(2**63), 2**63)
 
@@ -60,7 +62,7 @@ def _string(value: Value) -> bytes:
 
 def _int(value: Value) -> int:
     text = _word(value)
-    if _INTEGER.fullmatch(text) is None or int(text) not in _INT64:
+    if _INTEGER.fullmatch(text) is None or len(text) > MOST_DIGITS or int(text) not in _INT64:
         raise InvalidArgumentError(f"Expected an int64, got {text}")
     return int(text)
 
@@ -88,7 +90,7 @@ def _bool(value: Value) -> bool:
 
 def _type(value: Value) -> DType:
     text = _word(value)
-    if _ENUM.fullmatch(text) is not None and int(text) in _INT32:
+    if _ENUM.fullmatch(text) is not None and len(text) <= MOST_DIGITS and int(text) in _INT32:
         return dtype_from_wire(int(text))
     found = dtype_by_name(text[3:].lower()) if text.startswith("DT_") and text == text.upper() else None
     if text == "DT_INVALID":

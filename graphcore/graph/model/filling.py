@@ -11,6 +11,7 @@ from graphcore.definitions import NodeDef, in_out_types_for_node
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.model.search import topological_sort
+from graphcore.graph.model.tensor_id import is_index
 from graphcore.plumbing import is_back_edge
 from graphcore.support.gc_pause import paused_collector
 
@@ -82,7 +83,7 @@ def _producer(text: str) -> str:
     if text.startswith("^"):
         return text[1:]
     head, _, tail = text.rpartition(":")
-    return head if head and tail.isdigit() else text
+    return head if head and is_index(tail) else text
 
 
 def _add(graph: Graph, node_def: NodeDef, later: Mapping[str, int]) -> bool:
