@@ -37,7 +37,6 @@ READERS: list[Callable[[str], object]] = [
     lambda digits: gc.parse_nodes(f"y = Identity[T=float, a={digits}](x)"),
     lambda digits: gc.Graph().as_graph_element(f"x:{digits}"),
     lambda digits: load_with_input(f"x:{digits}"),
-    lambda digits: load_with_input("x:\u00b2"),
     lambda digits: graph_def_from_bytes(f"versions {{ producer: {digits} }}".encode()),
     lambda digits: graph_def_from_bytes(f'{{"versions": {{"producer": {digits}}}}}'.encode()),
     lambda digits: graph_def_from_bytes(f'{{"versions": {{"producer": "{digits}"}}}}'.encode()),
@@ -49,3 +48,8 @@ READERS: list[Callable[[str], object]] = [
 def test_a_number_of_thousands_of_digits_is_refused(read: Callable[[str], object]) -> None:
     with pytest.raises(gc.GraphError):
         read(DIGITS)
+
+
+def test_an_input_that_ends_in_a_digit_of_another_script_is_no_output_of_a_node() -> None:
+    with pytest.raises(gc.GraphError, match="Unknown input node"):
+        load_with_input("x:\u00b2")
