@@ -38,8 +38,10 @@ def _loop_shapes(c: InferenceContext) -> None:
 def _invariant_shapes(c: InferenceContext) -> list[ShapeHandle]:
     """The shapes of the inputs, relaxed by those after an iteration."""
     body, shapes = c.attrs.get("body"), list(c.inputs)
+    # Handles stay what they are in all rounds, other values may change.
+    slots = [None if c.input_handle_shapes_and_types(i) is None else i for i in range(len(shapes))]
     while isinstance(body, Func):
-        found = c.function_outputs(body.name, body.attr, shapes, [None] * len(shapes))
+        found = c.function_outputs(body.name, body.attr, shapes, slots)
         if found is None or len(found) != len(shapes):
             break
         relaxed = [relaxed_shape(old, new, c.inputs) for old, (new, _) in zip(shapes, found, strict=True)]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.dtypes import as_dtype
+from graphcore.dtypes import as_dtype, resource
 from graphcore.errors import CancelledError, GraphError, InternalError, InvalidArgumentError
 from graphcore.kernel_context import DEAD, RefVariable
 from graphcore.runtime.core.cancellation import CancellationManager
@@ -217,7 +217,8 @@ class DataflowRun:
         if kind == MERGING:
             value, number = inputs[base], inputs[base + 1]
             inputs[base] = None
-            if type(value) is RefVariable and not item.node.input_types[0].is_ref:
+            given = item.node.input_types[0]
+            if type(value) is RefVariable and not given.is_ref and given is not resource:
                 value = value.read()
             return value, number
         if kind == FETCH:
@@ -351,7 +352,7 @@ class DataflowRun:
         )
 
     def _fetched(self, number: int, value: Any) -> Any:
-        if type(value) is RefVariable:
+        if type(value) is RefVariable and self.table.fetches[number].dtype is not resource:
             return value.read()  # read at the end of the run
         if value is not DEAD and value is not _MISSING:
             return value

@@ -163,3 +163,25 @@ def test_all_effects_of_a_function_run_also_in_its_branches() -> None:
         session.run(count.initializer)
         assert session.run(y) == 2.0
         assert session.run(count) == 1.0
+
+
+def test_a_body_that_waits_for_a_queue_passes_the_handle_of_a_variable_on() -> None:
+    queue, fill = queue_of(1, 2, 3)
+    count = gc.Variable(0, use_resource=True)
+
+    def row(a: Any, e: Any) -> Any:
+        _, inner = gc.while_loop(lambda i, _: i < 2, lambda i, x: (i + 1, x + count.assign_add(e)), [0, 0], parallel_iterations=1)
+        with gc.control_dependencies([inner]):
+            return a + inner * 10 + queue.dequeue()
+
+    y = gc.foldl(row, gc.constant([1, 2]), 0)
+    with gc.Session() as session:
+        session.run([count.initializer, fill])
+        assert session.run(y) == 10 * (1 + 2 + 4 + 6) + 1 + 2
+        assert session.run(count) == 6
+
+
+def test_the_value_of_a_variable_after_a_change_in_a_loop_has_its_shape() -> None:
+    count = gc.Variable([0.0, 0.0], use_resource=True)
+    _, y = gc.while_loop(lambda i, _: i < 2, lambda i, x: (i + 1, x + count.assign_add([1.0, 2.0])), [0, gc.zeros([2])])
+    assert y.shape.as_list() == [2]
