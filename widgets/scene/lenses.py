@@ -229,8 +229,8 @@ def _view(
         counter = counts[box.id]
         if not any(counter):
             continue
-        if chosen is not None and any(chosen.get(item) for item in counter):  # the others say nothing about the box
-            counter = Counter({item: count for item, count in counter.items() if chosen.get(item)})
+        if chosen is not None and any(chosen.get(item) for item in counter):  # named classes without a tone say nothing about the box
+            counter = Counter({item: count for item, count in counter.items() if not item or chosen.get(item)})
         main = max(filter(None, counter), key=counter.__getitem__)
         named = [item for item in counter if item]
         is_mixed = bool(several) and len(named) > 1
