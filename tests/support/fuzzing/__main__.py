@@ -1,4 +1,4 @@
-"""Fuzz all readers, shape functions and views: nothing but GraphErrors may come out, in 5 s and 2 GiB.
+"""Fuzz all readers, shape functions and views: only GraphErrors are allowed, in 5 s and 2 GiB.
 
     make fuzz                                          10 s for each target
     make fuzz ARGS="--seconds 600 checkpoints shapes"  as long as one likes

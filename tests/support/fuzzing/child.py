@@ -38,7 +38,7 @@ def made(name: str, seed: int, number: int) -> bytes:
 
 
 def fault_of(target: Target, data: bytes) -> str:
-    """What is wrong with the answer to an input, "" if nothing is. A warning is wrong too."""
+    """The fault in the answer to an input, "" if there is none. A warning is a fault too."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -77,7 +77,7 @@ def run(name: str, seed: int, numbers: range, seconds: float, place: IO[bytes]) 
 
 
 def main() -> None:
-    """Run as `python -m tests.support.fuzzing.child TARGET SEED FIRST LAST SECONDS PLACE`; the report is a line of JSON."""
+    """Run with TARGET SEED FIRST LAST SECONDS PLACE as arguments; the report is a line of JSON."""
     name, seed, first, last, seconds, place = sys.argv[1:]
     made(name, int(seed), int(first))  # whatever the first input prepares does not count
     fault_of(TARGETS[name], b"")

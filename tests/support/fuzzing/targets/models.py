@@ -1,4 +1,4 @@
-"""Files beside graphs: MetaGraphs with savers and collections, SavedModels, lists of checkpoints, vocabularies."""
+"""Files beside graphs: MetaGraphs, SavedModels, lists of checkpoints, vocabularies."""
 
 from __future__ import annotations
 

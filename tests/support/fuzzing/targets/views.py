@@ -1,4 +1,4 @@
-"""What opening a graph file does: load it as the command line does, draw it, pack it for pages, compare it with another."""
+"""Graph files that are opened: loaded, drawn, packed for pages, and compared."""
 
 from __future__ import annotations
 
