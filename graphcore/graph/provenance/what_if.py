@@ -6,7 +6,7 @@ function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -136,22 +136,47 @@ def needed(node: Node, holds: Callable[[Result], bool]) -> list[KnownPart]:
         hidden.add(known)
         return True
 
-    found: list[KnownPart] = []
-    for slot in range(len(node.inputs)):
+    def look_at(slots: Sequence[int], facts: Callable[[int], list[KnownPart]], one: Callable[[int], None]) -> None:
+        """Hide the facts of several slots at once if none is needed; otherwise look at each half, and at last at `one` slot."""
+        if len(slots) == 1:
+            one(slots[0])
+            return
+        together = {known for slot in slots for known in facts(slot)}
+        if not together or holds(replay(node, hidden | together)):
+            hidden.update(together)
+            return
+        half = len(slots) // 2
+        look_at(slots[:half], facts, one)
+        look_at(slots[half:], facts, one)
+
+    def facts_of_input(slot: int) -> list[KnownPart]:
+        return [KnownPart("value", slot), KnownPart("rank", slot)]
+
+    def look_at_input(slot: int) -> None:
         rank, value = KnownPart("rank", slot), KnownPart("value", slot)
         if not try_to_hide(value):
-            found += _needed_elements(node, slot, try_to_hide) or [value]
+            found.extend(_needed_elements(node, slot, try_to_hide) or [value])
         dims = _present_shape(node, slot).dims
         if dims is None or try_to_hide(rank):
-            continue
+            return
         sizes = [KnownPart("dimension", slot, i) for i, dim in enumerate(dims) if dim.value >= 0]
         # Shape functions check the first facts first; hidden last, these are kept.
-        found += [known for known in reversed(sizes) if not try_to_hide(known)][::-1] or [rank]
-    for slot, tensor in enumerate(node.inputs):
+        found.extend([known for known in reversed(sizes) if not try_to_hide(known)][::-1] or [rank])
+
+    def held_facts(slot: int) -> list[KnownPart]:
+        tensor = node.inputs[slot]
         data = (tensor.node.handle_data or {}).get(tensor.index)
         dims = data[0].shape.dims if data else None
-        held = [KnownPart("held", slot, i) for i, dim in enumerate(dims or ()) if dim.value >= 0]
-        found += [known for known in held if not try_to_hide(known)]
+        return [KnownPart("held", slot, i) for i, dim in enumerate(dims or ()) if dim.value >= 0]
+
+    def look_at_held(slot: int) -> None:
+        found.extend([known for known in held_facts(slot) if not try_to_hide(known)])
+
+    found: list[KnownPart] = []
+    slots = range(len(node.inputs))
+    if slots:
+        look_at(slots, facts_of_input, look_at_input)
+        look_at(slots, held_facts, look_at_held)
     return found
 
 

@@ -22,18 +22,21 @@ MOST_NESTED_CALLS: Final = 32
 """The deepest calls within functions that are followed, since each takes several frames of Python's stack; shapes beyond are unknown."""
 
 _MOST_KEPT: Final = 64
+_MOST_FORMS: Final = 4096
 
 
 class InferredBody(msgspec.Struct, frozen=True, eq=False):
     """The nodes of a function, producers first; its arguments and returns by index.
 
-    `outputs` caches the shapes of calls: many calls of one function are alike.
+    `outputs` caches the shapes of calls: many calls of one function are alike. `forms` caches the results of calls by the pattern of their
+    arguments: explanations infer a call many times, each time with something unknown.
     """
 
     order: list[Node]
     args: list[Node]
     results: list[Tensor]
     outputs: dict[tuple[object, ...], tuple[ShapeHandle, ...]] = msgspec.field(default_factory=dict)
+    forms: dict[tuple[object, ...], tuple[Any, ...]] = msgspec.field(default_factory=dict)
 
     def keep(self, key: tuple[object, ...], outputs: tuple[ShapeHandle, ...]) -> None:
         """Cache the result of a call, and discard the oldest."""
@@ -41,19 +44,28 @@ class InferredBody(msgspec.Struct, frozen=True, eq=False):
             self.outputs.clear()
         self.outputs[key] = outputs
 
+    def keep_form(self, key: tuple[object, ...], form: tuple[Any, ...]) -> None:
+        """Cache the form of the results of a call, and discard the oldest."""
+        if len(self.forms) >= _MOST_FORMS:
+            self.forms.clear()
+        self.forms[key] = form
+
 
 class FunctionShapes:
     """Function bodies by function and attrs. After a replacement in the library, they are instantiated again."""
 
-    __slots__ = ("_bodies", "_budget")
+    __slots__ = ("_bodies", "_budget", "refused")
 
     def __init__(self) -> None:
+        self.refused = 0
+        """The number of calls that were not followed, for want of time."""
         self._bodies: dict[str, tuple[FunctionDef, InferredBody | None]] = {}
         self._budget = 0
 
     def may_enter(self, body: InferredBody, *, is_nested: bool) -> bool:
         """True iff the nodes of `body` may be inferred for a call, to limit nested calls (10^10 nodes)."""
         self._budget = self._budget - len(body.order) if is_nested else MOST_NESTED_NODES
+        self.refused += self._budget < 0
         return self._budget >= 0
 
     def body_of(

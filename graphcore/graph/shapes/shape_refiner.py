@@ -16,6 +16,7 @@ from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.shapes.call_patterns import CallPattern
 from graphcore.graph.shapes.constant_values import ValueCache
 from graphcore.graph.shapes.function_shapes import MOST_NESTED_CALLS, FunctionShapes, InferredBody
 from graphcore.inference import HandleData, InferenceContext, ShapeHandle, handle_to_shape, same_defined_shape, same_handle_data
@@ -150,10 +151,21 @@ class ShapeInference(ABC):
         None if it is unknown, recursive, too deep, or beyond the budget.
         """
         library = self.library_of(context.node)
-        if library is None or name in self.enclosing or len(self.enclosing) > MOST_NESTED_CALLS:
+        if library is None:
+            return None
+        if name in self.enclosing or len(self.enclosing) > MOST_NESTED_CALLS:
+            self.bodies.refused += 1
             return None
         body = self.bodies.body_of(library, type(context.node.graph), name, attrs)
-        if body is None or len(body.args) != len(shapes) or not self.bodies.may_enter(body, is_nested=bool(self.enclosing)):
+        if body is None or len(body.args) != len(shapes):
+            return None
+        data = [None if slot is None else context.input_handle_shapes_and_types(slot) for slot in slots]
+        pattern = CallPattern(list(zip(shapes, data, strict=True)))
+        place = None if pattern.key is None else (library.version, self.graph_def_version, pattern.key)
+        form = None if place is None else body.forms.get(place)
+        if form is not None:
+            return pattern.results_of(form)
+        if not self.bodies.may_enter(body, is_nested=bool(self.enclosing)):
             return None
         key = self.key_of_call(library, context.node, shapes)
         known = body.outputs.get(key) if key is not None else None
@@ -161,8 +173,9 @@ class ShapeInference(ABC):
             return [(shape, None) for shape in known]
         with one_budget() as budget:
             if not budget.charge_nodes(len(body.order)):
+                self.bodies.refused += 1
                 return None
-            return self._inferred_call(context, name, shapes, slots, body, key)
+            return self._inferred_call(context, name, shapes, slots, body, key, pattern, place)
 
     def _inferred_call(
         self,
@@ -172,14 +185,22 @@ class ShapeInference(ABC):
         slots: Sequence[int | None],
         body: InferredBody,
         key: tuple[object, ...] | None,
+        pattern: CallPattern,
+        place: tuple[object, ...] | None,
     ) -> CallResult:
-        inner = _BodyRefiner(self, context, name, shapes, slots)
+        inner, refused = _BodyRefiner(self, context, name, shapes, slots), self.bodies.refused
         for node in body.order:
             inner.add_node(node)
         tensors = [(tensor.node, tensor.index) for tensor in body.results]
         results = [(inner.output_shape(*tensor), inner.output_handle_data(*tensor)) for tensor in tensors]
         if key is not None and not context.node.requested_values and all(data is None and _is_plain(shape) for shape, data in results):
             body.keep(key, tuple([shape for shape, _ in results]))
+        with one_budget() as budget:
+            is_whole = self.bodies.refused == refused and budget.seconds > 0
+        if place is not None and is_whole and not inner.reads_values:
+            found = pattern.form_of(results)
+            if found is not None:
+                body.keep_form(place, found)
         return results
 
     def key_of_call(
@@ -387,6 +408,7 @@ class _BodyRefiner(ShapeRefiner):
         self.bodies = outer.bodies
         self.enclosing = (*outer.enclosing, name)
         self.context_type = context.within
+        self.reads_values = False
         self._call = context
         self._shapes = shapes
         self._slots = slots
@@ -411,6 +433,7 @@ class _BodyRefiner(ShapeRefiner):
         return partial_shape(node, index, self.output_shape, self.evaluate_constant_tensor, self._partial_argument)
 
     def _argument(self, node: Node) -> Array | None:
+        self.reads_values = True
         slot = self._slots[_index_of(node)]
         return None if slot is None else self._call.input_tensor(slot)
 
@@ -421,6 +444,7 @@ class _BodyRefiner(ShapeRefiner):
         shape = self.output_shape(node, index)
         if slot is None or shape.dims is None or len(shape.dims) != 1:
             return None
+        self.reads_values = True
         found = self._call.input_tensor_as_partial_shape(slot)
         return None if found is None or found.dims is None else PartialValue(found.dims)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import graphcore as gc
 
 
-def test_calls_in_calls_are_followed_so_far_and_no_further() -> None:
+def test_calls_in_calls_that_are_alike_are_inferred_once() -> None:
     """Each of twelve functions calls the next ten times, 10^11 nodes in all; few are visited."""
     graph = gc.Graph()
     graph.library.add_function_def(gc.parse_function("F0(x:float) -> (y:float) {\n  y = Neg[T=float](x)\n  return y = y:y:0\n}"))
@@ -17,7 +17,46 @@ def test_calls_in_calls_are_followed_so_far_and_no_further() -> None:
         x = gc.placeholder(gc.float32, [2, 3])
         shallow, deep = (graph.apply_op(name, [x]).outputs[0] for name in ("F2", "F11"))
     assert shallow.shape == gc.Shape([2, 3])
-    assert deep.shape == gc.Shape(None)
+    assert deep.shape == gc.Shape([2, 3])
+
+
+def first_dim(tensor: gc.Tensor) -> object:
+    """The handle of the first dimension."""
+    dims = tensor.node.output_handles[tensor.index].dims
+    assert dims is not None
+    return dims[0]
+
+
+def test_the_results_of_a_call_that_was_inferred_before_have_the_dimensions_of_its_own_arguments() -> None:
+    graph = gc.Graph()
+    text = "F(a:float, b:float) -> (c:float, d:float, e:float) {\n  s = Add[T=float](a, b)\n  n = Neg[T=float](b)\n  return c = a\n  return d = n:y:0\n  return e = s:z:0\n}"
+    graph.library.add_function_def(gc.parse_function(text, graph.library.look_up_op_def))
+    with graph.as_default():
+        x, y = (gc.placeholder(gc.float32, shape, name=name) for name, shape in (("x", [None, 4]), ("y", [None, 4])))
+        for first, second in ((x, y), (y, x), (x, x), (x, y)):
+            call = graph.apply_op("F", [first, second])
+            assert [output.shape.as_list() for output in call.outputs] == [[None, 4]] * 3
+            assert first_dim(call.outputs[0]) is first_dim(first)
+            assert first_dim(call.outputs[1]) is first_dim(second)
+            assert f"dimension 0 of `{second.name}`" in str(gc.explain_shape(call.outputs[1]))
+        known = graph.apply_op("F", [gc.constant([[1.0] * 4] * 3), gc.constant([[1.0] * 4] * 3)])
+    assert [output.shape.as_list() for output in known.outputs] == [[3, 4]] * 3
+
+
+def test_a_replaced_function_is_inferred_again() -> None:
+    graph = gc.Graph()
+    graph.library.add_function_def(gc.parse_function("F(x:float) -> (y:float) {\n  n = Neg[T=float](x)\n  return y = n:y:0\n}"))
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [None, 4])
+        before = graph.apply_op("F", [x]).outputs[0]
+        graph.library.replace_function(
+            "F",
+            gc.parse_function(
+                "F(x:float) -> (y:float) {\n  n = Shape[T=float](x)\n  c = Cast[SrcT=int32, DstT=float](n:output:0)\n  return y = c:y:0\n}"
+            ),
+        )
+        after = graph.apply_op("F", [x]).outputs[0]
+    assert (before.shape.as_list(), after.shape.as_list()) == ([None, 4], [2])
 
 
 def test_functions_nested_a_thousand_deep_are_called_and_imported() -> None:
