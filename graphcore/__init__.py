@@ -145,6 +145,8 @@ from graphcore.runtime import (
     register_executor_factory,
     rewrite_graph_for_execution,
 )
+from graphcore.release import TENSORFLOW as __version__
+from graphcore.release import VERSION as package_version
 from graphcore.shapes import Shape
 from graphcore.text import parse_function, parse_nodes, parse_op_signature
 
@@ -166,8 +168,6 @@ if TYPE_CHECKING:
     from graphcore.tf1.variable_scopes import *
     from graphcore.tf1.variables import *
 
-
-__version__ = "0.1.0"
 
 if not TYPE_CHECKING:  # or type checkers would assume that every name exists
     from graphcore.tf1.lookup import attribute_of_package as __getattr__

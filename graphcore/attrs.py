@@ -145,8 +145,8 @@ class TensorValue:
             shape = self.shape
             elements = f", {self.array.tolist()!r}" if 0 <= self.num_bytes() <= _MAX_SHOWN_BYTES else ""
         except GraphError as error:
-            return f"TensorValue({self.dtype.name}, {error.message})"
-        return f"TensorValue({self.dtype.name}, {shape}{elements})"
+            return f"TensorValue({self.dtype.text}, {error.message})"
+        return f"TensorValue({self.dtype.text}, {shape}{elements})"
 
 
 AttrValue = int | float | bool | bytes | DType | Shape | TensorValue | Func | Placeholder | NoValue | tuple[Any, ...]

@@ -17,15 +17,15 @@ class DType:
     """A data type. There is one object a type, so `is` compares.
 
     Attributes:
-        name: as TensorFlow prints it (`float`, `double`, `int32`, `float_ref`).
+        text: as texts and pictures print it (`float`, `double`, `int32`, `float_ref`).
         number: the value in `types.proto` (reference types are 100 above their base).
         as_numpy: the NumPy dtype, None where there is none (resource, variant, quantised types have their storage type).
         is_ref, base, ref: the reference flag, the type without it, the type with it.
     """
 
-    __slots__ = ("as_numpy", "base", "enum_name", "is_complex", "is_floating", "is_integer", "is_ref", "name", "number", "ref", "size")
+    __slots__ = ("as_numpy", "base", "enum_name", "is_complex", "is_floating", "is_integer", "is_ref", "number", "ref", "size", "text")
 
-    name: str
+    text: str
     number: int
     enum_name: str
     as_numpy: np.dtype | None
@@ -37,24 +37,28 @@ class DType:
     is_complex: bool
     size: int
 
-    def __init__(self, name: str, number: int, scalar: type | None) -> None:
-        self.name = name
+    def __init__(self, text: str, number: int, scalar: type | None) -> None:
+        self.text = text
         self.number = number
-        self.enum_name = "DT_" + name.upper()
+        self.enum_name = "DT_" + text.upper()
         self.as_numpy = None if scalar is None else np.dtype(scalar)
         self.is_ref = number > _REF_OFFSET
         self.base = self
         self.ref = self
-        self.is_floating = name in {"double", "half", "bfloat16"} or name.startswith("float")
-        self.is_complex = name in {"complex64", "complex128"}
-        self.is_integer = name.startswith(("int", "uint"))
+        self.is_floating = text in {"double", "half", "bfloat16"} or text.startswith("float")
+        self.is_complex = text in {"complex64", "complex128"}
+        self.is_integer = text.startswith(("int", "uint"))
         self.size = 0 if self.as_numpy is None else self.as_numpy.itemsize
 
     @property
+    def name(self) -> str:
+        """The name in Python, such as `float32` for the type that texts print as `float`, and `float32_ref` for the reference to one."""
+        return self.public_name + ("_ref" if self.is_ref else "")
+
+    @property
     def public_name(self) -> str:
-        """The name in the package, such as `float32` for the type called `float` in signatures."""
-        array = self.base.as_numpy
-        return self.base.name if array is None or array.kind not in "fiubc" or self.base.name.startswith("q") else array.name
+        """The name in the package, without the mark of references."""
+        return _PYTHON_NAMES.get(self.base.text, self.base.text)
 
     @property
     def as_numpy_dtype(self) -> Any:
@@ -69,17 +73,17 @@ class DType:
     @property
     def real_dtype(self) -> DType:
         """The type of the real part."""
-        return {"complex64": float32, "complex128": float64}.get(self.base.name, self.base)
+        return {"complex64": float32, "complex128": float64}.get(self.base.text, self.base)
 
     @property
     def is_bool(self) -> bool:
         """True for bool."""
-        return self.base.name == "bool"
+        return self.base.text == "bool"
 
     @property
     def is_unsigned(self) -> bool:
         """True for unsigned integers."""
-        return self.base.name.startswith("uint")
+        return self.base.text.startswith("uint")
 
     @property
     def as_datatype_enum(self) -> int:
@@ -106,7 +110,7 @@ class DType:
             return ml_dtypes.finfo(self.as_numpy)  # type: ignore[no-untyped-call]  # its stub
         if self.is_integer:
             return ml_dtypes.iinfo(self.as_numpy)  # type: ignore[no-untyped-call]  # its stub
-        raise InvalidArgumentError(f"{self.name} has no least and no greatest value")
+        raise InvalidArgumentError(f"{self.text} has no least and no greatest value")
 
     def is_compatible_with(self, other: object) -> bool:
         """True iff a tensor of type `other`, or a reference to it, serves where this type is required."""
@@ -126,16 +130,16 @@ class DType:
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
-        return f"gc.{_PYTHON_NAMES.get(self.name, self.name)}"
+        return f"gc.{'bool_' if self is bool_ else _PYTHON_NAMES.get(self.text, self.text)}"
 
     def __str__(self) -> str:
-        return self.name
+        return self.text
 
     def __reduce__(self) -> tuple[object, ...]:
         return dtype_from_wire, (self.number,)
 
 
-_PYTHON_NAMES: Final = {"float": "float32", "double": "float64", "half": "float16", "bool": "bool_"}
+_PYTHON_NAMES: Final = {"float": "float32", "double": "float64", "half": "float16"}
 _TABLE: Final[list[tuple[str, int, type | None]]] = [
     ("float", 1, np.float32),
     ("double", 2, np.float64),
@@ -180,7 +184,7 @@ for _name, _number, _scalar in _TABLE:
     _base.ref = _ref
     _ref.base = _base
     for _dtype in (_base, _ref):
-        _by_name[_dtype.name] = _dtype
+        _by_name[_dtype.text] = _dtype
         _by_number[_dtype.number] = _dtype
 
 float32: Final = _by_name["float"]
@@ -221,6 +225,7 @@ _aliases: dict[str, DType] = {
     "float32": float32,
     "float64": float64,
     "float16": float16,
+    **{f"{dtype.name}_ref": dtype.ref for dtype in (float32, float64, float16)},
     "bool_": bool_,
     "str": string,
     "bytes": string,
@@ -272,7 +277,7 @@ def dtype_by_name(name: str) -> DType | None:
 
 
 def as_dtype(type_value: object) -> DType:
-    """Convert a DType, its name (`"DT_FLOAT"`) or number, or a NumPy or Python type to a DType.
+    """Convert a DType, its name (`"float32"`, `"float"`, `"DT_FLOAT"`) or number, or a NumPy or Python type to a DType.
 
     Raises:
         InvalidArgumentError: no type corresponds to the value.

@@ -100,7 +100,7 @@ class RefVariable:
     def _check_dtype(self, array: Array) -> None:
         wanted = self.dtype.as_numpy
         if wanted is not None and array.dtype != wanted and array.dtype.kind != "O":
-            raise InternalError.at(self, f"Variable '{self.name}' is {self.dtype.name}, and was given a value of type {array.dtype}")
+            raise InternalError.at(self, f"Variable '{self.name}' is {self.dtype.text}, and was given a value of type {array.dtype}")
 
 
 def uninitialized(variable: Located) -> FailedPreconditionError:

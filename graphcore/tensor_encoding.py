@@ -54,7 +54,7 @@ class EncodedTensor:
         count = self.num_elements()
         if count < 0:
             return -1
-        size = 32 if self.dtype.name == "string" else self.dtype.size
+        size = 32 if self.dtype.text == "string" else self.dtype.size
         return count * size if count * size < 2**63 else -1
 
     def decode(self) -> npt.NDArray[Any]:
@@ -66,11 +66,11 @@ class EncodedTensor:
         """
         count = self.num_elements()
         if not is_valid_dtype(self.dtype) or self.dtype.as_numpy is None or self.dtype.is_ref:
-            raise InvalidArgumentError(f"A constant cannot have type {self.dtype.name}")
+            raise InvalidArgumentError(f"A constant cannot have type {self.dtype.text}")
         if count < 0 or self.dims is None:
             raise InvalidArgumentError(f"A constant needs a full shape within int64, got {_dims_text(self.dims)}")
         if count * self.dtype.as_numpy.itemsize > _MAX_REPEATED_BYTES:
-            raise ResourceExhaustedError(f"A constant of shape {_dims_text(self.dims)} and type {self.dtype.name} is too large")
+            raise ResourceExhaustedError(f"A constant of shape {_dims_text(self.dims)} and type {self.dtype.text} is too large")
         if len(self.dims) > 64:
             raise InvalidArgumentError(f"A constant has at most 64 dimensions, got {len(self.dims)}")
         flat = self._flat(count)
@@ -89,7 +89,7 @@ class EncodedTensor:
             return given if count else given[:0]
         if count * dtype.itemsize > MAX_DECODED_BYTES:
             raise ResourceExhaustedError(
-                f"A constant of shape {_dims_text(self.dims)} and type {self.dtype.name} would take {count * dtype.itemsize} bytes "
+                f"A constant of shape {_dims_text(self.dims)} and type {self.dtype.text} would take {count * dtype.itemsize} bytes "
                 f"from {given.size} given values; at most {MAX_DECODED_BYTES} are decoded"
             )
         result = np.empty(count, dtype)
@@ -104,7 +104,7 @@ class EncodedTensor:
             return _strings_of_content(self.content, count)
         if len(self.content) != count * dtype.itemsize:
             raise InvalidArgumentError(
-                f"A constant of shape {_dims_text(self.dims)} and type {self.dtype.name} needs {count * dtype.itemsize} bytes of content, "
+                f"A constant of shape {_dims_text(self.dims)} and type {self.dtype.text} needs {count * dtype.itemsize} bytes of content, "
                 f"got {len(self.content)}"
             )
         return np.frombuffer(self.content, dtype)
@@ -112,7 +112,7 @@ class EncodedTensor:
     def _given(self) -> npt.NDArray[Any]:
         dtype = self.dtype.as_numpy
         assert dtype is not None
-        name = self.dtype.name
+        name = self.dtype.text
         if dtype.kind == "O":
             result = np.empty(len(self.values), object)
             result[:] = self.values

@@ -25,6 +25,7 @@ LAYERS = (
         "errors",
         "brief",
         "plumbing",
+        "release",
         "dtypes",
         "dimension",
         "shapes",

@@ -181,7 +181,7 @@ class TracedFor:
             return f"'{tensor.name}' which is gone"
         present = node.outputs[tensor.index]
         shape = present.shape if self._is_exact else f"rank {present.shape.rank}"
-        return f"'{tensor.name}' {present.dtype.name} {shape}"
+        return f"'{tensor.name}' {present.dtype.text} {shape}"
 
 
 def following_captures(graph: Graph, name: str, build: Callable[[], Any], traced_for: Callable[[], TracedFor | None]) -> Any:
@@ -344,7 +344,7 @@ class _Choice:
             node=self.name,
         )
         kinds = [
-            leaf.dtype.base.name if isinstance(leaf, Tensor) else "an operation" for leaf in (first.leaves[number], other.leaves[number])
+            leaf.dtype.base.text if isinstance(leaf, Tensor) else "an operation" for leaf in (first.leaves[number], other.leaves[number])
         ]
         raise error.advise(to_do or "Return the same kind of thing from all branches.", required=wanted, came=" and ".join(kinds))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -89,8 +88,7 @@ def get_collection(key: str, scope: str | None = None) -> list[Any]:
 
     A cell that runs again does not see those of its earlier run that it has not made again yet.
     """
-    items = [item for item in get_default_graph().get_collection(key) if not _is_to_be_made(item)]
-    return items if scope is None else [item for item in items if re.match(scope, getattr(item, "name", ""))]
+    return [item for item in get_default_graph().get_collection(key, scope) if not _is_to_be_made(item)]
 
 
 def _is_to_be_made(item: Any) -> bool:
@@ -157,7 +155,7 @@ def ones(shape: Any, dtype: object = float32, name: str | None = None) -> Tensor
 
 def _filled(value: int, shape: Any, dtype: DType, name: str) -> Tensor:
     if dtype.as_numpy is None:
-        raise InvalidArgumentError(f"{name} needs an array dtype, got {dtype.name}")
+        raise InvalidArgumentError(f"{name} needs an array dtype, got {dtype.text}")
     of_dtype: Any = bool(value) if dtype.is_bool else "" if dtype.as_numpy.kind == "O" else value
     if isinstance(shape, Tensor) or hasattr(shape, "as_tensor") or (isinstance(shape, list | tuple) and any(map(_is_tensor, shape))):
         with name_scope(name) as scope:
@@ -196,7 +194,7 @@ def convert_to_tensor(
     wanted = None if dtype is None else as_dtype(dtype)
     tensor = _convert_to_tensor(get_default_graph(), value, wanted, name or "value", name)
     if wanted is not None and tensor.dtype.base is not wanted.base:
-        raise InvalidArgumentError(f"Required a {wanted.name} tensor, got '{tensor.name}' of {tensor.dtype.name}", node=tensor.node.name)
+        raise InvalidArgumentError(f"Required a {wanted.text} tensor, got '{tensor.name}' of {tensor.dtype.text}", node=tensor.node.name)
     return tensor
 
 
@@ -209,6 +207,16 @@ def name_scope(name: str | None, default_name: str | None = None, values: Sequen
         values: tensors within the block, without effect.
     """
     return get_default_graph().name_scope(default_name if name is None else name)
+
+
+def op_scope(values: Sequence[Any] | None, name: str | None, default_name: str | None = None) -> AbstractContextManager[str]:
+    """The same as `name_scope`, under the name and with the order of arguments of earlier versions."""
+    return name_scope(name, default_name, values)
+
+
+def container(container_name: str) -> AbstractContextManager[str]:
+    """Put resources made within a `with` block into a container; see `Graph.container`."""
+    return get_default_graph().container(container_name)
 
 
 def device(device_name_or_function: str | DeviceSpec | DeviceFunction | None) -> AbstractContextManager[None]:

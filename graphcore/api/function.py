@@ -54,7 +54,7 @@ class Instantiation:
         self._used: list[Instantiation] = []
 
     def __repr__(self) -> str:
-        return f"<gc.Instantiation {self.fdef.name}({', '.join([dtype.name for dtype in self.input_types])})>"
+        return f"<gc.Instantiation {self.fdef.name}({', '.join([dtype.text for dtype in self.input_types])})>"
 
     def uses(self, other: Instantiation) -> None:
         """Record that the body of this one calls `other`."""
@@ -365,7 +365,7 @@ class _Call:
         except Exception as error:
             raise function.refusal(error) from error
         if (structure, node.output_types) != self.first:
-            given = [", ".join([dtype.name for dtype in types]) for types in (self.first[1], node.output_types)]
+            given = [", ".join([dtype.text for dtype in types]) for types in (self.first[1], node.output_types)]
             raise FailedPreconditionError(
                 f"function '{function.name}', defined again in {function.source.where}, has another signature: it gave ({given[0]}) and gives "
                 f"({given[1]})"

@@ -41,7 +41,7 @@ class IndexedSlices:
         self.dense_shape = dense_shape
 
     def __repr__(self) -> str:
-        return f"<gc.IndexedSlices of '{self.values.name}' at '{self.indices.name}' {self.dtype.name} {self.shape}>"
+        return f"<gc.IndexedSlices of '{self.values.name}' at '{self.indices.name}' {self.dtype.text} {self.shape}>"
 
     @property
     def dtype(self) -> DType:

@@ -176,7 +176,7 @@ class _WhileBuilder:
                     .advise(
                         "Compare in the condition, as in `lambda i: i < 10`, so that it is true or false.",
                         required="one bool",
-                        came=f"{tensor.dtype.base.name} {tensor.shape}",
+                        came=f"{tensor.dtype.base.text} {tensor.shape}",
                     )
                     .about_inputs(tuple(self.starts))
                 )
@@ -220,9 +220,9 @@ class _WhileBuilder:
                     source=tensor.node.source,
                 )
                 .advise(
-                    f"Convert what the body returns: `gc.cast(..., gc.{start.dtype.public_name})`, or begin with a {tensor.dtype.base.name}.",
-                    required=f"{start.dtype.base.name} after each round",
-                    came=tensor.dtype.base.name,
+                    f"Convert what the body returns: `gc.cast(..., gc.{start.dtype.public_name})`, or begin with a {tensor.dtype.base.text}.",
+                    required=f"{start.dtype.base.text} after each round",
+                    came=tensor.dtype.base.text,
                 )
                 .about_inputs(tuple(self.starts))
             )

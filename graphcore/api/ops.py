@@ -204,7 +204,7 @@ def _doc(op_def: OpDef, sections: str = "") -> str:
 
 def _one_of(attr: AttrDef) -> str:
     """`, one of float, double`: the allowed values of an attr; "" if any value is allowed."""
-    allowed = [value.name if isinstance(value, DType) else repr(value).lstrip("b") for value in attr.allowed_values or ()]
+    allowed = [value.text if isinstance(value, DType) else repr(value).lstrip("b") for value in attr.allowed_values or ()]
     return f", one of {', '.join(allowed)}" if allowed else ""
 
 

@@ -68,7 +68,7 @@ def random_uniform(
     with get_default_graph().name_scope(name or "random_uniform") as scope:
         if wanted.is_integer:
             if maxval is None:
-                raise InvalidArgumentError(f"random_uniform: Must specify maxval for integer dtype {wanted.name}")
+                raise InvalidArgumentError(f"random_uniform: Must specify maxval for integer dtype {wanted.text}")
             attrs = {"Tout": wanted, **seed_attrs(seed)}
             return get_default_graph().apply_op("RandomUniformInt", [sizes_of(shape), minval, maxval], attrs, scope).outputs[0]
         limits = [_number(value, wanted, name) for value, name in ((minval, "min"), (1 if maxval is None else maxval, "max"))]

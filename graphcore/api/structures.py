@@ -64,7 +64,7 @@ def describe(value: Any) -> str:
     """Describe a leaf and the line that made it, for messages."""
     if isinstance(value, Tensor):
         source = value.node.source
-        return f"{value.dtype.base.name} {value.shape} from '{value.name}'" + (f", made in {source}" if source is not None else "")
+        return f"{value.dtype.base.text} {value.shape} from '{value.name}'" + (f", made in {source}" if source is not None else "")
     if isinstance(value, Node):
         return f"the operation '{value.name}' (op {value.op})" + (f", made in {value.source}" if value.source is not None else "")
     return f"the {type(value).__name__} {brief(value)}"

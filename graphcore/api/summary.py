@@ -73,7 +73,7 @@ def _results(graph: Graph) -> list[Tensor]:
 
 def _tensor_line(tensor: Tensor) -> str:
     name = tensor.name.removesuffix(":0")
-    return f"{name}  {tensor.dtype.name} {tensor.shape}  ({tensor.node.op})"
+    return f"{name}  {tensor.dtype.text} {tensor.shape}  ({tensor.node.op})"
 
 
 def _signatures(signatures: Mapping[str, Any]) -> list[str]:
@@ -81,7 +81,7 @@ def _signatures(signatures: Mapping[str, Any]) -> list[str]:
     for name, signature in signatures.items():
         lines.append(f"{name}  {signature.method_name}".rstrip())
         for arrow, infos in (("<-", signature.inputs), ("->", signature.outputs)):
-            lines += [f"  {arrow} {key}  {info.dtype.name} {info.shape}  {info.name}" for key, info in infos.items()]
+            lines += [f"  {arrow} {key}  {info.dtype.text} {info.shape}  {info.name}" for key, info in infos.items()]
     return lines
 
 

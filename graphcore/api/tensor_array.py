@@ -207,7 +207,7 @@ class TensorArray:
         return made
 
     def __repr__(self) -> str:
-        return f"<gc.TensorArray {self._dtype.name} {self._shape}>"
+        return f"<gc.TensorArray {self._dtype.text} {self._shape}>"
 
 
 def _common_shape(a: Shape, b: Shape) -> Shape:

@@ -184,7 +184,7 @@ class CheckpointReader:
         """The NumPy type of a tensor that an array can hold."""
         dtype = entry.dtype.as_numpy
         if dtype is None:
-            raise UnimplementedError(f"Tensor '{name}' of checkpoint '{self.prefix}' is of type {entry.dtype.name}, which is not read")
+            raise UnimplementedError(f"Tensor '{name}' of checkpoint '{self.prefix}' is of type {entry.dtype.text}, which is not read")
         if len(entry.shape) > _MOST_DIMENSIONS:
             raise UnimplementedError(
                 f"Tensor '{name}' of checkpoint '{self.prefix}' has {len(entry.shape)} dimensions; required at most {_MOST_DIMENSIONS}"
@@ -199,7 +199,7 @@ class CheckpointReader:
     def _read(self, name: str, entry: Entry) -> Array:
         dtype, count = self._numpy(name, entry), math.prod(entry.shape)
         if entry.dtype is not string and entry.size != count * dtype.itemsize:
-            raise self._damaged(name, f"{entry.size} bytes for shape {list(entry.shape)} of {entry.dtype.name}")
+            raise self._damaged(name, f"{entry.size} bytes for shape {list(entry.shape)} of {entry.dtype.text}")
         data = self._bytes(name, entry)
         if entry.dtype is string:
             try:

@@ -107,7 +107,7 @@ def _write_index(prefix: str, entries: dict[bytes, Entry], shards: int) -> None:
 
 def _encoded(name: str, dtype: DType, value: Array) -> tuple[bytes | memoryview, int]:
     if dtype.as_numpy is None:
-        raise UnimplementedError(f"Tensor '{name}' is of type {dtype.name}, which checkpoints do not hold here")
+        raise UnimplementedError(f"Tensor '{name}' is of type {dtype.text}, which checkpoints do not hold here")
     if dtype is string:
         return strings_bytes(value.reshape(-1).tolist())
     data = np.ascontiguousarray(value).reshape(-1).view(np.uint8).data

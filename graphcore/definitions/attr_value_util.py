@@ -63,7 +63,7 @@ def _check_dtype(dtype: DType, verb: str) -> None:
     if not is_valid_dtype(dtype):
         raise InvalidArgumentError(f"AttrValue has invalid DataType enum: {dtype.number}")
     if dtype.is_ref:
-        raise InvalidArgumentError(f"AttrValue must not have reference type value of {dtype.name}")
+        raise InvalidArgumentError(f"AttrValue must not have reference type value of {dtype.text}")
 
 
 def validate_attr_value(value: AttrValue, attr: AttrDef) -> None:

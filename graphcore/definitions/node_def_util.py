@@ -83,7 +83,7 @@ def validate_node_def(node_def: NodeDef, op_def: OpDef) -> None:
         fail_missing_attrs(node_def, op_def)
     inputs, _ = in_out_types_for_node(node_def, op_def)
     if num_inputs != len(inputs):
-        expected = ", ".join(dtype.name for dtype in inputs)
+        expected = ", ".join(dtype.text for dtype in inputs)
         raise _error(
             f"NodeDef expected inputs '{expected}' do not match {num_inputs} inputs specified; {_both(node_def, op_def)}", node_def
         )

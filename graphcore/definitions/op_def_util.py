@@ -32,5 +32,5 @@ def summarize_args(args: Iterable[ArgDef]) -> str:
 
 def _summarize_type(arg: ArgDef) -> str:
     text = f"{arg.number_attr}*" if arg.number_attr else ""
-    text += arg.type_attr if arg.type is None else arg.type.name
+    text += arg.type_attr if arg.type is None else arg.type.text
     return f"Ref({text})" if arg.is_ref else text

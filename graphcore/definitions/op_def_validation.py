@@ -124,7 +124,7 @@ def _check_arg(arg: ArgDef, where: str, op_def: OpDef) -> None:
     elif arg.type_list_attr:
         _require_kind(arg.type_list_attr, "list(type)", f"used as type_list_attr{where}", where, op_def)
     elif arg.type is not None and arg.type.is_ref:
-        raise _error(f"Illegal use of ref type '{arg.type.name}'. Use 'Ref(type)' instead{where}", op_def)
+        raise _error(f"Illegal use of ref type '{arg.type.text}'. Use 'Ref(type)' instead{where}", op_def)
 
 
 def _check_number_attr(arg: ArgDef, where: str, op_def: OpDef) -> None:

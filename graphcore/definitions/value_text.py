@@ -97,7 +97,7 @@ def summarize_tensor(value: TensorValue, max_entries: int = 3) -> str:
         array = value.array
     except GraphError:
         return f"<Invalid TensorProto: {_declared(value)}>"
-    return f"Tensor<type: {value.dtype.name} shape: {value.shape} values: {summarize_elements(array, value.dtype, max_entries)}>"
+    return f"Tensor<type: {value.dtype.text} shape: {value.shape} values: {summarize_elements(array, value.dtype, max_entries)}>"
 
 
 def _declared(value: TensorValue) -> str:
@@ -113,7 +113,7 @@ def summarize_elements(array: npt.NDArray[Any], dtype: DType, max_entries: int =
     limit = array.size if max_entries < 0 else min(max_entries, array.size)
     items = (
         [_element(item, dtype) for item in array.reshape(-1)[:limit].tolist()]
-        if dtype.name != "bfloat16"
+        if dtype.text != "bfloat16"
         else [format_float(float(item)) for item in array.reshape(-1)[:limit].astype(np.float32)]
     )
     more = "..." if array.size > limit else ""
@@ -130,10 +130,10 @@ def _element(item: Any, dtype: DType) -> str:
     if isinstance(item, bytes):
         return escape_utf8(item)
     if isinstance(item, complex):
-        number = format_float if dtype.name == "complex64" else format_double
+        number = format_float if dtype.text == "complex64" else format_double
         return f"({number(item.real)},{number(item.imag)})"
     if isinstance(item, float):
-        return format_double(item) if dtype.name == "double" else format_float(item)
+        return format_double(item) if dtype.text == "double" else format_float(item)
     return str(item)
 
 

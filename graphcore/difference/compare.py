@@ -170,7 +170,7 @@ def _sizes(shape: ShapeHandle) -> list[int] | None:
 
 
 def _type_text(dtype: DType | None) -> str:
-    return "" if dtype is None else dtype.name
+    return "" if dtype is None else dtype.text
 
 
 def _texts(old: Any, new: Any) -> tuple[str, str]:
@@ -188,7 +188,7 @@ def value_text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, DType):
-        return value.name
+        return value.text
     if isinstance(value, bool):
         return str(value).lower()
     text = summarize_attr_value(value)

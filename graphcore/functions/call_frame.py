@@ -49,7 +49,7 @@ class FunctionCallFrame:
             raise InvalidArgumentError(f"Expects {len(self.arg_types)} arguments, but {len(args)} is provided")
         for index, (value, dtype) in enumerate(zip(args, self.arg_types, strict=True)):
             if not _fits(value, dtype):
-                raise InvalidArgumentError(f"Expects arg[{index}] to be {dtype.name} but {_type_name(value)} is provided")
+                raise InvalidArgumentError(f"Expects arg[{index}] to be {dtype.text} but {_type_name(value)} is provided")
         self._args = tuple(args)
 
     def check_call(self, arg_types: Sequence[DType], ret_types: Sequence[DType]) -> None:
@@ -62,7 +62,7 @@ class FunctionCallFrame:
         for index, dtype in enumerate(arg_types):
             self.get_arg(index)
             if self.arg_types[index] is not dtype:
-                raise InvalidArgumentError(f"Type mismatch: actual {self.arg_types[index].name} vs. expect {dtype.name}")
+                raise InvalidArgumentError(f"Type mismatch: actual {self.arg_types[index].text} vs. expect {dtype.text}")
         for index, dtype in enumerate(ret_types):
             self._check_retval(index, partial(_other_type, dtype))
 
@@ -97,7 +97,7 @@ class FunctionCallFrame:
         dtype = self.ret_types[index]
         given = misfit(dtype)
         if given:
-            raise InvalidArgumentError(f"Expects ret[{index}] to be {dtype.name}, but {given} is provided.")
+            raise InvalidArgumentError(f"Expects ret[{index}] to be {dtype.text}, but {given} is provided.")
         if self._has_value[index]:
             raise InternalError(f"Retval[{index}] has already been set.")
 
@@ -124,7 +124,7 @@ class FunctionCallFrame:
 
 
 def _other_type(given: DType, wanted: DType) -> str:
-    return "" if given is wanted else given.name
+    return "" if given is wanted else given.text
 
 
 def _fits(value: Any, dtype: DType) -> bool:
@@ -140,8 +140,8 @@ def _fits(value: Any, dtype: DType) -> bool:
 def _type_name(value: Any) -> str:
     own = getattr(value, "dtype", None)
     if isinstance(own, DType):
-        return own.name
+        return own.text
     try:
-        return as_dtype(own if own is not None else np.asarray(value).dtype).name
+        return as_dtype(own if own is not None else np.asarray(value).dtype).text
     except GraphError:
         return type(value).__name__

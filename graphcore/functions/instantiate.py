@@ -324,14 +324,14 @@ def _fail_input(arg: str, types: Types, done: int, name: str, got: Types) -> NoR
     if len(got) > len(types) - done:
         raise InvalidArgumentError(f"Input {name} too long for {arg}", input=name)
     index = next(index for index, dtype in enumerate(got) if dtype is not types[done + index])
-    wanted = types[done + index].name
+    wanted = types[done + index].text
     raise InvalidArgumentError(
-        f"input {arg}[{done + index}] expected type {wanted} != {got[index].name}, the type of {name}[{index}]", input=name
+        f"input {arg}[{done + index}] expected type {wanted} != {got[index].text}, the type of {name}[{index}]", input=name
     )
 
 
 def _type_names(types: Types) -> str:
-    return ", ".join([dtype.name for dtype in types])
+    return ", ".join([dtype.text for dtype in types])
 
 
 def _fail(error: GraphError, where: str) -> NoReturn:

@@ -10,8 +10,8 @@ from graphcore.errors import FailedPreconditionError
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.graph.model.node import Node, Tensor
 
-default_session: Final[ContextVar[Any]] = ContextVar("default_session", default=None)
-"""The innermost session entered with `with`; sessions put themselves here. None if there is none."""
+default_sessions: Final[ContextVar[tuple[Any, ...]]] = ContextVar("default_sessions", default=())
+"""The sessions that are entered, the innermost last; sessions put themselves here."""
 
 
 def evaluate(what: Node | Tensor, feed_dict: Mapping[Any, Any] | None, session: Any) -> Any:
@@ -21,7 +21,7 @@ def evaluate(what: Node | Tensor, feed_dict: Mapping[Any, Any] | None, session: 
         FailedPreconditionError: no session is entered.
         InvalidArgumentError: `session` is not a session.
     """
-    chosen = default_session.get() if session is None else session
+    chosen = next(reversed(default_sessions.get()), None) if session is None else session
     if chosen is None:
         how, node = ("evaluate", what.node) if isinstance(what, Tensor) else ("run", what)
         text = f"Cannot {how} '{what.name}': no default session is entered; use `with gc.Session():` or give `session=`"

@@ -23,7 +23,14 @@ from graphcore.graph.building.apply import apply_op
 from graphcore.graph.building.builder import GraphBuilder
 from graphcore.graph.building.colocation import colocate_with
 from graphcore.graph.building.device_functions import DeviceFunction
-from graphcore.graph.building.scopes import ThreadScopes, control_dependencies, device_scope, gradient_overrides, name_scope
+from graphcore.graph.building.scopes import (
+    ThreadScopes,
+    container_scope,
+    control_dependencies,
+    device_scope,
+    gradient_overrides,
+    name_scope,
+)
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.editing.changes import Subscriber
 from graphcore.graph.editing.editor import GraphEditor
@@ -31,6 +38,7 @@ from graphcore.graph.following import cell_edits
 from graphcore.graph.following.cells import CellOwnership
 from graphcore.graph.following.derivations import DerivationStore
 from graphcore.graph.live_graphs import note_graph
+from graphcore.graph.model.argument_errors import refuse
 from graphcore.graph.model.default_stack import default_graph
 from graphcore.graph.model.edge import Edge
 from graphcore.graph.model.edges import EdgeStore
@@ -311,6 +319,16 @@ class Graph(GraphReader):
         """
         return colocate_with(self, op, ignore_existing=ignore_existing)
 
+    def container(self, container_name: str) -> AbstractContextManager[str]:
+        """Put resources (variables, queues, tables, readers) made within a `with` block into a container, which `Session.reset` clears.
+
+        Raises:
+            InvalidArgumentError: the name is no text.
+        """
+        if not isinstance(container_name, str):
+            refuse("container_name", "the name of a container", container_name)
+        return container_scope(self, container_name)
+
     def gradient_override_map(self, op_type_map: Any) -> AbstractContextManager[None]:
         """Give nodes of some ops made within a `with` block other gradients.
 
@@ -346,17 +364,17 @@ class Graph(GraphReader):
         with self.lock:
             return self.node_store.new_name(prefix)
 
-    def add_to_collection(self, name: str, item: Any) -> None:
-        """Put `item` into a collection; one with the same `.name` is replaced, so that cells can run again."""
+    def add_to_collection(self, name: str, value: Any) -> None:
+        """Put `value` into a collection; one with the same `.name` is replaced, so that cells can run again."""
         with self.lock:
             self.editor.refuse_finalized()
             items = self.collections.setdefault(name, [])
-            item_name = getattr(item, "name", None)
+            own_name = getattr(value, "name", None)
             names = [getattr(known, "name", None) for known in items]
-            if item_name is not None and item_name in names:
-                items[names.index(item_name)] = item
+            if own_name is not None and own_name in names:
+                items[names.index(own_name)] = value
             else:
-                items.append(item)
+                items.append(value)
 
     def add_to_collections(self, names: Iterable[str], value: Any) -> None:
         """Put `value` into several collections."""

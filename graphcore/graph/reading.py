@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from graphcore.brief import brief
-from graphcore.definitions import GraphDef, VersionDef
-from graphcore.errors import InvalidArgumentError, NotFoundError
+from graphcore.definitions import GraphDef, NodeDef, VersionDef
+from graphcore.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.building.scopes import ScopeStack, ThreadScopes
 from graphcore.graph.default_session import evaluate
@@ -129,11 +132,21 @@ class GraphReader:
             node = node.node
         return isinstance(node, Node) and self.node_store.by_name.get(node.name) is node
 
-    def as_graph_def(self) -> GraphDef:
-        """The graph with its function library as a value."""
+    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> GraphDef:
+        """The graph with its function library as a value.
+
+        Args:
+            from_version: must be None.
+            add_shapes: put the shapes of the outputs of each node into its attr `_output_shapes`.
+
+        Raises:
+            UnimplementedError: only a part of the nodes is asked for.
+        """
+        if from_version is not None:
+            raise UnimplementedError(f"as_graph_def gives all nodes, not those since a version: required None as from_version, got {from_version}")
         self.settle()
         with self.lock:
-            nodes = tuple([node.node_def for node in self.node_store.by_name.values()])
+            nodes = tuple([_with_shapes(node) if add_shapes and node.outputs else node.node_def for node in self.node_store.by_name.values()])
             return GraphDef(node=nodes, versions=self.versions, library=self.library.to_proto(), other_fields=self.other_fields)
 
     @property
@@ -335,9 +348,15 @@ class GraphReader:
         """The shape of a tensor as text, with names in symbolic graphs: `[batch,2*n1+1]`."""
         return "?" if tensor.shape.dims is None else f"[{','.join(self.size_texts(tensor))}]"
 
-    def get_collection(self, name: str) -> list[Any]:
-        """The items of a collection with nodes that are still in the graph, as a new list."""
-        return [item for item in self.collections.get(name, []) if self._is_alive(item)]
+    def get_collection(self, name: str, scope: str | None = None) -> list[Any]:
+        """The items of a collection with nodes that are still in the graph, as a new list.
+
+        Args:
+            name: the collection.
+            scope: a regular expression that the names of the items begin with; items without a name are left out. None for all items.
+        """
+        alive = [item for item in self.collections.get(name, []) if self._is_alive(item)]
+        return alive if scope is None else [item for item in alive if hasattr(item, "name") and re.match(scope, item.name)]
 
     def _is_alive(self, item: object) -> bool:
         node = getattr(item, "op", item)
@@ -350,3 +369,9 @@ class GraphReader:
             NotFoundError: there is neither.
         """
         return self.library.look_up(op)
+
+
+def _with_shapes(node: Node) -> NodeDef:
+    """The definition of a node with the shapes of its outputs in attr `_output_shapes`."""
+    shapes = tuple([tensor.shape for tensor in node.outputs])
+    return msgspec.structs.replace(node.node_def, attr={**node.node_def.attr, "_output_shapes": shapes})

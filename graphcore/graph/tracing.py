@@ -54,6 +54,7 @@ class FunctionGraph(Graph):
         made.outer = outer
         made.lock = made.edge_store.lock = outer.lock
         made.seed = outer.seed
+        made.scopes.container = outer.scopes.container
         made.label = label
         made.place = place or f"function '{label}'"
         made.caller = caller

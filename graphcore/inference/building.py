@@ -174,7 +174,7 @@ class ShapeBuilding(Merging):
             return self.unknown_shape_of_rank(length[0].value if length else UNKNOWN)
         if value.ndim != 1:
             raise InvalidArgumentError(f"Input tensor must be rank 1, but was rank {value.ndim}")
-        dtype = as_dtype(value.dtype).name
+        dtype = as_dtype(value.dtype).text
         if dtype not in {"int32", "int64"}:
             raise InvalidArgumentError(f"Input tensor must be int32 or int64, but was {dtype}")
         checked_rank(value.size)

@@ -330,7 +330,7 @@ class InferenceContext(HandleShapes):
         """
         if value.ndim != 0:
             raise InvalidArgumentError(f"Input must be scalar but has rank {value.ndim}")
-        if as_dtype(value.dtype).name not in {"int32", "int64"}:
+        if as_dtype(value.dtype).text not in {"int32", "int64"}:
             raise InvalidArgumentError("Scalar input must be int32 or int64.")
         return int(value)
 

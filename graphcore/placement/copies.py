@@ -52,7 +52,7 @@ def size_of(tensor: Tensor) -> int | None:
     """The bytes of a tensor, None if unknown."""
     dims = tensor.shape.as_list() if tensor.shape.rank is not None else None
     size = tensor.dtype.base.size
-    if dims is None or None in dims or not size or tensor.dtype.base.name == "string":
+    if dims is None or None in dims or not size or tensor.dtype.base.text == "string":
         return None
     return math.prod([dim for dim in dims if dim is not None]) * size
 

@@ -64,7 +64,7 @@ def impossible(node: Node, member: Member, options: PlacementOptions, group: str
         return InvalidArgumentError.at(
             node,
             f"Node had no OpKernel registered to support this operation: Operation was {node.op} and inputs were "
-            f"[{', '.join([dtype.name for dtype in node.input_types])}].\n{group}",
+            f"[{', '.join([dtype.text for dtype in node.input_types])}].\n{group}",
         )
     own = requested_device(node) if node.device else ANYWHERE
     if own != member.requested:

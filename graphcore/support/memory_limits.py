@@ -84,7 +84,7 @@ def check_allocation(sizes: Sequence[int], dtype: np.dtype[Any]) -> None:
     """
     size = math.prod(sizes) * dtype.itemsize
     if size > memory_limit():
-        raise AllocationLimitError(f"has shape [{','.join(map(str, sizes))}] and type {as_dtype(dtype).name}", size)
+        raise AllocationLimitError(f"has shape [{','.join(map(str, sizes))}] and type {as_dtype(dtype).text}", size)
 
 
 def check_list_allocation(count: int, each: int) -> None:

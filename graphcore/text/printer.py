@@ -125,7 +125,7 @@ def _short_device(device: str) -> str | None:
 
 def _type_and_device(node: NodeDef) -> str:
     dtype = node.attr.get("T")
-    text = dtype.name if isinstance(dtype, DType) else "INVALID"
+    text = dtype.text if isinstance(dtype, DType) else "INVALID"
     if not node.device:
         return text
     return f"{text}@{_short_device(node.device) or '<FAILED_TO_PARSE_DEVICE>'}"

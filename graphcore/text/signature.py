@@ -121,7 +121,7 @@ def signature_text(op_def: OpDef, *, stateful_by_default: bool | None = None) ->
 
 def arg_text(arg: ArgDef) -> str:
     """`x:float`, `x:Ref(T)`, `x:N*T`; for a `list(type)` argument the attr."""
-    kind = arg.type.name if arg.type is not None else arg.type_attr or arg.type_list_attr
+    kind = arg.type.text if arg.type is not None else arg.type_attr or arg.type_list_attr
     if arg.number_attr:
         kind = f"{arg.number_attr}*{kind}"
     name = name_text(arg.name)
@@ -263,7 +263,7 @@ def _arg(scanner: Scanner, found: re.Match[str], attrs: dict[str, AttrDef], star
     dtype = dtype_by_name(kind)
     if dtype is not None:
         if dtype.is_ref:
-            scanner.fail(f"Ref({dtype.base.name})", start)
+            scanner.fail(f"Ref({dtype.base.text})", start)
         return ArgDef(name=name, type=dtype, number_attr=number, is_ref=is_ref)
     attr = _require_kind(scanner, attrs, kind, "type", start)
     if attr.type == "type":

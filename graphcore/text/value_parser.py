@@ -235,7 +235,7 @@ def _plain_values(scanner: Scanner, dtype: DType, start: int) -> list[Any]:
         with np.errstate(all="ignore"):
             return [convert(text) for text in texts]
     except (ValueError, OverflowError, GraphError):
-        scanner.fail(f"values of type {dtype.name}", start)
+        scanner.fail(f"values of type {dtype.text}", start)
 
 
 def _element_reader(dtype: DType) -> Callable[[str], Any]:
@@ -243,10 +243,10 @@ def _element_reader(dtype: DType) -> Callable[[str], Any]:
         return _complex
     if dtype.is_floating:
         return float
-    if dtype.name == "bool":
+    if dtype.text == "bool":
         return _boolean
-    bits = int(dtype.name.lstrip("quint"))
-    low, high = (0, 1 << bits) if "u" in dtype.name.partition("int")[0] else (-1 << bits - 1, 1 << bits - 1)
+    bits = int(dtype.text.lstrip("quint"))
+    low, high = (0, 1 << bits) if "u" in dtype.text.partition("int")[0] else (-1 << bits - 1, 1 << bits - 1)
     return lambda text: _integer(text, low, high)
 
 

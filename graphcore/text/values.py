@@ -25,12 +25,12 @@ def attr_value_text(value: AttrValue) -> str:
     """Print a value of an attr: `float`, `{float, int32}`, `$T`, `Square[T=$T]`, `[1,?]`."""
     kind = type(value)
     if kind is DType:
-        return value.name  # type: ignore[union-attr]  # mypy does not narrow on `kind`
+        return value.text  # type: ignore[union-attr]  # mypy does not narrow on `kind`
     if isinstance(value, Func):
         return _func_text(value)
     if isinstance(value, tuple):
         if value and all(type(item) is DType for item in value):
-            return "{" + ", ".join([item.name for item in value]) + "}"
+            return "{" + ", ".join([item.text for item in value]) + "}"
         return "[" + ", ".join([_summary(item) for item in value]) + "]"
     return _simple_text(value)
 

@@ -196,7 +196,7 @@ def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str
     """
     given = convert_to_tensor(tensor)
     if given.dtype.base is not as_dtype(tf_type).base:
-        text = f"{message or ''}{given.name} must be of type {as_dtype(tf_type).name}, got {given.dtype.name}"
+        text = f"{message or ''}{given.name} must be of type {as_dtype(tf_type).text}, got {given.dtype.text}"
         raise InvalidArgumentError.at(given.node, text)
     return no_op(name or "statically_determined_correct_type")
 
@@ -209,7 +209,7 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
     """
     given = convert_to_tensor(x, name="x")
     if not given.dtype.is_integer:
-        raise InvalidArgumentError.at(given.node, f'{message or ""}Expected "x" to be integer type. Found: {given.dtype.name}')
+        raise InvalidArgumentError.at(given.node, f'{message or ""}Expected "x" to be integer type. Found: {given.dtype.text}')
     return no_op(name or "statically_determined_was_integer")
 
 

@@ -40,7 +40,7 @@ class Normal:
             self.loc = convert_to_tensor(loc, name="loc")
             self.scale = convert_to_tensor(scale, self.loc.dtype.base, name="scale")
         if not self.loc.dtype.base.is_floating:
-            raise InvalidArgumentError(f"loc and scale must be floats, got {self.loc.dtype.name}")
+            raise InvalidArgumentError(f"loc and scale must be floats, got {self.loc.dtype.text}")
         self.dtype = self.loc.dtype.base
 
     def mean(self, name: str = "mean") -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any, Self
 from graphcore.errors import AlreadyExistsError, NotFoundError
 from graphcore.support.files import checked_path, file_errors, is_folder, is_there, matching, open_file
 from graphcore.support.replacing import replacing
+from graphcore.tf1.tools.texts import as_bytes, as_text
 
 __all__ = [
     "Copy",
@@ -47,7 +48,7 @@ class GFile:
 
     Args:
         name: the path.
-        mode: as for `open`; text is UTF-8.
+        mode: as for `open`. Texts and bytes can be written in any mode; what is read is bytes in a mode with "b", and else text in UTF-8.
     """
 
     def __init__(self, name: str, mode: str = "r") -> None:
@@ -57,9 +58,8 @@ class GFile:
 
     def _opened(self) -> Any:
         if self._file is None:
-            encoding = None if "b" in self._mode else "utf-8"
             with _errors(self._name, "open"):
-                self._file = Path(self._name).open(self._mode, encoding=encoding)  # noqa: SIM115 - closed by `close`
+                self._file = Path(self._name).open(self._mode.replace("t", "").replace("b", "") + "b")  # noqa: SIM115 - closed by `close`
         return self._file
 
     @property
@@ -77,24 +77,25 @@ class GFile:
         return int(Stat(self._name).st_size)
 
     def read(self, n: int = -1) -> Any:
-        """The next `n` characters or bytes; all that are left for -1."""
+        """The next `n` bytes; all that are left for -1."""
         with _errors(self._name):
-            return self._opened().read(n)
+            return self._given(self._opened().read(n))
 
     def readline(self) -> Any:
         """The next line with its end; an empty text at the end of the file."""
         with _errors(self._name):
-            return self._opened().readline()
+            return self._given(self._opened().readline())
 
     def readlines(self) -> list[Any]:
         """The lines that are left, each with its end."""
         with _errors(self._name):
-            return list(self._opened().readlines())
+            return [self._given(line) for line in self._opened()]
 
     def write(self, file_content: Any) -> None:
-        """Append to what was written."""
+        """Append a text or bytes to what was written."""
+        data = as_bytes(file_content)
         with _errors(self._name, "write"):
-            self._opened().write(file_content)
+            self._opened().write(data)
 
     def seek(self, offset: int = 0, whence: int = 0) -> None:
         """Go on at `offset`."""
@@ -125,7 +126,11 @@ class GFile:
         self.close()
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._opened())
+        return map(self._given, self._opened())
+
+    def _given(self, data: bytes) -> str | bytes:
+        """What was read as it is given to the caller."""
+        return data if "b" in self._mode else as_text(data)
 
 
 FastGFile = Open = GFile

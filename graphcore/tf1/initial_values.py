@@ -49,7 +49,7 @@ class Initializer(ABC):
     def __init__(self, dtype: object = float32) -> None:
         self.dtype = as_dtype(dtype)
         if self._floats_only and not self.dtype.is_floating:
-            raise InvalidArgumentError(f"{type(self).__name__}: required a floating dtype, got {self.dtype.name}")
+            raise InvalidArgumentError(f"{type(self).__name__}: required a floating dtype, got {self.dtype.text}")
 
     def __call__(self, shape: Any, dtype: object = None, partition_info: Any = None) -> Tensor:
         """A value of this shape.

@@ -115,7 +115,7 @@ def stateless_uniform(
     with name_scope(name or "stateless_random_uniform") as scope:
         if wanted.is_integer:
             if maxval is None:
-                raise InvalidArgumentError(f"stateless_uniform: Must specify maxval for integer dtype {wanted.name}")
+                raise InvalidArgumentError(f"stateless_uniform: Must specify maxval for integer dtype {wanted.text}")
             limits = [convert_to_tensor(value, wanted) for value in (minval, maxval)]
             return apply_one("StatelessRandomUniformInt", [sizes_of(shape), seed, *limits], scope)
         low, high = (convert_to_tensor(value, wanted) for value in (minval, 1 if maxval is None else maxval))

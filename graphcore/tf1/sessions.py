@@ -74,16 +74,21 @@ class ConfigProto(_Message):
 class InteractiveSession(Session):
     """A session that is the default session from the start, until it is closed.
 
+    Several may be closed in any order. The default graph stays the default, so that it may be reset; a graph that is given becomes the default graph.
+
     Args:
         target: "" or "local", for this process.
         graph: the graph to run; the default graph if None.
         config: options, see `ConfigProto`.
     """
 
+    _is_nested = False
+
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
-        super().__init__(graph, target=target, config=config)
-        self._is_entered = True
+        super().__init__(target, graph=graph, config=config)
+        self._enters_graph = graph is not None
         self.__enter__()
+        self._is_entered = True
 
     def close(self) -> None:
         """Release variables and plans; the default session is the one before."""

@@ -44,7 +44,7 @@ class SparseTensor:
         return value if isinstance(value, SparseTensor) else cls(*value)
 
     def __repr__(self) -> str:
-        return f"<gc.SparseTensor of '{self.values.name}' at '{self.indices.name}' {self.dtype.name} {self.shape}>"
+        return f"<gc.SparseTensor of '{self.values.name}' at '{self.indices.name}' {self.dtype.text} {self.shape}>"
 
     @property
     def dtype(self) -> DType:
@@ -164,7 +164,7 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
     sparse = [isinstance(each, SparseTensor | SparseTensorValue) for each in (a, b)]
     if all(sparse):
         values = _parts(a)[1]
-        real = as_dtype({"complex64": "float", "complex128": "double"}.get(values.dtype.name, values.dtype.name))
+        real = as_dtype({"complex64": "float", "complex128": "double"}.get(values.dtype.text, values.dtype.text))
         return SparseTensor(*_outputs("SparseAdd", [*_parts(a), *_parts(b), convert_to_tensor(limit, real)], None))
     if not any(sparse):
         raise InvalidArgumentError("sparse_add: at least one of the two must be a SparseTensor")

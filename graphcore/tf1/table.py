@@ -107,7 +107,7 @@ NAMES: Final[dict[str, str]] = {
         "linalg.eigvalsh=self_adjoint_eigvals linalg.logdet linalg.lstsq linalg.matvec linalg.slogdet linalg.svd=svd matrix_solve_ls=lstsq"
     ),
     "graphcore.tf1.nn": "linalg.l2_normalize math.l2_normalize=l2_normalize",
-    "graphcore.api.framework": "colocate_with",
+    "graphcore.api.framework": "colocate_with container op_scope",
     "graphcore.tf1.printing": "print=print_",
     "graphcore.tf1.image.boxes": "image.non_max_suppression",
     "graphcore.tf1.contrib.learn": (

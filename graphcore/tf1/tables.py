@@ -110,7 +110,7 @@ class _Table:
         self._default = convert_to_tensor(default_value, value_dtype)
 
     def __repr__(self) -> str:
-        return f"<gc.lookup.{type(self).__name__} '{self.name}' of {self.key_dtype.name} to {self.value_dtype.name}>"
+        return f"<gc.lookup.{type(self).__name__} '{self.name}' of {self.key_dtype.text} to {self.value_dtype.text}>"
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
         """The values of keys, in their shape; of a sparse tensor a sparse one.

@@ -107,41 +107,60 @@ def assign(
     """Set a variable to `value` at run time; the result is the new value.
 
     Args:
-        ref: the variable.
+        ref: the variable, or the reference to it that `get_tensor_by_name` gives.
         value: of its dtype, and of its shape unless `validate_shape` is False.
         validate_shape: False lets a reference variable take another shape.
         use_locking: without effect; assignments are atomic.
         name: the name of the node.
     """
     del use_locking
-    if validate_shape is False and not ref.is_resource and body_that_changes(ref) is None:
-        return ref.graph.apply_op("Assign", [ref.handle, value], {"validate_shape": False}, name).outputs[0]
-    return _variable(ref).assign(value, name=name)
+    variable = _variable(ref)
+    if isinstance(variable, Tensor):
+        return _by_reference("Assign", variable, value, {"validate_shape": validate_shape is not False}, name)
+    if validate_shape is False and not variable.is_resource and body_that_changes(variable) is None:
+        return _by_reference("Assign", variable.handle, value, {"validate_shape": False}, name)
+    return variable.assign(value, name=name)
 
 
 def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Tensor:  # assignments are atomic
     """Add `value` to a variable at run time; the result is the new value."""
     del use_locking
-    return _variable(ref).assign_add(value, name=name)
+    variable = _variable(ref)
+    return _by_reference("AssignAdd", variable, value, {}, name) if isinstance(variable, Tensor) else variable.assign_add(value, name=name)
 
 
 def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Tensor:  # assignments are atomic
     """Subtract `value` from a variable at run time; the result is the new value."""
     del use_locking
-    return _variable(ref).assign_sub(value, name=name)
+    variable = _variable(ref)
+    return _by_reference("AssignSub", variable, value, {}, name) if isinstance(variable, Tensor) else variable.assign_sub(value, name=name)
 
 
-def _variable(ref: Any) -> Variable:
-    if not isinstance(ref, Variable):
-        raise InvalidArgumentError(f"required a variable, got {ref!r}")
-    return ref
+def _variable(ref: Any) -> Variable | Tensor:
+    """A variable, that of a reference to it, or the reference to one of which there are only nodes.
+
+    Raises:
+        InvalidArgumentError: it is none of these.
+    """
+    if isinstance(ref, Variable):
+        return ref
+    if not (isinstance(ref, Tensor) and ref.dtype.is_ref):
+        raise InvalidArgumentError(f"required a variable, or the reference to one, got {ref!r}")
+    held = (item for items in ref.graph.collections.values() for item in items)
+    return next((item for item in held if isinstance(item, Variable) and item.op is ref.node), ref)
+
+
+def _by_reference(op: str, ref: Tensor, value: Any, attrs: dict[str, Any], name: str | None) -> Tensor:
+    return get_default_graph().apply_op(op, [ref, value], attrs, name).outputs[0]
 
 
 def _scatter(op: str, ref: Any, inputs: list[Any], use_locking: bool, name: str | None) -> Tensor:
     graph = get_default_graph()
     variable = _variable(ref)
+    inputs = [inputs[0], convert_to_tensor(graph, inputs[1], variable.dtype.base, f"updates of {op}")]
+    if isinstance(variable, Tensor):
+        return graph.apply_op(op, [variable, *inputs], {"use_locking": use_locking}, name).outputs[0]
     attrs = {} if variable.is_resource else {"use_locking": use_locking}
-    inputs = [inputs[0], convert_to_tensor(graph, inputs[1], variable.dtype, f"updates of {op}")]
     body = body_that_changes(variable)
     if body is not None:
         return value_within(variable, body, body.apply_op(f"Resource{op}", [handle_within(variable, body), *inputs], None, name))

@@ -151,7 +151,7 @@ def _as_table(text: Callable[[Any], str]) -> Callable[[Any], str]:
 def variable_text(variable: Variable) -> str:
     """A variable's type and shape, its initial value, and the line that made it."""
     start = variable.initial_value
-    lines = [repr(variable), f"  begins   as {start.name}  {start.dtype.name} {start.shape}"]
+    lines = [repr(variable), f"  begins   as {start.name}  {start.dtype.text} {start.shape}"]
     return "\n".join(lines + _state(variable.op))
 
 
@@ -194,9 +194,9 @@ def tensor_text(tensor: Tensor) -> str:
 def node_text(node: Node) -> str:
     """A node's inputs, outputs and attrs with types and shapes, and the line that made it."""
     lines = [repr(node)]
-    lines += [f"  input    {tensor.name}  {tensor.dtype.name} {tensor.shape}" for tensor in node.inputs]
+    lines += [f"  input    {tensor.name}  {tensor.dtype.text} {tensor.shape}" for tensor in node.inputs]
     lines += [f"  after    {control.name}" for control in node.control_inputs]
-    lines += [f"  output   {tensor.name}  {tensor.dtype.name} {tensor.shape}" for tensor in node.outputs]
+    lines += [f"  output   {tensor.name}  {tensor.dtype.text} {tensor.shape}" for tensor in node.outputs]
     return "\n".join(lines + _state(node))
 
 

@@ -53,5 +53,5 @@ class NodeTable(Sequence[Node]):
 
 
 def _row(node: Node) -> tuple[str, ...]:
-    outputs = ", ".join([f"{tensor.dtype.name} {tensor.shape}" for tensor in node.outputs])
+    outputs = ", ".join([f"{tensor.dtype.text} {tensor.shape}" for tensor in node.outputs])
     return node.name, node.op, outputs if node.error is None else f"error: {node.error.message.partition(chr(10))[0]}", cell_label(node)

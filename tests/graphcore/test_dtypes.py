@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
+import graphcore as gc
 from graphcore import dtypes as d
 from graphcore.errors import InvalidArgumentError
 
@@ -21,7 +22,7 @@ def test_a_type_stays_the_same_object(dtype: d.DType) -> None:
 
 @pytest.mark.parametrize("dtype", d.ALL_TYPES, ids=str)
 def test_a_type_is_found_by_its_names_and_number(dtype: d.DType) -> None:
-    assert d.as_dtype(dtype.name) is d.as_dtype(dtype.enum_name) is d.dtype_by_number(dtype.number) is dtype
+    assert d.as_dtype(dtype.text) is d.as_dtype(dtype.enum_name) is d.dtype_by_number(dtype.number) is dtype
     assert dtype.ref.base is dtype
     assert (dtype.is_ref, dtype.ref.is_ref, dtype.ref.number) == (False, True, dtype.number + 100)
 
@@ -47,3 +48,23 @@ def test_a_number_from_a_file_that_is_no_type_is_known_to_be_none() -> None:
     assert not d.is_valid_dtype(d.INVALID)
     assert d.is_valid_dtype(d.float32.ref)
     assert d.dtype_by_number(1000) is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [(gc.float32, "float32"), (gc.float64, "float64"), (gc.half, "float16"), (gc.bool_, "bool"), (gc.string, "string"), (gc.qint8, "qint8")],
+)
+def test_the_name_is_that_of_python_and_numpy_while_texts_print_those_of_signatures(dtype: gc.DType, name: str) -> None:
+    assert dtype.name == name
+    assert gc.as_dtype(name) is dtype
+    assert dtype.ref.name == f"{name}_ref"
+    assert gc.as_dtype(dtype.ref.name) is dtype.ref
+    assert str(dtype) == dtype.text
+
+
+def test_numpy_makes_arrays_of_the_same_type_from_a_name() -> None:
+    with gc.Graph().as_default():
+        for value in (1.0, np.float64(1.0), np.float16(1.0), 1, True, 1j, np.uint8(1)):
+            made = gc.constant(value)
+            assert np.zeros(2, made.dtype.name).dtype == made.dtype.as_numpy
+        assert repr(gc.constant(1.0, name="c")) == "<gc.Tensor 'c:0' float []>"

@@ -49,4 +49,8 @@ def test_the_page_about_the_package_names_only_what_exists() -> None:
 
 
 def test_the_package_has_the_version_that_is_installed() -> None:
-    assert gc.__version__ == importlib.metadata.version("graphloupe")
+    assert gc.package_version == importlib.metadata.version("graphloupe")
+
+
+def test_programs_that_check_the_version_of_tensorflow_find_that_of_its_names() -> None:
+    assert gc.__version__ == gc.VERSION == gc.version.VERSION == "1.15.0"  # type: ignore[attr-defined]  # a namespace found by name

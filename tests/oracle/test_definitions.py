@@ -180,7 +180,7 @@ def test_nodes_are_judged_alike(probe: Probe, op_list: bytes) -> None:
         if not valid:
             inputs, outputs = in_out_types_for_node(node_def, op_def)
             assert not error
-            assert " -> ".join(", ".join(dtype.name for dtype in each) for each in (inputs, outputs)) == types.decode()
+            assert " -> ".join(", ".join(dtype.text for dtype in each) for each in (inputs, outputs)) == types.decode()
 
     compare()
     print(f"\nnodes: {dict(seen)}")

@@ -56,7 +56,7 @@ def converted(value: Any, dtype: gc.DType) -> Array:
     real = wide.real
     if dtype.is_integer:
         real = np.nan_to_num(np.rint(real), posinf=9, neginf=-9)
-    if dtype.name.startswith("uint"):
+    if dtype.text.startswith("uint"):
         real = np.abs(real)
     with np.errstate(all="ignore"):
         return real.astype(dtype.as_numpy)
@@ -75,7 +75,7 @@ def retyped(example: OpExample, attr: str, dtype: gc.DType) -> OpExample:
         else:
             inputs.append(converted(value, dtype))
     parts = {"Tout": "double"} if dtype is gc.complex128 and example.entry.op_def.find_attr("Tout") and attr == "T" else {}
-    return replace(example, inputs=tuple(inputs), attrs={**example.attrs, attr: dtype.name, **parts})
+    return replace(example, inputs=tuple(inputs), attrs={**example.attrs, attr: dtype.text, **parts})
 
 
 def cases() -> Iterator[tuple[str, OpExample]]:
@@ -89,7 +89,7 @@ def cases() -> Iterator[tuple[str, OpExample]]:
                 continue
             allowed = [dtype for dtype in TYPES if attr.allowed_values is None or dtype in attr.allowed_values]
             for dtype in allowed:
-                name = f"{example.name}-{example.number}-{attr.name}-{dtype.name}"
+                name = f"{example.name}-{example.number}-{attr.name}-{dtype.text}"
                 if not named(name, LEFT_OUT):
                     yield name, retyped(example, attr.name, dtype)
 
@@ -103,7 +103,7 @@ def close(ours: Array, theirs: Array, *, in_float: bool = False) -> str | None:
     """The difference between the two; None if there is none."""
     if ours.shape != theirs.shape or gc.as_dtype(ours.dtype) is not gc.as_dtype(theirs.dtype):
         return f"{ours.dtype}{ours.shape}, in TensorFlow {theirs.dtype}{theirs.shape}"
-    found = gc.as_dtype(ours.dtype).name
+    found = gc.as_dtype(ours.dtype).text
     tolerance = TOLERANCE.get("float" if in_float and found == "double" else found)
     if tolerance is None:
         return None if ours.tolist() == theirs.tolist() else f"{ours.tolist()}, in TensorFlow {theirs.tolist()}"

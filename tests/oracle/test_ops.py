@@ -82,7 +82,7 @@ def parameters(examples: list[OpExample], different: dict[str, str]) -> list[Any
 def assert_same(ours: Array, theirs: Array, what: str) -> None:
     assert ours.shape == theirs.shape, f"{what}: shape {ours.shape}, in TensorFlow {theirs.shape}"
     assert gc.as_dtype(ours.dtype) is gc.as_dtype(theirs.dtype), f"{what}: {ours.dtype}, in TensorFlow {theirs.dtype}"
-    tolerance = TOLERANCE.get(gc.as_dtype(ours.dtype).name)
+    tolerance = TOLERANCE.get(gc.as_dtype(ours.dtype).text)
     if tolerance is None:
         assert ours.tolist() == theirs.tolist(), what
         return

@@ -222,7 +222,7 @@ def _type_text(arg: ArgDef, attrs: Mapping[str, AttrValue], index: str = "") -> 
     listed = attrs.get(arg.type_list_attr)
     if isinstance(listed, tuple) and index.isdigit() and int(index) < len(listed):
         return attr_text(listed[int(index)])
-    kind = arg.type.name if arg.type is not None else _bound(arg.type_attr or arg.type_list_attr, attrs)
+    kind = arg.type.text if arg.type is not None else _bound(arg.type_attr or arg.type_list_attr, attrs)
     return f"{number}{kind}" + (" (reference)" if arg.is_ref else "")
 
 
@@ -231,5 +231,5 @@ def _bound(name: str, attrs: Mapping[str, AttrValue]) -> str:
     if isinstance(value, Placeholder):
         return value.name
     if isinstance(value, tuple):
-        return ", ".join([item.name for item in value if isinstance(item, DType)]) or name
+        return ", ".join([item.text for item in value if isinstance(item, DType)]) or name
     return name if value is None else attr_text(value)

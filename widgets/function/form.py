@@ -116,7 +116,7 @@ def choices(attr: AttrDef) -> list[str]:
         return ["false", "true"]
     if attr.allowed_values is not None and attr.type in {"type", "string"}:
         return [field_text(value, attr.type) for value in attr.allowed_values]
-    return [dtype.name for dtype in ALL_TYPES] if attr.type == "type" else []
+    return [dtype.text for dtype in ALL_TYPES] if attr.type == "type" else []
 
 
 def first_value(attr: AttrDef) -> AttrValue | None:

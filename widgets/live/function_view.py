@@ -69,7 +69,7 @@ def _uses(function: Function | FunctionDef | str, graph: Graph) -> tuple[list[Us
         made = [item for item in function.instantiations if library.find(item.fdef.name) is item.fdef] or function.instantiations
         if not made:
             raise InvalidArgumentError(f"{function.name} has not been called yet: it is traced for the types of its first call")
-        traced = [Use(item.fdef.name, item.fdef, {}, ", ".join(dtype.name for dtype in item.input_types)) for item in made]
+        traced = [Use(item.fdef.name, item.fdef, {}, ", ".join(dtype.text for dtype in item.input_types)) for item in made]
         return [*traced, *first_uses(graph, [item.fdef.name for item in made])], _library_with(library, [item.fdef for item in made])
     if isinstance(function, FunctionDef):
         known = _library_with(library, [function])

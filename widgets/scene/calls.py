@@ -261,7 +261,7 @@ def _check_arguments(body: FunctionBody, given: list[Tensor], caller: Node | Non
         raise InvalidArgumentError(f"{name} gives {len(given)} arguments to a function of {len(body.arg_types)}", op=op)
     for index, (tensor, wanted) in enumerate(zip(given, body.arg_types, strict=True)):
         if tensor.dtype.base is not wanted.base:
-            raise InvalidArgumentError(f"Argument {index} of {name} is {tensor.dtype.name}, the function takes {wanted.name}", op=op)
+            raise InvalidArgumentError(f"Argument {index} of {name} is {tensor.dtype.text}, the function takes {wanted.text}", op=op)
 
 
 def _renamed(node: NodeDef, path: str, device: str) -> NodeDef:

@@ -248,7 +248,7 @@ def scene_edge(bundle: Bundle, roles: dict[str, Role], dimensions: Dimensions, c
 
 def _is_reference(tensor: Tensor) -> bool:
     dtype = tensor.node.output_types[tensor.index]
-    return dtype.is_ref or dtype.name == "resource"
+    return dtype.is_ref or dtype.text == "resource"
 
 
 SHAPE_TONES: Final = {

@@ -62,7 +62,7 @@ class _NodeFacts:
 
     @property
     def dtypes(self) -> Sequence[str]:
-        return [tensor.dtype.name for tensor in self.node.outputs]
+        return [tensor.dtype.text for tensor in self.node.outputs]
 
     @property
     def shapes(self) -> Sequence[str]:

@@ -205,7 +205,7 @@ def _argument_rows(node: Node, visible: Visible) -> list[TensorRow]:
         return []
     argument_sources = visible.argument_sources(tensor)
     place = argument_sources[0][0].id if len(argument_sources) == 1 else ""
-    return [TensorRow(name="given", tensor=tensor.name, dtype=tensor.dtype.name, shape=shape_text(tensor), node=place)]
+    return [TensorRow(name="given", tensor=tensor.name, dtype=tensor.dtype.text, shape=shape_text(tensor), node=place)]
 
 
 def _input_row(node: Node, slot: int, tensor: Tensor, names: list[str], visible: Visible) -> TensorRow:
@@ -213,7 +213,7 @@ def _input_row(node: Node, slot: int, tensor: Tensor, names: list[str], visible:
     return TensorRow(
         name=names[slot] if slot < len(names) else "",
         tensor=tensor.name,
-        dtype=tensor.dtype.name,
+        dtype=tensor.dtype.text,
         shape=shape_text(tensor),
         node=visible.place_of(tensor.node),
         error=node.input_errors.get(slot, ""),
@@ -229,7 +229,7 @@ def _output_rows(node: Node, names: list[str], visible: Visible) -> list[TensorR
             consumers.setdefault(consumer.inputs[slot].index, []).append((consumer, slot))
     rows = []
     for index, tensor in enumerate(node.outputs):
-        dtype, shape = tensor.dtype.name, shape_text(tensor)
+        dtype, shape = tensor.dtype.text, shape_text(tensor)
         name = names[index] if index < len(names) else ""
         users = consumers.get(index, [])
         if not users:
@@ -260,7 +260,7 @@ def _boundary(nodes: list[Node], visible: Visible, place_id: str) -> list[Tensor
     for name, tensor in islice(entering.items(), MAX_CONSUMERS):
         place = visible.place_of(tensor.node)
         node_id = "" if place == place_id else place
-        rows.append(TensorRow(name="", tensor=name, dtype=tensor.dtype.name, shape=shape_text(tensor), node=node_id))
+        rows.append(TensorRow(name="", tensor=name, dtype=tensor.dtype.text, shape=shape_text(tensor), node=node_id))
     return rows
 
 

@@ -45,7 +45,7 @@ def values_of(node: Node, first: int = 0) -> Values | None:
     role = node.registration.traits.role
     if role == "constant":
         value = node.node_def.attr.get("value")
-        return page_of(value.array, value.dtype.name, "", first) if isinstance(value, TensorValue) else None
+        return page_of(value.array, value.dtype.text, "", first) if isinstance(value, TensorValue) else None
     return _variable(node, first) if role == "variable" else None
 
 
@@ -59,7 +59,7 @@ def _variable(node: Node, first: int) -> Values:
     if value is None:
         return Values(note=f"Not initialised {place}")
     array: Array = np.asarray(value.get() if hasattr(value, "get") else value)
-    return page_of(array, as_dtype(node.get_attr("dtype")).name, f"The value {place}", first)
+    return page_of(array, as_dtype(node.get_attr("dtype")).text, f"The value {place}", first)
 
 
 def _session_of(node: Node) -> Session | None:

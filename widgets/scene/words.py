@@ -73,13 +73,13 @@ def tensor_label(tensor: Tensor) -> str:
 
     Named sizes are shown by name, as in `float [batch,10]`; an unknown type gives "".
     """
-    return "" if tensor.dtype is INVALID else f"{tensor.dtype.name} {shape_text(tensor)}"
+    return "" if tensor.dtype is INVALID else f"{tensor.dtype.text} {shape_text(tensor)}"
 
 
 def value_text(value: TensorValue) -> str:
     """A constant's value if it is short (`0.5`, `[1, 2]`), else its type and shape."""
     if value.array.size > MAX_ITEMS:
-        return f"{value.dtype.name} {value.shape}"
+        return f"{value.dtype.text} {value.shape}"
     items = value.array.tolist()
     text = _item_text(items)
     return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
@@ -94,7 +94,7 @@ def is_short(node: Node) -> bool:
 def attr_text(value: AttrValue) -> str:
     """An attr's value for the inspector: one line, abbreviated."""
     if isinstance(value, TensorValue):
-        return f"{value.dtype.name} {value.shape} {value_text(value)}" if value.array.size <= MAX_ITEMS else value_text(value)
+        return f"{value.dtype.text} {value.shape} {value_text(value)}" if value.array.size <= MAX_ITEMS else value_text(value)
     if isinstance(value, tuple):
         return "[" + ", ".join(attr_text(item) for item in value) + "]"
     if isinstance(value, bytes):

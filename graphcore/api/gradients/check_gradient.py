@@ -97,7 +97,7 @@ class _Work:
             tensor = next((t for t in node.outputs if node.op in PLACEHOLDER), None)
             if tensor is not None and y.graph.get_tensor_by_name(tensor.name) not in {*fed, *self.copy.variables}:
                 raise InvalidArgumentError(
-                    f"check_gradient requires a value for the placeholder '{node.name}' ({tensor.dtype.name} {tensor.shape}) in feed_dict: "
+                    f"check_gradient requires a value for the placeholder '{node.name}' ({tensor.dtype.text} {tensor.shape}) in feed_dict: "
                     f"'{y.name}' depends on it",
                     op=node.op,
                     node=node.name,
@@ -131,7 +131,7 @@ class _Work:
             chosen = _chosen(value.size, most_elements)
             numeric = np.array([self._difference(x, value, int(place), delta, weights) for place in chosen], np.complex128)
             rows.append(_row(original, value.shape, gradient is not None, chosen, analytic, numeric, (delta, tolerance, rounding)))
-        return GradientCheck(y=self.y.name, inputs=tuple(rows), delta=delta, tolerance=tolerance, dtype=self.y.dtype.base.name)
+        return GradientCheck(y=self.y.name, inputs=tuple(rows), delta=delta, tolerance=tolerance, dtype=self.y.dtype.base.text)
 
     def _run(self, tensor: Tensor) -> Array:
         value: Array = self.session.run(tensor, self.feeds)
@@ -174,7 +174,7 @@ def _row(
     worst = int(np.argmax(errors)) if errors.size else None
     return InputCheck(
         name=x.name,
-        dtype=x.dtype.base.name,
+        dtype=x.dtype.base.text,
         shape=shape,
         has_gradient=has_gradient,
         checked=len(chosen),
@@ -216,12 +216,12 @@ def _chosen(size: int, most: int) -> Array:
 def _floating(dtype: object) -> DType:
     found = as_dtype(dtype)
     if not found.is_floating:
-        raise InvalidArgumentError(f"check_gradient computes in a floating dtype, got {found.name}")
+        raise InvalidArgumentError(f"check_gradient computes in a floating dtype, got {found.text}")
     return found.base
 
 
 def _require_differentiable(tensor: Tensor) -> None:
     if not (tensor.dtype.base.is_floating or tensor.dtype.base.is_complex):
         raise InvalidArgumentError.at(
-            tensor.node, f"check_gradient requires tensors of floating or complex dtype, but '{tensor.name}' is {tensor.dtype.name}"
+            tensor.node, f"check_gradient requires tensors of floating or complex dtype, but '{tensor.name}' is {tensor.dtype.text}"
         )

@@ -77,7 +77,7 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
         else reads[0].name
     )
     if y_tensor.dtype not in DIFFERENTIABLE:
-        reason = f"gives '{y_tensor.name}', which is {y_tensor.dtype.name}: only floating and complex tensors have gradients"
+        reason = f"gives '{y_tensor.name}', which is {y_tensor.dtype.text}: only floating and complex tensors have gradients"
         return GradientExplanation(y=y_tensor.name, x=name, cuts=(described(Cut("dtype", y_tensor.node, reason, ())),))
     cuts = tuple(dict.fromkeys([described(cut) for read in reads for cut in flow.cuts(read)]))
     if variable is not None:

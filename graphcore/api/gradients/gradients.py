@@ -286,7 +286,7 @@ def _check_seeds(ys: list[Tensor], given: Sequence[Tensor | None]) -> None:
         if seed.dtype.base is not y.dtype.base or not seed.shape.is_compatible_with(y.shape):
             raise InvalidArgumentError.at(
                 y.node,
-                f"The gradient given for '{y.name}' must be {y.dtype.base.name} {y.shape}, got '{seed.name}' {seed.dtype.name} {seed.shape}",
+                f"The gradient given for '{y.name}' must be {y.dtype.base.text} {y.shape}, got '{seed.name}' {seed.dtype.text} {seed.shape}",
             )
 
 

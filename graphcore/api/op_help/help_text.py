@@ -129,4 +129,4 @@ def _wide(array: Array) -> Any:
 
 
 def _type(array: Array) -> str:
-    return f"{as_dtype(array.dtype).name} [{','.join(map(str, array.shape))}]"
+    return f"{as_dtype(array.dtype).text} [{','.join(map(str, array.shape))}]"

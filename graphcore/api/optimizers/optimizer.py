@@ -98,7 +98,12 @@ class Optimizer(Slots):
         def build() -> Node:
             with self._whole(graph):
                 found = self.compute_gradients(
-                    loss, chosen.now(), gate_gradients, aggregation_method, colocate_gradients_with_ops, grad_loss=grad_loss
+                    loss,
+                    var_list=chosen.now(),
+                    gate_gradients=gate_gradients,
+                    aggregation_method=aggregation_method,
+                    colocate_gradients_with_ops=colocate_gradients_with_ops,
+                    grad_loss=grad_loss,
                 )
                 if all(gradient is None for gradient, _ in found):
                     names = ", ".join(f"'{variable.op.name}'" for _, variable in found)
@@ -108,7 +113,7 @@ class Optimizer(Slots):
                         f"No gradients provided for any variable: {names}; '{loss.name}' does not depend on them, or ops between cut gradients "
                         "off, which gc.explain_gradient(loss, variable) lists",
                     ).advise(_instead_of(loss, culprit), required=_REQUIRED, came=_came(loss, culprit))
-                return self.apply_gradients(found, global_step, name)
+                return self.apply_gradients(found, global_step=global_step, name=name)
 
         return self._derived(graph, build, chosen)
 
@@ -131,7 +136,7 @@ class Optimizer(Slots):
             grad_loss: the incoming gradient at `loss`; ones if None.
 
         Raises:
-            InvalidArgumentError: there is no variable, or a tensor of a dtype that cannot be trained.
+            InvalidArgumentError: there is no variable, or the loss, or a variable with a gradient, has a dtype that cannot be trained.
         """
         if gate_gradients not in {self.GATE_NONE, self.GATE_OP, self.GATE_GRAPH}:
             raise InvalidArgumentError(
@@ -140,7 +145,7 @@ class Optimizer(Slots):
         graph = building(_checked_loss(loss).graph)
         chosen = _chosen(loss, var_list)
         variables = chosen.now()
-        self._assert_valid_dtypes([loss, *variables])
+        self._assert_valid_dtypes([loss])
 
         def build() -> list[Gradient | None]:
             if chosen.names() != [variable.op.name for variable in variables]:
@@ -158,6 +163,7 @@ class Optimizer(Slots):
         found: list[Gradient | None] = graph.derivations.derive(
             f"the gradients of '{loss.name}'", build, fingerprint=chosen.names, keeps_result=True
         )
+        self._assert_valid_dtypes([variable for gradient, variable in zip(found, variables, strict=True) if gradient is not None])
         return list(zip(found, variables, strict=True))
 
     def apply_gradients(self, grads_and_vars: GradientsAndVariables, global_step: Variable | None = None, name: str | None = None) -> Node:
@@ -186,7 +192,10 @@ class Optimizer(Slots):
         def build() -> Node:
             with self._whole(graph), graph.as_default():
                 found = [_present(graph, gradient, variable) for gradient, variable in useful]
-                return self._apply(graph, list(zip(found, chosen.now(), strict=True)), global_step, name)
+                made = self._apply(graph, list(zip(found, chosen.now(), strict=True)), global_step, name)
+            if made not in graph.get_collection(GraphKeys.TRAIN_OP):
+                graph.add_to_collection(GraphKeys.TRAIN_OP, made)
+            return made
 
         return self._derived(graph, build, chosen)
 
@@ -255,13 +264,13 @@ class Optimizer(Slots):
         valid = frozenset(self._valid_dtypes())
         for tensor in tensors:
             if tensor.dtype.base not in valid:
-                expected = ", ".join(sorted(dtype.name for dtype in valid))
+                expected = ", ".join(sorted(dtype.text for dtype in valid))
                 raise InvalidArgumentError(
-                    f"{self!r}: '{tensor.name}' has the dtype {tensor.dtype.base.name}, required one of {expected}"
+                    f"{self!r}: '{tensor.name}' has the dtype {tensor.dtype.base.text}, required one of {expected}"
                 ).advise(
                     "Begin the variables with floats, such as `gc.Variable(3.0)`: small steps need fractions.",
                     required="floats",
-                    came=f"'{tensor.name}' of {tensor.dtype.base.name}",
+                    came=f"'{tensor.name}' of {tensor.dtype.base.text}",
                 )
 
     # ---- defined by classes of optimizers ---------------------------------------------------------------------------
@@ -364,7 +373,7 @@ def _present(graph: Graph, gradient: Any, variable: Variable) -> Gradient:
             ) from None
     if found.dtype.base is not variable.dtype:
         raise InvalidArgumentError.at(
-            variable.op, f"The gradient of '{variable.op.name}' must be {variable.dtype.name}, got '{found.name}' of {found.dtype.name}"
+            variable.op, f"The gradient of '{variable.op.name}' must be {variable.dtype.text}, got '{found.name}' of {found.dtype.text}"
         )
     return found
 

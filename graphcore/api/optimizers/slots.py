@@ -59,16 +59,32 @@ class Slots:
         known = self._slots.get((slot_name, var.op))
         if known is not None and is_in_graph(known, var.graph) and (known.dtype, known.shape) == (var.dtype, var.shape):
             return known
+        name, shared = self._slot_name(var, op_name)
+        if shared is not None and (shared.dtype, shared.shape) == (var.dtype, var.shape):
+            self._slots[slot_name, var.op] = shared
+            return shared
         with var.graph.name_scope(None), var.graph.device(var.device or None):
             made = Variable(
                 initial,
                 trainable=False,
                 validate_shape=bool(var.shape.is_fully_defined),
-                name=f"{scope_prefix(var.graph) if self._prefix is None else self._prefix}{var.op.name}/{op_name}",
+                name=name,
                 use_resource=var.is_resource,
             )
+        var.graph.named_variables[made.op.name] = made
         self._slots[slot_name, var.op] = made
         return made
+
+    def _slot_name(self, var: Variable, op_name: str) -> tuple[str, Variable | None]:
+        """The name of a new slot, and the variable of that name if the variable scope around the step shares variables."""
+        graph = var.graph
+        prefix = scope_prefix(graph) if self._prefix is None else self._prefix
+        scopes = graph.scopes.variables
+        if scopes is None or prefix != scope_prefix(graph) or not scopes.shares:
+            return f"{prefix}{var.op.name}/{op_name}", None
+        name = scopes.open_unnamed(graph, f"{var.op.name}/{op_name}")
+        known = graph.named_variables.get(name)
+        return name, known if known is not None and is_in_graph(known, graph) else None
 
     def _slot_dict(self, slot_name: str) -> dict[Node, Variable]:
         """The slots of one name by the nodes of their variables."""

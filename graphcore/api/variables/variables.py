@@ -166,7 +166,7 @@ class Variable(SessionValue):
             tensor = convert_to_tensor(graph, value, wanted, scope)
             if wanted is not None and tensor.dtype.base is not wanted:
                 raise InvalidArgumentError(
-                    f"Variable '{scope[:-1]}': required an initial value of {wanted.name}, got '{tensor.name}' of {tensor.dtype.name}",
+                    f"Variable '{scope[:-1]}': required an initial value of {wanted.text}, got '{tensor.name}' of {tensor.dtype.text}",
                     op=self._ops.storage,
                     node=scope[:-1],
                 )
@@ -375,7 +375,7 @@ class Variable(SessionValue):
         return True
 
     def __repr__(self) -> str:
-        return f"<gc.Variable '{self.name}' {self.dtype.name} {self.shape}>"
+        return f"<gc.Variable '{self.name}' {self.dtype.text} {self.shape}>"
 
     def __add__(self, other: object) -> Tensor:
         return self.as_tensor() + other

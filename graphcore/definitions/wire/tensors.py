@@ -91,11 +91,11 @@ def read_tensor(message: Any, *, has_unknown: bool = False) -> TensorValue:
         shape = set_fields["tensor_shape"]
         dims = None if shape.unknown_rank else tuple([dim.size for dim in shape.dim])
     content = set_fields.get("tensor_content", b"")
-    field = _VALUE_FIELDS.get(dtype.name)
+    field = _VALUE_FIELDS.get(dtype.text)
     values: Any = ()
     if field in set_fields:
         values = (message.float8_val,) if field == "float8_val" else set_fields[field][:]
-    known = _KNOWN.get(dtype.name, _ALWAYS)
+    known = _KNOWN.get(dtype.text, _ALWAYS)
     complete = set_fields.keys() <= known and not (has_unknown and has_unknown_fields(message))
     return TensorValue.from_encoded(EncodedTensor(dtype, dims, content, values, b"" if complete else without(message, known)))
 
@@ -109,7 +109,7 @@ def write_tensor(value: TensorValue, message: Any) -> None:
     message.dtype = value.dtype.number
     write_shape(value.shape, message.tensor_shape)
     array = value.array
-    if value.dtype.name == "string":
+    if value.dtype.text == "string":
         message.string_val.extend(array.reshape(-1).tolist())
     elif array.size == 1:
         _write_element(array.reshape(1), value.dtype, message)
@@ -128,7 +128,7 @@ def _write_encoded(encoded: EncodedTensor, message: Any) -> None:
         for size in encoded.dims:
             message.tensor_shape.dim.add(size=size)
     message.tensor_content = encoded.content
-    field = _VALUE_FIELDS.get(encoded.dtype.name)
+    field = _VALUE_FIELDS.get(encoded.dtype.text)
     if field == "float8_val":
         message.float8_val = b"".join(encoded.values)
     elif field is not None:
@@ -136,7 +136,7 @@ def _write_encoded(encoded: EncodedTensor, message: Any) -> None:
 
 
 def _write_element(array: np.ndarray[Any, Any], dtype: DType, message: Any) -> None:
-    field = _VALUE_FIELDS.get(dtype.name)
+    field = _VALUE_FIELDS.get(dtype.text)
     if field is None:
         message.tensor_content = array.tobytes()
     elif field == "float8_val":

@@ -78,6 +78,8 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
         op_def = registration.op_def
         if op_def.deprecation is not None:
             check_op_deprecation(op_def, graph.versions.producer)
+        if around.container and op_def.is_stateful and not (attrs or {}).get("container") and op_def.find_attr("container") is not None:
+            attrs = {**(attrs or {}), "container": around.container}
         plan: _Plan | None = registration.apply_plan
         if plan is None:
             plan = registration.apply_plan = _Plan(op_def)
@@ -291,10 +293,10 @@ def _beside_tensors(error: InvalidArgumentError, held: Sequence[Any], dtype: DTy
     tensor = next((item for item in held if isinstance(item, Tensor)), None)
     if tensor is None or dtype is None or not dtype.is_integer or tensor.dtype.base is not dtype.base:
         return error
-    came = f"a number with a fraction, beside the {dtype.base.name} tensor '{tensor.name}'"
+    came = f"a number with a fraction, beside the {dtype.base.text} tensor '{tensor.name}'"
     return error.advise(
         f"Convert the tensor first: `gc.cast(\u00ab{tensor.name}\u00bb, gc.float32)`; or write a whole number.",
-        required=f"a whole number, {dtype.base.name}",
+        required=f"a whole number, {dtype.base.text}",
         came=came,
     ).about_inputs((tensor,))
 
@@ -414,7 +416,7 @@ def as_constant_array(value: Any, dtype: DType | None, where: str) -> TensorValu
     converted = None if base.as_numpy is None or array.dtype.kind in "OSU" else _converted(value, array, base)
     if converted is None:
         raise InvalidArgumentError(
-            f"{where}: required a value of type {base.name}, got {brief(value)} ({_kind_of(array)}); use gc.cast or give it as {base.name}",
+            f"{where}: required a value of type {base.text}, got {brief(value)} ({_kind_of(array)}); use gc.cast or give it as {base.text}",
             source=caller_location(),
         )
     return TensorValue(converted, base)
@@ -459,7 +461,7 @@ def _sizes(shape: Shape, where: str) -> list[int]:
 
 def _kind_of(array: Array) -> str:
     try:
-        return as_dtype(array.dtype).name
+        return as_dtype(array.dtype).text
     except GraphError:
         return str(array.dtype)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from graphcore.graph.building.scopes import device_scope
+from graphcore.graph.building.scopes import only_device
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.graph.model.node import Node
 from graphcore.support.critical_section import critical_contextmanager
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def colocate_with(graph: Graph, op: Any, *, ignore_existing: bool) -> Iterator[None]:
     """Put new nodes on the device of another; see `Graph.colocate_with`."""
     node = op if isinstance(op, Node) else getattr(op, "op", None)
+    scopes = graph.scopes
     groups: Iterable[bytes] = ()
     device = ""
     if isinstance(node, Node):
@@ -25,9 +26,9 @@ def colocate_with(graph: Graph, op: Any, *, ignore_existing: bool) -> Iterator[N
         groups, device = node.colocation_groups(), node.device
     elif op is not None or not ignore_existing:
         refuse("op", "a node, a tensor or a variable; None only with ignore_existing=True", op)
-    if not device and graph.scopes.colocated and not ignore_existing:
-        device = graph.scopes.device  # that of the block around
-    with device_scope(graph, None), device_scope(graph, device or None), colocated_with(graph, groups, ignore_existing=ignore_existing):
+    if scopes.device_is_fixed and not ignore_existing:
+        device = scopes.device  # that of the block around
+    with only_device(graph, device, fixed=bool(device)), colocated_with(graph, groups, ignore_existing=ignore_existing):
         yield
 
 

@@ -77,7 +77,7 @@ def with_chosen_device(node_def: NodeDef, inputs: Sequence[Any], functions: Devi
                 f"A device function must return a text such as '/cpu:0', got {brief(chosen)} for '{node_def.name}'", node=node_def.name
             )
         device = parsed_device(chosen) if chosen else DeviceSpec()
-        whole = parsed_device(around).merge_override(device) if around else device
+        whole = device.merge_unset(parsed_device(around)) if around else device
         node_def = msgspec.structs.replace(node_def, device=whole.to_string())
     return node_def
 

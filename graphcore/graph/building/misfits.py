@@ -39,12 +39,12 @@ def dtype_misfit(op_def: OpDef, given: Inputs, attrs: Mapping[str, AttrValue]) -
         actual = tensor.dtype.base
         wanted = arg.type.base if arg.type is not None else None
         if wanted is not None and actual is not wanted:
-            return name, f"Input '{name}' of {op_def.name} must be {wanted.name}, but is {actual.name}{_advice(actual, wanted)}"
+            return name, f"Input '{name}' of {op_def.name} must be {wanted.text}, but is {actual.text}{_advice(actual, wanted)}"
         if not arg.type_attr:
             continue
         before, wanted = types.setdefault(arg.type_attr, (f"'{name}'", actual))
         if actual is not wanted:
-            text = f"{op_def.name} takes inputs of one dtype, but {before} is {wanted.name} and '{name}' is {actual.name}"
+            text = f"{op_def.name} takes inputs of one dtype, but {before} is {wanted.text} and '{name}' is {actual.text}"
             return name, text + _advice(actual, wanted)
         allowed = next((attr.allowed_values for attr in op_def.attr if attr.name == arg.type_attr), None)
         if allowed is not None and actual not in allowed:
@@ -71,7 +71,7 @@ def cast_advice(error: GraphError, op_def: OpDef, given: Inputs) -> None:
     error.advise(
         f"Convert one of them: `gc.cast(\u00ab{source.name}\u00bb, gc.{target.dtype.public_name})`.",
         required="inputs of one dtype",
-        came=f"{others[0].dtype.base.name} and {wrong.dtype.base.name}",
+        came=f"{others[0].dtype.base.text} and {wrong.dtype.base.text}",
     )
 
 
@@ -84,20 +84,20 @@ def _advise_on_one(error: GraphError, op_def: OpDef, arg: ArgDef, wrong: Tensor)
     floats = [dtype for dtype in wanted if dtype in (dtypes.float32, dtypes.float64)]
     target = (floats or wanted)[0]
     if wrong.dtype.base in _NOT_CAST or target in _NOT_CAST:
-        text = f"Give a tensor of type {target.name} here: there is no conversion from {wrong.dtype.base.name}."
+        text = f"Give a tensor of type {target.text} here: there is no conversion from {wrong.dtype.base.text}."
     else:
         text = f"Convert it: `gc.cast(\u00ab{wrong.name}\u00bb, gc.{target.public_name})`."
     error.advise(
         text,
-        required=f"a tensor of {target.name}{' or another of these types' if len(wanted) > 1 else ''}",
-        came=f"one of {wrong.dtype.base.name}",
+        required=f"a tensor of {target.text}{' or another of these types' if len(wanted) > 1 else ''}",
+        came=f"one of {wrong.dtype.base.text}",
     )
 
 
 def inputs_text(op_def: OpDef, given: Inputs) -> str:
     """The inputs, one a line: name, tensor, dtype, shape, and the line that made it."""
     named = list(_named(op_def, given))
-    lines = [f"\n  {name}: '{tensor.name}' {tensor.dtype.name} {tensor.shape}{_made(tensor)}" for name, _, tensor in named[:_MOST_INPUTS]]
+    lines = [f"\n  {name}: '{tensor.name}' {tensor.dtype.text} {tensor.shape}{_made(tensor)}" for name, _, tensor in named[:_MOST_INPUTS]]
     return "".join(lines) + (f"\n  ... ({len(named)} inputs in all)" if len(named) > _MOST_INPUTS else "")
 
 
@@ -116,9 +116,9 @@ def _made(tensor: Tensor) -> str:
 
 def _not_allowed(op_def: OpDef, name: str, actual: DType, allowed: list[DType]) -> str:
     if len(allowed) > _MOST_DTYPES:
-        return f"Input '{name}' of {op_def.name} cannot be {actual.name}"
-    choices = " or ".join([", ".join([dtype.name for dtype in allowed[:-1]]), allowed[-1].name] if len(allowed) > 1 else [allowed[0].name])
-    return f"Input '{name}' of {op_def.name} must be {choices}, but is {actual.name}{_advice(actual, allowed[0])}"
+        return f"Input '{name}' of {op_def.name} cannot be {actual.text}"
+    choices = " or ".join([", ".join([dtype.text for dtype in allowed[:-1]]), allowed[-1].text] if len(allowed) > 1 else [allowed[0].text])
+    return f"Input '{name}' of {op_def.name} must be {choices}, but is {actual.text}{_advice(actual, allowed[0])}"
 
 
 def _advice(actual: DType, wanted: DType) -> str:

@@ -166,7 +166,7 @@ class NodeDefBuilder:
             self._errors.append(f"Single tensor passed to '{plan.arg.name}', expected list")
         elif plan.expected is not None:
             if dtype is not plan.expected and dtype.base is not plan.expected:
-                self._wrong_type(plan, dtype, plan.expected.name)
+                self._wrong_type(plan, dtype, plan.expected.text)
         else:
             if plan.is_ref and not dtype.is_ref:
                 self._wrong_type(plan, dtype, "ref type")
@@ -185,7 +185,7 @@ class NodeDefBuilder:
                 expected = expected.ref if plan.is_ref else expected
             for source in sources:
                 if source.dtype is not expected and source.dtype.base is not expected:
-                    self._wrong_type(plan, source.dtype, expected.name if expected is not None else "")
+                    self._wrong_type(plan, source.dtype, expected.text if expected is not None else "")
         elif arg.type_list_attr:
             for source in sources:
                 if plan.is_ref and not source.dtype.is_ref:
@@ -222,4 +222,4 @@ class NodeDefBuilder:
             self._errors.append(f"Inconsistent values for attr '{name}' {summarize_attr_value(known)} vs. {summarize_attr_value(value)}")
 
     def _wrong_type(self, plan: InputPlan, dtype: DType, expected: str) -> None:
-        self._errors.append(f"Input '{plan.arg.name}' passed {dtype.name} expected {expected}")
+        self._errors.append(f"Input '{plan.arg.name}' passed {dtype.text} expected {expected}")

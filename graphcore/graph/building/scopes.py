@@ -27,6 +27,13 @@ class VariableScopes(Protocol):
     def use_resource(self) -> bool | None:
         """True for variables that are resources, None for no request."""
 
+    @property
+    def shares(self) -> bool:
+        """True if variables that exist are taken."""
+
+    def open_unnamed(self, graph: Graph, name: str) -> str:
+        """Note a scope within the current one as opened. Returns its full name, which is made unique among the opened ones."""
+
     def snapshot(self) -> Self:
         """A copy that later changes do not affect."""
 
@@ -36,20 +43,24 @@ class ScopeStack:
 
     Attributes:
         name: the current name scope with a trailing "/", "" at the top.
+        container: the container of new resources, "" for the default one.
         device: the merged device request, of the blocks within the innermost device function's.
         device_functions: functions that choose devices, each with the request around it, outermost first.
+        device_is_fixed: True within `colocate_with` of a node with a device, which later requests do not change.
         controls: the control inputs of every new node.
         colocated: the groups, as in attr `_class`, that every new node shares its device with.
         gradients: the names of gradients in place of those of ops, by op.
         variables: the variable scopes, None before any was opened.
     """
 
-    __slots__ = ("colocated", "controls", "device", "device_functions", "gradients", "name", "variables")
+    __slots__ = ("colocated", "container", "controls", "device", "device_functions", "device_is_fixed", "gradients", "name", "variables")
 
     def __init__(self) -> None:
         self.name = ""
+        self.container = ""
         self.device = ""
         self.device_functions: DeviceFunctions = ()
+        self.device_is_fixed = False
         self.controls: tuple[Node, ...] = ()
         self.colocated: tuple[bytes, ...] = ()
         self.gradients: Mapping[str, str] = {}
@@ -96,8 +107,10 @@ def _new_scope(graph: Graph, name: str) -> str:
 
 @critical_contextmanager
 def device_scope(graph: Graph, spec: str | DeviceSpec | DeviceFunction | None) -> Iterator[None]:
-    """Request `spec` for new nodes, merged into the surrounding request; None clears it. A function chooses for each node."""
+    """Request `spec` for new nodes: its parts replace those of the surrounding request, None clears it. A function chooses for each node."""
     scopes = graph.scopes
+    if scopes.device_is_fixed:
+        spec = scopes.device
     outer = scopes.device, scopes.device_functions
     try:
         if spec is None:
@@ -106,10 +119,34 @@ def device_scope(graph: Graph, spec: str | DeviceSpec | DeviceFunction | None) -
             scopes.device, scopes.device_functions = "", (*scopes.device_functions, (spec, scopes.device))
         else:
             parsed = parsed_device(spec)
-            scopes.device = parsed_device(scopes.device).merge_override(parsed).to_string() if scopes.device else parsed.to_string()
+            scopes.device = parsed.merge_unset(parsed_device(scopes.device)).to_string() if scopes.device else parsed.to_string()
         yield
     finally:
         scopes.device, scopes.device_functions = outer
+
+
+@critical_contextmanager
+def only_device(graph: Graph, device: str, *, fixed: bool) -> Iterator[None]:
+    """Request `device` for new nodes, whatever is requested around; with `fixed` whatever is requested within, too."""
+    scopes = graph.scopes
+    outer = scopes.device, scopes.device_functions, scopes.device_is_fixed
+    try:
+        scopes.device, scopes.device_functions, scopes.device_is_fixed = device, (), fixed
+        yield
+    finally:
+        scopes.device, scopes.device_functions, scopes.device_is_fixed = outer
+
+
+@critical_contextmanager
+def container_scope(graph: Graph, name: str) -> Iterator[str]:
+    """Put new resources (variables, queues, tables, readers) into the container `name`. Yields the name."""
+    scopes = graph.scopes
+    outer = scopes.container
+    try:
+        scopes.container = name
+        yield name
+    finally:
+        scopes.container = outer
 
 
 @critical_contextmanager

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.graph.building.colocation import colocated_with
 from graphcore.graph.building.device_functions import DeviceFunctions
-from graphcore.graph.building.scopes import VariableScopes, control_dependencies, device_scope, name_scope, variable_scopes
+from graphcore.graph.building.scopes import (
+    VariableScopes,
+    container_scope,
+    control_dependencies,
+    device_scope,
+    name_scope,
+    only_device,
+    variable_scopes,
+)
 from graphcore.graph.editing.changes import Change
 from graphcore.graph.following.marking import mark, unmark
 from graphcore.graph.model.node import Node, Tensor
@@ -76,7 +84,7 @@ class Derivation:
         self.source: SourceLocation | None = None
         self.run: CellRun | None = None
         self.variable_scopes: VariableScopes | None = None
-        self.scopes: tuple[str, str, DeviceFunctions, tuple[bytes, ...], tuple[str, ...]] = "", "", (), (), ()
+        self.scopes: tuple[str, str, str, DeviceFunctions, bool, tuple[bytes, ...], tuple[str, ...]] = "", "", "", (), False, (), ()
         self.names: list[str] = []
         self.result: Any = None
         self.seen: object = None
@@ -158,7 +166,8 @@ class DerivationStore:
             made.source, made.run = caller_location(2), cell_run()
             made.variable_scopes = None if scopes.variables is None else scopes.variables.snapshot()
             waits_for = tuple([node.name for node in scopes.controls])
-            made.scopes = scopes.name, scopes.device, scopes.device_functions, scopes.colocated, waits_for
+            devices = scopes.device, scopes.device_functions, scopes.device_is_fixed
+            made.scopes = scopes.name, scopes.container, *devices, scopes.colocated, waits_for
             made.number = self.count = self.count + 1
             made.parent = self._building[-1] if self._building else None
             self._subscribe()
@@ -383,7 +392,7 @@ class DerivationStore:
         requested = {name: node.device for name, node in nodes.items() if node.device != self._devices.get(name, node.device)}
         stale = graph.cells.begin_again(dict(nodes))
         released = graph.names.begin_again(each.names)
-        name, device, device_functions, colocated, controls = each.scopes
+        name, container, device, device_functions, device_is_fixed, colocated, controls = each.scopes
         lost = [control for control in controls if graph.find(control) is None]
         if lost:
             raise FailedPreconditionError(f"'{lost[0]}', which it waits for, is no longer in the graph")
@@ -394,7 +403,8 @@ class DerivationStore:
             _made_by(run, each.source),
             graph.as_default(),
             name_scope(graph, name or None),
-            device_scope(graph, None),
+            container_scope(graph, container),
+            only_device(graph, "", fixed=False),
             colocated_with(graph, colocated, ignore_existing=True),
             ExitStack() as stack,
             control_dependencies(graph, None),
@@ -404,7 +414,7 @@ class DerivationStore:
             for function, around in device_functions:
                 stack.enter_context(device_scope(graph, around or "/"))
                 stack.enter_context(device_scope(graph, function))
-            stack.enter_context(device_scope(graph, device or "/"))
+            stack.enter_context(only_device(graph, device, fixed=True) if device_is_fixed else device_scope(graph, device or "/"))
             self._record(each)
         if each.keeps_result:
             _require_same(before, each.result)

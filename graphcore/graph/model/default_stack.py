@@ -49,8 +49,12 @@ def outermost(graph: Graph) -> Graph:
 
 
 @critical_contextmanager
-def default_graph(graph: Graph) -> Iterator[Graph]:
+def default_graph(graph: Graph, *, nested: bool = True) -> Iterator[Graph]:
     """Make `graph` the default within the block.
+
+    Args:
+        graph: the graph.
+        nested: False for a block that may be left before those that were entered later.
 
     Raises:
         FailedPreconditionError: the blocks are not nested.
@@ -59,6 +63,8 @@ def default_graph(graph: Graph) -> Iterator[Graph]:
     try:
         yield graph
     finally:
+        if not nested and graph in stack.graphs:
+            stack.graphs.append(stack.graphs.pop(len(stack.graphs) - 1 - stack.graphs[::-1].index(graph)))
         if not stack.graphs or stack.graphs[-1] is not graph:
             raise FailedPreconditionError(
                 "Nesting violated for default stack of graphs: blocks must be left in the order they were entered"

@@ -16,7 +16,7 @@ def check_inputs(node_def: NodeDef, input_types: tuple[DType, ...], inputs: list
         InvalidArgumentError: one is wrong; the text names it.
     """
     if len(inputs) != len(input_types):
-        wanted = ", ".join(dtype.name for dtype in input_types)
+        wanted = ", ".join(dtype.text for dtype in input_types)
         raise InvalidArgumentError(
             f"NodeDef expected inputs '{wanted}' do not match {len(inputs)} inputs specified; NodeDef: {{{{node {node_def.name}}}}}",
             op=node_def.op,
@@ -40,4 +40,4 @@ def type_misfit(name: str, slot: int, tensor: Tensor, expected: DType) -> str:
     actual = tensor.node.output_types[tensor.index]
     if actual is expected or actual.base is expected or actual is INVALID or expected is INVALID:
         return ""
-    return f"Input {slot} of node {name} was passed {actual.name} from {tensor.name} incompatible with expected {expected.name}."
+    return f"Input {slot} of node {name} was passed {actual.text} from {tensor.name} incompatible with expected {expected.text}."

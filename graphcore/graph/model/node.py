@@ -363,7 +363,7 @@ class Tensor(msgspec.Struct, eq=False):
         return self.node.graph.evaluate(self, feed_dict, session)
 
     def __repr__(self) -> str:
-        return f"<gc.Tensor '{self.name}' {self.dtype.name} {self.node.graph.shape_text(self)}>"
+        return f"<gc.Tensor '{self.name}' {self.dtype.text} {self.node.graph.shape_text(self)}>"
 
     def numpy(self) -> NoReturn:
         """Raise an error: only a Session computes values.

@@ -72,7 +72,7 @@ def _index(tensor: Tensor, at: int, given: Any) -> Any:
     """Convert an int or a scalar tensor of ints to an index."""
     if _is_tensor(given):
         if given.dtype.base.name not in {"int32", "int64"} or given.shape.rank not in {0, None}:
-            raise _refused(tensor, at, f"the {given.dtype.name} tensor '{given.name}' of shape {given.shape}")
+            raise _refused(tensor, at, f"the {given.dtype.text} tensor '{given.name}' of shape {given.shape}")
         return given
     if isinstance(given, bool | np.bool_):
         raise _refused(tensor, at, f"{brief(given)}")

@@ -61,7 +61,7 @@ def explain_tensor(tensor: Tensor, steps: KnownSteps | None = None, most: int = 
     held = data[0].shape.dims if data else None
     return ShapeExplanation(
         tensor=tensor.name,
-        dtype=tensor.dtype.name,
+        dtype=tensor.dtype.text,
         shape=node.graph.shape_text(tensor),
         rank=trail.origin(Fact(tensor.name, "rank"), tensor),
         dimensions=tuple([trail.origin(Fact(tensor.name, "dimension", i), tensor) for i in range(len(handle.dims or ()))]),

@@ -109,7 +109,7 @@ class BroadcastTo:
     failures = (Example([_X, [-1, -1, -1]]),)
 
     def gradient(attrs: Any) -> str:
-        wide = index_type(attrs, "Tidx").name == "int64"
+        wide = index_type(attrs, "Tidx").text == "int64"
         text = f"""[T:type, Tidx:{{int32, int64}}](x:T, shape:{INDEX_TYPE}, dy:T) -> (dx:T, dshape:Tidx) {{
           sx = Shape[T=$T{", out_type=int64" if wide else ""}](x)
           rx, ry = BroadcastGradientArgs{"[T=int64]" if wide else ""}(sx, shape)

@@ -74,7 +74,7 @@ class Placeholder:
     failures = examples
 
     def kernel(k: KernelContext) -> Kernel:
-        dtype, shape = k.output_types[0].name, as_shape(k.attr("shape"))
+        dtype, shape = k.output_types[0].text, as_shape(k.attr("shape"))
 
         def must_be_fed() -> Any:
             raise InvalidArgumentError(

@@ -80,7 +80,7 @@ def _gather_v2_grad(attrs: Attrs) -> str:
 
     Batch dimensions come first of all; the indices of batch i then count from i * n on.
     """
-    index, axis = index_type(attrs, "Tindices").name, index_type(attrs, "Taxis").name
+    index, axis = index_type(attrs, "Tindices").text, index_type(attrs, "Taxis").text
     to_int32 = f"Cast[DstT=int32, SrcT={axis}](axis)" if axis != "int32" else "Identity[T=int32](axis)"
     return f"""[Tparams:type](params:Tparams, indices:{index}, axis:{axis}, dy:Tparams) -> (dparams:Tparams, dindices:{index}, daxis:{axis}) {{
   zero = {scalar("int32", 0)}
@@ -213,7 +213,7 @@ class GatherNd:
     failures = (Example([_X, [[-1, -1], [-1, -1]]]),)
 
     def gradient(attrs: Attrs) -> str:
-        wide = ", out_type=int64" if index_type(attrs, "Tindices").name == "int64" else ""
+        wide = ", out_type=int64" if index_type(attrs, "Tindices").text == "int64" else ""
         return f"""[Tparams:type, Tindices:type](params:Tparams, indices:Tindices, doutput:Tparams) -> (dparams:Tparams, dindices:Tindices) {{
           x_shape = Shape[T=$Tparams{wide}](params)
           dparams = ScatterNd[T=$Tparams, Tindices=$Tindices](indices, doutput, x_shape)

@@ -35,7 +35,7 @@ def _concat_grad(*, dim_first: bool) -> Callable[[Attrs], str]:
 
     def gradient(attrs: Attrs) -> str:
         count = required_int(attrs, "N")
-        dtype = "int32" if dim_first else index_type(attrs, "Tidx").name
+        dtype = "int32" if dim_first else index_type(attrs, "Tidx").text
         dim = "dim" if dtype == "int32" else "dim_32:y:0"
         slices = "".join(f"  dx_{i} = Slice[Index=int32, T=$T](dy, offset:offset:{i}, shapes:output:{i})\n" for i in range(count))
         joined = list_to_array(attrs, [f"dx_{i}:output:0" for i in range(count)])

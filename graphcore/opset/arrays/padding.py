@@ -275,7 +275,7 @@ class ReverseV2:
     failures = (Example([_X, [99]]),)
 
     def gradient(attrs: Attrs) -> str:
-        wide = ", Tidx=int64" if index_type(attrs, "Tidx").name == "int64" else ""
+        wide = ", Tidx=int64" if index_type(attrs, "Tidx").text == "int64" else ""
         text = f"""[T:type, Tidx:{{int32, int64}}](x:T, d:{INDEX_TYPE}, dy:T) -> (dx:T, dd:{INDEX_TYPE}) {{
           dx = ReverseV2[T=$T{wide}](dy, d)
           dd = ZerosLike[T=$Tidx](d)

@@ -21,7 +21,7 @@ def _slice_grad(attrs: Attrs) -> str:
 
     As in TensorFlow, it takes no size of -1; gradient builders substitute the actual sizes (`with_actual_sizes`).
     """
-    wide = index_type(attrs, "Index").name == "int64"
+    wide = index_type(attrs, "Index").text == "int64"
     cast = "".join([f"  {name}_32 = Cast[DstT=int32, SrcT=int64]({name})\n" for name in ("begin", "size")]) if wide else ""
     begin, size = ("begin_32", "size_32") if wide else ("begin", "size")
     return index_typed(
@@ -172,7 +172,7 @@ class StridedSlice:
     failures = (Example([_X, [0, 1], [2, 4], [0, 0]]),)
 
     def gradient(attrs: Attrs) -> str:
-        shape_type = ", out_type=int64" if index_type(attrs, "Index").name == "int64" else ""
+        shape_type = ", out_type=int64" if index_type(attrs, "Index").text == "int64" else ""
         zeros = "".join(f"  {name}_grad = ZerosLike[T={INDEX_TYPE}]({name})\n" for name in ("begin", "end", "stride"))
         return index_typed(
             "Index",

@@ -209,7 +209,7 @@ class Print:
     def gradient(attrs: Attrs) -> str:
         """The written data have no gradient."""
         types = attrs.get("U")
-        names = [dtype.name for dtype in types] if isinstance(types, tuple) else []
+        names = [dtype.text for dtype in types] if isinstance(types, tuple) else []
         if not names:
             return "[T:type](x:T, dy:T) -> (dx:T) {\n  dx = Identity[T=$T](dy)\n}"
         zeros = "".join(f"  d{i} = ZerosLike[T={name}](data:{i})\n" for i, name in enumerate(names))

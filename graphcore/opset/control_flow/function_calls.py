@@ -82,7 +82,7 @@ def _argument_problem(takes: Sequence[DType], inputs: Sequence[DType]) -> str:
         return f"Expects {len(takes)} arguments, but {len(inputs)} is provided"
     for index, (wanted, given) in enumerate(zip(takes, inputs, strict=True)):
         if wanted.base is not given.base:
-            return f"Expects arg[{index}] to be {wanted.base.name} but {given.base.name} is provided"
+            return f"Expects arg[{index}] to be {wanted.base.text} but {given.base.text} is provided"
     return ""
 
 
@@ -91,7 +91,7 @@ def _return_problem(gives: Sequence[DType], outputs: Sequence[DType]) -> str:
         return f"Expects {len(outputs)} return values, but {len(gives)} is provided"
     for index, (given, wanted) in enumerate(zip(gives, outputs, strict=True)):
         if wanted.base is not given.base:
-            return f"Expects ret[{index}] to be {wanted.base.name}, but {given.base.name} is provided."
+            return f"Expects ret[{index}] to be {wanted.base.text}, but {given.base.text} is provided."
     return ""
 
 
@@ -126,7 +126,7 @@ def _truth_of_string(value: Any) -> bool:
 
 def _truth_of_other(value: Any, dtype: DType) -> bool:
     if not value.shape:
-        raise InvalidArgumentError(f"{dtype.name} cannot be converted to a boolean")
+        raise InvalidArgumentError(f"{dtype.text} cannot be converted to a boolean")
     return bool(value.size > 0)
 
 

@@ -52,7 +52,7 @@ def _rows(k: KernelContext, xs: Any) -> Any:
 def _gradient(attrs: Attrs) -> FunctionDef:
     count, dtype = required_int(attrs, "K"), attrs["T"]
     assert isinstance(dtype, DType)
-    given, wanted = ", ".join([dtype.name] * (count + 3)), ", ".join([dtype.name] * (count + 2))
+    given, wanted = ", ".join([dtype.text] * (count + 3)), ", ".join([dtype.text] * (count + 2))
     func = attr_value_text(func_attr(attrs, "f"))
     return parse_function(f"""_[T:{{float, double}}, K:int >= 0, f:func](theta:K*T, x:T, u:T, dy:T) -> (dtheta:K*T, dx:T, du:T) {{
       y = MapAccumulate[f=$f, T=$T, K=$K](theta, x, u)

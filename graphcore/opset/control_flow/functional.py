@@ -116,8 +116,8 @@ class _DeviceRetval:
 
 
 def _call_gradient(attrs: Attrs) -> str:
-    types = {name: ", ".join([item.name for item in types_attr(attrs, name)]) for name in ("Tin", "Tout")}
-    both = ", ".join([item.name for name in ("Tin", "Tout") for item in types_attr(attrs, name)])
+    types = {name: ", ".join([item.text for item in types_attr(attrs, name)]) for name in ("Tin", "Tout")}
+    both = ", ".join([item.text for name in ("Tin", "Tout") for item in types_attr(attrs, name)])
     if not types["Tin"] or not types["Tout"]:
         raise InvalidArgumentError("A call without inputs or outputs has no gradient")
     return f"""[Tin:list(type), Tout:list(type), f:func](x:Tin, dy:Tout) -> (dx:Tin) {{

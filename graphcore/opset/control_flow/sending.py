@@ -61,7 +61,7 @@ def _recv(k: KernelContext) -> Kernel:
         value = np.asarray(value)
         if value.dtype != wanted.as_numpy:
             raise InternalError(
-                f"'{k.node_name}' (op {k.op}) expected to receive {wanted.name}, got {value.dtype} under {key}", op=k.op, node=k.node_name
+                f"'{k.node_name}' (op {k.op}) expected to receive {wanted.text}, got {value.dtype} under {key}", op=k.op, node=k.node_name
             )
         return value
 

@@ -24,7 +24,7 @@ def index_typed(attr: str, text: str) -> Callable[[Attrs], str]:
     """A gradient text with `INDEX` replaced by the type in the op's attr `attr` (default int32)."""
 
     def gradient(attrs: Attrs) -> str:
-        return text.replace(INDEX_TYPE, index_type(attrs, attr).name)
+        return text.replace(INDEX_TYPE, index_type(attrs, attr).text)
 
     return gradient
 
@@ -70,7 +70,7 @@ def _required(attrs: Attrs, attr: str) -> AttrValue:
 
 def list_to_array(attrs: Attrs, elements: list[str], dtype: str | None = None) -> str:
     """The right-hand side of a node for the elements of a list argument `N*T` (or of type `dtype`)."""
-    each = required_type(attrs).name if dtype is None else dtype
+    each = required_type(attrs).text if dtype is None else dtype
     kind = "$T" if dtype is None else dtype
     return f"_ListToArray[N=$N, T={kind}, Tin={{{', '.join([each] * len(elements))}}}]({', '.join(elements)})"
 
@@ -123,7 +123,7 @@ def axes_reduction_grad(body: str) -> GradientCreator:
     wide = GradientText(text.replace("{\n", "{\n  i_32 = Cast[DstT=int32, SrcT=int64](i)\n", 1))
 
     def gradient(attrs: Attrs) -> FunctionDef:
-        return (wide if index_type(attrs, "Tidx").name == "int64" else narrow)(attrs)
+        return (wide if index_type(attrs, "Tidx").text == "int64" else narrow)(attrs)
 
     return gradient
 

@@ -72,7 +72,7 @@ def floating_ufunc(name: str) -> KernelFactory:
         dtype = k.output_types[0]
         if not (dtype.is_floating or dtype.is_complex):
             raise UnimplementedError(
-                f"{k.op} needs a floating point or complex type, got {dtype.name}", op=k.op, node=k.node_name, source=k.source
+                f"{k.op} needs a floating point or complex type, got {dtype.text}", op=k.op, node=k.node_name, source=k.source
             )
         found: Kernel = getattr(k.xp, name)
         return found

@@ -104,7 +104,7 @@ def _values(k: KernelContext, features: Mapping[str, Any], key: str, dtype: DTyp
     if kind is None:
         return None
     if _LISTS[kind] is not dtype:
-        raise invalid(k, f"{where}Data types don't match. Expected type: {dtype.name}, Actual type: {_LISTS[kind].name}")
+        raise invalid(k, f"{where}Data types don't match. Expected type: {dtype.text}, Actual type: {_LISTS[kind].text}")
     values = getattr(feature, kind).value
     wanted = _numpy(dtype)
     check_allocation((len(values),), wanted)
@@ -119,7 +119,7 @@ def _numpy(dtype: DType) -> np.dtype[Any]:
 def _dense_values(k: KernelContext, features: Mapping[str, Any], feature: _Dense, name: str, where: str) -> Array:
     """The values of a dense feature in one example, a vector."""
     values = _values(k, features, feature.key, feature.dtype, where)
-    kind = feature.dtype.name
+    kind = feature.dtype.text
     if values is None:
         if not feature.varies and not feature.default.size:
             raise invalid(k, f"{name}Feature: {feature.key} (data type: {kind}) is required but could not be found.")

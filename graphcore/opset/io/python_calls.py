@@ -91,7 +91,7 @@ def converted(k: KernelContext, value: Any, dtype: DType, place: int) -> Any:
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(f"{what}: {error}", op=k.op, node=k.node_name, source=k.source) from None
     if array.dtype != dtype.as_numpy:
-        raise invalid(k, f"{what} is {_name(array.dtype)}, but expects {dtype.name}")
+        raise invalid(k, f"{what} is {_name(array.dtype)}, but expects {dtype.text}")
     return owned(array)
 
 
@@ -107,7 +107,7 @@ def _as_bytes(value: Any) -> bytes:
 
 def _name(dtype: Any) -> str:
     try:
-        return as_dtype(dtype).name
+        return as_dtype(dtype).text
     except GraphError:
         return str(dtype)
 

@@ -184,7 +184,7 @@ class DivNoNan(Elementwise):
 
 def _refuse_complex(k: KernelContext) -> None:
     if k.output_types[0].is_complex:
-        raise unimplemented(k, f"complex numbers cannot be rounded, got {k.output_types[0].name}")
+        raise unimplemented(k, f"complex numbers cannot be rounded, got {k.output_types[0].text}")
 
 
 @op

@@ -41,7 +41,7 @@ class Cast(Elementwise):
         dtype = k.dtype("DstT")
         if source is target:
             return pass_through(k)
-        cut = _CUT_BITS.get((source.name, target.name)) if k.attr("Truncate") else None
+        cut = _CUT_BITS.get((source.text, target.text)) if k.attr("Truncate") else None
         if cut is not None:
             return _truncating(k, *cut)
         if source.is_complex and not target.is_complex:

@@ -18,7 +18,7 @@ _Z: Final = np.array([1 + 2j, -0.5 + 1j, 3 - 4j], np.complex64)
 
 
 def _zero(attrs: Attrs) -> str:
-    real = required_type(attrs, "Tout").name
+    real = required_type(attrs, "Tout").text
     return f"zero = Const[dtype={real}, value=Tensor<type: {real} shape: [] values: 0>]()"
 
 

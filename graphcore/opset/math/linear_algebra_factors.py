@@ -225,7 +225,7 @@ class LogMatrixDeterminant:
         """The sign is constant almost everywhere for real matrices; for complex ones it turns."""
         turning = ""
         if is_complex(attrs):
-            real = {"complex64": "float", "complex128": "double"}[required_type(attrs).name]
+            real = {"complex64": "float", "complex128": "double"}[required_type(attrs).text]
             turning = f"""
               sign, log = LogMatrixDeterminant[T=$T](x)
               back = Conj[T=$T](sign)

@@ -30,7 +30,7 @@ _UNSCALED: Final = {"variance_epsilon": 0.01, "scale_after_normalization": False
 def _epsilon(k: KernelContext) -> Any:
     dtype = k.output_types[0]
     if not dtype.is_floating:
-        raise UnimplementedError(f"{k.op} needs a floating point type, got {dtype.name}", op=k.op, node=k.node_name, source=k.source)
+        raise UnimplementedError(f"{k.op} needs a floating point type, got {dtype.text}", op=k.op, node=k.node_name, source=k.source)
     return k.dtype("T").type(float_attr(k, "variance_epsilon"))
 
 

@@ -41,7 +41,7 @@ class Dataset:
         self.iterate = iterate
 
     def __repr__(self) -> str:
-        return f"<dataset of {', '.join([dtype.name for dtype in self.types or ()])}>"
+        return f"<dataset of {', '.join([dtype.text for dtype in self.types or ()])}>"
 
 
 class IteratorValue:
@@ -114,7 +114,7 @@ class IteratorValue:
 
 
 def _names(types: Sequence[DType]) -> str:
-    return ", ".join([dtype.name for dtype in types])
+    return ", ".join([dtype.text for dtype in types])
 
 
 def as_array(value: Any, dtype: DType) -> Any:

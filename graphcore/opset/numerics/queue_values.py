@@ -439,7 +439,7 @@ def mismatch(queue: Queue, spec: QueueSpec, op: str) -> InvalidArgumentError | N
 
 def type_names(dtypes: Sequence[DType]) -> str:
     """The names of types, for error texts."""
-    return ", ".join([dtype.name for dtype in dtypes])
+    return ", ".join([dtype.text for dtype in dtypes])
 
 
 def shown_sizes(sizes: Sizes) -> str:

@@ -233,9 +233,9 @@ def _part(line: bytes, number: int, column: int, dtype: DType, delimiter: bytes)
             )
         text = parts[column]
     try:
-        return _READERS[dtype.name](text)
+        return _READERS[dtype.text](text)
     except ValueError:
-        raise InvalidArgumentError(f"Field {text!r} in line {number} is not a valid {dtype.name}.") from None
+        raise InvalidArgumentError(f"Field {text!r} in line {number} is not a valid {dtype.text}.") from None
 
 
 def _without(entries: dict[Any, Any], removed: set[Any]) -> dict[Any, Any]:

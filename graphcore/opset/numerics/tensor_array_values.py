@@ -200,7 +200,7 @@ def as_array(k: KernelContext, handle: Any, attr: str = "") -> TensorArray:
     if value.closed:
         raise invalid(k, f"TensorArray {value.name} has already been closed.")
     if attr and k.attr(attr) is not value.dtype:
-        raise invalid(k, f"TensorArray dtype is {value.dtype.name} but Op has dtype {k.attr(attr)!r}.")
+        raise invalid(k, f"TensorArray dtype is {value.dtype.text} but Op has dtype {k.attr(attr)!r}.")
     return value
 
 

@@ -61,7 +61,7 @@ class TensorList:
         self.length = len(self._elements)
 
     def __repr__(self) -> str:
-        return f"TensorList({self.length} x {self.element_dtype.name} {self.element_shape})"
+        return f"TensorList({self.length} x {self.element_dtype.text} {self.element_shape})"
 
     @property
     def element_dtype(self) -> DType:

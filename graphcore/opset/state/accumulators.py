@@ -99,7 +99,7 @@ def _apply(k: KernelContext) -> Kernel:
 def _typed(k: KernelContext, handle: Any, *, is_sparse: bool) -> Accumulator:
     found = _behind(k, handle)
     if found.spec.is_sparse is not is_sparse or found.spec.dtype is not k.attr("dtype"):
-        raise invalid(k, f"'{found.name}' is an accumulator of {'rows' if found.spec.is_sparse else 'tensors'} of {found.spec.dtype.name}")
+        raise invalid(k, f"'{found.name}' is an accumulator of {'rows' if found.spec.is_sparse else 'tensors'} of {found.spec.dtype.text}")
     return found
 
 

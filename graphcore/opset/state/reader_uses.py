@@ -39,7 +39,7 @@ def _files(k: KernelContext, handle: Any) -> Queue:
     queue = queue_behind(k, handle)
     types = queue.spec.dtypes
     if types != (string,):
-        raise invalid(k, f"Expected a queue with a single string component, got one of {', '.join([dtype.name for dtype in types])}")
+        raise invalid(k, f"Expected a queue with a single string component, got one of {', '.join([dtype.text for dtype in types])}")
     return queue
 
 

@@ -67,7 +67,7 @@ class OtherType(RefVariable):
             FailedPreconditionError: it is not.
         """
         self.shared.read()
-        raise InvalidArgumentError(f"Trying to read variable with wrong dtype. Expected {self.dtype.name} got {self.shared.dtype.name}")
+        raise InvalidArgumentError(f"Trying to read variable with wrong dtype. Expected {self.dtype.text} got {self.shared.dtype.text}")
 
     def assign(self, value: Array) -> None:  # noqa: ARG002 - no value can be assigned
         """Refuse an assignment.
@@ -75,7 +75,7 @@ class OtherType(RefVariable):
         Raises:
             InvalidArgumentError: always.
         """
-        raise InvalidArgumentError(f"Trying to assign variable with wrong dtype. Expected {self.shared.dtype.name} got {self.dtype.name}")
+        raise InvalidArgumentError(f"Trying to assign variable with wrong dtype. Expected {self.shared.dtype.text} got {self.dtype.text}")
 
 
 @op
@@ -194,8 +194,8 @@ def _merged_with_value(c: InferenceContext) -> None:
 
 def _wrong_type(k: KernelContext, variable: RefVariable) -> InvalidArgumentError:
     given = k.attr("dtype")
-    name = given.name if isinstance(given, DType) else repr(given)
-    return invalid(k, f"Trying to assign variable with wrong dtype. Expected {variable.dtype.name} got {name}")
+    name = given.text if isinstance(given, DType) else repr(given)
+    return invalid(k, f"Trying to assign variable with wrong dtype. Expected {variable.dtype.text} got {name}")
 
 
 @op

@@ -34,7 +34,7 @@ def _variable(name: str, doc: str, shape: ShapeFn) -> None:
         variable = k.resources.variable(_text(k.attr("container")), name, dtype, as_shape(k.attr("shape")), k.source, k.op, k.node_name)
         if variable.dtype is not dtype:
             raise InternalError(
-                f"Output 0 of type {variable.dtype.name}_ref does not match declared output type {dtype.name}_ref for node "
+                f"Output 0 of type {variable.dtype.text}_ref does not match declared output type {dtype.text}_ref for node "
                 f"{{{{node {k.node_name}}}}}: '{name}' is the variable of '{variable.owner}'"
                 f"{f', made in {variable.source}' if variable.source else ''}",
                 op=k.op,

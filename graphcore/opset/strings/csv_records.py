@@ -137,7 +137,7 @@ class DecodeCSV:
                         value = field if dtype.as_numpy == np.dtype(object) else number_in(field, np.dtype(dtype.as_numpy))
                     if value is None:
                         text = field[:60].decode(errors="backslashreplace")
-                        raise invalid(k, f"Field {number} in record {row} is not a valid {dtype.name}: {text}")
+                        raise invalid(k, f"Field {number} in record {row} is not a valid {dtype.text}: {text}")
                     found[number].append(value)
             return tuple([_array(values, np.dtype(dtype.as_numpy), records.shape) for values, dtype in zip(found, types, strict=True)])
 

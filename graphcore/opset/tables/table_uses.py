@@ -99,8 +99,8 @@ def _typed(k: KernelContext, handle: Any) -> Table:
     )
     for what, types, wanted in zip(("Key", "Value"), given, (table.spec.key_dtype, table.spec.value_dtype), strict=True):
         if types and types[0] is not wanted:
-            name = types[0].name if isinstance(types[0], DType) else "no type"
-            raise invalid(k, f"{what} must be type {wanted.name} but got {name}")
+            name = types[0].text if isinstance(types[0], DType) else "no type"
+            raise invalid(k, f"{what} must be type {wanted.text} but got {name}")
     return table
 
 
@@ -154,10 +154,10 @@ def _initialize_from_file(k: KernelContext) -> Kernel:
         table, path = table_behind(k, handle), os.fsdecode(filename.item())
         wanted = (numbers["key_index"], table.spec.key_dtype), (numbers["value_index"], table.spec.value_dtype)
         for what, (column, dtype) in zip(("Key", "Value"), wanted, strict=True):
-            if column == LINE_NUMBER and dtype.name not in ("int64", "int32"):
-                raise invalid(k, f"{what} index for line number requires {what.lower()} dtype of int64, got {dtype.name}")
-            if column == WHOLE_LINE and dtype.name != "string":
-                raise invalid(k, f"{what} index for whole line requires {what.lower()} dtype of string, got {dtype.name}")
+            if column == LINE_NUMBER and dtype.text not in ("int64", "int32"):
+                raise invalid(k, f"{what} index for line number requires {what.lower()} dtype of int64, got {dtype.text}")
+            if column == WHOLE_LINE and dtype.text != "string":
+                raise invalid(k, f"{what} index for whole line requires {what.lower()} dtype of string, got {dtype.text}")
         try:
             keys, values = columns_of_file(path, wanted, numbers["vocab_size"], delimiter, numbers["offset"])
         except NotFoundError as error:

@@ -98,7 +98,7 @@ def table_kernel(k: KernelContext) -> Kernel:
             container, key, node, lambda number: Table(name or f"_{number}_{node}", wanted, op_name), lambda table: table.spec == wanted
         )
         if not isinstance(found, Table) or found.spec != wanted:
-            raise invalid(k, f"'{name}' is shared, and is {found!r}, not a {kind} of {spec.key_dtype.name} to {spec.value_dtype.name}")
+            raise invalid(k, f"'{name}' is shared, and is {found!r}, not a {kind} of {spec.key_dtype.text} to {spec.value_dtype.text}")
         return TableReference(found, container) if as_reference else found
 
     return find

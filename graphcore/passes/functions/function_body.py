@@ -71,8 +71,8 @@ class FunctionBody:
         return self._order[1]
 
     def __repr__(self) -> str:
-        args = ", ".join([dtype.name for dtype in self.arg_types])
-        rets = ", ".join([dtype.name for dtype in self.ret_types])
+        args = ", ".join([dtype.text for dtype in self.arg_types])
+        rets = ", ".join([dtype.text for dtype in self.ret_types])
         return f"<gc.FunctionBody {self.fdef.name or 'gradient'}({args}) -> ({rets}), {len(self.graph)} nodes>"
 
 

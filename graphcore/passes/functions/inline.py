@@ -96,10 +96,10 @@ def check_inlining(caller: Node, body: FunctionBody, options: InlineFunctionBody
         )
     for index, (mine, wanted) in enumerate(zip(caller.input_types, body.arg_types, strict=True)):
         if mine is not wanted:
-            _refuse(f"Node input type doesn't match function argument type: {mine.name} != {wanted.name} @ index={index}", caller, body)
+            _refuse(f"Node input type doesn't match function argument type: {mine.text} != {wanted.text} @ index={index}", caller, body)
     for index, (mine, wanted) in enumerate(zip(caller.output_types, body.ret_types, strict=True)):
         if mine is not wanted:
-            _refuse(f"Node output type doesn't match function return type: {mine.name} != {wanted.name} @ index={index}", caller, body)
+            _refuse(f"Node output type doesn't match function return type: {mine.text} != {wanted.text} @ index={index}", caller, body)
     if options.disable_inlining:
         _refuse("Function inlining explicitly disabled by 'options.disable_inlining'", caller, body)
     if IMPLEMENTS_ATTR in body.fdef.attr and not options.inline_impl_selection_group_functions:

@@ -129,13 +129,13 @@ def _of_rows(rows: Tensor, gradient: Tensor | None, name: str, simplify: bool) -
         return None
     node = rows.node
     graph = node.graph
-    dtype, index = rows.dtype.base.name, node.inputs[1].dtype.base.name
+    dtype, index = rows.dtype.base.text, node.inputs[1].dtype.base.text
     is_handle = node.registration.traits.reads_variable == "rows"
     text = _BODY.format(
         params="params:resource" if is_handle else f"params:{dtype}",
         dtype=dtype,
         index=index,
-        axis=f", axis:{node.inputs[2].dtype.base.name}" if len(node.inputs) > 2 else "",
+        axis=f", axis:{node.inputs[2].dtype.base.text}" if len(node.inputs) > 2 else "",
         sizes=_shape_of_handle(node.inputs[0]) if is_handle else f"Shape[T={dtype}](params)",
     )
     template = GradientTemplate(define_function(text), {})

@@ -82,7 +82,7 @@ def is_lowered(node: Node) -> bool:
 
 
 def _is_possible(node: Node) -> bool:
-    return node.error is None and not (node.op in WHILE and all(dtype.name == "resource" for dtype in node.input_types))
+    return node.error is None and not (node.op in WHILE and all(dtype.text == "resource" for dtype in node.input_types))
 
 
 def _lower_all(functions: InlinableFunctions, graph: Graph, outermost: set[str], options: LowerOptions) -> bool:

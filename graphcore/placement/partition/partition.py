@@ -297,7 +297,7 @@ class _Partitioner:
         }
 
     def _cast(self, src: Vertex, at: Vertex, text: str, given: DType, wanted: DType, *, in_host: bool) -> _Draft:
-        attrs: dict[str, AttrValue] = {"SrcT": given, "DstT": wanted, "Truncate": wanted.name == "bfloat16"}
+        attrs: dict[str, AttrValue] = {"SrcT": given, "DstT": wanted, "Truncate": wanted.text == "bfloat16"}
         return self._new(src.name, "_HostCast" if in_host else "Cast", at, attrs, [text])
 
     def _new(self, prefix: str, op: str, at: Vertex, attr: Mapping[str, AttrValue], inputs: list[str]) -> _Draft:

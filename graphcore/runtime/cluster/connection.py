@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import time
 import uuid
 from collections.abc import Coroutine, Mapping, Sequence
@@ -16,6 +15,7 @@ from distributed.protocol.pickle import dumps
 
 from graphcore.errors import AbortedError, DeadlineExceededError, FailedPreconditionError
 from graphcore.placement.device import Device
+from graphcore.release import VERSION
 from graphcore.runtime.cluster.calls import UNREACHABLE, call_actor, event_loop
 from graphcore.runtime.cluster.heartbeats import LostError, Watch
 from graphcore.runtime.cluster.messages import Parcel, Prepared, Shipment
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 _START_SECONDS: Final = 60.0
-_VERSION: Final = "__import__('graphcore').__version__"
+_VERSION: Final = "(lambda package: getattr(package, 'package_version', package.__version__))(__import__('graphcore'))"
 _FINISHED: Final = "finished"
 _SAMPLES: Final = 5
 _KEPT: Final = 32
@@ -376,12 +376,6 @@ class Connection:
                 link.future.release()
 
 
-def _own_version() -> str:
-    """The version of the package in this process; the package itself is above all of its parts."""
-    version: str = sys.modules["graphcore"].__dict__["__version__"]
-    return version
-
-
 async def _check_version(rpc: Any, place: Place, seconds: float) -> None:
     """Check that a worker has this version of the package.
 
@@ -401,12 +395,12 @@ async def _check_version(rpc: Any, place: Place, seconds: float) -> None:
     if reply["status"] != "OK":
         raise FailedPreconditionError(
             f"Worker '{place.worker}' of the cluster cannot import graphloupe ({reply['exception']!r}); required version "
-            f"{_own_version()}, which is that of this process"
+            f"{VERSION}, which is that of this process"
         )
-    if reply["result"] != _own_version():
+    if reply["result"] != VERSION:
         raise FailedPreconditionError(
             f"Worker '{place.worker}' of the cluster has version {reply['result']} of graphloupe, and this process has version "
-            f"{_own_version()}: required the same version on both"
+            f"{VERSION}: required the same version on both"
         )
 
 

@@ -91,7 +91,7 @@ class ClusterResources(ResourceManager):
     ) -> RemoteVariable:
         """Find or make the storage of a variable, on the task of its node."""
         assert self.device_of is not None
-        made = Declaration(container, name, dtype.name, None if shape.rank is None else tuple(shape.as_list()), source, op, node)
+        made = Declaration(container, name, dtype.text, None if shape.rank is None else tuple(shape.as_list()), source, op, node)
         return RemoteVariable(self._connection, self._connection.links[self.device_of(node)], made, dtype, shape)
 
     def value_of(self, container: str, name: str) -> Array | None:

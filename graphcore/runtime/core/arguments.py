@@ -42,22 +42,50 @@ def checked_session(graph: Any, options: Any) -> SessionOptions:
     return _NO_OPTIONS if options is None else options
 
 
-def configured(options: SessionOptions | None, config: Any) -> SessionOptions | None:
-    """The options of a session, also from TensorFlow 1's form of them.
+def graph_and_target(first: Any, second: Any, graph: Any, target: Any) -> tuple[Any, Any]:
+    """The graph and the target of a session, whose first arguments may be a graph, or a target and a graph.
 
     Raises:
-        InvalidArgumentError: both are given.
+        InvalidArgumentError: one of them is given twice.
+    """
+    if isinstance(first, str):
+        if target:
+            refuse("target", "it once", target)
+        target, first = first, None
+    given = [each for each in (first, second if isinstance(second, Graph) else None, graph) if each is not None]
+    if len(given) > 1:
+        refuse("graph", "it once", given[1])
+    return (given[0] if given else None), target
+
+
+def configured(options: SessionOptions | None, devices: Any, config: Any) -> tuple[SessionOptions | None, Any]:
+    """The options and devices of a session, also from TensorFlow 1's form of them.
+
+    Raises:
+        InvalidArgumentError: both forms are given, or a number of devices is none.
     """
     if config is None:
-        return options
+        return options, devices
     if options is not None:
         refuse("config", "None beside options", config)
+    is_soft = getattr(config, "allow_soft_placement", None)
+    if devices is None:
+        devices = _counted_cpus(getattr(config, "device_count", None) or {})
     return SessionOptions(
+        allow_soft_placement=True if is_soft is None else bool(is_soft),
         operation_timeout_in_ms=getattr(config, "operation_timeout_in_ms", None) or 0,
         place_pruned_graph=bool(getattr(getattr(config, "graph_options", None), "place_pruned_graph", None)),
         inter_op_threads=getattr(config, "inter_op_parallelism_threads", None) or 0,
         log_device_placement=bool(getattr(config, "log_device_placement", None)),
-    )
+    ), devices
+
+
+def _counted_cpus(device_count: Any) -> list[str] | None:
+    """The CPUs of `ConfigProto.device_count`; None for the one of a session without further devices."""
+    count = device_count.get("CPU", 1) if isinstance(device_count, Mapping) else device_count
+    if not isinstance(count, int) or count < 0:
+        refuse("device_count", "a number of devices by type, such as {'CPU': 4}", device_count)
+    return [f"/cpu:{number}" for number in range(count)] if count > 1 else None
 
 
 def check_feed_dict(feed_dict: Any) -> None:

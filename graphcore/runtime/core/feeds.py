@@ -166,12 +166,12 @@ def _kind_of_first(array: Array, usual: tuple[type, ...]) -> str:
 
 def _wrong_type(tensor: Tensor, got: str) -> InvalidArgumentError:
     return InvalidArgumentError.at(
-        tensor.node, f"Cannot feed a value of type {got} for Tensor '{tensor.name}', which has dtype {tensor.dtype.base.name}"
+        tensor.node, f"Cannot feed a value of type {got} for Tensor '{tensor.name}', which has dtype {tensor.dtype.base.text}"
     ).advise(
         "Feed numbers, not text: read them from their file into an array first."
         if got.startswith("text") and tensor.dtype.base.as_numpy is not None
         else f"Convert the array before it is fed, with `value.astype(np.{tensor.dtype.public_name})`, or choose another dtype for the placeholder.",
-        required=f"values of type {tensor.dtype.base.name}",
+        required=f"values of type {tensor.dtype.base.text}",
         came=got,
     )
 

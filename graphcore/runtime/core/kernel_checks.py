@@ -88,7 +88,7 @@ def described(value: Any) -> str:
 def _wrong_type(node: Node, index: int, value: Any) -> InternalError:
     if value is None:
         return _broken(node, f"Missing {index}-th output from {{{{node {node.name}}}}}", value)
-    declared, given = node.output_types[index].name, _type_name(value)
+    declared, given = node.output_types[index].text, _type_name(value)
     return _broken(
         node, f"Output {index} of type {given} does not match declared output type {declared} for node {{{{node {node.name}}}}}", value
     )
@@ -96,7 +96,7 @@ def _wrong_type(node: Node, index: int, value: Any) -> InternalError:
 
 def _type_name(value: Any) -> str:
     try:
-        return as_dtype(value.dtype).name + ("_ref" if type(value) is RefVariable else "")
+        return as_dtype(value.dtype).text + ("_ref" if type(value) is RefVariable else "")
     except (AttributeError, TypeError, ValueError):
         return f"{type(value).__name__} (no array)"
 
@@ -107,7 +107,7 @@ def _broken(node: Node, text: str, value: Any) -> InternalError:
 
 def called(node: Node) -> str:
     """The op of a node with names, dtypes and static shapes of its inputs."""
-    return f"{node.op}({', '.join([f'{shown_name(tensor)} {tensor.dtype.name} {tensor.shape}' for tensor in node.inputs])})"
+    return f"{node.op}({', '.join([f'{shown_name(tensor)} {tensor.dtype.text} {tensor.shape}' for tensor in node.inputs])})"
 
 
 def shown_name(tensor: Tensor) -> str:

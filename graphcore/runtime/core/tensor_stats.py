@@ -249,6 +249,6 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
     if dtype.kind in "OSU":
         return "string"
     try:
-        return as_dtype(dtype).name
+        return as_dtype(dtype).text
     except InvalidArgumentError:
         return str(dtype)

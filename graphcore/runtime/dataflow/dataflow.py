@@ -347,7 +347,7 @@ class DataflowRun:
             return (array,)
         raise InternalError.at(
             item.node,
-            f"'{item.name}' (op {item.node.op}) expected to receive {item.node.output_types[0].name}, got {array.dtype} "
+            f"'{item.name}' (op {item.node.op}) expected to receive {item.node.output_types[0].text}, got {array.dtype} "
             f"under {item.key}{at.frame.number()}:{at.number}",
         )
 
@@ -376,7 +376,7 @@ def checked_outputs(item: Item, given: Any) -> tuple[Any, ...]:
         own = getattr(value, "dtype", None)
         if own is None or own != dtype:
             raise InternalError(
-                f"Output {index} of type {_type_name(value, own)} does not match declared output type {node.output_types[index].name} "
+                f"Output {index} of type {_type_name(value, own)} does not match declared output type {node.output_types[index].text} "
                 f"for node {{{{node {node.name}}}}}"
             )
     if len(outputs) > len(dtypes):
@@ -388,6 +388,6 @@ def _type_name(value: Any, own: Any) -> str:
     if own is None:
         return f"{type(value).__name__} (no array)"
     try:
-        return f"{as_dtype(own).name}_ref" if type(value) is RefVariable else as_dtype(own).name
+        return f"{as_dtype(own).text}_ref" if type(value) is RefVariable else as_dtype(own).text
     except (GraphError, TypeError):
         return str(own)

@@ -236,10 +236,10 @@ class Writer:
             wanted = None if dtype.is_ref or dtype is string else dtype.as_numpy
             if wanted is None:
                 continue
-            self.scope[f"d_{dtype.name}"] = wanted
+            self.scope[f"d_{dtype.text}"] = wanted
             refuse = f"w{number}" if value.tensor.node is node else f"w{number}_{place}"  # one kernel can stand for several nodes
             self.scope[refuse] = wrong_dtype(value.tensor.node)
-            checks.append(f"; {value.name}.dtype is d_{dtype.name} or {refuse}({value.tensor.index}, {value.name})")
+            checks.append(f"; {value.name}.dtype is d_{dtype.text} or {refuse}({value.tensor.index}, {value.name})")
         return "".join(checks)
 
     def _argument(self, value: Value, read: bool) -> str:

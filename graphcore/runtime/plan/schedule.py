@@ -263,8 +263,8 @@ def no_reference(node: Node, slot: int, fed: Tensor) -> InvalidArgumentError:
     """The error for a node that changes a variable, when a value is fed in place of the variable."""
     return InvalidArgumentError.at(
         node,
-        f"Input {slot} of {node.name} was passed {fed.dtype.base.name} from {node.inputs[slot].name}, which is fed, "
-        f"incompatible with expected {node.input_types[slot].name}: what is fed is no variable",
+        f"Input {slot} of {node.name} was passed {fed.dtype.base.text} from {node.inputs[slot].name}, which is fed, "
+        f"incompatible with expected {node.input_types[slot].text}: what is fed is no variable",
     )
 
 

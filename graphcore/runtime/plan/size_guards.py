@@ -301,4 +301,4 @@ def _as_shape(value: Array | None) -> ShapeHandle | None:
 
 
 def _too_large(node: Node, shape: Shape, dtype: DType, size: int) -> ResourceExhaustedError:
-    return too_large(node, f"has shape {shape} and type {dtype.name}", size)
+    return too_large(node, f"has shape {shape} and type {dtype.text}", size)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from graphcore.graph import Graph, default_graph
-from graphcore.graph.default_session import default_session
+from graphcore.graph.default_session import default_sessions
 from graphcore.support.critical_section import critical_contextmanager, critical_section
 
 if TYPE_CHECKING:
@@ -31,15 +31,20 @@ class DefaultSession:
     def __init__(self) -> None:
         self._entered = _Entered()
 
+    _enters_graph = True
+    """False if the default graph stays what it is while this is the default session."""
+    _is_nested = True
+    """False if this may end to be the default session while one that was entered later still is."""
+
     @critical_contextmanager
     def as_default(self) -> Iterator[Self]:
         """Make this the default session, and its graph the default graph, within a `with` block."""
-        with default_graph(self.graph):
-            token = default_session.set(self)
+        with default_graph(self.graph, nested=self._is_nested) if self._enters_graph else nullcontext():
+            default_sessions.set((*default_sessions.get(), self))
             try:
                 yield self
             finally:
-                default_session.reset(token)
+                default_sessions.set(_without(default_sessions.get(), self))
 
     def __enter__(self) -> Self:
         blocks = self._entered.blocks
@@ -64,5 +69,11 @@ class DefaultSession:
 
 def get_default_session() -> Session | None:
     """The innermost session entered with `with`, None if there is none."""
-    found: Session | None = default_session.get()
-    return found
+    sessions: tuple[Session, ...] = default_sessions.get()
+    return sessions[-1] if sessions else None
+
+
+def _without(sessions: tuple[Any, ...], left: Any) -> tuple[Any, ...]:
+    """The sessions without the last entry of one that is left, which may be another than the innermost."""
+    found = next((number for number in reversed(range(len(sessions))) if sessions[number] is left), None)
+    return sessions if found is None else (*sessions[:found], *sessions[found + 1 :])

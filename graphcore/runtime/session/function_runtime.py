@@ -417,7 +417,7 @@ def _other_types(item: FunctionItem, types: Types) -> InvalidArgumentError:
 
 
 def _names(types: Sequence[DType]) -> str:
-    return f"({', '.join([dtype.name for dtype in types])})"
+    return f"({', '.join([dtype.text for dtype in types])})"
 
 
 class _Calls:

@@ -48,14 +48,15 @@ class Session(DefaultSession):
     """Runs a graph on NumPy, or on CuPy where nodes are on a GPU.
 
     Args:
-        graph: the graph to run; the default graph if None.
+        graph_or_target: the graph to run, or TensorFlow's first argument, the target. The graph may also be given by its name.
         devices: a DeviceSet, or devices or their names, which are simulated unless they are CPUs; None for the CPU of this process; "gpu" for
             the CPU and the GPUs of this machine (see `gc.gpu_devices`). With several, nodes are placed by `Placer`, and each device has an
             executor of its own.
         options: the options. With `devices` and without options, a requested device must exist.
         engine: "plan" runs one generated Python function, "dataflow" tokens, frames and iterations; "auto" uses a plan if possible.
         cluster: the tasks to run on, a `gc.DaskCluster` or `gc.LocalCluster`; each is a device, and holds the variables placed on it.
-        target: "" or "local", for this process; may also come first, before the graph, as in TensorFlow.
+        graph: the graph to run; the default graph if None.
+        target: "" or "local", for this process.
         config: TensorFlow 1's form of the options, see `gc.ConfigProto`.
 
     Raises:
@@ -76,27 +77,28 @@ class Session(DefaultSession):
 
     def __init__(
         self,
-        graph: Graph | str | None = None,
+        graph_or_target: Graph | str | None = None,
+        /,
         devices: DeviceSet | Iterable[Device | str] | Literal["gpu"] | Graph | None = None,
         config: Any = None,
         *,
+        graph: Graph | None = None,
         options: SessionOptions | None = None,
         engine: str = "auto",
         target: str = "",
         cluster: Cluster | None = None,
     ) -> None:
         super().__init__()
-        if isinstance(graph, str) and not target:  # TensorFlow's first argument
-            target, graph = graph, devices if isinstance(devices, Graph) else None
-        if isinstance(devices, Graph):
+        graph, target = arguments.graph_and_target(graph_or_target, devices, graph, target)
+        if isinstance(devices, Graph):  # TensorFlow's second argument
             devices = None
-        options = arguments.configured(options, config)
+        options, devices = arguments.configured(options, devices, config)
         self.target = arguments.checked_target(target)
         device_set = checked_devices(devices)
         self.cluster = _checked_cluster(cluster, device_set)
         is_local = device_set is None and cluster is None
         self.options = arguments.checked_session(graph, options if is_local or options is not None else _STRICT)
-        self.graph = get_default_graph() if graph is None else graph  # type: ignore[assignment]  # a text was taken for the target
+        self.graph = get_default_graph() if graph is None else graph
         self.engine = check_engine(engine)
         self.source = caller_location()
         self._opened = None if cluster is None else cluster.open(self.graph, self.options)

@@ -179,7 +179,7 @@ def _stored(name: str, storage: Stored) -> Array:
 def _check_fits(name: str, variable: _Variable | Stored, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     wanted = variable.dtype.as_numpy
     if dtype != wanted and not (wanted is not None and wanted.isbuiltin != 1 and dtype == np.dtype(f"V{wanted.itemsize}")):
-        raise InvalidArgumentError(f"Variable '{name}' is {variable.dtype.name}, the file holds {dtype}", node=name, source=variable.source)
+        raise InvalidArgumentError(f"Variable '{name}' is {variable.dtype.text}, the file holds {dtype}", node=name, source=variable.source)
     if not variable.shape.is_compatible_with(Shape(shape)):
         raise InvalidArgumentError(
             f"Variable '{name}' has shape {variable.shape}, the file holds shape {Shape(shape)}", node=name, source=variable.source

@@ -119,7 +119,7 @@ def variance_scaling_initializer(
     """
     own = as_dtype(dtype)
     if not own.is_floating:
-        raise InvalidArgumentError(f"Cannot create initializer for non-floating point type {own.name}")
+        raise InvalidArgumentError(f"Cannot create initializer for non-floating point type {own.text}")
     if mode not in ("FAN_IN", "FAN_OUT", "FAN_AVG"):
         raise InvalidArgumentError(f"Unknown mode {mode} [FAN_IN, FAN_OUT, FAN_AVG]")
 

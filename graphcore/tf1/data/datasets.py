@@ -439,7 +439,7 @@ def _from_tensors(op: str, tensors: Any, shape: Callable[[Shape], Shape]) -> Dat
         return graph.apply_op(op, values, attrs)
 
     node: Node = graph.derivations.derive(
-        "a dataset", build, depends_on=given, fingerprint=lambda: [f"{tensor.dtype.name} {tensor.shape}" for tensor in given]
+        "a dataset", build, depends_on=given, fingerprint=lambda: [f"{tensor.dtype.text} {tensor.shape}" for tensor in given]
     )
     return Dataset(node.outputs[0], structure)
 

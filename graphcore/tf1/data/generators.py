@@ -77,7 +77,7 @@ class _Passes:
                 fits = False
             if not fits:
                 raise InvalidArgumentError(
-                    f"`generator` yielded an element that could not be converted to the expected type. The expected type was {dtype.name}, "
+                    f"`generator` yielded an element that could not be converted to the expected type. The expected type was {dtype.text}, "
                     f"but the yielded element was {value!r}."
                 )
         if not shape.is_compatible_with(Shape(array.shape)):

@@ -209,7 +209,7 @@ def _copied(body: FunctionGraph, tensor: Tensor) -> Tensor:
                 f"A one-shot iterator cannot depend on the placeholder '{node.name}': use make_initializable_iterator, and feed it at "
                 "iterator.initializer",
             )
-        if any(output.dtype.is_ref or output.dtype.name == "resource" for output in node.outputs):
+        if any(output.dtype.is_ref or output.dtype.text == "resource" for output in node.outputs):
             raise InvalidArgumentError.at(
                 node, f"A one-shot iterator cannot depend on '{node.name}' (op {node.op}), which is state: use make_initializable_iterator"
             )

@@ -33,7 +33,7 @@ class Spec(msgspec.Struct, frozen=True):
 
     def kinds(self) -> list[str]:
         """One text for each component."""
-        return [f"{dtype.name} {shape}" for dtype, shape in zip(self.types, self.shapes, strict=True)]
+        return [f"{dtype.text} {shape}" for dtype, shape in zip(self.types, self.shapes, strict=True)]
 
 
 class SparseParts(NamedTuple):

@@ -206,7 +206,7 @@ def dropout(
         x = convert_to_tensor(x)
         if not x.dtype.is_floating:
             raise InvalidArgumentError(
-                f"dropout: x has to be a floating point tensor since it's going to be scaled. Got a {x.dtype.name} tensor"
+                f"dropout: x has to be a floating point tensor since it's going to be scaled. Got a {x.dtype.text} tensor"
             )
         rate = 1 - keep_prob if rate is None else rate
         if isinstance(rate, int | float | np.number):

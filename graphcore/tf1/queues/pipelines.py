@@ -201,7 +201,7 @@ def batch(
         name: the name scope.
 
     Returns:
-        The batch in the form of `tensors`.
+        The batch: a dict for a dict, a list for several tensors, and a tensor for one, also in a list.
 
     Raises:
         InvalidArgumentError: shapes are not known.
@@ -319,7 +319,7 @@ def _batched(
     outputs = [taken] if isinstance(taken, Tensor) else taken
     if isinstance(elements[0], dict):
         return dict(zip(sorted(elements[0]), outputs, strict=True))
-    return outputs if isinstance(elements[0], list | tuple) else outputs[0]
+    return outputs if len(outputs) > 1 else outputs[0]
 
 
 def _components(element: Any) -> list[Tensor]:

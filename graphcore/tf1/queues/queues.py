@@ -41,7 +41,7 @@ class QueueBase:
         self._name = queue_ref.node.name.rpartition("/")[2]
 
     def __repr__(self) -> str:
-        return f"<gc.{type(self).__name__} '{self.name}' of {', '.join([dtype.name for dtype in self._dtypes])}>"
+        return f"<gc.{type(self).__name__} '{self.name}' of {', '.join([dtype.text for dtype in self._dtypes])}>"
 
     @staticmethod
     def from_list(index: Any, queues: Sequence[QueueBase]) -> QueueBase:

@@ -21,7 +21,7 @@ Feeds = Mapping[Any, Any] | Callable[[int, int], Mapping[Any, Any]] | None
 def counted(global_step: Variable) -> Tensor:
     """Count a step; the number of steps before it, which no other step gets. -> before: a scalar of the dtype of the variable."""
     op = "ResourceCountUpTo" if global_step.is_resource else "CountUpTo"
-    attrs: dict[str, Any] = {"limit": _LIMITS[global_step.dtype.name], "T": global_step.dtype}
+    attrs: dict[str, Any] = {"limit": _LIMITS[global_step.dtype.text], "T": global_step.dtype}
     return get_default_graph().apply_op(op, [global_step.handle], attrs, "count").outputs[0]
 
 
@@ -31,7 +31,7 @@ def checked_step(global_step: Any) -> Variable:
     Raises:
         InvalidArgumentError: something else, or another dtype than int32 and int64.
     """
-    if not isinstance(global_step, Variable) or global_step.dtype.name not in _LIMITS:
+    if not isinstance(global_step, Variable) or global_step.dtype.text not in _LIMITS:
         raise InvalidArgumentError(f"global_step: required a variable of int32 or int64, got {brief(global_step)}")
     return global_step
 

@@ -168,11 +168,11 @@ class Builder:
             ).advise("End the step with `return loss`.", required="a scalar tensor", came=brief(returned))
         if loss.shape.rank not in {0, None} or not loss.dtype.base.is_floating:
             raise InvalidArgumentError.at(
-                loss.node, f"step: required a loss that is a scalar of floats, got '{loss.name}' {loss.dtype.name} {loss.shape}"
+                loss.node, f"step: required a loss that is a scalar of floats, got '{loss.name}' {loss.dtype.text} {loss.shape}"
             ).advise(
                 "Take the mean over the examples of the share, such as `gc.reduce_mean(...)`.",
                 required="a scalar of floats",
-                came=f"{loss.dtype.name} {loss.shape}",
+                came=f"{loss.dtype.text} {loss.shape}",
             )
         return loss, tuple(others)
 

@@ -98,7 +98,7 @@ class Replicated:
             times = ", ".join(f"{way} {time * 1e6:,.0f} us" for way, time in self.seconds.get(name, {}).items())
             predicted = f" (predicted alone: {times})" if times and count > 1 else ""
             way = f", summed as {self.ways[name]}{predicted}" if name in self.ways else ""
-            lines.append(f"  {name} {variable.dtype.name} {variable.shape}, {places}{way}")
+            lines.append(f"  {name} {variable.dtype.text} {variable.shape}, {places}{way}")
         return "\n".join(lines) + ">"
 
 

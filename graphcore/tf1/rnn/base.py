@@ -33,7 +33,7 @@ class LSTMStateTuple(NamedTuple):
         """
         c, h = self
         if c.dtype != h.dtype:
-            raise InvalidArgumentError(f"Inconsistent internal state: {c.dtype.name} vs {h.dtype.name}")
+            raise InvalidArgumentError(f"Inconsistent internal state: {c.dtype.text} vs {h.dtype.text}")
         dtype: DType = c.dtype
         return dtype
 
@@ -108,7 +108,7 @@ class RNNCell(Layer):
         """Zeros for the state: [batch_size, size], or (nested) tuples of these.
 
         Args:
-            batch_size: an int, or an int tensor.
+            batch_size: an int, an int tensor, or a list or shape of sizes.
             dtype: the dtype, or one for each part of the state.
         """
         with name_scope(f"{type(self).__name__}ZeroState"):
@@ -132,9 +132,10 @@ def zeros_of(sizes: Any, batch_size: Any, dtype: Any) -> Any:
 
 def _zeros(size: Any, batch_size: Any, dtype: DType) -> Tensor:
     rest = sizes_of(size)
-    batch = constant_value(batch_size) if isinstance(batch_size, Tensor) else batch_size
-    made = zeros([batch_size if batch is None else int(batch), *[int(each) for each in rest]], dtype)
-    made.set_shape([None if batch is None else int(batch), *rest])
+    batches = list(batch_size) if isinstance(batch_size, list | tuple | Shape) else [batch_size]
+    known = [constant_value(each) if isinstance(each, Tensor) else each for each in batches]
+    made = zeros([*[given if size is None else int(size) for given, size in zip(batches, known, strict=True)], *rest], dtype)
+    made.set_shape([*[None if size is None else int(size) for size in known], *rest])
     return made
 
 

@@ -149,7 +149,7 @@ def _output_dtypes(cell: Any, dtype: Any, state: Any) -> list[Any]:
         return nest.flatten(dtype)
     kinds = {each.dtype.base for each in nest.flatten(state)}
     if dtype is None and len(kinds) != 1:
-        names = ", ".join(sorted(kind.name for kind in kinds))
+        names = ", ".join(sorted(kind.text for kind in kinds))
         raise InvalidArgumentError(f"State has tensors of different dtypes ({names}). Unable to infer the dtype of the outputs; give it")
     return [kinds.pop() if dtype is None else dtype] * count
 

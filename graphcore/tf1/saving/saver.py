@@ -313,7 +313,7 @@ class _Nodes:
 
 
 def _kind(name: str, variable: Variable) -> tuple[str, str, str, str, bool]:
-    return name, variable.op.name, variable.dtype.name, str(variable.shape), variable.is_resource
+    return name, variable.op.name, variable.dtype.text, str(variable.shape), variable.is_resource
 
 
 def _named(var_list: Any, graph: Graph) -> Callable[[], dict[str, Variable]]:

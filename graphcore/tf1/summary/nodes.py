@@ -87,7 +87,7 @@ def text(name: str, tensor: Any, collections: Sequence[str] | None = None) -> Te
     """
     given = convert_to_tensor(tensor)
     if given.dtype.base is not dtypes.string:
-        raise InvalidArgumentError(f"Expected tensor {given.name} to have dtype string, got {given.dtype.name}", node=given.node.name)
+        raise InvalidArgumentError(f"Expected tensor {given.name} to have dtype string, got {given.dtype.text}", node=given.node.name)
     metadata = SummaryMetadata()
     metadata.plugin_data.plugin_name = "text"
     return tensor_summary(name, given, summary_metadata=metadata, collections=collections)

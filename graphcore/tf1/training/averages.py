@@ -76,7 +76,7 @@ class ExponentialMovingAverage:
     def _apply(self, graph: Graph, values: Sequence[Any], prefix: str) -> Node:
         for value in values:
             if value.dtype.base not in {dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64}:
-                raise InvalidArgumentError(f"The variables must be half, float, or double: '{value.name}' is {value.dtype.base.name}")
+                raise InvalidArgumentError(f"The variables must be half, float, or double: '{value.name}' is {value.dtype.base.text}")
             self._make(graph, value, prefix)
         with graph.name_scope(self._name) as scope:
             decay = convert_to_tensor(self._decay, name="decay")

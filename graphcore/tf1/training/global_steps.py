@@ -81,7 +81,7 @@ def assert_global_step(global_step_tensor: Any) -> None:
     if not isinstance(global_step_tensor, Tensor | Variable):
         raise InvalidArgumentError(f'Existing "global_step" must be a Variable or Tensor: {brief(global_step_tensor)}.')
     if not global_step_tensor.dtype.base.is_integer:
-        raise InvalidArgumentError(f'Existing "global_step" does not have integer type: {global_step_tensor.dtype.name}')
+        raise InvalidArgumentError(f'Existing "global_step" does not have integer type: {global_step_tensor.dtype.text}')
     if global_step_tensor.shape.rank not in {0, None}:
         raise InvalidArgumentError(f'Existing "global_step" is not scalar: {global_step_tensor.shape}')
 

@@ -248,7 +248,7 @@ piecewise_constant_decay = piecewise_constant
 
 def _boundary(x: Tensor, boundary: Any) -> Tensor:
     if isinstance(boundary, float) and not x.dtype.base.is_floating:
-        raise InvalidArgumentError(f"boundaries: required {x.dtype.base.name}, as x is, got {boundary}")
+        raise InvalidArgumentError(f"boundaries: required {x.dtype.base.text}, as x is, got {boundary}")
     found = convert_to_tensor(boundary, None if hasattr(boundary, "dtype") else x.dtype.base)
     return found if found.dtype.base is x.dtype.base else cast(found, x.dtype.base)
 
@@ -263,7 +263,7 @@ def _rate_and_step(what: str, learning_rate: Any, global_step: Any) -> tuple[Ten
         raise InvalidArgumentError(f"global_step is required for {what}.")
     rate = convert_to_tensor(learning_rate, name="learning_rate")
     if not rate.dtype.base.is_floating:
-        raise InvalidArgumentError(f"{what}: required a learning_rate of floating dtype, got {rate.dtype.base.name}")
+        raise InvalidArgumentError(f"{what}: required a learning_rate of floating dtype, got {rate.dtype.base.text}")
     return rate, _like(rate, global_step)
 
 

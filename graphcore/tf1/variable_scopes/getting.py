@@ -246,7 +246,7 @@ def _shared(found: Variable, name: str, shape: Any, dtype: DType | None, reuse: 
         raise InvalidArgumentError.at(found.op, text)
     if dtype is not None and dtype is not found.dtype:
         raise InvalidArgumentError.at(
-            found.op, f"Trying to share variable {name}, but specified dtype {dtype.name} and found dtype {found.dtype.name}"
+            found.op, f"Trying to share variable {name}, but specified dtype {dtype.text} and found dtype {found.dtype.text}"
         )
     return found
 
@@ -263,7 +263,7 @@ def _check_dtype(name: str, initializer: Any, dtype: object) -> None:
     )
     if held is not wanted:
         raise InvalidArgumentError(
-            f"Variable '{name}': Initializer type '{held.name}' and explicit dtype '{wanted.name}' don't match", node=name
+            f"Variable '{name}': Initializer type '{held.text}' and explicit dtype '{wanted.text}' don't match", node=name
         )
 
 
@@ -294,7 +294,7 @@ def _default_initializer(name: str, dtype: DType | None) -> Any:
         return GlorotUniform()
     if dtype.is_integer or dtype.is_bool or (dtype.as_numpy is not None and dtype.as_numpy.kind == "O"):
         return Zeros()
-    raise InvalidArgumentError(f"An initializer for variable {name} of {dtype.name} is required", node=name)
+    raise InvalidArgumentError(f"An initializer for variable {name} of {dtype.text} is required", node=name)
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:

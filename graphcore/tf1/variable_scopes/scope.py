@@ -214,6 +214,18 @@ class OpenScopes(NamedTuple):
         """True for variables that are resources, None for no request."""
         return self.current.use_resource
 
+    @property
+    def shares(self) -> bool:
+        """True if variables that exist are taken."""
+        return bool(self.current.reuse)
+
+    def open_unnamed(self, graph: Graph, name: str) -> str:
+        """Note a scope within the current one as opened. Returns its full name, which is made unique among the opened ones."""
+        local = self.unique(graph, name)
+        full = f"{self.current.name}/{local}" if self.current.name else local
+        outermost(graph).scopes.variables = self.with_used(full)
+        return full
+
     def snapshot(self) -> Self:
         """A copy that later changes do not affect."""
         return self._replace(current=copy.copy(self.current))

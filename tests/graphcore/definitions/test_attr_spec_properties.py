@@ -19,7 +19,7 @@ from graphcore.shapes import Shape
 
 SPACE = st.sampled_from(["", " ", "\t", "\n ", "  "])
 NAMES = st.text(string.ascii_letters + string.digits + "_", max_size=6).map(lambda rest: "a" + rest)
-PLAIN_TYPES = [dtype for dtype in d.ALL_TYPES if "_" not in dtype.name]
+PLAIN_TYPES = [dtype for dtype in d.ALL_TYPES if "_" not in dtype.text]
 
 
 def shape_text(shape: Shape) -> str:
@@ -78,7 +78,7 @@ def specs(draw: st.DrawFn) -> tuple[str, AttrDef]:
     if kind == "type" and draw(st.booleans()):
         types = draw(st.lists(st.sampled_from(PLAIN_TYPES), min_size=1, max_size=4))
         allowed = tuple(types)
-        text = "{" + f"{space},{space}".join(dtype.name for dtype in types) + draw(st.sampled_from(["}", ",}", " }"]))
+        text = "{" + f"{space},{space}".join(dtype.text for dtype in types) + draw(st.sampled_from(["}", ",}", " }"]))
     elif kind == "string" and draw(st.booleans()):
         strings = draw(st.lists(st.binary(max_size=5), min_size=1, max_size=3))
         allowed = tuple(strings)

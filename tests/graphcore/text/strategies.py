@@ -15,7 +15,7 @@ from graphcore.definitions import ArgDef, AttrDef, FunctionDef, NodeDef, OpDef, 
 from graphcore.shapes import Shape
 
 NUMBERS: Final = [dtype for dtype in dt.ALL_TYPES if dtype.as_numpy is not None and dtype is not dt.string and dtype.size]
-SPEC_TYPES: Final = [dtype for dtype in dt.ALL_TYPES if "_" not in dtype.name]
+SPEC_TYPES: Final = [dtype for dtype in dt.ALL_TYPES if "_" not in dtype.text]
 """The types that an attr spec can name: its words have no underscore."""
 names = st.one_of(
     st.from_regex(r"[A-Za-z_][A-Za-z0-9_./\-]{0,6}", fullmatch=True),
@@ -41,7 +41,7 @@ def tensors(draw: st.DrawFn) -> TensorValue:
         return TensorValue(array.reshape(sizes), dtype)
     assert dtype.as_numpy is not None
     values = np.frombuffer(draw(st.binary(min_size=count * dtype.size, max_size=count * dtype.size)), dtype=dtype.as_numpy)
-    if dtype.name in {"bool", "int4", "uint4", "int2", "uint2", "float4_e2m1fn"}:
+    if dtype.text in {"bool", "int4", "uint4", "int2", "uint2", "float4_e2m1fn"}:
         values = values.view(np.uint8).astype(np.int64).__mod__(2).astype(dtype.as_numpy)
     if dtype.is_floating or dtype.is_complex:
         values = np.where(np.isnan(values), np.zeros_like(values), values)

@@ -77,7 +77,7 @@ def test_attr_values_print_as_documented_and_read_back(value: AttrValue, text: s
 )
 def test_tensors_print_all_their_values_and_read_back(array: npt.ArrayLike, dtype: DType, text: str) -> None:
     tensor = TensorValue(array, dtype)
-    expected = f"Tensor<type: {dtype.name} {text}>"
+    expected = f"Tensor<type: {dtype.text} {text}>"
     assert attr_value_text(tensor) == expected
     assert parse_attr_text(expected) == tensor
 

@@ -217,7 +217,7 @@ def test_a_template_refuses_new_variables_in_a_later_call() -> None:
 
 def test_configurations_of_initializers_make_equal_ones() -> None:
     made = gc.variance_scaling_initializer(2.0, mode="fan_out", distribution="uniform", seed=3)
-    assert made.get_config() == {"scale": 2.0, "mode": "fan_out", "distribution": "uniform", "seed": 3, "dtype": "float"}
+    assert made.get_config() == {"scale": 2.0, "mode": "fan_out", "distribution": "uniform", "seed": 3, "dtype": "float32"}
     assert type(made).from_config(made.get_config()).get_config() == made.get_config()
 
 

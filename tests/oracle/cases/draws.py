@@ -40,7 +40,7 @@ def dtype_of(draw: Draw, entry: OpRegistration, attr: str = "T", among: str = ""
     found = next(item for item in entry.op_def.attr if item.name == attr)
     allowed = [dtype for dtype in TYPES if found.allowed_values is None or dtype in found.allowed_values]
     if among:
-        allowed = [dtype for dtype in allowed if dtype.name in among.split()]
+        allowed = [dtype for dtype in allowed if dtype.text in among.split()]
     return draw(st.sampled_from(allowed))  # type: ignore[no-any-return]  # an element of the list
 
 
@@ -55,7 +55,7 @@ def values(draw: Draw, dtype: gc.DType, shape: tuple[int, ...], *, low: float = 
     if dtype is gc.bool_:
         return random.random(shape) < 0.5
     if dtype.is_integer:
-        return random.integers(0 if dtype.name.startswith("u") else int(low), int(high) + 1, shape).astype(numpy)
+        return random.integers(0 if dtype.text.startswith("u") else int(low), int(high) + 1, shape).astype(numpy)
     array = random.uniform(low, high, shape)
     if special and dtype.is_floating and draw(st.booleans()):
         array = np.where(random.random(shape) < 0.3, random.choice(SPECIAL, shape), array)
@@ -174,7 +174,7 @@ def pooling(draw: Draw, entry: OpRegistration) -> Drawn:
 
 
 def signature_of(entry: OpRegistration) -> tuple[str, ...]:
-    return tuple([arg.type_attr or (arg.type.name if arg.type else "*") for arg in entry.op_def.input_arg])
+    return tuple([arg.type_attr or (arg.type.text if arg.type else "*") for arg in entry.op_def.input_arg])
 
 
 def general(entry: OpRegistration) -> Drawer | None:

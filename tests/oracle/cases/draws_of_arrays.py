@@ -247,7 +247,7 @@ def resize(draw: Draw, entry: OpRegistration) -> Drawn:
 
 def cast(draw: Draw, entry: OpRegistration) -> Drawn:
     x = tensor(draw, entry, attr="SrcT", special=False)  # their conversion to integers is undefined
-    return Drawn((x,), {"DstT": dtype_of(draw, entry, "DstT").name})
+    return Drawn((x,), {"DstT": dtype_of(draw, entry, "DstT").text})
 
 
 def blocks(draw: Draw, entry: OpRegistration) -> Drawn:

@@ -140,11 +140,11 @@ class OpExample:
             return "elements", natural_array(value, None)
         if dtype is gc.resource:
             array = natural_array(value, None)
-            return "handle", (gc.as_dtype(array.dtype).name, array.shape, array)
+            return "handle", (gc.as_dtype(array.dtype).text, array.shape, array)
         if not arg.is_ref:
             return "value", natural_array(value, dtype)
         array = natural_array(self._alike(arg) if value is None else value, dtype)
-        return "ref", (gc.as_dtype(array.dtype).name, array.shape, None if value is None else array)
+        return "ref", (gc.as_dtype(array.dtype).text, array.shape, None if value is None else array)
 
     def _alike(self, arg: ArgDef) -> Any:
         """The value of another input of the same type, or any number, for an uninitialised variable."""

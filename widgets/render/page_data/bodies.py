@@ -33,4 +33,4 @@ def _tensor_key(tensor: Tensor, seen: dict[int, int]) -> object:
     known = (
         None if value is None else (value.dtype.str, value.shape, value.tobytes() if value.dtype != object else tuple(value.reshape(-1)))
     )
-    return tensor.dtype.name, tensor.graph.shape_text(tensor), places, known
+    return tensor.dtype.text, tensor.graph.shape_text(tensor), places, known

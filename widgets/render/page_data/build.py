@@ -177,7 +177,7 @@ class _Writer:
         dims = tensor.shape.dims
         dtype = tensor.node.output_types[tensor.index]
         sizes = None if dims is None else tuple(size_texts(tensor))
-        return self.infos.of((tensor.dtype.name, sizes, dtype.is_ref or dtype.name in _REFERENCES, tensor_bytes(tensor)))
+        return self.infos.of((tensor.dtype.text, sizes, dtype.is_ref or dtype.text in _REFERENCES, tensor_bytes(tensor)))
 
     def own_classes(self, nodes: Sequence[Node]) -> list[OwnClasses]:
         """The classes of nodes under each lens of the user."""

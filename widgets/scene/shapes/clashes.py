@@ -48,7 +48,7 @@ def source_row(source: SourceLocation | None) -> SourceRow | None:
 
 
 def _row(tensor: Tensor, text: str) -> Clash:
-    return Clash(tensor=text, shape=f"{tensor.dtype.base.name} {tensor.shape}", source=source_row(tensor.node.source))
+    return Clash(tensor=text, shape=f"{tensor.dtype.base.text} {tensor.shape}", source=source_row(tensor.node.source))
 
 
 def _sizes(tensor: Tensor) -> set[int]:

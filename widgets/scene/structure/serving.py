@@ -46,7 +46,7 @@ def is_plumbing(node: Node) -> bool:
 def is_parameter(node: Node) -> bool:
     """True for a source of values that do not depend on what is fed."""
     traits = node.registration.traits
-    return traits.role in {"constant", "variable"} or (is_end(node) and bool(node.outputs) and node.outputs[0].dtype.name == "resource")
+    return traits.role in {"constant", "variable"} or (is_end(node) and bool(node.outputs) and node.outputs[0].dtype.text == "resource")
 
 
 def serving_nodes(nodes: Sequence[Node]) -> set[str]:

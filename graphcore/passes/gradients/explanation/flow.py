@@ -174,7 +174,7 @@ class Flow:
             text = f"takes the resource '{source.name}', a handle and no number: ask for the gradient by a value that is read from it"
             return "resource", node, text
         if x.dtype not in DIFFERENTIABLE:
-            return "dtype", x.node, f"gives '{x.name}', which is {x.dtype.name}: only floating and complex tensors have gradients"
+            return "dtype", x.node, f"gives '{x.name}', which is {x.dtype.text}: only floating and complex tensors have gradients"
         # The responsible node is the one where the path leaves differentiable tensors, not the one where it returns to them.
         leaving = self.paths_from(x).leaving(source)
         if leaving is None:
@@ -182,7 +182,7 @@ class Flow:
         if leaving.node.registration.traits.needs_only_shapes:
             return "shape only", leaving.node, f"takes only the shape of '{leaving.given.name}', which has no derivative"
         text = (
-            f"gives '{leaving.tensor.name}', which is {leaving.tensor.dtype.name}: gradients flow through floating and complex tensors only"
+            f"gives '{leaving.tensor.name}', which is {leaving.tensor.dtype.text}: gradients flow through floating and complex tensors only"
         )
         return "dtype", leaving.node, text
 

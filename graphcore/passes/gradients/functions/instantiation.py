@@ -116,7 +116,7 @@ class InstantiatedFunctions:
 
 
 def _names(types: Iterable[DType]) -> str:
-    return ", ".join([dtype.name for dtype in types])
+    return ", ".join([dtype.text for dtype in types])
 
 
 class _CachedBody:

@@ -50,7 +50,7 @@ def test_restored_variables_have_the_values_that_were_saved(tmp_path: Path) -> N
 
 def test_every_array_type_survives(tmp_path: Path) -> None:
     kinds = [gc.float16, gc.bfloat16, gc.float64, gc.complex64, gc.uint8, gc.int64, gc.bool_]
-    variables = [gc.Variable(gc.cast(gc.constant([0.0, 1.0]), dtype), name=dtype.name) for dtype in kinds]
+    variables = [gc.Variable(gc.cast(gc.constant([0.0, 1.0]), dtype), name=dtype.text) for dtype in kinds]
     with gc.Session() as session:
         session.run(gc.initialize_all_variables())
         gc.save_variables(session, tmp_path / "all")

@@ -55,7 +55,7 @@ def proto(dtype: str, dims: list[int], **fields: Any) -> Any:
         (proto("float8_e5m2", [2], float8_val=b"\x3c\x40"), [1.0, 2.0]),
         (proto("int4", [2], int_val=[7, -8]), [7, -8]),
     ],
-    ids=lambda value: d.dtype_from_wire(value.dtype).name if hasattr(value, "dtype") else "",
+    ids=lambda value: d.dtype_from_wire(value.dtype).text if hasattr(value, "dtype") else "",
 )
 def test_each_encoding_is_decoded_and_written_back(message: Any, expected: list[Any]) -> None:
     data = message.SerializeToString(deterministic=True)

@@ -34,9 +34,9 @@ def test_unknown_ops_may_be_imported_as_opaque_nodes(graph: gc.Graph) -> None:
     strange, too = graph.get_operation_by_name("s"), graph.get_operation_by_name("u")
     assert strange.is_opaque
     assert not graph.get_operation_by_name("t").is_opaque
-    assert [dtype.name for dtype in strange.output_types] == ["float", "float", "INVALID", "INVALID"]
-    assert [dtype.name for dtype in too.input_types] == ["INVALID", "float"]
-    assert [dtype.name for dtype in too.output_types] == ["INVALID", "INVALID", "int32"]
+    assert [dtype.text for dtype in strange.output_types] == ["float", "float", "INVALID", "INVALID"]
+    assert [dtype.text for dtype in too.input_types] == ["INVALID", "float"]
+    assert [dtype.text for dtype in too.output_types] == ["INVALID", "INVALID", "int32"]
     assert [str(tensor.shape) for tensor in strange.outputs] == ["?"] * 4
     assert [str(tensor.shape) for tensor in graph.get_operation_by_name("w").outputs] == ["[2]", "?"]
     assert all(each.error is None for each in graph.nodes)

@@ -174,13 +174,13 @@ def test_a_kernel_that_holds_the_lock_of_python_is_no_loss_unless_its_process_is
 @pytest.mark.slow
 def test_a_worker_with_another_version_is_refused_with_both_versions(processes: gc.LocalCluster) -> None:
     place = processes.places()[1]
-    code = "__import__('graphcore').__dict__.__setitem__('__version__', {!r})"
+    code = "__import__('graphcore').__dict__.__setitem__('package_version', {!r})"
     processes.client.run(eval, code.format("0.0.9"), workers=[place.address])
     try:
-        with pytest.raises(gc.errors.FailedPreconditionError, match=rf"Worker '1'.* version 0\.0\.9 .* version {gc.__version__}"):
+        with pytest.raises(gc.errors.FailedPreconditionError, match=rf"Worker '1'.* version 0\.0\.9 .* version {gc.package_version}"):
             gc.Session(gc.Graph(), cluster=processes)
     finally:
-        processes.client.run(eval, code.format(gc.__version__), workers=[place.address])
+        processes.client.run(eval, code.format(gc.package_version), workers=[place.address])
 
 
 def test_a_scheduler_that_is_gone_aborts_and_the_session_recovers_on_another_cluster(tmp_path: Path) -> None:

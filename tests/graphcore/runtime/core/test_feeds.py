@@ -40,7 +40,7 @@ def graph() -> Iterator[gc.Graph]:
 )
 def test_an_integer_that_does_not_fit_is_refused_and_not_wrapped_around(dtype: gc.DType, value: Any) -> None:
     x = gc.placeholder(dtype, None, name="x")
-    with pytest.raises(InvalidArgumentError, match=rf"Cannot feed .*for Tensor 'x:0', which has dtype {dtype.name}"):
+    with pytest.raises(InvalidArgumentError, match=rf"Cannot feed .*for Tensor 'x:0', which has dtype {dtype.text}"):
         gc.Session().run(gc.identity(x), {x: value})
 
 
