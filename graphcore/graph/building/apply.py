@@ -141,7 +141,7 @@ def exact_name(graph: Graph, name: str) -> str:
         InvalidArgumentError: it is no valid node name.
     """
     exact = name[:-1] if name[-1:] == "/" else graph.names.unique(graph.scopes.name + name)
-    if not is_valid_node_name(exact, allow_internal_ops=True):
+    if not is_valid_node_name(exact):
         raise InvalidArgumentError(f"Node '{exact}': Node name contains invalid characters", node=exact, source=caller_location())
     return exact
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -15,39 +16,47 @@ _SCOPE_NAME: Final = re.compile(r"[A-Za-z0-9_.\-/]*\Z")
 class NameTable:
     """Node and scope names of one graph.
 
-    While a cell runs again, the names of its earlier run are free for it (`release`), and numbering starts over, so that the same code gets
+    New names differ from the taken ones also when the case of letters is ignored, as in TensorFlow. Names that are given exactly, as those of
+    files, may be alike. While a cell runs again, the names of its earlier run are free for it (`release`), and numbering starts over, so that the same code gets
     the same names.
 
     Attributes:
         on_taken: a callback for each name of a node or scope that is taken, for derivations.
     """
 
-    __slots__ = ("_candidate", "_candidate_for", "_next", "_owned_scopes", "_released", "_taken", "on_taken")
+    __slots__ = ("_alike", "_candidate", "_candidate_for", "_next", "_owned_scopes", "_released", "_released_alike", "_taken", "on_taken")
 
     def __init__(self) -> None:
         self._taken: dict[str, str] = {}
+        self._alike: dict[str, int] = {}  # the number of taken names by their lower case
         self._next: dict[str, int] = {}
         self._candidate = self._candidate_for = ""
         self._released: set[str] = set()
+        self._released_alike: Counter[str] = Counter()
         self._owned_scopes: dict[str, set[str]] = {}
         self.on_taken: Callable[[str], None] | None = None
 
     def unique(self, name: str) -> str:
         """`name`, or the first free one of `name_1`, `name_2`, ... It is not taken by this."""
-        if name not in self._taken or name in self._released:
+        alike = name.lower()
+        if alike not in self._alike or self._is_released(alike):
             return name
-        count = self._next.get(name, 1)
-        taken, released = self._taken, self._released
-        candidate = f"{name}_{count}"
-        while candidate in taken and candidate not in released:
+        count = self._next.get(alike, 1)
+        while f"{alike}_{count}" in self._alike and not self._is_released(f"{alike}_{count}"):
             count += 1
-            candidate = f"{name}_{count}"
-        self._next[name] = count
-        self._candidate, self._candidate_for = candidate, name
-        return candidate
+        self._next[alike] = count
+        self._candidate, self._candidate_for = f"{name}_{count}", alike
+        return self._candidate
+
+    def _is_released(self, alike: str) -> bool:
+        """True iff all taken names with this lower case are free for the running cell."""
+        return bool(self._released) and self._released_alike[alike] == self._alike[alike]
 
     def take(self, name: str) -> None:
         """Mark a node's name as taken."""
+        if name not in self._taken:
+            alike = name.lower()
+            self._alike[alike] = self._alike.get(alike, 0) + 1
         self._taken[name] = ""
         if self.on_taken is not None:
             self.on_taken(name)
@@ -55,32 +64,54 @@ class NameTable:
             self._candidate = ""
             self._next[self._candidate_for] = self._next.get(self._candidate_for, 0) + 1
         if self._released:
+            self._hold(name)
+
+    def _hold(self, name: str) -> None:
+        """Let a name no longer be free for the running cell."""
+        if name in self._released:
             self._released.discard(name)
+            self._released_alike[name.lower()] -= 1
+
+    def _release(self, names: Iterable[str]) -> None:
+        """Let only these of the taken names be free for the running cell."""
+        self._released = {name for name in names if name in self._taken}
+        self._released_alike = Counter([name.lower() for name in self._released])
+        for name in self._released:
+            self._next.pop(_stem(name), None)
 
     def take_all(self, names: Iterable[str]) -> None:
         """Mark many nodes' names as taken."""
-        self._taken.update(dict.fromkeys(names, ""))
-        if self._released:
-            self._released.difference_update(names)
+        for name in names:
+            self.take(name)
 
     def state(self) -> tuple[Any, ...]:
         """A snapshot for `restore`."""
-        return dict(self._taken), dict(self._next), set(self._released), {cell: set(names) for cell, names in self._owned_scopes.items()}
+        owned = {cell: set(names) for cell, names in self._owned_scopes.items()}
+        return dict(self._taken), dict(self._alike), dict(self._next), set(self._released), owned
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Return to the snapshot `state`."""
-        self._taken, self._next, self._released, self._owned_scopes = state
+        self._taken, self._alike, self._next, released, self._owned_scopes = state
+        self._release(released)
         self._candidate = ""
 
     def free(self, name: str) -> None:
         """Free a name."""
-        self._taken.pop(name, None)
+        if self._taken.pop(name, None) is not None:
+            alike = name.lower()
+            self._alike[alike] -= 1
+            if not self._alike[alike]:
+                del self._alike[alike]
+        self._hold(name)
         self._next.pop(_stem(name), None)
 
     def take_scope(self, scope: str, cell: str) -> None:
         """Mark a scope as taken by a cell ("" for none). The scopes around it are not, as in TensorFlow."""
-        self._taken.setdefault(scope, cell)
-        self._released.discard(scope)
+        if scope not in self._taken:
+            alike = scope.lower()
+            self._alike[alike] = self._alike.get(alike, 0) + 1
+            self._taken[scope] = cell
+        self._hold(scope)
         if self.on_taken is not None:
             self.on_taken(scope)
         if cell:
@@ -88,40 +119,36 @@ class NameTable:
 
     def release(self, cell: str, node_names: list[str]) -> None:
         """Free these node names, and the cell's scopes, for the running cell."""
-        self._released = self._owned_scopes.pop(cell, set()).union(node_names)
-        self._recount()
+        self._release(self._owned_scopes.pop(cell, set()).union(node_names))
 
     def begin_again(self, names: Iterable[str]) -> set[str]:
         """Free these names for a rebuilt derivation. Returns a token for `end_again`."""
-        before, self._released = self._released, set(names)
-        self._recount()
+        before = self._released
+        self._release(names)
         return before
 
     def end_again(self, before: set[str]) -> None:
         """Free names that were not taken again; those released for the running cell stay so."""
         self.end_release()
-        self._released = before
-
-    def _recount(self) -> None:
-        for name in self._released:
-            self._next.pop(_stem(name), None)
+        self._release(before)
 
     def end_release(self) -> None:
         """Free released names that were not taken again for all cells."""
-        for name in self._released:
+        for name in list(self._released):
             self.free(name)
-        self._released = set()
+        self._release(())
 
     def keep_released(self, cell: str) -> None:
         """Keep released names that were not taken again as taken (the cell failed)."""
         kept = [name for name in self._released if self._taken.get(name) == cell]
         self._owned_scopes = {**self._owned_scopes, cell: self._owned_scopes.get(cell, set()).union(kept)}
-        self._released = set()
+        self._release(())
 
 
 def _stem(name: str) -> str:
-    head, _, tail = name.rpartition("_")
-    return head if tail.isdigit() else name
+    """The lower case of a name without the number that made it unique."""
+    head, _, tail = name.lower().rpartition("_")
+    return head if tail.isdigit() else name.lower()
 
 
 def checked_scope(name: str, *, inner: bool) -> str:
