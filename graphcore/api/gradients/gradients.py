@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from graphcore.api.gradients.places import put_beside_forward_nodes
 from graphcore.api.gradients.variable_reads import check_read_outside, handles_of_references
 from graphcore.api.gradients.within_bodies import GradientsWithin, check_in_reach
 from graphcore.api.indexed_slices import IndexedSlices
@@ -25,7 +26,7 @@ def gradients(
     xs: Any,
     grad_ys: Any = None,
     name: str = "gradients",
-    colocate_gradients_with_ops: bool = False,  # noqa: ARG001 - the placer decides
+    colocate_gradients_with_ops: bool = False,
     gate_gradients: bool = False,  # noqa: ARG001 - each gradient is computed once anyway
     aggregation_method: Any = None,  # noqa: ARG001 - sums have one form
     stop_gradients: Any = None,
@@ -38,7 +39,9 @@ def gradients(
         ys, xs: a tensor, a variable, or a list of them.
         grad_ys: for each y the incoming gradient, of the y's shape and dtype: a tensor, numbers, or None for ones.
         name: the name scope of the new nodes.
-        colocate_gradients_with_ops, gate_gradients, aggregation_method: TF1's hints, without effect.
+        colocate_gradients_with_ops: request the device of the differentiated node for its gradient nodes, and put them into its groups of
+            nodes that share a device; otherwise they get what is requested around the call.
+        gate_gradients, aggregation_method: TF1's hints, without effect.
         stop_gradients: tensors that gradients do not flow through.
         unconnected_gradients: "none" gives None for an x that no y depends on, "zero" zeros; or one of `gc.UnconnectedGradients`.
         simplify: False inlines the registered gradient bodies unsimplified.
@@ -73,6 +76,7 @@ def gradients(
         return _in_body(graph, y_tensors, x_list, given, stop, name, simplify=simplify, zeros=_gives_zeros(unconnected_gradients))
     call = GradientCall(graph, y_tensors, x_list, given, tensors_of(stop_gradients or [], "stop_gradients"), name, simplify)
     call.zeros = _gives_zeros(unconnected_gradients)
+    call.beside_ops = bool(colocate_gradients_with_ops)
     graph.settle()
     call.check()
     what = f"the gradients of {', '.join([repr(y.name) for y in y_tensors])}"
@@ -158,6 +162,7 @@ class GradientCall:
 
     Attributes:
         zeros: True if gradients that would be None are zeros.
+        beside_ops: True to put gradient nodes on the devices of what they differentiate.
     """
 
     def __init__(
@@ -171,6 +176,7 @@ class GradientCall:
         self.name = name
         self.simplify = simplify
         self.zeros = False
+        self.beside_ops = False
 
     def check(self) -> None:
         """Check that the tensors are of one graph, and that the seeds fit.
@@ -192,8 +198,10 @@ class GradientCall:
         with graph.transaction(), graph.name_scope(self.name) as scope:
             # The names are reserved before the nodes behind them are made.
             names = [self._reserved(f"{scope}{result_name(x)}") for x in self.xs]
-            found = self.find(scope)
-            return self._results(names, found)
+            results = self._results(names, self.find(scope))
+            if self.beside_ops:
+                put_beside_forward_nodes(graph, scope)
+            return results
 
     def _results(self, names: Sequence[str], found: Sequence[Part]) -> list[Tensor | IndexedSlices | None]:
         """Nodes with the reserved `names` for the gradients that exist."""

@@ -92,7 +92,7 @@ def converted(k: KernelContext, value: Any, dtype: DType, place: int) -> Any:
         raise InvalidArgumentError(f"{what}: {error}", op=k.op, node=k.node_name, source=k.source) from None
     if array.dtype != dtype.as_numpy:
         raise invalid(k, f"{what} is {_name(array.dtype)}, but expects {dtype.text}")
-    return owned(array)
+    return owned(array.copy())  # the caller's own array, which it may write into again
 
 
 def _each(array: Any) -> Any:

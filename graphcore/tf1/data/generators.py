@@ -19,8 +19,8 @@ from graphcore.shapes import Shape
 from graphcore.tf1.data.structures import Spec, changed, flatten
 from graphcore.tf1.python_calls import python_call
 
-_KINDS: Final = {"i": "biu", "u": "biu", "f": "biuf", "c": "biufc", "b": "b", "V": "biuf"}
-"""The kinds of Python's values that become an array of a kind."""
+_NUMBERS: Final = "biufcV"
+"""The kinds of arrays of numbers."""
 
 
 class _Passes:
@@ -62,20 +62,8 @@ class _Passes:
         if dtype is dtypes.string:
             array = np.asarray(value, object)
         else:
-            given = np.asarray(value)
-            wanted = np.dtype(dtype.as_numpy)
-            # Python's numbers and lists take the type; arrays keep their kind, and no float becomes an integer.
-            fits = (
-                np.can_cast(given.dtype, wanted, "same_kind")
-                if hasattr(value, "dtype")
-                else given.dtype.kind in _KINDS.get(wanted.kind, "")
-            )
-            array = given
-            try:
-                array = np.asarray(value, wanted) if fits else given
-            except (TypeError, ValueError, OverflowError):
-                fits = False
-            if not fits:
+            array = _cast(value, np.dtype(dtype.as_numpy))
+            if array is None:
                 raise InvalidArgumentError(
                     f"`generator` yielded an element that could not be converted to the expected type. The expected type was {dtype.text}, "
                     f"but the yielded element was {value!r}."
@@ -93,6 +81,21 @@ class _Passes:
         if close is not None:
             close()
         return np.int64(0)
+
+
+def _cast(value: Any, wanted: np.dtype[Any]) -> Any:
+    """An array of the type, for floats rounded; None if it does not hold the values, such as an integer type those with fractions."""
+    try:
+        given = np.asarray(value)
+        if given.dtype.kind not in _NUMBERS or (given.dtype.kind == "c" and wanted.kind != "c"):
+            return None
+        if wanted.kind in "iu" and given.size:
+            limits = np.iinfo(wanted)
+            if not (np.all(given >= limits.min) and np.all(given <= limits.max) and np.array_equal(np.trunc(given), given)):
+                return None
+        return given.astype(wanted)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _collect(structure: Any, value: Any, leaves: list[Any]) -> None:

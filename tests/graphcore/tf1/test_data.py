@@ -298,3 +298,56 @@ gc.save(gc.get_default_graph(), sys.argv[1])
     text = r"calls a Python function that is not here.*no file holds it"
     with gc.Session(graph=loaded) as session, pytest.raises(gc.errors.FailedPreconditionError, match=text):
         session.run("call:0")
+
+
+@pytest.mark.parametrize(
+    ("yielded", "dtype", "found"),
+    [
+        (np.array([[6.0], [7.0]]), gc.int32, [[6], [7]]),
+        (np.array([1, 2]), gc.float32, [1.0, 2.0]),
+        (np.float64(2.0), gc.uint8, 2),
+        ([3.0, 4.0], gc.int64, [3, 4]),
+        (np.array([True, False]), gc.float32, [1.0, 0.0]),
+        (np.array([0, 2]), gc.bool_, [False, True]),
+        (np.array([300]), gc.int16, [300]),
+    ],
+)
+def test_what_a_generator_yields_takes_the_declared_type(yielded: Any, dtype: gc.DType, found: Any) -> None:
+    with gc.Graph().as_default():
+        dataset = gc.data.Dataset.from_generator(lambda: iter([yielded]), dtype)
+        result = gc.Session().run(dataset.make_one_shot_iterator().get_next())
+    assert result.dtype == dtype.as_numpy
+    assert result.tolist() == found
+
+
+@pytest.mark.parametrize(
+    ("yielded", "dtype"),
+    [(np.array([1.5]), gc.int32), (np.array([np.nan]), gc.int32), (np.array([300]), gc.uint8), (np.array([1j]), gc.float32), (["1"], gc.int32)],
+)
+def test_what_the_declared_type_does_not_hold_is_refused(yielded: Any, dtype: gc.DType) -> None:
+    with gc.Graph().as_default():
+        dataset = gc.data.Dataset.from_generator(lambda: iter([yielded]), dtype)
+        value = dataset.make_one_shot_iterator().get_next()
+        with pytest.raises(gc.errors.InvalidArgumentError, match="could not be converted to the expected type"):
+            gc.Session().run(value)
+
+
+def test_a_generator_and_a_python_function_may_write_into_their_arrays_again() -> None:
+    buffer = np.zeros(2, np.float32)
+
+    def doubled(x: Any) -> Any:
+        np.multiply(x, 2, out=buffer)
+        return buffer
+
+    def yielded() -> Any:
+        for number in (1.0, 2.0):
+            buffer[:] = number
+            yield buffer
+
+    with gc.Graph().as_default(), gc.Session() as session:
+        y = gc.py_func(doubled, [gc.constant([1.0, 2.0])], gc.float32)
+        first = session.run(y)
+        assert session.run(y).tolist() == first.tolist() == [2.0, 4.0]
+        element = gc.data.Dataset.from_generator(yielded, gc.float32).make_one_shot_iterator().get_next()
+        assert [session.run(element).tolist() for _ in range(2)] == [[1.0, 1.0], [2.0, 2.0]]
+    assert buffer.flags.writeable
