@@ -1,4 +1,4 @@
-"""Remarks under a cell: broken nodes, values kept by sessions, gradients built repeatedly."""
+"""Remarks under a cell: broken nodes, values kept by sessions, gradients built repeatedly, and those of the core."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from IPython.display import display
 
 from graphcore.graph import Graph, Node
+from graphcore.remarks import collect_remarks, collected_remarks
 from graphcore.runtime import Session, live_sessions
 from graphcore.source import CellRun, SourceLocation, dropped_gradients, gradient_calls
 
@@ -52,6 +53,7 @@ class Remarks:
         self._lost_values = {session: set(session.variables_that_lost_their_values()) for session in sessions}
         gradient_calls.clear()
         dropped_gradients.clear()
+        collect_remarks()
 
     def end(self) -> None:
         """Display the remarks of the cell."""
@@ -64,6 +66,7 @@ class Remarks:
         lines += [] if gradient_calls else [line for graph, runs in self._runs_before.items() for line in self._built_in_loops(graph, runs)]
         lines += [line for session, before in self._kept_values.items() for line in _kept_values_remark(session, before)]
         lines += [line for session, before in self._lost_values.items() for line in _lost_values_remark(session, before)]
+        lines += collected_remarks()
         self._marked, self._kept_values, self._lost_values, self._runs_before = {}, {}, {}, {}
         gradient_calls.clear()
         dropped_gradients.clear()

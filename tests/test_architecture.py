@@ -26,6 +26,7 @@ LAYERS = (
         "brief",
         "plumbing",
         "release",
+        "remarks",
         "dtypes",
         "dimension",
         "shapes",

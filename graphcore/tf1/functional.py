@@ -28,8 +28,11 @@ class _Rows:
             raise InvalidArgumentError("elements must be 1+ dimensional Tensors, not scalars")
         self._form = elems
         self._arrays = [TensorArray(each.dtype, 0).unstack(each) for each in flat]
-        sizes = [each.shape.as_list()[0] for each in flat if each.shape.rank is not None]
-        self.known = next((size for size in sizes if size is not None), None)
+        sizes = {size: each for each in flat if each.shape.rank is not None and (size := each.shape.as_list()[0]) is not None}
+        if len(sizes) > 1:
+            came = " and ".join([f"'{each.name}' of {size}" for size, each in sizes.items()])
+            raise InvalidArgumentError(f"elems: required tensors of one number of rows, got {came}")
+        self.known = next(iter(sizes), None)
         self.count = shape_of(flat[0])[0] if self.known is None else constant(self.known, int32)
 
     def __call__(self, index: Any) -> Any:

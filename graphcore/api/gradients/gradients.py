@@ -18,6 +18,7 @@ from graphcore.graph.model.default_stack import building, outermost
 from graphcore.passes.gradients.bodies.variable_reads import reads_of
 from graphcore.passes.gradients.bodies.writer import GradientWriter
 from graphcore.passes.gradients.slices import Part, Slices, combined, gradients_of_reads
+from graphcore.remarks import remark
 from graphcore.source import caller_location, cell_run, gradient_calls
 
 
@@ -83,7 +84,17 @@ def gradients(
     found: list[Any] = graph.derivations.derive(
         what, call.build, depends_on=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True, about=call
     )
+    if not call.zeros and all(gradient is None for gradient in found):
+        remark(_nothing_depends(y_tensors, x_list))
     return list(found)
+
+
+def _nothing_depends(ys: list[Tensor], xs: list[Any]) -> str:
+    """The remark on gradients of which there is none."""
+    x, y = tensors_of(xs[0], "xs")[0], ys[0]
+    which = f"the x '{x.name}'" if len(xs) == 1 else f"any of {len(xs)} xs ('{x.name}' ...)"
+    of = f"'{y.name}'" if len(ys) == 1 else f"the ys ('{y.name}' ...)"
+    return f"gradients gives None: {of} does not depend on {which}, or the gradient stops before. `gc.explain_gradient(y, x)` says where."
 
 
 def _seeds(ys: Sequence[Tensor], grad_ys: Any) -> list[Tensor | None]:

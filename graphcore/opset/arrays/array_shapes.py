@@ -150,16 +150,32 @@ class Reshape:
     def kernel(k: KernelContext) -> Kernel:
         known = constant_ints(k, 1)
         if known is not None and not (0 in known and -1 in known):
-            return lambda x, _: x.reshape(known)
+            return lambda x, _: _reshaped(k, x, known)
 
         def reshape(x: Any, shape: Any) -> Any:
             wanted = ints(shape)
             if wanted and min(wanted) < -1:  # NumPy takes any negative number as -1
                 at = next(at for at, size in enumerate(wanted) if size < -1)
                 raise invalid(k, f"Size {at} must be non-negative, not {wanted[at]}")
-            return x.reshape(_without_unknown(x.shape, wanted))
+            return _reshaped(k, x, _without_unknown(x.shape, wanted))
 
         return reshape
+
+
+def _reshaped(k: KernelContext, x: Any, sizes: Sequence[int]) -> Any:
+    """A view of `x` of these sizes, of which one may be -1.
+
+    Raises:
+        InvalidArgumentError: `x` has another number of values.
+    """
+    try:
+        return x.reshape(sizes)
+    except ValueError:
+        count = math.prod([size for size in sizes if size != -1])
+        needs = f"requires a multiple of {count}" if -1 in sizes else f"has {count}"
+        raise invalid(
+            k, f"Input to reshape is a tensor with {x.size} values, but the requested shape [{','.join(map(str, sizes))}] {needs}"
+        ) from None
 
 
 @op

@@ -9,6 +9,7 @@ from functools import cache
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.model.node import Node
+from graphcore.remarks import remark
 from graphcore.runtime.core.rewrite import DeviceAttributes
 from graphcore.runtime.core.tracing import CPU
 from graphcore.support.memory_limits import memory_limit
@@ -26,13 +27,10 @@ def check_devices(nodes: Iterable[Node], devices: Sequence[DeviceAttributes]) ->
     Raises:
         InvalidArgumentError: a requested device does not exist, or an op has no kernel.
     """
-    there = [DeviceSpec.parse(device.name) for device in devices]
-    known: dict[str, bool] = {"": True}
+    known = _Known(devices)
     for node in nodes:
         request = node.device
-        if request not in known:
-            known[request] = any(DeviceSpec.parse(request).is_specification_of(device) for device in there)
-        if not known[request]:
+        if not known.has(request):
             names = ", ".join(device.name for device in devices)
             raise InvalidArgumentError.at(
                 node,
@@ -45,3 +43,33 @@ def check_devices(nodes: Iterable[Node], devices: Sequence[DeviceAttributes]) ->
             )
         if node.registration.kernel is None and not node.registration.is_function:
             raise InvalidArgumentError.at(node, f"No OpKernel was registered to support Op '{node.op}' used by {{{{node {node.name}}}}}")
+
+
+class _Known:
+    """Which requests the devices of a session fulfil."""
+
+    def __init__(self, devices: Sequence[DeviceAttributes]) -> None:
+        self._devices = [DeviceSpec.parse(device.name) for device in devices]
+        self._answers: dict[str, bool] = {"": True}
+
+    def has(self, request: str) -> bool:
+        """True iff one of the devices is what `request` names."""
+        if request not in self._answers:
+            self._answers[request] = any(DeviceSpec.parse(request).is_specification_of(device) for device in self._devices)
+        return self._answers[request]
+
+
+def remark_absent_devices(nodes: Iterable[Node], devices: Sequence[DeviceAttributes]) -> None:
+    """Say which requested devices do not exist, so that their nodes run on the CPU."""
+    known = _Known(devices)
+    absent: dict[str, list[str]] = {}
+    for node in nodes:
+        if not known.has(node.device):
+            absent.setdefault(node.device, []).append(node.name)
+    for request, names in absent.items():
+        which = f"'{names[0]}' requests" if len(names) == 1 else f"'{names[0]}' and {len(names) - 1} more nodes request"
+        what = "runs" if len(names) == 1 else "run"
+        remark(
+            f"{which} {request}, which this session does not have, and {what} on the CPU. `gc.Session(devices=[...])` gives a session devices, "
+            "which are simulated where the machine has none; `gc.SessionOptions(allow_soft_placement=False)` refuses such requests."
+        )

@@ -30,14 +30,9 @@ def parse_fetches(graph: Graph, fetches: Any) -> FetchStructure:
     """Resolve `fetches` in `graph`.
 
     Raises:
-        InvalidArgumentError: something cannot be fetched, or belongs to another graph.
+        InvalidArgumentError: something cannot be fetched, such as None, or belongs to another graph.
         NotFoundError: no such name.
     """
-    if fetches is None:
-        raise InvalidArgumentError(
-            "Cannot fetch None: required a tensor, a node, a variable, a name, or a nesting of them; "
-            "a gradient is None where nothing that is differentiated depends on its x"
-        )
     tensors: list[Tensor] = []
     targets: list[Node] = []
     pack = _packer(graph, fetches, tensors, targets)
@@ -46,9 +41,14 @@ def parse_fetches(graph: Graph, fetches: Any) -> FetchStructure:
 
 def _packer(graph: Graph, fetch: Any, tensors: list[Tensor], targets: list[Node]) -> Packer:
     if fetch is None:
-        return lambda _: None
+        raise InvalidArgumentError(
+            "Cannot fetch None: required a tensor, a node, a variable, a name, or a nesting of them; a gradient is None where nothing that is "
+            "differentiated depends on its x, and gc.summary.merge_all() is None where there are no summaries"
+        )
     if hasattr(fetch, "as_fetches"):
-        fetch = fetch.as_fetches()
+        parts = fetch.as_fetches()
+        packers = [(lambda _: None) if part is None else _packer(graph, part, tensors, targets) for part in parts]
+        return lambda values: type(parts)(*(part(values) for part in packers))
     if isinstance(fetch, Mapping):
         parts = {key: _packer(graph, item, tensors, targets) for key, item in fetch.items()}
         return _mapping_packer(fetch, parts)

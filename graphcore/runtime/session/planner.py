@@ -14,7 +14,7 @@ from graphcore.kernel_context import KernelContext
 from graphcore.placement.device import Device
 from graphcore.registry import Kernel
 from graphcore.runtime.core.connections import connect, resolve_connections
-from graphcore.runtime.core.devices import check_devices, local_devices
+from graphcore.runtime.core.devices import check_devices, local_devices, remark_absent_devices
 from graphcore.runtime.core.feeds import resolve_feeds
 from graphcore.runtime.core.fetches import FetchStructure, parse_fetches
 from graphcore.runtime.core.options import SessionOptions
@@ -181,7 +181,9 @@ class Planner:
         Raises:
             InvalidArgumentError: a node requests a device that does not exist.
         """
-        if not self.options.allow_soft_placement:
+        if self.options.allow_soft_placement:
+            remark_absent_devices(needed, local_devices())
+        else:
             check_devices(needed, local_devices())
         return ""
 
