@@ -87,11 +87,11 @@ class NameTable:
     def state(self) -> tuple[Any, ...]:
         """A snapshot for `restore`."""
         owned = {cell: set(names) for cell, names in self._owned_scopes.items()}
-        return dict(self._taken), dict(self._alike), dict(self._next), set(self._released), owned
+        return dict(self._taken), dict(self._next), set(self._released), owned, dict(self._alike)
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Return to the snapshot `state`."""
-        self._taken, self._alike, self._next, released, self._owned_scopes = state
+        self._taken, self._next, released, self._owned_scopes, self._alike = state
         self._release(released)
         self._candidate = ""
 
