@@ -3,30 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from graphcore.brief import brief
 from graphcore.definitions import GraphDef, OpDef
-from graphcore.errors import InvalidArgumentError
-from graphcore.graph import Graph, ImportOptions, ImportResults, Node, ShapeRefiner, Tensor, TensorId, get_default_graph, register_ops
+from graphcore.errors import InvalidArgumentError, UnimplementedError
+from graphcore.graph import (
+    Graph,
+    ImportOptions,
+    ImportResults,
+    Node,
+    ShapeRefiner,
+    Tensor,
+    TensorId,
+    convert_to_tensor,
+    get_default_graph,
+    register_ops,
+)
 from graphcore.graph import import_graph_def as _import_graph_def
 from graphcore.graph.saved_values import SavedValues
 from graphcore.registry import OpRegistry
 from graphcore.support.files import checked_path, file_bytes, is_file, is_folder
 
+InputMap = Mapping[str | TensorId, Any]
+"""Tensors by the names of those that they replace."""
 _PREDICT: Final = "tensorflow/serving/predict"
 """The method of a signature that just computes its outputs; TensorFlow calls no other."""
 
 
 def import_graph_def(
     graph_def: GraphDef | Any,
-    graph: Graph | None = None,
+    graph: Graph | InputMap | None = None,
+    return_elements: Sequence[str] | None = None,
+    name: str | None = None,
+    op_dict: Any = None,  # noqa: ARG001 - without effect in TensorFlow, too
+    producer_op_list: Any = None,
     *,
-    prefix: str = "",
+    prefix: str | None = None,
     uniquify_names: bool = False,
     uniquify_prefix: bool = False,
-    input_map: Mapping[str | TensorId, str | TensorId | Tensor | Node] | None = None,
+    input_map: InputMap | None = None,
     skip_mapped_nodes: bool = False,
     control_dependencies: Sequence[str | Node | Tensor] = (),
     return_tensors: Sequence[str | TensorId] = (),
@@ -38,20 +58,27 @@ def import_graph_def(
     allow_internal_ops: bool = False,
     refiner: ShapeRefiner | None = None,
     results: ImportResults | None = None,
-    name: str | None = None,
-    return_elements: Sequence[str] | None = None,
 ) -> Any:
     """Add the nodes and functions of a GraphDef to a graph. After an error the graph is unchanged.
 
-    The current scopes apply: names go below the current name scope, and its device and control dependencies are added.
+    Without a `prefix` the rules are those of TensorFlow 1: the nodes get a new name scope below the current one, taken names are made unique, the
+    surrounding device request is completed by that of each node, and a key of `input_map` that names nothing is refused.
+
+    With a `prefix`, "" included, taken names are refused unless they are to be made unique, names go below the current name scope, and its device
+    (for nodes that request none) and control dependencies are added.
 
     Args:
         graph_def: a GraphDef, its bytes, or any object with `SerializeToString` such as TensorFlow's own GraphDef.
-        graph: the target; the default graph by default.
+        graph: the target; the default graph by default. TensorFlow has `input_map` in this place.
+        return_elements: names of tensors and nodes of the GraphDef to return, as in TensorFlow.
+        name: without a `prefix`, the name scope: "import" by default, "" for the names of the GraphDef.
+        op_dict: without effect.
+        producer_op_list: must be None.
         prefix: a name scope for all imported nodes.
         uniquify_names: rename a node with a taken name to the first free one of `name_1`, `name_2`, ... instead of refusing it.
         uniquify_prefix: likewise for the prefix.
-        input_map: tensors of the graph that replace tensors of the GraphDef: `{"x:0": tensor}`; `{"^a": "^b"}` for control inputs.
+        input_map: tensors of the graph that replace tensors of the GraphDef: `{"x:0": tensor}`; `{"^a": "^b"}` for control inputs. Without a
+            `prefix` the values may be constants, and a tensor stands for its node as a control input.
         skip_mapped_nodes: leave out nodes all of whose outputs are mapped.
         control_dependencies: control inputs of imported nodes without an imported input.
         return_tensors, return_nodes: names of tensors and nodes of the GraphDef to return.
@@ -62,47 +89,96 @@ def import_graph_def(
         allow_internal_ops: accept names that begin with `_`, as those of feed and fetch nodes do.
         refiner: infers the shapes; the graph's own by default.
         results: empty results to fill, instead of new ones.
-        name: TensorFlow's name of `prefix`, made unique.
-        return_elements: names of tensors and nodes of the GraphDef to return, as in TensorFlow.
 
     Returns:
         The results: `return_tensors`, `return_nodes`, and `missing_unused_input_map_keys`; with `return_elements` the list of these.
 
     Raises:
         NotFoundError: an op is not registered.
-        UnimplementedError: an op is deprecated in the version of the GraphDef.
+        UnimplementedError: an op is deprecated in the version of the GraphDef, or a list of the producer's ops is given.
         InvalidArgumentError: the GraphDef is invalid, or does not fit the graph or the arguments.
     """
+    if producer_op_list is not None:
+        raise UnimplementedError("import_graph_def: required None as producer_op_list; gc.remove_new_default_attrs removes unknown attrs")
+    if isinstance(graph, Mapping):
+        graph, input_map = None, graph
     graph = get_default_graph() if graph is None else graph
     results = ImportResults() if results is None else results
-    if name is not None:
-        prefix, uniquify_prefix = name.rstrip("/"), not name.endswith("/")
     if return_elements is not None:
         return_tensors, return_nodes = (
             [item for item in return_elements if ":" in item],
             [item for item in return_elements if ":" not in item],
         )
-    scopes = graph.scopes
     options = ImportOptions(
-        prefix=scopes.name + prefix if prefix else scopes.name,
-        uniquify_names=uniquify_names,
-        uniquify_prefix=uniquify_prefix and bool(prefix),
+        uniquify_names=uniquify_names or prefix is None,
         input_map=input_map or {},
         skip_mapped_nodes=skip_mapped_nodes,
-        control_dependencies=(*control_dependencies, *scopes.controls),
+        control_dependencies=control_dependencies,
         return_tensors=return_tensors,
         return_nodes=return_nodes,
         validate_colocation_constraints=validate_colocation_constraints,
         validate_shape=validate_shape,
-        default_device=default_device or scopes.device,
+        default_device=default_device,
         allow_unknown_ops=allow_unknown_ops,
         allow_internal_ops=allow_internal_ops,
     )
-    _import_graph_def(_as_graph_def(graph_def), graph, options, refiner, results)
+    value = _as_graph_def(graph_def)
+    if prefix is None:
+        _import_as_tensorflow(value, graph, name, options, refiner, results)
+    else:
+        scopes = graph.scopes
+        options = msgspec.structs.replace(
+            options,
+            prefix=scopes.name + prefix if prefix else scopes.name,
+            uniquify_prefix=uniquify_prefix and bool(prefix),
+            control_dependencies=(*control_dependencies, *scopes.controls),
+            default_device=default_device or scopes.device,
+        )
+        _import_graph_def(value, graph, options, refiner, results)
     if return_elements is None:
         return results
     tensors, nodes = iter(results.return_tensors), iter(results.return_nodes)
     return [next(tensors) if ":" in item else next(nodes) for item in return_elements]
+
+
+def _import_as_tensorflow(
+    graph_def: GraphDef, graph: Graph, name: str | None, options: ImportOptions, refiner: ShapeRefiner | None, results: ImportResults
+) -> None:
+    """Import by the rules that TensorFlow 1 has in Python."""
+    with graph.transaction(), graph.as_default(), graph.name_scope("import" if name is None else name) as scope:
+        options = msgspec.structs.replace(
+            options, prefix=scope, surrounding_device=graph.scopes.device, input_map=_mapped_tensors(graph, options.input_map)
+        )
+        _import_graph_def(graph_def, graph, options, refiner, results)
+        unused = results.missing_unused_input_map_keys
+        if unused:
+            raise InvalidArgumentError(
+                f"Attempted to map inputs that were not found in graph_def: [{', '.join(map(str, unused))}]"
+            )
+
+
+def _mapped_tensors(graph: Graph, input_map: InputMap) -> dict[str | TensorId, str | TensorId | Tensor | Node]:
+    """The map with constants for plain values, and nodes for the tensors of control inputs.
+
+    Raises:
+        InvalidArgumentError: a constant would get no valid name.
+    """
+    found: dict[str | TensorId, str | TensorId | Tensor | Node] = {}
+    for key, value in input_map.items():
+        is_control = isinstance(key, str) and key.startswith("^")
+        if isinstance(value, str | TensorId):
+            found[key] = value
+            continue
+        if isinstance(value, Node) and is_control:
+            found[key] = value
+            continue
+        is_value = not hasattr(value, "as_graph_element")
+        if is_value and not graph.scopes.name:
+            raise InvalidArgumentError(f"input_map[{key!r}]: required a tensor where the name is '', got {brief(value)}; gc.constant makes one")
+        with graph.name_scope("_inputs") if is_value else nullcontext():
+            tensor = convert_to_tensor(graph, value, None, f"input_map[{key!r}]")
+        found[key] = tensor.node if is_control else tensor
+    return found
 
 
 def _as_graph_def(value: Any) -> GraphDef:

@@ -160,7 +160,7 @@ def _seeded(graph: Graph, seed: int) -> Graph:
         nodes.append(node)
     copy = Graph(graph.registry)
     with copy.as_default():
-        import_graph_def(msgspec.structs.replace(graph_def, node=tuple(nodes)))
+        import_graph_def(msgspec.structs.replace(graph_def, node=tuple(nodes)), prefix="")
     return copy
 
 

@@ -73,7 +73,7 @@ def while_loop() -> None:
 
 
 def mobilenet() -> None:
-    gc.import_graph_def((ROOT / "tests" / "data" / "mobilenetv2.pb").read_bytes())
+    gc.import_graph_def((ROOT / "tests" / "data" / "mobilenetv2.pb").read_bytes(), prefix="")
     graph = gc.get_default_graph()
     (y,) = [node.outputs[0] for node in graph.nodes if node.name == "Identity"]
     constants = [node.outputs[0] for node in graph.nodes if node.op == "Const"]

@@ -41,7 +41,7 @@ def load(oracle: Oracle, model: str, *, frozen: bool) -> gc.Graph:
         name, arguments, _ = MODELS[model]
         data = oracle.call(SIDE, name, list(arguments), frozen)
         graph = gc.Graph()
-        gc.import_graph_def(data, graph, allow_unknown_ops=True)
+        gc.import_graph_def(data, graph, allow_unknown_ops=True, prefix="")
         _loaded[model, frozen] = graph
     return _loaded[model, frozen]
 

@@ -63,7 +63,7 @@ def test_a_training_graph_of_tensorflow_has_its_losses(module: str, name: str, m
     """Both with reference variables and Switch and Merge, and with resource variables and functions."""
     data, found = oracle.call(f"tests.oracle.sides.trained.{module}:trained", name, STEPS, modern)
     with gc.Graph().as_default() as graph:
-        gc.import_graph_def(graph_def_from_bytes(data), graph)
+        gc.import_graph_def(graph_def_from_bytes(data), graph, prefix="")
         with gc.Session(graph=graph) as session:
             session.run(found["init"])
             losses = []

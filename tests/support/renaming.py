@@ -29,5 +29,5 @@ def renamed(graph: gc.Graph, seed: int = 1) -> gc.Graph:
         for node in definition.node
     ]
     result = gc.Graph()
-    gc.import_graph_def(msgspec.structs.replace(definition, node=tuple(nodes)), result, allow_unknown_ops=True)
+    gc.import_graph_def(msgspec.structs.replace(definition, node=tuple(nodes)), result, allow_unknown_ops=True, prefix="")
     return result

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from graphcore.definitions import NodeDef, map_colocation
+from graphcore.device_spec import DeviceSpec, parse_full_name
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.graph import Graph
 from graphcore.graph.importing.names import ImportNames
@@ -48,12 +49,14 @@ class InputRewriter:
         self.input_map = _checked_input_map(graph, options)
         self._controls = [_control_dependency(graph, item) for item in options.control_dependencies]
         self._default_device = options.default_device
+        self._around = parse_full_name(options.surrounding_device) if options.surrounding_device else None
         self.used_keys: set[TensorId] = set()
 
     @property
     def changes_nothing(self) -> bool:
         """True iff every node is imported unchanged."""
-        return not (self.input_map or self._controls or self._default_device or self._names.prefix or self._names.renamed)
+        changed = self.input_map or self._controls or self._default_device or self._around or self._names.prefix or self._names.renamed
+        return not changed
 
     def mapped(self, node_def: NodeDef) -> list[Input]:
         """The inputs after mapping; several control inputs mapped to one node become one."""
@@ -85,6 +88,8 @@ class InputRewriter:
         names = self._names
         texts = tuple([item.text if item.exists else self._text(item) for item in inputs])
         device = node_def.device or self._default_device
+        if self._around is not None and "_class" not in node_def.attr:
+            device = (parse_full_name(device) if device else DeviceSpec()).merge_unset(self._around).to_string()
         changed = msgspec.structs.replace(node_def, name=names.final(node_def.name), input=texts, device=device)
         return map_colocation(changed, names.final) if names.prefix or names.renamed else changed
 

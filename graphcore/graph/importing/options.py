@@ -30,6 +30,7 @@ class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
         validate_colocation_constraints: refuse colocation with a node that is not imported.
         validate_shape: infer the shapes and refuse contradictions; otherwise shapes are unknown.
         default_device: the device of nodes that request none.
+        surrounding_device: a request whose parts the nodes get that they do not request themselves; those that share the device of another do not.
         allow_unknown_ops: import nodes of unregistered ops as opaque nodes, which can be shown but not run.
         allow_internal_ops: accept names that begin with `_`, as those of feed and fetch nodes do.
     """
@@ -45,6 +46,7 @@ class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
     validate_colocation_constraints: bool = True
     validate_shape: bool = True
     default_device: str = ""
+    surrounding_device: str = ""
     allow_unknown_ops: bool = False
     allow_internal_ops: bool = False
 

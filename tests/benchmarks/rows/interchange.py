@@ -48,7 +48,7 @@ def our_import(nodes: int) -> Work:
     graph_def = our_graph(nodes)[0].as_graph_def()
 
     def run(graph: gc.Graph) -> None:
-        gc.import_graph_def(graph_def, graph)
+        gc.import_graph_def(graph_def, graph, prefix="")
         assert len(graph.nodes) == nodes + 3
 
     return Work(run=run, prepare=gc.Graph, fewest=1, per=nodes)

@@ -43,7 +43,7 @@ def test_a_graph_def_goes_into_the_default_graph_and_gives_what_was_asked_for(sm
 
 def test_it_goes_into_the_graph_that_is_named_and_fills_the_results_that_are_given(small: GraphDef) -> None:
     graph, results = gc.Graph(), ImportResults()
-    assert gc.import_graph_def(small, graph, return_nodes=["x"], results=results) is results
+    assert gc.import_graph_def(small, graph, return_nodes=["x"], results=results, prefix="") is results
     assert results.return_nodes == [graph.find("x")]
     with pytest.raises(InvalidArgumentError, match="must be empty"):
         gc.import_graph_def(small, graph, prefix="p", results=results)
@@ -53,7 +53,7 @@ def test_scopes_hold_for_imported_nodes_too(small: GraphDef) -> None:
     with gc.Graph().as_default() as graph:
         first = gc.no_op("first")
         with gc.name_scope("a"), gc.device("/cpu:1"), gc.control_dependencies([first]):
-            gc.import_graph_def(small)
+            gc.import_graph_def(small, prefix="")
             gc.import_graph_def(small, prefix="b", uniquify_prefix=True)
             gc.import_graph_def(small, prefix="b", uniquify_prefix=True)
     assert [node.name for node in graph.nodes[1:]] == ["a/x", "a/y", "a/b/x", "a/b/y", "a/b_1/x", "a/b_1/y"]
@@ -65,18 +65,18 @@ def test_messages_of_other_libraries_and_bytes_are_taken(small: GraphDef) -> Non
     data = wire.graph_def_to_bytes(small)
     for given in (data, schema.GraphDef.FromString(data)):
         graph = gc.Graph()
-        gc.import_graph_def(given, graph)
+        gc.import_graph_def(given, graph, prefix="")
         assert graph.as_graph_def() == small
     with pytest.raises(InvalidArgumentError, match=r"Required a GraphDef or its bytes, got str; gc.load reads files"):
-        gc.import_graph_def("model.pb", gc.Graph())
+        gc.import_graph_def("model.pb", gc.Graph(), prefix="")
 
 
 def test_an_unknown_op_says_what_can_be_done() -> None:
     graph_def = GraphDef(node=(NodeDef("n", "Nowhere"),))
     with pytest.raises(NotFoundError, match=r"Op type not registered 'Nowhere', which node 'n' is of; with allow_unknown_ops=True"):
-        gc.import_graph_def(graph_def, gc.Graph())
+        gc.import_graph_def(graph_def, gc.Graph(), prefix="")
     graph = gc.Graph()
-    gc.import_graph_def(graph_def, graph, allow_unknown_ops=True)
+    gc.import_graph_def(graph_def, graph, allow_unknown_ops=True, prefix="")
     assert graph.get_operation_by_name("n").is_opaque
 
 
@@ -86,7 +86,7 @@ def test_an_unknown_op_says_what_can_be_done() -> None:
 @pytest.mark.parametrize("name", ["graph.pb", "graph.pbtxt", "graph.json", "graph"])
 def test_a_graph_is_saved_and_loaded_whatever_its_form(name: str, small: GraphDef, tmp_path: Path) -> None:
     graph = gc.Graph()
-    gc.import_graph_def(small, graph)
+    gc.import_graph_def(small, graph, prefix="")
     assert gc.save(graph, tmp_path / name) == tmp_path / name
     assert gc.load(tmp_path / name).as_graph_def() == small
     gc.save(small, str(tmp_path / name))
@@ -165,7 +165,7 @@ def test_an_op_list_file_makes_its_ops_known(tmp_path: Path) -> None:
     assert gc.register_op_list((tmp_path / "ops.pb").read_bytes(), registry) == []
     assert gc.register_op_list(ops, OpRegistry()) == ["Fresh", "Feed"]
     graph = gc.Graph(registry)
-    gc.import_graph_def(GraphDef(node=(NodeDef("a", "Feed"), NodeDef("b", "Fresh", ("a",), "", {"T": gc.float32}))), graph)
+    gc.import_graph_def(GraphDef(node=(NodeDef("a", "Feed"), NodeDef("b", "Fresh", ("a",), "", {"T": gc.float32}))), graph, prefix="")
     assert graph.get_tensor_by_name("b").dtype is gc.float32
     with pytest.raises(InvalidArgumentError, match="has no kernel: it can be seen but not run"):
         gc.Session(graph).run("b:0")
@@ -200,7 +200,7 @@ def test_a_saved_model_keeps_graph_library_and_signatures(path: Path, text: bool
 
 def test_a_saved_model_that_cannot_be_written_leaves_nothing(small: GraphDef, tmp_path: Path) -> None:
     graph = gc.Graph()
-    gc.import_graph_def(small, graph)
+    gc.import_graph_def(small, graph, prefix="")
     node: Any = graph.get_operation_by_name("y")
     with pytest.raises(InvalidArgumentError, match="Signature 's': 'y' must be a tensor of the graph"):
         gc.save_saved_model(graph, tmp_path / "model", signatures={"s": ({}, {"y": node})})

@@ -85,7 +85,7 @@ CHANGES: dict[str, Callable[[Setting], Any]] = {
     "function": lambda s: halved(s.x),
     "add_node": lambda s: s.graph.add_node(gc.NodeDef("new", "NoOp")),
     "node builder": lambda s: gc.NodeBuilder("new", "Neg").input(s.x.node).finalize(s.graph),
-    "import": lambda s: gc.import_graph_def(gc.GraphDef(), s.graph),
+    "import": lambda s: gc.import_graph_def(gc.GraphDef(), s.graph, prefix=""),
     "remove_node": lambda s: s.graph.remove_node(s.y.node),
     "clear": lambda s: s.graph.clear(),
     "add_edge": lambda s: s.graph.add_edge(s.x.node, 0, s.y.node, 0),

@@ -51,7 +51,7 @@ def test_an_imported_old_graph_keeps_its_version_and_runs() -> None:
         graph_def = graph.as_graph_def()
     assert graph_def.versions.producer == 8
     with gc.Graph().as_default() as graph, gc.Session() as session:
-        gc.import_graph_def(graph_def, graph)
+        gc.import_graph_def(graph_def, graph, prefix="")
         np.testing.assert_allclose(session.run(name), [[[[0.5, 5.0], [4.5, -7.0]]]], rtol=1e-6)
 
 
@@ -82,7 +82,7 @@ def test_a_file_with_an_old_variable_runs() -> None:
         versions=OLD,
     )
     with gc.Graph().as_default() as graph, gc.Session() as session:
-        gc.import_graph_def(graph_def, graph)
+        gc.import_graph_def(graph_def, graph, prefix="")
         with pytest.raises(gc.errors.FailedPreconditionError, match="uninitialized value w"):
             session.run("w:0")
         session.run("init:0")

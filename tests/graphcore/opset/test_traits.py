@@ -400,7 +400,7 @@ def test_an_op_that_can_fail_has_a_use_that_fails(entry: OpRegistration) -> None
 def last_of(text: str) -> Node:
     """The last of the nodes in a text, which are added to the default graph."""
     nodes = parse_nodes(text)
-    gc.import_graph_def(GraphDef(node=tuple(nodes)), allow_internal_ops=True)
+    gc.import_graph_def(GraphDef(node=tuple(nodes)), allow_internal_ops=True, prefix="")
     return next(node for node in gc.get_default_graph().nodes if node.name == nodes[-1].name)
 
 

@@ -54,7 +54,7 @@ def graph_of(*texts: str, place: dict[str, str] | None = None, library: gc.Funct
         place: the device for each first letter; A and B by default.
     """
     graph = gc.Graph(library or registry())
-    gc.import_graph_def(gc.GraphDef(node=tuple(map(node, texts)), versions=graph.versions), graph)
+    gc.import_graph_def(gc.GraphDef(node=tuple(map(node, texts)), versions=graph.versions), graph, prefix="")
     devices = place or {"A": A, "B": B}
     for made in graph.nodes:
         made.assigned_device = devices[made.name[0]]

@@ -101,7 +101,7 @@ def test_an_exported_graph_saves_and_restores_by_its_nodes(tmp_path: Path) -> No
         names = {node.name for node in definition.node}
     assert {"save/Const", "save/SaveV2", "save/control_dependency", "save/RestoreV2", "save/Assign", "save/restore_all"} <= names
     with gc.Graph().as_default() as graph, gc.Session(graph=graph) as session:
-        gc.import_graph_def(definition)
+        gc.import_graph_def(definition, prefix="")
         session.run(["w/Assign", "b/Assign"])
         session.run("save/control_dependency:0", {"save/Const:0": str(tmp_path / "m")})
         session.run("save/restore_all", {"save/Const:0": str(tmp_path / "m")})

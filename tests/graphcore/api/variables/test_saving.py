@@ -210,7 +210,7 @@ def test_variables_of_imported_graphs_resources_and_shared_ones_are_saved_too(tm
         gc.ops.assign_variable_op(handle, gc.constant([5, 6]), name="fill")
     path = tmp_path / "all.npz"
     with gc.Graph().as_default() as graph:
-        gc.import_graph_def(built.as_graph_def())
+        gc.import_graph_def(built.as_graph_def(), prefix="")
     session = gc.Session(graph)
     session.run(["w/Assign", "fill"])
     gc.save_variables(session, path)

@@ -71,5 +71,5 @@ def test_functions_nested_a_thousand_deep_are_called_and_imported() -> None:
     assert str(shallow.shape) == "[2,3]"
     assert str(deep.shape) == "?"
     again = gc.Graph()
-    gc.import_graph_def(graph.as_graph_def(), again)
+    gc.import_graph_def(graph.as_graph_def(), again, prefix="")
     assert str(again.get_tensor_by_name("f9").shape) == "[2,3]"
