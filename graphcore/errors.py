@@ -206,6 +206,10 @@ class OutOfRangeError(GraphError, IndexError):
     code = "OUT_OF_RANGE"
 
 
+class FixedValueError(FailedPreconditionError, AttributeError):
+    """A value that does not change was to be changed."""
+
+
 class UnimplementedError(GraphError, NotImplementedError):
     """The operation is not implemented for these arguments."""
 

@@ -6,13 +6,13 @@ Fields of a file that have no counterpart here are kept, serialised, in `other_f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final, NoReturn, Protocol
 
 import msgspec
 
 from graphcore.attrs import AttrValue
 from graphcore.dtypes import DType, resource
-from graphcore.errors import FailedPreconditionError
+from graphcore.errors import FailedPreconditionError, FixedValueError, NotFoundError
 from graphcore.support.safe_import import import_whole
 
 _FILES: Final = "graphcore.definitions.wire.files"
@@ -88,7 +88,49 @@ class OpDef(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return next((attr for attr in self.attr if attr.name == name), None)
 
 
-class NodeDef(msgspec.Struct, frozen=True, gc=False):
+_CHANGED_NODE: Final = (
+    "A NodeDef does not change: `msgspec.structs.replace(node, op='Log', attr={**node.attr, ...})` makes another one, `gc.GraphDef(node=[...])` a "
+    "GraphDef of nodes; the nodes of a graph change by `graph.set_attr(node, name, value)` and `node.set_requested_device(device)`"
+)
+_CHANGED_GRAPH: Final = "A GraphDef does not change: `gc.GraphDef(node=[*graph_def.node, *others], library=graph_def.library)` makes another one"
+
+
+class Nodes(tuple["NodeDef", ...]):
+    """The nodes of a GraphDef: a tuple, which says what to do in place of protobuf's changes."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in {"add", "append", "extend", "insert", "pop", "remove", "reverse", "sort", "MergeFrom", "CopyFrom"}:
+            raise FixedValueError(f"GraphDef.node.{name}: {_CHANGED_GRAPH}")
+        raise AttributeError(f"the nodes of a GraphDef have no attribute {name!r}")
+
+    def __delitem__(self, place: object) -> NoReturn:
+        raise FixedValueError(f"GraphDef.node: {_CHANGED_GRAPH}")
+
+    def __setitem__(self, place: object, value: object) -> NoReturn:
+        raise FixedValueError(f"GraphDef.node: {_CHANGED_GRAPH}")
+
+
+class FixedAttrs(dict[str, AttrValue]):
+    """The attrs of a node of a graph, in a value: they are the graph's own, and do not change."""
+
+    __slots__ = ()
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise NotFoundError(f"There is no attr {name!r}, only {', '.join(map(repr, self)) or 'none'}. {_CHANGED_NODE}", attr=name)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return FixedAttrs, (dict(self),)
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise FixedValueError(f"NodeDef.attr: {_CHANGED_NODE}")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]  # each refuses
+
+
+# Not `frozen`, whose error says nothing of what to do.
+class NodeDef(msgspec.Struct, gc=False):
     """A node definition: op, inputs (`node`, `node:1`, `^node`), requested device, attrs.
 
     Control inputs come last. `attr` must not be changed after creation; `msgspec.structs.replace` makes a changed copy.
@@ -105,6 +147,9 @@ class NodeDef(msgspec.Struct, frozen=True, gc=False):
 
     def __hash__(self) -> int:
         return hash((self.name, self.op, self.input, self.device, frozenset(self.attr.items())))
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise FixedValueError(f"NodeDef.{name}: {_CHANGED_NODE}")
 
 
 class FunctionDef(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -181,7 +226,7 @@ class VersionDef(msgspec.Struct, frozen=True):
     bad_consumers: tuple[int, ...] = ()
 
 
-class GraphDef(msgspec.Struct, frozen=True, kw_only=True):
+class GraphDef(msgspec.Struct, kw_only=True):
     """A whole graph as a value.
 
     An empty one takes the contents of a file by protobuf's method `ParseFromString`, as programs for TensorFlow 1 do it.
@@ -191,6 +236,16 @@ class GraphDef(msgspec.Struct, frozen=True, kw_only=True):
     versions: VersionDef = VersionDef()
     library: FunctionDefLibrary = FunctionDefLibrary()
     other_fields: bytes = b""
+
+    def __post_init__(self) -> None:
+        if type(self.node) is not Nodes:
+            msgspec.structs.force_setattr(self, "node", Nodes(self.node))
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise FixedValueError(f"GraphDef.{name}: {_CHANGED_GRAPH}")
+
+    def __hash__(self) -> int:
+        return hash((self.node, self.versions, self.library, self.other_fields))
 
     def ParseFromString(self, serialized: bytes) -> int:  # noqa: N802 - protobuf's name
         """Fill this empty GraphDef from its serialized form. Returns the number of bytes.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from graphcore.brief import brief
-from graphcore.definitions import GraphDef, NodeDef, VersionDef
+from graphcore.definitions import FixedAttrs, GraphDef, NodeDef, Nodes, VersionDef
 from graphcore.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.building.scopes import ScopeStack, ThreadScopes
@@ -146,7 +146,8 @@ class GraphReader:
             raise UnimplementedError(f"as_graph_def gives all nodes, not those since a version: required None as from_version, got {from_version}")
         self.settle()
         with self.lock:
-            nodes = tuple([_with_shapes(node) if add_shapes and node.outputs else node.node_def for node in self.node_store.by_name.values()])
+            shared: dict[int, FixedAttrs] = {}
+            nodes = Nodes([_definition(node, shared, add_shapes=add_shapes) for node in self.node_store.by_name.values()])
             return GraphDef(node=nodes, versions=self.versions, library=self.library.to_proto(), other_fields=self.other_fields)
 
     @property
@@ -371,7 +372,15 @@ class GraphReader:
         return self.library.look_up(op)
 
 
-def _with_shapes(node: Node) -> NodeDef:
-    """The definition of a node with the shapes of its outputs in attr `_output_shapes`."""
-    shapes = tuple([tensor.shape for tensor in node.outputs])
-    return msgspec.structs.replace(node.node_def, attr={**node.node_def.attr, "_output_shapes": shapes})
+def _definition(node: Node, shared: dict[int, FixedAttrs], *, add_shapes: bool) -> NodeDef:
+    """The definition of a node with attrs that do not change, which nodes share as they do in the graph."""
+    definition = node.node_def
+    if add_shapes and node.outputs:
+        shapes = tuple([tensor.shape for tensor in node.outputs])
+        return msgspec.structs.replace(definition, attr=FixedAttrs({**definition.attr, "_output_shapes": shapes}))
+    if type(definition.attr) is FixedAttrs:
+        return definition
+    attrs = shared.get(id(definition.attr))
+    if attrs is None:
+        attrs = shared[id(definition.attr)] = FixedAttrs(definition.attr)
+    return msgspec.structs.replace(definition, attr=attrs)
