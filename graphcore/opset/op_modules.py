@@ -35,7 +35,7 @@ OP_MODULES: Final = {
     "graphcore.opset.images.image_files": "DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJpeg DecodePng EncodeJpeg EncodePng ExtractJpegShape",
     "graphcore.opset.io.datasets": "BatchDataset BatchDatasetV2 CacheDataset ConcatenateDataset ModelDataset OptimizeDataset PaddedBatchDataset PaddedBatchDatasetV2 PrefetchDataset RangeDataset RepeatDataset ShuffleDataset SkipDataset TakeDataset TensorDataset TensorSliceDataset ZipDataset",
     "graphcore.opset.io.datasets_of_files": "FixedLengthRecordDataset FixedLengthRecordDatasetV2 TFRecordDataset TextLineDataset",
-    "graphcore.opset.io.datasets_of_functions": "FilterDataset FlatMapDataset GeneratorDataset InterleaveDataset MapDataset ParallelInterleaveDatasetV2 ParallelMapDataset",
+    "graphcore.opset.io.datasets_of_functions": "FilterDataset FlatMapDataset GeneratorDataset GroupByWindowDataset InterleaveDataset MapDataset ParallelInterleaveDatasetV2 ParallelMapDataset",
     "graphcore.opset.io.example_messages": "ParseExample ParseSingleExample",
     "graphcore.opset.io.files": "DecodeRaw MatchingFiles ReadFile",
     "graphcore.opset.io.iterators": "Iterator IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetNext IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator OneShotIterator",

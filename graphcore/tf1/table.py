@@ -33,6 +33,8 @@ _OWN: Final[dict[str, str]] = {
     "lookup": "graphcore.tf1.tables",
     "flags": "graphcore.tf1.flags",
     "data": "graphcore.tf1.data",
+    "data.experimental": "graphcore.tf1.data.transformations",
+    "contrib.data": "graphcore.tf1.data.transformations",
     "contrib.framework": "graphcore.tf1.contrib.framework",
     "contrib.framework.nest": "graphcore.tf1.tools.nest",
     "contrib.tensorboard": "",
@@ -72,7 +74,7 @@ _OWN: Final[dict[str, str]] = {
     "train": "",
     "train.queue_runner": "",
 }
-NAMESPACES: Final = _OWN | dict.fromkeys(INTERNAL, "") | ALIASES
+NAMESPACES: Final = dict.fromkeys(INTERNAL, "") | _OWN | ALIASES
 """The module of each namespace; "" for one that only holds what is listed under its name here."""
 
 NAMES: Final[dict[str, str]] = {

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final
+
+import numpy as np
 
 from graphcore.attrs import Func
 from graphcore.errors import InvalidArgumentError, OutOfRangeError
@@ -12,7 +15,7 @@ from graphcore.opset.control_flow.function_calls import types_attr
 from graphcore.opset.framework.block import Example, Kernel
 from graphcore.opset.framework.kernels import on_host
 from graphcore.opset.io.dataset_blocks import METADATA, OUTPUTS, dataset_of, dataset_op, from_source, function_of, number, output_types
-from graphcore.opset.numerics.dataset_values import Dataset, Element, interleaved
+from graphcore.opset.numerics.dataset_values import Dataset, Element, grouped, interleaved
 from graphcore.shapes import Shape
 
 _ARGUMENTS: Final = "Targuments:list(type) >= 0"
@@ -200,4 +203,48 @@ dataset_op(
     (),
     stateful=True,
     can_fail=False,
+)
+
+
+def _group(k: KernelContext) -> Kernel:
+    key_of, reduce, size_of = (function_of(k, f"{role}_func") for role in _ROLES)
+    counts = [len(types_attr(k.attrs, f"T{role}_func_other_arguments")) for role in _ROLES]
+
+    def make(handle: Any, *inputs: Any) -> Dataset:
+        source, more = dataset_of(k, handle), iter(inputs)
+        for_key, for_reduce, for_size = (tuple(islice(more, count)) for count in counts)
+
+        def window(key: int, rows: list[Element]) -> Iterator[Element]:
+            (made,) = reduce(np.asarray(key, np.int64), Dataset(source.types, lambda: iter(rows)), *for_reduce)
+            return dataset_of(k, made).iterate()
+
+        def size(key: int) -> int:
+            return number(k, size_of(np.asarray(key, np.int64), *for_size)[0], "The window size", 1)
+
+        return Dataset(output_types(k), grouped(source, lambda element: number(k, key_of(*element, *for_key)[0], "The key"), size, window))
+
+    return make
+
+
+_ROLES: Final = ("key", "reduce", "window_size")
+_WINDOW: Final = "Window(key:int64, window:variant) -> (y:variant) {\n  y = Identity[T=variant](window)\n}"
+_GROUPED: Final = Example(
+    [_NUMBERS, [], [], []],
+    {"key_func": Func("Same"), "reduce_func": Func("Window"), "window_size_func": Func("Same"), **_OF_NUMBERS},
+    functions=(_SAME, _WINDOW),
+)
+dataset_op(
+    "GroupByWindowDataset",
+    "The elements of the datasets that a function makes of windows: elements of one key, in order. What is left at the end makes smaller windows.\n\n"
+    "input_dataset: the dataset\n"
+    "key_func_other_arguments, reduce_func_other_arguments, window_size_func_other_arguments: further arguments of the functions\n"
+    "key_func: takes an element, returns its key.\nreduce_func: takes a key and the dataset of a window, returns a dataset.\n"
+    "window_size_func: takes a key, returns the number of elements in its windows.",
+    "[key_func:func, reduce_func:func, window_size_func:func, Tkey_func_other_arguments:list(type) >= 0, "
+    "Treduce_func_other_arguments:list(type) >= 0, Twindow_size_func_other_arguments:list(type) >= 0, "
+    f"{OUTPUTS}, {METADATA}](input_dataset:variant, key_func_other_arguments:Tkey_func_other_arguments, "
+    "reduce_func_other_arguments:Treduce_func_other_arguments, window_size_func_other_arguments:Twindow_size_func_other_arguments)",
+    _group,
+    (_GROUPED,),
+    (_GROUPED,),
 )

@@ -292,6 +292,42 @@ def interleaved(source: Dataset, inner: Callable[..., Dataset], cycle: int, bloc
     return iterate
 
 
+def grouped(
+    source: Dataset, key_of: Callable[[Element], int], size_of: Callable[[int], int], window: Callable[[int, list[Element]], Iterator[Element]]
+) -> Callable[[], Iterator[Element]]:
+    """The elements that `window` makes of `size_of(key)` elements of one key; at the end of what is left, by ascending keys."""
+
+    def iterate() -> Iterator[Element]:
+        elements = source.iterate()
+        groups: dict[int, list[Element]] = {}
+        sizes: dict[int, int] = {}
+        current: Iterator[Element] = iter(())
+        is_over = False
+
+        def step() -> Element:
+            nonlocal current, is_over
+            while (found := next(current, None)) is None:
+                element = None if is_over else next(elements, None)
+                is_over = element is None
+                if element is not None:
+                    key = key_of(element)
+                    if key not in sizes:
+                        sizes[key] = size_of(key)
+                    groups.setdefault(key, []).append(element)
+                    if len(groups[key]) < sizes[key]:
+                        continue
+                elif groups:
+                    key = min(groups)
+                else:
+                    raise StopIteration
+                current = window(key, groups.pop(key))
+            return found
+
+        return iter(step, None)
+
+    return iterate
+
+
 def check_shapes(element: Element, shapes: Sequence[Shape]) -> None:
     """Refuse an element that does not have the declared shapes.
 

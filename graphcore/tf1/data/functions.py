@@ -78,7 +78,7 @@ def node_with_function(
     def build() -> Node:
         with leaving_no_trace(graph, name) as exact:
             body = FunctionGraph.within(graph, function_label(graph, exact, "function"))
-            made = _trace(body, function, structure, elements(), gives_dataset=gives_dataset)
+            made = trace(body, function, structure, elements(), gives_dataset=gives_dataset)
             traced.append(made)
             node = finish(made, made.captured)
             bodies.append(body)
@@ -98,7 +98,8 @@ def node_with_function(
     return node, traced[-1]
 
 
-def _trace(body: FunctionGraph, function: Callable[..., Any], structure: Any, spec: Spec, *, gives_dataset: bool) -> TracedFunction:
+def trace(body: FunctionGraph, function: Callable[..., Any], structure: Any, spec: Spec, *, gives_dataset: bool) -> TracedFunction:
+    """Trace a function of an element of that structure in an empty body."""
     own = [body.argument(f"args_{i}", dtype, shape) for i, (dtype, shape) in enumerate(zip(spec.types, spec.shapes, strict=True))]
     with body.as_default():
         result = function(*arguments(structure, own))

@@ -129,20 +129,20 @@ def declared(output_types: Any, output_shapes: Any = None) -> tuple[Any, Spec]:
         InvalidArgumentError: types and shapes are nested in different ways.
     """
     structure, types = flatten(output_types)
-    shapes = [None] * len(types) if output_shapes is None else _shapes_like(structure, output_shapes)
+    shapes = [None] * len(types) if output_shapes is None else leaves_of_shapes(structure, output_shapes)
     if len(shapes) != len(types):
         raise InvalidArgumentError(f"output_shapes: required one shape for each of {len(types)} types, got {len(shapes)}")
     return structure, Spec(tuple([as_dtype(dtype).base for dtype in types]), tuple([as_shape(shape) for shape in shapes]))
 
 
-def _shapes_like(structure: Any, shapes: Any) -> list[Any]:
+def leaves_of_shapes(structure: Any, shapes: Any) -> list[Any]:
     """The leaves of nested shapes; a shape may itself be a tuple."""
     if isinstance(structure, dict):
-        return [leaf for key in sorted(structure, key=str) for leaf in _shapes_like(structure[key], shapes[key])]
+        return [leaf for key in sorted(structure, key=str) for leaf in leaves_of_shapes(structure[key], shapes[key])]
     if isinstance(structure, tuple):
         if not isinstance(shapes, tuple | list) or len(shapes) != len(structure):
             raise InvalidArgumentError(f"output_shapes: required {len(structure)} shapes, as there are types; got {shapes!r}")
-        return [leaf for part, shape in zip(structure, shapes, strict=True) for leaf in _shapes_like(part, shape)]
+        return [leaf for part, shape in zip(structure, shapes, strict=True) for leaf in leaves_of_shapes(part, shape)]
     return [shapes]
 
 
