@@ -152,9 +152,7 @@ def _import_as_tensorflow(
         _import_graph_def(graph_def, graph, options, refiner, results)
         unused = results.missing_unused_input_map_keys
         if unused:
-            raise InvalidArgumentError(
-                f"Attempted to map inputs that were not found in graph_def: [{', '.join(map(str, unused))}]"
-            )
+            raise InvalidArgumentError(f"Attempted to map inputs that were not found in graph_def: [{', '.join(map(str, unused))}]")
 
 
 def _mapped_tensors(graph: Graph, input_map: InputMap) -> dict[str | TensorId, str | TensorId | Tensor | Node]:
@@ -174,7 +172,9 @@ def _mapped_tensors(graph: Graph, input_map: InputMap) -> dict[str | TensorId, s
             continue
         is_value = not hasattr(value, "as_graph_element")
         if is_value and not graph.scopes.name:
-            raise InvalidArgumentError(f"input_map[{key!r}]: required a tensor where the name is '', got {brief(value)}; gc.constant makes one")
+            raise InvalidArgumentError(
+                f"input_map[{key!r}]: required a tensor where the name is '', got {brief(value)}; gc.constant makes one"
+            )
         with graph.name_scope("_inputs") if is_value else nullcontext():
             tensor = convert_to_tensor(graph, value, None, f"input_map[{key!r}]")
         found[key] = tensor.node if is_control else tensor

@@ -92,7 +92,9 @@ _CHANGED_NODE: Final = (
     "A NodeDef does not change: `msgspec.structs.replace(node, op='Log', attr={**node.attr, ...})` makes another one, `gc.GraphDef(node=[...])` a "
     "GraphDef of nodes; the nodes of a graph change by `graph.set_attr(node, name, value)` and `node.set_requested_device(device)`"
 )
-_CHANGED_GRAPH: Final = "A GraphDef does not change: `gc.GraphDef(node=[*graph_def.node, *others], library=graph_def.library)` makes another one"
+_CHANGED_GRAPH: Final = (
+    "A GraphDef does not change: `gc.GraphDef(node=[*graph_def.node, *others], library=graph_def.library)` makes another one"
+)
 
 
 class Nodes(tuple["NodeDef", ...]):

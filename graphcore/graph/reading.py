@@ -143,7 +143,9 @@ class GraphReader:
             UnimplementedError: only a part of the nodes is asked for.
         """
         if from_version is not None:
-            raise UnimplementedError(f"as_graph_def gives all nodes, not those since a version: required None as from_version, got {from_version}")
+            raise UnimplementedError(
+                f"as_graph_def gives all nodes, not those since a version: required None as from_version, got {from_version}"
+            )
         self.settle()
         with self.lock:
             shared: dict[int, FixedAttrs] = {}

@@ -52,7 +52,14 @@ def test_a_number_from_a_file_that_is_no_type_is_known_to_be_none() -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "name"),
-    [(gc.float32, "float32"), (gc.float64, "float64"), (gc.half, "float16"), (gc.bool_, "bool"), (gc.string, "string"), (gc.qint8, "qint8")],
+    [
+        (gc.float32, "float32"),
+        (gc.float64, "float64"),
+        (gc.half, "float16"),
+        (gc.bool_, "bool"),
+        (gc.string, "string"),
+        (gc.qint8, "qint8"),
+    ],
 )
 def test_the_name_is_that_of_python_and_numpy_while_texts_print_those_of_signatures(dtype: gc.DType, name: str) -> None:
     assert dtype.name == name

@@ -328,27 +328,30 @@ class Variable(SessionValue):
         with node.graph.control_dependencies([node]):
             return self._new_read(None)
 
-    def assign(self, value: Any, name: str | None = None) -> Tensor:
-        """Set it to `value` at run time."""
-        return self._changed("assign", value, name=name)
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+        """Set it to `value` at run time. The result is the new value, or the node without `read_value`; assignments are atomic in any case."""
+        del use_locking
+        return self._changed("assign", value, name=name) if read_value else self.change("assign", value, name=name)
 
-    def assign_add(self, delta: Any, name: str | None = None) -> Tensor:
-        """Add `delta` at run time."""
-        return self._changed("assign_add", delta, name=name)
+    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+        """Add `delta` at run time. The result is the new value, or the node without `read_value`; assignments are atomic in any case."""
+        del use_locking
+        return self._changed("assign_add", delta, name=name) if read_value else self.change("assign_add", delta, name=name)
 
-    def assign_sub(self, delta: Any, name: str | None = None) -> Tensor:
-        """Subtract `delta` at run time."""
-        return self._changed("assign_sub", delta, name=name)
+    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+        """Subtract `delta` at run time. The result is the new value, or the node without `read_value`; assignments are atomic in any case."""
+        del use_locking
+        return self._changed("assign_sub", delta, name=name) if read_value else self.change("assign_sub", delta, name=name)
 
-    def scatter_update(self, indices: Any, updates: Any = None, name: str | None = None) -> Tensor:
+    def scatter_update(self, indices: Any, updates: Any = None, name: str | None = None, use_locking: bool = False) -> Tensor:  # noqa: ARG002 - changes are atomic in any case
         """Replace the rows `indices` by `updates` at run time. indices: [...], updates: [..., *shape[1:]]; or both as slices."""
         return self._changed("scatter_update", *indices_and_values(indices, updates), name=name)
 
-    def scatter_add(self, indices: Any, updates: Any = None, name: str | None = None) -> Tensor:
+    def scatter_add(self, indices: Any, updates: Any = None, name: str | None = None, use_locking: bool = False) -> Tensor:  # noqa: ARG002 - changes are atomic in any case
         """Add `updates` to the rows `indices` at run time; repeated indices add up. Both may be given as slices."""
         return self._changed("scatter_add", *indices_and_values(indices, updates), name=name)
 
-    def scatter_sub(self, indices: Any, updates: Any = None, name: str | None = None) -> Tensor:
+    def scatter_sub(self, indices: Any, updates: Any = None, name: str | None = None, use_locking: bool = False) -> Tensor:  # noqa: ARG002 - changes are atomic in any case
         """Subtract `updates` from the rows `indices` at run time; repeated indices add up. Both may be given as slices."""
         return self._changed("scatter_sub", *indices_and_values(indices, updates), name=name)
 
@@ -373,6 +376,10 @@ class Variable(SessionValue):
         if self.is_resource:
             raise no_value(self._variable, "`if` and `and` cannot use it")
         return True
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself: copies of layers and cells refer to the same variables."""
+        return self
 
     def __repr__(self) -> str:
         return f"<gc.Variable '{self.name}' {self.dtype.text} {self.shape}>"

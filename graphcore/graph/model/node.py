@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 import msgspec
 
@@ -253,6 +253,10 @@ class Node:
         """Run it, with its ancestors, in `session` (the default session if None)."""
         self.graph.evaluate(self, feed_dict, session)
 
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself: copies of layers and cells refer to the same nodes."""
+        return self
+
     def __repr__(self) -> str:
         return f"<gc.Node '{self.name}' op={self.op}>"
 
@@ -361,6 +365,10 @@ class Tensor(msgspec.Struct, eq=False):
     def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> Any:
         """Compute its value in `session` (the default session if None)."""
         return self.node.graph.evaluate(self, feed_dict, session)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself: copies of layers and cells refer to the same tensors."""
+        return self
 
     def __repr__(self) -> str:
         return f"<gc.Tensor '{self.name}' {self.dtype.text} {self.node.graph.shape_text(self)}>"

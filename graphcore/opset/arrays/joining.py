@@ -170,7 +170,7 @@ class Pack(Total):
         stack, array, dtype, axis = k.xp.stack, k.xp.array, k.dtype("T"), k.attr("axis")
 
         def pack(*values: Any) -> Any:
-            if not values[0].shape:
+            if not values[0].shape and dtype != np.object_:  # NumPy would put the arrays of scalar strings into one another
                 return array(values, dtype)
             return stack(values, axis)
 

@@ -293,7 +293,10 @@ def interleaved(source: Dataset, inner: Callable[..., Dataset], cycle: int, bloc
 
 
 def grouped(
-    source: Dataset, key_of: Callable[[Element], int], size_of: Callable[[int], int], window: Callable[[int, list[Element]], Iterator[Element]]
+    source: Dataset,
+    key_of: Callable[[Element], int],
+    size_of: Callable[[int], int],
+    window: Callable[[int, list[Element]], Iterator[Element]],
 ) -> Callable[[], Iterator[Element]]:
     """The elements that `window` makes of `size_of(key)` elements of one key; at the end of what is left, by ascending keys."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
+from graphcore.shapes import Shape
 from graphcore.tf1 import initializers
 from graphcore.tf1.lookup import namespace
 
@@ -43,11 +44,13 @@ def as_initializer(given: Any) -> Any:
 
 
 def as_sizes(value: Any, count: int, name: str) -> tuple[int, ...]:
-    """`count` ints, from one for all or from as many.
+    """`count` ints, from one for all or from as many; a size or sizes of a shape serve, too.
 
     Raises:
         InvalidArgumentError: another number of them, or something else.
     """
+    if isinstance(value, Shape):
+        value = value.as_list()
     given = [value] * count if isinstance(value, int) else list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
     if len(given) != count or not all(isinstance(size, int) for size in given):
         raise InvalidArgumentError(f"The `{name}` argument must be {count} ints, got {brief(value)}")

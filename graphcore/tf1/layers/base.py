@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from copy import deepcopy
+from typing import Any, NamedTuple, Self
 
 from graphcore.api.arrays import shape as shape_of
 from graphcore.api.framework import add_to_collection, convert_to_tensor, name_scope
@@ -79,6 +80,15 @@ class Layer:
         if scope:
             with variable_scope(scope) as self._scope:
                 pass
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """A layer of its own in the same graph."""
+        if self._home is not None:
+            memo[id(self._home[0])] = self._home[0]
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        vars(made).update({name: deepcopy(value, memo) for name, value in vars(self).items()})
+        return made
 
     # ---- for subclasses ---------------------------------------------------------------------------------------------
 

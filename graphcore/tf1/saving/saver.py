@@ -161,7 +161,7 @@ class Saver:
             raise InvalidArgumentError(f"'latest_filename' must be a name without a folder, got '{name}'")
         prefix = os.fspath(checked_path(save_path))
         folder, last = os.path.split(prefix)
-        if not last or (last == name and global_step is None):
+        if last == name and global_step is None:
             raise InvalidArgumentError(f"Required a path that ends with a name other than '{name}', got '{prefix}'")
         if folder and not is_folder(folder):
             raise FailedPreconditionError(f"Parent directory of {prefix} doesn't exist, can't save.")

@@ -78,7 +78,11 @@ def test_steps_in_a_variable_scope_that_shares_variables_share_their_slots(optim
     for again in (False, reuse):
         with gc.variable_scope("opt", reuse=again):
             getattr(train, optimizer)(0.1, *more).minimize(gc.reduce_sum(w * w))
-    slots = {"RMSPropOptimizer": ["opt/w/RMSProp", "opt/w/RMSProp_1"], "MomentumOptimizer": ["opt/w/Momentum"], "AdagradOptimizer": ["opt/w/Adagrad"]}
+    slots = {
+        "RMSPropOptimizer": ["opt/w/RMSProp", "opt/w/RMSProp_1"],
+        "MomentumOptimizer": ["opt/w/Momentum"],
+        "AdagradOptimizer": ["opt/w/Adagrad"],
+    }
     assert sorted(variable.op.name for variable in gc.global_variables()) == [*slots[optimizer], "w"]
 
 

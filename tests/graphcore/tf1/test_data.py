@@ -322,7 +322,13 @@ def test_what_a_generator_yields_takes_the_declared_type(yielded: Any, dtype: gc
 
 @pytest.mark.parametrize(
     ("yielded", "dtype"),
-    [(np.array([1.5]), gc.int32), (np.array([np.nan]), gc.int32), (np.array([300]), gc.uint8), (np.array([1j]), gc.float32), (["1"], gc.int32)],
+    [
+        (np.array([1.5]), gc.int32),
+        (np.array([np.nan]), gc.int32),
+        (np.array([300]), gc.uint8),
+        (np.array([1j]), gc.float32),
+        (["1"], gc.int32),
+    ],
 )
 def test_what_the_declared_type_does_not_hold_is_refused(yielded: Any, dtype: gc.DType) -> None:
     with gc.Graph().as_default():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +150,82 @@ def test_a_batch_of_several_is_a_list_and_that_of_a_dict_a_dict() -> None:
     a = train.range_input_producer(6, num_epochs=1, shuffle=False).dequeue()
     assert [each.shape.as_list() for each in train.batch([a, a], 2)] == [[2], [2]]
     assert train.batch({"a": a}, 2)["a"].shape.as_list() == [2]
+
+
+def test_cells_can_be_copied_with_their_tensors_before_and_after_they_are_built() -> None:
+    keep = gc.placeholder(gc.float32, [])
+    cell = rnn_cell.DropoutWrapper(rnn_cell.BasicLSTMCell(4), output_keep_prob=keep)
+    stack = rnn_cell.MultiRNNCell([copy.deepcopy(cell) for _ in range(2)])
+    gc.nn.dynamic_rnn(stack, gc.ones([2, 3, 4]), dtype=gc.float32)
+    assert len(gc.global_variables()) == 4
+    again = copy.deepcopy(stack)
+    assert [variable.name for variable in again.weights] == [variable.name for variable in stack.weights]
+    assert again is not stack
+
+
+@pytest.mark.parametrize("pool", [gc.layers.average_pooling2d, gc.layers.max_pooling2d])
+def test_the_sizes_of_a_shape_serve_as_those_of_kernels_and_windows(pool: Any) -> None:
+    x = gc.ones([2, 8, 6, 3])
+    assert pool(x, x.shape[1:3], 1).shape.as_list() == [2, 1, 1, 3]
+    assert gc.layers.conv2d(x, x.shape[3], x.shape[1:3]).shape.as_list() == [2, 1, 1, 3]
+    layers = namespace("contrib.layers")
+    assert layers.avg_pool2d(x, x.shape[1:3]).shape.as_list() == [2, 1, 1, 3]
+    assert layers.conv2d(x, 4, x.shape[1:3], padding="VALID").shape.as_list() == [2, 1, 1, 4]
+    assert layers.separable_conv2d(x, 4, x.shape[1:3], 1, padding="VALID").shape.as_list() == [2, 1, 1, 4]
+
+
+@pytest.mark.parametrize("step", [None, 3])
+def test_a_saver_takes_a_folder_as_prefix(step: int | None, tmp_path: Path) -> None:
+    v = gc.Variable(1.0, name="v")
+    saver = train.Saver()
+    with gc.Session() as session:
+        session.run(v.initializer)
+        path = saver.save(session, f"{tmp_path}/", global_step=step)
+        session.run(v.assign(2.0))
+        assert path == f"{tmp_path}/" + ("" if step is None else "-3")
+        assert train.latest_checkpoint(str(tmp_path)) == path
+        saver.restore(session, train.latest_checkpoint(str(tmp_path)))
+        assert session.run(v) == 1.0
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_assignments_take_use_locking_and_may_give_the_node(use_resource: bool) -> None:
+    v = gc.Variable(1.0, use_resource=use_resource)
+    changes = [v.assign(2.0, use_locking=True), v.assign_add(2.0, True), v.assign_sub(1.0, False, "sub")]
+    node = v.assign(7.0, read_value=False)
+    with gc.Session() as session:
+        session.run(v.initializer)
+        assert [session.run(change) for change in changes] == [2.0, 4.0, 3.0]
+        assert session.run(node) is None
+        assert session.run(v) == 7.0
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        lambda d: d.from_tensor_slices(["a b"]),
+        lambda d: d.from_tensors("a b"),
+        lambda d: d.from_generator(lambda: iter(["a b"]), gc.string),
+    ],
+)
+@pytest.mark.parametrize(
+    ("change", "result"),
+    [
+        (lambda x: gc.stack([x]), [b"a b"]),
+        (lambda x: gc.stack([x, "c"]), [b"a b", b"c"]),
+        (lambda x: gc.concat([[x], ["z"]], 0), [b"a b", b"z"]),
+        (lambda x: gc.tile([x], [2]), [b"a b", b"a b"]),
+        (lambda x: gc.string_split([x]).values, [b"a", b"b"]),
+        (lambda x: gc.string_join([x, "!"]), b"a b!"),
+        (lambda x: gc.expand_dims(x, 0), [b"a b"]),
+    ],
+)
+def test_functions_of_datasets_take_strings(how: Any, change: Any, result: Any) -> None:
+    following = how(gc.data.Dataset).map(change).make_one_shot_iterator().get_next()
+    found = gc.Session().run(following)
+    assert (found.tolist() if isinstance(found, np.ndarray) else found) == result
+
+
+def test_scalar_strings_that_are_fed_are_stacked() -> None:
+    x = gc.placeholder(gc.string, [])
+    assert gc.Session().run(gc.stack([x, x]), {x: "a"}).tolist() == [b"a", b"a"]

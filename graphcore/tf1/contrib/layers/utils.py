@@ -12,7 +12,7 @@ from graphcore.api.branches import cond
 from graphcore.api.framework import get_collection
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Tensor
-from graphcore.shapes import as_shape
+from graphcore.shapes import Shape, as_shape
 from graphcore.tf1.constants import get_static_value
 from graphcore.tf1.variables import add_to_collections, get_collection_ref
 
@@ -100,12 +100,12 @@ def last_dimension(shape: Any, min_rank: int = 1) -> int:
 
 
 def two_element_tuple(int_or_tuple: Any) -> tuple[int, int]:
-    """Two ints: those given, or the one given twice.
+    """Two ints: those given, also as a shape, or the one given twice.
 
     Raises:
         InvalidArgumentError: something else is given.
     """
-    if isinstance(int_or_tuple, list | tuple) and len(int_or_tuple) == 2:
+    if isinstance(int_or_tuple, list | tuple | Shape) and len(int_or_tuple) == 2:
         return int(int_or_tuple[0]), int(int_or_tuple[1])
     if isinstance(int_or_tuple, int):
         return int_or_tuple, int_or_tuple
