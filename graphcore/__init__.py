@@ -108,6 +108,7 @@ from graphcore.registry import (
     register_op_gradient,
     register_op_no_gradient,
 )
+from graphcore.release import __version__, package_version
 from graphcore.runtime import (
     CallableOptions,
     CancellationManager,
@@ -145,8 +146,6 @@ from graphcore.runtime import (
     register_executor_factory,
     rewrite_graph_for_execution,
 )
-from graphcore.release import TENSORFLOW as __version__
-from graphcore.release import VERSION as package_version
 from graphcore.shapes import Shape
 from graphcore.text import parse_function, parse_nodes, parse_op_signature
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from collections.abc import Iterable
@@ -59,10 +60,11 @@ def index_path(prefix: str) -> str:
     return f"{prefix}.index"
 
 
-def data_files(prefix: Path) -> list[Path]:
+def data_files(prefix: str) -> list[Path]:
     """The files with elements that are there, those of earlier saves included."""
-    pattern = re.compile(rf"{re.escape(prefix.name)}\.data-\d{{5,}}-of-\d{{5,}}", re.ASCII)
-    return sorted(path for path in prefix.parent.iterdir() if pattern.fullmatch(path.name))
+    folder, name = os.path.split(prefix)
+    pattern = re.compile(rf"{re.escape(name)}\.data-\d{{5,}}-of-\d{{5,}}", re.ASCII)
+    return sorted(path for path in Path(folder).iterdir() if pattern.fullmatch(path.name))
 
 
 def read_header(data: bytes) -> int:

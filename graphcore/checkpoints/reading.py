@@ -61,7 +61,8 @@ class CheckpointReader:
     """
 
     def __init__(self, prefix: str | os.PathLike[str]) -> None:
-        self.prefix = os.fspath(checked_path(prefix))
+        checked_path(prefix)
+        self.prefix = os.fspath(prefix)
         try:
             self._shards, read = read_index(self.prefix)
         except NotFoundError:

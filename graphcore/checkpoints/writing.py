@@ -95,7 +95,7 @@ def complete(prefix: str, entries: dict[bytes, Entry], *, begun: int, shards: in
     _write_index(prefix, entries, shards)
     named = {Path(data_path(prefix, shard, shards)) for shard in range(shards)}
     with file_errors(prefix, "remove the files of the checkpoint before at"):
-        for path in data_files(Path(prefix)):
+        for path in data_files(prefix):
             if path not in named:
                 path.unlink(missing_ok=True)
 

@@ -128,7 +128,7 @@ class FixedAttrs(dict[str, AttrValue]):
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise FixedValueError(f"NodeDef.attr: {_CHANGED_NODE}")
 
-    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]  # each refuses
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
 
 # Not `frozen`, whose error says nothing of what to do.

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from graphcore.brief import brief
-from graphcore.definitions import FixedAttrs, GraphDef, NodeDef, Nodes, VersionDef
+from graphcore.definitions import GraphDef, NodeDef, VersionDef
+from graphcore.definitions.types import FixedAttrs, Nodes
 from graphcore.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.building.scopes import ScopeStack, ThreadScopes

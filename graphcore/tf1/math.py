@@ -251,7 +251,7 @@ def reduce_variance(input_tensor: Any, axis: Axis = None, keepdims: bool | None 
         tensor = convert_to_tensor(input_tensor)
         if not (tensor.dtype.is_floating or tensor.dtype.is_complex):
             raise InvalidArgumentError(
-                f"reduce_variance: required a floating or complex dtype, got '{tensor.name}' {tensor.dtype.name}; convert with gc.cast"
+                f"reduce_variance: required a floating or complex dtype, got '{tensor.name}' {tensor.dtype.text}; convert with gc.cast"
             )
         differences = tensor - reduction("Mean", tensor, axis, True)
         squares = real(differences * conj(differences)) if tensor.dtype.is_complex else apply_one("Square", [differences], None)

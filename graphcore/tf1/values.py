@@ -8,7 +8,7 @@ from graphcore import dtypes
 from graphcore.dimension import Dimension
 from graphcore.errors import GraphError
 from graphcore.graph import Node
-from graphcore.release import TENSORFLOW
+from graphcore.release import __version__
 from graphcore.shapes import Shape
 
 __all__ = ["COMPILER_VERSION", "GIT_VERSION", "QUANTIZED_DTYPES", "VERSION", "Dimension", "OpError", "Operation", "TensorShape", "bool"]
@@ -17,7 +17,7 @@ Operation = Node
 TensorShape = Shape
 OpError = GraphError
 bool = dtypes.bool_  # noqa: A001 - TF1's name
-VERSION: Final = TENSORFLOW
+VERSION: Final = __version__
 GIT_VERSION: Final = "graphloupe"
 COMPILER_VERSION: Final = "none"
 QUANTIZED_DTYPES: Final = frozenset({dtypes.qint8, dtypes.quint8, dtypes.qint32, dtypes.qint16, dtypes.quint16})

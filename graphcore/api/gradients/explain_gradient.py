@@ -188,7 +188,7 @@ class _Trial:
             y=names[0],
             x=names[1],
             gradient=namer(gradient.name) if old is not None and result is None else f"{namer(scope + self.result)}:0",
-            kind=f"{gradient.dtype.name} {gradient.shape}{', slices' if isinstance(whole, Slices) else ''}",
+            kind=f"{gradient.dtype.text} {gradient.shape}{', slices' if isinstance(whole, Slices) else ''}",
             built=graph.get_tensor_by_name(namer(gradient.name)).node.id < first_new,
             is_zero=is_zeros(gradient),
             path_count=min(sum(each.count for each in path_sets), MOST_COUNTED),

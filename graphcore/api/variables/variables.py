@@ -328,20 +328,26 @@ class Variable(SessionValue):
         with node.graph.control_dependencies([node]):
             return self._new_read(None)
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Tensor:
         """Set it to `value` at run time. The result is the new value, or the node without `read_value`; assignments are atomic in any case."""
         del use_locking
-        return self._changed("assign", value, name=name) if read_value else self.change("assign", value, name=name)
+        if not read_value:
+            return self.change("assign", value, name=name)  # type: ignore[return-value]  # the node, for this argument only
+        return self._changed("assign", value, name=name)
 
-    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Tensor:
         """Add `delta` at run time. The result is the new value, or the node without `read_value`; assignments are atomic in any case."""
         del use_locking
-        return self._changed("assign_add", delta, name=name) if read_value else self.change("assign_add", delta, name=name)
+        if not read_value:
+            return self.change("assign_add", delta, name=name)  # type: ignore[return-value]  # the node, for this argument only
+        return self._changed("assign_add", delta, name=name)
 
-    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Tensor:
         """Subtract `delta` at run time. The result is the new value, or the node without `read_value`; assignments are atomic in any case."""
         del use_locking
-        return self._changed("assign_sub", delta, name=name) if read_value else self.change("assign_sub", delta, name=name)
+        if not read_value:
+            return self.change("assign_sub", delta, name=name)  # type: ignore[return-value]  # the node, for this argument only
+        return self._changed("assign_sub", delta, name=name)
 
     def scatter_update(self, indices: Any, updates: Any = None, name: str | None = None, use_locking: bool = False) -> Tensor:  # noqa: ARG002 - changes are atomic in any case
         """Replace the rows `indices` by `updates` at run time. indices: [...], updates: [..., *shape[1:]]; or both as slices."""

@@ -114,7 +114,7 @@ class RestoreV2:
             for (name, spec), dtype in zip(_names_and_parts(k, names, specs, len(types)), types, strict=True):
                 value = reader.get_part(name, spec)
                 if known[name] is not dtype:
-                    raise invalid(k, f"tensor '{name}' of checkpoint '{reader.prefix}' is {known[name].name}, required is {dtype.text}")
+                    raise invalid(k, f"tensor '{name}' of checkpoint '{reader.prefix}' is {known[name].text}, required is {dtype.text}")
                 found.append(k.xp.asarray(value))
             return tuple(found) if len(found) > 1 else found[0]
 

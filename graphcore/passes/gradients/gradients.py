@@ -239,8 +239,8 @@ class Backpropagation:
         if tensor.dtype.base is not wanted.dtype.base or not tensor.shape.is_compatible_with(wanted.shape):
             raise InvalidArgumentError.at(
                 node,
-                f"The gradient of '{node.name}' with respect to input {slot} must be {wanted.dtype.base.name} {wanted.shape}, "
-                f"got '{tensor.name}' {tensor.dtype.base.name} {tensor.shape}",
+                f"The gradient of '{node.name}' with respect to input {slot} must be {wanted.dtype.base.text} {wanted.shape}, "
+                f"got '{tensor.name}' {tensor.dtype.base.text} {tensor.shape}",
             )
         return tensor
 

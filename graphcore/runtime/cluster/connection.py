@@ -15,7 +15,7 @@ from distributed.protocol.pickle import dumps
 
 from graphcore.errors import AbortedError, DeadlineExceededError, FailedPreconditionError
 from graphcore.placement.device import Device
-from graphcore.release import VERSION
+from graphcore.release import package_version
 from graphcore.runtime.cluster.calls import UNREACHABLE, call_actor, event_loop
 from graphcore.runtime.cluster.heartbeats import LostError, Watch
 from graphcore.runtime.cluster.messages import Parcel, Prepared, Shipment
@@ -395,12 +395,12 @@ async def _check_version(rpc: Any, place: Place, seconds: float) -> None:
     if reply["status"] != "OK":
         raise FailedPreconditionError(
             f"Worker '{place.worker}' of the cluster cannot import graphloupe ({reply['exception']!r}); required version "
-            f"{VERSION}, which is that of this process"
+            f"{package_version}, which is that of this process"
         )
-    if reply["result"] != VERSION:
+    if reply["result"] != package_version:
         raise FailedPreconditionError(
             f"Worker '{place.worker}' of the cluster has version {reply['result']} of graphloupe, and this process has version "
-            f"{VERSION}: required the same version on both"
+            f"{package_version}: required the same version on both"
         )
 
 

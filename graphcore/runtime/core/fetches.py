@@ -46,9 +46,9 @@ def _packer(graph: Graph, fetch: Any, tensors: list[Tensor], targets: list[Node]
             "differentiated depends on its x, and gc.summary.merge_all() is None where there are no summaries"
         )
     if hasattr(fetch, "as_fetches"):
-        parts = fetch.as_fetches()
-        packers = [(lambda _: None) if part is None else _packer(graph, part, tensors, targets) for part in parts]
-        return lambda values: type(parts)(*(part(values) for part in packers))
+        held = fetch.as_fetches()
+        present = [(lambda _: None) if part is None else _packer(graph, part, tensors, targets) for part in held]
+        return lambda values: type(held)(*[part(values) for part in present])
     if isinstance(fetch, Mapping):
         parts = {key: _packer(graph, item, tensors, targets) for key, item in fetch.items()}
         return _mapping_packer(fetch, parts)

@@ -24,7 +24,7 @@ _UFUNCS: Final = {name: found for name, found in vars(np).items() if type(found)
 _NUMPY_NAMES: Final = {id(found): name for name, found in {**_UFUNCS, "dot": np.dot}.items()}
 """NumPy's names of its functions, by their ids. Their results have the declared type."""
 WORDS: Final = frozenset([
-    *_NUMPY_NAMES.values(), *[f"d_{dtype.name}" for dtype in ALL_TYPES], "run", "before", "after", "begin", "note", "iterate", "leave", "v",
+    *_NUMPY_NAMES.values(), *[f"d_{dtype.text}" for dtype in ALL_TYPES], "run", "before", "after", "begin", "note", "iterate", "leave", "v",
     "old", "read", "result", "out", "submit", "interruptible", "dtype", "shape", "truth", "side",
 ])  # fmt: skip
 """The words of generated code beside names with counters."""

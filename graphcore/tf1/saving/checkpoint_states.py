@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from google.protobuf import text_format
@@ -149,8 +149,22 @@ def remove_checkpoint(checkpoint_prefix: str, checkpoint_format_version: int = 2
     """
     place = checked_path(checkpoint_prefix)
     with file_errors(place, "remove"):
-        for path in (Path(index_path(checkpoint_prefix)), *data_files(place), Path(f"{checkpoint_prefix}.{meta_graph_suffix}")):
+        for path in (
+            Path(index_path(checkpoint_prefix)),
+            *data_files(os.fspath(checkpoint_prefix)),
+            Path(f"{checkpoint_prefix}.{meta_graph_suffix}"),
+        ):
             path.unlink(missing_ok=True)
+
+
+def prefix_of(save_path: Any) -> str:
+    """The path of a checkpoint, which may be that of a folder with a "/" at its end: then the names of its files begin there.
+
+    Raises:
+        InvalidArgumentError: no file can have this name.
+    """
+    path = os.fspath(checked_path(save_path))
+    return f"{path}/" if os.fspath(save_path).endswith("/") and not path.endswith("/") else path
 
 
 def load_checkpoint(ckpt_dir_or_file: PathLike) -> CheckpointReader:

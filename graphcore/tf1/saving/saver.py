@@ -21,7 +21,7 @@ from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.runtime import Session
-from graphcore.support.files import checked_path, is_folder
+from graphcore.support.files import is_folder
 from graphcore.tf1.saving import checkpoint_states
 from graphcore.tf1.saving.meta_graphs import OF_VARIABLES, import_whole, read_meta_graph, whole_meta_graph, write_meta_graph
 
@@ -159,7 +159,7 @@ class Saver:
         name = latest_filename or checkpoint_states.STATE_FILE
         if os.sep in name:
             raise InvalidArgumentError(f"'latest_filename' must be a name without a folder, got '{name}'")
-        prefix = os.fspath(checked_path(save_path))
+        prefix = checkpoint_states.prefix_of(save_path)
         folder, last = os.path.split(prefix)
         if last == name and global_step is None:
             raise InvalidArgumentError(f"Required a path that ends with a name other than '{name}', got '{prefix}'")
@@ -214,7 +214,7 @@ class Saver:
         self._check_built(sess)
         if self._is_empty:
             return
-        prefix = os.fspath(checked_path(save_path))
+        prefix = checkpoint_states.prefix_of(save_path)
         CheckpointReader(prefix)  # with an error that names no node, if there is none
         sess.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: prefix})
 

@@ -54,7 +54,7 @@ def test_the_step_is_in_the_collection_of_training_ops(counted: bool) -> None:
 
 
 def test_a_subclass_may_take_the_arguments_of_compute_gradients_by_keywords() -> None:
-    class Clipped(train.GradientDescentOptimizer):  # type: ignore[misc]  # a class found by name
+    class Clipped(train.GradientDescentOptimizer):  # type: ignore[misc, name-defined]  # a class found by name
         def compute_gradients(self, loss: Any, var_list: Any, **kwargs: Any) -> Any:
             pairs = super().compute_gradients(loss, var_list, **kwargs)
             return [(gc.clip_by_value(gradient, -1.0, 1.0), variable) for gradient, variable in pairs]

@@ -69,9 +69,8 @@ def test_an_attr_that_is_not_there_names_those_that_are() -> None:
 
 def test_what_the_errors_say_works() -> None:
     made = source()
-    log = gc.GraphDef(
-        node=[msgspec.structs.replace(node, op="Log") if node.op == "Exp" else node for node in made.node], library=made.library
-    )  # type: ignore[arg-type]  # a list is taken, too
+    nodes: Any = [msgspec.structs.replace(node, op="Log") if node.op == "Exp" else node for node in made.node]  # a list is taken, too
+    log = gc.GraphDef(node=nodes, library=made.library)
     with gc.Graph().as_default():
         (y,) = gc.import_graph_def(log, return_elements=["e:0"], name="m")
         assert gc.Session().run(y) == 0.0

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-import graphcore as gc
+import graphcore
+
+gc: Any = graphcore  # its namespaces are found on demand
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +23,7 @@ def requested(*scopes: Any) -> str:
     with ExitStack() as stack:
         for scope in scopes:
             stack.enter_context(gc.device(scope))
-        return gc.constant(1.0).node.device
+        return str(gc.constant(1.0).node.device)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import graphcore as gc
+import graphcore
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.tf1.lookup import namespace
+
+gc: Any = graphcore  # its namespaces are found on demand
 
 train, gfile, rnn_cell = namespace("train"), namespace("gfile"), namespace("nn.rnn_cell")
 
@@ -38,7 +40,7 @@ def test_a_file_takes_texts_and_bytes_in_any_mode_and_reads_what_its_mode_says(t
         file.write(3)
 
 
-def test_collections_of_a_graph_take_a_scope_and_keywords(graph: gc.Graph) -> None:
+def test_collections_of_a_graph_take_a_scope_and_keywords(graph: graphcore.Graph) -> None:
     with gc.variable_scope("a"):
         v = gc.get_variable("x", [2])
     w = gc.get_variable("b", [2])
@@ -49,7 +51,7 @@ def test_collections_of_a_graph_take_a_scope_and_keywords(graph: gc.Graph) -> No
     assert graph.get_collection("k", scope="") == []
 
 
-def test_a_graph_def_may_hold_the_shapes_of_outputs(graph: gc.Graph) -> None:
+def test_a_graph_def_may_hold_the_shapes_of_outputs(graph: graphcore.Graph) -> None:
     gc.placeholder(gc.float32, [None, 2], name="x")
     gc.no_op("nothing")
     nodes = {node.name: node for node in graph.as_graph_def(add_shapes=True).node}
@@ -102,7 +104,7 @@ def test_op_scope_is_name_scope_with_the_order_of_earlier_versions() -> None:
     ids=["assign", "assign_add", "assign_sub"],
 )
 @pytest.mark.parametrize("known", [True, False], ids=["a variable", "imported nodes"])
-def test_a_reference_by_name_can_be_assigned_to(change: Any, result: list[float], known: bool, graph: gc.Graph) -> None:
+def test_a_reference_by_name_can_be_assigned_to(change: Any, result: list[float], known: bool, graph: graphcore.Graph) -> None:
     gc.get_variable("w", [2], initializer=gc.ones_initializer(), use_resource=False)
     definition = graph.as_graph_def()
     where = graph if known else gc.Graph()
@@ -118,7 +120,7 @@ def test_a_reference_by_name_can_be_assigned_to(change: Any, result: list[float]
         assert session.run(reference).tolist() == result
 
 
-def test_rows_of_a_reference_by_name_can_be_changed(graph: gc.Graph) -> None:
+def test_rows_of_a_reference_by_name_can_be_changed(graph: graphcore.Graph) -> None:
     v = gc.get_variable("w", [2], initializer=gc.ones_initializer(), use_resource=False)
     changed = gc.scatter_add(graph.get_tensor_by_name("w:0"), [1], [4.0])
     session = gc.Session()

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import graphcore as gc
+import graphcore
 from graphcore.errors import InvalidArgumentError, OutOfRangeError
 from graphcore.tf1.lookup import namespace
+
+gc: Any = graphcore  # its namespaces are found on demand
 
 d, contrib = namespace("data.experimental"), namespace("contrib.data")
 
@@ -98,12 +100,12 @@ def sequences() -> Any:
 
 
 def test_sequences_of_like_lengths_make_padded_batches() -> None:
-    made = sequences().apply(d.bucket_by_sequence_length(lambda x: gc.size(x), [3, 5], [2, 2, 2]))
+    made = sequences().apply(d.bucket_by_sequence_length(gc.size, [3, 5], [2, 2, 2]))
     assert lists(made) == [[[1, 0], [2, 2]], [[5] * 5 + [0], [6] * 6], [[2, 2]], [[3, 3, 3]]]
 
 
 def test_they_may_be_padded_to_the_largest_length_of_their_bucket() -> None:
-    made = sequences().apply(d.bucket_by_sequence_length(lambda x: gc.size(x), [4, 8], [2, 2, 2], pad_to_bucket_boundary=True))
+    made = sequences().apply(d.bucket_by_sequence_length(gc.size, [4, 8], [2, 2, 2], pad_to_bucket_boundary=True))
     assert lists(made) == [[[1, 0, 0], [2, 2, 0]], [[5] * 5 + [0, 0], [6] * 6 + [0]], [[3, 3, 3], [2, 2, 0]]]
 
 
