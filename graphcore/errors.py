@@ -244,3 +244,9 @@ class ResourceExhaustedError(GraphError, MemoryError):
     """Memory or another resource is exhausted."""
 
     code = "RESOURCE_EXHAUSTED"
+
+
+def error_of_code(number: int) -> type[GraphError]:
+    """The class of a status code by its number in files, GraphError for an unknown one."""
+    code = _CODES[number - 1] if 0 < number <= len(_CODES) else ""
+    return next((kind for kind in GraphError.__subclasses__() if kind.code == code), GraphError)

@@ -57,6 +57,16 @@ class VariableDef(msgspec.Struct, frozen=True):
     trainable: bool = True
 
 
+class QueueRunnerDef(msgspec.Struct, frozen=True):
+    """The nodes of a queue runner by their names, and the status codes of errors that mean the end of the data."""
+
+    queue_name: str
+    enqueue_op_name: tuple[str, ...] = ()
+    close_op_name: str = ""
+    cancel_op_name: str = ""
+    queue_closed_exception_types: tuple[int, ...] = ()
+
+
 class FullMetaGraph(msgspec.Struct, frozen=True):
     """A graph with its saver, None without, and its collections: names of nodes, bytes, ints or floats.
 
@@ -167,3 +177,29 @@ def variable_def_from_bytes(data: bytes) -> VariableDef:
             f"A collection of variables holds {len(data)} bytes that describe no variable: {reason(error)}"
         ) from None
     return VariableDef(**{name: getattr(message, name) for name in VariableDef.__struct_fields__})
+
+
+def queue_runner_def_to_bytes(runner: QueueRunnerDef) -> bytes:
+    """A QueueRunnerDef as the collection of queue runners holds it."""
+    data: bytes = schema.QueueRunnerDef(**msgspec.structs.asdict(runner)).SerializeToString(deterministic=True)
+    return data
+
+
+def queue_runner_def_from_bytes(data: bytes) -> QueueRunnerDef:
+    """The QueueRunnerDef in an item of the collection of queue runners.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    message = schema.QueueRunnerDef()
+    try:
+        message.ParseFromString(data)
+    except DecodeError as error:
+        raise InvalidArgumentError(f"A collection of queue runners holds {len(data)} bytes that describe none: {reason(error)}") from None
+    return QueueRunnerDef(
+        message.queue_name,
+        tuple(message.enqueue_op_name),
+        message.close_op_name,
+        message.cancel_op_name,
+        tuple(message.queue_closed_exception_types),
+    )

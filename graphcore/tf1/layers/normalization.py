@@ -111,10 +111,15 @@ class BatchNormalization(Layer):
         def add(name: str) -> Any:
             return self.add_weight(name, [size], dtype, *self._settings[name])
 
-        self.gamma = add("gamma") if self.scale else None
-        self.beta = add("beta") if self.center else None
+        wanted = {"gamma": self.scale, "beta": self.center}
+        made = {name: add(name) for name in self._parameters() if wanted[name]}
+        self.gamma, self.beta = made.get("gamma"), made.get("beta")
         self.moving_mean, self.moving_variance = add("moving_mean"), add("moving_variance")
         self.built = True
+
+    def _parameters(self) -> tuple[str, str]:
+        """The names of the variables that scale and shift, in the order in which they are made."""
+        return "gamma", "beta"
 
     def _channel_axis(self, rank: int) -> int:
         given = [self.axis] if isinstance(self.axis, int) else list(self.axis)

@@ -4,6 +4,7 @@ from graphcore.tf1.rnn.base import LayerRNNCell, LSTMStateTuple, RNNCell
 from graphcore.tf1.rnn.cells import BasicLSTMCell, BasicRNNCell, GRUCell, LSTMCell
 from graphcore.tf1.rnn.loops import stack_bidirectional_dynamic_rnn
 from graphcore.tf1.rnn.normalized import LayerNormBasicLSTMCell
+from graphcore.tf1.rnn.phased import PhasedLSTMCell
 from graphcore.tf1.rnn.unrolled import static_bidirectional_rnn, static_rnn
 from graphcore.tf1.rnn.wrappers import (
     DeviceWrapper,
@@ -29,6 +30,7 @@ __all__ = [
     "LayerRNNCell",
     "MultiRNNCell",
     "OutputProjectionWrapper",
+    "PhasedLSTMCell",
     "RNNCell",
     "ResidualWrapper",
     "stack_bidirectional_dynamic_rnn",

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from graphcore.api.interchange import import_graph_def
-from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES
+from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, GraphKeys
 from graphcore.api.variables.variables import Variable
 from graphcore.definitions import GraphDef
 from graphcore.definitions.wire.meta_graph import (
@@ -18,6 +18,7 @@ from graphcore.definitions.wire.meta_graph import (
     VariableDef,
     meta_graph_from_bytes,
     meta_graph_to_bytes,
+    queue_runner_def_to_bytes,
     variable_def_from_bytes,
     variable_def_to_bytes,
 )
@@ -25,6 +26,7 @@ from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.support.files import checked_path, file_bytes
 from graphcore.support.replacing import write_file
+from graphcore.tf1.training.queue_runners import QueueRunner
 
 OF_VARIABLES: Final = frozenset(
     {VARIABLES, TRAINABLE_VARIABLES, "local_variables", "model_variables", "moving_average_variables", "metric_variables"}
@@ -53,6 +55,8 @@ def _written(items: Sequence[Any]) -> Iterator[Any]:
     for item in items:
         if isinstance(item, Variable):
             made: Any = variable_def_to_bytes(_described(item))
+        elif isinstance(item, QueueRunner):
+            made = queue_runner_def_to_bytes(item.to_proto())
         elif isinstance(item, Tensor | Node):
             made = item.name
         elif isinstance(item, str):
@@ -120,10 +124,23 @@ def _found(graph: Graph, collection: str, item: Any, start: str) -> Any:
     """The item of a collection that stands for one in a file, None for one whose nodes are not there."""
     try:
         if isinstance(item, bytes):
-            return _variable(graph, item, start) if collection in OF_VARIABLES else item
+            return _described_by(graph, collection, item, start)
         return graph.as_graph_element(start + item) if isinstance(item, str) else item
     except GraphError:  # a file may hold other things in the collections
         return None
+
+
+def _described_by(graph: Graph, collection: str, data: bytes, start: str) -> Any:
+    """The variable or queue runner that bytes describe; in collections of a program's own the bytes themselves if they describe neither."""
+    if collection in OF_VARIABLES:
+        return _variable(graph, data, start)
+    if collection == GraphKeys.QUEUE_RUNNERS:
+        return QueueRunner(queue_runner_def=data, import_scope=start.removesuffix("/") or None)
+    try:
+        found = _variable(graph, data, start)
+    except GraphError:  # other data
+        return data
+    return data if found is None else found
 
 
 def _variable(graph: Graph, data: bytes, start: str) -> Variable | None:

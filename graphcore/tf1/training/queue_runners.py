@@ -8,7 +8,8 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from graphcore.api.variables.collections import GraphKeys
-from graphcore.errors import CancelledError, FailedPreconditionError, GraphError, InvalidArgumentError, OutOfRangeError
+from graphcore.definitions.wire.meta_graph import QueueRunnerDef, queue_runner_def_from_bytes
+from graphcore.errors import CancelledError, FailedPreconditionError, GraphError, InvalidArgumentError, OutOfRangeError, error_of_code
 from graphcore.graph import Graph, get_default_graph
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.runtime import Session, get_default_session
@@ -30,10 +31,12 @@ class QueueRunner:
         close_op: closes the queue at the end of the data; by default `queue.close()`.
         cancel_op: closes it when a stop is requested; by default `queue.close(cancel_pending_enqueues=True)`.
         queue_closed_exception_types: the errors that mean the end of the data, OutOfRangeError and CancelledError by default.
-        queue_runner_def, import_scope: must be None; runners are not read from files.
+        queue_runner_def: what `to_proto` returned, or its bytes as files hold them, in place of the other arguments.
+        import_scope: the name scope of the nodes of `queue_runner_def`.
 
     Raises:
         InvalidArgumentError: there is no queue, or there are no enqueue ops.
+        NotFoundError: a node of `queue_runner_def` is not there.
     """
 
     def __init__(
@@ -46,8 +49,11 @@ class QueueRunner:
         queue_runner_def: Any = None,
         import_scope: str | None = None,
     ) -> None:
-        if queue_runner_def is not None or import_scope is not None:
-            raise InvalidArgumentError("QueueRunner: runners are not read from files; give the queue and its enqueue ops")
+        if queue_runner_def is not None:
+            if queue is not None or enqueue_ops is not None:
+                raise InvalidArgumentError("queue_runner_def and queue are mutually exclusive.")
+            read = _read(queue_runner_def, get_default_graph(), f"{import_scope}/" if import_scope else "")
+            queue, enqueue_ops, close_op, cancel_op, queue_closed_exception_types = read
         if not isinstance(queue, QueueBase):
             refuse("queue", "a queue", queue)
         if not enqueue_ops:
@@ -60,6 +66,27 @@ class QueueRunner:
         self._lock = threading.Lock()
         self._running: WeakKeyDictionary[Session, int] = WeakKeyDictionary()
         self._raised: list[Exception] = []
+
+    def to_proto(self, export_scope: str | None = None) -> QueueRunnerDef:
+        """Its nodes by name, as files hold them.
+
+        Args:
+            export_scope: a name scope that is removed from the names.
+        """
+        start = f"{export_scope}/" if export_scope else ""
+        codes = [error("").error_code for error in self._closed_errors if issubclass(error, GraphError)]
+        return QueueRunnerDef(
+            self._queue.queue_ref.name.removeprefix(start),
+            tuple([_node_name(op).removeprefix(start) for op in self._enqueue_ops]),
+            _node_name(self._close_op).removeprefix(start),
+            _node_name(self._cancel_op).removeprefix(start),
+            tuple(codes),
+        )
+
+    @staticmethod
+    def from_proto(queue_runner_def: Any, import_scope: str | None = None) -> QueueRunner:
+        """The runner of the nodes of the default graph that `to_proto` names."""
+        return QueueRunner(queue_runner_def=queue_runner_def, import_scope=import_scope)
 
     @property
     def queue(self) -> QueueBase:
@@ -156,6 +183,22 @@ class QueueRunner:
         woken.wait()
         if coord.should_stop() and not session.is_closed:
             _quietly(session, self._cancel_op)
+
+
+def _node_name(op: Any) -> str:
+    return str(getattr(op, "node", op).name)
+
+
+def _read(description: Any, graph: Graph, start: str) -> tuple[QueueBase, list[Any], Any, Any, tuple[type[BaseException], ...] | None]:
+    """The arguments of a runner from its description."""
+    described = description if isinstance(description, QueueRunnerDef) else queue_runner_def_from_bytes(bytes(description))
+    node = graph.get_operation_by_name(start + described.queue_name.partition(":")[0])
+    kinds = node.attr.get("component_types", ())
+    queue = QueueBase(kinds if isinstance(kinds, tuple) else (), None, None, node.outputs[0])
+    ops = [graph.get_operation_by_name(start + name) for name in described.enqueue_op_name]
+    close, cancel = [graph.get_operation_by_name(start + name) for name in (described.close_op_name, described.cancel_op_name)]
+    errors = tuple([error_of_code(number) for number in described.queue_closed_exception_types])
+    return queue, ops, close, cancel, errors or None
 
 
 def _quietly(session: Session, op: Any) -> None:

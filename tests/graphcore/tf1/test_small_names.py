@@ -231,3 +231,74 @@ def test_functions_of_datasets_take_strings(how: Any, change: Any, result: Any) 
 def test_scalar_strings_that_are_fed_are_stacked() -> None:
     x = gc.placeholder(gc.string, [])
     assert gc.Session().run(gc.stack([x, x]), {x: "a"}).tolist() == [b"a", b"a"]
+
+
+@pytest.mark.parametrize("peepholes", [False, True])
+def test_a_phased_cell_takes_times_beside_values_and_changes_little_while_it_is_closed(peepholes: bool) -> None:
+    cell = namespace("contrib.rnn").PhasedLSTMCell(4, use_peepholes=peepholes)
+    t, x = gc.placeholder(gc.float32, [2, 5, 1]), gc.ones([2, 5, 3])
+    y, state = gc.nn.dynamic_rnn(cell, (t, x), dtype=gc.float32)
+    assert y.shape.as_list() == [2, 5, 4]
+    names = ["kernel", "bias"]
+    wanted = [f"rnn/phased_lstm_cell/{part}/{name}" for part in ("mask_gates", "new_input", "output_gate") for name in names]
+    assert [v.op.name for v in gc.global_variables()] == [
+        *wanted,
+        *[f"rnn/phased_lstm_cell/{name}" for name in ("period", "phase", "ratio_on")],
+    ]
+    by_name = {v.op.name.rpartition("/")[2]: v for v in gc.global_variables()}
+    with gc.Session() as session:
+        session.run(gc.global_variables_initializer())
+        session.run([by_name["period"].assign([10.0] * 4), by_name["phase"].assign([0.0] * 4), by_name["ratio_on"].assign([0.5] * 4)])
+        closed, opened = [session.run(state, {t: np.full((2, 5, 1), time)}) for time in (5.0, 2.5)]
+    assert np.abs(closed.c).max() < 1e-2 < np.abs(opened.c).max()
+
+
+def test_a_meta_graph_gives_back_the_variables_and_the_queue_runners_of_collections(graph: gc.Graph) -> None:
+    v = gc.Variable(1.0, name="v")
+    gc.add_to_collection("mine", v)
+    gc.add_to_collection("text", "some words")
+    train.get_or_create_global_step()
+    queue = train.range_input_producer(3, shuffle=False, num_epochs=1)
+    queue.dequeue(name="taken")
+    train.GradientDescentOptimizer(0.1).minimize(v * v, name="step")
+    made = train.export_meta_graph()
+    for scope in ("", "again"):
+        with graphcore.Graph().as_default() as other:
+            train.import_meta_graph(made, import_scope=scope or None)
+            start = f"{scope}/" if scope else ""
+            (mine,) = gc.get_collection("mine")
+            assert (type(mine), mine.name) == (gc.Variable, f"{start}v:0")
+            assert gc.get_collection("text") == [b"some words"]
+            assert gc.get_collection("train_op") == [other.get_operation_by_name(f"{start}step")]
+            assert train.get_global_step().name == f"{start}global_step:0"
+            (runner,) = gc.get_collection("queue_runners")
+            with gc.Session() as session:
+                session.run([gc.global_variables_initializer(), gc.local_variables_initializer()])
+                coordinator = train.Coordinator()
+                threads = train.start_queue_runners(session, coordinator)
+                assert [session.run(f"{start}taken:0") for _ in range(3)] == [0, 1, 2]
+                with pytest.raises(gc.errors.OutOfRangeError):
+                    session.run(f"{start}taken:0")
+                coordinator.request_stop()
+                coordinator.join(threads)
+            assert runner.to_proto(scope or None) == graph.get_collection("queue_runners")[0].to_proto()
+
+
+def test_a_queue_runner_takes_a_description_or_a_queue() -> None:
+    queue = gc.FIFOQueue(3, gc.float32)
+    runner = train.QueueRunner(queue, [queue.enqueue(1.0)])
+    assert train.QueueRunner.from_proto(runner.to_proto()).enqueue_ops == runner.enqueue_ops
+    with pytest.raises(InvalidArgumentError, match="mutually exclusive"):
+        train.QueueRunner(queue, queue_runner_def=runner.to_proto())
+    with pytest.raises(InvalidArgumentError, match="describe none"):
+        train.QueueRunner(queue_runner_def=b"\xff\xff")
+
+
+@pytest.mark.parametrize(
+    ("shape", "collections", "first"),
+    [([4, 5, 5, 3], None, "beta"), ([4, 5, 5, 3], "update_ops", "gamma"), ([4, 3], "update_ops", "beta"), ([4, 5, 5, 3], "mine", "beta")],
+)
+def test_batch_norm_makes_its_variables_in_the_order_of_tensorflow(shape: list[int], collections: Any, first: str) -> None:
+    namespace("contrib.layers").batch_norm(gc.ones(shape), scale=True, is_training=True, updates_collections=collections)
+    second = "gamma" if first == "beta" else "beta"
+    assert [v.op.name for v in gc.trainable_variables()] == [f"BatchNorm/{first}", f"BatchNorm/{second}"]

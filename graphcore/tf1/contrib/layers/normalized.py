@@ -22,11 +22,23 @@ MATRIX: Final = 2
 
 
 class _BatchNorm(BatchNormalization):
-    """A batch normalization that puts its updates into given collections."""
+    """A batch normalization that puts its updates into given collections.
 
-    def __init__(self, collections: Any, **kwargs: Any) -> None:
+    Args:
+        collections: the collections.
+        of_vectors: True if the inputs are rows of a matrix.
+        kwargs: those of the layer.
+    """
+
+    def __init__(self, collections: Any, *, of_vectors: bool, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self._of_vectors = of_vectors
         self._collections = [collections] if isinstance(collections, str) else list(collections or ())
+
+    def _parameters(self) -> tuple[str, str]:
+        """The order is that of `gc.layers.BatchNormalization` where TensorFlow uses that."""
+        uses_layer = not self._of_vectors and self._collections == [GraphKeys.UPDATE_OPS]
+        return ("gamma", "beta") if uses_layer else ("beta", "gamma")
 
     def _collect_update(self, update: Any) -> None:
         for collection in self._collections:
@@ -89,6 +101,7 @@ def batch_norm(
     with model_scope(scope, "BatchNorm", reuse) as opened:
         layer = _BatchNorm(
             updates_collections,
+            of_vectors=inputs.shape.rank == MATRIX,
             axis=1 if data_format.startswith("NC") else -1,
             momentum=decay,
             epsilon=epsilon,
