@@ -32,9 +32,8 @@ def test_a_cell_that_resets_the_graph_and_opens_an_interactive_session_can_be_ru
     made = [cell(), cell()]
     assert [values for _, values in made] == [[1.0, 1.0], [1.0, 1.0]]
     made[first_to_close][0].close()
-    left: Any = made[1 - first_to_close][0]
-    assert left is gc.get_default_session()
-    left.close()
+    assert gc.get_default_session() is made[1 - first_to_close][0]
+    made[1 - first_to_close][0].close()
     assert gc.get_default_session() is None
 
 
