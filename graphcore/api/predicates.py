@@ -30,5 +30,5 @@ def scalar_choice(graph: Graph, tensor: Tensor, what: str, name: str) -> Tensor:
     ).advise(
         "Choose by one value: reduce it, as in `gc.reduce_all(...)`. To choose for each element, use `gc.where`.",
         required="a scalar",
-        came=f"{tensor.dtype.base.name} {tensor.shape}",
+        came=f"{tensor.dtype.base.text} {tensor.shape}",
     )

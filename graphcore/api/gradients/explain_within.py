@@ -64,7 +64,7 @@ def explain_across(body: FunctionGraph, y: Tensor, x: Any, x_tensor: Tensor, nam
         y=y.name,
         x=name,
         gradient=f"gradients/{x_tensor.node.name}:0",
-        kind=f"{x_tensor.dtype.base.name} {x_tensor.shape}",
+        kind=f"{x_tensor.dtype.base.text} {x_tensor.shape}",
         path_count=min(way.number, MOST_COUNTED),
         paths=tuple(sorted(way.paths, key=len)[:_MOST_PATHS]),
         steps=tuple(steps),
