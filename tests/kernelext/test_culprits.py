@@ -79,7 +79,9 @@ def test_a_fault_of_a_run_stays_with_its_node_when_others_fail_and_pages_say_the
     tracked.run("loss + gc.ones([2], gc.int32)", "types")
     assert "rows" in red()
     errors = graph_data(get_default_graph(), SceneState()).head.spaces[0].errors
-    assert [error.text.partition("\n")[0] for error in errors.values()] == ["cannot reshape array of size 8 into shape (3)"]
+    assert [error.text.partition("\n")[0] for error in errors.values()] == [
+        "Reshape node 'rows': Input to reshape is a tensor with 8 values, but the requested shape [-1,3] requires a multiple of 3"
+    ]
 
 
 def test_a_node_that_is_left_still_follows_the_shapes_of_its_inputs(tracked: NotebookShell) -> None:

@@ -79,7 +79,7 @@ def _refused(graph: Graph, visible: Visible, name: str) -> Inspection | None:
     if refused is None:
         return None
     inputs = [
-        TensorRow(name="", tensor=tensor.name, dtype=tensor.dtype.name, shape=shape_text(tensor), node=visible.place_of(tensor.node))
+        TensorRow(name="", tensor=tensor.name, dtype=tensor.dtype.text, shape=shape_text(tensor), node=visible.place_of(tensor.node))
         for tensor in refused.inputs
     ]
     return Inspection(id=name, name=name, op="", kind="not made", error=refused.text, inputs=inputs)

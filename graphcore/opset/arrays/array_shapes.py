@@ -173,8 +173,12 @@ def _reshaped(k: KernelContext, x: Any, sizes: Sequence[int]) -> Any:
     except ValueError:
         count = math.prod([size for size in sizes if size != -1])
         needs = f"requires a multiple of {count}" if -1 in sizes else f"has {count}"
-        raise invalid(
-            k, f"Input to reshape is a tensor with {x.size} values, but the requested shape [{','.join(map(str, sizes))}] {needs}"
+        shape = f"[{','.join(map(str, sizes))}]"
+        raise invalid(k, f"Input to reshape is a tensor with {x.size} values, but the requested shape {shape} {needs}").advise(
+            f"Give a tensor whose {x.size} values fill whole rows of this size, or choose another shape. Labels that are numbers of classes "
+            "become rows by `gc.one_hot(labels, classes)`.",
+            required=f"values that fill the shape {shape}",
+            came=f"{x.size} values",
         ) from None
 
 
