@@ -8,6 +8,7 @@ from tests.support.fuzzing.target import Target
 from tests.support.fuzzing.targets.archives import ARCHIVES
 from tests.support.fuzzing.targets.checkpoints import CHECKPOINTS
 from tests.support.fuzzing.targets.contents import CONTENTS
+from tests.support.fuzzing.targets.evaluation import EVALUATION
 from tests.support.fuzzing.targets.graphs import GRAPHS
 from tests.support.fuzzing.targets.models import MODELS
 from tests.support.fuzzing.targets.records import RECORDS
@@ -23,6 +24,7 @@ TARGETS: Final[dict[str, Target]] = {
     "archives": ARCHIVES,
     "contents": CONTENTS,
     "shapes": SHAPES,
+    "evaluation": EVALUATION,
     "views": VIEWS,
     "states": STATES,
 }

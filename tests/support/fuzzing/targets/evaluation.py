@@ -1,7 +1,4 @@
-"""Random graphs of constants and pure ops, to fuzz the evaluation of values before a run.
-
-`make` and `check` are a target of fuzzing: a GraphError is an answer, any other error, and more than seconds or some hundred megabytes, a fault.
-"""
+"""Random graphs of constants and pure ops: values that are evaluated before a run."""
 
 from __future__ import annotations
 
@@ -20,6 +17,7 @@ from graphcore.errors import GraphError
 from graphcore.graph import constant_value, import_graph_def
 from graphcore.passes.optimize.constant_folding import ConstantFoldingOptions
 from graphcore.registry import OpRegistration
+from tests.support.fuzzing.target import Target
 
 _INTS: Final = (0, 1, 2, 3, -1, -2, 7, 1000, 65535, 2**31 - 1, -(2**31), 2**62)
 _SIZES: Final = (0, 1, 2, 3, 5, 1000, 2**20, 2**31 - 1)
@@ -192,3 +190,6 @@ def _asking(name: str, tensor: str, dtype: gc.DType) -> list[NodeDef]:
         NodeDef(f"{name}shape", "Reshape", ("x", f"{name}vector"), "", {"T": gc.float32, "Tshape": gc.int32}),
     ]
     return nodes
+
+
+EVALUATION: Final = Target(make, check)
