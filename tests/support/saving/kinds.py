@@ -216,7 +216,7 @@ class Events(Kind):
         steps = [0]
         for path in sorted(self.folder.glob("events*")):
             try:
-                steps += [event.step for event in tf.train.summary_iterator(str(path))]
+                steps.extend(event.step for event in tf.train.summary_iterator(str(path)))  # those before a damaged one too
             except gc.errors.InvalidArgumentError as error:
                 if "truncated record" not in error.message:  # as the last event may be
                     raise
