@@ -50,6 +50,8 @@ OP_MODULES: Final = {
     "graphcore.opset.math.einsum": "Einsum",
     "graphcore.opset.math.elementwise": "Abs Ceil Exp Expm1 Floor Inv IsFinite IsInf IsNan Log Log1p Neg Reciprocal Rint Round Rsqrt Sign Sqrt Square",
     "graphcore.opset.math.fourier": "FFT FFT2D FFT3D IFFT IFFT2D IFFT3D",
+    "graphcore.opset.math.fourier_real": "IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D",
+    "graphcore.opset.math.incomplete": "Betainc Igamma IgammaGradA Igammac RandomGammaGrad",
     "graphcore.opset.math.linear_algebra": "MatrixDeterminant MatrixInverse MatrixSolve",
     "graphcore.opset.math.linear_algebra_decompositions": "Qr SelfAdjointEigV2 Svd",
     "graphcore.opset.math.linear_algebra_factors": "Cholesky LogMatrixDeterminant MatrixSolveLs MatrixTriangularSolve",

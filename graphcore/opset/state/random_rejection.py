@@ -10,6 +10,7 @@ import numpy as np
 
 from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op, no_registered_gradient
+from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.opset.framework.type_sets import INDEX
 from graphcore.opset.numerics.philox import RESERVED_PER_OUTPUT, Generator, node_generator
@@ -89,7 +90,17 @@ _seeded(
     "Numbers of gamma distributions with the shapes alpha and the rate 1.",
     f"T:{_FLOATS}](shape:S, alpha:T) -> (output:T)",
     kernel=_by_parameter("T", 0.0, _gamma),
-    gradient=no_registered_gradient("the derivative of a drawn number by its parameter is not available"),
+    gradient=f"""[seed:int, seed2:int, S:{{int32, int64}}, T:{{half, float, double}}](shape:S, alpha:T, dy:T) -> (dshape:S, dalpha:T) {{
+      y = RandomGamma[seed=$seed, seed2=$seed2, S=$S, T=$T](shape, alpha)
+      by_alpha = RandomGammaGrad[T=$T](alpha, y)
+      product = Mul[T=$T](dy, by_alpha)
+      zero = {scalar("int32", 0)}
+      one = {scalar("int32", 1)}
+      rank = Size[T=$S](shape)
+      axes = Range(zero, rank, one)
+      dalpha = Sum[T=$T](product, axes)
+      dshape = ZerosLike[T=$S](shape)
+    }}""",
     examples=(Example([[2], [0.5, 1.0, 3.0]], {"seed": 1, "seed2": 2}), Example([[2, 2], np.float64(2.5)], {"seed": 7})),
     failures=(Example([[-1], [0.5]], {"seed": 1}),),
 )

@@ -69,6 +69,8 @@ class Made:
         attrs = {name: COMPLEX if value in ("float", "complex64") else value for name, value in case.attrs.items()}
         if case.op_def.name in REAL_RESULTS:
             attrs["Tout"] = gc.float64
+        if case.op_def.find_attr("Treal") is not None:
+            attrs |= {"Treal": gc.float64, "Tcomplex": COMPLEX}
         node = Case(case.entry, case.number, case.inputs, attrs, None, differentiable=True).build(self.places)
         self.outputs = [output for output in node.outputs if output.dtype in (COMPLEX, gc.float64)]
         self.xs = [place for place in self.places if place.dtype is COMPLEX and place.node.op == "Placeholder"]

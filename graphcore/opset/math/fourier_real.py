@@ -1,0 +1,160 @@
+"""Discrete Fourier transforms between real numbers and the half of their spectrum that determines them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.inference import InferenceContext
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op
+from graphcore.opset.framework.gradient_text import scalar, vector
+from graphcore.opset.framework.kernels import constant_ints, ints, invalid
+from graphcore.registry import KernelFactory
+from graphcore.traits import FailsOn
+
+_TYPES: Final = "Treal:{float, double} = float, Tcomplex:{complex64, complex128} = complex64"
+_GIVEN: Final = "Treal=$Treal, Tcomplex=$Tcomplex"
+_X: Final = (np.arange(24, dtype=np.float32) ** 2 % 17 / 4).reshape(2, 3, 4)
+_Z: Final = np.array([[[1, -1j, 3, 0.5], [2, 0, 1 - 1j, -2], [1j, 2, 0.25, 1]]], np.complex64)
+
+
+def _fitted(name: str, source: str, dtype: str, sizes: str) -> str:
+    """The lines that cut a tensor to sizes, or fill it up with zeros."""
+    return f"""
+      {name}_now = Shape[T={dtype}]({source})
+      {name}_gap = Sub[T=int32]({sizes}, {name}_now)
+      {name}_zeros = ZerosLike[T=int32]({name}_gap)
+      {name}_missing = Maximum[T=int32]({name}_gap, {name}_zeros)
+      {name}_paddings = Pack[T=int32, N=2, axis=1]({name}_zeros, {name}_missing)
+      {name}_padded = Pad[T={dtype}, Tpaddings=int32]({source}, {name}_paddings)
+      {name} = Slice[T={dtype}, Index=int32]({name}_padded, {name}_zeros, {sizes})"""
+
+
+_CONSTANTS: Final = f"""zero = {scalar("int32", 0)}
+      one = {scalar("int32", 1)}
+      two = {scalar("int32", 2)}
+      first = {vector("int32", 0)}
+      last = {vector("int32", -1)}
+      step = {vector("int32", 1)}
+      length = StridedSlice[T=int32, Index=int32, end_mask=1](fft_length, last, first, step)
+      count = Prod[T=int32](fft_length, zero)"""
+
+
+def _forward_gradient(suffix: str) -> str:
+    """The sum over the given half of the spectrum: that of the whole, with zeros in the other half; its real part."""
+    return f"""[Treal:type, Tcomplex:type](x:Treal, fft_length:int32, dy:Tcomplex) -> (dx:Treal, dfft_length:int32) {{
+      {_CONSTANTS}
+      half_sizes = Shape[T=$Tcomplex](dy)
+      leading = StridedSlice[T=int32, Index=int32, begin_mask=1](half_sizes, first, last, step)
+      whole_sizes = ConcatV2[N=2, T=int32](leading, length, zero)
+      {_fitted("whole", "dy", "$Tcomplex", "whole_sizes")}
+      turned = IFFT{suffix}[Tcomplex=$Tcomplex](whole)
+      real = Real[T=$Tcomplex, Tout=$Treal](turned)
+      factor = Cast[SrcT=int32, DstT=$Treal](count)
+      scaled = Mul[T=$Treal](real, factor)
+      sizes = Shape[T=$Treal](x)
+      {_fitted("dx", "scaled", "$Treal", "sizes")}
+      dfft_length = ZerosLike[T=int32](fft_length)
+    }}"""
+
+
+def _inverse_gradient(suffix: str) -> str:
+    """The transform, in which all counts twice but what has no mirror image: the first and, of an even length, the last."""
+    return f"""[Treal:type, Tcomplex:type](x:Tcomplex, fft_length:int32, dy:Treal) -> (dx:Tcomplex, dfft_length:int32) {{
+      {_CONSTANTS}
+      turned = RFFT{suffix}[{_GIVEN}](dy, fft_length)
+      half_sizes = Shape[T=$Tcomplex](turned)
+      half_length = StridedSlice[T=int32, Index=int32, end_mask=1](half_sizes, last, first, step)
+      size = Squeeze[T=int32](half_length)
+      places = Range(zero, size, one)
+      is_first = Equal[T=int32](places, zero)
+      doubled = Mul[T=int32](places, two)
+      is_middle = Equal[T=int32](doubled, length)
+      is_alone = LogicalOr(is_first, is_middle)
+      weight = SelectV2[T=int32](is_alone, one, two)
+      weight_T = Cast[SrcT=int32, DstT=$Tcomplex](weight)
+      count_T = Cast[SrcT=int32, DstT=$Tcomplex](count)
+      weighted = Mul[T=$Tcomplex](turned, weight_T)
+      scaled = RealDiv[T=$Tcomplex](weighted, count_T)
+      sizes = Shape[T=$Tcomplex](x)
+      {_fitted("dx", "scaled", "$Tcomplex", "sizes")}
+      dfft_length = ZerosLike[T=int32](fft_length)
+    }}"""
+
+
+def _transform(name: str, rank: int, output: str) -> KernelFactory:
+    def kernel(k: KernelContext) -> Kernel:
+        transform, dtype, axes, known = getattr(k.xp.fft, name), k.dtype(output), tuple(range(-rank, 0)), constant_ints(k, 1)
+
+        def run(x: Any, fft_length: Any) -> Any:
+            sizes = ints(fft_length) if known is None else known
+            if x.ndim < rank:
+                raise invalid(k, f"Input must have rank of at least {rank} but got: {list(x.shape)}")
+            if len(sizes) != rank or min(sizes) < 1:
+                raise invalid(k, f"fft_length must have {rank} positive elements but got: {list(sizes)}")
+            return transform(x, sizes, axes).astype(dtype, copy=False)
+
+        return run
+
+    return kernel
+
+
+def _shape(rank: int, *, halves: bool) -> Any:
+    """The sizes of fft_length in the last dimensions, of the last one the half if the result is a spectrum."""
+
+    def shape(c: InferenceContext) -> None:
+        given = c.with_rank_at_least(c.input(0), rank)
+        c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), rank)
+        if given.dims is None:
+            c.set_output(0, given)
+            return
+        known = c.input_tensor(1)
+        sizes = [None] * rank if known is None else [int(size) for size in known.reshape(-1)]
+        for place, size in enumerate(sizes):
+            found = size // 2 + 1 if size is not None and halves and place == rank - 1 else size
+            given = c.replace_dim(given, place - rank, c.unknown_dim() if found is None else c.make_dim(found))
+        c.set_output(0, given)
+
+    return shape
+
+
+def _real(rank: int, suffix: str, dimensions: str) -> None:
+    """Register the transform of real numbers over the last `rank` dimensions, and its inverse."""
+    shared: dict[str, Any] = {"cost": "transform", "can_fail": FailsOn(values=("fft_length",)), "memory": "fresh"}
+    lengths = [[4], [3, 4], [2, 3, 4]][rank - 1], [[5], [2, 5], [1, 4, 6]][rank - 1]
+    define_op(
+        f"RFFT{suffix}",
+        f"""The Fourier transform of real numbers over the last {dimensions}: the half of the spectrum that is not mirrored.
+
+        fft_length: the sizes; the input is cut or filled up with zeros, [{rank}]
+        output: [..., fft_length / 2 + 1]
+        """,
+        signature=f"RFFT{suffix}[{_TYPES}](input:Treal, fft_length:int32) -> (output:Tcomplex)",
+        shape=_shape(rank, halves=True),
+        kernel=_transform("rfftn", rank, "Tcomplex"),
+        gradient=_forward_gradient(suffix),
+        examples=tuple([Example([_X, sizes]) for sizes in lengths]),
+        failures=(Example([_X, [-1] * rank]),),
+        **shared,
+    )
+    define_op(
+        f"IRFFT{suffix}",
+        f"""The real numbers of a half spectrum over the last {dimensions}: the inverse of RFFT{suffix}.
+
+        fft_length: the sizes of the output; the input is cut or filled up with zeros, [{rank}]
+        output: [..., fft_length]
+        """,
+        signature=f"IRFFT{suffix}[{_TYPES}](input:Tcomplex, fft_length:int32) -> (output:Treal)",
+        shape=_shape(rank, halves=False),
+        kernel=_transform("irfftn", rank, "Treal"),
+        gradient=_inverse_gradient(suffix),
+        examples=tuple([Example([_Z, sizes]) for sizes in ([[6], [3, 6], [1, 3, 6]][rank - 1], [[5], [2, 5], [1, 3, 7]][rank - 1])]),
+        failures=(Example([_Z, [-1] * rank]),),
+        **shared,
+    )
+
+
+_real(1, "", "dimension")
+_real(2, "2D", "two dimensions")
+_real(3, "3D", "three dimensions")
