@@ -55,6 +55,7 @@ OP_MODULES: Final = {
     "graphcore.opset.math.linear_algebra": "MatrixDeterminant MatrixInverse MatrixSolve",
     "graphcore.opset.math.linear_algebra_decompositions": "Qr SelfAdjointEigV2 Svd",
     "graphcore.opset.math.linear_algebra_factors": "Cholesky LogMatrixDeterminant MatrixSolveLs MatrixTriangularSolve",
+    "graphcore.opset.math.linear_algebra_tridiagonal": "TridiagonalSolve",
     "graphcore.opset.math.logical": "All Any LogicalAnd LogicalNot LogicalOr",
     "graphcore.opset.math.matmul": "BatchMatMul BatchMatMulV2 MatMul",
     "graphcore.opset.math.matmul_mixed": "BatchMatMulV3 SparseMatMul",

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import Attrs
 from graphcore.inference.shape_fns.common_shape_fns import arg_op_shape, unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
-from graphcore.opset.framework.gradient_text import INDEX_TYPE, index_typed, is_complex
+from graphcore.opset.framework.gradient_text import INDEX_TYPE, index_type, index_typed, is_complex, scalar
 from graphcore.opset.framework.kernels import constant_int, invalid, one_int
 from graphcore.opset.framework.type_sets import INDEX, NUMBER, ORDERED
 from graphcore.registry import KernelFactory
@@ -152,16 +153,54 @@ class Cumprod:
     )
     failures = (Example([_X, 99]),)
 
-    # As in TensorFlow the derivative divides by x, so it is NaN where x is 0.
-    def gradient(attrs: Any) -> str:
-        reverse = "false" if attrs.get("reverse") else "true"
-        factor, conjugate = ("cx", "cx = Conj[T=$T](x)") if is_complex(attrs) else ("x", "")
+    def gradient(attrs: Attrs) -> str:
+        """With x_i left out, the products are those before it times sums s_i = dy_i + x_(i+1) s_(i+1): a system with two diagonals.
+
+        This needs no division, so zeros are harmless, to any derivative.
+        """
+        back, exclusive = attrs.get("reverse") is True, attrs.get("exclusive") is True
+        step, used = ("one", "Greater[T=int32](places, zero)") if back else ("minus_one", "Less[T=int32](places, last)")
+        narrow = index_type(attrs, "T").name in {"half", "bfloat16"}
+        wide = "float" if narrow else "$T"
+        column = f"""shifted = Roll[T={wide}, Tshift=int32, Taxis=int32](dy_rows, {step}, minus_one)
+          is_used = {used}
+          arriving = SelectV2[T={wide}](is_used, shifted, zeros)"""
+        diagonals = "zeros, ones, links" if back else "links, ones, zeros"
         text = f"""[T:{{half, float, double}}, exclusive:bool, reverse:bool](x:T, axis:{INDEX_TYPE}, dy:T) -> (dx:T, daxis:{INDEX_TYPE}) {{
-          {conjugate}
-          prod = Cumprod[T=$T, Tidx={INDEX_TYPE}, exclusive=$exclusive, reverse=$reverse]({factor}, axis)
-          scaled = Mul[T=$T](prod, dy)
-          sum = Cumsum[T=$T, Tidx={INDEX_TYPE}, exclusive=$exclusive, reverse={reverse}](scaled, axis)
-          dx = Div[T=$T](sum, {factor})
+          factors = {"Conj" if is_complex(attrs) else "Identity"}[T=$T](x)
+          before = Cumprod[T=$T, Tidx={INDEX_TYPE}, exclusive=true, reverse=$reverse](factors, axis)
+          zero = {scalar("int32", 0)}
+          one = {scalar("int32", 1)}
+          minus_one = {scalar("int32", -1)}
+          rank = Rank[T=$T](x)
+          axis_32 = Cast[SrcT={INDEX_TYPE}, DstT=int32](axis)
+          axis_more = AddV2[T=int32](axis_32, rank)
+          along = FloorMod[T=int32](axis_more, rank)
+          along_vector = ExpandDims[T=int32](along, zero)
+          axes = Range(zero, rank, one)
+          others, others_places = ListDiff[T=int32](axes, along_vector)
+          order = ConcatV2[N=2, T=int32](others, along_vector, zero)
+          factors_wide = Cast[SrcT=$T, DstT={wide}](factors)
+          dy_wide = Cast[SrcT=$T, DstT={wide}](dy)
+          rows = Transpose[T={wide}](factors_wide, order)
+          dy_rows = Transpose[T={wide}](dy_wide, order)
+          zeros = ZerosLike[T={wide}](rows)
+          ones = OnesLike[T={wide}](rows)
+          turned = Neg[T={wide}](rows)
+          links = Roll[T={wide}, Tshift=int32, Taxis=int32](turned, {step}, minus_one)
+          sizes = Shape[T=$T](x)
+          count = GatherV2[Taxis=int32, Tindices=int32, Tparams=int32](sizes, along, zero)
+          places = Range(zero, count, one)
+          last = Sub[T=int32](count, one)
+          {column if exclusive else f"arriving = Identity[T={wide}](dy_rows)"}
+          diagonals = Pack[T={wide}, N=3, axis=-2]({diagonals})
+          column = ExpandDims[T={wide}](arriving, minus_one)
+          solved = TridiagonalSolve[T={wide}, partial_pivoting=false](diagonals, column)
+          sum_rows = Squeeze[T={wide}, squeeze_dims=[-1]](solved)
+          back = InvertPermutation[T=int32](order)
+          sums_wide = Transpose[T={wide}](sum_rows, back)
+          sums = Cast[SrcT={wide}, DstT=$T](sums_wide)
+          dx = Mul[T=$T](before, sums)
           daxis = ZerosLike[T={INDEX_TYPE}](axis)
         }}"""
         return index_typed("Tidx", text)(attrs)
