@@ -23,6 +23,7 @@ _OWN: Final[dict[str, str]] = {
     "contrib.metrics": "graphcore.tf1.contrib.metrics",
     "contrib.legacy_seq2seq": "graphcore.tf1.contrib.legacy_seq2seq",
     "contrib.rnn": "graphcore.tf1.rnn",
+    "contrib.signal": "",
     "contrib.slim": "",
     "contrib.slim.learning": "graphcore.tf1.contrib.slim.learning",
     "contrib.slim.model_analyzer": "graphcore.tf1.contrib.slim.model_analyzer",
@@ -77,6 +78,21 @@ _OWN: Final[dict[str, str]] = {
 NAMESPACES: Final = dict.fromkeys(INTERNAL, "") | _OWN | ALIASES
 """The module of each namespace; "" for one that only holds what is listed under its name here."""
 
+_SIGNAL: Final = (
+    "dct",
+    "frame",
+    "hamming_window",
+    "hann_window",
+    "idct",
+    "inverse_stft",
+    "inverse_stft_window_fn",
+    "linear_to_mel_weight_matrix",
+    "mfccs_from_log_mel_spectrograms",
+    "overlap_and_add",
+    "stft",
+)
+_REAL_SPECTRA: Final = ("irfft", "irfft2d", "irfft3d", "rfft", "rfft2d", "rfft3d")
+
 NAMES: Final[dict[str, str]] = {
     "graphcore.tf1.arrays": (
         "batch_to_space boolean_mask broadcast_dynamic_shape broadcast_static_shape depth_to_space ensure_shape "
@@ -130,6 +146,13 @@ NAMES: Final[dict[str, str]] = {
         "round saturate_cast scalar_mul sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum to_bfloat16 to_complex64 "
         "to_complex128 to_double to_float to_int32 to_int64 trace truediv truncatediv truncatemod unsorted_segment_mean "
         "zero_fraction"
+    ),
+    "graphcore.tf1.signal": " ".join(
+        [
+            *[f"signal.{name} contrib.signal.{name}" for name in _SIGNAL],
+            *[f"{space}{name}" for space in ("signal.", "spectral.") for name in _REAL_SPECTRA],
+            *[f"spectral.{name}" for name in ("dct", "idct")],
+        ]
     ),
     "graphcore.tf1.sorting": "argsort searchsorted sort",
     "graphcore.tf1.einsum": "einsum",

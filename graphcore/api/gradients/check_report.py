@@ -22,6 +22,7 @@ class InputCheck(msgspec.Struct, frozen=True, kw_only=True):
         worst: the index of that element, None if there are no elements.
         gradient, difference: the two values there.
         passed: True if the error is within the tolerance.
+        kinks: the number of elements at which the function has a kink, so that there is no derivative to compare with.
     """
 
     name: str
@@ -35,6 +36,7 @@ class InputCheck(msgspec.Struct, frozen=True, kw_only=True):
     gradient: complex | float
     difference: complex | float
     passed: bool
+    kinks: int = 0
 
 
 class GradientCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,12 +73,28 @@ class GradientCheck(msgspec.Struct, frozen=True, kw_only=True):
         rows = [_HEADER, *[_cells(row) for row in self.inputs]]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([self._heading(), *[f"  {line}" for line in lines]])
+        return "\n".join([self._heading(), *[f"  {line}" for line in lines], *self._remarks()])
 
     def _repr_html_(self) -> str:
         head = _html_row(_HEADER, "th")
         body = "".join([_html_row(_cells(row), "td") for row in self.inputs])
-        return f"<p>{html_text(self._heading())}</p><table><thead>{head}</thead><tbody>{body}</tbody></table>"
+        remarks = "".join([f"<p>{html_text(line)}</p>" for line in self._remarks()])
+        return f"<p>{html_text(self._heading())}</p><table><thead>{head}</thead><tbody>{body}</tbody></table>{remarks}"
+
+    def _remarks(self) -> list[str]:
+        kinks = sum([row.kinks for row in self.inputs])
+        lines = []
+        if kinks:
+            lines.append(
+                f"{kinks:,} of the elements are at a kink, where the slope changes at once, as that of relu does at 0: there is no derivative "
+                "to compare with, and the gradient lies between the slopes of both sides"
+            )
+        if not self.passed and self.dtype != "double":
+            lines.append(
+                f"differences in {self.dtype} take large steps, which may reach beyond kinks (points where the slope changes at once, as that "
+                "of relu does at 0); an op here takes no doubles, in which they are precise"
+            )
+        return lines
 
     def _heading(self) -> str:
         verdict = "passed" if self.passed else "FAILED"

@@ -134,7 +134,8 @@ def _real(rank: int, suffix: str, dimensions: str) -> None:
         shape=_shape(rank, halves=True),
         kernel=_transform("rfftn", rank, "Tcomplex"),
         gradient=_forward_gradient(suffix),
-        examples=tuple([Example([_X, sizes]) for sizes in lengths]),
+        # The sweeps of gradients have no complex results of real numbers: tests/graphcore/opset/math/test_real_fourier.py has these.
+        examples=tuple([Example([_X, sizes], differentiable=False) for sizes in lengths]),
         failures=(Example([_X, [-1] * rank]),),
         **shared,
     )

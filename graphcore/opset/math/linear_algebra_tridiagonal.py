@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from graphcore.attrs import Attrs
 from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op

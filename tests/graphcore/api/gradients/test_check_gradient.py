@@ -95,12 +95,12 @@ def test_complex_inputs_are_moved_in_both_directions(dtype: gc.DType) -> None:
     assert not gc.check_gradient(z * gc.stop_gradient(z), z, {z: value}).passed
 
 
-def test_a_float_graph_can_be_checked_in_double_precision() -> None:
+def test_a_float_graph_is_checked_in_double_precision_unless_another_is_asked_for() -> None:
     x = gc.placeholder(gc.float32, [2, 3], name="x")
     y = gc.log(gc.softmax(x * gc.constant([[1.0], [2.0]])))
     value = [[0.1, 0.2, 0.3], [1.0, 1.1, 1.2]]
-    single = gc.check_gradient(y, x, {x: value})
-    double = gc.check_gradient(y, x, {x: value}, dtype=gc.float64)
+    single = gc.check_gradient(y, x, {x: value}, dtype=gc.float32)
+    double = gc.check_gradient(y, x, {x: value})
     assert single.passed
     assert double.passed
     assert (single.dtype, double.dtype) == ("float", "double")
@@ -169,3 +169,49 @@ def test_random_numbers_are_refused_until_they_are_fed() -> None:
     with pytest.raises(InvalidArgumentError, match=r"feed a value for .*RandomUniform"):
         gc.check_gradient(y, x, {x: [1.0, 2.0]})
     assert gc.check_gradient(y, x, {x: [1.0, 2.0], noise: [0.5, 0.25]}).passed
+
+
+def test_a_custom_gradient_may_use_what_its_function_has_computed() -> None:
+    @gc.custom_gradient
+    def softened(v: Any) -> Any:
+        e = gc.exp(v)
+        return gc.log(1 + e), lambda dy: dy * (1 - 1 / (1 + e))
+
+    @gc.custom_gradient
+    def wrong(v: Any) -> Any:
+        e = gc.exp(v)
+        return gc.log(1 + e), lambda dy: dy * e
+
+    x = gc.constant([1.0, 2.0])
+    before = [node.name for node in x.graph.nodes]
+    y, other = softened(x), wrong(x)
+    nodes = len(x.graph.nodes)
+    assert gc.check_gradient(y, x)
+    assert not gc.check_gradient(other, x)
+    assert len(x.graph.nodes) == nodes > len(before)
+
+
+def test_right_networks_with_kinks_pass() -> None:
+    random = np.random.default_rng(0)
+    hidden = gc.constant(random.normal(size=(32, 20)), gc.float32)
+    weights = [gc.constant(random.normal(size=(20, 20)) * 0.4, gc.float32) for _ in range(3)]
+    for weight in weights:
+        hidden = gc.nn.relu(gc.matmul(hidden, weight))
+    found = gc.check_gradient(gc.reduce_mean(hidden * hidden), weights)
+    assert found
+    assert found.dtype == "double"
+
+
+@pytest.mark.parametrize("function", [gc.nn.relu, gc.ops.relu6, gc.ops.leaky_relu])
+def test_at_a_kink_the_gradient_lies_between_both_slopes_and_the_report_says_so(function: Any) -> None:
+    x = gc.constant([0.0, 1.0, -1.0])
+    found = gc.check_gradient(function(x), x)
+    assert found
+    assert found.inputs[0].kinks == 1
+    assert "at a kink, where the slope changes at once, as that of relu does at 0" in repr(found)
+    assert "at a kink" in found._repr_html_()
+
+
+def test_a_wrong_gradient_fails_beside_kinks_too() -> None:
+    x = gc.constant([0.0, 1.0, -1.0])
+    assert not gc.check_gradient(gc.nn.relu(x) + x * gc.stop_gradient(x), x)

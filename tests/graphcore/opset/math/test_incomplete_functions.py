@@ -1,0 +1,64 @@
+"""Incomplete gamma and beta functions, and what builds on them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+
+tf: Any = gc
+
+
+@pytest.fixture(autouse=True)
+def _new_graph() -> Any:
+    with gc.Graph().as_default():
+        yield
+
+
+def run(value: Any) -> Any:
+    with gc.Session() as session:
+        return session.run(value)
+
+
+def test_the_incomplete_gamma_function_of_whole_shapes_is_a_poisson_sum() -> None:
+    for shape in (1, 2, 5, 30):
+        for x in (0.01, 0.9, 3.0, 29.0, 80.0):
+            above = sum(math.exp(-x + n * math.log(x) - math.lgamma(n + 1)) for n in range(shape))
+            lower, upper = run([tf.igamma(*[gc.constant(float(each), gc.float64) for each in (shape, x)]), tf.igammac(float(shape), x)])
+            np.testing.assert_allclose(lower, 1 - above, rtol=1e-11, atol=1e-14)
+            np.testing.assert_allclose(upper, above, rtol=1e-5, atol=1e-30)
+
+
+def test_the_ends_of_the_ranges() -> None:
+    a = gc.constant([1.0, 1.0, 1.0, 0.0, 1.0, np.inf], gc.float64)
+    x = gc.constant([0.0, np.inf, -1.0, 1.0, np.nan, 1.0], gc.float64)
+    np.testing.assert_array_equal(run(tf.igamma(a, x)), [0.0, 1.0, np.nan, np.nan, np.nan, 0.0])
+    np.testing.assert_array_equal(run(tf.igammac(a, x)), [1.0, 0.0, np.nan, np.nan, np.nan, 1.0])
+    b = gc.constant(2.0, gc.float64)
+    np.testing.assert_allclose(run(tf.betainc(b, b, gc.constant([0.0, 0.5, 1.0, 1.5], gc.float64))), [0.0, 0.5, 1.0, np.nan])
+
+
+def test_the_incomplete_functions_have_gradients() -> None:
+    a, x = gc.constant([[0.5], [2.0], [30.0]], gc.float64), gc.constant([0.25, 1.5, 28.0, 45.0], gc.float64)
+    for function in (tf.igamma, tf.igammac):
+        assert gc.check_gradient(function(a, x), [a, x])
+    part = gc.constant([0.1, 0.7], gc.float64)
+    assert gc.check_gradient(tf.betainc(gc.constant(2.0, gc.float64), gc.constant(3.5, gc.float64), part), [part])
+    assert gc.gradients(tf.betainc(a[0, 0], a[1, 0], part), a) == [None]
+
+
+def test_a_drawn_number_moves_with_the_shape_of_its_distribution_so_that_its_rank_stays() -> None:
+    alpha = gc.constant([0.5, 2.0, 10.0], gc.float64)
+    drawn = tf.random_gamma([4], alpha, seed=1, dtype=gc.float64)
+    (gradient,) = gc.gradients(drawn[0], alpha)
+    sample = gc.placeholder(gc.float64, [3])
+    with gc.Session() as session:
+        numbers, slope = session.run([drawn, gradient])
+        below = tf.igamma(alpha, sample)
+        by_alpha, by_sample = session.run(gc.gradients(below, [alpha, sample]), {sample: numbers[0]})
+    np.testing.assert_allclose(slope, -by_alpha / by_sample, rtol=1e-8)
+    assert (slope > 0).all()

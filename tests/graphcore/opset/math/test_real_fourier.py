@@ -1,0 +1,31 @@
+"""Fourier transforms of real numbers, and their gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+
+LENGTHS = [("", [4]), ("", [5]), ("", [2]), ("2D", [3, 4]), ("2D", [2, 5]), ("3D", [2, 3, 4]), ("3D", [1, 4, 6])]
+
+
+@pytest.mark.parametrize(("suffix", "sizes"), LENGTHS)
+def test_the_transforms_are_those_of_numpy_and_have_their_gradients(suffix: str, sizes: list[int]) -> None:
+    random = np.random.default_rng(0)
+    values = random.normal(size=(2, 3, 4))
+    spectrum = random.normal(size=(2, 3, 3)) + 1j * random.normal(size=(2, 3, 3))
+    axes = tuple(range(-len(sizes), 0))
+    with gc.Graph().as_default(), gc.Session() as session:
+        x, z = gc.constant(values), gc.constant(spectrum)
+        forward = gc.apply_op(f"RFFT{suffix}", [x, np.array(sizes, np.int32)], {"Tcomplex": gc.complex128})
+        inverse = gc.apply_op(f"IRFFT{suffix}", [z, np.array(sizes, np.int32)], {"Treal": gc.float64})
+        found = session.run([forward, inverse])
+        wanted = np.fft.rfftn(values, sizes, axes), np.fft.irfftn(spectrum, sizes, axes)
+        for got, expected, shape in zip(found, wanted, (forward.shape, inverse.shape), strict=True):
+            np.testing.assert_allclose(got, expected, atol=1e-12)
+            assert shape.as_list() == list(expected.shape)
+        for y, by in ((forward, x), (inverse, z)):
+            assert gc.check_gradient(y, [by])
+            (first,) = gc.gradients(y * y, by)
+            assert gc.check_gradient(first, [by])
