@@ -117,7 +117,9 @@ def matmul(
 
 
 def cast(x: Any, dtype: object, name: str | None = None) -> Tensor:
-    """`x` with another dtype."""
+    """`x` with another dtype; of a sparse tensor its values."""
+    if hasattr(x, "with_values"):
+        return x.with_values(cast(x.values, dtype, name))  # type: ignore[no-any-return]  # a sparse tensor stays one
     tensor = convert_to_tensor(get_default_graph(), x, None, "input of cast")
     wanted = as_dtype(dtype)
     if tensor.dtype is wanted:

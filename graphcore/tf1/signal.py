@@ -29,6 +29,8 @@ def _real_to_half(op: str, rank: int, x: Any, fft_length: Any, name: str | None)
     with name_scope(name or op.lower()):
         tensor = convert_to_tensor(x)
         lengths = shape(tensor)[-rank:] if fft_length is None else convert_to_tensor(fft_length, int32)
+        if fft_length is not None:
+            tensor = _filled_up(tensor, rank, lengths)
         wanted = complex128 if tensor.dtype.base is float64 else complex64
         return apply_one(op, [tensor, lengths], None, {"Tcomplex": wanted})
 
@@ -41,8 +43,26 @@ def _half_to_real(op: str, rank: int, x: Any, fft_length: Any, name: str | None)
             sizes = shape(tensor)
             whole = apply_one("Maximum", [2 * (sizes[-1:] - 1), 0], None)
             lengths = concat([sizes[-rank:-1], whole], 0) if rank > 1 else whole
+        lengths = convert_to_tensor(lengths, int32)
+        if fft_length is not None:
+            halves = concat([lengths[:-1], apply_one("FloorDiv", [lengths[-1:], 2], None) + 1], 0)
+            tensor = _filled_up(tensor, rank, halves)
         wanted = float64 if tensor.dtype.base is complex128 else float32
-        return apply_one(op, [tensor, convert_to_tensor(lengths, int32)], None, {"Treal": wanted})
+        return apply_one(op, [tensor, lengths], None, {"Treal": wanted})
+
+
+def _filled_up(tensor: Tensor, rank: int, sizes: Tensor) -> Tensor:
+    """The tensor, with zeros where its last `rank` dimensions are smaller than the sizes."""
+    given, known = tensor.shape, constant_value(sizes)
+    if given.rank is None or given.rank < rank:
+        raise InvalidArgumentError(f"required an input of known rank {rank} or more, got {given}")
+    if known is not None and all(
+        now is not None and now >= size for now, size in zip(given.as_list()[-rank:], known.tolist(), strict=True)
+    ):
+        return tensor
+    missing = apply_one("Maximum", [sizes - shape(tensor)[-rank:], 0], None)
+    after = concat([np.zeros(given.rank - rank, np.int32), missing], 0) if given.rank > rank else missing
+    return pad(tensor, apply_one("Pack", [[apply_one("ZerosLike", [after], None), after]], None, {"axis": 1}))
 
 
 def rfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphcore.api.framework import convert_to_tensor, name_scope, placeholder
-from graphcore.dtypes import DType, as_dtype, int32, int64, string
+from graphcore.api.math import cast
+from graphcore.dtypes import DType, as_dtype, bool_, float64, int32, int64, string
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Tensor, get_default_graph
 from graphcore.graph.shapes.constant_values import constant_value
 from graphcore.shapes import Shape, as_shape
-from graphcore.tf1.arrays import boolean_mask
 
 
 class SparseTensorValue(NamedTuple):
@@ -100,6 +100,26 @@ class SparseTensor:
         """The same sparse tensor."""
         return self
 
+    def with_values(self, values: Any) -> SparseTensor:
+        """Other values at the same places."""
+        return SparseTensor(self.indices, values, self.dense_shape)
+
+    def __mul__(self, other: Any) -> SparseTensor:
+        """The values times those of a dense tensor at their places; its shape is broadcast."""
+        return self._with_dense("SparseDenseCwiseMul", other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> SparseTensor:
+        """The values divided by those of a dense tensor at their places; integers become doubles."""
+        if self.dtype.is_integer:
+            return cast(self, float64)._with_dense("SparseDenseCwiseDiv", cast(convert_to_tensor(other, self.dtype), float64))
+        return self._with_dense("SparseDenseCwiseDiv", other)
+
+    def _with_dense(self, op: str, other: Any) -> SparseTensor:
+        dense = convert_to_tensor(other, self.dtype)
+        return self.with_values(_outputs(op, [self.indices, self.values, self.dense_shape, dense], None)[0])
+
     def as_fetches(self) -> SparseTensorValue:
         """The tensors, in the form of the result of a run."""
         return SparseTensorValue(self.indices, self.values, self.dense_shape)
@@ -114,9 +134,16 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
 
     Args:
         dtype: of its values.
-        shape: of the dense tensor; None for any shape.
+        shape: of the dense tensor; a tensor of its sizes; None for any shape.
         name: the prefix of the names of its parts.
     """
+    if isinstance(shape, Tensor):
+        sizes = constant_value(shape)
+        if sizes is None:
+            count = shape.shape.num_elements
+            shape = None if count is None else [None] * count
+        else:
+            shape = [None if size < 0 else int(size) for size in sizes.tolist()]
     known = as_shape(shape)
     rank = known.rank
     given = f"{name}/" if name else ""
@@ -404,7 +431,55 @@ def embedding_lookup_sparse(
 def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:
     """The sparse tensor with some of its values. to_retain: bool, one for each."""
     indices, values, shape = _parts(sp_input)
-    return SparseTensor(boolean_mask(indices, to_retain), boolean_mask(values, to_retain), shape)
+    kept = _outputs("Reshape", [_outputs("Where", [convert_to_tensor(to_retain, bool_)], None)[0], [-1]], None)[0]
+    return SparseTensor(*[_outputs("GatherV2", [part, kept, 0], None)[0] for part in (indices, values)], shape)
+
+
+def sparse_transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> SparseTensor:
+    """The sparse tensor with its dimensions in another order, `perm`; reversed by default."""
+    with name_scope(name or "SparseTranspose"):
+        indices, values, shape = _parts(sp_input)
+        if perm is None:
+            rank = _outputs("Shape", [shape], None)[0][0]
+            perm = _outputs("Range", [rank - 1, -1, -1], None)[0]
+        moved = [_outputs("GatherV2", [part, perm, axis], None)[0] for part, axis in ((indices, 1), (shape, 0))]
+        return sparse_reorder(SparseTensor(moved[0], values, moved[1]))
+
+
+def sparse_split(
+    keyword_required: Any = None,
+    sp_input: Any = None,
+    num_split: int | None = None,
+    axis: Any = None,
+    name: str | None = None,
+    split_dim: Any = None,
+) -> list[SparseTensor]:
+    """The parts of a sparse tensor along `axis` (or `split_dim`); the first ones are larger by one where the size is no multiple.
+
+    Raises:
+        InvalidArgumentError: an argument is missing, or given by its place.
+    """
+    along = axis if axis is not None else split_dim
+    if keyword_required is not None or sp_input is None or num_split is None or along is None:
+        raise InvalidArgumentError("sparse_split: required sp_input=, num_split= and axis=, by their names")
+    found = _outputs("SparseSplit", [convert_to_tensor(along, int64), *_parts(sp_input)], name, num_split=num_split)
+    return [SparseTensor(*found[i::num_split]) for i in range(num_split)]
+
+
+def sparse_maximum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:
+    """The larger of two sparse tensors of one shape at each place, where no value counts as 0."""
+    return _of_two("SparseSparseMaximum", sp_a, sp_b, name)
+
+
+def sparse_minimum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:
+    """The smaller of two sparse tensors of one shape at each place, where no value counts as 0."""
+    return _of_two("SparseSparseMinimum", sp_a, sp_b, name)
+
+
+def _of_two(op: str, sp_a: Any, sp_b: Any, name: str | None) -> SparseTensor:
+    first = SparseTensor.from_value(sp_a)
+    indices, values = _outputs(op, [*_parts(first), *_parts(sp_b)], name)
+    return SparseTensor(indices, values, first.dense_shape)
 
 
 def safe_embedding_lookup_sparse(

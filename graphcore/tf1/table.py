@@ -109,6 +109,8 @@ NAMES: Final[dict[str, str]] = {
         "SparseTensor SparseTensorValue sparse_placeholder sparse_tensor_to_dense sparse_tensor_dense_matmul sparse_add sparse_reorder "
         "sparse_reshape sparse_concat sparse_slice sparse_softmax sparse_reduce_sum sparse_reduce_max sparse_fill_empty_rows string_split "
         "edit_distance nn.ctc_loss nn.ctc_greedy_decoder nn.ctc_beam_search_decoder nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse contrib.layers.safe_embedding_lookup_sparse sparse_retain "
+        "sparse_transpose sparse_split sparse_maximum sparse_minimum sparse.transpose=sparse_transpose sparse.split=sparse_split "
+        "sparse.maximum=sparse_maximum sparse.minimum=sparse_minimum "
         "sparse.retain=sparse_retain "
         "sparse.SparseTensor sparse.placeholder=sparse_placeholder sparse.to_dense=sparse_tensor_to_dense "
         "sparse.matmul=sparse_tensor_dense_matmul sparse.add=sparse_add sparse.reorder=sparse_reorder sparse.reshape=sparse_reshape "

@@ -413,6 +413,8 @@ class Tensor(msgspec.Struct, eq=False):
         return building(self.node.graph).builder.binary("Sub", other, self, "sub")
 
     def __mul__(self, other: object) -> Tensor:
+        if hasattr(other, "with_values"):  # a sparse tensor, which multiplies itself
+            return NotImplemented
         return building(self.node.graph).builder.binary("Mul", self, other, "mul")
 
     def __rmul__(self, other: object) -> Tensor:

@@ -93,6 +93,9 @@ def _transform(name: str, rank: int, output: str) -> KernelFactory:
                 raise invalid(k, f"Input must have rank of at least {rank} but got: {list(x.shape)}")
             if len(sizes) != rank or min(sizes) < 1:
                 raise invalid(k, f"fft_length must have {rank} positive elements but got: {list(sizes)}")
+            needed = [*sizes[:-1], sizes[-1] if output == "Tcomplex" else sizes[-1] // 2 + 1]
+            if x.size and any(given < size for given, size in zip(x.shape[-rank:], needed, strict=True)):
+                raise invalid(k, f"The last dimensions of the input must be at least {needed} but got: {list(x.shape)}")
             return transform(x, sizes, axes).astype(dtype, copy=False)
 
         return run
@@ -122,12 +125,12 @@ def _shape(rank: int, *, halves: bool) -> Any:
 def _real(rank: int, suffix: str, dimensions: str) -> None:
     """Register the transform of real numbers over the last `rank` dimensions, and its inverse."""
     shared: dict[str, Any] = {"cost": "transform", "can_fail": FailsOn(values=("fft_length",)), "memory": "fresh"}
-    lengths = [[4], [3, 4], [2, 3, 4]][rank - 1], [[5], [2, 5], [1, 4, 6]][rank - 1]
+    lengths = [[4], [3, 4], [2, 3, 4]][rank - 1], [[3], [2, 3], [1, 3, 2]][rank - 1]
     define_op(
         f"RFFT{suffix}",
         f"""The Fourier transform of real numbers over the last {dimensions}: the half of the spectrum that is not mirrored.
 
-        fft_length: the sizes; the input is cut or filled up with zeros, [{rank}]
+        fft_length: the sizes; the input is cut to them, [{rank}]
         output: [..., fft_length / 2 + 1]
         """,
         signature=f"RFFT{suffix}[{_TYPES}](input:Treal, fft_length:int32) -> (output:Tcomplex)",
@@ -143,14 +146,14 @@ def _real(rank: int, suffix: str, dimensions: str) -> None:
         f"IRFFT{suffix}",
         f"""The real numbers of a half spectrum over the last {dimensions}: the inverse of RFFT{suffix}.
 
-        fft_length: the sizes of the output; the input is cut or filled up with zeros, [{rank}]
+        fft_length: the sizes of the output; the input is cut to them, [{rank}]
         output: [..., fft_length]
         """,
         signature=f"IRFFT{suffix}[{_TYPES}](input:Tcomplex, fft_length:int32) -> (output:Treal)",
         shape=_shape(rank, halves=False),
         kernel=_transform("irfftn", rank, "Treal"),
         gradient=_inverse_gradient(suffix),
-        examples=tuple([Example([_Z, sizes]) for sizes in ([[6], [3, 6], [1, 3, 6]][rank - 1], [[5], [2, 5], [1, 3, 7]][rank - 1])]),
+        examples=tuple([Example([_Z, sizes]) for sizes in ([[6], [3, 6], [1, 3, 6]][rank - 1], [[7], [2, 7], [1, 3, 7]][rank - 1])]),
         failures=(Example([_Z, [-1] * rank]),),
         **shared,
     )

@@ -102,7 +102,7 @@ def _solved(k: KernelContext, diagonals: Any, rhs: Any, *, pivots: bool) -> Any:
     above, main, below = (xp.ascontiguousarray(xp.moveaxis(diagonals[..., i, :], -1, 0)) for i in range(3))
     right = xp.ascontiguousarray(xp.moveaxis(rhs, -2, 0))
     count, nothing = len(main), xp.zeros_like(main[0])
-    first, second, third, sides = [], [], [], []  # the remaining elements of each row
+    rows: tuple[list[Any], ...] = ([], [], [], [])  # the remaining elements of each row, and its right sides
     row = (main[0], above[0] if count > 1 else nothing, nothing, right[0])
     for i in range(1, count):
         lower = (below[i], main[i], above[i] if i < count - 1 else nothing, right[i])
@@ -117,11 +117,12 @@ def _solved(k: KernelContext, diagonals: Any, rhs: Any, *, pivots: bool) -> Any:
         if not bool(row[0].all()):
             raise invalid(k, "The matrix is not invertible" if pivots else "A pivot is zero; partial_pivoting=True may help")
         factor = lower[0] / row[0]
-        for kept, part in zip((first, second, third, sides), row, strict=True):
+        for kept, part in zip(rows, row, strict=True):
             kept.append(part)
         row = (lower[1] - factor * row[1], lower[2] - factor * row[2], nothing, lower[3] - factor[..., None] * row[3])
     if not bool(row[0].all()):
         raise invalid(k, "The matrix is not invertible")
+    first, second, third, sides = rows
     result = xp.empty_like(right)
     result[count - 1] = row[3] / row[0][..., None]
     for i in range(count - 2, -1, -1):

@@ -154,3 +154,41 @@ def test_running_sums_are_along_the_first_axis_unless_given() -> None:
     assert run(tf.cumprod(x)).tolist() == [[1.0, 2.0], [3.0, 8.0]]
     assert run(tf.cumsum(x, 1, exclusive=True, reverse=True)).tolist() == [[2.0, 0.0], [4.0, 0.0]]
     assert run(tf.math.cumprod(x, axis=1)).tolist() == [[1.0, 2.0], [3.0, 12.0]]
+
+
+def test_numbers_are_counted_in_each_row() -> None:
+    found = run(gc.apply_op("DenseBincount", [[[1, 1], [2, 0]], 3, gc.constant(np.zeros(0, np.float32))]))
+    assert found.tolist() == [[0.0, 2.0, 0.0], [1.0, 0.0, 1.0]]
+
+
+def test_ragged_rows_are_filled_up() -> None:
+    splits = gc.constant([0, 2, 2, 5], gc.int64)
+    x = gc.apply_op("RaggedTensorToTensor", [[-1, 2], gc.constant([1, 2, 3, 4, 5]), 0, [splits]], {"row_partition_types": ["ROW_SPLITS"]})
+    assert x.shape.as_list() == [None, 2]
+    assert run(x).tolist() == [[1, 2], [0, 0], [3, 4]]
+
+
+def test_sparse_tensors_are_cast_multiplied_and_divided_by_dense_ones() -> None:
+    sparse, dense = tf.SparseTensor([[0, 1], [1, 0]], [3, 4], [2, 2]), gc.constant([[1.0, 2.0], [8.0, 4.0]])
+    floats = gc.cast(sparse, gc.float32)
+    assert isinstance(floats, tf.SparseTensor)
+    found = run([floats * dense, dense * floats, floats / dense, 2.0 * floats, sparse / gc.constant([[2, 2], [2, 2]])])
+    assert [each.values.tolist() for each in found] == [[6.0, 32.0], [6.0, 32.0], [1.5, 0.5], [6.0, 8.0], [1.5, 2.0]]
+
+
+def test_sparse_tensors_are_transposed_split_and_compared() -> None:
+    x, y = tf.SparseTensor([[0, 1], [1, 2]], [3.0, -4.0], [2, 3]), tf.SparseTensor([[0, 0], [1, 2]], [-3.0, 5.0], [2, 3])
+    turned, parts, most, least = run(
+        [tf.sparse_transpose(x), tf.sparse_split(sp_input=x, num_split=2, axis=1), tf.sparse_maximum(x, y), tf.sparse_minimum(x, y)]
+    )
+    assert (turned.indices.tolist(), turned.values.tolist(), turned.dense_shape.tolist()) == ([[1, 0], [2, 1]], [3.0, -4.0], [3, 2])
+    assert [part.dense_shape.tolist() for part in parts] == [[2, 2], [2, 1]]
+    assert most.values.tolist() == [0.0, 3.0, 5.0]
+    assert least.values.tolist() == [-3.0, 0.0, -4.0]
+
+
+def test_a_mask_of_unknown_rank_retains_sparse_values() -> None:
+    size = gc.placeholder(gc.int32)
+    kept = tf.sparse_retain(tf.SparseTensor([[0, 1], [1, 0]], [3.0, 4.0], [2, 2]), tf.random_uniform(size) < 2.0)
+    with gc.Session() as session:
+        assert session.run(kept, {size: [2]}).values.tolist() == [3.0, 4.0]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import graphcore as gc
 
-LENGTHS = [("", [4]), ("", [5]), ("", [2]), ("2D", [3, 4]), ("2D", [2, 5]), ("3D", [2, 3, 4]), ("3D", [1, 4, 6])]
+LENGTHS = [("", [4]), ("", [3]), ("", [2]), ("2D", [3, 4]), ("2D", [2, 3]), ("3D", [2, 3, 4]), ("3D", [1, 2, 3])]
 
 
 @pytest.mark.parametrize(("suffix", "sizes"), LENGTHS)
@@ -29,3 +31,18 @@ def test_the_transforms_are_those_of_numpy_and_have_their_gradients(suffix: str,
             assert gc.check_gradient(y, [by])
             (first,) = gc.gradients(y * y, by)
             assert gc.check_gradient(first, [by])
+
+
+def test_an_input_that_is_too_small_is_refused_by_the_op_and_filled_up_by_the_function() -> None:
+    tf: Any = gc
+    values = np.arange(4.0)
+    with gc.Graph().as_default(), gc.Session() as session:
+        x = gc.constant(values)
+        with pytest.raises(gc.errors.InvalidArgumentError, match="at least"):
+            session.run(gc.apply_op("RFFT", [x, [6]], {"Tcomplex": gc.complex128}))
+        forward = tf.signal.rfft(x, [6])
+        inverse = tf.signal.irfft(tf.signal.rfft(x), [8])
+        found = session.run([forward, inverse])
+        assert gc.check_gradient(forward, [x])
+    np.testing.assert_allclose(found[0], np.fft.rfft(values, 6), atol=1e-12)
+    np.testing.assert_allclose(found[1], np.fft.irfft(np.fft.rfft(values), 8), atol=1e-12)
