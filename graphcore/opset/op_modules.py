@@ -97,7 +97,7 @@ OP_MODULES: Final = {
     "graphcore.opset.state.queues": "FIFOQueueV2 PaddingFIFOQueueV2 PriorityQueueV2 RandomShuffleQueueV2",
     "graphcore.opset.state.random": "RandomStandardNormal RandomUniform TruncatedNormal",
     "graphcore.opset.state.random_bits": "StatelessMultinomial StatelessRandomGetKeyCounterAlg StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2",
-    "graphcore.opset.state.random_candidates": "ComputeAccidentalHits LogUniformCandidateSampler UniformCandidateSampler",
+    "graphcore.opset.state.random_candidates": "ComputeAccidentalHits FixedUnigramCandidateSampler LogUniformCandidateSampler UniformCandidateSampler",
     "graphcore.opset.state.random_more": "Multinomial RandomShuffle RandomUniformInt StatelessRandomGetAlg StatelessRandomGetKeyCounter StatelessRandomNormal StatelessRandomNormalV2 StatelessRandomUniform StatelessRandomUniformInt StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessTruncatedNormal StatelessTruncatedNormalV2",
     "graphcore.opset.state.random_rejection": "RandomGamma RandomPoisson RandomPoissonV2",
     "graphcore.opset.state.reader_uses": "ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo ReaderReadUpToV2 ReaderReadV2 ReaderReset ReaderResetV2 ReaderRestoreState ReaderRestoreStateV2 ReaderSerializeState ReaderSerializeStateV2",

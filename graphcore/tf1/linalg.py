@@ -4,28 +4,36 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import expand_dims, shape, squeeze
 from graphcore.api.framework import constant, convert_to_tensor, name_scope
-from graphcore.api.math import cast, matmul, reduce_sum
-from graphcore.dtypes import float64, int32
+from graphcore.api.math import cast, matmul, reduce_sum, reduction, where
+from graphcore.dtypes import DType, float64, int32
+from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
+from graphcore.shapes import Shape
 from graphcore.tf1.arrays import eye, matrix_diag_part, matrix_transpose
 from graphcore.tf1.math import real
 
 __all__ = [
+    "LinearOperatorLowerTriangular",
     "ListDiff",
     "LogMatrixDeterminant",
     "adjoint",
     "cholesky_solve",
     "logdet",
     "lstsq",
+    "matrix_rank",
     "matvec",
+    "pinv",
     "self_adjoint_eig",
     "self_adjoint_eigvals",
     "setdiff1d",
     "slogdet",
     "svd",
+    "tridiagonal_solve",
 ]
 
 
@@ -111,6 +119,132 @@ def logdet(matrix: Any, name: str | None = None) -> Tensor:
 def slogdet(input: Any, name: str | None = None) -> LogMatrixDeterminant:
     """The signs of determinants, and the logarithms of their magnitudes. input: [..., n, n] -> both [...]."""
     return LogMatrixDeterminant(*get_default_graph().apply_op("LogMatrixDeterminant", [input], {}, name).outputs)
+
+
+def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+    """The pseudoinverses of matrices. a: [..., m, n] -> [..., n, m].
+
+    Args:
+        a: the matrices, with known sizes.
+        rcond: singular values below this part of the largest one count as 0; 10 max(m, n) roundings by default.
+        validate_args: without effect.
+        name: the name scope.
+    """
+    del validate_args
+    with name_scope(name or "pinv"):
+        matrix = convert_to_tensor(a)
+        values, left, right = svd(matrix)
+        sizes = [size or 1 for size in matrix.shape.as_list()[-2:]]
+        part = 10.0 * max(sizes) * float(np.finfo(matrix.dtype.real_dtype.as_numpy).eps) if rcond is None else rcond
+        largest = reduction("Max", values, [-1], True)
+        used = apply_one("Greater", [values, largest * part], None)
+        inverse = where(used, 1.0 / values, apply_one("ZerosLike", [values], None))
+        return matmul(right * cast(expand_dims(inverse, -2), matrix.dtype), left, adjoint_b=True)
+
+
+def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+    """The ranks of matrices: the numbers of singular values above `tol`. a: [..., m, n] -> [...], int32.
+
+    Args:
+        a: the matrices, with known sizes.
+        tol: the limit; max(m, n) roundings of the largest singular value by default.
+        validate_args: without effect.
+        name: the name scope.
+    """
+    del validate_args
+    with name_scope(name or "matrix_rank"):
+        matrix = convert_to_tensor(a)
+        values = svd(matrix, compute_uv=False)
+        if tol is None:
+            sizes = [size or 1 for size in matrix.shape.as_list()[-2:]]
+            tol = reduction("Max", values, [-1], True) * (max(sizes) * float(np.finfo(matrix.dtype.real_dtype.as_numpy).eps))
+        return reduce_sum(cast(apply_one("Greater", [values, tol], None), int32), [-1])
+
+
+def tridiagonal_solve(
+    diagonals: Any,
+    rhs: Any,
+    diagonals_format: str = "compact",
+    transpose_rhs: bool = False,
+    conjugate_rhs: bool = False,
+    name: str | None = None,
+    partial_pivoting: bool = True,
+) -> Tensor:
+    """The solutions of systems of equations with three diagonals. rhs: [..., n] or [..., n, k] -> like rhs.
+
+    Args:
+        diagonals: [..., 3, n], the diagonal above, the main one and the one below; or, in the format "sequence", a list of the three.
+        rhs: the right sides; their rank is known.
+        diagonals_format: "compact" or "sequence".
+        transpose_rhs, conjugate_rhs: transpose or conjugate the right sides first.
+        name: the name scope.
+        partial_pivoting: exchange rows where that is more precise.
+    """
+    if diagonals_format not in {"compact", "sequence"}:
+        raise InvalidArgumentError(f"tridiagonal_solve: required the format 'compact' or 'sequence', got {diagonals_format!r}")
+    with name_scope(name or "tridiagonal_solve"):
+        matrix = convert_to_tensor(diagonals) if diagonals_format == "compact" else apply_one("Pack", [list(diagonals)], None, {"axis": -2})
+        right = convert_to_tensor(rhs, matrix.dtype)
+        is_vector = right.shape.rank == (matrix.shape.rank or 0) - 1
+        if is_vector:
+            right = expand_dims(right, -1)
+        elif transpose_rhs:
+            right = matrix_transpose(right)
+        if conjugate_rhs and matrix.dtype.is_complex:
+            right = apply_one("Conj", [right], None)
+        found = apply_one("TridiagonalSolve", [matrix, right], None, {"partial_pivoting": partial_pivoting})
+        return squeeze(found, [-1]) if is_vector else found
+
+
+class LinearOperatorLowerTriangular:
+    """The lower triangle of matrices as a linear operator; what is above the diagonal does not count.
+
+    Args:
+        tril: [..., n, n].
+        name: the name scope.
+        kwargs: hints of TensorFlow, without effect.
+    """
+
+    def __init__(self, tril: Any, *, name: str = "LinearOperatorLowerTriangular", **kwargs: Any) -> None:
+        del kwargs
+        self.name = name
+        with name_scope(name):
+            self._matrix = apply_one("MatrixBandPart", [convert_to_tensor(tril), constant(-1), constant(0)], None)
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the matrices."""
+        return self._matrix.dtype
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the matrices."""
+        return self._matrix.shape
+
+    def to_dense(self, name: str = "to_dense") -> Tensor:
+        """The matrices, with zeros above the diagonal."""
+        return apply_one("Identity", [self._matrix], name)
+
+    def matmul(self, x: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "matmul") -> Tensor:
+        """The products with matrices. x: [..., n, k] -> [..., n, k]."""
+        with name_scope(name):
+            return matmul(self._matrix, x, adjoint_a=adjoint, adjoint_b=adjoint_arg)
+
+    def matvec(self, x: Any, adjoint: bool = False, name: str = "matvec") -> Tensor:
+        """The products with vectors. x: [..., n] -> [..., n]."""
+        return matvec(self._matrix, x, adjoint_a=adjoint, name=name)
+
+    def solve(self, rhs: Any, adjoint: bool = False, name: str = "solve") -> Tensor:
+        """The solutions x of L x = rhs. rhs: [..., n, k] -> [..., n, k]."""
+        return apply_one("MatrixTriangularSolve", [self._matrix, rhs], name, {"lower": True, "adjoint": adjoint})
+
+    def diag_part(self, name: str = "diag_part") -> Tensor:
+        """The diagonals: [..., n]."""
+        return matrix_diag_part(self._matrix, name)
+
+    def determinant(self, name: str = "det") -> Tensor:
+        """The determinants: [...]."""
+        return reduction("Prod", self.diag_part(), [-1], name=name)
 
 
 def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:

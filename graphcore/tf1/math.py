@@ -27,9 +27,11 @@ __all__ = [
     "cumsum",
     "div",
     "floormod",
+    "histogram_fixed_width",
     "imag",
     "is_non_decreasing",
     "is_strictly_increasing",
+    "lbeta",
     "log_sigmoid",
     "logical_xor",
     "mod",
@@ -58,6 +60,7 @@ __all__ = [
     "truncatediv",
     "truncatemod",
     "unsorted_segment_mean",
+    "unsorted_segment_sqrt_n",
     "zero_fraction",
 ]
 
@@ -358,6 +361,22 @@ def confusion_matrix(
         return apply_one("ScatterNd", [places, values, apply_one("Pack", [[classes, classes]], None)], None)
 
 
+def lbeta(x: Any, name: str | None = None) -> Tensor:
+    """The logarithm of the absolute value of the beta function of the last dimension. x: [..., n] -> y: [...]."""
+    with name_scope(name or "lbeta"):
+        tensor = convert_to_tensor(x)
+        gammas = reduction("Sum", apply_one("Lgamma", [tensor], None), [-1])
+        return gammas - apply_one("Lgamma", [reduction("Sum", tensor, [-1])], None)
+
+
+def histogram_fixed_width(values: Any, value_range: Any, nbins: Any = 100, dtype: object = int32, name: str | None = None) -> Tensor:
+    """The number of values in each of `nbins` equal parts of a range [2]; outliers count in the end parts."""
+    tensor = convert_to_tensor(values)
+    return apply_one(
+        "HistogramFixedWidth", [tensor, convert_to_tensor(value_range, tensor.dtype.base), nbins], name, {"dtype": as_dtype(dtype)}
+    )
+
+
 def trace(x: Any, name: str | None = None) -> Tensor:
     """The sum of the main diagonal of each matrix. x: [..., m, n] -> y: [...]."""
     with name_scope(name or "Trace"):
@@ -404,6 +423,18 @@ def _sparse_segment(op: str, inputs: list[Any], num_segments: Any, name: str | N
     if num_segments is None:
         return apply_one(op, inputs, name)
     return apply_one(f"{op}WithNumSegments", [*inputs, num_segments], name)
+
+
+def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The sums of the rows with the same id, divided by the roots of their numbers."""
+    with name_scope(name or "UnsortedSegmentSqrtN"):
+        data = convert_to_tensor(data)
+        ids = convert_to_tensor(segment_ids)
+        counts = apply_one("UnsortedSegmentSum", [apply_one("OnesLike", [ids], None), ids, num_segments], None)
+        whole = maximum(cast(counts, data.dtype.base), 1.0)
+        for _ in range((data.shape.rank or 1) - (ids.shape.rank or 1)):
+            whole = expand_dims(whole, -1)
+        return apply_one("UnsortedSegmentSum", [data, ids, num_segments], None) / apply_one("Sqrt", [whole], None)
 
 
 def sparse_segment_sum(data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None) -> Tensor:

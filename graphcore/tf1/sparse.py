@@ -113,7 +113,9 @@ class SparseTensor:
     def __truediv__(self, other: Any) -> SparseTensor:
         """The values divided by those of a dense tensor at their places; integers become doubles."""
         if self.dtype.is_integer:
-            return cast(self, float64)._with_dense("SparseDenseCwiseDiv", cast(convert_to_tensor(other, self.dtype), float64))
+            return self.with_values(cast(self.values, float64))._with_dense(
+                "SparseDenseCwiseDiv", cast(convert_to_tensor(other, self.dtype), float64)
+            )
         return self._with_dense("SparseDenseCwiseDiv", other)
 
     def _with_dense(self, op: str, other: Any) -> SparseTensor:
@@ -143,7 +145,7 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
             count = shape.shape.num_elements
             shape = None if count is None else [None] * count
         else:
-            shape = [None if size < 0 else int(size) for size in sizes.tolist()]
+            shape = [int(size) for size in sizes.tolist()]
     known = as_shape(shape)
     rank = known.rank
     given = f"{name}/" if name else ""
@@ -432,7 +434,8 @@ def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:
     """The sparse tensor with some of its values. to_retain: bool, one for each."""
     indices, values, shape = _parts(sp_input)
     kept = _outputs("Reshape", [_outputs("Where", [convert_to_tensor(to_retain, bool_)], None)[0], [-1]], None)[0]
-    return SparseTensor(*[_outputs("GatherV2", [part, kept, 0], None)[0] for part in (indices, values)], shape)
+    places, numbers = (_outputs("GatherV2", [part, kept, 0], None)[0] for part in (indices, values))
+    return SparseTensor(places, numbers, shape)
 
 
 def sparse_transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> SparseTensor:

@@ -124,7 +124,7 @@ NAMES: Final[dict[str, str]] = {
     ),
     "graphcore.tf1.linalg": (
         "cholesky_solve self_adjoint_eig self_adjoint_eigvals setdiff1d svd linalg.adjoint linalg.cholesky_solve linalg.eigh=self_adjoint_eig "
-        "linalg.eigvalsh=self_adjoint_eigvals linalg.logdet linalg.lstsq linalg.matvec linalg.slogdet linalg.svd=svd matrix_solve_ls=lstsq"
+        "linalg.eigvalsh=self_adjoint_eigvals linalg.logdet linalg.pinv linalg.matrix_rank linalg.tridiagonal_solve linalg.LinearOperatorLowerTriangular linalg.lstsq linalg.matvec linalg.slogdet linalg.svd=svd matrix_solve_ls=lstsq"
     ),
     "graphcore.tf1.nn": "linalg.l2_normalize math.l2_normalize=l2_normalize",
     "graphcore.api.framework": "colocate_with container op_scope",
@@ -143,10 +143,10 @@ NAMES: Final[dict[str, str]] = {
     ),
     "graphcore.tf1.math": (
         "accumulate_n angle bincount complex "
-        "confusion_matrix conj count_nonzero cumprod cumsum div floormod imag is_non_decreasing is_strictly_increasing "
-        "log_sigmoid logical_xor mod norm real realdiv reduce_euclidean_norm reduce_logsumexp reduce_std reduce_variance "
+        "confusion_matrix conj count_nonzero cumprod cumsum div floormod histogram_fixed_width imag is_non_decreasing is_strictly_increasing "
+        "lbeta log_sigmoid logical_xor mod norm real realdiv reduce_euclidean_norm reduce_logsumexp reduce_std reduce_variance "
         "round saturate_cast scalar_mul sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum to_bfloat16 to_complex64 "
-        "to_complex128 to_double to_float to_int32 to_int64 trace truediv truncatediv truncatemod unsorted_segment_mean "
+        "to_complex128 to_double to_float to_int32 to_int64 trace truediv truncatediv truncatemod unsorted_segment_mean unsorted_segment_sqrt_n "
         "zero_fraction"
     ),
     "graphcore.tf1.signal": " ".join(
@@ -243,7 +243,7 @@ OPS: Final = (
     "acos acosh asin asinh atan atan2 atanh batch_to_space_nd bitcast broadcast_to ceil check_numerics cos cosh cross "
     "diag diag_part digamma div_no_nan dynamic_partition dynamic_stitch erf erfc expm1 fake_quant_with_min_max_args "
     "fake_quant_with_min_max_args_gradient fake_quant_with_min_max_vars fake_quant_with_min_max_vars_gradient fft fft2d fft3d "
-    "floor floor_div greater greater_equal histogram_fixed_width identity_n ifft ifft2d ifft3d invert_permutation is_finite is_inf "
+    "floor floor_div greater greater_equal identity_n ifft ifft2d ifft3d invert_permutation is_finite is_inf "
     "is_nan less less_equal lgamma log1p logical_and logical_not logical_or matrix_band_part matrix_determinant matrix_inverse "
     "matrix_solve polygamma reciprocal rint roll rsqrt scatter_nd segment_max "
     "segment_mean segment_min segment_prod segment_sum shape_n sign sin sinh space_to_batch_nd squared_difference tan "

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
-from graphcore.opset.framework.kernels import invalid
+from graphcore.opset.framework.kernels import float_attr, invalid, unimplemented
 from graphcore.opset.numerics.philox import node_generator, words
 
 _ATTRS: Final = "num_true:int >= 1, num_sampled:int >= 1, unique:bool, range_max:int >= 1, seed:int = 0, seed2:int = 0"
@@ -146,6 +146,79 @@ class UniformCandidateSampler:
             return ((low | (high << np.uint64(32))) % np.uint64(most)).astype(np.int64)
 
         return _sampler(k, draw, lambda classes: classes * 0.0 + 1.0 / most)
+
+
+_UNIGRAMS: Final = "vocab_file:string = '', distortion:float = 1.0, num_reserved_ids:int = 0, num_shards:int >= 1 = 1, shard:int >= 0 = 0, unigrams:list(float) = []"
+
+
+@op
+class FixedUnigramCandidateSampler:
+    """Classes drawn by given weights.
+
+    true_classes: [batch, num_true]
+    sampled_candidates: [num_sampled]
+    true_expected_count: the number of times that each true class is expected, [batch, num_true]
+    sampled_expected_count: the number of times that each sampled class is expected, [num_sampled]
+    num_true: the number of true classes of an example.
+    num_sampled: the number of classes to draw.
+    unique: draw each class once at most.
+    range_max: the number of classes.
+    vocab_file: a file with a class in each line, its weight behind the last comma; unigrams are taken instead where they are given.
+    distortion: the power of the weights that is taken.
+    num_reserved_ids: the number of classes before the first one with a weight; they are not drawn.
+    num_shards: the number of parts in which the classes are drawn.
+    shard: the number of this part.
+    unigrams: the weights.
+    seed: with seed2 not both 0, every session gives the same classes.
+    seed2: the second half of the seed.
+    """
+
+    signature = (
+        f"FixedUnigramCandidateSampler[num_true:int >= 1, num_sampled:int >= 1, unique:bool, range_max:int >= 1, {_UNIGRAMS}, seed:int = 0, "
+        f"seed2:int = 0](true_classes:int64) -> {_RESULTS}"
+    )
+    draws = True
+    stateful = True
+    gradient = NO_GRADIENT
+    shape = _shape
+    examples = (
+        Example(
+            [np.array([[1], [4]], np.int64)],
+            {"num_true": 1, "num_sampled": 3, "unique": False, "range_max": 5, "unigrams": [1.0, 2.0, 3.0, 4.0, 5.0], "distortion": 0.75},
+        ),
+    )
+    failures = (
+        Example(
+            [np.array([[1]], np.int64)],
+            {"num_true": 1, "num_sampled": 8, "unique": True, "range_max": 5, "unigrams": [1.0, 2.0, 3.0, 4.0, 5.0]},
+        ),
+    )
+
+    def kernel(k: KernelContext) -> Kernel:
+        xp, weights = k.xp, _weights(k)
+        ends = xp.asarray(np.cumsum(weights))
+        total = float(ends[-1])
+        chances = xp.asarray(weights / total)
+
+        def draw(high: Any, low: Any) -> Any:
+            fraction = ((high & np.uint64(0xFFFFF)) << np.uint64(32)) | low
+            uniform = (fraction | np.uint64(1023 << 52)).view(np.float64) - 1.0
+            return xp.minimum(xp.searchsorted(ends, uniform * total, "right"), len(weights) - 1).astype(np.int64)
+
+        return _sampler(k, draw, lambda classes: chances[xp.clip(classes.astype(np.int64), 0, len(weights) - 1)])
+
+
+def _weights(k: KernelContext) -> Any:
+    """The weight of each class in this part, to the power of the distortion."""
+    given, most, reserved = k.attr("unigrams"), _number(k, "range_max"), _number(k, "num_reserved_ids")
+    assert isinstance(given, tuple)
+    if not given:
+        raise unimplemented(k, "a file of weights is not read here: give them as unigrams")
+    weights = np.concatenate([np.zeros(reserved), np.array(given, np.float64) ** float_attr(k, "distortion")])
+    if len(weights) != most:
+        raise invalid(k, f"required range_max = {most} weights, the reserved ids included, got {len(weights)}")
+    of_others = np.arange(most) % _number(k, "num_shards") != _number(k, "shard")
+    return np.where(of_others, 0.0, weights)
 
 
 @op

@@ -45,6 +45,7 @@ from graphcore.tf1.nn.convolution import (
 )
 from graphcore.tf1.nn.embedding import (
     embedding_lookup,
+    fixed_unigram_candidate_sampler,
     log_uniform_candidate_sampler,
     nce_loss,
     sampled_softmax_loss,
@@ -83,6 +84,7 @@ __all__ = [
     "depthwise_conv2d_native",
     "dropout",
     "embedding_lookup",
+    "fixed_unigram_candidate_sampler",
     "fused_batch_norm",
     "in_top_k",
     "l2_normalize",

@@ -121,6 +121,46 @@ def uniform_candidate_sampler(
     return _sampler("UniformCandidateSampler", true_classes, attrs, seed, name)
 
 
+def fixed_unigram_candidate_sampler(
+    true_classes: Any,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    vocab_file: str = "",
+    distortion: float = 1.0,
+    num_reserved_ids: int = 0,
+    num_shards: int = 1,
+    shard: int = 0,
+    unigrams: Sequence[float] = (),
+    seed: int | None = None,
+    name: str | None = None,
+) -> Sampled:
+    """Classes drawn by given weights; see `log_uniform_candidate_sampler`.
+
+    Args:
+        true_classes, num_true, num_sampled, unique, range_max, seed, name: as there.
+        vocab_file: "", since the weights are given as unigrams.
+        distortion: the power of the weights that is taken.
+        num_reserved_ids: the number of classes before the first one with a weight.
+        num_shards, shard: draw only the classes whose number is `shard` modulo `num_shards`.
+        unigrams: the weights.
+    """
+    attrs = {
+        "num_true": num_true,
+        "num_sampled": num_sampled,
+        "unique": unique,
+        "range_max": range_max,
+        "vocab_file": vocab_file,
+        "distortion": float(distortion),
+        "num_reserved_ids": num_reserved_ids,
+        "num_shards": num_shards,
+        "shard": shard,
+        "unigrams": [float(weight) for weight in unigrams],
+    }
+    return _sampler("FixedUnigramCandidateSampler", true_classes, attrs, seed, name)
+
+
 def _sampled_logits(
     weights: Any,
     biases: Any,

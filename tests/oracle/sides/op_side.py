@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 from tensorflow.core.framework import op_def_pb2
-from tensorflow.python.framework import op_def_library, op_def_registry
+from tensorflow.python.framework import op_def_library, op_def_registry, ops
 
 Array = npt.NDArray[Any]
 FIELDS = {"int": "i", "float": "f", "bool": "b", "string": "s", "type": "type", "shape": "shape", "tensor": "tensor", "func": "func"}
@@ -27,6 +27,17 @@ def definition(name: str) -> bytes | None:
         return None
     data: bytes = op_def_pb2.OpList(op=[op_def]).SerializeToString()
     return data
+
+
+def gradient_kinds(names: Sequence[str]) -> dict[str, str]:
+    """For each op "function" if it has a gradient, "stop" if it is registered as not differentiable, otherwise "none"."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = "stop" if ops.gradient_registry.lookup(name) is None else "function"
+        except LookupError:
+            found[name] = "none"
+    return found
 
 
 def run_op(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent]) -> list[Array]:
