@@ -120,7 +120,7 @@ class SparseTensor:
 
     def _with_dense(self, op: str, other: Any) -> SparseTensor:
         dense = convert_to_tensor(other, self.dtype)
-        return self.with_values(_outputs(op, [self.indices, self.values, self.dense_shape, dense], None)[0])
+        return self.with_values(outputs_of(op, [self.indices, self.values, self.dense_shape, dense], None)[0])
 
     def as_fetches(self) -> SparseTensorValue:
         """The tensors, in the form of the result of a run."""
@@ -140,10 +140,9 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
         name: the prefix of the names of its parts.
     """
     if isinstance(shape, Tensor):
-        sizes = constant_value(shape)
+        sizes, count = constant_value(shape), shape.shape.num_elements
         if sizes is None:
-            count = shape.shape.num_elements
-            shape = None if count is None else [None] * count
+            shape = None if count is None else [None] * int(count)
         else:
             shape = [int(size) for size in sizes.tolist()]
     known = as_shape(shape)
@@ -158,27 +157,29 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
     return SparseTensor(parts[1], parts[0], placeholder(int64, [rank], name=f"{given}shape"))
 
 
-def _outputs(op: str, inputs: Sequence[Any], name: str | None, **attrs: Any) -> list[Tensor]:
+def outputs_of(op: str, inputs: Sequence[Any], name: str | None, **attrs: Any) -> list[Tensor]:
+    """The outputs of a new node."""
     return list(get_default_graph().apply_op(op, list(inputs), attrs, name).outputs)
 
 
-def _parts(sparse: Any) -> tuple[Tensor, Tensor, Tensor]:
+def parts_of(sparse: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Indices, values and shape of a sparse tensor, or of the arrays of one."""
     found = SparseTensor.from_value(sparse)
     return found.indices, found.values, found.dense_shape
 
 
 def sparse_tensor_to_dense(sp_input: Any, default_value: Any = None, validate_indices: bool = True, name: str | None = None) -> Tensor:
     """The dense tensor, with `default_value` (0 or an empty string) where there is no value."""
-    indices, values, shape = _parts(sp_input)
+    indices, values, shape = parts_of(sp_input)
     default = (b"" if values.dtype is string else 0) if default_value is None else default_value
-    return _outputs(
+    return outputs_of(
         "SparseToDense", [indices, shape, values, convert_to_tensor(default, values.dtype)], name, validate_indices=validate_indices
     )[0]
 
 
 def sparse_tensor_dense_matmul(sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None) -> Tensor:
     """The product of a sparse matrix [n, m] and a dense one [m, k]: [n, k]."""
-    return _outputs("SparseTensorDenseMatMul", [*_parts(sp_a), b], name, adjoint_a=adjoint_a, adjoint_b=adjoint_b)[0]
+    return outputs_of("SparseTensorDenseMatMul", [*parts_of(sp_a), b], name, adjoint_a=adjoint_a, adjoint_b=adjoint_b)[0]
 
 
 def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any:
@@ -192,26 +193,26 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
     limit = next((value for value in (threshold, thresh) if value is not None), 0)
     sparse = [isinstance(each, SparseTensor | SparseTensorValue) for each in (a, b)]
     if all(sparse):
-        values = _parts(a)[1]
+        values = parts_of(a)[1]
         real = as_dtype({"complex64": "float", "complex128": "double"}.get(values.dtype.text, values.dtype.text))
-        return SparseTensor(*_outputs("SparseAdd", [*_parts(a), *_parts(b), convert_to_tensor(limit, real)], None))
+        return SparseTensor(*outputs_of("SparseAdd", [*parts_of(a), *parts_of(b), convert_to_tensor(limit, real)], None))
     if not any(sparse):
         raise InvalidArgumentError("sparse_add: at least one of the two must be a SparseTensor")
     first, second = (a, b) if sparse[0] else (b, a)
-    return _outputs("SparseTensorDenseAdd", [*_parts(first), second], None)[0]
+    return outputs_of("SparseTensorDenseAdd", [*parts_of(first), second], None)[0]
 
 
 def sparse_reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
     """The sparse tensor with its indices in ascending order."""
-    shape = _parts(sp_input)[2]
-    indices, values = _outputs("SparseReorder", _parts(sp_input), name)
+    shape = parts_of(sp_input)[2]
+    indices, values = outputs_of("SparseReorder", parts_of(sp_input), name)
     return SparseTensor(indices, values, shape)
 
 
 def sparse_reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
     """The sparse tensor in another shape; one size may be -1."""
-    indices, values, old = _parts(sp_input)
-    new_indices, new_shape = _outputs("SparseReshape", [indices, old, convert_to_tensor(shape, int64)], name)
+    indices, values, old = parts_of(sp_input)
+    new_indices, new_shape = outputs_of("SparseReshape", [indices, old, convert_to_tensor(shape, int64)], name)
     return SparseTensor(new_indices, values, new_shape)
 
 
@@ -230,24 +231,24 @@ def sparse_concat(
     """
     if expand_nonconcat_dim or expand_nonconcat_dims:
         raise InvalidArgumentError("sparse_concat: expand_nonconcat_dims must be False; reshape the parts to equal sizes first")
-    parts = [_parts(each) for each in sp_inputs]
+    parts = [parts_of(each) for each in sp_inputs]
     lists = [list(part) for part in zip(*parts, strict=True)]
     along = axis if axis is not None else concat_dim
-    indices, values, shape = _outputs("SparseConcat", lists, name, concat_dim=along)
+    indices, values, shape = outputs_of("SparseConcat", lists, name, concat_dim=along)
     return SparseTensor(indices, values, shape)
 
 
 def sparse_slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> SparseTensor:
     """The part of a sparse tensor from `start` on, of `size`."""
     return SparseTensor(
-        *_outputs("SparseSlice", [*_parts(sp_input), convert_to_tensor(start, int64), convert_to_tensor(size, int64)], name)
+        *outputs_of("SparseSlice", [*parts_of(sp_input), convert_to_tensor(start, int64), convert_to_tensor(size, int64)], name)
     )
 
 
 def sparse_softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
     """The softmax of the values in each row of the last dimension."""
-    indices, _, shape = _parts(sp_input)
-    return SparseTensor(indices, _outputs("SparseSoftmax", _parts(sp_input), name)[0], shape)
+    indices, _, shape = parts_of(sp_input)
+    return SparseTensor(indices, outputs_of("SparseSoftmax", parts_of(sp_input), name)[0], shape)
 
 
 def sparse_reduce_sum(
@@ -270,7 +271,7 @@ def _reduced(op: str, sp_input: Any, axis: Any, keep: bool) -> Tensor:
     if axis is None and rank is None:
         raise InvalidArgumentError(f"{op}: required axes, as the rank is not known")
     axes = list(range(rank or 0)) if axis is None else axis
-    return _outputs(op, [*_parts(sparse), convert_to_tensor(axes, int32)], None, keep_dims=keep)[0]
+    return outputs_of(op, [*parts_of(sparse), convert_to_tensor(axes, int32)], None, keep_dims=keep)[0]
 
 
 def sparse_fill_empty_rows(sp_input: Any, default_value: Any, name: str | None = None) -> tuple[SparseTensor, Tensor]:
@@ -278,8 +279,10 @@ def sparse_fill_empty_rows(sp_input: Any, default_value: Any, name: str | None =
 
     The second result is true for the rows that were empty: bool [rows].
     """
-    indices, values, shape = _parts(sp_input)
-    filled, new, empty, _ = _outputs("SparseFillEmptyRows", [indices, values, shape, convert_to_tensor(default_value, values.dtype)], name)
+    indices, values, shape = parts_of(sp_input)
+    filled, new, empty, _ = outputs_of(
+        "SparseFillEmptyRows", [indices, values, shape, convert_to_tensor(default_value, values.dtype)], name
+    )
     return SparseTensor(filled, new, shape), empty
 
 
@@ -302,7 +305,7 @@ def string_split(
     if result_type != "SparseTensor":
         raise InvalidArgumentError(f"string_split: result_type must be 'SparseTensor', got {result_type!r}")
     given = next((value for value in (delimiter, sep) if value is not None), " ")
-    indices, values, shape = _outputs("StringSplit", [source, given], name, skip_empty=skip_empty)
+    indices, values, shape = outputs_of("StringSplit", [source, given], name, skip_empty=skip_empty)
     return SparseTensor(indices, values, shape)
 
 
@@ -328,15 +331,15 @@ def ctc_loss(
         time_major: if false, the inputs are [batch, time, classes].
         logits: a later name of inputs.
     """
-    indices, values, _ = _parts(labels)
+    indices, values, _ = parts_of(labels)
     given = inputs if logits is None else logits
-    x = convert_to_tensor(given) if time_major else _outputs("Transpose", [given, [1, 0, 2]], None)[0]
+    x = convert_to_tensor(given) if time_major else outputs_of("Transpose", [given, [1, 0, 2]], None)[0]
     attrs = {
         "preprocess_collapse_repeated": preprocess_collapse_repeated,
         "ctc_merge_repeated": ctc_merge_repeated,
         "ignore_longer_outputs_than_inputs": ignore_longer_outputs_than_inputs,
     }
-    return _outputs("CTCLoss", [x, indices, values, sequence_length], None, **attrs)[0]
+    return outputs_of("CTCLoss", [x, indices, values, sequence_length], None, **attrs)[0]
 
 
 def ctc_greedy_decoder(
@@ -352,7 +355,7 @@ def ctc_greedy_decoder(
         merge_repeated: repeated classes are one label.
         blank_index: the blank; the last class by default.
     """
-    *parts, scores = _outputs(
+    *parts, scores = outputs_of(
         "CTCGreedyDecoder",
         [inputs, sequence_length],
         None,
@@ -370,82 +373,32 @@ def ctc_beam_search_decoder(
     The second result has log probabilities: [batch, top_paths].
     """
     attrs = {"beam_width": beam_width, "top_paths": top_paths, "merge_repeated": merge_repeated}
-    *parts, scores = _outputs("CTCBeamSearchDecoder", [inputs, sequence_length], None, **attrs)
+    *parts, scores = outputs_of("CTCBeamSearchDecoder", [inputs, sequence_length], None, **attrs)
     paths = [SparseTensor(*parts[i::top_paths]) for i in range(top_paths)]
     return paths, scores
 
 
 def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str = "edit_distance") -> Tensor:
     """The Levenshtein distances of the sequences in the last dimension of two sparse tensors."""
-    return _outputs("EditDistance", [*_parts(hypothesis), *_parts(truth)], name, normalize=normalize)[0]
-
-
-def embedding_lookup_sparse(
-    params: Any,
-    sp_ids: Any,
-    sp_weights: Any,
-    partition_strategy: str = "mod",
-    name: str | None = None,
-    combiner: str | None = None,
-    max_norm: float | None = None,
-    allow_fast_lookup: bool = False,
-) -> Tensor:
-    """The combined rows of `params` for each row of a sparse matrix of numbers: [rows, ...].
-
-    Args:
-        params: [n, ...], or several, which share the rows.
-        sp_ids: int64 numbers of rows; a row without any gives zeros.
-        sp_weights: the weights of the rows, with the same indices; None for 1.
-        partition_strategy: "mod" or "div", see `embedding_lookup`.
-        name: the name scope.
-        combiner: "sum", "mean" (the default; divided by the sum of weights) or "sqrtn" (by the root of the sum of their squares).
-        max_norm: rows with a greater norm are scaled down to it.
-        allow_fast_lookup: without effect.
-    """
-    del allow_fast_lookup
-    from graphcore.tf1.nn.embedding import embedding_lookup  # noqa: PLC0415 - not needed for sparse tensors alone
-
-    how = combiner or "mean"
-    if how not in ("sum", "mean", "sqrtn"):
-        raise InvalidArgumentError(f"combiner must be one of 'mean', 'sqrtn' or 'sum', got {how!r}")
-    with name_scope(name or "embedding_lookup_sparse"):
-        indices, ids, _ = _parts(sp_ids)
-        rows = _outputs("StridedSlice", [indices, [0, 0], [0, 1], [1, 1]], None, begin_mask=1, end_mask=1, shrink_axis_mask=2)[0]
-        segments = _outputs("Cast", [rows], None, DstT=int32)[0]
-        unique, places = _outputs("Unique", [ids], None)
-        found = embedding_lookup(params, unique, partition_strategy=partition_strategy, max_norm=max_norm)
-        if sp_weights is None:
-            return _outputs("SparseSegment" + ("SqrtN" if how == "sqrtn" else how.title()), [found, places, segments], None)[0]
-        weights = _outputs("Cast", [_parts(sp_weights)[1]], None, DstT=found.dtype.base)[0]
-        gathered = _outputs("GatherV2", [found, places, 0], None)[0]
-        rank = gathered.shape.rank
-        if rank is None:
-            raise InvalidArgumentError("embedding_lookup_sparse: required params of known rank")
-        column = _outputs("Reshape", [weights, [-1] + [1] * (rank - 1)], None)[0]
-        total = _outputs("SegmentSum", [gathered * column, segments], None)[0]
-        if how == "sum":
-            return total
-        scale = _outputs("SegmentSum", [column if how == "mean" else column * column, segments], None)[0]
-        divisor = scale if how == "mean" else _outputs("Sqrt", [scale], None)[0]
-        return _outputs("DivNoNan", [total, divisor], None)[0]  # a row without ids has zeros
+    return outputs_of("EditDistance", [*parts_of(hypothesis), *parts_of(truth)], name, normalize=normalize)[0]
 
 
 def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:
     """The sparse tensor with some of its values. to_retain: bool, one for each."""
-    indices, values, shape = _parts(sp_input)
-    kept = _outputs("Reshape", [_outputs("Where", [convert_to_tensor(to_retain, bool_)], None)[0], [-1]], None)[0]
-    places, numbers = (_outputs("GatherV2", [part, kept, 0], None)[0] for part in (indices, values))
+    indices, values, shape = parts_of(sp_input)
+    kept = outputs_of("Reshape", [outputs_of("Where", [convert_to_tensor(to_retain, bool_)], None)[0], [-1]], None)[0]
+    places, numbers = (outputs_of("GatherV2", [part, kept, 0], None)[0] for part in (indices, values))
     return SparseTensor(places, numbers, shape)
 
 
 def sparse_transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> SparseTensor:
     """The sparse tensor with its dimensions in another order, `perm`; reversed by default."""
     with name_scope(name or "SparseTranspose"):
-        indices, values, shape = _parts(sp_input)
+        indices, values, shape = parts_of(sp_input)
         if perm is None:
-            rank = _outputs("Shape", [shape], None)[0][0]
-            perm = _outputs("Range", [rank - 1, -1, -1], None)[0]
-        moved = [_outputs("GatherV2", [part, perm, axis], None)[0] for part, axis in ((indices, 1), (shape, 0))]
+            rank = outputs_of("Shape", [shape], None)[0][0]
+            perm = outputs_of("Range", [rank - 1, -1, -1], None)[0]
+        moved = [outputs_of("GatherV2", [part, perm, axis], None)[0] for part, axis in ((indices, 1), (shape, 0))]
         return sparse_reorder(SparseTensor(moved[0], values, moved[1]))
 
 
@@ -465,7 +418,7 @@ def sparse_split(
     along = axis if axis is not None else split_dim
     if keyword_required is not None or sp_input is None or num_split is None or along is None:
         raise InvalidArgumentError("sparse_split: required sp_input=, num_split= and axis=, by their names")
-    found = _outputs("SparseSplit", [convert_to_tensor(along, int64), *_parts(sp_input)], name, num_split=num_split)
+    found = outputs_of("SparseSplit", [convert_to_tensor(along, int64), *parts_of(sp_input)], name, num_split=num_split)
     return [SparseTensor(*found[i::num_split]) for i in range(num_split)]
 
 
@@ -481,57 +434,5 @@ def sparse_minimum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTenso
 
 def _of_two(op: str, sp_a: Any, sp_b: Any, name: str | None) -> SparseTensor:
     first = SparseTensor.from_value(sp_a)
-    indices, values = _outputs(op, [*_parts(first), *_parts(sp_b)], name)
+    indices, values = outputs_of(op, [*parts_of(first), *parts_of(sp_b)], name)
     return SparseTensor(indices, values, first.dense_shape)
-
-
-def safe_embedding_lookup_sparse(
-    embedding_weights: Any,
-    sparse_ids: Any,
-    sparse_weights: Any = None,
-    combiner: str = "mean",
-    default_id: int | None = None,
-    name: str | None = None,
-    partition_strategy: str = "div",
-    max_norm: float | None = None,
-    allow_fast_lookup: bool = False,
-) -> Tensor:
-    """The combined rows for each row of sparse numbers; rows may be empty, and numbers invalid.
-
-    Args:
-        embedding_weights: [n, ...], or several, which share the rows.
-        sparse_ids: int64 numbers of rows, of any rank; negative ones are left out, and the last dimension is combined.
-        sparse_weights: the weights of the rows, with the same indices; those that are not positive are left out, unless the combiner is "sum".
-        combiner: "sum", "mean" or "sqrtn".
-        default_id: the number for rows without any; None for zeros in their place.
-        name: the name scope.
-        partition_strategy: "mod" or "div", see `embedding_lookup`.
-        max_norm: rows with a greater norm are scaled down to it.
-        allow_fast_lookup: without effect.
-
-    Raises:
-        InvalidArgumentError: the rank of `sparse_ids` is unknown, or no such combiner.
-    """
-    del allow_fast_lookup
-    with name_scope(name or "embedding_lookup"):
-        _, _, whole = _parts(sparse_ids)
-        rank = whole.shape.num_elements
-        if rank is None:
-            raise InvalidArgumentError("safe_embedding_lookup_sparse: required sparse_ids of known rank")
-        leading = _outputs("Slice", [whole, [0], [rank - 1]], None)[0]
-        flat = [_outputs("Prod", [leading, [0]], None)[0], whole[rank - 1]]
-        ids = sparse_reshape(sparse_ids, _outputs("Pack", [flat], None)[0])
-        weights = None if sparse_weights is None else SparseTensor(ids.indices, _parts(sparse_weights)[1], ids.dense_shape)
-        valid = ids.values >= 0
-        if weights is not None and combiner != "sum":
-            valid = _outputs("LogicalAnd", [valid, weights.values > 0.0], None)[0]
-        ids, weights = sparse_retain(ids, valid), None if weights is None else sparse_retain(weights, valid)
-        ids, empty = sparse_fill_empty_rows(ids, default_id or 0)
-        if weights is not None:
-            weights, _ = sparse_fill_empty_rows(weights, 1.0)
-        found = embedding_lookup_sparse(embedding_weights, ids, weights, partition_strategy, None, combiner, max_norm)
-        if default_id is None:
-            column = _outputs("Reshape", [empty, [-1] + [1] * ((found.shape.rank or 2) - 1)], None)[0]
-            found = _outputs("SelectV2", [column, _outputs("ZerosLike", [found], None)[0], found], None)[0]
-        sizes = [_outputs("Cast", [leading], None, DstT=int32)[0], _outputs("Shape", [found], None)[0][1:]]
-        return _outputs("Reshape", [found, _outputs("ConcatV2", [sizes, 0], None)[0]], None)[0]

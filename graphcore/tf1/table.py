@@ -108,7 +108,7 @@ NAMES: Final[dict[str, str]] = {
     "graphcore.tf1.sparse": (
         "SparseTensor SparseTensorValue sparse_placeholder sparse_tensor_to_dense sparse_tensor_dense_matmul sparse_add sparse_reorder "
         "sparse_reshape sparse_concat sparse_slice sparse_softmax sparse_reduce_sum sparse_reduce_max sparse_fill_empty_rows string_split "
-        "edit_distance nn.ctc_loss nn.ctc_greedy_decoder nn.ctc_beam_search_decoder nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse contrib.layers.safe_embedding_lookup_sparse sparse_retain "
+        "edit_distance nn.ctc_loss nn.ctc_greedy_decoder nn.ctc_beam_search_decoder sparse_retain "
         "sparse_transpose sparse_split sparse_maximum sparse_minimum sparse.transpose=sparse_transpose sparse.split=sparse_split "
         "sparse.maximum=sparse_maximum sparse.minimum=sparse_minimum "
         "sparse.retain=sparse_retain "
@@ -117,6 +117,7 @@ NAMES: Final[dict[str, str]] = {
         "sparse.slice=sparse_slice sparse.softmax=sparse_softmax sparse.reduce_sum=sparse_reduce_sum sparse.reduce_max=sparse_reduce_max "
         "sparse.fill_empty_rows=sparse_fill_empty_rows"
     ),
+    "graphcore.tf1.sparse_embeddings": "nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse contrib.layers.safe_embedding_lookup_sparse",
     "graphcore.tf1.checks": (
         "assert_equal assert_greater assert_greater_equal assert_integer assert_less assert_less_equal assert_near assert_negative "
         "assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least assert_rank_in "

@@ -227,39 +227,6 @@ class _Work:
         return (results[0] - results[1]) / float(abs(places[0] - places[1]))
 
 
-<<<<<<< HEAD
-def _row(
-    x: Tensor,
-    shape: tuple[int, ...],
-    has_gradient: bool,
-    chosen: Array,
-    analytic: Array,
-    numeric: Array,
-    limits: tuple[float, float, float],
-) -> InputCheck:
-    delta, tolerance, rounding = limits
-    got = _wide(np.asarray(analytic)).reshape(-1)[chosen]
-    numeric = numeric if x.dtype.base.is_complex else numeric.real
-    sizes = np.maximum(np.abs(got), np.abs(numeric))
-    # Rounding and the third derivative make the differences inexact; an error of this size is tolerated.
-    blur = (rounding + delta**2 * max(1.0, float(np.max(sizes, initial=0.0)))) / tolerance
-    errors = np.abs(got - numeric) / np.maximum(sizes, blur)
-    errors = np.where(np.isfinite(errors), errors, np.where(got == numeric, 0.0, np.inf))
-    worst = int(np.argmax(errors)) if errors.size else None
-    return InputCheck(
-        name=x.name,
-        dtype=x.dtype.base.text,
-        shape=shape,
-        has_gradient=has_gradient,
-        checked=len(chosen),
-        elements=int(np.prod(shape)),
-        error=0.0 if worst is None else float(errors[worst]),
-        worst=None if worst is None else tuple([int(i) for i in np.unravel_index(int(chosen[worst]), shape)]),
-        gradient=0.0 if worst is None else got[worst].item(),
-        difference=0.0 if worst is None else numeric[worst].item(),
-        passed=worst is None or bool(errors[worst] <= tolerance),
-    )
-=======
 class _Compared:
     """Gradients beside differences.
 
@@ -320,7 +287,6 @@ class _Compared:
 def _size(value: Array, place: int) -> float:
     """The unit of the step at an element."""
     return max(1.0, float(abs(_wide(value).flat[place])))
->>>>>>> 32a7bbe6 (Add signal processing, and check gradients in double by default)
 
 
 def _weights(y: Array) -> Array:

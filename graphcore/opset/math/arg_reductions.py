@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.attrs import Attrs
+from graphcore.dtypes import bfloat16, float16
 from graphcore.inference.shape_fns.common_shape_fns import arg_op_shape, unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.opset.framework.gradient_text import INDEX_TYPE, index_type, index_typed, is_complex, scalar
@@ -160,7 +161,7 @@ class Cumprod:
         """
         back, exclusive = attrs.get("reverse") is True, attrs.get("exclusive") is True
         step, used = ("one", "Greater[T=int32](places, zero)") if back else ("minus_one", "Less[T=int32](places, last)")
-        narrow = index_type(attrs, "T").name in {"half", "bfloat16"}
+        narrow = index_type(attrs, "T") in {float16, bfloat16}
         wide = "float" if narrow else "$T"
         column = f"""shifted = Roll[T={wide}, Tshift=int32, Taxis=int32](dy_rows, {step}, minus_one)
           is_used = {used}

@@ -1,4 +1,4 @@
-"""Integers and special values in reductions, sorting, activations and images."""
+"""Integers and special values in reductions, sorting and images; functions on numbers and sparse tensors."""
 
 from __future__ import annotations
 
@@ -157,13 +157,13 @@ def test_running_sums_are_along_the_first_axis_unless_given() -> None:
 
 
 def test_numbers_are_counted_in_each_row() -> None:
-    found = run(gc.apply_op("DenseBincount", [[[1, 1], [2, 0]], 3, gc.constant(np.zeros(0, np.float32))]))
+    found = run(tf.apply_op("DenseBincount", [[[1, 1], [2, 0]], 3, gc.constant(np.zeros(0, np.float32))]))
     assert found.tolist() == [[0.0, 2.0, 0.0], [1.0, 0.0, 1.0]]
 
 
 def test_ragged_rows_are_filled_up() -> None:
     splits = gc.constant([0, 2, 2, 5], gc.int64)
-    x = gc.apply_op("RaggedTensorToTensor", [[-1, 2], gc.constant([1, 2, 3, 4, 5]), 0, [splits]], {"row_partition_types": ["ROW_SPLITS"]})
+    x = tf.apply_op("RaggedTensorToTensor", [[-1, 2], gc.constant([1, 2, 3, 4, 5]), 0, [splits]], {"row_partition_types": ["ROW_SPLITS"]})
     assert x.shape.as_list() == [None, 2]
     assert run(x).tolist() == [[1, 2], [0, 0], [3, 4]]
 
@@ -192,3 +192,42 @@ def test_a_mask_of_unknown_rank_retains_sparse_values() -> None:
     kept = tf.sparse_retain(tf.SparseTensor([[0, 1], [1, 0]], [3.0, 4.0], [2, 2]), tf.random_uniform(size) < 2.0)
     with gc.Session() as session:
         assert session.run(kept, {size: [2]}).values.tolist() == [3.0, 4.0]
+
+
+def test_values_are_counted_in_a_hundred_parts_unless_told_otherwise() -> None:
+    assert run(tf.histogram_fixed_width([1.0, 2.0], [0.0, 5.0])).shape == (100,)
+    assert run(tf.histogram_fixed_width([1.0, 2.0], [0.0, 5.0], 5)).tolist() == [0, 1, 1, 0, 0]
+
+
+def test_candidates_are_drawn_by_their_weights() -> None:
+    true = gc.constant([[1], [2]], gc.int64)
+    attrs = {"num_true": 1, "num_sampled": 4000, "unique": False, "range_max": 5, "unigrams": [1, 2, 3, 4, 0], "seed": 3}
+    drawn, of_true, of_drawn = run(tf.nn.fixed_unigram_candidate_sampler(true, **attrs))
+    np.testing.assert_allclose(np.bincount(drawn, minlength=5) / 4000, [0.1, 0.2, 0.3, 0.4, 0.0], atol=0.03)
+    np.testing.assert_allclose(of_true, [[800.0], [1200.0]])
+    np.testing.assert_allclose(of_drawn, 400.0 * (drawn + 1))
+
+
+def test_matrices_have_pseudoinverses_ranks_and_triangles() -> None:
+    values = np.random.default_rng(0).normal(size=(3, 5, 4))
+    inverse, full, low = run([tf.linalg.pinv(values), tf.linalg.matrix_rank(values), tf.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]])])
+    np.testing.assert_allclose(inverse, np.linalg.pinv(values), atol=1e-9)
+    assert (full.tolist(), low) == ([4, 4, 4], 1)
+    triangle = tf.linalg.LinearOperatorLowerTriangular(gc.ones([3, 3]))
+    dense, solved = run([triangle.to_dense(), triangle.solve([[1.0], [3.0], [6.0]])])
+    assert dense.tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    assert solved.tolist() == [[1.0], [2.0], [3.0]]
+
+
+def test_systems_with_three_diagonals_are_solved() -> None:
+    diagonals = [[1.0, 1.0, 0.0], [4.0, 4.0, 4.0], [0.0, 1.0, 1.0]]
+    matrix = np.array([[4.0, 1.0, 0.0], [1.0, 4.0, 1.0], [0.0, 1.0, 4.0]])
+    found = run(
+        [tf.linalg.tridiagonal_solve(diagonals, [1.0, 2.0, 3.0]), tf.linalg.tridiagonal_solve(diagonals, np.eye(3, dtype=np.float32))]
+    )
+    np.testing.assert_allclose(found[0], np.linalg.solve(matrix, [1.0, 2.0, 3.0]), rtol=1e-6)
+    np.testing.assert_allclose(found[1], np.linalg.inv(matrix), rtol=1e-5)
+
+
+def test_the_logarithm_of_the_beta_function() -> None:
+    np.testing.assert_allclose(run(tf.lbeta([[1.0, 2.0, 3.0]])), [-np.log(60.0)], rtol=1e-6)
