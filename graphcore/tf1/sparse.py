@@ -140,11 +140,8 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
         name: the prefix of the names of its parts.
     """
     if isinstance(shape, Tensor):
-        sizes, count = constant_value(shape), shape.shape.num_elements
-        if sizes is None:
-            shape = None if count is None else [None] * int(count)
-        else:
-            shape = [int(size) for size in sizes.tolist()]
+        sizes = constant_value(shape)
+        shape = [None] * (shape.shape.num_elements or 0) or None if sizes is None else [int(size) for size in sizes.tolist()]
     known = as_shape(shape)
     rank = known.rank
     given = f"{name}/" if name else ""

@@ -11,7 +11,6 @@ from graphcore.opset.framework.block import Example, Kernel, KernelContext, defi
 from graphcore.opset.framework.gradient_text import scalar, vector
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.registry import KernelFactory
-from graphcore.traits import FailsOn
 
 _TYPES: Final = "Treal:{float, double} = float, Tcomplex:{complex64, complex128} = complex64"
 _GIVEN: Final = "Treal=$Treal, Tcomplex=$Tcomplex"
@@ -124,7 +123,7 @@ def _shape(rank: int, *, halves: bool) -> Any:
 
 def _real(rank: int, suffix: str, dimensions: str) -> None:
     """Register the transform of real numbers over the last `rank` dimensions, and its inverse."""
-    shared: dict[str, Any] = {"cost": "transform", "can_fail": FailsOn(values=("fft_length",)), "memory": "fresh"}
+    shared: dict[str, Any] = {"cost": "transform", "memory": "fresh"}
     lengths = [[4], [3, 4], [2, 3, 4]][rank - 1], [[3], [2, 3], [1, 3, 2]][rank - 1]
     define_op(
         f"RFFT{suffix}",

@@ -26,7 +26,6 @@ class TridiagonalSolve:
         "TridiagonalSolve[partial_pivoting:bool = true, perturb_singular:bool = false, T:{double, float, complex64, complex128}]"
         "(diagonals:T, rhs:T) -> (output:T)"
     )
-    cost = "linear"
     examples = (
         Example([[[1.0, -2.0, 9.0], [4.0, 0.5, 3.0], [9.0, 1.0, -1.0]], [[1.0, 2.0], [3.0, -1.0], [0.5, 4.0]]]),
         Example([[[[2.0, 0.0], [1.0, 1.0], [0.0, 3.0]]], [[[1.0], [2.0]]]], {"partial_pivoting": False}),

@@ -42,6 +42,7 @@ BY_SUMS: Final = {
     "Cumprod": "each result follows from the one before",
     "Cumsum": "each result follows from the one before",
     "Fill": "all results are one value",
+    "TridiagonalSolve": "each result follows from the one before",
     "LogSoftmax": "each result needs the sum of its row, made once",
     "Softmax": "each result needs the sum of its row, made once",
     "SoftmaxCrossEntropyWithLogits": "each result needs the sum of its row, made once",

@@ -18,6 +18,7 @@ RUNNABLE = [case for case in CASES if case.runs]
 PURE = [case for case in RUNNABLE if case.deterministic and not case.takes_variable]
 # Ops with output shapes that depend on values, which a shape function need not know.
 FROM_VALUES = {
+    "RaggedTensorToTensor",
     *(f"NonMaxSuppression{version}" for version in ("", "V2", "V3", "V4", "V5", "WithOverlaps")),
     *(f"Segment{name}" for name in ("Sum", "Mean", "Prod", "Max", "Min")),
     *(f"SparseSegment{name}" for name in ("Sum", "Mean", "SqrtN")),
