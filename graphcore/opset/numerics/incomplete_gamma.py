@@ -94,6 +94,7 @@ def _of_both(xp: Any, a: Any, x: Any, below: Any, above: Any, at_zero: float, at
     low = _series(xp, inner_a, xp.where(small, inner_x, 0.5))
     high = _fraction(xp, xp.where(small, 1.0, inner_a), xp.where(small, 2.0, inner_x))
     result = xp.where(small, below(low, scale), above(high, scale))
+    result = xp.where((inner_x > inner_a) & (scale == 0), at_infinity, result)  # the fraction may have overflown
     result = xp.where((x == 0) & (a > 0), at_zero, xp.where((x == xp.inf) & (a > 0) & xp.isfinite(a), at_infinity, result))
     result = xp.where((a == xp.inf) & xp.isfinite(x) & (x > 0), at_zero, result)
     defined = (a > 0) & (x >= 0) & ~((a == xp.inf) & (x == xp.inf))
