@@ -112,6 +112,6 @@ def cases() -> Iterator[tuple[str, OpExample]]:
             for number, inputs in enumerate(inputs_of(entry, dtype)):
                 parts = {"Tout": "double"} if dtype is gc.complex128 and entry.op_def.find_attr("Tout") else {}
                 yield (
-                    f"{entry.op_def.name}-{dtype.name}-{number}",
-                    OpExample(entry, number, inputs, {attr.name: dtype.name, **parts}, differentiable=False),
+                    f"{entry.op_def.name}-{dtype.text}-{number}",
+                    OpExample(entry, number, inputs, {attr.name: dtype.text, **parts}, differentiable=False),
                 )
