@@ -150,6 +150,11 @@ def one_budget(budget: Budget | None = None) -> Iterator[Budget]:
         _state.budget = None
 
 
+def budget_of_block() -> Budget | None:
+    """The budget of a block around, None outside of one."""
+    return _state.budget
+
+
 def within_one_budget(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """Decorate a function: all evaluation during a call is charged to one budget; see `one_budget`."""
 

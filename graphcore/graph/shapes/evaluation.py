@@ -14,7 +14,7 @@ from graphcore.graph.model.node import Node, Tensor
 from graphcore.kernel_context import KernelContext
 from graphcore.plumbing import ARG, CONTROL_FLOW, FAKE_PARAM, FEEDABLE, RECV, RETVAL, SEND
 from graphcore.shapes import Shape
-from graphcore.support.budget import BudgetUsedUpError, one_budget
+from graphcore.support.budget import BudgetUsedUpError, budget_of_block, one_budget
 
 SCOPED_ALLOCATOR_ATTR: Final = "_scoped_allocator"
 _MOST_STRINGS: Final = 1 << 12
@@ -71,14 +71,17 @@ def evaluate_node(node: Node, inputs: Sequence[Array], shape_of: Callable[[Tenso
     """
     factory = node.registration.kernel
     assert factory is not None
-    with one_budget() as budget:
-        start = time.thread_time()
-        try:
-            budget.charge(_bytes_needed(node, inputs, shape_of))
-            with np.errstate(all="ignore"):
-                result = factory(kernel_context(node, tuple(inputs)))(*inputs)
-        finally:
-            budget.charge_since(start)
+    budget = budget_of_block()
+    if budget is None:
+        with one_budget():
+            return evaluate_node(node, inputs, shape_of)
+    start = time.thread_time()
+    try:
+        budget.charge(_bytes_needed(node, inputs, shape_of))
+        with np.errstate(all="ignore"):
+            result = factory(kernel_context(node, tuple(inputs)))(*inputs)
+    finally:
+        budget.charge_since(start)
     if not node.outputs:
         return []
     return list(result) if isinstance(result, tuple | list) else [result]

@@ -246,7 +246,7 @@ def test_calls_of_functions_are_within_the_budget() -> None:
     graph_def_of_calls = GraphDef(node=tuple(nodes), versions=VersionDef(producer=1000), library=library.to_proto())
     started = time.thread_time()
     with gc.Graph().as_default() as graph:
-        gc.import_graph_def(graph_def_of_calls)
+        gc.import_graph_def(graph_def_of_calls, name="")
     assert len(graph.nodes) == 2001
     assert time.thread_time() - started < SECONDS
 
@@ -255,7 +255,7 @@ def test_a_value_beyond_the_limits_is_unknown_and_the_explanation_says_so() -> N
     nodes = [TEXT, node("joined", "StringJoin", *["a0"] * 4, N=4, separator=b""), *length("joined")]
     gc.set_evaluation_limits(bytes=2000)
     with gc.Graph().as_default() as graph:
-        gc.import_graph_def(graph_def(nodes))
+        gc.import_graph_def(graph_def(nodes), name="")
     y = graph.get_tensor_by_name("y:0")
     assert y.shape.as_list() == [None]
     text = gc.explain_shape(y).text
@@ -267,11 +267,11 @@ def test_raised_limits_hold_for_what_is_opened_after() -> None:
     nodes = [TEXT, node("joined", "StringJoin", *["a0"] * 4, N=4, separator=b""), *length("joined")]
     gc.set_evaluation_limits(seconds=0)
     with gc.Graph().as_default() as graph:
-        gc.import_graph_def(graph_def(nodes))
+        gc.import_graph_def(graph_def(nodes), name="")
     assert graph.get_tensor_by_name("y:0").shape.as_list() == [None]
     assert gc.set_evaluation_limits(seconds=5).seconds == 5
     with gc.Graph().as_default() as graph:
-        gc.import_graph_def(graph_def(nodes))
+        gc.import_graph_def(graph_def(nodes), name="")
     assert graph.get_tensor_by_name("y:0").shape.as_list() == [4000]
 
 
@@ -305,7 +305,7 @@ def test_a_file_that_a_graph_names_is_read_only_by_a_run_and_by_each_run(tmp_pat
         node("found", "MatchingFiles", "pattern"),
     ]
     with gc.Graph().as_default() as graph:
-        gc.import_graph_def(graph_def(nodes))
+        gc.import_graph_def(graph_def(nodes), name="")
     contents, found, y = [graph.get_tensor_by_name(name) for name in ("contents:0", "found:0", "y:0")]
     assert y.shape.rank is None
     assert constant_value(contents) is None
@@ -323,7 +323,7 @@ def test_a_pipe_that_a_graph_names_is_not_opened_by_loading(tmp_path: Path) -> N
     os.mkfifo(tmp_path / "pipe")
     nodes = [const("name", os.fsencode(tmp_path / "pipe"), gc.string), node("contents", "ReadFile", "name"), *length("contents")]
     with gc.Graph().as_default() as graph:
-        gc.import_graph_def(graph_def(nodes))
+        gc.import_graph_def(graph_def(nodes), name="")
     assert graph.get_tensor_by_name("y:0").shape.as_list() == [None]
 
 
@@ -344,6 +344,6 @@ def test_a_python_function_of_this_process_is_not_called_by_loading() -> None:
             node("y", "Reshape", "x", "r", T=gc.float32, Tshape=gc.int32),
         ]
         with gc.Graph().as_default() as graph:
-            gc.import_graph_def(graph_def(nodes))
+            gc.import_graph_def(graph_def(nodes), name="")
             gc.optimize_graph(None, graph)
         assert not called
