@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from graphcore.api.variables.collections import TRAINABLE_VARIABLES
 from graphcore.graph import Graph, Node, Tensor
@@ -69,3 +69,7 @@ class SessionValue:
         """Set its value in `session` (the default session if None), without new nodes."""
         initializer = self.initializer
         initializer.run({initializer.inputs[1]: value}, session)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself: copies of layers and cells refer to the same variables."""
+        return self

@@ -318,36 +318,27 @@ class Variable(SessionValue):
             attrs["validate_shape"] = bool(self._shape.is_fully_defined)
         return self._graph_for_nodes().apply_op(getattr(self._ops, how), [self._variable, *inputs], attrs, name)
 
-    def _changed(self, how: str, *inputs: Any, name: str | None) -> Tensor:
+    def _changed(self, how: str, *inputs: Any, name: str | None, read_value: bool = True) -> Any:
         """The value after a change."""
         node = self.change(how, *inputs, name=name)
-        if (body := body_that_changes(self)) is not None:
+        if (body := body_that_changes(self)) is not None and read_value:
             return value_within(self, body, node)
-        if not self.is_resource:
-            return node.outputs[0]
+        if not self.is_resource or not read_value:
+            return node.outputs[0] if read_value else node
         with node.graph.control_dependencies([node]):
             return self._new_read(None)
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Tensor:
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Tensor:  # noqa: ARG002 - atomic
         """Set it to `value` at run time. The result is the new value, or the node without `read_value`; assignments are atomic in any case."""
-        del use_locking
-        if not read_value:
-            return self.change("assign", value, name=name)  # type: ignore[return-value]  # the node, for this argument only
-        return self._changed("assign", value, name=name)
+        return self._changed("assign", value, name=name, read_value=read_value)
 
-    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Tensor:
+    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Tensor:  # noqa: ARG002 - atomic
         """Add `delta` at run time. The result is the new value, or the node without `read_value`; assignments are atomic in any case."""
-        del use_locking
-        if not read_value:
-            return self.change("assign_add", delta, name=name)  # type: ignore[return-value]  # the node, for this argument only
-        return self._changed("assign_add", delta, name=name)
+        return self._changed("assign_add", delta, name=name, read_value=read_value)
 
-    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Tensor:
+    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Tensor:  # noqa: ARG002 - atomic
         """Subtract `delta` at run time. The result is the new value, or the node without `read_value`; assignments are atomic in any case."""
-        del use_locking
-        if not read_value:
-            return self.change("assign_sub", delta, name=name)  # type: ignore[return-value]  # the node, for this argument only
-        return self._changed("assign_sub", delta, name=name)
+        return self._changed("assign_sub", delta, name=name, read_value=read_value)
 
     def scatter_update(self, indices: Any, updates: Any = None, name: str | None = None, use_locking: bool = False) -> Tensor:  # noqa: ARG002 - changes are atomic in any case
         """Replace the rows `indices` by `updates` at run time. indices: [...], updates: [..., *shape[1:]]; or both as slices."""
@@ -382,10 +373,6 @@ class Variable(SessionValue):
         if self.is_resource:
             raise no_value(self._variable, "`if` and `and` cannot use it")
         return True
-
-    def __deepcopy__(self, memo: object) -> Self:
-        """Itself: copies of layers and cells refer to the same variables."""
-        return self
 
     def __repr__(self) -> str:
         return f"<gc.Variable '{self.name}' {self.dtype.text} {self.shape}>"

@@ -26,7 +26,7 @@ def colocate_with(graph: Graph, op: Any, *, ignore_existing: bool) -> Iterator[N
         groups, device = node.colocation_groups(), node.device
     elif op is not None or not ignore_existing:
         refuse("op", "a node, a tensor or a variable; None only with ignore_existing=True", op)
-    if scopes.device_is_fixed and not ignore_existing:
+    if not device and scopes.device_is_fixed and not ignore_existing:
         device = scopes.device  # that of the block around
     with only_device(graph, device, fixed=bool(device)), colocated_with(graph, groups, ignore_existing=ignore_existing):
         yield

@@ -16,10 +16,22 @@ from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.graph.model.default_stack import building
-from graphcore.shapes import Shape, as_shape
+from graphcore.shapes import Shape
 from graphcore.tf1.data.functions import TracedFunction, node_with_function
 from graphcore.tf1.data.iterators import Iterator, make_initializable_iterator, make_one_shot_iterator
-from graphcore.tf1.data.structures import Spec, Structured, changed, declared, filled, flatten, leaves_of_shapes, refuse_sparse, spec_of
+from graphcore.tf1.data.structures import (
+    Spec,
+    Structured,
+    changed,
+    declared,
+    filled,
+    flatten,
+    leaves_of_shapes,
+    padded_shape,
+    refuse_sparse,
+    shape_of_batch,
+    spec_of,
+)
 
 _MANY: Final = 2**62
 _BYTES_OF_BUFFER: Final = 256 * 1024
@@ -234,14 +246,14 @@ class Dataset(Structured):
         """
         refuse_sparse(self.structure, "padded_batch")
         wanted = self.output_shapes if padded_shapes is None else padded_shapes
-        shapes = [_padded_shape(shape) for shape in leaves_of_shapes(self.structure, wanted)]
+        shapes = [padded_shape(shape) for shape in leaves_of_shapes(self.structure, wanted)]
         values = self._padding(padding_values)
         size = int(batch_size) if drop_remainder is True and not isinstance(batch_size, Tensor) else None
         long, drop = _long(batch_size, "batch_size"), convert_to_tensor(drop_remainder, dtypes.bool_, "drop_remainder")
 
         def inputs() -> tuple[list[Any], dict[str, Any]]:
             spec = self.spec
-            out = Spec(spec.types, tuple([_shape_of_batch(size, shape) for shape in shapes]))
+            out = Spec(spec.types, tuple([shape_of_batch(size, shape) for shape in shapes]))
             given = [shape if isinstance(shape, Tensor) else np.array(shape, np.int64) for shape in shapes]
             return [self.variant, long, given, values, drop], out.attrs("Toutput_types")
 
@@ -485,21 +497,6 @@ def _slice_shape(shape: Shape) -> Shape:
     if shape.rank == 0:
         raise InvalidArgumentError("from_tensor_slices: required tensors with a first dimension, got a scalar; from_tensors takes it")
     return Shape(None) if shape.dims is None else Shape(shape.dims[1:])
-
-
-def _padded_shape(given: Any) -> list[int] | Tensor:
-    if isinstance(given, Tensor):
-        return convert_to_tensor(given, dtypes.int64, "padded_shape")
-    shape = as_shape(given)
-    if shape.dims is None:
-        raise InvalidArgumentError("padded_batch: required padded_shapes of known rank, got an unknown one")
-    return [-1 if size is None else size for size in shape.dims]
-
-
-def _shape_of_batch(size: int | None, shape: list[int] | Tensor) -> Shape:
-    if isinstance(shape, Tensor):
-        return Shape(None) if not shape.shape.dims else Shape([size, *[None] * (shape.shape.dims[0] or 0)])
-    return Shape([size, *[None if n < 0 else n for n in shape]])
 
 
 def _common(first: Shape, second: Shape) -> Shape:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from graphcore import dtypes
+from graphcore.api.framework import convert_to_tensor
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Tensor
@@ -189,3 +190,20 @@ class Structured:
     def output_classes(self) -> Any:
         """`gc.Tensor` for each component."""
         return changed(self.structure, lambda _: Tensor)
+
+
+def padded_shape(given: Any) -> list[int] | Tensor:
+    """The sizes of a padded shape, -1 for unknown ones, or a tensor of them."""
+    if isinstance(given, Tensor):
+        return convert_to_tensor(given, dtypes.int64, "padded_shape")
+    shape = as_shape(given)
+    if shape.dims is None:
+        raise InvalidArgumentError("padded_batch: required padded_shapes of known rank, got an unknown one")
+    return [-1 if size is None else size for size in shape.dims]
+
+
+def shape_of_batch(size: int | None, shape: list[int] | Tensor) -> Shape:
+    """The shape of a batch of elements of a padded shape."""
+    if isinstance(shape, Tensor):
+        return Shape(None) if not shape.shape.dims else Shape([size, *[None] * (shape.shape.dims[0] or 0)])
+    return Shape([size, *[None if n < 0 else n for n in shape]])
