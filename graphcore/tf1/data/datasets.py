@@ -23,6 +23,7 @@ from graphcore.tf1.data.structures import (
     Spec,
     Structured,
     changed,
+    common_shape,
     declared,
     filled,
     flatten,
@@ -157,7 +158,7 @@ class Dataset(Structured):
 
         def attrs() -> dict[str, Any]:
             pairs = zip(self.spec.shapes, dataset.spec.shapes, strict=True)
-            return Spec(self.spec.types, tuple([_common(a, b) for a, b in pairs])).attrs()
+            return Spec(self.spec.types, tuple([common_shape(a, b) for a, b in pairs])).attrs()
 
         return _derived(
             self.variant.graph, [self, dataset], "ConcatenateDataset", lambda: ([self.variant, dataset.variant], attrs()), self.structure
@@ -497,10 +498,3 @@ def _slice_shape(shape: Shape) -> Shape:
     if shape.rank == 0:
         raise InvalidArgumentError("from_tensor_slices: required tensors with a first dimension, got a scalar; from_tensors takes it")
     return Shape(None) if shape.dims is None else Shape(shape.dims[1:])
-
-
-def _common(first: Shape, second: Shape) -> Shape:
-    """The most that is known of both shapes."""
-    if first.dims is None or second.dims is None or len(first.dims) != len(second.dims):
-        return Shape(None)
-    return Shape([a if a == b else None for a, b in zip(first.dims, second.dims, strict=True)])

@@ -207,3 +207,10 @@ def shape_of_batch(size: int | None, shape: list[int] | Tensor) -> Shape:
     if isinstance(shape, Tensor):
         return Shape(None) if not shape.shape.dims else Shape([size, *[None] * (shape.shape.dims[0] or 0)])
     return Shape([size, *[None if n < 0 else n for n in shape]])
+
+
+def common_shape(first: Shape, second: Shape) -> Shape:
+    """The most that is known of both shapes."""
+    if first.dims is None or second.dims is None or len(first.dims) != len(second.dims):
+        return Shape(None)
+    return Shape([a if a == b else None for a, b in zip(first.dims, second.dims, strict=True)])
