@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import numpy as np
@@ -38,7 +38,7 @@ def tokenizer(iterator: Iterable[str]) -> Iterator[list[str]]:
 class _State(msgspec.Struct):
     """The contents of a file of a `VocabularyProcessor`."""
 
-    max_document_length: int
+    max_document_length: Annotated[int, msgspec.Meta(ge=0, le=1 << 24)]
     min_frequency: int
     words: dict[str, int]
 
