@@ -158,7 +158,10 @@ class OpenView:
         return RunOptions(values=full) if full else RECORDED[recording] if recording else None
 
     def record_new(self, graph: Graph) -> None:
-        """Record the runs of a graph that its variable has got in the running cell; the view shows it after the cell."""
+        """Record the runs of a graph that its variable has got in the running cell.
+
+        The view shows it after the cell.
+        """
         follows = bool(self.name) and not self.name.startswith(DIFF)  # the default graph hands on its recording itself
         if self.recording and follows and graph is not self.view.graph and self.find() is graph:
             graph.recording = self._options(self.recording, self.full)

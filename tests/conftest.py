@@ -30,7 +30,7 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # None
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let Ctrl-C raise KeyboardInterrupt, also where SIGINT is ignored: in a shell's background job, with `nohup`."""
+    """Let Ctrl-C raise KeyboardInterrupt, also where a shell's background job ignores SIGINT."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

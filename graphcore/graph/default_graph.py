@@ -20,7 +20,9 @@ def get_default_graph() -> Graph:
 
 
 def reset_default_graph() -> Graph:
-    """Start over with an empty global graph and return it; if runs of the last one are recorded, so are those of the new one.
+    """Start over with an empty global graph and return it.
+
+    If runs of the last one are recorded, so are those of the new one.
 
     Raises:
         FailedPreconditionError: inside a `with graph.as_default()` block.

@@ -14,7 +14,9 @@ from graphcore.support.budget import may_take_steps
 def partial_value(
     node: NodeLike, index: int, get_shape: GetShape, get_constant: GetConstant, get_known: GetPartial | None = None
 ) -> PartialValue | None:
-    """The partial value of output `index` of `node`; None if not even its length is known, or the budget is used up.
+    """The partial value of output `index` of `node`.
+
+    None if not even its length is known, or the budget is used up.
 
     Dimensions that a Shape op reads remain the same handles, so that a shape made of them shares them. Iterative, so that chains may be of
     any length. Results of `get_known` are taken as given (a function's arguments).

@@ -40,13 +40,18 @@ def known_shape(tensor: Tensor) -> Shape:
 
 
 def passes_on(node: Node) -> bool:
-    """True if the first output of a node is its first input, or the value of a variable: neither time nor memory is needed for it."""
+    """True if the first output of a node is its first input, or the value of a variable.
+
+    It takes neither time nor memory.
+    """
     traits = node.registration.traits
     return traits.memory in _NOT_COPIED or traits.reads_variable == "whole"
 
 
 def cost(node: Node, elements: Elements = known_elements, shape_of: ShapeOf = known_shape) -> float:
-    """The approximate microseconds of the kernel of `node`, from shapes; 0 if unknown, or if it computes no elements.
+    """The approximate microseconds of the kernel of `node`, from shapes.
+
+    0 if unknown, or if it computes no elements.
 
     Args:
         elements: the number of elements of a tensor; by its shape by default.

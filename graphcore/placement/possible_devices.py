@@ -20,7 +20,10 @@ def possible_devices(member: Member, options: PlacementOptions) -> tuple[Device,
 
 
 def fitting_request(member: Member, options: PlacementOptions) -> tuple[DeviceSpec, tuple[Device, ...]]:
-    """The request of a group, or what soft placement leaves of it, and the devices that fit, best first; none if no device does."""
+    """The request of a group, or what soft placement leaves of it, and the devices that fit.
+
+    The best device is first; there is none if no device fits.
+    """
     requested = member.requested
     specs = [requested]
     if options.allow_soft_placement and requested != ANYWHERE:

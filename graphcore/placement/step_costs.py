@@ -93,7 +93,10 @@ class StepCosts:
 
     @property
     def is_bound(self) -> bool:
-        """True if a size, a function or the iterations of a loop are unknown: times and bytes are then lower bounds."""
+        """True if a size, a function or the iterations of a loop are unknown.
+
+        Times and bytes are then lower bounds.
+        """
         works = self._works.values()
         return bool(self.unknown) or any(work.unknown or not work.is_whole or "loop" in work.assumed for work in works)
 

@@ -69,7 +69,7 @@ class StepSizes:
 
 
 class _FedRefiner(ShapeRefiner):
-    """Infers the shapes that the graph does not know again, with the given ones; others are those of the graph.
+    """Infers the shapes that the graph does not know again, with the given ones.
 
     The value of a loop variable is assumed to keep the shape that it begins with.
     """

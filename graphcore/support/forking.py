@@ -1,6 +1,7 @@
-"""Forks (`os.fork`, multiprocessing's start method "fork"): a lock that another thread holds meanwhile would stay held in the child for ever.
+"""Forks: `os.fork`, and processes of multiprocessing with the start method "fork".
 
-Before a fork, the forking thread takes every lock made here, so that the child gets whole objects that nobody holds. A thread that keeps a lock for
+A lock that another thread holds during a fork would stay held in the child for ever. Before a fork, the forking thread takes every lock made
+here, so that the child gets whole objects and free locks. A thread that keeps a lock for
 longer than `PATIENCE` does not hold up the fork: what it was changing cannot be used in the child.
 """
 

@@ -155,7 +155,7 @@ def test_views_get_the_steps_once_and_pages_carry_them() -> None:
 
 
 def many_passing(x: gc.Tensor) -> gc.Tensor:
-    """Nodes without kernels of their own: aliases with control inputs, repeated ops, a NoOp, the second output of a Split."""
+    """Nodes without kernels: aliases with control inputs, repeated ops, NoOps, further outputs."""
     with gc.control_dependencies([gc.exp(x, name="control")]):
         alias = gc.identity(x * 2.0, name="alias")
     first = gc.square(x, name="first")

@@ -357,7 +357,7 @@ def test_variables_that_several_towers_share_are_boxes_of_their_own(graph: gc.Gr
     scene = build_scene(graph)
     frames = {group.id: group for group in scene.groups}
     for name in ("W", "b"):
-        box = next(node for node in scene.nodes if node.id == name or node.label == name)
+        box = next(node for node in scene.nodes if name in (node.id, node.label))
         around, parent = [], box.group
         while parent:
             around.append(parent)

@@ -85,7 +85,7 @@ _PLAIN: Final = " _[],.?+-/"
 
 
 def safe(text: str) -> str:
-    """Letters, digits, single spaces of ASCII, and signs that mean nothing within quotes; all else as `#NN;`. Cut off when long."""
+    """Letters, digits, single spaces of ASCII, and signs without meaning in quotes; else `#NN;`. Cut off when long."""
     line = one_line(text)
     if len(line) > MAX_LABEL:
         line = line[: MAX_LABEL - 1] + "…"

@@ -108,7 +108,10 @@ def _conjugated(text: str) -> str:
 
 
 def gradient_from_value(op: str) -> GradientText:
-    """The gradient of a function f by the op of that name with `Grad`, which takes f(x) and is 0 where 0 arrives."""
+    """The gradient of a function f by the op of that name with `Grad`.
+
+    That op takes f(x), and is 0 where 0 arrives.
+    """
     return GradientText(f"""[T:{{half, float, double}}](x:T, dy:T) -> (dx:T) {{
   y = {op}[T=$T](x) @ dy
   dx = {op}Grad[T=$T](y, dy)

@@ -56,7 +56,10 @@ def _checked(k: KernelContext, x: Any, rank: int) -> Any:
 
 
 def _hsv_slope(colour: str, after: str, before: str) -> str:
-    """The lines that make the derivative by one colour; the hue of a pixel with most of `before` grows with it, with most of `after` falls."""
+    """The lines that make the derivative by one colour.
+
+    The hue of a pixel with most of `before` grows with it, with most of `after` falls.
+    """
     return f"""
       {colour}_hue_up = Sub[T=$T]({before}_most, {after}_most)
       {colour}_wider = Sub[T=$T]({colour}_most, {colour}_least)

@@ -40,7 +40,10 @@ def _replacing(k: KernelContext, pattern: bytes, rewrite: bytes, *, everywhere: 
 
 
 def _bytes_of_replaced(x: Array, rewrite: bytes) -> int:
-    """The most bytes after replacement: a match of every character and of the end, and all of the text for each group."""
+    """The most bytes after replacement.
+
+    Every character and the end match, and each group is all of the text.
+    """
     content = content_size(x)
     return bytes_of_strings(x.size, content + (content + x.size) * len(rewrite) + content * rewrite.count(b"\\"))
 

@@ -80,8 +80,8 @@ class DaskCluster:
     `gc.py_func` with tasks in other processes are errors. Files that nodes read and write (`gc.train.Saver`) are those of the task's machine; those of
     `gc.save_variables` and `gc.train.CheckpointSaver` are written here. `%graph undo` does not take back the values of variables on tasks.
 
-    Whoever can connect to the scheduler or to a worker can run any code on the workers and here: a cluster without `Security` trusts everybody on
-    its network, one with it trusts the holders of its keys. Authentication and encryption are Dask's:
+    A process that can connect to the scheduler or to a worker can run any code on the workers and here: a cluster without `Security` trusts all
+    of its network, one with it trusts the holders of its keys. Authentication and encryption are Dask's:
     `gc.DaskCluster("tls://scheduler:8786", tasks, security=distributed.Security(...))`, or a client made with it.
 
     Args:

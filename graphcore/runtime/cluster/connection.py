@@ -105,7 +105,10 @@ class Link:
 
 
 def is_fork_of(process: int) -> bool:
-    """True iff this process is not `process`, but a fork of it: Dask's client has no event loop there, and would be waited for in vain."""
+    """True iff this process is not `process`, but a fork of it.
+
+    Dask's client has no event loop there, and would be waited for in vain.
+    """
     return os.getpid() != process
 
 

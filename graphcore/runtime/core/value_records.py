@@ -268,7 +268,10 @@ class ValueRecorder:
 
     @property
     def same(self) -> Mapping[Key, Key]:
-        """For tensors of nodes that needed no kernel, the tensor with the same value; it grows as statistics are read."""
+        """For tensors of nodes that needed no kernel, the tensor with the same value.
+
+        It grows as statistics are read.
+        """
         return self._same
 
     @property

@@ -90,7 +90,10 @@ class Runner:
             self.graph.run_count += 1
 
     def _note_shapes(self, prepared: Prepared, values: Sequence[Any]) -> None:
-        """Keep the shapes of the feeds that the graph does not know: predictions are of steps like the last one."""
+        """Keep the shapes of the feeds that the graph does not know.
+
+        Predictions are of steps like the last one.
+        """
         known = self.graph.fed_shapes
         for place, name in prepared.open_feeds:
             shape = getattr(values[place], "shape", None)

@@ -134,12 +134,18 @@ class SteppedRun:
         return self._gate.events_from(first)
 
     def stats_from(self, first: int) -> tuple[list[TensorStats], int]:
-        """The recorded values so far from a place on, in order, and the place to go on from; 0 is the first place."""
+        """The recorded values so far from a place on, in order, and the place to go on from.
+
+        0 is the first place.
+        """
         return self._values.stats_from(first)
 
     @property
     def same(self) -> Mapping[Key, Key]:
-        """For tensors of nodes that needed no kernel, the tensor with the same value; it grows as `stats_from` reads."""
+        """For tensors of nodes that needed no kernel, the tensor with the same value.
+
+        It grows as `stats_from` reads.
+        """
         return self._values.same
 
     def step(self, count: int = 1) -> NodeStep | None:

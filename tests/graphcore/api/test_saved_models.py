@@ -18,7 +18,7 @@ SAVED_MODELS: Any = import_module("graphcore.tf1.saving.saved_models")
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """A SavedModel of `y = x w + b`, with a table's initializer in the place of an operation after loading."""
+    """A SavedModel of `y = x w + b` with a table's initializer to run after loading."""
     place = tmp_path / "model"
     graph = gc.Graph()
     with graph.as_default():

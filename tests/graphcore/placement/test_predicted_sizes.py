@@ -1,4 +1,4 @@
-"""Predictions count what the graph alone does not know: unknown sizes, functions, fed arrays, and variables once."""
+"""Predictions count unknown sizes, functions, fed arrays, and variables once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The texts of sizes in pictures: equal unknown sizes have equal texts, `?`, `?1`, `?2`, and others have others."""
+"""The texts of sizes in pictures: an unknown size has a text of its own, `?`, `?1`, `?2`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def unknown_text(number: int) -> str:
 
 
 def unknown_classes(graph: Graph) -> Iterator[int]:
-    """The classes of unknown dimensions in the order of nodes, each as often as it occurs; see `Graph.dimension_classes`."""
+    """The classes of unknown dimensions in the order of nodes, each as often as it occurs.
+
+    See `Graph.dimension_classes`.
+    """
     if len(graph) > MAX_NODES:
         return
     classes = graph.dimension_classes()

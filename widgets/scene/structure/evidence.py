@@ -19,7 +19,9 @@ _FAR: Final = 8
 
 
 def telling_layers(nodes: Sequence[Node], serving: Collection[str]) -> Counter[Layer]:
-    """The layers of a group by number, as far as they are the block's own: what gradients, losses and biases compute tells no kind.
+    """The layers of a group by number, as far as they are the block's own.
+
+    Gradients, losses and biases tell no kind.
 
     A sum or a scaling counts if no parameter takes part and it is no sum of losses or gradients, a softmax if it weighs products of another product, and a sigmoid or tanh if it scales
     something, as gates do.

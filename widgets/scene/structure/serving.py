@@ -117,7 +117,10 @@ def _of_variables(items: Items, order: Sequence[int], serving: Sequence[bool]) -
 
 
 def _is_forward_scope(items: Items, item: int) -> bool:
-    """True for a scope of the forward pass that others take values from; initializers, savers and training steps end in themselves."""
+    """True for a scope of the forward pass that others take values from.
+
+    Initializers, savers and training steps end in themselves.
+    """
     nodes = items.members[item]
     is_gradient = items.backward[item] or _GRADIENTS.match(nodes[0].name.rpartition("/")[0] or nodes[0].name) is not None
     return len(nodes) > 1 and bool(items.outputs[item]) and not is_gradient and not any(is_variable(node) for node in nodes)

@@ -88,7 +88,7 @@ function styleLinks(
   if (numbers.length > 0) lines.push(`  linkStyle ${numbers.join(",")} ${style}`);
 }
 
-/** Letters, digits, single spaces of ASCII, and signs that mean nothing within quotes; all else as `#NN;`. Cut off when long. */
+/** Letters, digits, single spaces of ASCII, and signs without meaning in quotes; else `#NN;`. Cut off when long. */
 function safe(text: string): string {
   const letters = [...oneLine(text)];
   const kept = letters.length > MAX_LABEL ? [...letters.slice(0, MAX_LABEL - 1), "…"] : letters;

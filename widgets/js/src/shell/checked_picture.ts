@@ -1,4 +1,4 @@
-// Checks of what a notebook says is a saved picture: a notebook may come from anybody.
+// Checks of saved pictures in notebooks, which may come from strangers.
 import type {
   Camera,
   Colocation,

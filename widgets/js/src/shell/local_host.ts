@@ -70,7 +70,7 @@ function filterBoxes(message: SceneMessage, query: string): HighlightMessage {
   );
 }
 
-/** The most bytes of the graph of a saved output when unpacked. Nobody clicks before it opens, and parsed it takes many times as much. */
+/** The most bytes of the graph of a saved output when unpacked. It opens without a click, and parsed it takes many times as much. */
 export const MOST_SAVED_BYTES = 64_000_000;
 /** The same of a standalone page. */
 export const MOST_PAGE_BYTES = 500_000_000;
