@@ -52,7 +52,10 @@ class DType:
 
     @property
     def name(self) -> str:
-        """The name in Python, such as `float32` for the type that texts print as `float`, and `float32_ref` for the reference to one."""
+        """The name in Python, such as `float32` for the type that texts print as `float`.
+
+        A reference to one is `float32_ref`.
+        """
         return self.public_name + ("_ref" if self.is_ref else "")
 
     @property
@@ -277,7 +280,9 @@ def dtype_by_name(name: str) -> DType | None:
 
 
 def as_dtype(type_value: object) -> DType:
-    """Convert a DType, its name (`"float32"`, `"float"`, `"DT_FLOAT"`) or number, or a NumPy or Python type to a DType.
+    """Convert a name, a number, a NumPy or a Python type to a DType.
+
+    Names are `"float32"`, `"float"` or `"DT_FLOAT"`; a DType stays as it is.
 
     Raises:
         InvalidArgumentError: no type corresponds to the value.

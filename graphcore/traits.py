@@ -70,7 +70,7 @@ class FailsOn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Traits(msgspec.Struct, frozen=True, kw_only=True):
-    """The traits of one op. The defaults promise nothing.
+    """The traits of one op. The defaults make no promise.
 
     Args:
         can_fail: False if a run cannot raise an error once the input shapes are known and the shape function accepts them; a FailsOn if it can on

@@ -1,4 +1,4 @@
-"""Remarks under a cell: broken nodes, values kept by sessions, gradients built repeatedly, and those of the core."""
+"""Remarks under a cell: broken nodes, kept values, repeated gradients, and those of the core."""
 
 from __future__ import annotations
 

@@ -320,7 +320,9 @@ class Graph(GraphReader):
         return colocate_with(self, op, ignore_existing=ignore_existing)
 
     def container(self, container_name: str) -> AbstractContextManager[str]:
-        """Put resources (variables, queues, tables, readers) made within a `with` block into a container, which `Session.reset` clears.
+        """Put variables, queues, tables and readers made within a `with` block into a container.
+
+        `Session.reset` clears it.
 
         Raises:
             InvalidArgumentError: the name is no text.

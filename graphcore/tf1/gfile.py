@@ -129,7 +129,7 @@ class GFile:
         return map(self._given, self._opened())
 
     def _given(self, data: bytes) -> str | bytes:
-        """What was read as it is given to the caller."""
+        """The form in which the caller gets the value read."""
         return data if "b" in self._mode else as_text(data)
 
 

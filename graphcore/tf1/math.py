@@ -370,7 +370,10 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
 
 
 def histogram_fixed_width(values: Any, value_range: Any, nbins: Any = 100, dtype: object = int32, name: str | None = None) -> Tensor:
-    """The number of values in each of `nbins` equal parts of a range [2]; outliers count in the end parts."""
+    """The number of values in each of `nbins` equal parts of a range [2].
+
+    Outliers count in the end parts.
+    """
     tensor = convert_to_tensor(values)
     return apply_one(
         "HistogramFixedWidth", [tensor, convert_to_tensor(value_range, tensor.dtype.base), nbins], name, {"dtype": as_dtype(dtype)}

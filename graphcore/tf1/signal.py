@@ -1,4 +1,4 @@
-"""`tf.signal`: spectra of real signals, frames, short-time transforms, cosine transforms and mel scales."""
+"""`tf.signal`: spectra of real signals, frames, short-time and cosine transforms, mel scales."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def rfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -
 
 
 def irfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """The real numbers of a half spectrum along the last dimension: [..., m] -> [..., fft_length], 2 (m - 1) by default."""
+    """The real numbers of a half spectrum: [..., m] -> [..., fft_length], 2 (m - 1) by default."""
     return _half_to_real("IRFFT", 1, input_tensor, fft_length, name)
 
 
@@ -168,7 +168,7 @@ def _raised_cosine(window_length: Any, periodic: bool, dtype: object, name: str,
 
 
 def inverse_stft_window_fn(frame_step: Any, forward_window_fn: _WindowFunction = hann_window, name: str | None = None) -> _WindowFunction:
-    """The window for `inverse_stft` after `stft` with `forward_window_fn`, so that both together give the signal."""
+    """The window for `inverse_stft` that gives the signal after `stft` with `forward_window_fn`."""
 
     def window(frame_length: Any, dtype: object = float32) -> Tensor:
         with name_scope(name or "inverse_stft_window_fn"):
@@ -319,7 +319,7 @@ def linear_to_mel_weight_matrix(
     dtype: object = float32,
     name: str | None = None,
 ) -> Tensor:
-    """The weights of frequencies in bands of equal width on the mel scale: [num_spectrogram_bins, num_mel_bins]."""
+    """The weights of frequencies in bands of the mel scale: [num_spectrogram_bins, num_mel_bins]."""
     rate = float(_number(sample_rate, "sample_rate"))
     if not 0 <= lower_edge_hertz < upper_edge_hertz <= rate / 2 or num_mel_bins < 1:
         raise InvalidArgumentError(

@@ -407,7 +407,9 @@ def sparse_split(
     name: str | None = None,
     split_dim: Any = None,
 ) -> list[SparseTensor]:
-    """The parts of a sparse tensor along `axis` (or `split_dim`); the first ones are larger by one where the size is no multiple.
+    """The parts of a sparse tensor along `axis` (or `split_dim`).
+
+    The first ones are larger by one where the size is no multiple.
 
     Raises:
         InvalidArgumentError: an argument is missing, or given by its place.

@@ -1,4 +1,4 @@
-"""The devices of nodes made within random nested blocks of `device` and `colocate_with`, against TensorFlow's interface of version 1."""
+"""The devices of nodes in random nested `device` and `colocate_with` blocks, as in TensorFlow 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ops have gradients, here and in TensorFlow's Python."""
+"""The ops that have gradients, here and in TensorFlow's Python."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ class _Compared:
         return float(self._errors(self.got[i], np.asarray(numeric), self._rounding * closer))
 
     def is_kink(self, i: int, wide: tuple[float, float], near: tuple[float, float]) -> bool:
-        """True iff the slopes of both sides differ however small the step is, and the gradient lies between them."""
+        """True iff the slopes of both sides differ for every step, and the gradient lies between them."""
         jump, jump_near = abs(wide[1] - wide[0]), abs(near[1] - near[0])
         least = self.tolerance * max(abs(near[0]), abs(near[1]), 1e-30)
         slack = least + self._rounding * _CLOSER

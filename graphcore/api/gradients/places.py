@@ -9,7 +9,10 @@ _ALIAS = "result"
 
 
 def put_beside_forward_nodes(graph: Graph, scope: str) -> None:
-    """Let the gradient nodes in `scope` share the device of what they differentiate; aliases that of the gradient that they name."""
+    """Let the gradient nodes in `scope` share the device of what they differentiate.
+
+    Aliases share that of the gradient that they name.
+    """
     records = graph.gradient_records
     made = [node for node in graph.op_nodes() if node.name.startswith(scope) and node.name in records]
     aliases = [node for node in made if records[node.name].body_node == _ALIAS and records[node.name].function is None]

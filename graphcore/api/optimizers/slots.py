@@ -76,7 +76,7 @@ class Slots:
         return made
 
     def _slot_name(self, var: Variable, op_name: str) -> tuple[str, Variable | None]:
-        """The name of a new slot, and the variable of that name if the variable scope around the step shares variables."""
+        """The name of a new slot, and the variable of that name if variables are shared around the step."""
         graph = var.graph
         prefix = scope_prefix(graph) if self._prefix is None else self._prefix
         scopes = graph.scopes.variables

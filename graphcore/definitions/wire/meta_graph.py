@@ -58,7 +58,7 @@ class VariableDef(msgspec.Struct, frozen=True):
 
 
 class QueueRunnerDef(msgspec.Struct, frozen=True):
-    """The nodes of a queue runner by their names, and the status codes of errors that mean the end of the data."""
+    """The nodes of a queue runner by name, and the status codes that mean the end of the data."""
 
     queue_name: str
     enqueue_op_name: tuple[str, ...] = ()

@@ -127,7 +127,10 @@ def device_scope(graph: Graph, spec: str | DeviceSpec | DeviceFunction | None) -
 
 @critical_contextmanager
 def only_device(graph: Graph, device: str, *, fixed: bool) -> Iterator[None]:
-    """Request `device` for new nodes, whatever is requested around; with `fixed` whatever is requested within, too."""
+    """Request `device` for new nodes, whatever is requested around.
+
+    With `fixed`, whatever is requested within, too.
+    """
     scopes = graph.scopes
     outer = scopes.device, scopes.device_functions, scopes.device_is_fixed
     try:

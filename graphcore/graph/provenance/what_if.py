@@ -137,7 +137,10 @@ def needed(node: Node, holds: Callable[[Result], bool]) -> list[KnownPart]:
         return True
 
     def look_at(slots: Sequence[int], facts: Callable[[int], list[KnownPart]], one: Callable[[int], None]) -> None:
-        """Hide the facts of several slots at once if none is needed; otherwise look at each half, and at last at `one` slot."""
+        """Hide the facts of several slots at once if none is needed.
+
+        Otherwise look at each half, and at last at `one` slot.
+        """
         if len(slots) == 1:
             one(slots[0])
             return

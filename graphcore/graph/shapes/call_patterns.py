@@ -1,4 +1,7 @@
-"""The results of calls by the pattern of their arguments' shapes, so that bodies are not inferred again for each look at a call."""
+"""The results of calls by the pattern of their arguments' shapes.
+
+Bodies are not inferred again for each look at a call.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ Argument = tuple[ShapeHandle, HandleData | None]
 
 
 class CallPattern:
-    """The shapes of the arguments of one call, with their dimensions by number: equal numbers are one dimension.
+    """The shapes of the arguments of one call, with equal dimensions by equal numbers.
 
     Args:
         arguments: the shapes of the arguments, and their handle data.

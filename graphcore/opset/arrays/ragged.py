@@ -1,4 +1,4 @@
-"""Tensors with rows of different lengths: their values in a row, and the partition of these into rows."""
+"""Tensors with rows of different lengths: their values, and the partition of these into rows."""
 
 from __future__ import annotations
 

@@ -155,7 +155,9 @@ class Cumprod:
     failures = (Example([_X, 99]),)
 
     def gradient(attrs: Attrs) -> str:
-        """With x_i left out, the products are those before it times sums s_i = dy_i + x_(i+1) s_(i+1): a system with two diagonals.
+        """Without x_i, the products are those before it times sums s_i = dy_i + x_(i+1) s_(i+1).
+
+        That is a system with two diagonals.
 
         This needs no division, so zeros are harmless, to any derivative.
         """

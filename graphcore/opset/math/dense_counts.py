@@ -16,7 +16,7 @@ _NONE = np.zeros(0, np.float32)
 
 @op
 class DenseBincount:
-    """The count of each number below `size` in a vector, or in each row of a matrix, or the sum of its weights.
+    """The count of each number below `size` in a vector or each row of a matrix, or its weight.
 
     input: numbers >= 0; others from `size` on are ignored, [n] or [rows, n]
     size: a scalar

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms between real numbers and the half of their spectrum that determines them."""
+"""Discrete Fourier transforms between real numbers and half of their spectrum."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _CONSTANTS: Final = f"""zero = {scalar("int32", 0)}
 
 
 def _forward_gradient(suffix: str) -> str:
-    """The sum over the given half of the spectrum: that of the whole, with zeros in the other half; its real part."""
+    """The real part of the sum over the given half of the spectrum, with zeros in the other half."""
     return f"""[Treal:type, Tcomplex:type](x:Treal, fft_length:int32, dy:Tcomplex) -> (dx:Treal, dfft_length:int32) {{
       {_CONSTANTS}
       half_sizes = Shape[T=$Tcomplex](dy)
@@ -59,7 +59,10 @@ def _forward_gradient(suffix: str) -> str:
 
 
 def _inverse_gradient(suffix: str) -> str:
-    """The transform, in which all counts twice but what has no mirror image: the first and, of an even length, the last."""
+    """The transform, in which all counts twice but what has no mirror image.
+
+    That is the first number and, of an even length, the last.
+    """
     return f"""[Treal:type, Tcomplex:type](x:Tcomplex, fft_length:int32, dy:Treal) -> (dx:Tcomplex, dfft_length:int32) {{
       {_CONSTANTS}
       turned = RFFT{suffix}[{_GIVEN}](dy, fft_length)
@@ -103,7 +106,7 @@ def _transform(name: str, rank: int, output: str) -> KernelFactory:
 
 
 def _shape(rank: int, *, halves: bool) -> Any:
-    """The sizes of fft_length in the last dimensions, of the last one the half if the result is a spectrum."""
+    """The sizes of fft_length in the last dimensions; the half of the last one for a spectrum."""
 
     def shape(c: InferenceContext) -> None:
         given = c.with_rank_at_least(c.input(0), rank)

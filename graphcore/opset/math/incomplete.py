@@ -41,7 +41,10 @@ def _in_double(function: Callable[..., Any]) -> KernelFactory:
 
 @op
 class Igamma(Elementwise):
-    """The regularized lower incomplete gamma function: the part of the gamma distribution of shape `a` below `x`."""
+    """The regularized lower incomplete gamma function.
+
+    It is the part of the gamma distribution of shape `a` below `x`.
+    """
 
     signature = f"Igamma[T:{FLOATING}](a:T, x:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
@@ -112,7 +115,10 @@ def _three_shape(c: InferenceContext) -> None:
 
 @op
 class Betainc(Elementwise):
-    """The regularized incomplete beta function: the part of the beta distribution of shapes `a` and `b` below `x`."""
+    """The regularized incomplete beta function.
+
+    It is the part of the beta distribution of shapes `a` and `b` below `x`.
+    """
 
     signature = "Betainc[T:{float, double}](a:T, b:T, x:T) -> (z:T)"
     shape = _three_shape

@@ -298,7 +298,10 @@ def grouped(
     size_of: Callable[[int], int],
     window: Callable[[int, list[Element]], Iterator[Element]],
 ) -> Callable[[], Iterator[Element]]:
-    """The elements that `window` makes of `size_of(key)` elements of one key; at the end of what is left, by ascending keys."""
+    """The elements that `window` makes of `size_of(key)` elements of one key.
+
+    At the end it makes them of what is left, by ascending keys.
+    """
 
     def iterate() -> Iterator[Element]:
         elements = source.iterate()

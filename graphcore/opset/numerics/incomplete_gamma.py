@@ -51,7 +51,10 @@ def igamma_grad_a(xp: Any, a: Any, x: Any) -> Any:
 
 
 def random_gamma_grad(xp: Any, a: Any, x: Any) -> Any:
-    """The derivative by a of a sample x of the gamma distribution: that of `igamma` by a, divided by minus the density."""
+    """The derivative by a of a sample x of the gamma distribution.
+
+    It is that of `igamma` by a, divided by minus the density.
+    """
     a, x = xp.broadcast_arrays(a, x)
     below, above = _log_slopes(xp, a, x)
     return _of_both(
@@ -116,7 +119,7 @@ def _series(xp: Any, a: Any, x: Any) -> _Part:
 
 
 def _fraction(xp: Any, a: Any, x: Any) -> _Part:
-    """The continued fraction of the upper function; every numerator and denominator has a derivative by a."""
+    """The continued fraction of the upper function, with derivatives by a."""
     y, z, c = 1 - a, x + 2 - a, 0.0
     zero, one = xp.zeros_like(x), xp.ones_like(x)
     before, last = (one, zero, x, zero), (x + 1, zero, z * x, -x)

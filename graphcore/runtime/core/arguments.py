@@ -43,7 +43,7 @@ def checked_session(graph: Any, options: Any) -> SessionOptions:
 
 
 def graph_and_target(first: Any, second: Any, graph: Any, target: Any) -> tuple[Any, Any]:
-    """The graph and the target of a session, whose first arguments may be a graph, or a target and a graph.
+    """The graph and the target of a session: its first arguments may be either.
 
     Raises:
         InvalidArgumentError: one of them is given twice.

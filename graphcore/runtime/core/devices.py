@@ -46,7 +46,7 @@ def check_devices(nodes: Iterable[Node], devices: Sequence[DeviceAttributes]) ->
 
 
 class _Known:
-    """Which requests the devices of a session fulfil."""
+    """The requests that the devices of a session fulfil."""
 
     def __init__(self, devices: Sequence[DeviceAttributes]) -> None:
         self._devices = [DeviceSpec.parse(device.name) for device in devices]

@@ -84,7 +84,7 @@ class _Passes:
 
 
 def _cast(value: Any, wanted: np.dtype[Any]) -> Any:
-    """An array of the type, for floats rounded; None if it does not hold the values, such as an integer type those with fractions."""
+    """An array of the type, for floats rounded; None if the type does not hold the values."""
     try:
         given = np.asarray(value)
         if given.dtype.kind not in _NUMBERS or (given.dtype.kind == "c" and wanted.kind != "c"):

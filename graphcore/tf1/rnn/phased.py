@@ -81,7 +81,7 @@ class PhasedLSTMCell(RNNCell):
         return new_h, LSTMStateTuple(new_c, new_h)
 
     def _openness(self, time: Tensor) -> Tensor:
-        """How far the gate of each unit is open. -> [batch, units]"""
+        """The openness of the gate of each unit. -> [batch, units]"""
         least, most = self._periods
         shape = [self._num_units]
 
@@ -101,7 +101,7 @@ class PhasedLSTMCell(RNNCell):
 
 
 def _linear(values: list[Any], size: int) -> Tensor:
-    """A linear function of values side by side, with the variables `kernel` and `bias` of the current scope."""
+    """A linear function of values side by side, with variables `kernel` and `bias` of the scope."""
     joined = concat(values, 1)
     width = joined.shape.as_list()[1]
     kernel = get_variable("kernel", [width, size], joined.dtype.base)

@@ -158,7 +158,7 @@ def remove_checkpoint(checkpoint_prefix: str, checkpoint_format_version: int = 2
 
 
 def prefix_of(save_path: Any) -> str:
-    """The path of a checkpoint, which may be that of a folder with a "/" at its end: then the names of its files begin there.
+    """The path of a checkpoint; the names of its files begin there if it ends in "/".
 
     Raises:
         InvalidArgumentError: no file can have this name.

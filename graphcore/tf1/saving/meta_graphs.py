@@ -131,7 +131,10 @@ def _found(graph: Graph, collection: str, item: Any, start: str) -> Any:
 
 
 def _described_by(graph: Graph, collection: str, data: bytes, start: str) -> Any:
-    """The variable or queue runner that bytes describe; in collections of a program's own the bytes themselves if they describe neither."""
+    """The variable or queue runner that bytes describe.
+
+    In collections of a program's own, the bytes themselves if they describe neither.
+    """
     if collection in OF_VARIABLES:
         return _variable(graph, data, start)
     if collection == GraphKeys.QUEUE_RUNNERS:

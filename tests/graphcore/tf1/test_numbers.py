@@ -1,4 +1,4 @@
-"""Integers and special values in reductions, sorting and images; functions on numbers and sparse tensors."""
+"""Integers and special values in reductions, sorting, images, numbers and sparse tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small names of TensorFlow 1 as programs use them: files, collections, containers, references, batches."""
+"""Names of TensorFlow 1 in programs: files, collections, containers, references, batches."""
 
 from __future__ import annotations
 

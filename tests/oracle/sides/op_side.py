@@ -30,7 +30,7 @@ def definition(name: str) -> bytes | None:
 
 
 def gradient_kinds(names: Sequence[str]) -> dict[str, str]:
-    """For each op "function" if it has a gradient, "stop" if it is registered as not differentiable, otherwise "none"."""
+    """For each op "function" if it has a gradient, "stop" if it has none by registration, or "none"."""
     found = {}
     for name in names:
         try:

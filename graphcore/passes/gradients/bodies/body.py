@@ -134,7 +134,7 @@ class GradientBody:
         return self.graph.library.look_up(node.node_def.op).traits
 
     def _is_gone(self, node: BodyNode) -> bool:
-        """True iff the body node would read what the forward node clears after reading it, or draw other numbers."""
+        """True iff the body node would read what the forward node clears, or draw other numbers."""
         traits = self.forward.registration.traits
         return node.node_def.op == self.forward.op and (traits.reads_once or traits.draws) and self._takes_forward_inputs(node)
 
