@@ -79,8 +79,8 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
             or the caller and shares nothing with the inputs; a "view" of the first input, with gaps in a "strided view", repeated in a
             "broadcast view", a copy in a "reshaped view" of an array with gaps; "alias" for the inputs themselves, output by output; or "unknown".
         pure: True if the outputs follow from the attrs and the inputs alone, in time and memory in proportion to inputs and outputs, without
-            any effect: no files, no Python functions of users, no random numbers, no state. Only such ops are evaluated without a run
-            anything, to infer shapes and to fold constants.
+            any effect: no files, no Python functions of users, no random numbers, no state. Only such ops are evaluated before a run,
+            to infer shapes and to fold constants.
         most_bytes: computes the most bytes of the outputs from attrs and constant inputs, where the shapes of the outputs do not tell it:
             strings, and sizes that depend on values; None where they do.
         elementwise: True if each element of the output follows from the elements of the inputs at its place, which broadcast.
