@@ -11,6 +11,7 @@ import msgspec
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Node
+from graphcore.placement.body_requests import request_note, requests_in_bodies
 from graphcore.placement.colocation_graph import ColocationGraph
 from graphcore.placement.constraints import Link, link_map
 from graphcore.placement.copies import Copy, copies_of, total_text
@@ -80,7 +81,7 @@ class PlacementExplanation(msgspec.Struct, frozen=True, kw_only=True):
         candidates: all devices of the device set.
         group: the names of the nodes that must be on the same device.
         links: the constraints of the group: two nodes and the reason in words.
-        notes: requests and constraints of the group that gave way.
+        notes: requests and constraints of the group that gave way, and requests in the bodies that the node runs which have no effect.
         rule: the rule that chose the device.
         copies: the transfers that the placement of the node causes.
         error: the error, if the graph cannot be placed.
@@ -278,7 +279,11 @@ def _joined(node: Node, links: Sequence[Link]) -> dict[Node, tuple[Node, str] | 
 def _notes(subject: _Subject, group: Sequence[Node]) -> list[str]:
     node, chosen, ignored, dropped = subject.node, subject.chosen, subject.colocation.ignored, subject.colocation.dropped
     notes = [f"'{other.name}' gave way: {reasons[other]}" for other in group for reasons in (ignored, dropped) if other in reasons]
-    if chosen is None or not node.device or node in ignored or node in subject.fixed:
+    if chosen is None:
+        return notes
+    inside = request_note(requests_in_bodies(node, chosen.spec), str(chosen))
+    notes += [inside] if inside else []
+    if not node.device or node in ignored or node in subject.fixed:
         return notes
     if not DeviceSpec.parse(node.device).is_specification_of(chosen.spec):
         notes.append(f"the requested device {node.device} was replaced")

@@ -11,6 +11,7 @@ from graphcore.graph import Graph
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.tensor_id import parse_tensor_name
+from graphcore.placement.body_requests import remark_body_requests
 from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.placement.partition.incarnations import FIRST_INCARNATION
@@ -189,6 +190,7 @@ class SessionDevices:
             node.assigned_device = "" if device is None else device.name
         if self.options.place_pruned_graph:
             self._placer(pruned).run()
+        remark_body_requests(pruned.nodes)
         if self.gpus:
             computed = Counter([node.assigned_device for node in pruned.nodes if node.op not in ARG and node.assigned_device])
             for node in pruned.nodes:

@@ -11,6 +11,7 @@ from graphcore.graph import Graph
 from graphcore.graph.editing.changes import Change
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.kernel_context import KernelContext
+from graphcore.placement.body_requests import remark_body_requests
 from graphcore.placement.device import Device
 from graphcore.registry import Kernel
 from graphcore.runtime.core.connections import connect, resolve_connections
@@ -185,6 +186,7 @@ class Planner:
             remark_absent_devices(needed, local_devices())
         else:
             check_devices(needed, local_devices())
+        remark_body_requests(needed, local_devices()[0].name)
         return ""
 
     def predicted_peak(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> PeakMemory:
