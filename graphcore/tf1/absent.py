@@ -64,7 +64,6 @@ ABSENT: Final[dict[str, str]] = {
     "tpu": "training on TPUs; devices are simulated here with gc.Session(devices=[...])",
     "train.ClusterSpec": "the machines of a cluster; gc.DaskCluster names the workers of each job",
     "train.Server": "a server of a cluster; Dask's workers take its place: gc.LocalCluster starts them here, gc.DaskCluster uses those of other machines",
-    "train.replica_device_setter": "a rule for parameter servers; gc.train.replicate has ps_devices, and gc.device places nodes",
     "train.SyncReplicasOptimizer": "training on several machines; gc.train.replicate trains with any optimizer of gc.train",
     "audio_summary": "the earlier name of gc.summary.audio",
     "histogram_summary": "the earlier name of gc.summary.histogram",

@@ -32,6 +32,7 @@ __all__ = [
     "hinge_loss",
     "huber_loss",
     "log_loss",
+    "mean_pairwise_squared_error",
     "mean_squared_error",
     "sigmoid_cross_entropy",
     "softmax_cross_entropy",
@@ -153,6 +154,34 @@ def mean_squared_error(
     with name_scope(scope or "mean_squared_error") as name:
         there, here = _compared(labels, predictions, "mean_squared_error")
         return compute_weighted_loss(apply_one("SquaredDifference", [here, there], None), weights, name, loss_collection, reduction)
+
+
+def mean_pairwise_squared_error(
+    labels: Any, predictions: Any, weights: Any = 1.0, scope: str | None = None, loss_collection: str | None = GraphKeys.LOSSES
+) -> Tensor:
+    """The mean squared difference of the errors of pairs of elements, summed over examples.
+
+    Args:
+        labels, predictions: [batch, ...].
+        weights: a scalar, or a tensor that is broadcast to the labels; elements with weight 0 do not count.
+        scope: the name scope.
+        loss_collection: the collection to put the result into.
+    """
+    with name_scope(scope or "mean_pairwise_squared_error"):
+        there, here = _compared(labels, predictions, "mean_pairwise_squared_error")
+        factors, errors = cast(convert_to_tensor(weights), float32), here - there
+        axes = apply_one("Range", [1, apply_one("Rank", [errors], None), 1], None)
+        counted = cast(apply_one("NotEqual", [factors, 0.0], None), float32)
+        number = reduce_by("Sum", apply_one("BroadcastTo", [counted, shape(errors)], None), axes, True)
+        others = apply_one("Maximum", [number - 1.0, 0.0], None)
+        pairs = apply_one("Maximum", [number * (number - 1.0), 0.0], None)
+        squares = apply_one("DivNoNan", [reduce_by("Sum", errors * errors, axes, True), others], None)
+        total = reduce_by("Sum", errors, axes, True)
+        loss = reduce_by("Sum", (2.0 * squares - 2.0 * apply_one("DivNoNan", [total * total, pairs], None)) * factors)
+        present = apply_one("Greater", [reduce_by("Sum", number), 0.0], None)
+        loss = apply_one("Select", [present, loss, apply_one("ZerosLike", [loss], None)], "value")
+        add_loss(loss, loss_collection)
+        return loss
 
 
 def huber_loss(

@@ -203,6 +203,10 @@ NAMES: Final[dict[str, str]] = {
     "graphcore.tf1.records.parsing": "FixedLenFeature FixedLenSequenceFeature VarLenFeature decode_csv parse_example parse_single_example",
     "graphcore.tf1.queues.pipelines": "train.batch train.batch_join train.input_producer train.limit_epochs train.match_filenames_once "
     "train.range_input_producer train.shuffle_batch train.shuffle_batch_join train.slice_input_producer train.string_input_producer",
+    "graphcore.tf1.queues.accumulators": "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator "
+    "sparse.SparseConditionalAccumulator",
+    "graphcore.tf1.queues.conditional_batches": "train.maybe_batch train.maybe_batch_join train.maybe_shuffle_batch "
+    "train.maybe_shuffle_batch_join",
     "graphcore.tf1.queues.queues": "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
     "graphcore.tf1.queues.readers": "FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader WholeFileReader",
     "graphcore.api.optimizers": "train.AdamOptimizer train.GradientDescentOptimizer train.MomentumOptimizer train.Optimizer",
@@ -221,6 +225,7 @@ NAMES: Final[dict[str, str]] = {
     "graphcore.tf1.training.session_hooks": "train.SessionRunArgs train.SessionRunContext train.SessionRunHook train.SessionRunValues",
     "graphcore.tf1.training.averages": "train.ExponentialMovingAverage",
     "graphcore.tf1.replicas.asynchronous": "train.AsyncRun",
+    "graphcore.tf1.replicas.parameter_servers": "train.replica_device_setter",
     "graphcore.tf1.replicas.replicate": "train.replicate",
     "graphcore.tf1.replicas.replicated": "train.Replicated",
     "graphcore.tf1.training.global_steps": "train.assert_global_step train.create_global_step train.get_global_step "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, Self
 
 from graphcore.api.variables.collections import TRAINABLE_VARIABLES
+from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.plumbing import KEEPS_VALUE
 
@@ -40,6 +41,18 @@ class SessionValue:
     def trainable(self: _Held) -> bool:
         """True if optimizers change it unless they are given a list of variables."""
         return any(held is self for held in self.graph.collections.get(TRAINABLE_VARIABLES, ()))
+
+    def count_up_to(self: _Held, limit: int) -> Tensor:
+        """Increase it by 1 at run time, and give the value before; OutOfRangeError at `limit`.
+
+        Raises:
+            UnimplementedError: it is a resource.
+        """
+        if not self.handle.dtype.is_ref:
+            raise UnimplementedError(
+                f"'{self.handle.name}' is a resource; required a reference variable, which `gc.Variable(..., use_resource=False)` makes"
+            )
+        return self.graph.apply_op("CountUpTo", [self.handle], {"limit": limit}, None).outputs[0]
 
     def initialized_value(self: _Held) -> Tensor:
         """The value if there is one at run time, else the initial value.

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphcore import dtypes
 from graphcore.api.apply_one import apply_one
-from graphcore.api.arrays import identity
+from graphcore.api.arrays import expand_dims, identity, squeeze
 from graphcore.api.arrays import shape as shape_of
 from graphcore.api.framework import constant, control_dependencies, convert_to_tensor, name_scope
 from graphcore.api.math import cast, maximum
@@ -207,7 +207,7 @@ def batch(
         InvalidArgumentError: shapes are not known.
     """
     with name_scope(name or "batch") as scope:
-        return _batched(
+        return batched(
             scope, [tensors] * num_threads, batch_size, capacity, enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch, shared_name
         )
 
@@ -225,9 +225,7 @@ def batch_join(
 ) -> Any:
     """As `batch`, of several elements that are made side by side, each by a thread of its own."""
     with name_scope(name or "batch_join") as scope:
-        return _batched(
-            scope, tensors_list, batch_size, capacity, enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch, shared_name
-        )
+        return batched(scope, tensors_list, batch_size, capacity, enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch, shared_name)
 
 
 def shuffle_batch(
@@ -252,7 +250,7 @@ def shuffle_batch(
     """
     with name_scope(name or "shuffle_batch") as scope:
         least = min_after_dequeue, seed
-        return _batched(
+        return batched(
             scope, [tensors] * num_threads, batch_size, capacity, enqueue_many, shapes, False, allow_smaller_final_batch, shared_name, least
         )
 
@@ -272,12 +270,12 @@ def shuffle_batch_join(
     """As `shuffle_batch`, of several elements that are made side by side, each by a thread of its own."""
     with name_scope(name or "shuffle_batch_join") as scope:
         least = min_after_dequeue, seed
-        return _batched(
+        return batched(
             scope, tensors_list, batch_size, capacity, enqueue_many, shapes, False, allow_smaller_final_batch, shared_name, least
         )
 
 
-def _batched(
+def batched(
     scope: str,
     elements: Sequence[Any],
     batch_size: Any,
@@ -288,8 +286,12 @@ def _batched(
     smaller: bool,
     shared_name: str | None,
     shuffling: tuple[int, int | None] | None = None,
+    keep: Any = None,
 ) -> Any:
-    """Batches of elements from one thread each; `shuffling` holds min_after_dequeue and the seed."""
+    """Batches of elements from one thread each.
+
+    `shuffling` holds min_after_dequeue and the seed; `keep` says which elements are put in, None for all.
+    """
     if not elements:
         raise InvalidArgumentError("Expected at least one set of tensors, got none")
     rows = [_components(each) for each in elements]
@@ -313,13 +315,29 @@ def _batched(
     enqueued: dict[int, Any] = {}
     for given, row in zip(elements, rows, strict=True):
         if id(given) not in enqueued:
-            enqueued[id(given)] = queue.enqueue_many(row) if many else queue.enqueue(row)
+            enqueued[id(given)] = _enqueued(queue, row, keep, many=many)
     add_queue_runner(QueueRunner(queue, [enqueued[id(given)] for given in elements]))
     taken = queue.dequeue_up_to(batch_size, scope) if smaller else queue.dequeue_many(batch_size, scope)
     outputs = [taken] if isinstance(taken, Tensor) else taken
     if isinstance(elements[0], dict):
         return dict(zip(sorted(elements[0]), outputs, strict=True))
     return outputs if len(outputs) > 1 else outputs[0]
+
+
+def _enqueued(queue: QueueBase, row: Sequence[Tensor], keep: Any, *, many: bool) -> Any:
+    """The node that puts in an element, or several, as far as `keep` says so."""
+    if keep is None:
+        return queue.enqueue_many(row) if many else queue.enqueue(row)
+    kept = convert_to_tensor(keep, dtypes.bool_)
+    if kept.shape.rank is None or (kept.shape.rank and not many):
+        raise InvalidArgumentError(f"keep_input: required a scalar, or a vector with enqueue_many, got shape {kept.shape}")
+    if kept.shape.rank:
+        places = squeeze(apply_one("Where", [kept], None), [1])
+        return queue.enqueue_many([gather(each, places) for each in row])
+    # With none of its rows, nothing is put in, and a full queue does not block.
+    rows = list(row) if many else [expand_dims(each, 0) for each in row]
+    none_or_all = cast(kept, dtypes.int32)
+    return queue.enqueue_many([each[: shape_of(each)[0] * none_or_all] for each in rows])
 
 
 def _components(element: Any) -> list[Tensor]:
