@@ -14,7 +14,7 @@ from graphcore.graph.shapes.constant_costs import is_cheap
 from graphcore.graph.shapes.evaluation import const_array, evaluate_node, may_be_evaluated, values_from_shapes
 from graphcore.plumbing import ARG, CONST
 from graphcore.shapes import Shape
-from graphcore.support.budget import BudgetUsedUpError, one_budget
+from graphcore.support.budget import BudgetUsedUpError, within_one_budget
 from graphcore.support.deadline import check_time
 
 Values = dict[int, Array | None]
@@ -155,8 +155,7 @@ def _value_of(tensor: Tensor, source: ValueSource) -> Array | None:
         return const_array(node)
     known = source.known(node)
     if known is None:
-        with one_budget():
-            _compute(tensor, source)
+        _compute(tensor, source)
         known = source.known(node)
     value = (known or {}).get(tensor.index)
     if value is not None and value.size > MAX_CACHED_ELEMENTS:
@@ -164,6 +163,7 @@ def _value_of(tensor: Tensor, source: ValueSource) -> Array | None:
     return value
 
 
+@within_one_budget
 def _compute(tensor: Tensor, source: ValueSource) -> None:
     """Compute the values of a node and of those before it, as far as they are constant."""
     pending: list[tuple[Tensor, Node | None]] = [(tensor, None)]  # each with its consumer
