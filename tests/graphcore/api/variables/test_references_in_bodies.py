@@ -66,7 +66,12 @@ def test_each_round_of_a_loop_reads_what_the_one_before_has_assigned(graph: gc.G
 
     found = gc.while_loop(lambda i, _: i < 3, body, [0, 0.0])[1]
     assert outcomes(found, [{}, {}], [count], **options) == [(240.0, 4.0), (0.0, 4.0)]
-    until = gc.while_loop(lambda _: count < 50.0, lambda i: [i + 1, count.assign_add(10.0)][:1], [0])
+
+    def add_ten(i: gc.Tensor) -> Any:
+        with gc.control_dependencies([count.assign_add(10.0)]):
+            return i + 1
+
+    until = gc.while_loop(lambda _: count < 50.0, add_ten, [0])
     assert outcomes(until, [{}], [count], **options) == [(5.0, 51.0)]
 
 
