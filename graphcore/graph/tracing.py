@@ -117,10 +117,10 @@ class FunctionGraph(Graph):
         made = self.captures[tensor] = self.argument(_plain(tensor), tensor.dtype, tensor.shape, handle=handle)
         return made
 
-    def get_collection(self, name: str) -> list[Any]:
+    def get_collection(self, name: str, scope: str | None = None) -> list[Any]:
         """See `Graph.get_collection`; those of the surrounding graphs are there, too."""
-        around = [] if self.outer is None else self.outer.get_collection(name)
-        return [*around, *super().get_collection(name)]
+        around = [] if self.outer is None else self.outer.get_collection(name, scope)
+        return [*around, *super().get_collection(name, scope)]
 
     def note_outside(self, graph: Graph, nodes: Sequence[Node]) -> None:
         """Record that gradients within go through nodes of a graph around.

@@ -10,6 +10,7 @@ import numpy as np
 from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.framework.kernels import ints, invalid, on_host
+from graphcore.support.memory_limits import check_allocation
 
 _SIZE, _IDS, _SPLITS, _LENGTHS = "FIRST_DIM_SIZE", "VALUE_ROWIDS", "ROW_SPLITS", "ROW_LENGTHS"
 _TYPES: Final = (_SIZE, _IDS, _SPLITS, _LENGTHS)
@@ -78,6 +79,7 @@ class RaggedTensorToTensor:
                 raise invalid(k, f"shape must have {len(natural)} sizes, got {list(given)}")
             if sizes[len(rows) + 1 :] != list(elements.shape[1:]):
                 raise invalid(k, f"the last sizes must be those of an element, {list(elements.shape[1:])}, got {list(given)}")
+            check_allocation(sizes, elements.dtype)
             result = np.empty(sizes, elements.dtype if dtype is None else dtype)
             result[...] = np.broadcast_to(on_host(default), sizes[len(rows) + 1 :])
             places = _places(rows)

@@ -11,6 +11,7 @@ from graphcore.opset.framework.block import Example, Kernel, KernelContext, defi
 from graphcore.opset.framework.gradient_text import scalar, vector
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.registry import KernelFactory
+from graphcore.support.memory_limits import check_allocation
 
 _TYPES: Final = "Treal:{float, double} = float, Tcomplex:{complex64, complex128} = complex64"
 _GIVEN: Final = "Treal=$Treal, Tcomplex=$Tcomplex"
@@ -98,6 +99,7 @@ def _transform(name: str, rank: int, output: str) -> KernelFactory:
             needed = [*sizes[:-1], sizes[-1] if output == "Tcomplex" else sizes[-1] // 2 + 1]
             if x.size and any(given < size for given, size in zip(x.shape[-rank:], needed, strict=True)):
                 raise invalid(k, f"The last dimensions of the input must be at least {needed} but got: {list(x.shape)}")
+            check_allocation([*x.shape[:-rank], *sizes[:-1], sizes[-1] // 2 + 1 if output == "Tcomplex" else sizes[-1]], dtype)
             return transform(x, sizes, axes).astype(dtype, copy=False)
 
         return run

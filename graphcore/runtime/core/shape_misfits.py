@@ -26,6 +26,11 @@ Named = tuple[str, tuple[int, ...]]
 """An input: its name and its shape."""
 
 
+def _shape_of(value: Any) -> tuple[int, ...]:
+    """The shape of an array, also of one on a GPU, which is not copied for it."""
+    return tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
+
+
 def in_our_words(
     text: str, node: Node, values: Sequence[Any], shown: Callable[[Any], str]
 ) -> tuple[str, Callable[[GraphError], GraphError]]:
@@ -43,7 +48,7 @@ def in_our_words(
     misfit = _RESHAPE.search(text)
     if misfit is not None:
         return text, lambda error: _advise_on_reshape(error, misfit[1], misfit[2])
-    inputs = [(shown(tensor), np.shape(value)) for tensor, value in zip(node.inputs, values, strict=False)]
+    inputs = [(shown(tensor), _shape_of(value)) for tensor, value in zip(node.inputs, values, strict=False)]
     if _PRODUCT.search(text) and len(inputs) == 2:
         return _of_two(_PRODUCT_SAYS, *inputs), lambda error: _advise_on_product(error, *inputs)
     found = _pair(inputs, _fit) if _BROADCAST.search(text) else None

@@ -199,11 +199,11 @@ def test_what_a_branch_does_besides_is_done_before_its_value_is_taken(graph: gc.
     x = gc.placeholder(gc.float32, [], name="x")
 
     def grow() -> Any:
-        gc.apply_op("AssignAddVariableOp", [handle, x])
-        return x * 2.0
+        with gc.control_dependencies([gc.apply_op("AssignAddVariableOp", [handle, x])]):
+            return x * 2.0
 
     gc.identity(gc.cond(x > 0.0, grow, lambda: x), name="y")
-    _, total = gc.while_loop(lambda i, _: i < 3, lambda i, t: (i + 1, t + (grow(), x)[1]), (0, 0.0))
+    _, total = gc.while_loop(lambda i, _: i < 3, lambda i, t: (i + 1, t + grow()), (0, 0.0))
     gc.identity(total, name="z")
     read: Any = gc.apply_op("ReadVariableOp", [handle], {"dtype": gc.float32})
     made = lowered(graph)
@@ -213,7 +213,7 @@ def test_what_a_branch_does_besides_is_done_before_its_value_is_taken(graph: gc.
     assert session.run(read.name) == 6
     assert session.run("y:0", {"x:0": -5.0}) == -5
     assert session.run(read.name) == 6
-    assert session.run("z:0", {"x:0": 1.0}) == 3
+    assert session.run("z:0", {"x:0": 1.0}) == 6
     assert session.run(read.name) == 9
 
 

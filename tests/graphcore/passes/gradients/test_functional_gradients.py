@@ -91,8 +91,8 @@ def test_state_within_a_loop_changes_once_a_round_though_its_gradient_runs_too()
     x = gc.placeholder(gc.float32, [], name="x")
 
     def step(value: gc.Tensor) -> Any:
-        gc.apply_op("AssignAddVariableOp", [handle, gc.constant(1.0)])
-        return value * x
+        with gc.control_dependencies([gc.apply_op("AssignAddVariableOp", [handle, gc.constant(1.0)])]):
+            return value * x
 
     y = rounds(3, step, x)
     (gradient,) = gc.gradients(y, x)
