@@ -165,7 +165,7 @@ class _Step:
         """Sum parts of gradients around a ring; the sums go to the server, or around once more."""
         machines, others = self.machines, self.machines.workers - 1
         part = math.ceil(parameter.gradient_bytes / machines.workers)
-        divided = (1 if parameter.is_vector else 2) * machines.added(parameter.gradient_bytes)  # nodes that divide it, or join it
+        divided = machines.added(parameter.gradient_bytes)  # the node that divides it, or joins it
         once = others * machines.to_worker(part)
         summed = self._use((_INTO, _OUT_OF), ready + divided, once) + others * machines.added(part)
         if server:

@@ -33,7 +33,6 @@ class Parameter(msgspec.Struct, frozen=True):
     Args:
         name: its node.
         elements: their number in it.
-        is_vector: True if it has one dimension.
         size: its bytes.
         bytes: what a worker reads of it in a step; rows only, where only rows are looked up.
         gradient_bytes: its gradient.
@@ -45,7 +44,6 @@ class Parameter(msgspec.Struct, frozen=True):
 
     name: str
     elements: int
-    is_vector: bool
     size: int
     bytes: int
     gradient_bytes: int
@@ -124,7 +122,6 @@ def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[
                 Parameter(
                     variable.name,
                     elements,
-                    as_shape(variable.get_attr("shape")).rank == 1,
                     size,
                     sum([_bytes(read.outputs[0], variable) for read in reads[variable]]),
                     sum([_bytes(tensor, variable) for tensor in changes]),

@@ -34,27 +34,26 @@ class Sum(NamedTuple):
     seconds: dict[str, float]
 
 
-def predicted_seconds(size: int, replicas: Sequence[Device], targets: Sequence[Device], *, is_vector: bool = False) -> dict[str, float]:
+def predicted_seconds(size: int, replicas: Sequence[Device], targets: Sequence[Device]) -> dict[str, float]:
     """The predicted seconds of a sum as a tree and as a ring.
 
     Args:
         size: the bytes of each gradient.
         replicas: the devices of the gradients.
         targets: the devices that need the sum: those of all replicas, or another one.
-        is_vector: True for a gradient that a ring divides as it is; others are flattened before, and get their shape back.
     """
     model, count = CostModel(), len(replicas)
     levels, hops, part = math.ceil(math.log2(count)), count - 1, math.ceil(size / count)
     copy, copy_part = _slowest_copy(model, replicas, replicas, size), _slowest_copy(model, replicas, replicas, part)
     work, work_part = _slowest_op(model, replicas, size), _slowest_op(model, replicas, part)
-    tree, ring = levels * (copy + work), (1 if is_vector else 2) * work + hops * (copy_part + work_part)
+    tree, ring = levels * (copy + work), work + hops * (copy_part + work_part)
     if len(targets) == count:
         tree += levels * (copy + work)
         ring += hops * (copy_part + work_part)
     else:
         tree += _slowest_copy(model, replicas[:1], targets, size)
         ring += _slowest_copy(model, replicas, targets, part)
-    return {"tree": tree, "ring": ring + (1 if is_vector else 2) * _slowest_op(model, targets, size)}
+    return {"tree": tree, "ring": ring + _slowest_op(model, targets, size)}
 
 
 def _slowest_copy(model: CostModel, sources: Sequence[Device], targets: Sequence[Device], size: int) -> float:
@@ -92,7 +91,7 @@ def add_up(
         )
     divides = len(dense) > 1 and elements >= len(dense)  # else parts of the ring would be empty
     size = max(0, elements) * dense[0].dtype.base.size
-    seconds = predicted_seconds(size, replicas, targets, is_vector=shape.rank == 1) if divides else {}
+    seconds = predicted_seconds(size, replicas, targets) if divides else {}
     if divides and size >= least_of_rings:
         return Sum("ring", list(_ring(dense, replicas, targets, elements, shape)), seconds)
     return Sum("tree", list(_tree(dense, replicas, targets)), seconds)

@@ -42,6 +42,6 @@ def predicted_least_of_rings(
         updating = model.elementwise_seconds(size, worker if mirrored else server)
         by_rows = isinstance(gradient, IndexedSlices)
         times = 0.0, ends[value.node.name], 0.0, updating
-        parameters.append(Parameter(variable.op.name, elements, variable.shape.rank == 1, size, size, size, *times, by_rows))
+        parameters.append(Parameter(variable.op.name, elements, size, size, size, *times, by_rows))
     replica = Replica(tuple(parameters), prediction.makespan, 0.0, ())
     return least_of_rings(replica, Machines(worker, server, len(workers), len(servers), model), mirrored=mirrored)

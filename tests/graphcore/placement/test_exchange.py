@@ -81,7 +81,7 @@ def test_the_ways_chosen_for_a_whole_step_are_no_slower_than_trees_or_rings_only
 replicas = st.builds(
     lambda parameters, seconds: Replica(
         tuple(
-            Parameter(f"v{i}", n, bool(i % 2), 4 * n, 4 * n, 4 * n, at * seconds, (1 - at) * seconds, 1e-6, 1e-6, by_rows)
+            Parameter(f"v{i}", n, 4 * n, 4 * n, 4 * n, at * seconds, (1 - at) * seconds, 1e-6, 1e-6, by_rows)
             for i, (n, at, by_rows) in enumerate(parameters)
         ),
         seconds,

@@ -130,7 +130,7 @@ def test_the_loss_is_the_weighted_mean_and_each_replica_gives_its_other_results(
             "<gc.train.Replicated: 2 replicas, loss 'loss/loss:0', train_op 'GradientDescent'",
             "  replica 0 on /cpu:0",
             "  replica 1 on /cpu:1",
-            "  hidden/kernel float [8,16], on /cpu:0, summed as tree (predicted alone: tree 11 us, ring 25 us)",
+            "  hidden/kernel float [8,16], on /cpu:0, summed as tree (predicted alone: tree 11 us, ring 23 us)",
         ]
 
 
