@@ -53,6 +53,7 @@ OTHER_GRADIENTS = {
     **{f"FusedBatchNorm{version}-1": "TensorFlow has no gradient with respect to given statistics" for version in ("", "V2", "V3")},
     **{f"BatchNormWithGlobalNormalizationGrad-{i}": "TensorFlow has no second derivative of this normalisation" for i in (0, 1)},
     "CropAndResizeGradImage-0": "TensorFlow has no second derivative of crops",
+    "IRFFT2D-1": "TensorFlow's gradient has another shape where the transform leaves out some of its input",
     **{f"IRFFT3D-{i}": "TensorFlow has no gradient of transforms over three dimensions" for i in (0, 1)},
     "DeepCopy-0": "TensorFlow has no gradient of DeepCopy",
     "Snapshot-0": "TensorFlow has no gradient of Snapshot",

@@ -37,6 +37,7 @@ TENSORFLOW_GUESSES = {
 }
 # Shapes that TensorFlow refuses to infer and this project leaves unknown.
 TENSORFLOW_REFUSES = {
+    "RaggedTensorToTensor": "a scalar shape has to be known when the graph is built",
     "MatrixDiagV2": "an unknown length of the diagonal is taken for -1",
     "MatrixDiagV3": "an unknown length of the diagonal is taken for -1",
     "MatrixSetDiagV2": "an unknown k is taken for a single diagonal",

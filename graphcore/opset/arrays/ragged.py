@@ -44,13 +44,14 @@ class RaggedTensorToTensor:
 
     def shape(c: InferenceContext) -> None:
         wanted, values = c.input_tensor(0), c.input(1)
-        if wanted is None or wanted.ndim == 0:
-            c.set_output(0, c.unknown_shape())
-            return
-        sizes = [int(size) for size in wanted.reshape(-1)]
         kinds = _kinds(c.attr("row_partition_types"))
         ragged = len(kinds) - (kinds[:1] == [_SIZE]) + 1
-        rest = [None] * len(sizes) if values.dims is None else [None] * ragged + [*values.dims[1:]]
+        natural = None if values.dims is None else [None] * ragged + [*values.dims[1:]]
+        if wanted is None or wanted.ndim == 0:
+            c.set_output(0, c.unknown_shape() if natural is None else c.make_shape([each or c.unknown_dim() for each in natural]))
+            return
+        sizes = [int(size) for size in wanted.reshape(-1)]
+        rest = [None] * len(sizes) if natural is None else natural
         dims = [
             c.make_dim(size) if size >= 0 else c.unknown_dim() if at >= len(rest) or rest[at] is None else rest[at]
             for at, size in enumerate(sizes)

@@ -110,7 +110,7 @@ def _three_shape(c: InferenceContext) -> None:
         if c.rank(each) != 0:
             whole = c.merge(whole, each)
     scalars = all(c.rank(each) == 0 for each in c.inputs)
-    c.set_output(0, c.scalar() if scalars else whole if all(c.rank_known(each) for each in c.inputs) else c.unknown_shape())
+    c.set_output(0, c.scalar() if scalars else whole)
 
 
 @op
