@@ -101,6 +101,7 @@ class DecodeCSV:
             {"field_delim": ";", "na_value": "NA", "select_cols": [0, 1]},
             outputs=[1, 0.5],
         ),
+        Example([np.array([b"3", b"4"], object), [np.array([7], np.int32)]], outputs=[[3, 4]]),
     )
     failures = (
         Example([_RECORDS, _DEFAULTS[:2]]),
@@ -116,8 +117,7 @@ class DecodeCSV:
             c.set_output(i, c.input(0))
 
     def kernel(k: KernelContext) -> Kernel:
-        columns = _columns(k)
-        split, missing, types = _splitter(k, columns), text_attr(k, "na_value"), k.output_types
+        split, missing, types = _splitter(k, _columns(k)), text_attr(k, "na_value"), k.output_types
 
         def decode(records: Any, *defaults: Any) -> Any:
             for number, default in enumerate(defaults):
@@ -139,7 +139,8 @@ class DecodeCSV:
                         text = field[:60].decode(errors="backslashreplace")
                         raise invalid(k, f"Field {number} in record {row} is not a valid {dtype.text}: {text}")
                     found[number].append(value)
-            return tuple([_array(values, np.dtype(dtype.as_numpy), records.shape) for values, dtype in zip(found, types, strict=True)])
+            columns = [_array(values, np.dtype(dtype.as_numpy), records.shape) for values, dtype in zip(found, types, strict=True)]
+            return columns[0] if len(columns) == 1 else tuple(columns)
 
         return decode
 

@@ -176,6 +176,12 @@ def test_records_that_do_not_fit_are_errors(record: str, text: str, engine: str)
     assert caught.value.node == "DecodeCSV"
 
 
+@ENGINES
+def test_records_of_one_column_are_read(engine: str) -> None:
+    (column,) = gc.decode_csv(["3", "4"], [0])
+    assert gc.Session(engine=engine).run(column).tolist() == [3, 4]
+
+
 def test_columns_of_csv_are_selected_in_order() -> None:
     for columns, text in (([1, 0], "not strictly increasing"), ([-1, 0], "contains negative values"), ([0], "do not match: 1 and 2")):
         with pytest.raises(gc.errors.InvalidArgumentError, match=text):
