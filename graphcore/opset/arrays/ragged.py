@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.framework.kernels import ints, invalid, on_host
@@ -43,8 +44,10 @@ class RaggedTensorToTensor:
     failures = (Example([[-1, -1], _VALUES, 0.0, [np.array([0, 2, 2, 9])]], {"row_partition_types": [_SPLITS]}),)
 
     def shape(c: InferenceContext) -> None:
-        wanted, values = c.input_tensor(0), c.input(1)
         kinds = _kinds(c.attr("row_partition_types"))
+        if any(kind not in _TYPES for kind in kinds):
+            raise InvalidArgumentError(f"row_partition_types must be some of {', '.join(_TYPES)}, got {kinds}")
+        wanted, values = c.input_tensor(0), c.input(1)
         ragged = len(kinds) - (kinds[:1] == [_SIZE]) + 1
         natural = None if values.dims is None else [None] * ragged + [*values.dims[1:]]
         if wanted is None or wanted.ndim == 0:

@@ -168,6 +168,12 @@ def test_ragged_rows_are_filled_up() -> None:
     assert run(x).tolist() == [[1, 2], [0, 0], [3, 4]]
 
 
+def test_a_kind_of_row_partition_that_is_none_is_refused_when_the_node_is_made() -> None:
+    splits = gc.constant([0, 2, 2, 5], gc.int64)
+    with pytest.raises(gc.errors.InvalidArgumentError, match="row_partition_types must be some of FIRST_DIM_SIZE"):
+        tf.apply_op("RaggedTensorToTensor", [[-1, 2], gc.constant([1, 2, 3, 4, 5]), 0, [splits]], {"row_partition_types": ["ROWS"]})
+
+
 def test_sparse_tensors_are_cast_multiplied_and_divided_by_dense_ones() -> None:
     sparse, dense = tf.SparseTensor([[0, 1], [1, 0]], [3, 4], [2, 2]), gc.constant([[1.0, 2.0], [8.0, 4.0]])
     floats = gc.cast(sparse, gc.float32)
