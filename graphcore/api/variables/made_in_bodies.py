@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Tensor
+from graphcore.graph.building.colocation import variable_devices
 from graphcore.graph.model.default_stack import outermost, surrounding
 
 
@@ -15,6 +16,7 @@ def outside_of(body: Graph) -> Iterator[None]:
     """Build in the outermost graph on behalf of `body`: that graph itself, or a body in it."""
     graph = outermost(body)
     with ExitStack() as stack:
+        stack.enter_context(variable_devices(graph))
         stack.enter_context(graph.as_default())
         stack.enter_context(graph.control_dependencies(None))
         if isinstance(body, FunctionGraph):

@@ -28,7 +28,27 @@ def colocate_with(graph: Graph, op: Any, *, ignore_existing: bool) -> Iterator[N
         refuse("op", "a node, a tensor or a variable; None only with ignore_existing=True", op)
     if not device and scopes.device_is_fixed and not ignore_existing:
         device = scopes.device  # that of the block around
+    outer = scopes.around_colocation, scopes.requests_none
+    around = None if not scopes.is_entered else outer[0] or (scopes.device, scopes.device_functions)
     with only_device(graph, device, fixed=bool(device)), colocated_with(graph, groups, ignore_existing=ignore_existing):
+        try:
+            scopes.around_colocation, scopes.requests_none = around, True
+            yield
+        finally:
+            scopes.around_colocation, scopes.requests_none = outer
+
+
+@critical_contextmanager
+def variable_devices(graph: Graph) -> Iterator[None]:
+    """Request devices for a new variable: directly within `colocate_with`, those requested around the outermost such block.
+
+    As in TensorFlow 1, they hold only within `as_default` of the graph, and where no colocated node has a device.
+    """
+    scopes = graph.scopes
+    if scopes.around_colocation is None or scopes.device_is_fixed or not scopes.requests_none:
+        yield
+        return
+    with only_device(graph, *scopes.around_colocation, fixed=False):
         yield
 
 

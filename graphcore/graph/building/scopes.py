@@ -47,13 +47,29 @@ class ScopeStack:
         device: the merged device request, of the blocks within the innermost device function's.
         device_functions: functions that choose devices, each with the request around it, outermost first.
         device_is_fixed: True within `colocate_with` of a node with a device, which later requests do not change.
+        is_entered: True within `as_default` of the graph.
+        around_colocation: the device and device functions around the outermost `colocate_with` since `as_default`, None outside of such.
+        requests_none: True directly within `colocate_with`, outside of any device block in it.
         controls: the control inputs of every new node.
         colocated: the groups, as in attr `_class`, that every new node shares its device with.
         gradients: the names of gradients in place of those of ops, by op.
         variables: the variable scopes, None before any was opened.
     """
 
-    __slots__ = ("colocated", "container", "controls", "device", "device_functions", "device_is_fixed", "gradients", "name", "variables")
+    __slots__ = (
+        "around_colocation",
+        "colocated",
+        "container",
+        "controls",
+        "device",
+        "device_functions",
+        "device_is_fixed",
+        "gradients",
+        "is_entered",
+        "name",
+        "requests_none",
+        "variables",
+    )
 
     def __init__(self) -> None:
         self.name = ""
@@ -61,6 +77,9 @@ class ScopeStack:
         self.device = ""
         self.device_functions: DeviceFunctions = ()
         self.device_is_fixed = False
+        self.is_entered = False
+        self.around_colocation: tuple[str, DeviceFunctions] | None = None
+        self.requests_none = False
         self.controls: tuple[Node, ...] = ()
         self.colocated: tuple[bytes, ...] = ()
         self.gradients: Mapping[str, str] = {}
@@ -111,8 +130,9 @@ def device_scope(graph: Graph, spec: str | DeviceSpec | DeviceFunction | None) -
     scopes = graph.scopes
     if scopes.device_is_fixed:
         spec = scopes.device
-    outer = scopes.device, scopes.device_functions
+    outer = scopes.device, scopes.device_functions, scopes.requests_none
     try:
+        scopes.requests_none = False
         if spec is None:
             scopes.device, scopes.device_functions = "", ()
         elif callable(spec):
@@ -122,11 +142,11 @@ def device_scope(graph: Graph, spec: str | DeviceSpec | DeviceFunction | None) -
             scopes.device = parsed.merge_unset(parsed_device(scopes.device)).to_string() if scopes.device else parsed.to_string()
         yield
     finally:
-        scopes.device, scopes.device_functions = outer
+        scopes.device, scopes.device_functions, scopes.requests_none = outer
 
 
 @critical_contextmanager
-def only_device(graph: Graph, device: str, *, fixed: bool) -> Iterator[None]:
+def only_device(graph: Graph, device: str, functions: DeviceFunctions = (), *, fixed: bool) -> Iterator[None]:
     """Request `device` for new nodes, whatever is requested around.
 
     With `fixed`, whatever is requested within, too.
@@ -134,7 +154,7 @@ def only_device(graph: Graph, device: str, *, fixed: bool) -> Iterator[None]:
     scopes = graph.scopes
     outer = scopes.device, scopes.device_functions, scopes.device_is_fixed
     try:
-        scopes.device, scopes.device_functions, scopes.device_is_fixed = device, (), fixed
+        scopes.device, scopes.device_functions, scopes.device_is_fixed = device, functions, fixed
         yield
     finally:
         scopes.device, scopes.device_functions, scopes.device_is_fixed = outer

@@ -85,6 +85,7 @@ class Derivation:
         self.run: CellRun | None = None
         self.variable_scopes: VariableScopes | None = None
         self.scopes: tuple[str, str, str, DeviceFunctions, bool, tuple[bytes, ...], tuple[str, ...]] = "", "", "", (), False, (), ()
+        self.is_entered = False
         self.names: list[str] = []
         self.result: Any = None
         self.seen: object = None
@@ -167,6 +168,7 @@ class DerivationStore:
             made.variable_scopes = None if scopes.variables is None else scopes.variables.snapshot()
             waits_for = tuple([node.name for node in scopes.controls])
             devices = scopes.device, scopes.device_functions, scopes.device_is_fixed
+            made.is_entered = scopes.is_entered
             made.scopes = scopes.name, scopes.container, *devices, scopes.colocated, waits_for
             made.number = self.count = self.count + 1
             made.parent = self._building[-1] if self._building else None
@@ -411,6 +413,7 @@ class DerivationStore:
             control_dependencies(graph, waited),
             variable_scopes(graph, each.variable_scopes),
         ):
+            graph.scopes.is_entered = each.is_entered
             for function, around in device_functions:
                 stack.enter_context(device_scope(graph, around or "/"))
                 stack.enter_context(device_scope(graph, function))

@@ -59,10 +59,14 @@ def default_graph(graph: Graph, *, nested: bool = True) -> Iterator[Graph]:
     Raises:
         FailedPreconditionError: the blocks are not nested.
     """
+    scopes = graph.scopes
+    outer = scopes.is_entered, scopes.around_colocation
     stack.graphs.append(graph)
     try:
+        scopes.is_entered, scopes.around_colocation = True, None
         yield graph
     finally:
+        scopes.is_entered, scopes.around_colocation = outer
         if not nested and graph in stack.graphs:
             stack.graphs.append(stack.graphs.pop(len(stack.graphs) - 1 - stack.graphs[::-1].index(graph)))
         if not stack.graphs or stack.graphs[-1] is not graph:

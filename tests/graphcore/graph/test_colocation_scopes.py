@@ -88,3 +88,24 @@ def test_a_node_of_another_graph_is_refused(graph: gc.Graph) -> None:
         other = gc.constant(1.0)
     with pytest.raises(InvalidArgumentError, match="graph"), graph.colocate_with(other):
         pass
+
+
+def test_variables_made_directly_in_a_block_get_the_devices_requested_around_the_outermost_block(graph: gc.Graph) -> None:
+    with gc.device(None):
+        x = gc.constant(1.0, name="x")
+    with gc.device("/cpu:1"), graph.colocate_with(x), graph.colocate_with(x):
+        variable, node = gc.Variable(2.0, name="v"), gc.constant(2.0, name="c")
+        with gc.device(""):
+            requested = gc.Variable(2.0, name="w")
+    assert variable.op.device == "/device:CPU:1"
+    assert node.node.device == requested.op.device == ""
+    assert groups(variable.op) == groups(node) == ["loc:@x"]
+
+
+def test_variables_in_a_block_get_no_device_from_around_where_the_graph_is_not_entered() -> None:
+    gc_graph = gc.Graph()
+    with gc_graph.as_default():
+        x = gc.constant(1.0, name="x")
+    with gc_graph.device("/cpu:1"), gc_graph.colocate_with(x), gc_graph.as_default():
+        variable = gc.Variable(2.0, name="v")
+    assert variable.op.device == ""
