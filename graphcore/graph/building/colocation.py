@@ -40,7 +40,7 @@ def colocate_with(graph: Graph, op: Any, *, ignore_existing: bool) -> Iterator[N
 
 @critical_contextmanager
 def variable_devices(graph: Graph) -> Iterator[None]:
-    """Request devices for a new variable: directly within `colocate_with`, those requested around the outermost such block.
+    """Request the devices around the outermost `colocate_with` for a variable made directly in it.
 
     As in TensorFlow 1, they hold only within `as_default` of the graph, and where no colocated node has a device.
     """
