@@ -11,7 +11,7 @@ from graphcore.dtypes import resource
 from graphcore.errors import UnimplementedError
 from graphcore.graph import FunctionGraph, Graph, Tensor
 from graphcore.graph.model.default_stack import surrounding
-from graphcore.passes.gradients.around_bodies import OuterPass, nodes_between
+from graphcore.passes.gradients.around_bodies import OuterPass, tensors_between
 from graphcore.passes.gradients.bodies.variable_reads import reads_of
 from graphcore.passes.gradients.gradients import DIFFERENTIABLE
 from graphcore.passes.gradients.slices import Part, combined, gradients_of_reads
@@ -121,9 +121,9 @@ class GradientsWithin:
         targets = self._targets[graph.outer]
         flowing = [(outer, argument) for outer, argument in graph.captures.items() if outer.dtype in DIFFERENTIABLE]
         wanted = frozenset(targets)
-        between = set(nodes_between(targets, [outer for outer, _ in flowing])) if targets else set()
+        between = tensors_between(targets, [outer for outer, _ in flowing]) if targets else set()
         own = {read for reads in self.reads[graph] for read in reads}
-        return [each for each in flowing if each[1] not in own and (each[0] in wanted or each[0].node in between)]
+        return [each for each in flowing if each[1] not in own and (each[0] in wanted or each[0] in between)]
 
     def check(self, graph: Graph, ys: Sequence[Tensor]) -> None:
         """Refuse what gradients would miss.
@@ -140,11 +140,10 @@ class GradientsWithin:
         if not starts or outer is None or not self._targets[outer]:
             return
         targets = frozenset(self._targets[outer])
-        between = set(nodes_between(targets, list(starts.values())))
-        through = [argument for argument, start in starts.items() if start in targets or start.node in between]
-        used = set(nodes_between(through, ys)) if through else set()
+        between = tensors_between(targets, list(starts.values()))
+        through = [argument for argument, start in starts.items() if start in targets or start in between]
         for argument in through:
-            if argument in ys or any(argument in node.inputs for node in used):
+            if argument in ys or not tensors_between([argument], ys).isdisjoint(ys):
                 names = ", ".join([repr(tensor.name) for tensor in self.tensors if tensor.graph is not graph])
                 raise UnimplementedError.at(
                     starts[argument].node,

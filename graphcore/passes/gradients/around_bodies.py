@@ -13,31 +13,30 @@ import msgspec
 from graphcore.definitions import NodeDef
 from graphcore.errors import UnimplementedError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor
-from graphcore.graph.model.node import NO_CONTROLS, input_text
+from graphcore.graph.model.node import NO_CONTROLS, input_text, producers_of
 from graphcore.graph.model.search import post_order, reachable
 from graphcore.passes.gradients.functions.differentiation import FORWARD_OF
-from graphcore.passes.gradients.gradients import DIFFERENTIABLE
-from graphcore.passes.gradients.overrides import gradient_kind
+from graphcore.passes.gradients.functions.reaching import Reaching
 from graphcore.passes.gradients.slices import Part, Slices, gradients_of_reads
 from graphcore.plumbing import CONTROL_FLOW
 
 
+def tensors_between(xs: Collection[Tensor], ys: Sequence[Tensor]) -> set[Tensor]:
+    """The tensors through which gradients go from `ys` to `xs`, tensors of one graph; the `xs` are not among them."""
+    if not ys:
+        return set()
+    wanted, reaching = frozenset(xs), Reaching(ys[0].graph.library)
+    depends: set[Tensor] = set()
+    for tensor in post_order(ys, reaching.sources):
+        if any(source in wanted or source in depends for source in reaching.sources(tensor)):
+            depends.add(tensor)
+    return depends
+
+
 def nodes_between(xs: Collection[Tensor], ys: Sequence[Tensor]) -> list[Node]:
     """The nodes through which gradients go from `ys` to `xs`, tensors of one graph; producers come first."""
-    wanted = frozenset(xs)
-    order = post_order([y.node for y in ys], lambda node: [tensor.node for tensor in _flowing(node)])
-    depends: set[Node] = set()
-    for node in order:
-        if any(tensor in wanted or tensor.node in depends for tensor in _flowing(node)):
-            depends.add(node)
-    return [node for node in order if node in depends]
-
-
-def _flowing(node: Node) -> list[Tensor]:
-    """The inputs of a node to which gradients may go."""
-    if gradient_kind(node) == "stop":
-        return []
-    return [tensor for tensor in node.inputs if tensor.node.output_types[tensor.index] in DIFFERENTIABLE]
+    found = {tensor.node for tensor in tensors_between(xs, ys)}
+    return [node for node in post_order([y.node for y in ys], producers_of) if node in found]
 
 
 class OuterPass:

@@ -23,7 +23,6 @@ from graphcore.passes.functions.expand import called_function
 from graphcore.passes.functions.function_origins import Origins, call_of
 from graphcore.passes.functions.inline import NO_INLINE_ATTR
 from graphcore.passes.gradients.functions.differentiation import (
-    FLOWING,
     FORWARD_OF,
     Copier,
     DifferentiatedBody,
@@ -35,6 +34,7 @@ from graphcore.passes.gradients.functions.differentiation import (
     keep_shape,
     new_node,
 )
+from graphcore.passes.gradients.functions.reaching import FLOWING
 from graphcore.shapes import Shape
 
 _MOST_CACHED: Final = 1024

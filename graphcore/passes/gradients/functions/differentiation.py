@@ -12,7 +12,6 @@ from typing import Final, Protocol
 
 import msgspec
 
-from graphcore import dtypes
 from graphcore.attrs import Attrs, AttrValue, Func
 from graphcore.definitions import FunctionDef, NodeDef
 from graphcore.dtypes import DType
@@ -21,6 +20,7 @@ from graphcore.graph import FunctionGraph, GradientRecord, Graph, Node, Tensor, 
 from graphcore.graph.model.node import NO_CONTROLS, input_text, producers_of
 from graphcore.graph.model.search import reachable
 from graphcore.passes.functions.function_body import FunctionBody, function_def_to_body
+from graphcore.passes.gradients.functions.reaching import FLOWING, Reaching
 from graphcore.passes.infra.known_shapes import same_shape
 from graphcore.plumbing import ARG, RETVAL
 from graphcore.shapes import Shape
@@ -100,20 +100,10 @@ class DifferentiatedBody:
         copier.copy(self.forward_order)
         return copier
 
-    def reaching(self, ret: int) -> set[int]:
-        """The arguments that return `ret` depends on along differentiable edges."""
-        found: set[Node] = set()
-        pending = [self.rets[ret]]
-        reached: set[Tensor] = set()
-        while pending:
-            tensor = pending.pop()
-            if tensor.dtype.base not in FLOWING:
-                continue
-            reached.add(tensor)
-            if tensor.node not in found:
-                found.add(tensor.node)
-                pending += tensor.node.inputs
-        return {number for number, arg in enumerate(self.args) if arg in reached}
+    def reaching(self) -> list[set[int]]:
+        """For each return the arguments that it depends on along differentiable edges."""
+        reaching = Reaching(self.graph.library)
+        return [reaching.arguments(ret, self.args) for ret in self.rets]
 
     def differentiate(self, back: Differentiation, rets: Sequence[int], wanted: Sequence[int]) -> None:
         """Build the backward pass from the returns `rets` to the arguments `wanted`."""
@@ -177,11 +167,6 @@ class DifferentiatedBody:
         own = set(nodes) | {tensor.node for tensor in self.dys.values()}
         taken = [tensor for node in nodes for tensor in node.inputs] + list(results)
         return list(dict.fromkeys([tensor for tensor in taken if tensor.node not in own and tensor.node.op != "Const"]))
-
-
-_NUMBERS: Final = frozenset({dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128})
-FLOWING: Final = _NUMBERS | {dtypes.variant}
-"""The dtypes of values that gradients go through functions by."""
 
 
 def arrived_outputs(back: Differentiation, node: Node) -> list[int]:

@@ -67,7 +67,7 @@ class _LoopGradients:
 
     def active_variables(self, slots: Sequence[int]) -> list[int]:
         """The loop variables through which a wanted input affects an output with a gradient."""
-        depends = [self.body.reaching(number) for number in range(len(self.node.outputs))]
+        depends = self.body.reaching()
         influenced = set(slots)
         needed = set(arrived_outputs(self.back, self.node))
         sizes = (-1, -1)

@@ -190,3 +190,37 @@ def test_a_loop_whose_cell_runs_again_keeps_its_gradient_and_a_changed_one_gets_
     assert value != before[0]
     assert [node.name for node in graph.nodes] == names
     assert graph.library.num_functions == functions, "what nothing uses any more is gone"
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_a_loop_within_loops_has_no_gradient_by_what_only_its_stopped_values_depend_on(levels: int) -> None:
+    x = gc.constant(0.5)
+
+    def nested(level: int) -> gc.Tensor:
+        if level == 0:
+            return gc.stop_gradient(x) * 0.3
+        return gc.while_loop(lambda i, _: i < 2, lambda i, _: (i + 1, nested(level - 1)), [gc.constant(0), gc.constant(0.0)])[1]
+
+    assert gc.gradients(nested(levels), [x]) == [None]
+
+
+def test_a_scan_in_a_map_has_no_gradient_by_elements_that_it_does_not_use() -> None:
+    x = gc.constant(0.5)
+
+    def body(row: gc.Tensor) -> gc.Tensor:
+        return gc.reduce_sum(gc.scan(lambda a, _: gc.tanh(a * 0.4), gc.stack([row, gc.constant(-0.4)]), gc.constant(0.2)))
+
+    assert gc.gradients(gc.map_fn(body, gc.stack([x, gc.constant(0.3)])), [x]) == [None]
+
+
+def test_a_gradient_in_a_loop_does_not_mind_a_start_that_the_x_affects_only_through_another_result_of_a_branch() -> None:
+    x = gc.constant(0.5)
+    first, _ = gc.cond(gc.constant(True), lambda: [gc.constant(0.2), x * 2.0], lambda: [gc.constant(0.3), x * 3.0])
+
+    def body(i: gc.Tensor, a: gc.Tensor) -> tuple[gc.Tensor, gc.Tensor]:
+        (found,) = gc.gradients(a * x, [x])
+        return i + 1, found
+
+    result = gc.while_loop(lambda i, _: i < 2, body, [gc.constant(0), first])[1]
+    with gc.Session() as session:
+        assert session.run(result) == pytest.approx(0.2)
