@@ -59,7 +59,7 @@ LAYERS = (
     ("opset",),
     ("passes.infra",),
     ("passes.functions",),
-    ("passes.gradients.bodies",),
+    ("passes.gradients.bodies", "passes.gradients.overrides"),
     ("passes.gradients.functions",),
     ("passes.gradients", "passes.lower", "passes.optimize"),
     ("passes.gradients.explanation",),
