@@ -22,7 +22,7 @@ from graphcore.plumbing import CONTROL_FLOW
 
 
 def tensors_between(xs: Collection[Tensor], ys: Sequence[Tensor]) -> set[Tensor]:
-    """The tensors through which gradients go from `ys` to `xs`, tensors of one graph; the `xs` are not among them."""
+    """The tensors of one graph through which gradients go from `ys` to `xs`."""
     if not ys:
         return set()
     wanted, reaching = frozenset(xs), Reaching(ys[0].graph.library)

@@ -1,4 +1,4 @@
-"""Which inputs the outputs of nodes depend on along differentiable edges, through the bodies of loops and branches."""
+"""Dependences along differentiable edges, through the bodies of loops and branches."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Reaching:
         return [node.inputs[slot] for slot in slots if node.inputs[slot].dtype.base in FLOWING]
 
     def _through_bodies(self, node: Node) -> list[set[int]] | None:
-        """For each output of a loop or a conditional the inputs it depends on; None for other nodes."""
+        """The inputs that each output of a loop or conditional depends on, else None."""
         attrs, kind = node.node_def.attr, node.op.removeprefix("Stateless")
         if kind == "While":
             return _closure(self._within(attrs.get("body")))
@@ -62,7 +62,7 @@ class Reaching:
         return None
 
     def _within(self, func: object) -> list[set[int]] | None:
-        """For each return of a function the arguments it depends on; None if there is no such function."""
+        """The arguments that each return of a function depends on, None without a function."""
         definition = self.library.find(func.name) if isinstance(func, Func) else None
         if definition is None or not isinstance(func, Func):
             return None
