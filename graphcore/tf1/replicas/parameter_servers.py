@@ -29,7 +29,7 @@ _STORED: Final = [
     "ResourceConditionalAccumulator",
     "DecisionTreeResource",
 ]
-"""The ops on parameter servers by default."""
+"""The ops on parameter servers by default, TensorFlow's value of the argument."""
 ChooseTask = Callable[[Any], int]
 
 
