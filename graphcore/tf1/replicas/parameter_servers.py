@@ -13,22 +13,13 @@ from graphcore.graph.model.argument_errors import refuse
 
 __all__ = ["replica_device_setter"]
 
-_STORED: Final = [
-    "Variable",
-    "VariableV2",
-    "AutoReloadVariable",
-    "MutableHashTable",
-    "MutableHashTableV2",
-    "MutableHashTableOfTensors",
-    "MutableHashTableOfTensorsV2",
-    "MutableDenseHashTable",
-    "MutableDenseHashTableV2",
-    "VarHandleOp",
-    "BoostedTreesEnsembleResourceHandleOp",
-    "BoostedTreesQuantileStreamResourceHandleOp",
-    "ResourceConditionalAccumulator",
-    "DecisionTreeResource",
-]
+_NAMES: Final = (
+    "Variable VariableV2 AutoReloadVariable MutableHashTable MutableHashTableV2 "
+    "MutableHashTableOfTensors MutableHashTableOfTensorsV2 MutableDenseHashTable MutableDenseHashTableV2 "
+    "VarHandleOp BoostedTreesEnsembleResourceHandleOp BoostedTreesQuantileStreamResourceHandleOp "
+    "ResourceConditionalAccumulator DecisionTreeResource"
+)
+_STORED: Final = _NAMES.split()
 """The ops on parameter servers by default, TensorFlow's value of the argument."""
 ChooseTask = Callable[[Any], int]
 
