@@ -51,7 +51,9 @@ class RaggedTensorToTensor:
         ragged = len(kinds) - (kinds[:1] == [_SIZE]) + 1
         natural = None if values.dims is None else [None] * ragged + [*values.dims[1:]]
         if wanted is None or wanted.ndim == 0:
-            c.set_output(0, c.unknown_shape() if natural is None else c.make_shape([each or c.unknown_dim() for each in natural]))
+            count = c.dim(c.input(0), 0).value if natural is None and c.rank(c.input(0)) == 1 else -1
+            rest = natural if count < 0 else [None] * count
+            c.set_output(0, c.unknown_shape() if rest is None else c.make_shape([each or c.unknown_dim() for each in rest]))
             return
         sizes = [int(size) for size in wanted.reshape(-1)]
         rest = [None] * len(sizes) if natural is None else natural
