@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from typing import Any, Final, NamedTuple, NoReturn, Self
+from typing import Any, Final, NamedTuple, NoReturn, Self, cast
 
 from graphcore.api.framework import get_collection, group
 from graphcore.api.indexed_slices import indices_and_values
@@ -318,13 +318,13 @@ class Variable(SessionValue):
             attrs["validate_shape"] = bool(self._shape.is_fully_defined)
         return self._graph_for_nodes().apply_op(getattr(self._ops, how), [self._variable, *inputs], attrs, name)
 
-    def _changed(self, how: str, *inputs: Any, name: str | None, read_value: bool = True) -> Any:
+    def _changed(self, how: str, *inputs: Any, name: str | None, read_value: bool = True) -> Tensor:
         """The value after a change."""
         node = self.change(how, *inputs, name=name)
         if (body := body_that_changes(self)) is not None and read_value:
             return value_within(self, body, node)
         if not self.is_resource or not read_value:
-            return node.outputs[0] if read_value else node
+            return node.outputs[0] if read_value else cast("Tensor", node)  # TensorFlow's signature does not tell them apart
         with node.graph.control_dependencies([node]):
             return self._new_read(None)
 

@@ -149,7 +149,7 @@ class Scope(Fold):
         A scope of one node is that node. A scope that never opens has its nodes.
         """
         if self._contents is None and self.depth > MOST_FRAMES:
-            self._contents = list[Part](sorted(self.all_nodes(), key=_node_id))
+            self._contents = [*sorted(self.all_nodes(), key=_node_id)]
         if self._contents is None:
             parts = self.apart()
             marks = self._marks()
