@@ -138,7 +138,7 @@ def test_a_notebook_puts_gradients_beside_what_they_differentiate(lab: Lab) -> N
     ("build", "closed"),
     [
         (digits, "∇y"),
-        (lstm, "∇/#0.x0/"),
+        (lstm, "∇/#0.step0/"),
         (lstm_loop, "∇lstm"),
         (while_loop, "∇while"),
         (second_derivative, "∇layer/y"),
