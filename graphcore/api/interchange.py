@@ -40,7 +40,7 @@ def import_graph_def(
     graph: Graph | InputMap | None = None,
     return_elements: Sequence[str] | None = None,
     name: str | None = None,
-    op_dict: Any = None,  # noqa: ARG001 - without effect in TensorFlow, too
+    op_dict: Any = None,
     producer_op_list: Any = None,
     *,
     prefix: str | None = None,
@@ -72,7 +72,7 @@ def import_graph_def(
         graph: the target; the default graph by default. TensorFlow has `input_map` in this place.
         return_elements: names of tensors and nodes of the GraphDef to return, as in TensorFlow.
         name: without a `prefix`, the name scope: "import" by default, "" for the names of the GraphDef.
-        op_dict: without effect.
+        op_dict: without effect, as in TensorFlow.
         producer_op_list: must be None.
         prefix: a name scope for all imported nodes.
         uniquify_names: rename a node with a taken name to the first free one of `name_1`, `name_2`, ... instead of refusing it.
@@ -98,6 +98,7 @@ def import_graph_def(
         UnimplementedError: an op is deprecated in the version of the GraphDef, or a list of the producer's ops is given.
         InvalidArgumentError: the GraphDef is invalid, or does not fit the graph or the arguments.
     """
+    del op_dict
     if producer_op_list is not None:
         raise UnimplementedError("import_graph_def: required None as producer_op_list; gc.remove_new_default_attrs removes unknown attrs")
     if isinstance(graph, Mapping):

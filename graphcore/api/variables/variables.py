@@ -314,12 +314,12 @@ class Variable(SessionValue):
         if (body := body_that_changes(self)) is not None:
             return body.apply_op(getattr(_RESOURCE, how), [handle_within(self, body), *inputs], {"dtype": self._dtype}, name)
         attrs: dict[str, Any] = {"dtype": self._dtype} if self.is_resource else {}  # a reference determines it: values take its dtype
-        if self.is_resource and how == "assign":
-            attrs["validate_shape"] = bool(self._shape.is_fully_defined)
+        attrs |= {"validate_shape": bool(self._shape.is_fully_defined)} if self.is_resource and how == "assign" else {}
         return self._graph_for_nodes().apply_op(getattr(self._ops, how), [self._variable, *inputs], attrs, name)
 
-    def _changed(self, how: str, *inputs: Any, name: str | None, read_value: bool = True) -> Tensor:
+    def _changed(self, how: str, *inputs: Any, name: str | None, use_locking: bool, read_value: bool = True) -> Tensor:
         """The value after a change."""
+        del use_locking  # changes are atomic in any case
         node = self.change(how, *inputs, name=name)
         if (body := body_that_changes(self)) is not None and read_value:
             return value_within(self, body, node)
@@ -328,29 +328,29 @@ class Variable(SessionValue):
         with node.graph.control_dependencies([node]):
             return self._new_read(None)
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Tensor:  # noqa: ARG002 - atomic
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Tensor:
         """Set it to `value` at run time. The result is the new value, or the node without `read_value`; assignments are atomic in any case."""
-        return self._changed("assign", value, name=name, read_value=read_value)
+        return self._changed("assign", value, name=name, use_locking=use_locking, read_value=read_value)
 
-    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Tensor:  # noqa: ARG002 - atomic
+    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Tensor:
         """Add `delta` at run time. The result is the new value, or the node without `read_value`; assignments are atomic in any case."""
-        return self._changed("assign_add", delta, name=name, read_value=read_value)
+        return self._changed("assign_add", delta, name=name, use_locking=use_locking, read_value=read_value)
 
-    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Tensor:  # noqa: ARG002 - atomic
+    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Tensor:
         """Subtract `delta` at run time. The result is the new value, or the node without `read_value`; assignments are atomic in any case."""
-        return self._changed("assign_sub", delta, name=name, read_value=read_value)
+        return self._changed("assign_sub", delta, name=name, use_locking=use_locking, read_value=read_value)
 
-    def scatter_update(self, indices: Any, updates: Any = None, name: str | None = None, use_locking: bool = False) -> Tensor:  # noqa: ARG002 - changes are atomic in any case
+    def scatter_update(self, indices: Any, updates: Any = None, name: str | None = None, use_locking: bool = False) -> Tensor:
         """Replace the rows `indices` by `updates` at run time. indices: [...], updates: [..., *shape[1:]]; or both as slices."""
-        return self._changed("scatter_update", *indices_and_values(indices, updates), name=name)
+        return self._changed("scatter_update", *indices_and_values(indices, updates), name=name, use_locking=use_locking)
 
-    def scatter_add(self, indices: Any, updates: Any = None, name: str | None = None, use_locking: bool = False) -> Tensor:  # noqa: ARG002 - changes are atomic in any case
+    def scatter_add(self, indices: Any, updates: Any = None, name: str | None = None, use_locking: bool = False) -> Tensor:
         """Add `updates` to the rows `indices` at run time; repeated indices add up. Both may be given as slices."""
-        return self._changed("scatter_add", *indices_and_values(indices, updates), name=name)
+        return self._changed("scatter_add", *indices_and_values(indices, updates), name=name, use_locking=use_locking)
 
-    def scatter_sub(self, indices: Any, updates: Any = None, name: str | None = None, use_locking: bool = False) -> Tensor:  # noqa: ARG002 - changes are atomic in any case
+    def scatter_sub(self, indices: Any, updates: Any = None, name: str | None = None, use_locking: bool = False) -> Tensor:
         """Subtract `updates` from the rows `indices` at run time; repeated indices add up. Both may be given as slices."""
-        return self._changed("scatter_sub", *indices_and_values(indices, updates), name=name)
+        return self._changed("scatter_sub", *indices_and_values(indices, updates), name=name, use_locking=use_locking)
 
     def numpy(self) -> NoReturn:
         """Raise an error: a session keeps the value.
