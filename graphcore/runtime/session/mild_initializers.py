@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from graphcore.graph import Node
@@ -11,18 +11,22 @@ from graphcore.plumbing import KEEPS_VALUE
 from graphcore.registry import Kernel
 
 
-def mild_initializers(targets: Iterable[Node], needed: Iterable[Node]) -> frozenset[str]:
+def mild_initializers(targets: Iterable[Node], needed: Sequence[Node]) -> frozenset[str]:
     """The names of the initializers that a run needs for initialized values alone.
 
     Args:
         targets: the nodes that are to run.
         needed: all nodes of the run.
     """
-    waited: set[Node] = set()
+    waiting = {node for node in needed if node.attr.get(KEEPS_VALUE)}
+    if not waiting:
+        return frozenset()
+    waited = {control for node in waiting for control in node.control_inputs}
     others: set[Node] = set(targets)
     for node in needed:
-        (waited if node.attr.get(KEEPS_VALUE) else others).update(node.control_inputs)
         others.update([tensor.node for tensor in node.inputs])
+        if node not in waiting:
+            others.update(node.control_inputs)
     return frozenset([node.name for node in waited - others])
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from graphcore.errors import FailedPreconditionError, UnimplementedError
@@ -129,29 +130,30 @@ class Planner:
             what = connect(*what, connected)
         what = subgraph_to_run(*what)
         needed = needed_nodes(*what)
-        self.runner.mild = mild_initializers(what[1], needed)
-        program, device = self._build_program(what, needed, engine)
+        mild = mild_initializers(what[1], needed)
+        program, device = self._build_program(what, needed, engine, mild)
         if self.runner.resources.redeclared:
             self._drop_plans()
         self._initial_values.note_run(needed)
         prepared = Prepared(self.graph.version, program, structure, fed, needed)
         prepared.devices, prepared.device = self.devices, device
         if type(program) is Plan and Specialised.pays(program, fed):
-            prepared.specialised = Specialised(program, *what, self._build)
+            prepared.specialised = Specialised(program, *what, partial(self._build, mild=mild))
         return prepared
 
-    def _build_program(self, what: _What, needed: Sequence[Node], engine: Engine) -> tuple[Program, str]:
+    def _build_program(self, what: _What, needed: Sequence[Node], engine: Engine, mild: Container[str]) -> tuple[Program, str]:
         """The program, and the device that does all of it, "" for several or none."""
-        divided = self._divided(what, needed, engine)
+        divided = self._divided(what, needed, engine, mild)
         if not isinstance(divided, str):
             if engine == "plan" and len(divided.parts) > 1:
                 raise UnimplementedError(f"Required a run on one device for the plan engine; this one is on {len(divided.parts)}")
             return divided, ""
         gpu = None if self.devices is None else self.devices.gpus.get(divided)
         if gpu is None:
-            return build_program(*what, self.runner.make_kernel, engine, needed, self.options.inter_op_threads), divided
+            make_kernel = partial(self.runner.make_kernel, mild=mild)
+            return build_program(*what, make_kernel, engine, needed, self.options.inter_op_threads), divided
         return gpu.program(
-            build_program(*what, self.runner.kernels_on(gpu), engine, needed, threads=1), capture=bool(self.options.capture_on_gpu)
+            build_program(*what, self.runner.kernels_on(gpu, mild), engine, needed, threads=1), capture=bool(self.options.capture_on_gpu)
         ), divided
 
     def build_stepwise(self, what: _What, needed: Sequence[Node]) -> PartitionedProgram | DataflowProgram:
@@ -160,21 +162,24 @@ class Planner:
         Raises:
             UnimplementedError: the devices do not run in steps.
         """
-        divided = self._checked_device(needed) if self.devices is None else self.devices.build_stepwise(*what, self._make_kernel)
-        return build_dataflow(*what, self.runner.make_kernel) if isinstance(divided, str) else divided
+        make_kernel = partial(self._make_kernel, mild=mild_initializers(what[1], needed))
+        divided = self._checked_device(needed) if self.devices is None else self.devices.build_stepwise(*what, make_kernel)
+        return build_dataflow(*what, make_kernel) if isinstance(divided, str) else divided
 
-    def _divided(self, what: _What, needed: Sequence[Node], engine: Engine) -> DividedProgram | str:
+    def _divided(self, what: _What, needed: Sequence[Node], engine: Engine, mild: Container[str]) -> DividedProgram | str:
         """The program on several devices, or the device that does all of it, "" for the CPU of this process.
 
         Raises:
             GraphError: a node cannot be placed, or requests a device that does not exist.
         """
-        return self._checked_device(needed) if self.devices is None else self.devices.build(*what, self._make_kernel, engine)
+        if self.devices is None:
+            return self._checked_device(needed)
+        return self.devices.build(*what, partial(self._make_kernel, mild=mild), engine)
 
-    def _make_kernel(self, node: Node, context: KernelContext) -> Kernel:
+    def _make_kernel(self, node: Node, context: KernelContext, mild: Container[str]) -> Kernel:
         """The kernel of a node on its device."""
         gpu = None if self.devices is None else self.devices.gpus.get(node.assigned_device)
-        return (self.runner.make_kernel if gpu is None else self.runner.kernels_on(gpu))(node, context)
+        return self.runner.make_kernel(node, context, mild=mild) if gpu is None else self.runner.kernels_on(gpu, mild)(node, context)
 
     def _checked_device(self, needed: Sequence[Node]) -> str:
         """The empty name of the CPU of this process.
@@ -290,8 +295,9 @@ class Planner:
             prepared.close()
         self.plans.clear()
 
-    def _build(self, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor]) -> Plan:
-        return build_plan(fetches, targets, feeds, self.runner.make_kernel, threads=self.options.inter_op_threads)
+    def _build(self, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], mild: Container[str] = ()) -> Plan:
+        make_kernel = partial(self.runner.make_kernel, mild=mild)
+        return build_plan(fetches, targets, feeds, make_kernel, threads=self.options.inter_op_threads)
 
 
 def _add_names_to(changed: dict[str, bool]) -> Callable[[Change], None]:

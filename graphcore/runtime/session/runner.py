@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,7 +49,6 @@ class Runner:
         functions: runs the functions that nodes call.
         rendezvous: passes values between `_Send` and `_Recv` nodes and the client.
         trace: the last recorded run.
-        mild: the initializers that leave values as they are in the run that is planned.
     """
 
     def __init__(self, graph: Graph, timeout_in_ms: int, resources: ResourceManager | None = None) -> None:
@@ -62,7 +61,6 @@ class Runner:
         self.functions = FunctionLibraryRuntime(graph.library, resources=self.resources)
         self._functions_on: dict[str, FunctionLibraryRuntime] = {}
         self.trace: Trace | None = None
-        self.mild: frozenset[str] = frozenset()
         self._kernels: dict[str, tuple[Any, Kernel]] = {}
         self._kernels_lock = new_lock()
         self._rendezvous_lock = new_lock()
@@ -172,8 +170,8 @@ class Runner:
                 self.resources.channel = self.rendezvous
             ended.start_abort(status)
 
-    def kernels_on(self, gpu: Gpu) -> MakeKernel:
-        """A maker of kernels that run on a GPU, as do the functions that they call."""
+    def kernels_on(self, gpu: Gpu, mild: Container[str] = ()) -> MakeKernel:
+        """A maker of kernels that run on a GPU, as do the functions that they call; `mild` is that of `make_kernel`."""
         functions = self._functions_on.get(gpu.name)
         if functions is None:
             creator = gpu.kernels(kernel_of_op)
@@ -184,13 +182,16 @@ class Runner:
                 device=gpu.name,
                 handles=self.functions.handles,
             )
-        return gpu.kernels(partial(self.make_kernel, functions=functions))
+        return gpu.kernels(partial(self.make_kernel, functions=functions, mild=mild))
 
-    def make_kernel(self, node: Node, context: KernelContext, functions: FunctionLibraryRuntime | None = None) -> Kernel:
+    def make_kernel(
+        self, node: Node, context: KernelContext, functions: FunctionLibraryRuntime | None = None, mild: Container[str] = ()
+    ) -> Kernel:
         """The kernel of `node`; a stateful one has the lifetime of the session and of its node's definition.
 
         Args:
             functions: runs the functions that it calls; `self.functions` by default.
+            mild: the names of the initializers that leave values as they are in the run that the kernel is for.
         """
         context.resources = self.resources
         context.functions = functions = functions or self.functions
@@ -201,7 +202,7 @@ class Runner:
                 raise in_body(error, node) from error.__cause__
         factory = node.registration.kernel
         assert factory is not None
-        if node.name in self.mild:
+        if node.name in mild:
             return unless_initialized(factory(context))
         if is_built_in(node):
             return factory(context)  # the ops of this package keep their state among the resources

@@ -77,6 +77,30 @@ def test_a_variable_made_from_another_is_an_identity_that_waits_for_the_initiali
         assert session.run([w.initialized_value(), w.assign_add([1.0, 1.0])])[1].tolist() == [2, 3]
 
 
+def test_a_trained_value_is_left_by_the_plans_for_the_shapes_of_feeds_too() -> None:
+    x = gc.placeholder(gc.float32, [None])
+    w = gc.Variable(3.0, name="W")
+    y = gc.cast(gc.size(x), gc.float32) + w.initialized_value()
+    with gc.Session() as session:
+        session.run(w.assign(7.0))
+        for _ in range(5):  # from the third run on, with a plan for four elements
+            assert session.run(y, {x: np.ones(4, np.float32)}) == 11
+            assert session.run(w) == 7
+
+
+@pytest.mark.parametrize("devices", [None, ["/cpu:0", "/cpu:1"]])
+def test_runs_in_parts_leave_a_trained_value_unless_they_run_its_initializer(devices: Any) -> None:
+    x = gc.placeholder(gc.float32, [])
+    w = gc.Variable(3.0, name="W")
+    value = w.initialized_value()
+    with gc.Session(devices=devices) as session:
+        session.run(w.assign(7.0))
+        assert session.partial_run(session.partial_run_setup([value], [x]), value) == 7
+        session.run(value)
+        session.partial_run(session.partial_run_setup([w.initializer], [x]), w.initializer)
+        assert session.run(w) == 3
+
+
 @pytest.mark.parametrize("use_resource", [False, True])
 def test_a_session_sets_a_value_without_new_nodes(graph: gc.Graph, use_resource: bool) -> None:
     w = gc.Variable([1.0, 2.0], name="w", use_resource=use_resource)
