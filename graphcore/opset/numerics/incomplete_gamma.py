@@ -1,13 +1,15 @@
 """The incomplete gamma and beta functions, elementwise in double precision, with `xp` NumPy or CuPy.
 
 Below `x = a + 1` the incomplete gamma function is summed as a series, above it is a continued fraction, as in Cephes (Moshier); the
-derivatives by a are those of the same terms. The incomplete beta function is Lentz's continued fraction.
+derivatives by a are those of the same terms. Near a large a, see `incomplete_gamma_large`. The incomplete beta function is Lentz's
+continued fraction.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from graphcore.opset.numerics.incomplete_gamma_large import is_large, of_large
 from graphcore.opset.numerics.special_functions import digamma, lgamma
 
 _MOST_TERMS: Final = 2000
@@ -26,13 +28,17 @@ class _Part(NamedTuple):
 def igamma(xp: Any, a: Any, x: Any) -> Any:
     """The regularized lower incomplete gamma function."""
     a, x = xp.broadcast_arrays(a, x)
-    return _of_both(xp, a, x, lambda low, scale: low.value * scale / a, lambda high, scale: 1 - high.value * scale, 0.0, 1.0)
+    return _of_both(
+        xp, a, x, lambda low, scale: low.value * scale / a, lambda high, scale: 1 - high.value * scale, lambda near: near.lower, 0.0, 1.0
+    )
 
 
 def igammac(xp: Any, a: Any, x: Any) -> Any:
     """The regularized upper incomplete gamma function."""
     a, x = xp.broadcast_arrays(a, x)
-    return _of_both(xp, a, x, lambda low, scale: 1 - low.value * scale / a, lambda high, scale: high.value * scale, 1.0, 0.0)
+    return _of_both(
+        xp, a, x, lambda low, scale: 1 - low.value * scale / a, lambda high, scale: high.value * scale, lambda near: near.upper, 1.0, 0.0
+    )
 
 
 def igamma_grad_a(xp: Any, a: Any, x: Any) -> Any:
@@ -45,6 +51,7 @@ def igamma_grad_a(xp: Any, a: Any, x: Any) -> Any:
         x,
         lambda low, scale: scale / a * (low.slope + low.value * below),
         lambda high, scale: -scale * (high.slope + high.value * above),
+        lambda near: near.slope,
         0.0,
         0.0,
     )
@@ -63,6 +70,7 @@ def random_gamma_grad(xp: Any, a: Any, x: Any) -> Any:
         x,
         lambda low, _: -x / a * (low.slope + low.value * below),
         lambda high, _: x * (high.slope + high.value * above),
+        lambda near: near.sample_slope,
         0.0,
         0.0,
     )
@@ -88,9 +96,10 @@ def _log_slopes(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
     return log - digamma(xp, a + 1), log - digamma(xp, a)
 
 
-def _of_both(xp: Any, a: Any, x: Any, below: Any, above: Any, at_zero: float, at_infinity: float) -> Any:
-    """A function of the series where x is small, and of the fraction elsewhere."""
-    valid = (a > 0) & (x > 0) & xp.isfinite(a) & xp.isfinite(x)
+def _of_both(xp: Any, a: Any, x: Any, below: Any, above: Any, near: Any, at_zero: float, at_infinity: float) -> Any:
+    """A function of `Large` near a large a, of the series where x is small, else of the fraction."""
+    large = is_large(xp, a, x)
+    valid = (a > 0) & (x > 0) & xp.isfinite(a) & xp.isfinite(x) & ~large
     inner_a, inner_x = xp.where(valid, a, 1.0), xp.where(valid, x, 1.0)
     small = inner_x < inner_a + 1
     scale = xp.exp(inner_a * xp.log(inner_x) - inner_x - lgamma(xp, inner_a))
@@ -100,6 +109,8 @@ def _of_both(xp: Any, a: Any, x: Any, below: Any, above: Any, at_zero: float, at
     result = xp.where((inner_x > inner_a) & (scale == 0), at_infinity, result)  # the fraction may have overflown
     result = xp.where((x == 0) & (a > 0), at_zero, xp.where((x == xp.inf) & (a > 0) & xp.isfinite(a), at_infinity, result))
     result = xp.where((a == xp.inf) & xp.isfinite(x) & (x > 0), at_zero, result)
+    if bool(large.any()):
+        result = xp.where(large, near(of_large(xp, xp.where(large, a, 1.0), xp.where(large, x, 1.0))), result)
     defined = (a > 0) & (x >= 0) & ~((a == xp.inf) & (x == xp.inf))
     return xp.where(defined, result, xp.nan)
 

@@ -33,11 +33,42 @@ def test_the_incomplete_gamma_function_of_whole_shapes_is_a_poisson_sum() -> Non
             np.testing.assert_allclose(upper, above, rtol=1e-5, atol=1e-30)
 
 
+@pytest.mark.parametrize("shape", [9_000, 20_000, 1_000_000])
+def test_the_incomplete_gamma_function_of_large_shapes_is_exact_near_the_shape(shape: int) -> None:
+    below, above, x = [], [], shape + np.array([-6.0, -1.0, 0.0, 0.5, 3.0, 6.0, 20.0]) * shape**0.5
+    terms = np.arange(shape - 60 * math.isqrt(shape), shape + 60 * math.isqrt(shape))  # the others are nothing beside these
+    for each in x:
+        logarithms = np.cumsum(np.log(each / terms))
+        weights = np.exp(logarithms - logarithms.max())
+        above.append(weights[terms < shape].sum() / weights.sum())
+        below.append(weights[terms >= shape].sum() / weights.sum())
+    lower, upper = run([function(gc.constant(float(shape), gc.float64), gc.constant(x)) for function in (tf.igamma, tf.igammac)])
+    np.testing.assert_allclose(lower, below, rtol=1e-9)
+    np.testing.assert_allclose(upper, above, rtol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [9_000.0, 20_000.0, 1e6, 1e9])
+def test_the_derivatives_at_large_shapes_are_exact_near_the_shape(shape: float) -> None:
+    x = shape + np.array([-6.0, -1.0, 0.0, 0.5, 3.0]) * shape**0.5
+    step = shape**0.5 / 1000
+    # The errors of the difference fall with the fourth power of the step.
+    at = [run(tf.igamma(gc.constant(shape + by * step, gc.float64), gc.constant(x))) for by in (-2, -1, 1, 2)]
+    difference = (at[0] - 8 * at[1] + 8 * at[2] - at[3]) / (12 * step)
+    slope, sample_slope = run(
+        [gc.apply_op(op, [gc.constant(shape, gc.float64), gc.constant(x)]) for op in ("IgammaGradA", "RandomGammaGrad")]
+    )
+    np.testing.assert_allclose(slope, difference, rtol=1e-8, atol=1e-12 / step)
+    # The quantiles are a + z sqrt(a) + (z^2 - 1) / 3 + ..., z of the normal distribution; the next parts are smaller than the tolerance.
+    z = (x - shape) / shape**0.5
+    np.testing.assert_allclose(sample_slope, 1 + z / (2 * shape**0.5), atol=20 / shape)
+
+
 def test_the_ends_of_the_ranges() -> None:
-    a = gc.constant([1.0, 1.0, 1.0, 0.0, 1.0, np.inf, 1.5], gc.float64)
-    x = gc.constant([0.0, np.inf, -1.0, 1.0, np.nan, 1.0, 1e300], gc.float64)
-    np.testing.assert_array_equal(run(tf.igamma(a, x)), [0.0, 1.0, np.nan, np.nan, np.nan, 0.0, 1.0])
-    np.testing.assert_array_equal(run(tf.igammac(a, x)), [1.0, 0.0, np.nan, np.nan, np.nan, 1.0, 0.0])
+    most = np.finfo(np.float64).max
+    a = gc.constant([1.0, 1.0, 1.0, 0.0, 1.0, np.inf, 1.5, most, 0.0, np.inf], gc.float64)
+    x = gc.constant([0.0, np.inf, -1.0, 1.0, np.nan, 1.0, 1e300, most, 0.0, np.inf], gc.float64)
+    np.testing.assert_array_equal(run(tf.igamma(a, x)), [0.0, 1.0, np.nan, np.nan, np.nan, 0.0, 1.0, 0.5, np.nan, np.nan])
+    np.testing.assert_array_equal(run(tf.igammac(a, x)), [1.0, 0.0, np.nan, np.nan, np.nan, 1.0, 0.0, 0.5, np.nan, np.nan])
     b = gc.constant(2.0, gc.float64)
     np.testing.assert_allclose(run(tf.betainc(b, b, gc.constant([0.0, 0.5, 1.0, 1.5], gc.float64))), [0.0, 0.5, 1.0, np.nan])
 
