@@ -18,6 +18,19 @@ Array = npt.NDArray[Any]
 DIVISIONS = {"Div", "FloorDiv", "FloorMod", "Mod", "RealDiv", "TruncateDiv", "TruncateMod"}
 ALONG_AN_AXIS = {"ArgMax", "ArgMin", "Cumprod", "Cumsum", "CumulativeLogsumexp"}
 ALONE = {"L2Loss", "Unique", "UniqueWithCounts", "Where", "LogSoftmax", "Softmax", "ZerosLike", "OnesLike", "InvertPermutation", "Softplus"}
+
+
+def gamma_pairs(x: Array) -> list[tuple[Any, ...]]:
+    """Pairs of a shape of the gamma distribution and a number.
+
+    Without 0 beside a shape that is not positive, and huge numbers beside themselves, where TensorFlow gives 0.
+    """
+    shapes, at = (each.reshape(-1) for each in np.meshgrid(x, x))
+    with np.errstate(invalid="ignore"):
+        kept = ((at != 0) | (shapes > 0)) & ((at != shapes) | (at < 1e4))
+    return [(shapes[kept], at[kept])]
+
+
 OTHERS: dict[str, Callable[[Array], list[tuple[Any, ...]]]] = {
     "TopKV2": lambda x: [(x, np.int32(len(x))), (x[:1], np.int32(1))],
     "NthElement": lambda x: [(x, np.int32(i)) for i in range(len(x))],
@@ -35,6 +48,7 @@ OTHERS: dict[str, Callable[[Array], list[tuple[Any, ...]]]] = {
     "UnsortedSegmentMax": lambda x: [(x, np.arange(len(x), dtype=np.int32) // 3, np.int32(5))],
     "UnsortedSegmentMin": lambda x: [(x, np.arange(len(x), dtype=np.int32) // 3, np.int32(5))],
     "UnsortedSegmentProd": lambda x: [(x, np.arange(len(x), dtype=np.int32) // 3, np.int32(5))],
+    **dict.fromkeys(("Igamma", "Igammac", "IgammaGradA", "RandomGammaGrad"), gamma_pairs),
     "HistogramFixedWidth": lambda x: [(np.array([0, 1, 2, 3, 9], x.dtype), np.array([0, 5], x.dtype), np.int32(3))],
 }
 
