@@ -171,7 +171,7 @@ class Runner:
             ended.start_abort(status)
 
     def kernels_on(self, gpu: Gpu, mild: Container[str] = ()) -> MakeKernel:
-        """A maker of kernels that run on a GPU, as do the functions that they call; `mild` is that of `make_kernel`."""
+        """A maker of kernels that run on a GPU, as do the functions they call; for `mild` see `make_kernel`."""
         functions = self._functions_on.get(gpu.name)
         if functions is None:
             creator = gpu.kernels(kernel_of_op)

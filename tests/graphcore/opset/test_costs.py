@@ -232,7 +232,7 @@ def test_sorting_only_compares(entry: OpRegistration) -> None:
 
 
 def curve(entry: OpRegistration, places: npt.NDArray[np.float64], others: float = 1.5) -> Array | None:
-    """The results of an elementwise op at values of its first input, with `others` for the rest, None if it takes no doubles."""
+    """The results of an elementwise op at values of its first input; None if it takes no doubles."""
     inputs = [np.stack([places, np.full(8, 1.5)], axis=1), *[np.full((8, 2), others)] * (len(entry.op_def.input_arg) - 1)]
     case = cases_of(entry)[0]
     made = kernel_for(case, inputs, {**case.attrs, "T": gc.float64}, ())
