@@ -9,10 +9,11 @@ from graphcore.attrs import Array, Attrs, AttrValue
 from graphcore.brief import brief
 from graphcore.definitions.types import PRODUCER_VERSION, OpDef
 from graphcore.dtypes import as_dtype
-from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.errors import GraphError, InternalError, InvalidArgumentError
 from graphcore.inference.handle_data import HandleShapes
 from graphcore.inference.handles import UNKNOWN, DimensionHandle, HandleData, ShapeHandle
 from graphcore.inference.summaries import summarize_value
+from graphcore.source import SourceLocation
 
 InputTensor = Callable[[int], Array | None]
 """The constant value of input i, None if it has none."""
@@ -369,11 +370,12 @@ class InferenceContext(HandleShapes):
     def run(self, shape_function: ShapeFunction) -> None:
         """Run a shape function; the node and the input shapes are added to its errors.
 
-        Python's own errors become InvalidArgumentErrors: shape functions rely on values that fit the shapes of inputs, which those of
-        files and of explanations need not do.
+        Every error is a GraphError, since the op may come from a file. An error of Python is a fault of the shape function. It becomes
+        the cause of an InternalError that names the line of the shape function.
 
         Raises:
             GraphError: an error of the shape function.
+            InternalError: the shape function raised an error of Python.
         """
         self.forget_merges()
         try:
@@ -383,8 +385,14 @@ class InferenceContext(HandleShapes):
             raise self.with_context(error) from error.__cause__
         except Exception as error:
             self.forget_merges()
-            text = f"The shape function of op {self.op} fails on these inputs: {type(error).__name__}: {error}"
-            raise self.with_context(InvalidArgumentError(text)) from error
+            raise self.with_context(self._fault(error)) from error
+
+    def _fault(self, error: Exception) -> InternalError:
+        """The error for a shape function that raised `error`."""
+        fault = InternalError(f"The shape function of op {self.op} raised {type(error).__name__}: {error}")
+        trace = error.__traceback__ and error.__traceback__.tb_next  # the first frame is that of `run`
+        where = "" if trace is None else f", {SourceLocation(trace.tb_frame.f_code.co_filename, trace.tb_lineno).where}"
+        return fault.advise(f"Correct the shape function of {self.op}{where}.")
 
     def with_context(self, error: GraphError) -> GraphError:
         """The same error with the text of error_suffix, the op and the node."""

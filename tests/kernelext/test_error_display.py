@@ -332,6 +332,23 @@ def test_an_unknown_name_looks_as_always_while_there_is_no_graph(
     assert "Traceback (most recent call last)" in printed(capsys)
 
 
+def test_the_line_of_a_shape_function_that_breaks_is_named(model: NotebookShell, capsys: pytest.CaptureFixture[str]) -> None:
+    model.run(
+        "from graphcore.text import parse_op_signature\n"
+        "def infer(c):\n"
+        "    c.set_output(0, [][3])\n"
+        "graph = gc.Graph(gc.OpRegistry())\n"
+        "graph.registry.register(parse_op_signature('BreaksInACell() -> (y:float)'), infer)",
+        "define",
+    )
+    capsys.readouterr()
+    model.run("graph.apply_op('BreaksInACell')", "use")
+    text = printed(capsys)
+    assert "InternalError: The shape function of op BreaksInACell raised IndexError: list index out of range" in text
+    assert "here  cell In [4], line 1\n" in text
+    assert "to do  Correct the shape function of BreaksInACell, cell In [3], line 3.\n" in text
+
+
 def test_a_script_ends_its_traceback_with_what_to_do() -> None:
     error = InvalidArgumentError("wrong").advise("Feed «x:0».", required="a value", came="none")
     assert error.__notes__ == ["To do: Feed 'x:0'."]

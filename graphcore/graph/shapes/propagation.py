@@ -9,7 +9,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from graphcore.errors import GraphError, InternalError, InvalidArgumentError
+from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.model.input_checks import type_misfit
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.topological_order import renew_stale_ranks
@@ -199,7 +199,7 @@ class _Wave:
         if had_error is None and node not in self._careful and node.op not in MERGE:
             try:
                 self._infer(node)  # only shapes have changed: the inputs are still valid
-            except Exception as error:  # noqa: BLE001 - a shape function may be the user's
+            except GraphError as error:
                 _mark(node, error, {})
         else:
             self._refit(node)
@@ -257,7 +257,7 @@ class _Wave:
                 self.open[node] = None
             else:
                 graph.refiner.add_node(node)
-        except Exception as error:  # noqa: BLE001 - a shape function may be the user's
+        except GraphError as error:
             _mark(node, error, controls)
             return
         node.error = None
@@ -306,10 +306,8 @@ def _input_problem(graph: Graph, node: Node, slot: int, tensor: Tensor) -> str:
     return type_misfit(node.name, slot, tensor, node.input_types[slot])
 
 
-def _mark(node: Node, error: Exception, controls: dict[int, str]) -> None:
+def _mark(node: Node, error: GraphError, controls: dict[int, str]) -> None:
     """Mark `node` with inputs that contradict each other, or that break its shape function."""
-    if not isinstance(error, GraphError):
-        error = InternalError(f"The shape function of op {node.op} raised {type(error).__name__}: {error}")
     node.error = error.with_node(node.name, op=node.op, source=node.source)
     node.input_errors = {**controls, **dict.fromkeys(range(len(node.inputs)), error.message)}
     forget_shapes(node)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import signal
+import traceback
 from collections.abc import Callable
 
 import pytest
 
 import graphcore as gc
 from graphcore.errors import InternalError
-from graphcore.inference import InferenceContext
+from graphcore.graph import ImportOptions, import_graph_def
+from graphcore.inference import InferenceContext, ShapeHandle
+from graphcore.inference.context import direct
 from graphcore.source import CellRun, SourceLocation
 from graphcore.text import parse_op_signature
 from tests.graphcore.graph.example_graphs import everything, ranks_fit, registry
@@ -134,14 +137,46 @@ def test_a_shape_function_that_breaks_adds_no_node() -> None:
     graph, armed = made(breaks)
     before = everything(graph)
     armed.append(True)
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(InternalError, match="The shape function of op Armed raised ZeroDivisionError: oh for 'h'") as caught:
         graph.add_node(gc.NodeDef("h", "Armed", ("two",)))
+    assert everything(graph) == before
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    line = infer_line(caught.value.__cause__)
+    assert caught.value.suggestion == f"Correct the shape function of Armed, test_ctrl_c_in_edits.py, line {line}."
+
+
+def infer_line(error: BaseException) -> int:
+    """The line at which the shape function of `Armed` left with an error."""
+    return next(frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.name == "infer" and frame.lineno)
+
+
+def test_a_shape_function_of_shapes_alone_that_breaks_adds_no_node() -> None:
+    def broken(_shape: ShapeHandle) -> ShapeHandle:
+        raise ZeroDivisionError("oh")
+
+    graph, _ = made(breaks)
+    graph.registry.register(
+        parse_op_signature("Direct(x:float) -> (y:float)"), direct(broken)(lambda c: c.set_output(0, broken(c.input(0))))
+    )
+    before = everything(graph)
+    with pytest.raises(InternalError, match="The shape function of op Direct raised ZeroDivisionError: oh for 'h'"):
+        graph.add_node(gc.NodeDef("h", "Direct", ("two",)))
+    assert everything(graph) == before
+
+
+def test_a_graph_with_a_shape_function_that_breaks_is_refused_with_a_graph_error_and_imports_nothing() -> None:
+    source, _ = made(breaks)
+    graph, armed = made(breaks)
+    graph_def, before = source.as_graph_def(), everything(graph)
+    armed.append(True)
+    with pytest.raises(InternalError, match="The shape function of op Armed raised ZeroDivisionError: oh"):
+        import_graph_def(graph_def, graph, ImportOptions(prefix="read"))
     assert everything(graph) == before
 
 
 def test_a_shape_like_that_of_a_node_with_an_error_is_refused_and_leaves_no_trace() -> None:
     graph, armed = made(breaks)
     armed.append(True)
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(InternalError, match="The shape function of op Armed raised ZeroDivisionError: oh for 'b'"):
         graph.set_shape_like(named(graph, "b").outputs[0], named(graph, "two").outputs[0])
     assert named(graph, "b").like == {}
