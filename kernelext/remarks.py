@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from html import escape
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -14,6 +13,7 @@ from graphcore.graph import Graph, Node
 from graphcore.remarks import collect_remarks, collected_remarks
 from graphcore.runtime import Session, live_sessions
 from graphcore.source import CellRun, SourceLocation, dropped_gradients, gradient_calls
+from graphcore.support.shown import html_text, shown
 
 MOST_GRADIENTS: Final = 50
 """The most gradients that one line builds in one run of its cell without a remark: those of the layers of a model, not of training
@@ -71,8 +71,8 @@ class Remarks:
         gradient_calls.clear()
         dropped_gradients.clear()
         if lines:
-            rows = "".join([f"<div>{escape(line)}</div>" for line in lines])
-            display({"text/plain": "\n".join(lines), "text/html": f"<div style='{_STYLE}'>{rows}</div>"}, raw=True)
+            rows = "".join([f"<div>{html_text(line)}</div>" for line in lines])
+            display({"text/plain": shown("\n".join(lines)), "text/html": f"<div style='{_STYLE}'>{rows}</div>"}, raw=True)
 
     def _built_in_loops(self, graph: Graph, runs_before: int) -> list[str]:
         """The remark on a line that made nodes of one kind in a loop, where one node was to run."""

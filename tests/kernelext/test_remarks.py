@@ -161,3 +161,8 @@ def test_layers_that_a_loop_builds_and_one_node_that_a_loop_runs_are_not_told(sa
     assert said("for _ in range(100):\n    session.run(step)", "b") == ""
     assert said("h = gc.ones([2])\nfor _ in range(100):\n    h = gc.tanh(h)\nsession.run(h)", "c") == ""
     assert said("vs = [gc.Variable(0.0) for _ in range(60)]\nsteps = [each.assign_add(1.0) for each in vs]", "d") == ""
+
+
+def test_a_remark_with_signs_that_hide_or_turn_letters_shows_them_as_escapes(said: Said) -> None:
+    text = said("from graphcore.remarks import remark\nremark('a\\ud800b \\u202e c')", "a")
+    assert text == "a\\ud800b \\u202e c\n"
