@@ -299,6 +299,10 @@ def test_errors_lost_inputs_and_failed_cells_look_the_same_in_a_page(page: Page,
     run_cell("c", "q = gc.tanh(w, name='q')\nraise ValueError")
     compare(page, graph, 3)
     assert any(node.state == "stale" for node in build_scene(graph).nodes)
+    for cell in ("d", "e"):
+        run_cell(cell, "gc.matmul(w, w, name='product')")
+    compare(page, graph, 4)
+    assert sum(node.id.startswith("refused:") for node in build_scene(graph).nodes) == 2
     worker = PageWorker(page, graph, SceneState())
     worker.scene(type="ready")
     answer = {"type": "highlight", "boxes": ["w"], "text": "1 node for cell:4, in 1 box"}

@@ -8,6 +8,7 @@ from graphcore.graph import get_default_graph
 from tests.kernelext.conftest import NotebookShell
 from widgets.render.page_data.build import graph_data
 from widgets.scene import SceneState, build_scene
+from widgets.scene.inspect import inspect
 
 MODEL = """x = gc.placeholder(gc.float32, [None, 8], name='x')
 h = gc.relu(gc.matmul(x, gc.ones([8, 4]), name='product'), name='h')
@@ -109,3 +110,22 @@ def test_a_node_that_could_not_be_made_is_a_red_box_with_its_inputs_until_its_ce
     assert refused.text.startswith("Dimensions must be equal, but are 8 and 7")
     tracked.run(MODEL, "model")
     assert states() == {}
+
+
+def test_two_nodes_of_one_name_that_could_not_be_made_are_two_boxes_with_lines_of_their_own(tracked: NotebookShell) -> None:
+    tracked.run(
+        "with gc.name_scope('given'):\n    x = gc.placeholder(gc.float32, [8, 8])\n    w = gc.placeholder(gc.float32, [7, 3])", "given"
+    )
+    for cell in ("a", "b"):
+        tracked.run("gc.matmul(x, w, name='product')", cell)
+    state = SceneState()
+    state.collapse("given/")
+    scene = build_scene(get_default_graph(), state)
+    assert [node.label for node in scene.nodes if node.state == "error"] == ["product was not made", "product_1 was not made"]
+    assert {edge.source for edge in scene.edges} == {"given/"}
+    assert len({node.id for node in scene.nodes}) == 3
+    assert len({edge.id for edge in scene.edges}) == 4
+    (first, second) = [inspect(get_default_graph(), state, node.id) for node in scene.nodes if node.state == "error"]
+    assert first is not None
+    assert second is not None
+    assert [first.name, second.name] == ["product", "product_1"]

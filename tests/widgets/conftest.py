@@ -57,7 +57,7 @@ def run_cell(graph: gc.Graph) -> RunCell:
             error = raised
         finally:
             current_run.reset(token)
-        graph.end_cell(cell_run, failed=error is not None)
+        graph.end_cell(cell_run, failed=error is not None, error=error)
         return error
 
     return run

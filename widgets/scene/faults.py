@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from widgets.scene.boxes import Visible
-from widgets.scene.types import NodeKind, SceneEdge, SceneNode
+from widgets.scene.types import SceneEdge, SceneNode
 from widgets.scene.words import last_part, tensor_label
 
 if TYPE_CHECKING:
@@ -53,25 +54,28 @@ def fault_text(node: Node) -> str:
 
 
 def refused_nodes(graph: Graph) -> list[Refused]:
-    """The nodes that cells could not make, in whose place the graph has none."""
-    errors = graph.cells.refusals.values()
-    return [
-        Refused(error.node or error.op, error.message, [tensor for tensor in dict.fromkeys(error.inputs) if tensor in graph])
-        for error in errors
-    ]
+    """The nodes that cells could not make, in whose place the graph has none.
+
+    Two of one name get the names that they would have had in the graph.
+    """
+    found: dict[str, Refused] = {}
+    for error in graph.cells.refusals.values():
+        wanted = error.node or error.op
+        name = next(each for each in chain([wanted], (f"{wanted}_{number}" for number in count(1))) if each not in found)
+        found[name] = Refused(name, error.message, [tensor for tensor in dict.fromkeys(error.inputs) if tensor in graph])
+    return list(found.values())
 
 
 def refused_boxes(graph: Graph, visible: Visible) -> tuple[list[SceneNode], list[SceneEdge]]:
     """The boxes of nodes that could not be made, with edges from their inputs."""
     nodes, edges = [], []
-    kind: NodeKind = "stub"
-    for name, text, inputs in map(msgspec.structs.astuple, refused_nodes(graph)):
-        box_id = f"{REFUSED}{name}"
-        label = f"{last_part(name)} was not made"
-        nodes.append(SceneNode(id=box_id, label=label, kind=kind, state="error", error=text, count=0))
-        for tensor in inputs:
+    for refused in refused_nodes(graph):
+        box_id = f"{REFUSED}{refused.name}"
+        label = f"{last_part(refused.name)} was not made"
+        nodes.append(SceneNode(id=box_id, label=label, kind="stub", state="error", error=refused.text, count=0))
+        for tensor in refused.inputs:
             source = visible.box_of.get(tensor.node.name)
             if source is not None:
-                edge = f"{source.id}->{box_id}:{tensor.index}"
-                edges.append(SceneEdge(id=edge, source=source.id, target=box_id, label=tensor_label(tensor), error=text))
+                edge = f"{tensor.name}->{box_id}"
+                edges.append(SceneEdge(id=edge, source=source.id, target=box_id, label=tensor_label(tensor), error=refused.text))
     return nodes, edges

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from graphcore.text import debug_string
 from graphcore.text.describe_traits import describe_traits
 from widgets.inspection import GradientInfo, Why
@@ -31,8 +29,8 @@ if TYPE_CHECKING:
 def refused_records(graph: Graph, number: Mapping[str, int]) -> list[RefusedRecord]:
     """The nodes that could not be made. `number` gives the place of each node."""
     return [
-        RefusedRecord(name=name, text=text, inputs=[(number[tensor.node.name], tensor.index) for tensor in inputs])
-        for name, text, inputs in map(msgspec.structs.astuple, refused_nodes(graph))
+        RefusedRecord(name=node.name, text=node.text, inputs=[(number[tensor.node.name], tensor.index) for tensor in node.inputs])
+        for node in refused_nodes(graph)
     ]
 
 

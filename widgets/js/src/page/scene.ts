@@ -24,6 +24,7 @@ import {
   roleOf,
   type Tensor,
   tensorLabel,
+  tensorName,
   type Visible,
   visibleBoxes,
 } from "./visible";
@@ -293,8 +294,8 @@ function refusedBoxes(root: Instance, visible: Visible): [SceneNode[], SceneEdge
     nodes.push({ ...PLAIN, id, label, kind: "stub", state: "error", error, count: 0 });
     for (const [node, slot] of inputs) {
       const source = visible.box(root, node);
-      const edge = `${source?.id}->${id}:${slot}`;
-      if (source) edges.push(faultyEdge(edge, source.id, id, outputOf(root, node, slot), error));
+      const tensor = outputOf(root, node, slot);
+      if (source) edges.push(faultyEdge(`${tensorName(tensor)}->${id}`, source.id, id, tensor, error));
     }
   }
   return [nodes, edges];
