@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 BUILT_IN: Final = ("structure", "shapes", "devices", "gradients", "functions", "cells", "time", "values")
 Classify = TypeVar("Classify", bound=Callable[..., Any])
 _LAST_TONE: Final = 6
-"""The tone of all classes after the first; 7 is the red of what is wrong."""
+"""The tone of the sixth class and all after it; 7 is the red of what is wrong."""
 _GRADIENT_TONES: Final = {"not differentiated": 0, "forward, differentiated": 1, "gradient": 2, "gradient seed or sum": 3}
 
 
@@ -140,11 +140,11 @@ def all_lenses(graph: Graph, boxes: list[Box], roles: Roles) -> list[LensView]:
             "Devices",
             boxes,
             device_of,
-            tones=_tones_in_order([*devices_of(graph.op_nodes()), *_classes(boxes, device_of)]),
             words=device_words,
             rest="no device requested",
             empty="No node asks for a device",
             several="several devices",
+            first=devices_of(graph.op_nodes()),
         ),
         _view(
             "gradients",
@@ -212,25 +212,25 @@ def _view(
     words: Callable[[Node], str] | None = None,
     empty: str = "",
     several: str = "",
+    first: Iterable[str] = (),
 ) -> LensView:
     """A lens by classes; "" is the class of unmarked nodes.
 
-    `empty` is the reason why a lens without marks has none. By default the classes get tones 1, 2, ... in order, and the last tone for all others.
+    `empty` is the reason why a lens without marks has none. By default the classes get tones 1, 2, ... in order, and the last tone for all others;
+    those in `first` come first: those of the whole graph keep their tones whatever is open.
     With `several`, the words for it, boxes with nodes of several classes have the last tone, too, and the legend has the classes of all nodes.
     """
     counts = _counters(boxes, classify)
-    chosen = tones
+    given = tones or {}
     if tones is None:
-        tones = _tones_in_order([item for counter in counts.values() for item in counter])
+        tones = _tones_in_order([*first, *[item for counter in counts.values() for item in counter]])
     marks = {}
     mixed = False
     used: dict[int, str] = {}
     for box in boxes:
-        counter = counts[box.id]
+        counter = _marked(counts[box.id], given)
         if not any(counter):
             continue
-        if chosen is not None and any(chosen.get(item) for item in counter):  # named classes without a tone say nothing about the box
-            counter = Counter({item: count for item, count in counter.items() if not item or chosen.get(item)})
         main = max(filter(None, counter), key=counter.__getitem__)
         named = [item for item in counter if item]
         is_mixed = bool(several) and len(named) > 1
@@ -250,9 +250,9 @@ def _view(
     return LensView(name, title, marks, [LegendEntry(tone=tone, text=text) for tone, text in sorted(used.items())], empty=empty)
 
 
-def _classes(boxes: list[Box], classify: Callable[[Node], str]) -> list[str]:
-    """The classes of the nodes in boxes, those in the bodies of calls included."""
-    return [item for counter in _counters(boxes, classify).values() for item in counter]
+def _marked(counter: Counter[str], tones: Mapping[str, int]) -> Counter[str]:
+    """The classes that have a tone of their own, if there are any: the others say nothing about the box."""
+    return Counter({item: count for item, count in counter.items() if tones.get(item)}) or counter
 
 
 def _tones_in_order(classes: Iterable[str]) -> dict[str, int]:

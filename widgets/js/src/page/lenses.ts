@@ -10,7 +10,7 @@ import { DIFFERENTIATED, GRADIENT, GROUP, type Space } from "./space";
 import { timeMarks } from "./times";
 import { type Box, outputOf, tensorLabel } from "./visible";
 
-/** The tone of all classes after the first; 7 is the red of what is wrong. */
+/** The tone of the sixth class and all after it; 7 is the red of what is wrong. */
 const LAST_TONE = 6;
 const GRADIENT_TONES: ReadonlyMap<string, number> = new Map([
   ["not differentiated", 0],
