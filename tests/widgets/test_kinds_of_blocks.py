@@ -106,3 +106,13 @@ def test_plain_layers_have_the_name_of_no_kind(build: Tower, trained: bool) -> N
 def test_blocks_of_a_kind_have_its_name_with_and_without_gradients(build: Tower) -> None:
     assert picture(build, trained=False) == {SOME[build]}
     assert picture(build, trained=True) == {SOME[build]}
+
+
+def test_a_sigmoid_whose_value_is_passed_on_in_pairs_many_times_is_looked_at_once() -> None:
+    def paired(x: gc.Tensor) -> gc.Tensor:
+        pair = [gc.sigmoid(gc.matmul(x, weights(WIDTH, WIDTH)))] * 2
+        for _ in range(40):
+            pair = gc.ops.identity_n(pair)
+        return gc.matmul(pair[0], weights(WIDTH, WIDTH)) + pair[1]
+
+    assert picture(paired, trained=False) == set()

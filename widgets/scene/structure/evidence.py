@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from graphcore.graph.model.search import reachable
 from graphcore.plumbing import NO_OP
 from widgets.scene.structure.naming import layer_of
 from widgets.scene.structure.serving import is_end, is_heavy, is_plumbing
@@ -72,10 +73,6 @@ def _forward_consumers(node: Node) -> list[Node]:
     return [consumer for tensor in node.outputs for consumer in tensor.consumers() if consumer.name not in records]
 
 
-def _through_plumbing(node: Node) -> list[Node]:
+def _through_plumbing(node: Node) -> set[Node]:
     """The consumers of a node, and of those that pass its value on."""
-    found = _forward_consumers(node)
-    for each in found:
-        if is_plumbing(each):
-            found += _forward_consumers(each)
-    return found
+    return reachable(_forward_consumers(node), lambda each: _forward_consumers(each) if is_plumbing(each) else [])
