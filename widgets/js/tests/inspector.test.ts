@@ -1,6 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { INSPECTIONS } from "../dev/sample";
 import { Inspector } from "../src/panes/inspector";
+import { shown } from "../src/scene/shown";
 import { HOSTILE, inspection, node } from "./support";
 
 function inspector(): { pane: Inspector; goTo: ReturnType<typeof vi.fn>; copy: ReturnType<typeof vi.fn> } {
@@ -77,7 +78,7 @@ test("hostile texts stay texts", () => {
       }),
     );
     expect(pane.element.querySelectorAll("script, img, image, iframe")).toHaveLength(0);
-    expect(pane.element.querySelector("h2")?.textContent).toBe(text);
+    expect(pane.element.querySelector("h2")?.textContent).toBe(shown(text));
   }
 });
 
