@@ -20,6 +20,7 @@ from graphcore.runtime.core.prune import needed_nodes
 from graphcore.runtime.partitions.build import Placed
 from graphcore.runtime.plan.schedule import MakeKernel
 from graphcore.runtime.session.engines import Engine
+from graphcore.runtime.session.mild_initializers import mild_initializers
 from graphcore.runtime.session.placing import SessionDevices
 
 
@@ -56,7 +57,8 @@ class ClusterDevices(SessionDevices):
         """
         if not fetches and not targets:
             return ""
-        for node in needed_nodes(fetches, targets, feeds):
+        needed = needed_nodes(fetches, targets, feeds)
+        for node in needed:
             if node.op in SEND | RECV:
                 raise UnimplementedError.at(
                     node, f"'{node.name}' (op {node.op}) sends or receives by itself, which sessions on a cluster do not support"
@@ -72,6 +74,7 @@ class ClusterDevices(SessionDevices):
             len(fetches),
             engine,
             self.options.inter_op_threads,
+            sorted(mild_initializers(targets, needed)),
         )
         self._resources.redeclared = self._resources.redeclared or self.connection.redeclared
         self.connection.redeclared = False

@@ -39,6 +39,7 @@ class Shipment(msgspec.Struct, frozen=True):
         engine: the engine, for a partition that is alone.
         threads: the number of heavy nodes to run concurrently; 0 for the best number there.
         num_feeds: the number of feeds of the whole step.
+        mild: the names of the initializers that leave values as they are.
     """
 
     digest: str
@@ -53,6 +54,7 @@ class Shipment(msgspec.Struct, frozen=True):
     engine: str
     threads: int
     num_feeds: int
+    mild: Sequence[str]
 
 
 class Request(msgspec.Struct, frozen=True):

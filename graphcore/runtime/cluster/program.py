@@ -39,7 +39,7 @@ class ClusterProgram:
         library, seed: those of the graph.
         feeds: the names of the fed tensors.
         fetches: the number of fetches.
-        engine, threads: see `Shipment`.
+        engine, threads, mild: see `Shipment`.
 
     Raises:
         GraphError: a partition cannot be prepared, or a task is lost.
@@ -57,6 +57,7 @@ class ClusterProgram:
         fetches: int,
         engine: str,
         threads: int,
+        mild: Sequence[str],
     ) -> None:
         self.parts = list(partitions)
         self._connection = connection
@@ -66,6 +67,7 @@ class ClusterProgram:
         self._fetches = fetches
         self._engine = engine
         self._threads = threads
+        self._mild = mild
         self._names = {each.device: _names(each) for each in partitions}
         self._lock = threading.Lock()
         self._digests: dict[str, str] = {}
@@ -101,6 +103,7 @@ class ClusterProgram:
             engine=self._engine,
             threads=self._threads,
             num_feeds=len(self._feeds),
+            mild=self._mild,
         )
         contents = repr([getattr(unnamed, field) for field in unnamed.__struct_fields__]).encode()
         return msgspec.structs.replace(unnamed, digest=blake2b(contents, digest_size=16).hexdigest())

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -117,7 +118,8 @@ class Task:
         library = self._graph.library
         functions, before = library.num_functions, library.version
         try:
-            self._programs[shipment.digest] = build_task_program(shipment, library, self._runner.make_kernel)
+            make_kernel = partial(self._runner.make_kernel, mild=shipment.mild)
+            self._programs[shipment.digest] = build_task_program(shipment, library, make_kernel)
             failure = None
         except Exception as error:  # noqa: BLE001 - the session gets it
             failure = Failure.of(error, self._device)

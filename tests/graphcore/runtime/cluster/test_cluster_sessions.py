@@ -180,6 +180,19 @@ def test_loops_branches_functions_and_queues_work_across_tasks(cluster: gc.DaskC
             assert session.run(again, {x: 2.0}) == 6.0
 
 
+def test_an_initialized_value_leaves_a_trained_one_on_its_task(cluster: gc.DaskCluster) -> None:
+    with gc.Graph().as_default() as graph:
+        with gc.device(PS):
+            w = gc.Variable(3.0, name="w")
+        with gc.device(FIRST):
+            doubled = w.initialized_value() * 2.0
+    with gc.Session(graph=graph, cluster=cluster) as session:
+        session.run(w.assign(7.0))
+        assert (session.run(doubled), session.run(w)) == (14, 7)
+        session.run(w.initializer)
+        assert session.run(w) == 3
+
+
 def test_functions_that_are_replaced_are_replaced_on_the_tasks(cluster: gc.DaskCluster) -> None:
     with gc.Graph().as_default() as graph:
         twice = gc.parse_function("Inner(x:float) -> (y:float) {\n  y = Add[T=float](x, x)\n  return y = y:z:0\n}")
