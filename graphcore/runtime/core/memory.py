@@ -28,7 +28,8 @@ def keep_freed_memory() -> None:
 
     Otherwise each step gets its memory from the system again, cleared page by page, which takes as long as the computation of a small
     network. The C library of Linux adapts to the largest array freed so far and keeps freed memory up to that size. This function allocates
-    and frees an array of the largest size that the library considers, without touching its pages. Other C libraries are unaffected.
+    and frees an array of the largest size that the library considers, without touching its pages. Other C libraries are unaffected, and so
+    are processes whose environment sets MALLOC_TRIM_THRESHOLD_, such as Dask's workers.
     """
     with contextlib.suppress(MemoryError):
         np.empty(_LARGEST_KEPT, np.uint8)
