@@ -25,12 +25,13 @@ def max_pool_shape(c: InferenceContext) -> None:
 
 
 def max_pool_v2_shape(c: InferenceContext) -> None:
-    """MaxPool with ksize and strides as inputs 1 and 2."""
+    """MaxPool with ksize and strides as the last two inputs."""
     layout = data_format(c, "NHWC")
     c.with_rank(c.input(0), layout.rank)
-    for i in (1, 2):
+    last = len(c.inputs) - 1
+    for i in (last - 1, last):
         c.with_value(c.dim(c.with_rank(c.input(i), 1), 0), layout.rank)
-    ksize, strides = c.input_tensor(1), c.input_tensor(2)
+    ksize, strides = c.input_tensor(last - 1), c.input_tensor(last)
     if ksize is None or strides is None:
         c.set_output(0, c.unknown_shape())
         return

@@ -251,8 +251,9 @@ class MaxPoolGradGradV2:
     failures = (Example([_X, _Y, ramp(1, 4, 5, 3), [-1, -1, -1, -1], [1, 1, 2, 1]], {"padding": "VALID"}),)
 
     def shape(c: InferenceContext) -> None:
+        max_pool_v2_shape(c)
         c.merge(c.input(0), c.input(2))
-        c.set_output(0, c.with_rank(c.input(1), 4))
+        c.set_output(0, c.merge(c.input(1), c.output(0)))
 
     def kernel(k: KernelContext) -> Kernel:
         return lambda x, y, grad, ksize, strides: max_grad_grad(Pooling(k, ints(ksize), ints(strides)), x, y, grad)

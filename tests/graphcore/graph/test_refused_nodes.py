@@ -39,6 +39,8 @@ ROLL = {**FLOAT, "Tshift": gc.int32, "Taxis": gc.int32}
         ("Diag", [[]], "f", FLOAT, "at least rank 1 but is rank 0"),
         ("MaxPoolV2", [[2, 2], [4], [4]], "fii", {**FLOAT, "padding": b"SAME"}, "rank 4 but is rank 2"),
         ("MaxPoolV2", [[1, 4, 4, 1], [4], []], "fii", {**FLOAT, "padding": b"SAME"}, "rank 1 but is rank 0"),
+        ("MaxPoolGradGradV2", [[1, 4, 4, 1], None, None, [], [4]], "fffii", {**FLOAT, "padding": b"SAME"}, "rank 1 but is rank 0"),
+        ("MaxPoolGradGradV2", [[1, 4, 4, 1], None, None, [4], [3]], "fffii", {**FLOAT, "padding": b"SAME"}, "Dimension must be 4 but is 3"),
         ("MaxPoolV2", [[1, 4, 4, 1], [3], [4]], "fii", {**FLOAT, "padding": b"SAME"}, "Dimension must be 4 but is 3"),
         ("Roll", [[3], [1, 1], [1]], "fii", ROLL, "at most rank 1 but is rank 2"),
         ("Roll", [[3], [], [1]], "fii", ROLL, "equal rank, but are 0 and 1"),
