@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from graphcore.checkpoints.bundles import Entry, data_path, index_path
@@ -38,12 +38,17 @@ def merge_checkpoints(prefixes: Sequence[str], destination: str, *, delete_old_d
         _link_or_copy(source, Path(data_path(destination, shard, shards)))
     complete(destination, entries, begun=len(sources), shards=shards)
     others = [prefix for prefix in prefixes if Path(prefix) != place]
+    folders = {Path(prefix).parent for prefix in others} - {place.parent}
     with file_errors(destination, "remove the checkpoints that were merged to"):
         for path in [*sources, *(Path(index_path(prefix)) for prefix in others)]:
             path.unlink(missing_ok=True)
-        for folder in {Path(prefix).parent for prefix in others} if delete_old_dirs else ():
-            if folder != place.parent and not any(folder.iterdir()):
-                folder.rmdir()
+        _remove_empty(folders if delete_old_dirs else ())
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        if not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def _add(entries: dict[bytes, Entry], found: dict[bytes, Entry], first: int) -> None:

@@ -95,9 +95,8 @@ def complete(prefix: str, entries: dict[bytes, Entry], *, begun: int, shards: in
     _write_index(prefix, entries, shards)
     named = {Path(data_path(prefix, shard, shards)) for shard in range(shards)}
     with file_errors(prefix, "remove the files of the checkpoint before at"):
-        for path in data_files(prefix):
-            if path not in named:
-                path.unlink(missing_ok=True)
+        for path in sorted(set(data_files(prefix)) - named):
+            path.unlink(missing_ok=True)
 
 
 def _write_index(prefix: str, entries: dict[bytes, Entry], shards: int) -> None:

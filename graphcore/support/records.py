@@ -91,20 +91,23 @@ def read_at_most(file: Any, size: int | None, path: str | os.PathLike[str]) -> b
         FailedPreconditionError: the file cannot be read.
         DecompressionError: the compressed data are damaged.
     """
-    parts: list[bytes] = []
-    count = 0
     with file_errors(path):
-        while size is None or count < size:
-            try:
-                part = file.read(_PART if size is None else min(size - count, _PART))
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                raise DecompressionError(str(error)) from None
-            if not part:
-                break
-            parts.append(part)
-            count += len(part)
-            check_inflated(file, count, path)
-        return b"".join(parts)
+        return b"".join(_parts(file, size, path))
+
+
+def _parts(file: Any, size: int | None, path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """The pieces of the next `size` bytes; see `read_at_most`."""
+    count = 0
+    while size is None or count < size:
+        try:
+            part = file.read(_PART if size is None else min(size - count, _PART))
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise DecompressionError(str(error)) from None
+        if not part:
+            return
+        count += len(part)
+        check_inflated(file, count, path)
+        yield part
 
 
 def check_inflated(file: Any, size: int, path: str | os.PathLike[str]) -> None:

@@ -102,6 +102,11 @@ def _work(y: Tensor, xs: Sequence[Tensor], given: Mapping[Tensor, Any], dtype: o
     return work
 
 
+def _present(gradients: Sequence[Tensor | None]) -> list[Tensor]:
+    """The gradients that are not None."""
+    return [gradient for gradient in gradients if gradient is not None]
+
+
 class _UndoError(Exception):
     """Ends the transaction in which gradients were built, to take them back."""
 
@@ -123,8 +128,7 @@ class _Work:
                 attrs: dict[str, Any] = {"dtype": y.dtype.base, "shape": y.shape}
                 seed = graph.apply_op("Placeholder", [], attrs, graph.unique_name("check_gradient/weights")).outputs[0]
                 found = build_gradients(graph, [y], xs, [seed], name="check_gradient/")
-                made = [gradient for gradient in found if gradient is not None]
-                self.copy = StatelessCopy([y, *xs, *made, seed], given, precision)
+                self.copy = StatelessCopy([y, *xs, *_present(found), seed], given, precision)
                 self.seed = self.copy.of(seed)
                 self.gradients = [None if gradient is None else self.copy.of(gradient) for gradient in found]
                 raise _UndoError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import islice
 from typing import Any, Final
 
 from graphcore.errors import InvalidArgumentError
@@ -19,24 +20,28 @@ def lines(path: str, compression: str = "", skipped: int = 0) -> Iterator[bytes]
         NotFoundError: there is no such file.
     """
     with closing(opened(path, compression)) as file:
-        held: list[bytes] = []
-        """The parts of a line that goes on."""
-        size = 0
-        while part := _read(file, _PART, path):
-            first, *more = part.split(b"\n")
-            held.append(first)
-            size += len(first)
-            check_inflated(file, size, path)
-            if not more:
-                continue
-            whole = [b"".join(held), *more[:-1]]
-            held, size = [more[-1]], len(more[-1])
-            for line in whole[skipped:]:
-                yield line.removesuffix(b"\r")
-            skipped = max(skipped - len(whole), 0)
-        last = b"".join(held).removesuffix(b"\r")
-        if last and not skipped:
-            yield last
+        for line in islice(_all_lines(file, path), skipped, None):
+            yield line.removesuffix(b"\r")
+
+
+def _all_lines(file: Any, path: str) -> Iterator[bytes]:
+    """The lines of an open file without their line feeds, without an empty last one."""
+    held: list[bytes] = []
+    """The parts of a line that goes on."""
+    size = 0
+    while part := _read(file, _PART, path):
+        first, *more = part.split(b"\n")
+        held.append(first)
+        size += len(first)
+        check_inflated(file, size, path)
+        if not more:
+            continue
+        yield b"".join(held)
+        yield from more[:-1]
+        held, size = [more[-1]], len(more[-1])
+    last = b"".join(held)
+    if last not in (b"", b"\r"):
+        yield last
 
 
 def _read(file: Any, size: int | None, path: str) -> bytes:
