@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -12,6 +11,7 @@ from graphcore.graph import Graph, Node, Tensor
 from graphcore.placement.colocation_graph import ColocationGraph
 from graphcore.placement.device import Device
 from graphcore.placement.explanation import PlacementExplanation, explain
+from graphcore.support.critical_section import critical_contextmanager
 
 Rule = Literal["assigned before", "best device of its group", "goes with its group", "follows its consumers", "follows its input"]
 
@@ -94,7 +94,7 @@ def withdraw_placement(graph: Graph) -> dict[Node, str]:
     return devices
 
 
-@contextmanager
+@critical_contextmanager
 def without_placement(graph: Graph) -> Iterator[None]:
     """Take back the devices that the last placement chose, for the time of the block."""
     devices = withdraw_placement(graph)

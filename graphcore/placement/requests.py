@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 
 import msgspec
 
 from graphcore.errors import NotFoundError
 from graphcore.graph import Graph, Node
 from graphcore.source import SourceLocation
+from graphcore.support.critical_section import critical_contextmanager
 
 Requests = Mapping[str, str]
 """The names of nodes with the devices to request, full or partial."""
@@ -67,7 +67,7 @@ def request_devices(graph: Graph, requests: Requests) -> tuple[DeviceLine, ...]:
     return device_lines(graph, requests)
 
 
-@contextmanager
+@critical_contextmanager
 def tried_requests(graph: Graph, requests: Requests) -> Iterator[None]:
     """Request devices for the time of the block; no subscriber is notified."""
     nodes = _nodes(graph, requests)
