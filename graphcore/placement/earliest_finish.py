@@ -73,7 +73,7 @@ class _EarliestFinish(ListScheduler):
         if not self._is_decided(node):
             if self._can_wait(node):
                 self._deferred.add(node)
-                self.ends[node] = max([self.ends[producer] for producer in self._producers(node)], default=0.0)
+                self.ends[node] = max([self.ends[producer] for producer in self.producers[node]], default=0.0)
                 self.ends[node] += 0.0 if self.costs.is_fed(node) else self._seconds(node)
                 return
             self._decide(node, min(self.colocation.devices_for(node), key=lambda device: self._finish(node, device)))
@@ -88,7 +88,7 @@ class _EarliestFinish(ListScheduler):
         root = self.colocation.root_of(node)
         sources = [tensor.node for tensor in node.inputs]
         reads = node.op == IDENTITY or all(self.colocation.root_of(source) == root for source in sources if source in self.devices)
-        return reads and all(producer in self._deferred for producer in self._producers(node))
+        return reads and all(producer in self._deferred for producer in self.producers[node])
 
     def _decide(self, node: Node, device: Device) -> None:
         """Choose a device for all nodes that are kept with a node; those that cannot be there keep theirs."""
@@ -110,7 +110,7 @@ class _EarliestFinish(ListScheduler):
             super()._schedule(producer)
 
     def _deferred_producers(self, node: Node) -> list[Node]:
-        return [producer for producer in self._producers(node) if producer in self._deferred]
+        return [producer for producer in self.producers[node] if producer in self._deferred]
 
     def _finish(self, node: Node, device: Device) -> float:
         """The time at which all that is kept with a node would end on a device, after all that is on it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -163,6 +164,11 @@ class _Search:
     def _predict(self, devices: Mapping[Node, Device]) -> StepPrediction:
         return ListScheduler(devices, self.costs, client=self.client).run()
 
+    def _predict_better(self, devices: Mapping[Node, Device], best: StepPrediction) -> StepPrediction | None:
+        """The prediction; None as soon as it cannot be better."""
+        most = math.inf if self._excess(best) else best.makespan * (1 - _LEAST_GAIN)
+        return ListScheduler(devices, self.costs, client=self.client).run_within(most)
+
     def _improve(self, best: StepPrediction) -> StepPrediction:
         """Move one group after the other for as long as that helps."""
         improved = True
@@ -209,8 +215,8 @@ class _Search:
         for device in self.colocation.devices_for(group[0]):
             if device.name == current.name:
                 continue
-            prediction = self._predict(self.devices | dict.fromkeys(group, device))
-            if self._is_better(prediction, best):
+            prediction = self._predict_better(self.devices | dict.fromkeys(group, device), best)
+            if prediction is not None and self._is_better(prediction, best):
                 found, best = (device, prediction), prediction
         return found
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from graphcore.graph import Node, Tensor
+from graphcore.graph.model.search import post_order
 from graphcore.placement.called_work import CalledWork, runs_functions
 from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device
 from graphcore.placement.node_costs import FLOPS_PER_MICROSECOND, cost
 from graphcore.placement.step_sizes import StepSizes
-from graphcore.plumbing import CONTROL_FLOW, FEEDABLE, PLACEHOLDER
+from graphcore.plumbing import CONTROL_FLOW, FEEDABLE, PLACEHOLDER, is_back_edge
 
 _MOST_NAMED = 3
 
@@ -63,6 +65,27 @@ class StepCosts:
             found = self._bytes[tensor] = self.sizes.bytes_of(tensor) or 0
         return found
 
+    @cached_property
+    def producers(self) -> dict[Node, list[Node]]:
+        """For each node those of the step that it waits for, each once; those of back edges aside."""
+        step = dict.fromkeys(self._nodes)
+        before = {node: dict.fromkeys([tensor.node for tensor in node.inputs] + node.control_inputs) for node in step}
+        return {node: [each for each in found if each in step and not is_back_edge(each.op, node.op)] for node, found in before.items()}
+
+    @cached_property
+    def consumers(self) -> dict[Node, list[Node]]:
+        """For each node those of the step that wait for it."""
+        found: dict[Node, list[Node]] = {node: [] for node in self._nodes}
+        for node, producers in self.producers.items():
+            for producer in producers:
+                found[producer].append(node)
+        return found
+
+    @cached_property
+    def order(self) -> list[Node]:
+        """The nodes of the step, each after those that it waits for."""
+        return post_order(self._nodes, self.producers.__getitem__)
+
     def is_fed(self, node: Node) -> bool:
         """True if the value of a node comes from the caller of the step."""
         return node.op in PLACEHOLDER or (node.op in FEEDABLE and f"{node.name}:0" in node.graph.fed_shapes)
@@ -86,7 +109,7 @@ class StepCosts:
             found = self._works[node] = self._called.of(node, self.sizes)
         return found
 
-    @property
+    @cached_property
     def unknown(self) -> list[Node]:
         """The nodes whose sizes are unknown, so that neither their times nor their copies are."""
         return [node for node in self._nodes if not self.sizes.is_known(node)]

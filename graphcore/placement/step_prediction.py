@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
@@ -15,7 +16,6 @@ from graphcore.placement.device import Device
 from graphcore.placement.node_costs import passes_on
 from graphcore.placement.step_costs import StepCosts
 from graphcore.placement.timeline import ARROW, Held, Span, Timeline, make_timeline, peak
-from graphcore.plumbing import is_back_edge
 
 
 class StepPrediction(msgspec.Struct, frozen=True):
@@ -120,12 +120,7 @@ class ListScheduler:
         self.model = costs.model
         self.client = _usual_client(devices) if client is None else client
         self.owners: dict[tuple[Node, int, str], tuple[Node, int, str]] = {}
-        self.consumers: dict[Node, list[Node]] = defaultdict(list)
-        self.waiting = dict.fromkeys(devices, 0)
-        for node in devices:
-            for producer in self._producers(node):
-                self.consumers[producer].append(node)
-                self.waiting[node] += 1
+        self.producers = costs.producers
         self.free: dict[str, float] = defaultdict(float)
         self.ends: dict[Node, float] = {}
         self.arrived: dict[tuple[Node, int, str], float] = {}
@@ -134,20 +129,40 @@ class ListScheduler:
 
     def run(self) -> StepPrediction:
         """Schedule all nodes."""
-        ranks = self._ranks()
-        numbers = {node: number for number, node in enumerate(self.devices)}
-        left = dict(self.waiting)
-        ready = [(0.0, -ranks[node], numbers[node]) for node in left if not left[node]]
+        self._schedule_within(math.inf)
+        return self._prediction()
+
+    def run_within(self, seconds: float) -> StepPrediction | None:
+        """Schedule all nodes; None as soon as the step must take more than so many seconds."""
+        return self._prediction() if self._longest_work() <= seconds and self._schedule_within(seconds) else None
+
+    def _longest_work(self) -> float:
+        """The time of all nodes on the device with the most work."""
+        work: dict[str, float] = defaultdict(float)
+        for node, device in self.devices.items():
+            work[device.name] += 0.0 if self.costs.is_fed(node) else self._seconds(node)
+        return max(work.values(), default=0.0)
+
+    def _schedule_within(self, seconds: float) -> bool:
+        ranks, consumers = self._ranks(), self.costs.consumers
         nodes = list(self.devices)
+        numbers = {node: number for number, node in enumerate(nodes)}
+        left = {node: len(self.producers[node]) for node in nodes}
+        ready = [(0.0, -ranks[node], numbers[node]) for node in nodes if not left[node]]
         heapify(ready)
         while ready:
             node = nodes[heappop(ready)[2]]
             self._schedule(node)
-            for consumer in self.consumers[node]:
+            if self.ends[node] + ranks[node] - self._seconds(node) > seconds:
+                return False
+            for consumer in consumers[node]:
                 left[consumer] -= 1
                 if not left[consumer]:
-                    earliest = max(self.ends[producer] for producer in self._producers(consumer))
+                    earliest = max(map(self.ends.__getitem__, self.producers[consumer]))
                     heappush(ready, (earliest, -ranks[consumer], numbers[consumer]))
+        return True
+
+    def _prediction(self) -> StepPrediction:
         makespan = max([span.end for span in self.spans], default=0.0)
         simulated = bool(self.devices) and all(device.simulated for device in self.devices.values())
         spans = tuple(sorted(self.spans, key=lambda span: span.start))
@@ -156,30 +171,18 @@ class ListScheduler:
         )
         return StepPrediction(spans, makespan, self._peaks(), simulated, tuple(self.costs.notes()), memory, is_bound=self.costs.is_bound)
 
-    def _producers(self, node: Node) -> list[Node]:
-        found = dict.fromkeys([tensor.node for tensor in node.inputs] + node.control_inputs)
-        return [producer for producer in found if producer in self.devices and not is_back_edge(producer.op, node.op)]
-
     def _ranks(self) -> dict[Node, float]:
         """The time from the start of each node to the end of the step, without copies."""
-        left = {node: len(self.consumers[node]) for node in self.devices}
-        ranks = dict.fromkeys(self.devices, 0.0)
-        pending = [node for node in left if not left[node]]
-        while pending:
-            node = pending.pop()
-            ranks[node] += self._seconds(node)
-            for producer in self._producers(node):
-                ranks[producer] = max(ranks[producer], ranks[node])
-                left[producer] -= 1
-                if not left[producer]:
-                    pending.append(producer)
+        ranks: dict[Node, float] = {}
+        for node in reversed(self.costs.order):
+            ranks[node] = self._seconds(node) + max(map(ranks.__getitem__, self.costs.consumers[node]), default=0.0)
         return ranks
 
     def _schedule(self, node: Node) -> None:
         device = self.devices[node]
         runs = self.model.runs(node)
         if not runs:  # on a branch that is not taken: it neither computes nor needs copies
-            self.ends[node] = max([self.ends[producer] for producer in self._producers(node) if producer in self.ends], default=0.0)
+            self.ends[node] = max([self.ends[producer] for producer in self.producers[node] if producer in self.ends], default=0.0)
             return
         times = [self._arrival(tensor, device) for tensor in node.inputs if tensor.node in self.ends]
         times += [self.ends[control] for control in node.control_inputs if control in self.ends]
