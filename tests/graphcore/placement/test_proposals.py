@@ -69,7 +69,7 @@ def test_ctrl_c_leaves_the_placement_as_it_was(look: Callable[[gc.Graph], object
 
 
 def interrupted_at(line: int, action: Callable[[], object]) -> bool:
-    """Press Ctrl-C before this line that runs in the files that change devices for a time; True if there are not so many."""
+    """Press Ctrl-C at a line of those that change devices, by its number; True if fewer run."""
     lines = count(1)
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
