@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import graphcore as gc
+from graphcore.inference import InferenceContext
 from tests.widgets.conftest import RunCell
 from tests.widgets.test_scene import edges_between, names, node_of
 from widgets import to_dot, to_html, to_mermaid, to_outline, to_svg
@@ -374,3 +375,52 @@ def test_arguments_of_loops_and_branches_have_the_names_that_the_code_has_for_th
     assert body is not None
     assert body.arg_attr[0] == {"_user_specified_name": b"i"}
     assert body.signature.input_arg[0].name == "const"
+
+
+def nested_calls(depth: int) -> gc.Graph:
+    """`outer` calls a function that calls a function and so on; the innermost computes `Tanh(x * x)`."""
+    graph = gc.Graph()
+    inner = "f0(x:float) -> (y:float) {\n m = Mul[T=float](x, x)\n a = Tanh[T=float](m:z:0)\n return y = a:y:0\n}"
+    graph.library.add_function_def(gc.parse_function(inner))
+    for level in range(1, depth):
+        text = f"f{level}(x:float) -> (y:float) {{\n a = f{level - 1}(x)\n b = Neg[T=float](a:y:0)\n return y = b:y:0\n}}"
+        graph.library.add_function_def(gc.parse_function(text))
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [None, 4], name="x")
+        graph.apply_op(f"f{depth - 1}", [x], {}, "outer")
+    return graph
+
+
+def test_a_page_runs_shape_functions_in_proportion_to_the_depth_of_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 0
+    run = InferenceContext.run
+
+    def counted(self: InferenceContext, shape_fn: Any) -> None:
+        nonlocal count
+        count += 1
+        run(self, shape_fn)
+
+    monkeypatch.setattr(InferenceContext, "run", counted)
+    counts = []
+    for depth in (6, 12):
+        graph = nested_calls(depth)
+        count = 0
+        to_html(graph)
+        counts.append(count)
+    assert counts[1] < 2.5 * counts[0]
+
+
+def test_a_call_without_arguments_in_an_open_body_has_its_shape(graph: gc.Graph) -> None:
+    constant = gc.parse_function(
+        "three() -> (y:float) {\n a = Const[dtype=float, value=Tensor<type: float shape: [3] values: 1 2 3>]()\n return y = a:output:0\n}"
+    )
+    graph.library.add_function_def(constant)
+    outer = "outer(x:float) -> (y:float) {\n t = three()\n a = Add[T=float](x, t:y:0)\n return y = a:z:0\n}"
+    graph.library.add_function_def(gc.parse_function(outer))
+    x = gc.placeholder(gc.float32, [2, 1], name="x")
+    call = graph.apply_op("outer", [x], {}, "call")
+    state = SceneState()
+    state.expand("call")
+    visible = visible_boxes(graph, state)
+    inside = {box.main.name: box.main for box in visible.boxes if box.main is not None}
+    assert str(inside["call:/a"].outputs[0].shape) == str(call.outputs[0].shape) == "[2,3]"

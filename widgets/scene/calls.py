@@ -228,7 +228,8 @@ def call_body(callee: Callee, path: str, body: FunctionBody, device: str, given:
     """
     if given is not None:
         _check_arguments(body, given, caller)
-    graph = graph_from_nodes([_renamed(node.node_def, path, device) for node in body.graph.op_nodes()], body.graph.library)
+    nodes = [_renamed(node.node_def, path, device) for node in body.graph.op_nodes()]
+    graph = graph_from_nodes(nodes, body.graph.library, infers_functions=not given)
     for node in graph.op_nodes():
         node.source = None if caller is None else caller.source
     made = CallBody(callee, path, body, graph)
@@ -240,7 +241,7 @@ def call_body(callee: Callee, path: str, body: FunctionBody, device: str, given:
         if value is not None:
             arg.constants = {0: value}
     for node in made.nodes if given else ():
-        if node.inputs:
+        if node.inputs or calls_functions(node):
             _infer(graph, node)
     return made
 

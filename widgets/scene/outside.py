@@ -6,14 +6,27 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from graphcore.errors import GraphError
-from graphcore.graph.provenance.explain_shape import explain_tensor
+from graphcore.graph.provenance.explain_shape import explain_fact
+from graphcore.graph.provenance.origins import Fact
 
 if TYPE_CHECKING:
-    from graphcore.graph import Tensor
-    from graphcore.graph.provenance.origins import Fact, Origin
+    from graphcore.graph import Graph, Tensor
+    from graphcore.graph.provenance.explain_shape import KnownSteps
+    from graphcore.graph.provenance.origins import Origin
 
 MOST_FACTS: Final = 100
 """The most steps behind forks of an explanation in a picture, which shows few of them."""
+
+
+class StepsByGraph:
+    """The known steps of explanations of each graph or body, while none of them changes."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Graph, KnownSteps]] = {}
+
+    def of(self, graph: Graph) -> KnownSteps:
+        """The steps of one graph; new ones may be added."""
+        return self._known.setdefault(id(graph), (graph, {}))[1]
 
 
 class OutsideOrigins:
@@ -21,9 +34,14 @@ class OutsideOrigins:
 
     Args:
         given: the tensors given to arguments, by the name of the argument node.
+        steps: those of explanations made before; new ones are added.
+
+    Attributes:
+        steps: the steps of all explanations.
     """
 
-    def __init__(self, given: Mapping[str, Tensor]) -> None:
+    def __init__(self, given: Mapping[str, Tensor], steps: StepsByGraph | None = None) -> None:
+        self.steps = steps or StepsByGraph()
         self._given = given
         self._found: dict[tuple[str, Fact], Origin | None] = {}
 
@@ -34,18 +52,16 @@ class OutsideOrigins:
             return None
         key = root.node, root.fact
         if key not in self._found:
-            self._found[key] = _explained(root, tensor)
+            self._found[key] = self._explained(root, tensor)
         return self._found[key]
 
-
-def _explained(root: Origin, tensor: Tensor) -> Origin | None:
-    try:
-        tensor.node.graph.settle()
-        explanation = explain_tensor(tensor, most=MOST_FACTS)
-    except GraphError:
-        return None
-    if root.fact.kind == "rank":
-        return explanation.rank
-    if root.fact.kind == "dimension" and root.fact.index < len(explanation.dimensions):
-        return explanation.dimensions[root.fact.index]
-    return None
+    def _explained(self, root: Origin, tensor: Tensor) -> Origin | None:
+        kind, index = root.fact.kind, root.fact.index
+        graph = tensor.node.graph
+        try:
+            graph.settle()
+            if kind != "rank" and not (kind == "dimension" and index < (tensor.shape.rank or 0)):
+                return None
+            return explain_fact(tensor, Fact(tensor.name, kind, index), self.steps.of(graph), MOST_FACTS)
+        except GraphError:
+            return None

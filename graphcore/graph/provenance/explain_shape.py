@@ -71,6 +71,11 @@ def explain_tensor(tensor: Tensor, steps: KnownSteps | None = None, most: int = 
     )
 
 
+def explain_fact(tensor: Tensor, fact: Fact, steps: KnownSteps, most: int = _MOST_FACTS) -> Origin:
+    """Explain one fact about the shape of `tensor`; the other arguments are those of `explain_tensor`."""
+    return _Trail(tensor.node.graph, steps, most).origin(fact, tensor)
+
+
 def explain_error(node: Node) -> tuple[Origin, ...]:
     """The chains of a clash at `node`: a smallest set of facts that its shape function refuses."""
     wrong = replay(node).error

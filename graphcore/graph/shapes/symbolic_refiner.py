@@ -151,12 +151,12 @@ class BodyRefiner(SymbolicRefiner):
 
 
 def refiner_within(caller: GraphReader) -> LiveRefiner:
-    """The refiner of a function body called from `caller`."""
-    return (
-        BodyRefiner(caller)
-        if isinstance(caller.refiner, SymbolicRefiner)
-        else LiveRefiner(caller.refiner.graph_def_version, caller.refiner.explain)
-    )
+    """The refiner of a function body called from `caller`. It knows the results of calls that the caller's refiner knows."""
+    outer = caller.refiner
+    made = BodyRefiner(caller) if isinstance(outer, SymbolicRefiner) else LiveRefiner(outer.graph_def_version, outer.explain)
+    if made.require_shape_inference_fns == outer.require_shape_inference_fns:
+        made.bodies = outer.bodies
+    return made
 
 
 def refiner_for(infer: str, graph_def_version: int, explain: Explainer) -> LiveRefiner:

@@ -11,6 +11,7 @@ from graphcore.errors import InternalError, InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition, InstantiationResult, instantiate_function
 from graphcore.graph import Graph, Node, topological_order
 from graphcore.graph.importing.from_nodes import graph_from_nodes
+from graphcore.graph.shapes.function_shapes import FunctionShapes
 from graphcore.passes.functions.defining import sources_of
 from graphcore.plumbing import ARG, RETVAL
 
@@ -45,7 +46,11 @@ class FunctionBody:
 
     @classmethod
     def from_instantiation(
-        cls, fdef: FunctionDef, result: InstantiationResult, library: FunctionLibraryDefinition | None = None
+        cls,
+        fdef: FunctionDef,
+        result: InstantiationResult,
+        library: FunctionLibraryDefinition | None = None,
+        bodies: FunctionShapes | None = None,
     ) -> FunctionBody:
         """Make a body from the result of `instantiate_function`.
 
@@ -53,7 +58,7 @@ class FunctionBody:
             NotFoundError: an op is neither registered nor a function of the library.
             InvalidArgumentError: inconsistent nodes.
         """
-        graph = graph_from_nodes(result.nodes, library)
+        graph = graph_from_nodes(result.nodes, library, bodies)
         sources = sources_of(graph.library, fdef.name)
         for node in graph.op_nodes() if sources else ():
             node.source = sources.get(node.name)
@@ -76,19 +81,25 @@ class FunctionBody:
         return f"<gc.FunctionBody {self.fdef.name or 'gradient'}({args}) -> ({rets}), {len(self.graph)} nodes>"
 
 
-def function_def_to_body(fdef: FunctionDef, attrs: Mapping[str, object], library: FunctionLibraryDefinition | None = None) -> FunctionBody:
+def function_def_to_body(
+    fdef: FunctionDef,
+    attrs: Mapping[str, object],
+    library: FunctionLibraryDefinition | None = None,
+    bodies: FunctionShapes | None = None,
+) -> FunctionBody:
     """Instantiate a function as a graph.
 
     Args:
         fdef: the function.
         attrs: a value for each attr that has no default.
         library: the library with the functions that the body calls.
+        bodies: the function bodies known from earlier instantiations; new ones are added.
 
     Raises:
         InvalidArgumentError, NotFoundError: as `instantiate_function`.
     """
     known = FunctionLibraryDefinition() if library is None else library
-    return FunctionBody.from_instantiation(fdef, instantiate_function(fdef, attrs, known.look_up_op_def), known)
+    return FunctionBody.from_instantiation(fdef, instantiate_function(fdef, attrs, known.look_up_op_def), known, bodies)
 
 
 def _by_index(graph: Graph, ops: frozenset[str], count: int) -> list[Node]:

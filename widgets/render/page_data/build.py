@@ -41,6 +41,7 @@ from widgets.scene.function_info import function_infos
 from widgets.scene.gaps import Gap, gaps_of
 from widgets.scene.lenses import OwnLens, cell_label, failure_note, own_lenses
 from widgets.scene.origins import origins_of
+from widgets.scene.outside import StepsByGraph
 from widgets.scene.roles import Roles
 from widgets.scene.shapes.clashes import clashes_of, source_row
 from widgets.scene.shapes.unknowns import MAX_NODES, size_texts
@@ -140,7 +141,7 @@ class _Writer:
         self.infos: Numbers[_InfoRow] = Numbers()
         self.signatures: Numbers[tuple[int, ...]] = Numbers()
         self.ops: dict[str, OpText] = {}
-        self.slots = SlotNames()
+        self.slots, self.steps = SlotNames(), StepsByGraph()
         self.own_lenses = own_lenses()
         self.spaces: list[tuple[SpaceHead, SpaceColumns] | None] = []
         self.known: dict[object, int] = {}
@@ -254,7 +255,7 @@ class _Space:
         self.roles = roles
         self.body = body
         self.given = given
-        self.outside = Outside(given)
+        self.outside = Outside(given, writer.steps)
         self.nodes = sorted(graph.nodes, key=lambda node: node.id)
         self.number = {node.name: place for place, node in enumerate(self.nodes)}
         self.paths: dict[str, int] = {prefix.removesuffix("/"): 0}

@@ -11,7 +11,7 @@ from widgets.render.page_data.types import GradientText, OpText, RefusedRecord
 from widgets.scene.faults import fault_of, refused_nodes
 from widgets.scene.gradient_info import recorded_gradient, registered_gradient
 from widgets.scene.inspect import names_of_slots
-from widgets.scene.outside import OutsideOrigins
+from widgets.scene.outside import OutsideOrigins, StepsByGraph
 from widgets.scene.shapes.clash_lines import chain_steps
 from widgets.scene.shapes.why import why_of
 from widgets.scene.tree import Call
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from graphcore.graph import GradientRecord, Graph, Node, Tensor
-    from graphcore.graph.provenance.explain_shape import KnownSteps
     from widgets.render.page_data.steps import Steps
     from widgets.scene.boxes import Box
 
@@ -55,13 +54,14 @@ class Outside:
 
     Args:
         given: the tensors given to the arguments of the bodies around, by argument.
+        steps: those of explanations of the graph and its other bodies; new ones are added.
 
     Attributes:
         outside: the explanations of these arguments.
     """
 
-    def __init__(self, given: dict[str, Tensor]) -> None:
-        self.outside = OutsideOrigins(given)
+    def __init__(self, given: dict[str, Tensor], steps: StepsByGraph) -> None:
+        self.outside = OutsideOrigins(given, steps)
         self.box_of: dict[str, Box] = {}
         self.calls: dict[str, Call] = {}
 
@@ -79,10 +79,9 @@ def why_rows(nodes: Sequence[Node], outside: Outside) -> Steps[dict[int, list[Wh
     The keys are `output:dimension`.
     """
     numbered = _Numbered()
-    known: KnownSteps = {}
     rows: dict[int, list[Why]] = {}
     for place, node in enumerate(nodes):
-        found = why_of(node, outside, numbered, known)
+        found = why_of(node, outside, numbered, outside.outside.steps.of(node.graph))
         if found:
             rows[place] = found
         yield

@@ -11,6 +11,7 @@ from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition, canonicalize
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import copy_sharing_library
+from graphcore.graph.shapes.function_shapes import FunctionShapes
 from graphcore.passes.functions.function_body import FunctionBody, function_def_to_body
 from graphcore.passes.functions.inline import inline_function_body
 from graphcore.passes.gradients.bodies.resolved_dims import with_actual_sizes
@@ -28,6 +29,7 @@ class InstantiatedFunctions:
     def __init__(self, library: FunctionLibraryDefinition) -> None:
         self.library = library
         self._bodies: dict[str, _CachedBody] = {}
+        self._inferred = FunctionShapes()
 
     def body_of(self, name: str, attrs: Attrs) -> FunctionBody:
         """Function `name` with these attrs; for SymbolicGradient the gradient of the function in attr `f`.
@@ -50,7 +52,7 @@ class InstantiatedFunctions:
         definition = self.library.find(name)
         if definition is None:
             raise NotFoundError(f"Function {name} is not defined.", op=name)
-        return function_def_to_body(definition, attrs, self.library)
+        return function_def_to_body(definition, attrs, self.library, self._inferred)
 
     def _gradient(self, attrs: Attrs) -> FunctionBody:
         function = attrs.get(FUNC_ATTR)
