@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from playwright.sync_api import expect
+
 from tests.browser.conftest import Lab
 from tests.browser.function_panel import FunctionPanel
-from tests.browser.graph_panel import GraphPanel
+from tests.browser.graph_panel import GraphPanel, wait_still
 from tests.browser.notebook_page import NotebookPage
 
 START = "%load_ext kernelext\nimport graphcore as gc"
@@ -115,17 +117,19 @@ def test_a_dimension_lights_its_lines_and_a_clash_names_both_cells(lab: Lab) -> 
     notebook.run_all()
     graph = GraphPanel(notebook.page)
     graph.box("z").wait_for()
+    graph.wait_drawn()
+    wait_still(notebook.page)  # a forced hover does not wait for it
     graph.root.locator('[data-edge-id="x->matmul"] [data-dim]').first.hover(force=True)
-    assert graph.root.locator(".gl-edge.gl-lit").count() == 3, "the batch dimension of x, of the product and of the sum"
+    expect(graph.root.locator(".gl-edge.gl-lit"), "the batch dimension of x, of the product and of the sum").to_have_count(3)
     before = graph.drawn().revision
     notebook.edit_and_run(2, weights.replace("[4, 2]", "[4, 3]"))
     graph.wait_drawn(before)
-    assert graph.root.locator(".gl-edge.gl-chain").count() == 3
-    assert graph.box("W").locator(".gl-clash-note").text_content() == "✕ 3 from In [5], line 1"
-    assert graph.box("b").locator(".gl-clash-note").text_content() == "✕ 2 from In [4], line 1"
+    expect(graph.root.locator(".gl-edge.gl-chain")).to_have_count(3)
+    expect(graph.box("W").locator(".gl-clash-note")).to_have_text("✕ 3 from In [5], line 1")
+    expect(graph.box("b").locator(".gl-clash-note")).to_have_text("✕ 2 from In [4], line 1")
     assert "3 is dimension 1 of matmul:0" in graph.inspect("y", "3 is dimension 1")
     notebook.screenshot("clash")
     graph.choose_renderer("mermaid")
     graph.root.locator(".gl-lenses").select_option("cells")
-    assert graph.box("x").get_attribute("data-lens-text") == "In [2]"
+    expect(graph.box("x")).to_have_attribute("data-lens-text", "In [2]")
     notebook.screenshot("mermaid-cells")
