@@ -104,6 +104,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
         stores: True if a kernel puts arrays into a stack, queue or tensor array, or takes them out.
         reads_once: True if running the op a second time finds nothing more to read.
         only_checks: True if the op returns its input unchanged, or fails.
+        holds_parameters: True for the variables, tables and accumulators that TensorFlow's replica_device_setter puts on parameter servers.
         device_types: the types of devices on which the kernel runs; one that reaches arrays through an array module runs on GPUs as well.
     """
 
@@ -128,6 +129,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     stores: bool = False
     reads_once: bool = False
     only_checks: bool = False
+    holds_parameters: bool = False
     device_types: tuple[str, ...] = ("CPU", "GPU")
 
     def is_neutral(self, second: Array) -> bool:

@@ -184,6 +184,7 @@ def _maker(name: str, output: str, summary: str) -> None:
         shape=_made_shape,
         kernel=_make,
         role="variable",
+        holds_parameters=output == "resource",
         gradient=NO_GRADIENT,
         device_types=("CPU",),
         examples=(Example([], _OF_FLOATS),),

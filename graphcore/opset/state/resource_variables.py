@@ -93,6 +93,7 @@ class VarHandleOp:
         "allowed_devices:list(string) = []]() -> (resource:resource)"
     )
     role = "variable"
+    holds_parameters = True
     can_fail = False
     gradient = _NO_GRADIENT
     examples = (Example([], {"dtype": "float", "shape": Shape([2, 3])}),)

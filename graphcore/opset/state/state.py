@@ -55,6 +55,7 @@ def _variable(name: str, doc: str, shape: ShapeFn) -> None:
         signature=f"{name}[shape:shape, dtype:type, container:string = '', shared_name:string = '']() -> (ref:Ref(dtype))",
         shape=shape,
         role="variable",
+        holds_parameters=True,
         stateful=True,
         kernel=kernel,
         gradient=_NO_GRADIENT,

@@ -126,6 +126,7 @@ def _table(name: str, summary: str, attrs: str = "", args: str = "", older_args:
             f"{summary}{'.' if version else f' ({name}V2 is the newer form).'}\n{doc if version else ''}{_DOC_OF_NAMES}",
             signature=f"{name}{version}[{_NAMES}{attrs}]({inputs}) -> ({output})",
             stateful=True,
+            holds_parameters=name != "HashTable",
             shape=_handle_shape if version else _reference_shape,
             kernel=table_kernel,
             gradient=NO_GRADIENT,

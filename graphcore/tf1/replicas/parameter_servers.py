@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import InvalidArgumentError
+from graphcore.graph import get_default_graph
 from graphcore.graph.model.argument_errors import refuse
 
 __all__ = ["replica_device_setter"]
 
-_NAMES: Final = (
-    "Variable VariableV2 AutoReloadVariable MutableHashTable MutableHashTableV2 "
-    "MutableHashTableOfTensors MutableHashTableOfTensorsV2 MutableDenseHashTable MutableDenseHashTableV2 "
-    "VarHandleOp BoostedTreesEnsembleResourceHandleOp BoostedTreesQuantileStreamResourceHandleOp "
-    "ResourceConditionalAccumulator DecisionTreeResource"
-)
-_STORED: Final = _NAMES.split()
-"""The ops on parameter servers by default, TensorFlow's value of the argument."""
 ChooseTask = Callable[[Any], int]
 
 
@@ -41,7 +34,7 @@ def replica_device_setter(
         worker_device: the request for other nodes.
         merge_devices: add to the requests of blocks within; False to leave nodes alone that have any.
         cluster: a dict from job names to lists or dicts of tasks, which gives the number instead of `ps_tasks`.
-        ps_ops: the ops on parameter servers, those of variables by default.
+        ps_ops: the ops on parameter servers; by default variables, tables that can change, and accumulators with a handle.
         ps_strategy: chooses the task for a node.
 
     Raises:
@@ -52,7 +45,6 @@ def replica_device_setter(
         return None
     if ps_strategy is not None and not callable(ps_strategy):
         raise InvalidArgumentError("ps_strategy must be callable")
-    stored = frozenset(_STORED if ps_ops is None else ps_ops)
     choose = ps_strategy or _in_turn(tasks)
 
     def device_of(op: Any) -> str:
@@ -60,7 +52,7 @@ def replica_device_setter(
         if requested and not merge_devices:
             return requested
         current = DeviceSpec.parse(requested)
-        if not ps_device or op.type not in stored:
+        if not ps_device or not _is_stored(op.type, ps_ops):
             return current.merge_unset(DeviceSpec.parse(worker_device)).to_string()
         server = DeviceSpec.parse(ps_device)
         if server.job and current.job in {None, server.job}:
@@ -68,6 +60,10 @@ def replica_device_setter(
         return current.merge_unset(server).to_string()
 
     return device_of
+
+
+def _is_stored(op: str, ps_ops: Sequence[str] | None) -> bool:
+    return get_default_graph().look_up(op).traits.holds_parameters if ps_ops is None else op in ps_ops
 
 
 def _tasks_of(cluster: Any, job: str | None) -> int:

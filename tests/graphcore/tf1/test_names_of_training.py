@@ -119,6 +119,21 @@ def test_variables_go_to_parameter_servers_in_turn_and_other_nodes_to_the_worker
         train.replica_device_setter(1, ps_strategy=3)
 
 
+def test_tables_that_can_change_go_to_parameter_servers_and_others_to_the_worker() -> None:
+    keys, values = gc.constant(["a"]), gc.constant([1.0])
+    with gc.device(train.replica_device_setter(1)):
+        fixed = gc.apply_op("HashTableV2", [], {"key_dtype": gc.string, "value_dtype": gc.float32})
+        for op in ("MutableHashTableV2", "MutableHashTableOfTensorsV2"):
+            assert gc.apply_op(op, [], {"key_dtype": gc.string, "value_dtype": gc.float32}).device == "/job:ps/task:0"
+        assert gc.apply_op("ResourceConditionalAccumulator", [], {"dtype": gc.float32, "shape": [2]}).device == "/job:ps/task:0"
+        filled = gc.apply_op("LookupTableImportV2", [fixed, keys, values])
+    with gc.device(train.replica_device_setter(1, ps_ops=["HashTableV2"])):
+        chosen = gc.apply_op("HashTableV2", [], {"key_dtype": gc.string, "value_dtype": gc.float32})
+        variable = gc.Variable(0.0, use_resource=False)
+    assert [fixed.device, filled.device] == ["/job:worker", "/job:worker"]
+    assert [chosen.device, variable.device] == ["/job:ps/task:0", "/job:worker"]
+
+
 def test_a_strategy_chooses_the_task_and_requests_within_go_first() -> None:
     with gc.device(train.replica_device_setter(3, worker_device="/job:w/task:4", ps_strategy=lambda _: 2)):
         variable = gc.Variable(0.0, use_resource=False)
