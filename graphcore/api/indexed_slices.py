@@ -103,10 +103,6 @@ class IndexedSlices:
         rest = [] if self.dense_shape is None else [Shape([whole.rank])]
         return [whole, Shape([None if whole.rank is None else whole.as_list()[0]]), *rest]
 
-    def united(self, other: IndexedSlices) -> IndexedSlices:  # noqa: ARG002 - the tensors have all that is known
-        """The same slices."""
-        return self
-
     def __neg__(self) -> IndexedSlices:
         return IndexedSlices(-self.values, self.indices, self.dense_shape)
 

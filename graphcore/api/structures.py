@@ -28,6 +28,11 @@ class Composite(Protocol):
     def component_shapes(self, shape: Any) -> list[Shape]:
         """The shapes of the tensors where the whole has `shape`, the invariant of a loop variable."""
 
+
+@runtime_checkable
+class Described(Composite, Protocol):
+    """A composite that knows more than its tensors tell: a tensor array the shape of its elements."""
+
     def united(self, other: Self) -> Self:
         """A value that allows for both this one and another of the same form."""
 
@@ -49,7 +54,7 @@ def fill(structure: Any, values: Sequence[Any]) -> Any:
 
 def unite(structure: Any, other: Any) -> Any:
     """Unite two structures of one outline, with the numbers of the first."""
-    if isinstance(structure, Composite):
+    if isinstance(structure, Described):
         return structure.united(other)
     if isinstance(structure, dict):
         return {key: unite(item, other[key]) for key, item in structure.items()}

@@ -96,10 +96,6 @@ class SparseTensor:
         rank = as_shape(shape).rank
         return [Shape([None, rank]), Shape([None]), Shape([rank])]
 
-    def united(self, other: SparseTensor) -> SparseTensor:  # noqa: ARG002 - the tensors have all that is known
-        """The same sparse tensor."""
-        return self
-
     def with_values(self, values: Any) -> SparseTensor:
         """Other values at the same places."""
         return SparseTensor(self.indices, values, self.dense_shape)
