@@ -169,13 +169,7 @@ def variable_def_from_bytes(data: bytes) -> VariableDef:
     Raises:
         InvalidArgumentError: it is none.
     """
-    message = schema.VariableDef()
-    try:
-        message.ParseFromString(data)
-    except DecodeError as error:
-        raise InvalidArgumentError(
-            f"A collection of variables holds {len(data)} bytes that describe no variable: {reason(error)}"
-        ) from None
+    message = _parsed(schema.VariableDef(), data, "variables")
     return VariableDef(**{name: getattr(message, name) for name in VariableDef.__struct_fields__})
 
 
@@ -191,11 +185,7 @@ def queue_runner_def_from_bytes(data: bytes) -> QueueRunnerDef:
     Raises:
         InvalidArgumentError: it is none.
     """
-    message = schema.QueueRunnerDef()
-    try:
-        message.ParseFromString(data)
-    except DecodeError as error:
-        raise InvalidArgumentError(f"A collection of queue runners holds {len(data)} bytes that describe none: {reason(error)}") from None
+    message = _parsed(schema.QueueRunnerDef(), data, "queue runners")
     return QueueRunnerDef(
         message.queue_name,
         tuple(message.enqueue_op_name),
@@ -203,3 +193,12 @@ def queue_runner_def_from_bytes(data: bytes) -> QueueRunnerDef:
         message.cancel_op_name,
         tuple(message.queue_closed_exception_types),
     )
+
+
+def _parsed(message: Any, data: bytes, collection: str) -> Any:
+    """The message with the fields of an item of a collection."""
+    try:
+        message.ParseFromString(data)
+    except DecodeError as error:
+        raise InvalidArgumentError(f"A collection of {collection} holds {len(data)} bytes that describe none: {reason(error)}") from None
+    return message

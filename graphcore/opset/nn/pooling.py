@@ -162,7 +162,15 @@ class MaxPoolGrad:
         return lambda x, y, dy: max_grad(pooling, x, y, dy)
 
 
-_V2_ATTRS: Final = "[T:{float, half}, padding:string, data_format:string]"
+def _by_third_input(op: str) -> str:
+    """The gradient text of MaxPoolGradV2 or MaxPoolGradGradV2; `op` computes that of its third input."""
+    return f"""[T:{{float, half}}, padding:string, data_format:string](input:T, maxpool:T, grad:T, ksize:int32, strides:int32, dz:T) -> (dinput:T, dmaxpool:T, dgrad:T, dksize:int32, dstrides:int32) {{
+      dinput = ZerosLike[T=$T](input)
+      dmaxpool = ZerosLike[T=$T](maxpool)
+      dgrad = {op}[T=$T, padding=$padding, data_format=$data_format](input, maxpool, dz, ksize, strides)
+      dksize = ZerosLike[T=int32](ksize)
+      dstrides = ZerosLike[T=int32](strides)
+    }}"""
 
 
 @op
@@ -179,13 +187,7 @@ class MaxPoolGradV2:
     signature = f"MaxPoolGradV2[{_PLAIN}, {_FORMAT}, T:{REAL} = float](orig_input:T, orig_output:T, grad:T, ksize:int32, strides:int32) -> (output:T)"
     shape = max_pool_grad_shape
     cost = "pairs"
-    gradient = f"""{_V2_ATTRS}(input:T, maxpool:T, grad:T, ksize:int32, strides:int32, dz:T) -> (dinput:T, dmaxpool:T, dgrad:T, dksize:int32, dstrides:int32) {{
-      dinput = ZerosLike[T=$T](input)
-      dmaxpool = ZerosLike[T=$T](maxpool)
-      dgrad = MaxPoolGradGradV2[T=$T, padding=$padding, data_format=$data_format](input, maxpool, dz, ksize, strides)
-      dksize = ZerosLike[T=int32](ksize)
-      dstrides = ZerosLike[T=int32](strides)
-    }}"""
+    gradient = _by_third_input("MaxPoolGradGradV2")
     examples = (Example([_X, _Y, ramp(1, 3, 2, 3), [1, 2, 2, 1], [1, 1, 2, 1]], {"padding": "VALID"}, differentiable=False),)
     failures = (Example([_X, _Y, ramp(1, 3, 2, 3), [-1, -1, -1, -1], [1, 1, 2, 1]], {"padding": "VALID"}),)
 
@@ -240,13 +242,7 @@ class MaxPoolGradGradV2:
         f"MaxPoolGradGradV2[{_PLAIN}, {_FORMAT}, T:{REAL}](orig_input:T, orig_output:T, grad:T, ksize:int32, strides:int32) -> (output:T)"
     )
     cost = "pairs"
-    gradient = f"""{_V2_ATTRS}(input:T, maxpool:T, grad:T, ksize:int32, strides:int32, dz:T) -> (dinput:T, dmaxpool:T, dgrad:T, dksize:int32, dstrides:int32) {{
-      dinput = ZerosLike[T=$T](input)
-      dmaxpool = ZerosLike[T=$T](maxpool)
-      dgrad = MaxPoolGradV2[T=$T, padding=$padding, data_format=$data_format](input, maxpool, dz, ksize, strides)
-      dksize = ZerosLike[T=int32](ksize)
-      dstrides = ZerosLike[T=int32](strides)
-    }}"""
+    gradient = _by_third_input("MaxPoolGradV2")
     examples = (Example([_X, _Y, ramp(1, 4, 5, 3), [1, 2, 2, 1], [1, 1, 2, 1]], {"padding": "VALID"}, differentiable=False),)
     failures = (Example([_X, _Y, ramp(1, 4, 5, 3), [-1, -1, -1, -1], [1, 1, 2, 1]], {"padding": "VALID"}),)
 

@@ -33,6 +33,17 @@ def _shape(c: InferenceContext) -> None:
     c.set_output(2, c.vector(c.int_attr("num_sampled")))
 
 
+class _Sampler:
+    """The traits, shapes and examples of all samplers."""
+
+    draws = True
+    stateful = True
+    gradient = NO_GRADIENT
+    shape = _shape
+    examples = (_EXAMPLE,)
+    failures = (_TOO_FEW,)
+
+
 def _number(k: KernelContext, name: str) -> int:
     return int(str(k.attr(name)))
 
@@ -78,8 +89,14 @@ def _sampler(k: KernelContext, draw: Callable[[Any, Any], Any], probability: Cal
     return sample
 
 
+def _uniform(high: Any, low: Any) -> Any:
+    """Uniform doubles in [0, 1) of pairs of 32-bit numbers."""
+    fraction = ((high & np.uint64(0xFFFFF)) << np.uint64(32)) | low
+    return (fraction | np.uint64(1023 << 52)).view(np.float64) - 1.0
+
+
 @op
-class LogUniformCandidateSampler:
+class LogUniformCandidateSampler(_Sampler):
     """Classes drawn with a probability that falls with their number: words sorted by frequency.
 
     true_classes: [batch, num_true]
@@ -95,12 +112,6 @@ class LogUniformCandidateSampler:
     """
 
     signature = f"LogUniformCandidateSampler[{_ATTRS}](true_classes:int64) -> {_RESULTS}"
-    draws = True
-    stateful = True
-    gradient = NO_GRADIENT
-    shape = _shape
-    examples = (_EXAMPLE,)
-    failures = (_TOO_FEW,)
 
     def kernel(k: KernelContext) -> Kernel:
         xp = k.xp
@@ -108,15 +119,13 @@ class LogUniformCandidateSampler:
         whole = math.log1p(most)
 
         def draw(high: Any, low: Any) -> Any:
-            fraction = ((high & np.uint64(0xFFFFF)) << np.uint64(32)) | low
-            uniform = (fraction | np.uint64(1023 << 52)).view(np.float64) - 1.0
-            return (xp.exp(uniform * whole).astype(np.int64) - 1) % most
+            return (xp.exp(_uniform(high, low) * whole).astype(np.int64) - 1) % most
 
         return _sampler(k, draw, lambda classes: xp.log((classes + 2.0) / (classes + 1.0)) / whole)
 
 
 @op
-class UniformCandidateSampler:
+class UniformCandidateSampler(_Sampler):
     """Classes drawn with the same probability.
 
     true_classes: [batch, num_true]
@@ -132,12 +141,6 @@ class UniformCandidateSampler:
     """
 
     signature = f"UniformCandidateSampler[{_ATTRS}](true_classes:int64) -> {_RESULTS}"
-    draws = True
-    stateful = True
-    gradient = NO_GRADIENT
-    shape = _shape
-    examples = (_EXAMPLE,)
-    failures = (_TOO_FEW,)
 
     def kernel(k: KernelContext) -> Kernel:
         most = _number(k, "range_max")
@@ -152,7 +155,7 @@ _UNIGRAMS: Final = "vocab_file:string = '', distortion:float = 1.0, num_reserved
 
 
 @op
-class FixedUnigramCandidateSampler:
+class FixedUnigramCandidateSampler(_Sampler):
     """Classes drawn by given weights.
 
     true_classes: [batch, num_true]
@@ -177,10 +180,6 @@ class FixedUnigramCandidateSampler:
         f"FixedUnigramCandidateSampler[num_true:int >= 1, num_sampled:int >= 1, unique:bool, range_max:int >= 1, {_UNIGRAMS}, seed:int = 0, "
         f"seed2:int = 0](true_classes:int64) -> {_RESULTS}"
     )
-    draws = True
-    stateful = True
-    gradient = NO_GRADIENT
-    shape = _shape
     examples = (
         Example(
             [np.array([[1], [4]], np.int64)],
@@ -201,9 +200,7 @@ class FixedUnigramCandidateSampler:
         chances = xp.asarray(weights / total)
 
         def draw(high: Any, low: Any) -> Any:
-            fraction = ((high & np.uint64(0xFFFFF)) << np.uint64(32)) | low
-            uniform = (fraction | np.uint64(1023 << 52)).view(np.float64) - 1.0
-            return xp.minimum(xp.searchsorted(ends, uniform * total, "right"), len(weights) - 1).astype(np.int64)
+            return xp.minimum(xp.searchsorted(ends, _uniform(high, low) * total, "right"), len(weights) - 1).astype(np.int64)
 
         return _sampler(k, draw, lambda classes: chances[xp.clip(classes.astype(np.int64), 0, len(weights) - 1)])
 
