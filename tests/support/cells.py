@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import linecache
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import graphcore as gc
 from graphcore.source import CellRun, cell_runs, current_run
+
+_T = TypeVar("_T")
+
+
+def run_as_cell(code: Callable[[], _T], execution: int) -> _T:
+    """Run `code` as a run of one cell of the default graph, which replaces the nodes of the last run."""
+    graph, run = gc.get_default_graph(), CellRun(cell="a", execution=execution, label=f"In [{execution}]")
+    token = current_run.set(run)
+    graph.begin_cell(run)
+    try:
+        return code()
+    finally:
+        current_run.reset(token)
+        graph.end_cell(run, failed=False)
 
 
 def run_cells(*cells: str, graph: gc.Graph | None = None) -> gc.Graph:

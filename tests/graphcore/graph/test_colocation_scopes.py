@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import InvalidArgumentError
-from graphcore.source import CellRun, current_run
+from tests.support.cells import run_as_cell
 
 TWO_CPUS = ["/cpu:0", "/cpu:1"]
 
@@ -24,18 +23,6 @@ def graph() -> Any:
 def groups(node: gc.Node | gc.Tensor) -> list[str]:
     made = node if isinstance(node, gc.Node) else node.node
     return [group.decode() for group in made.colocation_groups()]
-
-
-def run(code: Callable[[], gc.Tensor], execution: int) -> gc.Tensor:
-    """Run a cell as a notebook does."""
-    graph, cell_run = gc.get_default_graph(), CellRun(cell="a", execution=execution, label=f"In [{execution}]")
-    token = current_run.set(cell_run)
-    graph.begin_cell(cell_run)
-    try:
-        return code()
-    finally:
-        current_run.reset(token)
-        graph.end_cell(cell_run, failed=False)
 
 
 def test_nodes_and_constants_join_the_groups_of_the_node_and_take_its_device(graph: gc.Graph) -> None:
@@ -66,12 +53,12 @@ def test_groups_of_several_blocks_and_of_the_node_itself_are_joined(graph: gc.Gr
 
 def test_gradients_join_too_and_are_built_again_with_their_groups(graph: gc.Graph) -> None:
     x, w = gc.placeholder(gc.float32, [], name="x"), gc.placeholder(gc.float32, [], name="w")
-    y = run(lambda: gc.square(x, name="y"), 1)
+    y = run_as_cell(lambda: gc.square(x, name="y"), 1)
     with graph.colocate_with(w):
         (slope,) = gc.gradients(y, [x])
     assert groups(slope) == ["loc:@w"]
     assert gc.Session(graph).run(slope, {x: 3.0}) == 6.0
-    run(lambda: gc.exp(x, name="y"), 2)
+    run_as_cell(lambda: gc.exp(x, name="y"), 2)
     again = graph.get_tensor_by_name(slope.name)
     assert groups(again) == ["loc:@w"]
     assert gc.Session(graph).run(again, {x: 0.0}) == 1.0

@@ -9,7 +9,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import InvalidArgumentError
-from graphcore.source import CellRun, current_run
+from tests.support.cells import run_as_cell
 
 
 @pytest.fixture(autouse=True)
@@ -50,23 +50,11 @@ def test_the_nodes_of_files_keep_their_names_although_they_are_alike(graph: gc.G
     assert gc.no_op("A").name == "A_2"
 
 
-def run(code: Callable[[], gc.Tensor], execution: int) -> gc.Tensor:
-    """Run a cell as a notebook does."""
-    graph, cell_run = gc.get_default_graph(), CellRun(cell="a", execution=execution, label=f"In [{execution}]")
-    token = current_run.set(cell_run)
-    graph.begin_cell(cell_run)
-    try:
-        return code()
-    finally:
-        current_run.reset(token)
-        graph.end_cell(cell_run, failed=False)
-
-
 def test_a_cell_that_runs_again_may_spell_its_names_in_another_case(graph: gc.Graph) -> None:
-    run(lambda: gc.constant(1, name="Foo"), 1)
-    assert run(lambda: gc.constant(1, name="foo"), 2).name == "foo:0"
+    run_as_cell(lambda: gc.constant(1, name="Foo"), 1)
+    assert run_as_cell(lambda: gc.constant(1, name="foo"), 2).name == "foo:0"
     assert [node.name for node in graph.nodes] == ["foo"]
-    assert run(lambda: gc.constant(1, name="foo"), 3).name == "foo:0"
+    assert run_as_cell(lambda: gc.constant(1, name="foo"), 3).name == "foo:0"
 
 
 @pytest.mark.parametrize(

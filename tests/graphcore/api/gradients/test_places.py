@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.source import CellRun, current_run
+from tests.support.cells import run_as_cell
 
 
 @pytest.fixture(autouse=True)
@@ -57,22 +57,12 @@ def test_an_optimizer_passes_it_on(graph: gc.Graph) -> None:
 
 
 def test_gradients_that_are_built_again_keep_their_places(graph: gc.Graph) -> None:
-    def cell(execution: int, code: Any) -> Any:
-        run = CellRun(cell="a", execution=execution, label=f"In [{execution}]")
-        token = current_run.set(run)
-        graph.begin_cell(run)
-        try:
-            return code()
-        finally:
-            current_run.reset(token)
-            graph.end_cell(run, failed=False)
-
     with gc.device("/cpu:1"):
         x = gc.placeholder(gc.float32, [], name="x")
-    y = cell(1, lambda: gc.square(x, name="y"))
+    y = run_as_cell(lambda: gc.square(x, name="y"), 1)
     (slope,) = gc.gradients(y, x, colocate_gradients_with_ops=True)
     with gc.device("/cpu:2"):
-        cell(2, lambda: gc.exp(x, name="y"))
+        run_as_cell(lambda: gc.exp(x, name="y"), 2)
     graph.settle()
     again = graph.get_tensor_by_name(slope.name)
     assert again.op.device == "/device:CPU:2"
