@@ -32,7 +32,7 @@ AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 # Compiled modules are kept, whatever the user's setting: hundreds of processes of the tests import the same ones.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help lab test slow unit lowest bench bench-views bench-gpu oracle graders fuzz op-index lint format types front notebooks course wheel clean
+.PHONY: help lab test slow unit lowest bench bench-views bench-gpu gpu-wheels oracle graders fuzz op-index lint format types front notebooks course wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,9 @@ bench-views: $(VENV)/.dev ## Time the views in JupyterLab and in standalone page
 
 bench-gpu: $(VENV)/.dev ## Time training steps on the GPU beside PyTorch and JAX, as far as they are installed
 	$(BIN)/python -m tests.gpu.benchmark $(ARGS)
+
+gpu-wheels: $(BIN)/python ## Fetch what tests/gpu/run.sh installs on a machine without a network
+	$(BIN)/python -m pip download -q --no-deps --only-binary=:all: --python-version 3.12 --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 -d tests/gpu/wheels msgspec google-re2
 
 fuzz: $(VENV)/.dev ## Feed damaged and hostile input to all readers, 10 s each (ARGS="--seconds 600 checkpoints")
 	$(BIN)/python -m tests.support.fuzzing $(ARGS)
