@@ -28,6 +28,9 @@ UFUNC_METHODS: Final = {
     "at": {"add", "subtract", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"},
     "outer": {"add", "subtract", "multiply", "divide", "maximum", "minimum"},
 }
+AT_TYPES: Final = {"add": "iIlLqQefd", "subtract": "iI", "maximum": "iIfd", "minimum": "iIfd"}
+"""The type codes of the results that CuPy's method `at` accepts."""
+_WITHOUT_NAN: Final = {"maximum": np.fmax, "minimum": np.fmin}
 PLAIN: Final = frozenset({"dtype", "shape", "ndim", "size", "nbytes", "itemsize", "strides", "flags"})
 # Operators with their ufuncs.
 BINARY: Final = {
@@ -90,6 +93,7 @@ class _Memory:
     def __init__(self, array: StrictArray) -> None:
         self.array = array
         self.device_id = array.number
+        self.ptr = array.held.__array_interface__["data"][0]
 
     def copy_from_device_async(self, src: _Memory, size: int, stream: Any = None) -> None:
         """Copy from another device."""
@@ -342,7 +346,16 @@ class StrictUfunc:
     def __getattr__(self, name: str) -> Any:
         if self.inner.__name__ not in UFUNC_METHODS.get(name, ()):
             raise NotImplementedError(f"`cupy_{self.inner.__name__}.{name}` is not supported yet")
+        if name == "at":
+            return self._at
         return function(getattr(self.inner, name), name)
+
+    def _at(self, result: Any, places: Any, values: Any) -> None:
+        """Combine as CuPy does: for few types, and by extremes that ignore NaN."""
+        known = AT_TYPES.get(self.__name__, "iIlLqQ")
+        if result.dtype.char not in known:
+            raise TypeError(f"cupy.{self.__name__}.at only supports {known} as data type")
+        function(_WITHOUT_NAN.get(self.__name__, self.inner).at, "at")(result, places, values)
 
 
 def _from_host(inner: Callable[..., Any]) -> Callable[..., Any]:

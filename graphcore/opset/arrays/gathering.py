@@ -19,7 +19,7 @@ from graphcore.inference.shape_fns.common_shape_fns import (
 )
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.opset.framework.gradient_text import index_type, list_to_array, required_int, scalar, vector
-from graphcore.opset.framework.kernels import constant_int, ints, invalid, normal_axis, one_int
+from graphcore.opset.framework.kernels import combining_at, constant_int, ints, invalid, normal_axis, one_int
 from graphcore.opset.framework.type_sets import INDEX
 from graphcore.traits import FailsOn
 
@@ -274,7 +274,7 @@ class ScatterNd:
     failures = (Example([[[-1], [-1], [-1], [-1]], [9.0, 10.0, 11.0, 12.0], [8]]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        zeros, add_at, dtype = k.xp.zeros, k.xp.add.at, k.dtype("T")
+        zeros, add_at, dtype = k.xp.zeros, combining_at(k.xp, "add"), k.dtype("T")
 
         def scatter(indices: Any, updates: Any, shape: Any) -> Any:
             sizes = ints(shape)

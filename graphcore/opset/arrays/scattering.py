@@ -7,7 +7,7 @@ from typing import Any, Final
 from graphcore.inference.shape_fns.common_shape_fns import tensor_scatter_shape
 from graphcore.opset.arrays.gathering import positions
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op
-from graphcore.opset.framework.kernels import invalid
+from graphcore.opset.framework.kernels import combining_at, invalid
 from graphcore.opset.framework.type_sets import INDEX, NUMBER
 
 _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5], [4.0, 5.0, 6.0]]
@@ -34,7 +34,7 @@ def scattered(k: KernelContext, tensor: Any, indices: Any, updates: Any, combine
     else:
         if combine == "subtract" and tensor.dtype.kind == "b":
             combine = "bitwise_xor"
-        getattr(k.xp, combine).at(result, places, updates)
+        combining_at(k.xp, combine)(result, places, updates)
     return result
 
 

@@ -15,7 +15,8 @@ from graphcore.registry import Kernel, KernelFactory
 from graphcore.traits import MostBytes, declares_traits
 
 _AS_METHOD: Final = {"maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
-_AT_ON_DEVICES: Final = {"add", "subtract", "maximum", "minimum"}
+_AT_ON_DEVICES: Final = {"add": "iIlLqQefd", "maximum": "iIfd", "minimum": "iIfd"}
+"""The type codes for which CuPy's ufuncs have the method `at`."""
 _BYTES_OF_STRING: Final = 48
 """The bytes of a string beside its content."""
 _LARGE: Final = 4096
@@ -241,25 +242,53 @@ def reduction(xp: Any, name: str) -> Any:
 
 
 def combining_at(xp: Any, name: str) -> Any:
-    """An in-place combination of rows by ufunc `name`, called as `at(result, rows, values)`.
+    """An in-place combination by ufunc `name`, called as `at(result, places, values)`.
 
-    Repeated rows are combined repeatedly.
+    `places` are rows, or a tuple of an index array for each of the first dimensions. Repeated ones are combined repeatedly.
     """
     found = getattr(xp, name)
-    if xp is np or name in _AT_ON_DEVICES:
+    if xp is np:
         return found.at
 
-    def at(result: Any, rows: Any, values: Any) -> None:
-        rows = rows.reshape(-1)
-        values = xp.broadcast_to(values, (rows.size, *result.shape[1:])) if values.ndim == 0 else values.reshape(-1, *result.shape[1:])
-        order = rows.argsort()
-        sorted_rows = rows[order]
-        # In each round, every remaining row is combined once.
-        while sorted_rows.size:
-            first = xp.ones(sorted_rows.shape, bool)
-            first[1:] = sorted_rows[1:] != sorted_rows[:-1]
-            now = sorted_rows[first]
-            result[now] = found(result[now], values[order[first]])
-            sorted_rows, order = sorted_rows[~first], order[~first]
+    def at(result: Any, places: Any, values: Any) -> None:
+        code = result.dtype.char
+        if name == "subtract" and code in _AT_ON_DEVICES["add"]:
+            xp.add.at(result, places, -values)
+        elif code not in _AT_ON_DEVICES.get(name, ""):
+            _combine_in_rounds(xp, found, result, places, values)
+        elif name == "add" or code not in "fd":
+            found.at(result, places, values)
+        else:
+            _extremes_at(xp, found, result, places, values)
 
     return at
+
+
+def _extremes_at(xp: Any, found: Any, result: Any, places: Any, values: Any) -> None:
+    """Combine floats by a maximum or minimum. CuPy's `at` ignores NaN, NumPy's gives it."""
+    was_nan = xp.isnan(result)
+    found.at(result, places, values)
+    xp.add.at(result, places, xp.where(xp.isnan(values), values, -0.0).astype(result.dtype, copy=False))
+    result[was_nan] = np.nan
+
+
+def _combine_in_rounds(xp: Any, found: Any, result: Any, places: Any, values: Any) -> None:
+    """Combine each place once in a round, as long as there are any."""
+    depth = len(places) if isinstance(places, tuple) else 1
+    rest = result.shape[depth:]
+    if isinstance(places, tuple):
+        rows = xp.zeros(values.shape[: values.ndim - len(rest)], np.int64)
+        for size, part in zip(result.shape, places, strict=False):
+            rows = rows * size + part
+    else:
+        rows = places
+    rows, flat = rows.reshape(-1), result.reshape(-1, *rest)
+    values = xp.broadcast_to(values, (rows.size, *rest)) if values.ndim == 0 else values.reshape(-1, *rest)
+    order = rows.argsort()
+    sorted_rows = rows[order]
+    while sorted_rows.size:
+        first = xp.ones(sorted_rows.shape, bool)
+        first[1:] = sorted_rows[1:] != sorted_rows[:-1]
+        now = sorted_rows[first]
+        flat[now] = found(flat[now], values[order[first]])
+        sorted_rows, order = sorted_rows[~first], order[~first]

@@ -18,7 +18,6 @@ import numpy as np
 from graphcore.kernel_context import KernelContext
 from graphcore.opset.framework.kernels import invalid, narrow, unimplemented
 from graphcore.opset.numerics.windows import (
-    PIECE,
     Geometry,
     inside,
     int_list,
@@ -120,7 +119,7 @@ def window_rows(xp: Any, x: Any, g: Geometry) -> Iterator[tuple[tuple[slice, sli
     by_element = math.prod(window[-2:]) <= _SHORT_RUN
     windows = views(xp, padded(xp, x, ((0, 0), *g.pads, (0, 0))), g.window, g.slides, g.places)
     buffer = xp.empty(0, x.dtype)
-    for piece in pieces(x.shape[0], g.places[0], math.prod(g.places[1:]) * width, max(PIECE, _FEWEST_PLACES * width)):
+    for piece in pieces(xp, x.shape[0], g.places[0], math.prod(g.places[1:]) * width, _FEWEST_PLACES * width):
         part = windows[piece]
         if buffer.size < part.size:
             buffer = xp.empty(part.size, x.dtype)
@@ -137,7 +136,7 @@ def forward(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
     flat = w.reshape(math.prod(w.shape[:-1]), outputs)
     if g.is_pointwise:
         return xp.dot(x.reshape(-1, channels), flat).reshape((*x.shape[:-1], outputs))
-    if _is_split(g, x.shape[1], channels, outputs):
+    if _is_split(xp, g, x.shape[1], channels, outputs):
         return _forward_by_rows(xp, x, w, g)
     y = xp.empty((x.shape[0], *g.places, outputs), x.dtype)
     if not y.size or not flat.size:
@@ -148,15 +147,16 @@ def forward(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
     return y
 
 
-def _is_split(g: Geometry, rows: int, channels: int, outputs: int) -> bool:
-    """True if windows of one row, and sums over the filter's rows, copy less than whole windows.
+def _is_split(xp: Any, g: Geometry, rows: int, channels: int, outputs: int) -> bool:
+    """True on a CPU if windows of one row, and sums over the filter's rows, copy less.
 
     Args:
+        xp: the array module.
         g: the geometry of the whole windows.
         rows: the number of rows of the input.
         channels, outputs: the sizes of the last dimensions of input and output.
     """
-    return g.slides[0].stride == 1 and rows <= g.places[0] and _whole(g) * channels > _split_cost(g, channels, outputs)
+    return xp is np and g.slides[0].stride == 1 and rows <= g.places[0] and _whole(g) * channels > _split_cost(g, channels, outputs)
 
 
 def _whole(g: Geometry) -> int:
@@ -203,12 +203,12 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
     dx = xp.zeros([before + size + after for size, (before, after) in zip(shape, pads, strict=True)], dy.dtype)
     if not dy.size or not dx.size or not w.size:
         return dx[inside(shape, pads)]
-    mirrored = _mirrored(g, sizes)
-    if mirrored is not None and 2 * _whole(g) * channels > min(_whole(g) * outputs, _split_cost(g, outputs, channels)):
+    mirrored = _mirrored(xp, g, sizes)
+    if mirrored is not None and (xp is not np or 2 * _whole(g) * channels > min(_whole(g) * outputs, _split_cost(g, outputs, channels))):
         flipped = w[(slice(None, None, -1),) * len(g.window)].swapaxes(-1, -2)
         return forward(xp, dy, xp.ascontiguousarray(flipped), mirrored)
     factors = [xp.ascontiguousarray(part.T) for part in w.reshape(-1, channels, outputs)]
-    for images, rows in pieces(dy.shape[0], g.places[0], math.prod(g.places[1:]) * channels):
+    for images, rows in pieces(xp, dy.shape[0], g.places[0], math.prod(g.places[1:]) * channels):
         part = dy[images, rows]
         matrix = part.reshape(-1, outputs)
         product = xp.empty((matrix.shape[0], channels), dy.dtype)
@@ -219,14 +219,14 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
     return dx[inside(shape, pads)]
 
 
-def _mirrored(g: Geometry, sizes: tuple[int, ...]) -> Geometry | None:
+def _mirrored(xp: Any, g: Geometry, sizes: tuple[int, ...]) -> Geometry | None:
     """The convolution of the output's gradient with the mirrored filter.
 
-    None if windows skip elements, or if the result is larger than the output.
+    None if windows skip elements, or if the result is larger than the output, on the CPU.
     """
     reaches = [slide.reach(width) - 1 for slide, width in zip(g.slides, g.window, strict=True)]
     pads = tuple([(reach - before, reach - after) for reach, (before, after) in zip(reaches, g.pads, strict=True)])
-    if any(slide.stride > 1 for slide in g.slides) or min(map(min, pads)) < 0 or math.prod(sizes) > math.prod(g.places):
+    if any(slide.stride > 1 for slide in g.slides) or min(map(min, pads)) < 0 or (xp is np and math.prod(sizes) > math.prod(g.places)):
         return None
     return Geometry(g.slides, g.window, sizes, pads)
 
@@ -238,7 +238,7 @@ def filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
         return xp.dot(x.reshape(-1, channels).T, dy.reshape(-1, outputs)).reshape((*g.window, channels, outputs))
     dw = xp.zeros((math.prod(g.window) * channels, outputs), x.dtype)
     if x.size and dy.size and dw.size:
-        if _is_split(g, x.shape[1], channels, outputs):
+        if _is_split(xp, g, x.shape[1], channels, outputs):
             return _filter_gradient_by_rows(xp, x, dy, g)
         for piece, matrix in window_rows(xp, x, g):
             dw += xp.dot(matrix.T, dy[piece].reshape(-1, outputs))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 
 from graphcore.attrs import Attrs
 from graphcore.errors import InvalidArgumentError
@@ -19,6 +20,8 @@ _SPATIAL: Final = {b"NHWC": (1, 2), b"NCHW": (2, 3), b"NDHWC": (1, 2, 3), b"NCDH
 
 PIECE: Final = 1 << 16
 """The elements of an array that are handled at a time, so that they stay in the cache (256 kB of float32)."""
+_DEVICE_PIECE: Final = 1 << 26
+"""The same on a GPU, which is fast on large arrays only, so that a copy of windows leaves memory to others (256 MB of float32)."""
 
 
 class Sliding(msgspec.Struct, frozen=True):
@@ -156,8 +159,9 @@ def taps(g: Geometry, element: tuple[int, ...], rows: int) -> tuple[slice, ...]:
     return (slice(None), *[slide.tap(at, count) for slide, at, count in zip(g.slides, element, counts, strict=True)])
 
 
-def pieces(n: int, rows: int, row_size: int, budget: int = PIECE) -> Iterator[tuple[slice, slice]]:
-    """Ranges of images and of their rows, of at most `budget` elements or one row."""
+def pieces(xp: Any, n: int, rows: int, row_size: int, fewest: int = 0) -> Iterator[tuple[slice, slice]]:
+    """Ranges of images and of their rows, of at most a piece, `fewest` elements or one row."""
+    budget = max(PIECE if xp is np else _DEVICE_PIECE, fewest)
     at_once = max(1, budget // max(1, row_size))
     images = max(1, at_once // max(1, rows))
     step = min(rows, at_once)
