@@ -7,6 +7,7 @@ a transfer that does not wait for earlier kernels, and pinned memory that is rel
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.support import cupy_api
-from tests.support.strict_arrays import MACHINES, StrictArray, StrictModule, StrictUfunc
+from tests.support.strict_arrays import MACHINES, StrictArray, StrictModule, StrictUfunc, wrapped
 from tests.support.strict_fusion import Fusion
 
 _KNOWN: Final = cupy_api.read_cuda()
@@ -57,6 +58,7 @@ class Stream:
     def __init__(self, machine: StrictCupy, device: int) -> None:
         self.machine = machine
         self.device = device
+        self.ptr = id(self)
         self.launched = 0
         self.synchronized = 0
         self.ended = 0
@@ -155,6 +157,10 @@ class Event:
     def done(self) -> bool:
         return self.place <= self.stream.ended
 
+    @_as_in_cupy("Event.synchronize")
+    def synchronize(self) -> None:
+        self.stream.ended = max(self.stream.ended, self.place)
+
 
 class MemoryPool:
     """A pool with a limit, which allocations of `empty` respect."""
@@ -172,6 +178,75 @@ class MemoryPool:
     def malloc(self, size: int) -> None:
         if self.limit and size > self.limit:
             raise OutOfMemoryError(f"Out of memory allocating {size:,} bytes (limit set to: {self.limit:,} bytes).")
+
+
+class StrictCublas:
+    """cuBLAS on the memory of strict arrays: it reads and writes matrices column by column.
+
+    Attributes:
+        products: the number of calls.
+    """
+
+    _types: Final = {0: np.float32, 1: np.float64, 4: np.complex64, 5: np.complex128}
+
+    def __init__(self, machine: StrictCupy) -> None:
+        self.products = 0
+        self._machine = machine
+        self._stream = 0
+        self._workspace = (0, 0)
+
+    def cublasSetStream_v2(self, handle: Any, stream: Any) -> int:  # noqa: N802  # the name of the library
+        self._stream, self._workspace = stream.value, (0, 0)
+        return 0
+
+    def cublasSetWorkspace_v2(self, handle: Any, memory: Any, size: Any) -> int:  # noqa: N802  # the name of the library
+        self._workspace = memory.value, size.value
+        return 0
+
+    def cublasGemmStridedBatchedEx(self, handle: Any, *given: Any) -> int:  # noqa: N802  # the name of the library
+        (
+            turn_a,
+            turn_b,
+            rows,
+            columns,
+            inner,
+            alpha,
+            a,
+            kind,
+            lead_a,
+            step_a,
+            b,
+            kind_b,
+            lead_b,
+            step_b,
+            beta,
+            c,
+            kind_c,
+            lead_c,
+            step_c,
+            count,
+            *_,
+        ) = given
+        assert kind == kind_b == kind_c
+        assert self._stream == self._machine.place.streams[-1].ptr, "the product is launched on another stream"
+        assert all(self._workspace), "cuBLAS would allocate memory"
+        dtype = np.dtype(self._types[kind])
+        assert [self._read(pointer.value, dtype, (1, 1), (1, 1), 0, 1).item() for pointer in (alpha, beta)] == [1, 0]
+        first = self._read(a.value, dtype, (rows, inner), (lead_a, 1) if turn_a else (1, lead_a), step_a.value, count)
+        second = self._read(b.value, dtype, (inner, columns), (lead_b, 1) if turn_b else (1, lead_b), step_b.value, count)
+        into = self._read(c.value, dtype, (rows, columns), (1, lead_c), step_c.value, count)
+        into[...] = first @ second
+        self.products += 1
+        self._machine.place.streams[-1].launch()
+        self._machine.computed(lambda: (first @ second).transpose(0, 2, 1), wrapped(into.transpose(0, 2, 1)))
+        return 0
+
+    @staticmethod
+    def _read(pointer: int, dtype: np.dtype[Any], shape: tuple[int, int], strides: tuple[int, int], step: int, count: int) -> Any:
+        last = (count - 1) * step + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+        held: Any = (ctypes.c_char * ((last + 1) * dtype.itemsize)).from_address(pointer)
+        flat = np.frombuffer(held, dtype)
+        return np.lib.stride_tricks.as_strided(flat, (count, *shape), [each * dtype.itemsize for each in (step, *strides)])
 
 
 class StrictCupy(StrictModule):
@@ -205,12 +280,16 @@ class StrictCupy(StrictModule):
         self.captured: list[tuple[Callable[[], Any], Any]] | None = None
         self.graphs: list[Graph] = []
         self.memory_of_graph: Any = None
+        self.cublas = StrictCublas(self)
+        self._of_graphs: list[weakref.ref[StrictArray]] = []
+        self._kept: list[StrictArray] = []
         self.pinned: Any = PinnedMemory
         self.get_default_pinned_memory_pool = _as_in_cupy("get_default_pinned_memory_pool")(lambda: SimpleNamespace(malloc=PinnedMemory))
         self.fuse = _as_in_cupy("fuse")(self._fuse)
         self.cuda = SimpleNamespace(
             Device=lambda number: _Device(self, number),
             Stream=self._stream,
+            device=SimpleNamespace(get_cublas_handle=lambda: 1),
             MemoryPool=MemoryPool,
             alloc_pinned_memory=_as_in_cupy("cuda.alloc_pinned_memory")(self._allocate_pinned),
             set_pinned_memory_allocator=_as_in_cupy("cuda.set_pinned_memory_allocator")(self._set_pinned),
@@ -229,11 +308,23 @@ class StrictCupy(StrictModule):
         finally:
             MACHINES.remove(self)
 
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if name not in {"dot", "matmul", "tensordot"} or self.captured is None:
+            return found
+
+        def refuse(*_: Any) -> Any:
+            raise NotImplementedError("calling cuBLAS API during stream capture is currently unsupported")
+
+        return refuse
+
     def empty(self, shape: Any, dtype: Any = float) -> StrictArray:
         size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
         self.place.allocators[-1](size)
-        assert not self.place.allocators[-1].__self__.is_of_graph, "a captured kernel may write to this memory"
-        return StrictArray(np.frombuffer(b"\xa5" * size, dtype).reshape(shape).copy())
+        made = StrictArray(np.frombuffer(b"\xa5" * size, dtype).reshape(shape).copy())
+        if self.place.allocators[-1].__self__.is_of_graph:
+            self._of_graphs.append(weakref.ref(made))
+        return made
 
     def _stream(self) -> Stream:
         made = Stream(self, self.place.device)
@@ -265,6 +356,8 @@ class StrictCupy(StrictModule):
         return call
 
     def made(self, array: StrictArray) -> None:
+        if self.captured is not None:
+            self._kept.append(array)  # cuBLAS knows addresses only
         array.number = self.place.device
         array.maker = (self.place.streams[-1], self.place.streams[-1].launched) if self.place.streams else None
 
@@ -303,17 +396,26 @@ class StrictCupy(StrictModule):
 
     def write(self, array: StrictArray, source: npt.NDArray[Any], stream: Any) -> None:
         self.uploads += 1
+        if stream is self._current():
+            assert self.captured is None, "the current stream is capturing, so H2D transfers are disallowed"
+            stream.copies.append((stream.launch(), weakref.ref(self._require_pinned(source))))
+            return
         array.copied = (stream, stream.launch())
         if self.captured is not None:
+            assert not any(each() is array for each in self._of_graphs), "a captured kernel may write to this memory"
             return
         array.copied = None
         self._require_order(stream)
+        array.copied = (stream, stream.launch())
+        stream.copies.append((stream.launched, weakref.ref(self._require_pinned(source))))
+
+    @staticmethod
+    def _require_pinned(source: npt.NDArray[Any]) -> PinnedMemory:
         owner: Any = source
         while isinstance(owner, np.ndarray | memoryview):
             owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
         assert isinstance(owner, PinnedMemory), "required pinned memory"
-        array.copied = (stream, stream.launch())
-        stream.copies.append((stream.launched, weakref.ref(owner)))
+        return owner
 
     def _require_order(self, stream: Stream) -> None:
         """Require that a transfer waits for what was launched on the current stream."""

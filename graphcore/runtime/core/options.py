@@ -102,7 +102,8 @@ class SessionOptions(msgspec.Struct, frozen=True):
         allow_soft_placement: nodes that request a missing device run on the CPU.
         inter_op_threads: the number of heavy nodes to run concurrently; 0 for the best number on this machine, 1 for sequential runs.
         capture_on_gpu: from its third run on, a plan that a GPU runs alone is launched as one CUDA graph, if it reads no values on the host, draws
-            no random numbers and has no other state than variables. Each such graph holds the memory of a run.
+            no random numbers and has no other state than variables. Each such graph holds the memory of a run and three copies of its variables; where
+            these would take more than 3/16 of the GPU's memory, nothing is captured. The logger `graphcore.gpu` has the reason.
         log_device_placement: log the device of each node to the logger `graphcore.placement`, in a session with several devices.
     """
 
@@ -112,7 +113,7 @@ class SessionOptions(msgspec.Struct, frozen=True):
     allow_soft_placement: bool = True
     inter_op_threads: int = 0
     log_device_placement: bool = False
-    capture_on_gpu: bool = False
+    capture_on_gpu: bool = True
 
     def __post_init__(self) -> None:
         _require_time("operation_timeout_in_ms", self.operation_timeout_in_ms)

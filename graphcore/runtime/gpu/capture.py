@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from graphcore.dtypes import resource
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime.core.kernel_checks import is_built_in
@@ -22,6 +24,10 @@ RunPlainly = Callable[[Sequence[Any]], list[Any]]
 _logger: Final = logging.getLogger("graphcore.gpu")
 _RUNS_BEFORE: Final = 2
 """The runs before the one that is captured: they compile kernels, copy constants, and show which variables are used."""
+_ALIGNMENT: Final = 256
+"""The bytes between the starts of arrays, as of those that CUDA allocates."""
+_LARGEST_SHARE: Final = 1 / 16
+"""The share of the memory that the variables of a captured run may take. The steps of larger networks last longer than their launches."""
 _MOST_GRAPHS: Final = 4
 """The most shapes of feeds with graphs of their own: each holds the memory of a run."""
 
@@ -71,6 +77,11 @@ class CapturedRuns:
 
     def _capture(self, key: Any, values: Sequence[Any]) -> None:
         try:
+            if (
+                sum([value.nbytes for variable in self._variables if (value := variable.value) is not None])
+                > self._gpu.memory_limit * _LARGEST_SHARE
+            ):
+                raise CaptureError("its variables are large, and a graph holds three copies of them")
             self._graphs[key] = CapturedRun(self._gpu, self._plan, values, self._variables)
         except Exception:  # whatever prevents it, the plan runs as before
             _logger.info("%r runs without a CUDA graph", self._plan, exc_info=True)
@@ -78,7 +89,9 @@ class CapturedRuns:
 
 
 class CapturedRun:
-    """A run as a CUDA graph, with memory of its own. Variables are copied into it, and their new values out of it.
+    """A run as a CUDA graph, with memory of its own, into which feeds and variables are copied.
+
+    New values of variables come out of it as one array. A variable is copied only if its value is not that of the launch before.
 
     Args:
         gpu: the device, whose lock is held.
@@ -92,9 +105,14 @@ class CapturedRun:
 
     def __init__(self, gpu: Gpu, plan: Plan, values: Sequence[Any], variables: set[RefVariable]) -> None:
         self._gpu = gpu
+        with gpu.within():
+            gpu.module.prepare_capture()
         with gpu.within(), gpu.memory_of_its_own() as self._memory:
             self._feeds = [_on_device(gpu, gpu.to_device(value)) for value in values]
+            self._staged = [gpu.pinned_like(feed) for feed in self._feeds]
             self._before = {variable: _on_device(gpu, variable.value).copy() for variable in variables}
+            self._current: dict[RefVariable, Any] = {}
+            self._new = gpu.cupy.empty(sum(_space(value) for value in self._before.values()), np.uint8)
             kept = {variable: variable.value for variable in variables}
             self._results: list[Any] = []
             try:
@@ -104,21 +122,42 @@ class CapturedRun:
                     try:
                         gpu.stream.begin_capture()
                         self._results = plan.run(*self._feeds)
+                        self._after = self._collect_new_values()
                     except BaseException:
                         with suppress(Exception):  # the capture has failed with the run
                             gpu.stream.end_capture()
                         raise
                     self._graph = gpu.stream.end_capture()
-                self._after = self._changed()
             finally:
                 for variable, value in kept.items():
                     with variable.lock:
                         if gpu.holds(variable.value):  # else it was set from outside meanwhile
                             variable.value = value
+        self._launched = gpu.stream.record()
 
-    def _changed(self) -> dict[RefVariable, Any]:
-        """The variables that no longer have the values of before, with the new ones."""
-        return {variable: _on_device(self._gpu, variable.value) for variable, value in self._before.items() if variable.value is not value}
+    def _collect_new_values(self) -> list[tuple[RefVariable, slice]]:
+        """Copy the new values of variables to one array, and from there to where the next launch reads them.
+
+        Returns the variables that no longer have the values of before, with their places in that array.
+        """
+        places: list[tuple[RefVariable, slice]] = []
+        end = 0
+        for variable, before in self._before.items():
+            if variable.value is not before:
+                value = _on_device(self._gpu, variable.value)
+                if (value.shape, value.dtype) != (before.shape, before.dtype):
+                    raise CaptureError
+                places.append((variable, slice(end, end + value.nbytes)))
+                self._view(self._new, variable, places[-1][1])[...] = value
+                end += _space(value)
+        for variable, place in places:  # a value may be that of another variable before
+            self._before[variable][...] = self._view(self._new, variable, place)
+        self._new = self._new[:end]
+        return places
+
+    def _view(self, values: Any, variable: RefVariable, place: slice) -> Any:
+        before = self._before[variable]
+        return values[place].view(before.dtype).reshape(before.shape)
 
     def may_run(self) -> bool:
         """True iff all variables have values of the types and shapes that were captured."""
@@ -129,17 +168,30 @@ class CapturedRun:
         """Fed arrays in, arrays of the device out."""
         gpu = self._gpu
         with gpu.within():
-            for feed, value in zip(self._feeds, values, strict=True):
-                gpu.upload(value, feed)
+            self._launched.synchronize()  # the launch before may still read what is staged
+            for feed, staged, value in zip(self._feeds, self._staged, values, strict=True):
+                if feed.size:
+                    staged[...] = value
+                    feed.set(staged, stream=gpu.stream)
             for variable, value in self._before.items():
-                value[...] = variable.value
+                current = variable.value
+                if self._current.get(variable) is not current:
+                    value[...] = current
+                    self._current[variable] = current
             self._graph.launch(stream=gpu.stream)
-            after: list[tuple[RefVariable, Any]] = [(variable, value.copy()) for variable, value in self._after.items()]
-            for variable, value in after:
+            self._launched = gpu.stream.record()
+            new = self._new.copy()  # others may read these values while the next launch changes them
+            for variable, place in self._after:
                 with variable.lock:
-                    variable.value = value
+                    variable.value = self._current[variable] = self._view(new, variable, place)
             # Another run may begin before the results are on the host.
             return [result.copy() if gpu.holds(result) else result for result in self._results]
+
+
+def _space(value: Any) -> int:
+    """The bytes of an array, up to the next place where CUDA reads fastest."""
+    size: int = -(-value.nbytes // _ALIGNMENT) * _ALIGNMENT
+    return size
 
 
 def _is_repeatable(operation: Operation) -> bool:

@@ -20,6 +20,7 @@ from graphcore.runtime.core.memory import out_of_memory
 from graphcore.runtime.core.program import Program
 from graphcore.runtime.gpu.cuda import find_cupy
 from graphcore.runtime.gpu.kernels import CaptureError, kernel_on
+from graphcore.runtime.gpu.products import DeviceModule
 from graphcore.runtime.gpu.program import GpuProgram
 from graphcore.runtime.plan.schedule import MakeKernel
 
@@ -50,8 +51,10 @@ class Gpu:
     Attributes:
         name: the name of the device.
         cupy: the array module.
+        module: the array module of kernels.
         lock: held while a kernel is launched.
         peers: the devices of the session by name, as far as there are several.
+        memory_limit: the most bytes that it allocates.
         runs: the number of runs that may read variables now.
         cuda_error: the error of CUDA.
     """
@@ -59,6 +62,7 @@ class Gpu:
     def __init__(self, device: Device) -> None:
         self.name = device.name
         self.cupy = cupy = find_cupy()
+        self.module = DeviceModule(self, cupy)
         self.lock = threading.RLock()
         self.peers: Mapping[str, Gpu] = {}
         self.runs = 0
@@ -72,7 +76,7 @@ class Gpu:
         with cupy.cuda.Device(device.cuda):
             self.stream = cupy.cuda.Stream()
             self._transfers = cupy.cuda.Stream()
-            self._limit = device.memory_limit_bytes
+            self.memory_limit = device.memory_limit_bytes
             self._pool = self._new_pool()
 
     def __repr__(self) -> str:
@@ -171,7 +175,7 @@ class Gpu:
         Raises:
             ResourceExhaustedError: there is no memory for it.
         """
-        if self._is_capturing():
+        if self.is_capturing():
             return self._upload_apart(array)
         with self.lock, self.within():
             made = self._empty(array) if into is None else into
@@ -231,6 +235,10 @@ class Gpu:
         memory = self.cupy.cuda.alloc_pinned_memory(count * dtype.itemsize)
         return np.frombuffer(memory, dtype, count).reshape(shape)
 
+    def pinned_like(self, placed: Any) -> Array:
+        """A new array in pinned memory of the host, of the shape and type of one on the device."""
+        return self._pinned(placed.shape, placed.dtype) if placed.size else np.empty(placed.shape, placed.dtype)
+
     def _keep(self, copied: Any, staged: Array) -> None:
         """Keep pinned memory until the copy from it has ended."""
         while self._staged and self._staged[0][0].done:
@@ -239,7 +247,7 @@ class Gpu:
 
     def _new_pool(self) -> Any:
         pool = self.cupy.cuda.MemoryPool()
-        pool.set_limit(size=self._limit)
+        pool.set_limit(size=self.memory_limit)
         return pool
 
     # ---- capture ---------------------------------------------------------------------------------------------------
@@ -290,10 +298,11 @@ class Gpu:
         Raises:
             CaptureError: this thread is capturing a run.
         """
-        if self._is_capturing():
+        if self.is_capturing():
             raise CaptureError
 
-    def _is_capturing(self) -> bool:
+    def is_capturing(self) -> bool:
+        """True iff this thread captures a run."""
         return self._capturing == threading.get_ident()
 
     def _upload_apart(self, array: Array) -> Any:

@@ -28,7 +28,7 @@ def kernel_on(gpu: Gpu, make_kernel: MakeKernel, node: Node, context: KernelCont
     if runs_on_host(node):
         return HostKernel(gpu, make_kernel(node, context))
     constants = context.constants
-    context.xp = gpu.cupy
+    context.xp = gpu.module
     context.constants = bound(constants)
     with gpu.within():
         kernel = make_kernel(node, context)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import graphcore as gc
+from graphcore.runtime.gpu import products
 from tests.support.strict_cupy import StrictCupy
 
 
@@ -16,5 +17,6 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[StrictCupy]:
     """CuPy with two devices, on strict arrays."""
     made = StrictCupy(devices=2)
     monkeypatch.setitem(sys.modules, "cupy", made)
+    monkeypatch.setattr(products, "load_cublas", lambda: made.cublas)
     with made.watching(), gc.Graph().as_default():
         yield made

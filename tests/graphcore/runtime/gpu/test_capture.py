@@ -247,3 +247,84 @@ def test_a_value_that_is_set_while_a_run_is_captured_is_kept(
         for number in range(1, 4):
             assert session.run(w)[0] == 10.0 + number
             session.run(more)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "int64"])
+def test_captured_products_of_all_forms_are_those_of_the_cpu(cupy: StrictCupy, dtype: str) -> None:
+    def placed(*shape: int) -> gc.Tensor:
+        return gc.placeholder(dtype, shape)
+
+    x, y, z, batch, row = placed(3, 4), placed(4, 5), placed(3, 5), placed(2, 3, 4), placed(1, 4)
+    products = [
+        gc.matmul(x, y),
+        gc.matmul(x, z, transpose_a=True),
+        gc.matmul(z, y, transpose_b=True),
+        gc.matmul(y, x, transpose_a=True, transpose_b=True),
+        gc.matmul(batch, y),
+        gc.matmul(batch, batch, transpose_b=True),
+        gc.matmul(batch, x, adjoint_b=True) if dtype != "int64" else gc.matmul(batch, y),
+        gc.matmul(row, y),
+        gc.matmul(row, row, transpose_a=True),
+        gc.matmul(row, row, transpose_b=True),
+        gc.matmul(x[:, :0], y[:0]),
+        gc.matmul(x[:, 1:3], y[::2]),
+        tf.einsum("bij,ik->bkj", batch, z),
+    ]
+    rng = np.random.default_rng(2)
+    feeds = {
+        each: (
+            rng.random([int(size) for size in each.shape.as_list() or () if size is not None]) * 9 + (1j if dtype[0] == "c" else 0)
+        ).astype(dtype)
+        for each in (x, y, z, batch, row)
+    }
+    with gc.Session() as session:
+        wanted = session.run(products, feeds)
+    for product, value in zip(products, wanted, strict=True):
+        with gc.Session(devices="gpu", options=CAPTURE) as session:
+            found = [session.run(product, feeds) for _ in range(4)]
+            np.testing.assert_allclose(found[-1], value, rtol=1e-5, err_msg=product.name)
+    if isinstance(cupy, StrictCupy):  # tests/gpu runs this with CuPy itself
+        assert sum(graph.launches for graph in cupy.graphs) == 2 * len(products), "a product is not captured"
+        assert cupy.cublas.products == (0 if dtype == "int64" else len(products) - 1), "the empty product needs none"
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_a_captured_convolution_and_its_gradients_are_those_of_the_cpu(cupy: StrictCupy, padding: str) -> None:
+    x, w = gc.placeholder(gc.float32, [2, 9, 9, 3]), gc.Variable(np.random.default_rng(3).random((3, 3, 3, 4), np.float32))
+    y = gc.ops.max_pool(
+        gc.relu(gc.ops.conv2d(x, w, padding=padding, strides=[1, 1, 1, 1])), ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding=padding
+    )
+    step = [gc.reduce_sum(y), *gc.gradients(gc.reduce_sum(y * y), [x, w])]
+    feeds = {x: np.random.default_rng(4).random((2, 9, 9, 3), np.float32)}
+    found = []
+    for devices in (None, "gpu"):
+        with gc.Session(devices=devices, options=CAPTURE) as session:
+            session.run(w.initializer)
+            found.append([session.run(step, feeds) for _ in range(4)][-1])
+    for mine, wanted in zip(found[1], found[0], strict=True):
+        np.testing.assert_allclose(mine, wanted, rtol=1e-4)
+    if isinstance(cupy, StrictCupy):
+        assert [graph.launches for graph in cupy.graphs if graph.launches] == [2]
+
+
+def test_a_captured_run_reads_feeds_and_variables_anew_and_keeps_variables_apart(cupy: StrictCupy) -> None:
+    x = gc.placeholder(gc.float32, [2])
+    a, b = (gc.Variable(np.full(2, value, np.float32)) for value in (1.0, 2.0))
+    with gc.control_dependencies([a.read_value()]):
+        turn = gc.tuple([a.read_value(), b.read_value()])
+    exchange = gc.group(a.assign(turn[1] + x), b.assign(turn[0]))
+    copied, more = b.assign(a.read_value()), a.assign_add(x)
+    held: list[list[Any]] = []
+    for devices in (None, "gpu"):
+        with gc.Session(devices=devices) as session:
+            session.run(gc.global_variables_initializer())
+            found: list[Any] = []
+            for number in range(6):
+                session.run(exchange, {x: np.full(2, number, np.float32)})
+                found.append(session.run([a, b]))
+            for number in range(6):
+                session.run(copied)
+                session.run(more, {x: np.full(2, number, np.float32)})
+                found.append(session.run([a, b]))
+            held.append(found)
+    np.testing.assert_array_equal(held[1], held[0])
