@@ -23,11 +23,19 @@ ALONE = {"L2Loss", "Unique", "UniqueWithCounts", "Where", "LogSoftmax", "Softmax
 def gamma_pairs(x: Array) -> list[tuple[Any, ...]]:
     """Pairs of a shape of the gamma distribution and a number.
 
-    Without 0 beside a shape that is not positive, and huge numbers beside themselves, where TensorFlow gives 0.
+    Without huge numbers beside themselves, where TensorFlow gives 0.
     """
     shapes, at = (each.reshape(-1) for each in np.meshgrid(x, x))
     with np.errstate(invalid="ignore"):
-        kept = ((at != 0) | (shapes > 0)) & ((at != shapes) | (at < 1e4))
+        kept = (at != shapes) | (at < 1e4)
+    return [(shapes[kept], at[kept])]
+
+
+def lower_gamma_pairs(x: Array) -> list[tuple[Any, ...]]:
+    """As `gamma_pairs`, without 0 beside a shape that is not positive, where TensorFlow gives 0, too."""
+    ((shapes, at),) = gamma_pairs(x)
+    with np.errstate(invalid="ignore"):
+        kept = (at != 0) | (shapes > 0)
     return [(shapes[kept], at[kept])]
 
 
@@ -48,7 +56,8 @@ OTHERS: dict[str, Callable[[Array], list[tuple[Any, ...]]]] = {
     "UnsortedSegmentMax": lambda x: [(x, np.arange(len(x), dtype=np.int32) // 3, np.int32(5))],
     "UnsortedSegmentMin": lambda x: [(x, np.arange(len(x), dtype=np.int32) // 3, np.int32(5))],
     "UnsortedSegmentProd": lambda x: [(x, np.arange(len(x), dtype=np.int32) // 3, np.int32(5))],
-    **dict.fromkeys(("Igamma", "Igammac", "IgammaGradA", "RandomGammaGrad"), gamma_pairs),
+    "Igammac": gamma_pairs,
+    **dict.fromkeys(("Igamma", "IgammaGradA", "RandomGammaGrad"), lower_gamma_pairs),
     "HistogramFixedWidth": lambda x: [(np.array([0, 1, 2, 3, 9], x.dtype), np.array([0, 5], x.dtype), np.int32(3))],
 }
 
