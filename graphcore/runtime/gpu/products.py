@@ -47,7 +47,7 @@ def load_cublas() -> Any:
 
 
 class DeviceModule:
-    """The array module of the kernels of one GPU: CuPy, with products that are captured by calls of cuBLAS.
+    """CuPy for the kernels of one GPU, with products that can be captured.
 
     Args:
         gpu: the device.
