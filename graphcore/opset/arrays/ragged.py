@@ -97,7 +97,8 @@ class RaggedTensorToTensor:
 
 
 def _kinds(value: Any) -> list[str]:
-    return [part.decode() if isinstance(part, bytes) else str(part) for part in value]
+    """The names of the kinds; bytes that are no UTF-8 are written as escapes, which name none."""
+    return [part.decode(errors="backslashreplace") if isinstance(part, bytes) else str(part) for part in value]
 
 
 def _levels(k: KernelContext, kinds: Sequence[str], partitions: Sequence[Any]) -> list[tuple[str, Any, int | None]]:

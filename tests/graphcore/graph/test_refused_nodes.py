@@ -44,6 +44,13 @@ ROLL = {**FLOAT, "Tshift": gc.int32, "Taxis": gc.int32}
         ("MaxPoolV2", [[1, 4, 4, 1], [3], [4]], "fii", {**FLOAT, "padding": b"SAME"}, "Dimension must be 4 but is 3"),
         ("Roll", [[3], [1, 1], [1]], "fii", ROLL, "at most rank 1 but is rank 2"),
         ("Roll", [[3], [], [1]], "fii", ROLL, "equal rank, but are 0 and 1"),
+        (
+            "RaggedTensorToTensor",
+            [[2], None, [], [3]],
+            "iffi",
+            {**FLOAT, "Tindex": gc.int32, "Tshape": gc.int32, "num_row_partition_tensors": 1, "row_partition_types": (b"\xff",)},
+            r"row_partition_types must be some of .*, got \['\\\\xff'\]",
+        ),
         ("ScatterNd", [[], None, [2]], "ifi", {**FLOAT, "Tindices": gc.int32}, "at least rank 1 but is rank 0"),
         ("ScatterNd", [None, [], [2]], "ifi", {**FLOAT, "Tindices": gc.int32}, "at least rank 1 but is rank 0"),
         ("Conv2DBackpropInput", [[2], [1, 4, 4, 3], [1, 4, 4, 2]], "iff", CONV, "must be equal, but are 2 and 3"),
