@@ -49,7 +49,7 @@ ROLL = {**FLOAT, "Tshift": gc.int32, "Taxis": gc.int32}
             [[2], None, [], [3]],
             "iffi",
             {**FLOAT, "Tindex": gc.int32, "Tshape": gc.int32, "num_row_partition_tensors": 1, "row_partition_types": (b"\xff",)},
-            r"row_partition_types must be some of .*, got \['\\\\xff'\]",
+            r"ROW_LENGTHS, got ['\\xff']",
         ),
         ("ScatterNd", [[], None, [2]], "ifi", {**FLOAT, "Tindices": gc.int32}, "at least rank 1 but is rank 0"),
         ("ScatterNd", [None, [], [2]], "ifi", {**FLOAT, "Tindices": gc.int32}, "at least rank 1 but is rank 0"),
