@@ -15,6 +15,7 @@ from graphcore.graph.provenance.origins import Fact, How, Origin, ShapeExplanati
 from graphcore.graph.provenance.value_origins import Element, element_sources
 from graphcore.graph.provenance.what_if import KnownPart, Result, needed, replay
 from graphcore.graph.shapes.constant_values import why_not_evaluated
+from graphcore.graph.shapes.function_shapes import why_not_followed
 from graphcore.graph.shapes.loop_shapes import is_loop_head
 from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.plumbing import CONST
@@ -343,6 +344,9 @@ class _Step:
         if not facts:
             settings = _settings(node)
             given = f": {settings}" if settings and not node.inputs else ""
+            not_followed = why_not_followed(node.graph.library, node.node_def)
+            if not_followed:
+                return "unknown", f"is not known: `{node.name}` (op {node.op}) is a call, {not_followed}", [], None
             return "unknown", f"is known only when the graph runs; `{node.name}` (op {node.op}) leaves it open{given}", [], None
         return "computed", f"is computed by `{node.name}` (op {node.op}) from what is known only when the graph runs", facts, None
 

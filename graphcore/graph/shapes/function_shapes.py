@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from graphcore.attrs import AttrValue
-from graphcore.definitions import FunctionDef
+from graphcore.attrs import AttrValue, Func
+from graphcore.definitions import FunctionDef, NodeDef
 from graphcore.errors import GraphError
 from graphcore.functions import FunctionLibraryDefinition, canonicalize, instantiate_function
 from graphcore.graph.model.filling import fill_in_order
@@ -23,6 +23,23 @@ MOST_NESTED_CALLS: Final = 32
 
 _MOST_KEPT: Final = 64
 _MOST_FORMS: Final = 4096
+
+
+def why_not_followed(library: FunctionLibraryDefinition, node_def: NodeDef) -> str:
+    """The reason for which calls within those of a node are not inferred; "" if all are."""
+    called = _called(library, node_def)
+    for _ in range(MOST_NESTED_CALLS + 1):
+        called = {name: inner for each in called.values() for node in each.node_def for name, inner in _called(library, node).items()}
+        if not called:
+            return ""
+    return f"its functions call others more than {MOST_NESTED_CALLS} deep, and shapes there are not inferred"
+
+
+def _called(library: FunctionLibraryDefinition, node_def: NodeDef) -> dict[str, FunctionDef]:
+    names = {node_def.op}
+    for value in node_def.attr.values():
+        names |= {each.name for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Func)}
+    return {name: found for name in names if (found := library.find(name)) is not None}
 
 
 class InferredBody(msgspec.Struct, frozen=True, eq=False):

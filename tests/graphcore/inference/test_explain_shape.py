@@ -278,3 +278,13 @@ def test_an_explanation_of_three_layers_names_each_part_once() -> None:
         "        is computed by `Tanh_1` (op Tanh) from what is known only when the graph runs",
         "        the rank of `add:0` = ?, as above",
     ]
+
+
+def test_a_shape_beyond_the_deepest_calls_that_are_inferred_says_so() -> None:
+    x, p = gc.placeholder(gc.float32, [None, 3]), gc.placeholder(gc.bool, [])
+
+    def nested(depth: int, value: gc.Tensor) -> gc.Tensor:
+        return gc.cond(p, lambda: nested(depth - 1, value * 2.0), lambda: value) if depth else gc.tanh(value)
+
+    assert "graph runs" in str(gc.explain_shape(nested(2, x)))
+    assert "call others more than 32 deep, and shapes there are not inferred" in str(gc.explain_shape(nested(40, x)))
