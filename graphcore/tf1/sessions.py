@@ -37,6 +37,13 @@ class _Message:
             raise AttributeError(name)
         return None
 
+    def given_options(self) -> list[str]:
+        """The options that are set, such as `gpu_options.allow_growth`."""
+        given: list[str] = []
+        for name, value in vars(self).items():
+            given += [f"{name}.{inner}" for inner in value.given_options()] if isinstance(value, _Message) else [name] if value else []
+        return given
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join([f'{name}={value!r}' for name, value in vars(self).items()])})"
 
@@ -53,7 +60,7 @@ class OptimizerOptions(_Message):
 
 
 class GraphOptions(_Message):
-    """Options for graphs, without effect."""
+    """Options for graphs: `place_pruned_graph` is that of `gc.SessionOptions`, others have no effect."""
 
     _parts = {"optimizer_options": OptimizerOptions}  # noqa: RUF012 - a constant
 
@@ -62,7 +69,8 @@ class ConfigProto(_Message):
     """Options of a session, as `gc.Session(config=...)` takes them.
 
     `log_device_placement` and `operation_timeout_in_ms` are those of `gc.SessionOptions`; `inter_op_parallelism_threads` is its
-    `inter_op_threads`, and `allow_soft_placement` matters with several devices. The others are without effect.
+    `inter_op_threads`. `device_count` makes several CPUs, and `allow_soft_placement` matters with several devices. Others have no effect, and a
+    session names those that are set.
     """
 
     _parts = {"gpu_options": GPUOptions, "graph_options": GraphOptions}  # noqa: RUF012 - a constant

@@ -9,9 +9,19 @@ from typing import Any, Final
 from graphcore.errors import NotFoundError
 from graphcore.graph import Graph
 from graphcore.graph.model.argument_errors import refuse
+from graphcore.remarks import remark
 from graphcore.runtime.core.options import RunMetadata, RunOptions, SessionOptions
 
 _TARGETS: Final = ("", "local")
+_EFFECTIVE: Final = {
+    "allow_soft_placement",
+    "device_count",
+    "graph_options.place_pruned_graph",
+    "inter_op_parallelism_threads",
+    "log_device_placement",
+    "operation_timeout_in_ms",
+}
+"""The options of `ConfigProto` that a session follows."""
 _NO_OPTIONS: Final = SessionOptions()
 
 
@@ -68,6 +78,9 @@ def configured(options: SessionOptions | None, devices: Any, config: Any) -> tup
         return options, devices
     if options is not None:
         refuse("config", "None beside options", config)
+    without_effect = [name for name in config.given_options() if name not in _EFFECTIVE] if hasattr(config, "given_options") else []
+    if without_effect:
+        remark(f"These options of ConfigProto have no effect here: {', '.join(without_effect)}")
     is_soft = getattr(config, "allow_soft_placement", None)
     if devices is None:
         devices = _counted_cpus(getattr(config, "device_count", None) or {})

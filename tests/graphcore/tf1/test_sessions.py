@@ -9,6 +9,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+from graphcore.remarks import collect_remarks, collected_remarks
 
 
 @pytest.fixture(autouse=True)
@@ -95,3 +96,14 @@ def test_the_config_counts_the_cpus() -> None:
         assert "CPU:3" in str(gc.explain_placement(x))
     with pytest.raises(InvalidArgumentError, match="device_count"):
         gc.Session(config=gc.ConfigProto(device_count={"CPU": -1}))
+
+
+def test_options_of_a_config_that_have_no_effect_are_named() -> None:
+    config = gc.ConfigProto(allow_soft_placement=True, inter_op_parallelism_threads=1, intra_op_parallelism_threads=4)
+    config.gpu_options.allow_growth = True
+    config.graph_options.place_pruned_graph = True
+    collect_remarks()
+    with gc.Session(config=config), gc.Session(config=gc.ConfigProto(log_device_placement=False)):
+        assert collected_remarks() == [
+            "These options of ConfigProto have no effect here: gpu_options.allow_growth, intra_op_parallelism_threads"
+        ]
