@@ -98,11 +98,13 @@ def define_body(
     made = graph_to_function_def(graph, wanted, control_rets)
     if attrs:
         made = msgspec.structs.replace(made, attr=dict(attrs))
-    name = definitions.current.get(wanted, "")
-    before = library.find(name) if name else None
-    if before is not None and function_defs_equal(before, msgspec.structs.replace(made, signature=_renamed(made, name))):
-        note_sources(library, name, graph)
-        return before
+    known = _all_made(definitions, wanted) if shared else [definitions.current.get(wanted, "")]
+    before = None
+    for name in known:
+        before = library.find(name) if name else None
+        if before is not None and function_defs_equal(before, msgspec.structs.replace(made, signature=_renamed(made, name))):
+            note_sources(library, name, graph)
+            return before
     fresh = _free_name(library, definitions, wanted)
     made = msgspec.structs.replace(made, signature=_renamed(made, fresh))
     library.add_function_def(made)
@@ -145,6 +147,17 @@ def _definitions_of(library: FunctionLibraryDefinition) -> _Definitions:
 
 def _renamed(function: FunctionDef, name: str) -> Any:
     return msgspec.structs.replace(function.signature, name=name)
+
+
+def _all_made(definitions: _Definitions, wanted: str) -> list[str]:
+    """The names of all functions made so far under a requested name."""
+    names, count = [], 0
+    name = wanted
+    while name in definitions.given:
+        names.append(name)
+        count += 1
+        name = f"{wanted}_{count}"
+    return names
 
 
 def _free_name(library: FunctionLibraryDefinition, definitions: _Definitions, wanted: str) -> str:

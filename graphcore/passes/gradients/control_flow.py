@@ -295,6 +295,7 @@ class _RegionDifferentiation:
         self.flow = flow
         self.graph = flow.graph
         self.simplify = flow.back.simplify
+        self.keeps_all = flow.back.keeps_all
         self.arrived = flow.back.arrived
         self.stop = flow.back.stop
         self.within = flow.back.within

@@ -84,7 +84,14 @@ class Backpropagation:
     """
 
     def __init__(
-        self, graph: Graph, xs: Sequence[Tensor], stop: Sequence[Tensor], *, simplify: bool, trace: GradientTrace | None = None
+        self,
+        graph: Graph,
+        xs: Sequence[Tensor],
+        stop: Sequence[Tensor],
+        *,
+        simplify: bool,
+        trace: GradientTrace | None = None,
+        keeps_all: bool = False,
     ) -> None:
         self.graph = graph
         self.xs = list(xs)
@@ -92,6 +99,7 @@ class Backpropagation:
         self.stop = frozenset(stop)
         self.simplify = simplify
         self.trace = trace
+        self.keeps_all = keeps_all
         self.given: set[Tensor] = set()
         self.arrived: dict[Tensor, list[Tensor]] = {}
         self.writer = GradientWriter(graph)
@@ -125,10 +133,12 @@ class Backpropagation:
         """None: outside of loops, nodes without inputs need no control input."""
         return []
 
-    def within(self, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], grad_ys: Sequence[Tensor]) -> list[Tensor | None]:
+    def within(
+        self, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], grad_ys: Sequence[Tensor], *, keeps_all: bool = False
+    ) -> list[Tensor | None]:
         """The backward pass in the body of a function that a node of this graph runs."""
         with graph.name_scope("gradients"):
-            return Backpropagation(graph, xs, (), simplify=self.simplify).run(ys, grad_ys)
+            return Backpropagation(graph, xs, (), simplify=self.simplify, keeps_all=keeps_all).run(ys, grad_ys)
 
     def _between(self, ys: Sequence[Tensor]) -> list[Node]:
         """The nodes on a path from an x to a y, consumers first."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from graphcore.attrs import AttrValue, Func
+from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph
 from graphcore.graph.model.node import Node
-from graphcore.passes.gradients.functions.calls import is_call
+from graphcore.graph.model.search import post_order
 from graphcore.passes.gradients.functions.differentiation import FORWARD_OF
+from graphcore.passes.gradients.functions.kinds import is_call
 from graphcore.passes.infra.rewriting import Rewriting
 
 
@@ -16,22 +18,20 @@ def find_redundant_calls(nodes: Sequence[Node]) -> dict[Node, Node]:
     """The redundant nodes, each with the node of `nodes` that returns its outputs as its first ones.
 
     That node must have been made for the redundant one, which must still run the same functions on the same values.
+
+    Raises:
+        UnimplementedError: two gradients need different values of one node with side effects, which would run twice.
     """
-    found: dict[Node, Node] = {}
-    for replacement in nodes:
-        if FORWARD_OF not in replacement.attr:
-            continue
-        texts = replacement.attr[FORWARD_OF]
-        names = [text.decode() for text in texts if isinstance(text, bytes)] if isinstance(texts, tuple) else []
-        node = replacement.graph.find(names[0]) if names else None
-        if node is None or not _does_the_same(node, replacement, names[1:]):
-            continue
-        first = found.setdefault(node, replacement)
-        if first is not replacement and first.op == replacement.op and first.attr == replacement.attr:
-            found[replacement] = first  # two gradients of the node have made one each
-    among = set(nodes)
-    # A replacement may itself be replaced: only the last one is left.
-    return {node: last for node, replacement in found.items() if node in among and (last := _last(replacement, found)) in among}
+    originals = _originals(nodes)
+    if not originals:
+        return {}
+    augmented = _Augmented(originals)
+    among, found = set(nodes), {}
+    for node in dict.fromkeys([*nodes, *originals.values()]):
+        replacement = augmented.widest(node, among)
+        if node in among and replacement is not None and replacement is not node:
+            found[node] = replacement
+    return found
 
 
 def computed_by(nodes: Sequence[Node]) -> dict[str, str]:
@@ -43,25 +43,79 @@ def computed_by(nodes: Sequence[Node]) -> dict[str, str]:
     Returns:
         The names of these nodes, each with that of the node of the run that returns its outputs as its first ones.
     """
-    originals: dict[Node, None] = {}
-    pending = list(nodes)
-    while pending:
-        node = pending.pop()
-        names = node.attr.get(FORWARD_OF)
-        found = node.graph.find(names[0].decode()) if isinstance(names, tuple) and names and isinstance(names[0], bytes) else None
-        if found is not None and found not in originals:
-            originals[found] = None
-            pending.append(found)
-    if not originals:
-        return {}
-    replaced = find_redundant_calls([*dict.fromkeys([*nodes, *originals])])
+    replaced = find_redundant_calls([*dict.fromkeys([*nodes, *_originals(nodes).values()])])
     return {node.name: replacement.name for node, replacement in replaced.items()}
 
 
-def _last(replacement: Node, found: dict[Node, Node]) -> Node:
-    while replacement in found:
-        replacement = found[replacement]
-    return replacement
+def _originals(nodes: Sequence[Node]) -> dict[Node, Node]:
+    """The augmented nodes among `nodes` and their originals, each with the node that it can replace."""
+    found: dict[Node, Node] = {}
+    pending = [node for node in nodes if FORWARD_OF in node.attr]
+    while pending:
+        node = pending.pop()
+        names = _forward_of(node)
+        original = node.graph.find(names[0]) if names else None
+        if node in found or original is None or not _does_the_same(original, node, names[1:]):
+            continue
+        found[node] = original
+        if FORWARD_OF in original.attr:
+            pending.append(original)
+    return found
+
+
+def _forward_of(node: Node) -> list[str]:
+    texts = node.attr[FORWARD_OF]
+    return [text.decode() for text in texts if isinstance(text, bytes)] if isinstance(texts, tuple) else []
+
+
+class _Augmented:
+    """The augmented nodes of each node; equal ones, made by several gradients, count as one.
+
+    Args:
+        originals: the augmented nodes, each with the node that it can replace.
+    """
+
+    def __init__(self, originals: Mapping[Node, Node]) -> None:
+        self.same: dict[Node, list[Node]] = {}
+        self.wider: dict[Node, list[Node]] = {}
+        for node in post_order(originals, lambda node: [originals[node]] if node in originals else []):
+            if node in originals:
+                self._add(node, self._first(originals[node]))
+
+    def _add(self, node: Node, original: Node) -> None:
+        others = self.wider.setdefault(original, [])
+        for other in others:
+            if other.op == node.op and _own_attrs(other) == _own_attrs(node):
+                self.same[node] = self.same.setdefault(other, [other])
+                self.same[other].append(node)
+                return
+        others.append(node)
+
+    def _first(self, node: Node) -> Node:
+        return self.same[node][0] if node in self.same else node
+
+    def widest(self, node: Node, among: Collection[Node]) -> Node | None:
+        """The node of `among` that returns the outputs of `node` and the most others; None without any.
+
+        Raises:
+            UnimplementedError: see `find_redundant_calls`.
+        """
+        node = self._first(node)
+        wider = [found for other in self.wider.get(node, ()) if (found := self.widest(other, among)) is not None]
+        if len(wider) > 1 and any(found.op_def.is_stateful for found in wider):
+            raise UnimplementedError.at(
+                node,
+                f"Two gradients need different values of '{node.name}' (op {node.op}), whose side effects one run would repeat: "
+                f"'{wider[0].name}' and '{wider[1].name}'. Fetch the gradients in runs of their own",
+            )
+        if wider:
+            return wider[0]
+        return next((each for each in self.same.get(node, [node]) if each in among), None)
+
+
+def _own_attrs(node: Node) -> dict[str, AttrValue]:
+    """The attrs of an augmented node, without the name of its original."""
+    return {**node.attr, FORWARD_OF: tuple(_forward_of(node)[1:])}
 
 
 def _does_the_same(node: Node, replacement: Node, functions: list[str]) -> bool:

@@ -12,8 +12,8 @@ from graphcore.passes.functions.expand import called_function
 from graphcore.passes.functions.function_body import FunctionBody, function_def_to_body
 from graphcore.passes.gradients.explanation.cuts_in_functions import BEFORE_ARGUMENTS, functions_of
 from graphcore.passes.gradients.explanation.flow import Cut, CutKind, Flow
-from graphcore.passes.gradients.functions.calls import is_call
 from graphcore.passes.gradients.functions.functional import functional_gradient
+from graphcore.passes.gradients.functions.kinds import is_call
 from graphcore.plumbing import WHILE
 
 _TOLD: Final[frozenset[CutKind]] = frozenset(

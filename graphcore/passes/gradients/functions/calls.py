@@ -12,28 +12,25 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from graphcore.attrs import Attrs, AttrValue, Func
-from graphcore.definitions import FunctionDef
-from graphcore.dtypes import DType
+from graphcore.attrs import Func
 from graphcore.errors import GraphError
 from graphcore.functions import FunctionLibraryDefinition, canonicalize
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor
 from graphcore.passes.functions.defining import define_body
 from graphcore.passes.functions.expand import called_function
 from graphcore.passes.functions.function_origins import Origins, call_of
-from graphcore.passes.functions.inline import NO_INLINE_ATTR
+from graphcore.passes.gradients.functions.augmented_calls import Call, forward_call, inline_attrs, new_augmented_call, short_name
 from graphcore.passes.gradients.functions.differentiation import (
-    FORWARD_OF,
     Copier,
     DifferentiatedBody,
     Differentiation,
     add_returns,
     arrived_outputs,
-    forward_of,
     is_argument,
     keep_shape,
     new_node,
 )
+from graphcore.passes.gradients.functions.keeping import ForwardBody
 from graphcore.passes.gradients.functions.reaching import FLOWING
 from graphcore.shapes import Shape
 
@@ -66,42 +63,13 @@ def function_gradients(back: Differentiation, node: Node, slots: Sequence[int], 
     inputs = [back.forward_value(node.inputs[number]) for number in found.arguments]
     handed_over: list[Tensor] = []
     if found.forward is not None:
-        attrs = {**found.forward.attrs, FORWARD_OF: forward_of(node, [called])}
-        name = graph.names.unique(f"{scope}forward")
-        augmented = new_node(graph, node, name, found.forward.op, node.inputs, found.forward.types, attrs)
+        augmented = new_augmented_call(node, found.forward, scope)
         handed_over = [augmented.outputs[number] for number in found.values]
     name = graph.names.unique(f"{scope}gradient")
     inputs += [back.output_gradient(node, number, scope) for number in selection[0]]
     inputs += [back.forward_value(tensor) for tensor in handed_over]
     made = new_node(graph, node, name, found.gradient.op, inputs, found.gradient.types, found.gradient.attrs)
     return {slot: keep_shape(graph, tensor, node.inputs[slot]) for slot, tensor in zip(found.wanted, made.outputs, strict=True)}
-
-
-def is_call(node: Node) -> bool:
-    """True iff a node calls a function, by its name or by attr `f`."""
-    return node.registration.is_function or node.op in {"PartitionedCall", "StatefulPartitionedCall"}
-
-
-class _Call(msgspec.Struct, frozen=True, eq=False):
-    """The properties of a call: the function, its op, its attrs and the types of its outputs."""
-
-    function: str
-    op: str
-    attrs: dict[str, AttrValue]
-    types: tuple[DType, ...]
-
-    @classmethod
-    def of(cls, function: FunctionDef, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> _Call:
-        types = tuple([tensor.dtype.base for tensor in outputs])
-        attrs: dict[str, AttrValue] = {
-            "f": Func(function.name),
-            "config": b"",
-            "config_proto": b"",
-            "executor_type": b"",
-            "Tin": tuple([tensor.dtype.base for tensor in inputs]),
-            "Tout": types,
-        }
-        return cls(function.name, "StatefulPartitionedCall" if function.signature.is_stateful else "PartitionedCall", attrs, types)
 
 
 class _Gradient(msgspec.Struct, frozen=True, eq=False):
@@ -117,9 +85,9 @@ class _Gradient(msgspec.Struct, frozen=True, eq=False):
     """
 
     wanted: tuple[int, ...]
-    gradient: _Call | None
+    gradient: Call | None
     arguments: tuple[int, ...]
-    forward: _Call | None
+    forward: Call | None
     values: tuple[int, ...]
     origins: Origins
 
@@ -145,30 +113,39 @@ class _Forward:
         self.kept = [tensor for tensor in body.taken_from_forward(body.needed_backward(given), given) if not is_argument(tensor)]
         self.positions = {(tensor.node.name, tensor.index): len(body.rets) + i for i, tensor in enumerate(self.kept)}
         self.nodes = {tensor.node.name: tensor.node.node_def for tensor in self.kept}
-        self.call: _Call | None = None
+        self.call: Call | None = None
         self.called = called
         self.origins = Origins(body.graph.library, called, [node.node_def for node in body.graph.op_nodes()])
 
-    def gives(self, tensor: Tensor) -> bool:
-        """True iff it also returns `tensor`, a tensor of another differentiation of the function."""
+    def position(self, _: DifferentiatedBody, tensor: Tensor) -> int | None:
+        """The index among the outputs of a tensor of another differentiation; None if it is not returned."""
         name = tensor.node.name
-        return (name, tensor.index) in self.positions and self.nodes[name] == tensor.node.node_def
+        return self.positions.get((name, tensor.index)) if self.nodes.get(name) == tensor.node.node_def else None
 
-    def define(self, graph: Graph) -> _Call:
+    def define(self, graph: Graph) -> Call:
         """A call of it; it is added to the library of `graph`."""
         if self.call is None:
             assert self.body is not None
-            body, target = self.body, FunctionGraph.within(graph, self.label)
-            copier = body.copy_forward(target)
-            results = [copier.tensor(tensor) for tensor in (*body.rets, *self.kept)]
-            add_returns(target, results, [*body.ret_names, *[_short(tensor) for tensor in self.kept]])
-            made = define_body(
-                target, self.label, [copier.nodes[node] for node in body.control_rets], _inline_attrs(body.fdef), shared=True
-            )
-            self.call = _Call.of(made, body.args, results)
-            self.origins = Origins(graph.library, self.called, [call_of(made.name)])
+            self.call = forward_call(graph, self.body, self.kept, self.label)
+            self.origins = Origins(graph.library, self.called, [call_of(self.call.function)])
             self.body, self.kept = None, []
         return self.call
+
+
+class _ForwardOfAll:
+    """The augmented form of a function with side effects: it returns all values."""
+
+    def __init__(self, graph: Graph, called: Func) -> None:
+        self.values = ForwardBody(graph, called, in_loop=False)
+        self.name = called.name
+
+    def position(self, body: DifferentiatedBody, tensor: Tensor) -> int | None:
+        """See `_Forward.position`."""
+        return self.values.position(body.place(tensor))
+
+    def define(self, graph: Graph) -> Call:
+        """See `_Forward.define`."""
+        return forward_call(graph, self.values.body, self.values.kept, f"{self.name}_forward")
 
 
 class _NoForward(msgspec.Struct, frozen=True, eq=False):
@@ -192,10 +169,12 @@ def _shared_gradient(back: Differentiation, called: Func, shapes: tuple[Shape, .
     library = back.graph.library
     known = _shared.setdefault(library, _SharedGradients())
     attrs = {key: value for key, value in called.attr.items() if not key.startswith("_")}
-    key: _Key = (canonicalize(called.name, attrs), shapes, back.simplify)
+    definition = library.find(called.name)
+    keeps_all = back.keeps_all or (definition is not None and definition.signature.is_stateful)
+    key: _Key = (canonicalize(called.name, attrs), shapes, back.simplify, keeps_all)
     found = known.gradients.get((key, selection))
     if found is None or not found.origins.are_current(library):
-        found = _Function(back, Func(called.name, attrs), shapes, known, key).gradient(selection)
+        found = _Function(back, Func(called.name, attrs), shapes, known, key, keeps_all=keeps_all).gradient(selection)
         _cache(known.gradients, (key, selection), found)
     return found
 
@@ -203,16 +182,19 @@ def _shared_gradient(back: Differentiation, called: Func, shapes: tuple[Shape, .
 class _Function:
     """A function that is differentiated for given shapes of arguments."""
 
-    def __init__(self, back: Differentiation, called: Func, shapes: Sequence[Shape], known: _SharedGradients, key: _Key) -> None:
+    def __init__(
+        self, back: Differentiation, called: Func, shapes: Sequence[Shape], known: _SharedGradients, key: _Key, *, keeps_all: bool
+    ) -> None:
         self.back = back
         self.graph = back.graph
         self.called = called
         self.shapes = shapes
         self.known = known
         self.key = key
+        self.keeps_all = keeps_all
 
     def gradient(self, selection: _Selection) -> _Gradient:
-        widest = self.widest()
+        widest = None if self.keeps_all else self.widest()
         is_widest = widest is not None and widest.selection == selection
         body = widest.body if widest is not None and is_widest and widest.body is not None else self.differentiated(selection)
         given = {number: gradient for number in selection[1] if (gradient := body.gradients[number]) is not None}
@@ -223,30 +205,37 @@ class _Function:
         numbers = {arg: number for number, arg in enumerate(body.args)}
         arguments = sorted([numbers[tensor] for tensor in taken if is_argument(tensor)])
         values = [tensor for tensor in taken if not is_argument(tensor)]
-        forward, positions = None, {}
-        if values:
-            if widest is None or not all(widest.gives(tensor) for tensor in values):
-                widest = _Forward(body, self.label("forward", selection), selection, self.called.name)
-            forward = widest.define(self.graph)
-            positions = {tensor: widest.positions[tensor.node.name, tensor.index] for tensor in values}
-            values.sort(key=positions.__getitem__)
+        forward, positions = self.forward(body, selection, values, widest) if values else (None, {})
+        values.sort(key=positions.__getitem__)
         inputs = [*[body.args[number] for number in arguments], *body.dys.values(), *values]
         call = self.define(body, self.label("gradient", None if is_widest else selection), nodes, inputs, given)
         names = [call.function] if forward is None else [call.function, forward.function]
         return _Gradient(tuple(given), call, tuple(arguments), forward, tuple(sorted(positions.values())), self.origins(names))
 
+    def forward(
+        self, body: DifferentiatedBody, selection: _Selection, values: Sequence[Tensor], widest: _Forward | None
+    ) -> tuple[Call, dict[Tensor, int]]:
+        """A call of a forward function that returns `values`, and their indices among its outputs."""
+        given = _ForwardOfAll(self.graph, self.called) if self.keeps_all else widest
+        known = {} if given is None else {tensor: given.position(body, tensor) for tensor in values}
+        positions = {tensor: position for tensor, position in known.items() if position is not None}
+        if given is None or len(positions) < len(values):
+            given = _Forward(body, self.label("forward", selection), selection, self.called.name)
+            positions = {tensor: len(body.rets) + number for number, tensor in enumerate(given.kept)}
+        return given.define(self.graph), positions
+
     def define(
         self, body: DifferentiatedBody, label: str, nodes: Sequence[Node], inputs: Sequence[Tensor], given: dict[int, Tensor]
-    ) -> _Call:
+    ) -> Call:
         """The backward function."""
         target = FunctionGraph.within(self.graph, label)
         copier = Copier(target)
         for index, tensor in enumerate(inputs):
-            copier.tensors[tensor] = target.argument(_short(tensor), tensor.dtype, tensor.shape, index)
+            copier.tensors[tensor] = target.argument(short_name(tensor), tensor.dtype, tensor.shape, index)
         copier.copy(nodes)
         results = [copier.tensor(gradient) for gradient in given.values()]
         add_returns(target, results, [f"d{body.args[number].node.name}" for number in given])
-        return _Call.of(define_body(target, label, (), _inline_attrs(body.fdef), shared=True), inputs, results)
+        return Call.of(define_body(target, label, (), inline_attrs(body.fdef), shared=True), inputs, results)
 
     def widest(self) -> _Forward | None:
         """The forward function for all possible gradients of the function; None if there is none.
@@ -262,7 +251,7 @@ class _Function:
         try:
             body = self.body()
             selection = _flowing(body.rets), _flowing(body.args)
-            body.differentiate(self.back, *selection)
+            body.differentiate(self.back, *selection, keeps_all=self.keeps_all)
             forward = _Forward(body, self.label("forward", None), selection, self.called.name)
         except GraphError:  # if the gradient is needed, differentiating reports the error
             library.restore(before)
@@ -271,7 +260,7 @@ class _Function:
 
     def differentiated(self, selection: _Selection) -> DifferentiatedBody:
         body = self.body()
-        body.differentiate(self.back, *selection)
+        body.differentiate(self.back, *selection, keeps_all=self.keeps_all)
         return body
 
     def body(self) -> DifferentiatedBody:
@@ -307,11 +296,3 @@ def _cache(kept: dict[_Key, Any], key: _Key, value: object) -> None:
 
 def _flowing(tensors: Sequence[Tensor]) -> tuple[int, ...]:
     return tuple([number for number, tensor in enumerate(tensors) if tensor.dtype.base in FLOWING])
-
-
-def _short(tensor: Tensor) -> str:
-    return tensor.node.name.rpartition("/")[2]
-
-
-def _inline_attrs(function: FunctionDef) -> Attrs:
-    return {name: value for name, value in function.attr.items() if name == NO_INLINE_ATTR}

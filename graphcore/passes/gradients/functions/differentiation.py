@@ -15,7 +15,7 @@ import msgspec
 from graphcore.attrs import Attrs, AttrValue, Func
 from graphcore.definitions import FunctionDef, NodeDef
 from graphcore.dtypes import DType
-from graphcore.errors import NotFoundError
+from graphcore.errors import NotFoundError, UnimplementedError
 from graphcore.graph import FunctionGraph, GradientRecord, Graph, Node, Tensor, copy_graph, topological_order
 from graphcore.graph.model.node import NO_CONTROLS, input_text, producers_of
 from graphcore.graph.model.search import reachable
@@ -30,11 +30,17 @@ FORWARD_OF: Final = "_forward_of"
 """The attr of an augmented node: the node it computes everything for, and the functions that this node had then."""
 
 
+Place = tuple[str, int]
+"""A node's name and the index of one of its outputs."""
+
+
 class Differentiation(Protocol):
     """The backward pass of the graph with the node."""
 
     graph: Graph
     simplify: bool
+    keeps_all: bool
+    """True within the functions of a node with side effects; see `keeping`."""
     arrived: dict[Tensor, list[Tensor]]
     stop: frozenset[Tensor]
 
@@ -47,7 +53,9 @@ class Differentiation(Protocol):
     def control_inputs(self, node: Node) -> list[Node]:
         """The control input for nodes without inputs, so that they run with the forward node."""
 
-    def within(self, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], grad_ys: Sequence[Tensor]) -> list[Tensor | None]:
+    def within(
+        self, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], grad_ys: Sequence[Tensor], *, keeps_all: bool = False
+    ) -> list[Tensor | None]:
         """The backward pass inside the body of a function, within this one."""
 
 
@@ -57,7 +65,7 @@ class DifferentiatedBody:
     Args:
         outer: the graph with the node that runs the function.
         func: the function.
-        shapes: the shapes of its arguments.
+        shapes: the shapes of its arguments; None if they are unknown.
 
     Attributes:
         args, rets: its arguments and returns.
@@ -69,7 +77,7 @@ class DifferentiatedBody:
         augmented: the augmented nodes by the forward nodes that they replace.
     """
 
-    def __init__(self, outer: Graph, func: Func, shapes: Sequence[Shape]) -> None:
+    def __init__(self, outer: Graph, func: Func, shapes: Sequence[Shape] | None) -> None:
         definition = outer.library.find(func.name)
         if definition is None:
             raise NotFoundError(f"Function {func.name} is not defined.", op=func.name)
@@ -82,7 +90,7 @@ class DifferentiatedBody:
         self.rets = [copies[node].inputs[0] for node in body.ret_nodes]
         self.ret_names = [node.name.removesuffix("_RetVal") for node in body.ret_nodes]
         self.control_rets = [copies[node] for node in body.control_ret_nodes]
-        for tensor, shape in zip(self.args, shapes, strict=True):
+        for tensor, shape in zip(self.args, [Shape(None)] * len(self.args) if shapes is None else shapes, strict=True):
             if shape.rank is not None:
                 self.graph.set_shape(tensor, shape)
         self.forward = {node for node in self.graph.op_nodes() if node.op not in ARG and node.op not in RETVAL}
@@ -90,6 +98,7 @@ class DifferentiatedBody:
         self.gradients: dict[int, Tensor | None] = {}
         self.backward: list[Node] = []
         self.augmented: dict[Node, Node] = {}
+        self._originals: dict[Node, Node] = {}
         self.forward_order = [node for node in topological_order(self.graph) if node in self.forward]
 
     def copy_forward(self, target: FunctionGraph) -> Copier:
@@ -100,13 +109,22 @@ class DifferentiatedBody:
         copier.copy(self.forward_order)
         return copier
 
+    def place(self, tensor: Tensor) -> Place:
+        """The place of a forward value, which is the same in all bodies of the function."""
+        if len(self._originals) != len(self.augmented):
+            self._originals = {augmented: node for node, augmented in self.augmented.items()}
+        return self._originals.get(tensor.node, tensor.node).name, tensor.index
+
     def reaching(self) -> list[set[int]]:
         """For each return the arguments that it depends on along differentiable edges."""
         reaching = Reaching(self.graph.library)
         return [reaching.arguments(ret, self.args) for ret in self.rets]
 
-    def differentiate(self, back: Differentiation, rets: Sequence[int], wanted: Sequence[int]) -> None:
-        """Build the backward pass from the returns `rets` to the arguments `wanted`."""
+    def differentiate(self, back: Differentiation, rets: Sequence[int], wanted: Sequence[int], *, keeps_all: bool = False) -> None:
+        """Build the backward pass from the returns `rets` to the arguments `wanted`.
+
+        With `keeps_all`, augmented nodes return all values; see `keeping`.
+        """
         graph = self.graph
         known = set(graph.op_nodes())
         for number in rets:
@@ -114,7 +132,9 @@ class DifferentiatedBody:
             self.dys[number] = _argument(graph, f"dy_{number}", ret.dtype.base)
             graph.set_shape(self.dys[number], ret.shape)
         known |= {tensor.node for tensor in self.dys.values()}
-        found = back.within(graph, [self.rets[i] for i in rets], [self.args[i] for i in wanted], list(self.dys.values()))
+        found = back.within(
+            graph, [self.rets[i] for i in rets], [self.args[i] for i in wanted], list(self.dys.values()), keeps_all=keeps_all
+        )
         self.gradients = dict(zip(wanted, found, strict=True))
         order = topological_order(graph)
         made = [node for node in order if node not in known]
@@ -136,9 +156,7 @@ class DifferentiatedBody:
         return found
 
     def _note_augmented(self, augmented: Node) -> None:
-        texts = augmented.node_def.attr[FORWARD_OF]
-        name = texts[0] if isinstance(texts, tuple) and texts else None
-        node = self.graph.find(name.decode()) if isinstance(name, bytes) else None
+        node = find_original(augmented)
         if node is not None and node in self.forward:
             self.augmented[node] = augmented
 
@@ -211,16 +229,39 @@ class Copier:
         if augmented is not None:
             self._copy_augmented(node, augmented)
             return
-        self._insert(node, node.name, node.node_def.attr)
+        self._insert(node, node.name, self._attrs(node, node))
 
     def _copy_augmented(self, node: Node, augmented: Node) -> None:
         for tensor in augmented.inputs:  # inputs that are not copied yet were made together with the augmented node
             if tensor not in self.tensors:
                 self._copy_with_inputs(tensor.node)
-        attrs = {name: value for name, value in augmented.node_def.attr.items() if name != FORWARD_OF}
-        self._insert(augmented, node.name, attrs)
+        self._insert(augmented, node.name, self._attrs(node, augmented))
         self.nodes[node] = self.nodes[augmented]
         self.tensors.update(zip(node.outputs, self.nodes[augmented].outputs, strict=False))
+
+    def _attrs(self, node: Node, copied: Node) -> Attrs:
+        """The attrs of the copy of `node`, which is `copied` or an augmented node of it.
+
+        If the body already had `node` as an augmented node, the copy is one of its original's copy.
+
+        Raises:
+            UnimplementedError: it would return other values than that copy, so that both of them would run their side effects.
+        """
+        attrs = {name: value for name, value in copied.node_def.attr.items() if name != FORWARD_OF}
+        if FORWARD_OF not in node.node_def.attr:
+            return attrs
+        original = find_original(node)
+        augmented = None if original is None else self.augmented.get(original)
+        if original is None or augmented is None:
+            return {**attrs, FORWARD_OF: node.node_def.attr[FORWARD_OF]}
+        if functions_of(augmented) == functions_of(node):  # both return the same values
+            return {**attrs, FORWARD_OF: forward_of(original, functions_of(augmented))}
+        if node.op_def.is_stateful:
+            raise UnimplementedError.at(
+                original,
+                f"Two gradients need different values of '{original.name}' (op {original.op}), whose side effects a run would repeat",
+            )
+        return attrs
 
     def _copy_with_inputs(self, node: Node) -> None:
         for tensor in node.inputs:
@@ -262,6 +303,25 @@ def new_node(
 def forward_of(node: Node, functions: Sequence[Func]) -> tuple[bytes, ...]:
     """The value of attr `_forward_of`: the node, and its functions when the augmented node was made."""
     return tuple([text.encode() for text in (node.name, *[function.name for function in functions])])
+
+
+def find_original(augmented: Node) -> Node | None:
+    """The node that an augmented node was made for; None if it is gone."""
+    texts = augmented.node_def.attr[FORWARD_OF]
+    name = texts[0] if isinstance(texts, tuple) and texts else None
+    return augmented.graph.find(name.decode()) if isinstance(name, bytes) else None
+
+
+def functions_of(node: Node) -> list[Func]:
+    """The functions that a node runs, in the order of its attrs."""
+    if node.registration.is_function:
+        return [Func(node.op)]
+    return [
+        item
+        for _, value in sorted(node.node_def.attr.items())
+        for item in (value if isinstance(value, tuple) else (value,))
+        if isinstance(item, Func)
+    ]
 
 
 def zeros_in(graph: FunctionGraph, like: Tensor, name: str) -> Tensor:

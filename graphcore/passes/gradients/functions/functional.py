@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Final
-from weakref import WeakKeyDictionary
 
-import msgspec
-
-from graphcore.attrs import Func
-from graphcore.errors import GraphError
-from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Node, Tensor
-from graphcore.passes.functions.expand import called_function
 from graphcore.passes.gradients.functions.branches import branch_gradients
-from graphcore.passes.gradients.functions.calls import function_gradients, is_call
+from graphcore.passes.gradients.functions.calls import function_gradients
 from graphcore.passes.gradients.functions.differentiation import Differentiation
 from graphcore.passes.gradients.functions.gradient_calls import call_gradients, map_gradients
+from graphcore.passes.gradients.functions.kinds import is_differentiated_call, runs_itself
 from graphcore.passes.gradients.functions.loops import loop_gradients
 from graphcore.passes.gradients.functions.map_gradients import MAP_GRADIENT
 
@@ -32,7 +26,6 @@ _BY_OP: Final[dict[str, FunctionalGradient]] = {
     "SymbolicGradient": call_gradients,
     MAP_GRADIENT: map_gradients,
 }
-_BRANCHES_AND_LOOPS: Final = _BY_OP.keys() - {"SymbolicGradient", MAP_GRADIENT}
 
 
 def functional_gradient(node: Node, *, simplify: bool = True) -> FunctionalGradient | None:
@@ -49,61 +42,5 @@ def functional_gradient(node: Node, *, simplify: bool = True) -> FunctionalGradi
     """
     found = _BY_OP.get(node.op)
     if found is not None:
-        return None if _runs_itself(node) else found
-    if not is_call(node):
-        return None
-    library = node.graph.library
-    try:
-        name = called_function(node.node_def).name
-    except GraphError:
-        return None
-    if name not in library or library.find_gradient(name):
-        return None
-    sort = _sort_of(library, name)
-    return None if sort.calls_itself or (sort.is_plain and not simplify) else function_gradients
-
-
-class _Sort(msgspec.Struct, frozen=True):
-    """The properties that decide how calls of a function are differentiated, at a version of its library."""
-
-    version: int
-    calls_itself: bool
-    is_plain: bool
-
-
-_sorts: Final[WeakKeyDictionary[FunctionLibraryDefinition, dict[str, _Sort]]] = WeakKeyDictionary()
-
-
-def _sort_of(library: FunctionLibraryDefinition, name: str) -> _Sort:
-    known = _sorts.setdefault(library, {})
-    found = known.get(name)
-    if found is None or found.version != library.version:
-        definition = library.find(name)
-        assert definition is not None
-        reachable = library.reachable_definitions(definition)
-        ops = {inner.op for function in (definition, *reachable) for inner in function.node_def}
-        is_plain = ops.isdisjoint(_BRANCHES_AND_LOOPS) and not any(_has_state(library, op) or _drops_some(library, op) for op in ops)
-        found = known[name] = _Sort(library.version, name in reachable, is_plain)
-    return found
-
-
-def _runs_itself(node: Node) -> bool:
-    """True iff a branch or body is recursive: its registered gradient then recurs at run time."""
-    library = node.graph.library
-    named = [item for value in node.node_def.attr.values() for item in (value if isinstance(value, tuple) else (value,))]
-    definitions = [library.find(item.name) for item in named if isinstance(item, Func)]
-    return any(definition is not None and definition.name in library.reachable_definitions(definition) for definition in definitions)
-
-
-def _has_state(library: FunctionLibraryDefinition, op: str) -> bool:
-    try:
-        return op not in library and op != "StatefulPartitionedCall" and library.look_up_op_def(op).is_stateful
-    except GraphError:
-        return False
-
-
-def _drops_some(library: FunctionLibraryDefinition, op: str) -> bool:
-    try:
-        return bool(library.look_up(op).no_gradient_through)
-    except GraphError:
-        return False
+        return None if runs_itself(node) else found
+    return function_gradients if is_differentiated_call(node, simplify=simplify) else None
