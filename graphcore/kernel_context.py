@@ -23,6 +23,9 @@ State = TypeVar("State")
 _kept: Final[dict[int, weakref.ref[Any]]] = {}
 """The arrays of devices that variables have taken, by identity."""
 _OBJECT: Final = np.dtype(np.object_)
+_UNINITIALIZED: Final = "Attempting to use uninitialized value "
+NOT_INITIALIZED: Final = ": run its initializer (gc.initialize_all_variables()) in this session first"
+"""The part of the message about a variable without a value that follows its name."""
 
 
 class Dead:
@@ -107,12 +110,18 @@ def uninitialized(variable: Located) -> FailedPreconditionError:
     """The error for a variable without a value."""
     return FailedPreconditionError.at(
         variable,
-        f"Attempting to use uninitialized value {variable.name}: run its initializer (gc.initialize_all_variables()) in this session first",
+        f"{_UNINITIALIZED}{variable.name}{NOT_INITIALIZED}",
     ).advise(
         "Run `session.run(gc.initialize_all_variables())` once, before this line and in the same session.",
         required=f"a value in the variable '{variable.name}'",
         came="none: it was not initialized in this session",
     )
+
+
+def uninitialized_name(error: FailedPreconditionError) -> str:
+    """The name of the variable that an error of `uninitialized` is about; "" for another error."""
+    start, found, _ = error.message.partition(NOT_INITIALIZED)
+    return start.removeprefix(_UNINITIALIZED) if found else ""
 
 
 def owned(array: Array) -> Array:

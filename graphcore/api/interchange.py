@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ from graphcore.graph import (
     register_ops,
 )
 from graphcore.graph import import_graph_def as _import_graph_def
-from graphcore.graph.saved_values import SavedValues
+from graphcore.graph.saved_values import AbsentValues, SavedValues
 from graphcore.registry import OpRegistry
 from graphcore.support.files import checked_path, file_bytes, is_file, is_folder
 
@@ -227,15 +228,25 @@ def load(
     _import_graph_def(meta_graph.graph_def, graph, options)
     graph.signatures = {**graph.signatures, **meta_graph.signatures}
     prefix = _checkpoint_beside(checked_path(path))
-    if prefix and meta_graph.restores:
+    index = f"{prefix}.index"
+    if is_file(index) and meta_graph.restores:
         graph.saved_values = (*graph.saved_values, SavedValues(prefix, meta_graph.restores[0], meta_graph.restores[1], meta_graph.init_ops))
+        return graph
+    names = frozenset(_names_of_resources(meta_graph.graph_def))
+    graph.absent_values = (*graph.absent_values, AbsentValues(index, is_file(index), names, *meta_graph.restores))
     return graph
 
 
 def _checkpoint_beside(path: Path) -> str:
-    """The prefix of the checkpoint of a SavedModel, given its directory or its file; "" if there is none."""
-    prefix = (path if is_folder(path) else path.parent) / _wire().VARIABLES / _wire().VARIABLES
-    return str(prefix) if is_file(f"{prefix}.index") else ""
+    """The prefix of the checkpoint of a SavedModel, given its directory or its file."""
+    return str((path if is_folder(path) else path.parent) / _wire().VARIABLES / _wire().VARIABLES)
+
+
+def _names_of_resources(graph_def: GraphDef) -> Iterator[str]:
+    """The names that the resources of nodes have, those in bodies of functions too."""
+    for node in chain(graph_def.node, *(function.node_def for function in graph_def.library.function)):
+        shared = node.attr.get("shared_name", b"")
+        yield shared.decode(errors="replace") if isinstance(shared, bytes) and shared else node.name
 
 
 def save(graph: Graph | GraphDef, path: str | Path) -> Path:

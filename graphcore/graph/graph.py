@@ -48,7 +48,7 @@ from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.model.node_store import NodeStore
 from graphcore.graph.provenance.explain_shape import explain_error
 from graphcore.graph.reading import GraphReader
-from graphcore.graph.saved_values import SavedValues
+from graphcore.graph.saved_values import AbsentValues, SavedValues
 from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner, refiner_for
 from graphcore.registry import OpRegistration, OpRegistry
 from graphcore.shapes import as_shape
@@ -93,6 +93,8 @@ class Graph(GraphReader):
     """The shapes of the last feeds of tensors whose shape the graph does not know, by the name of the tensor."""
     saved_values: tuple[SavedValues, ...] = ()
     """The values that lie beside the files it was loaded from."""
+    absent_values: tuple[AbsentValues, ...] = ()
+    """The values that were looked for beside those files, and are not restored."""
     recording: Any = None
     """The `RunOptions` by which sessions of this graph record all their runs, also those without options of their own; None for none."""
     lock: threading.RLock

@@ -11,6 +11,7 @@ import numpy as np
 from graphcore.attrs import Array
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.saved_values import with_absent_values
 from graphcore.plumbing import ENTER
 from graphcore.runtime.core.cancellation import CancellationManager
 from graphcore.runtime.core.feeds import Feeder, make_feeder, resolve_feeds
@@ -204,6 +205,9 @@ class PartialRuns:
         except BaseException as error:
             if run.is_over and run.uses_rendezvous:
                 self._runner.abort_rendezvous(error)
+            explained = with_absent_values(error, graph.absent_values)
+            if explained is not error:
+                raise explained from error
             raise
         finally:
             graph.run_count += 1

@@ -11,6 +11,7 @@ import numpy as np
 from graphcore.errors import CancelledError, GraphError
 from graphcore.graph import Graph
 from graphcore.graph.model.node import Node
+from graphcore.graph.saved_values import with_absent_values
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.registry import Kernel
 from graphcore.runtime.core import arguments
@@ -155,6 +156,7 @@ class Runner:
     def _explained(self, prepared: Prepared, program: Program, error: BaseException) -> BaseException:
         """The error to raise instead of `error`."""
         explained = program.explain(error)
+        explained = with_absent_values(explained, self.graph.absent_values)
         if explained is not error:
             explained.__cause__ = error
         if prepared.uses_rendezvous:
