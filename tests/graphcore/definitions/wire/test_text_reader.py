@@ -41,6 +41,18 @@ def printed(message: Any, rng: random.Random) -> str:
     return text
 
 
+def skips_lists() -> bool:
+    """False for protobuf 6.30, which refuses a list of messages in a field that it skips."""
+    try:
+        theirs("unknown: [{}]", schema.AttrValue(), skip_unknown=True)
+    except text_format.ParseError:
+        return False
+    return True
+
+
+SKIPS_LISTS = skips_lists()
+
+
 @settings(max_examples=400)
 @given(st.integers(0, 2**64))
 def test_what_protobuf_prints_is_read(seed: int) -> None:
@@ -57,7 +69,7 @@ def test_a_damaged_text_is_taken_or_refused_as_protobuf_does_and_at_the_same_pla
     source = printed(message, rng)
     for _ in range(4):
         text = damaged_text(source, rng)
-        skip_unknown = rng.random() < 0.3
+        skip_unknown = rng.random() < 0.3 and SKIPS_LISTS
         expected, place = None, None
         try:
             expected = theirs(text, kind(), skip_unknown=skip_unknown)
