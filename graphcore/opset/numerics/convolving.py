@@ -23,6 +23,7 @@ from graphcore.opset.numerics.windows import (
     int_list,
     is_channels_last,
     padded,
+    piece_size,
     pieces,
     row_range,
     sliding,
@@ -119,7 +120,7 @@ def window_rows(xp: Any, x: Any, g: Geometry) -> Iterator[tuple[tuple[slice, sli
     by_element = math.prod(window[-2:]) <= _SHORT_RUN
     windows = views(xp, padded(xp, x, ((0, 0), *g.pads, (0, 0))), g.window, g.slides, g.places)
     buffer = xp.empty(0, x.dtype)
-    for piece in pieces(xp, x.shape[0], g.places[0], math.prod(g.places[1:]) * width, _FEWEST_PLACES * width):
+    for piece in pieces(x.shape[0], g.places[0], math.prod(g.places[1:]) * width, max(piece_size(xp), _FEWEST_PLACES * width)):
         part = windows[piece]
         if buffer.size < part.size:
             buffer = xp.empty(part.size, x.dtype)
@@ -208,7 +209,7 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
         flipped = w[(slice(None, None, -1),) * len(g.window)].swapaxes(-1, -2)
         return forward(xp, dy, xp.ascontiguousarray(flipped), mirrored)
     factors = [xp.ascontiguousarray(part.T) for part in w.reshape(-1, channels, outputs)]
-    for images, rows in pieces(xp, dy.shape[0], g.places[0], math.prod(g.places[1:]) * channels):
+    for images, rows in pieces(dy.shape[0], g.places[0], math.prod(g.places[1:]) * channels, piece_size(xp)):
         part = dy[images, rows]
         matrix = part.reshape(-1, outputs)
         product = xp.empty((matrix.shape[0], channels), dy.dtype)

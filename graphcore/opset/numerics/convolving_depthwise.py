@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from graphcore.opset.numerics.windows import Geometry, inside, padded, pieces, row_range, views
+from graphcore.opset.numerics.windows import Geometry, inside, padded, piece_size, pieces, row_range, views
 
 _LONG_RUN: Final = 256
 """The fewest channels for which the filter is broadcast along a row and not repeated: the inner loop is long enough."""
@@ -49,7 +49,7 @@ def _products(xp: Any, x: Any, y: Any, w: Any, g: Geometry) -> Iterator[tuple[An
     columns = [along.tap(at, g.places[1]) for at in range(g.window[1])]
     factors = w[:, :, None] if w.shape[-1] >= _LONG_RUN else xp.repeat(w[:, :, None], g.places[1], 2)
     buffer = xp.empty(0, y.dtype)
-    for images, rows in pieces(xp, len(y), g.places[0], g.places[1] * y.shape[-1]):
+    for images, rows in pieces(len(y), g.places[0], g.places[1] * y.shape[-1], piece_size(xp)):
         part = y[images, rows]
         if buffer.size < part.size:
             buffer = xp.empty(part.size, y.dtype)

@@ -159,9 +159,13 @@ def taps(g: Geometry, element: tuple[int, ...], rows: int) -> tuple[slice, ...]:
     return (slice(None), *[slide.tap(at, count) for slide, at, count in zip(g.slides, element, counts, strict=True)])
 
 
-def pieces(xp: Any, n: int, rows: int, row_size: int, fewest: int = 0) -> Iterator[tuple[slice, slice]]:
-    """Ranges of images and of their rows, of at most a piece, `fewest` elements or one row."""
-    budget = max(PIECE if xp is np else _DEVICE_PIECE, fewest)
+def piece_size(xp: Any) -> int:
+    """The elements that are handled at a time by an array module."""
+    return PIECE if xp is np else _DEVICE_PIECE
+
+
+def pieces(n: int, rows: int, row_size: int, budget: int) -> Iterator[tuple[slice, slice]]:
+    """Ranges of images and of their rows, of at most `budget` elements or one row."""
     at_once = max(1, budget // max(1, row_size))
     images = max(1, at_once // max(1, rows))
     step = min(rows, at_once)
