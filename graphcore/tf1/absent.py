@@ -7,6 +7,11 @@ from typing import Final
 from graphcore.api.ops import snake_case
 from graphcore.registry import op_registry
 
+_PARTITIONER: Final = (
+    "a rule that divides a variable into several, each with its own name, initial value and gradient; variables are whole here, so leave the "
+    "partitioner out"
+)
+
 ABSENT: Final[dict[str, str]] = {
     "contrib": "a package of parts outside of the core of TensorFlow; build what they did from the ops of gc and gc.nn",
     "contrib.cudnn_rnn": "cells that only a GPU of NVIDIA computes; gc.nn.rnn_cell has cells, and gc.nn.dynamic_rnn runs them",
@@ -54,9 +59,9 @@ ABSENT: Final[dict[str, str]] = {
     "python": "TensorFlow's own sources; the public names are in gc itself",
     "ragged": "tensors with rows of different lengths; pad the rows, and pass their lengths to gc.sequence_mask",
     "create_partitioned_variables": "variables divided among servers; gc.get_variable makes a whole one",
-    "fixed_size_partitioner": "a rule that divides variables among servers; variables are whole here",
-    "min_max_variable_partitioner": "a rule that divides variables among servers; variables are whole here",
-    "variable_axis_size_partitioner": "a rule that divides variables among servers; variables are whole here",
+    "fixed_size_partitioner": _PARTITIONER,
+    "min_max_variable_partitioner": _PARTITIONER,
+    "variable_axis_size_partitioner": _PARTITIONER,
     "variable_creator_scope": "a hook around the making of variables; the custom_getter of gc.variable_scope is one for gc.get_variable",
     "image.sample_distorted_bounding_box": "a random part of an image around boxes; gc.random_crop takes a random part of a given size",
     "parse_sequence_example": "a decoder of sequence examples; store lists of numbers in gc.train.Example, and read them with gc.VarLenFeature",

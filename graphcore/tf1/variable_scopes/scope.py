@@ -36,7 +36,10 @@ def refuse_partitioner(partitioner: object, where: str) -> None:
         UnimplementedError: `partitioner` is not None.
     """
     if partitioner is not None:
-        raise UnimplementedError(f"{where}: a partitioner divides variables among servers, of which there are none here; required None")
+        raise UnimplementedError(
+            f"{where}: a partitioner divides a variable into several, each with its own name, initial value and gradient, which is not available; "
+            "required None"
+        )
 
 
 class VariableScope:

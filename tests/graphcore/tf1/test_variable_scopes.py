@@ -54,7 +54,7 @@ def test_auto_reuse_makes_and_takes() -> None:
         ({"shape": [3]}, r"Trying to share variable w, but specified shape \[3\] and found shape \[2\]"),
         ({"dtype": gc.int32}, "Trying to share variable w, but specified dtype int32 and found dtype float"),
         ({"initializer": 1.0, "shape": [2]}, "do not specify shape"),
-        ({"partitioner": object()}, "a partitioner divides variables among servers"),
+        ({"partitioner": object()}, "a partitioner divides a variable into several"),
     ],
 )
 def test_what_does_not_fit_the_existing_variable_is_refused(arguments: dict[str, Any], text: str) -> None:
