@@ -22,7 +22,7 @@ ABSENT_OPS: Final[dict[str, str]] = {
     "Ragged*": "tensors with rows of different lengths came with TensorFlow 2; pad the rows, and pass their lengths",
     "Anonymous*": "it belongs to eager execution",
     "DTensor* Relayout* CopyToMesh*": "it belongs to tensors on several devices, of TensorFlow 2",
-    "Dilation2D*": "morphological dilation is not available; MaxPool is dilation by a flat window",
+    "MatrixExponential": "TensorFlow has deprecated it, and has no kernel for it; gc.linalg.expm computes it of other ops",
     "Debug*": "the debugger of TensorFlow adds it to graphs; a graph without it gives the same",
     "Skipgram NegTrain": "TensorFlow has removed it too",
     "TensorArray TensorArrayV2 TensorArray*V2 TensorArrayPack TensorArrayUnpack TensorArrayRead TensorArrayWrite TensorArraySize "

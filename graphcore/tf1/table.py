@@ -127,6 +127,7 @@ NAMES: Final[dict[str, str]] = {
         "cholesky_solve self_adjoint_eig self_adjoint_eigvals setdiff1d svd linalg.adjoint linalg.cholesky_solve linalg.eigh=self_adjoint_eig "
         "linalg.eigvalsh=self_adjoint_eigvals linalg.logdet linalg.pinv linalg.matrix_rank linalg.tridiagonal_solve linalg.LinearOperatorLowerTriangular linalg.lstsq linalg.matvec linalg.slogdet linalg.svd=svd matrix_solve_ls=lstsq"
     ),
+    "graphcore.tf1.matrix_functions": "linalg.expm linalg.lu",
     "graphcore.tf1.nn": "linalg.l2_normalize math.l2_normalize=l2_normalize",
     "graphcore.api.framework": "colocate_with container op_scope",
     "graphcore.tf1.printing": "print=print_",
@@ -259,10 +260,11 @@ OPS: Final = (
     "bitwise.left_shift bitwise.right_shift "
     "math.erfinv math.ndtri math.xdivy math.xlog1py math.xlogy math.bessel_i0e math.bessel_i1e "
     "math.multiply_no_nan=mul_no_nan nn.avg_pool3d nn.max_pool3d nn.conv3d_backprop_filter_v2 nn.elu nn.l2_loss "
-    "nn.relu6 nn.selu nn.softplus nn.softsign nn.dilation2d string_join string_strip string_to_hash_bucket_fast "
+    "nn.relu6 nn.selu nn.softplus nn.softsign string_join string_strip string_to_hash_bucket_fast "
     "string_to_hash_bucket_strong as_string encode_base64 decode_base64 read_file write_file matching_files image.decode_png "
     "image.decode_jpeg image.encode_png image.encode_jpeg image.decode_gif image.decode_bmp image.decode_image "
     "linalg.det=matrix_determinant linalg.inv=matrix_inverse linalg.tensor_diag=diag linalg.tensor_diag_part=diag_part linalg.solve=matrix_solve "
+    "linalg.sqrtm=matrix_square_root linalg.logm=matrix_logarithm matrix_square_root "
     "linalg.band_part=matrix_band_part linalg.triangular_solve=matrix_triangular_solve math.divide_no_nan=div_no_nan "
     "signal.fft signal.fft2d signal.fft3d signal.ifft signal.ifft2d signal.ifft3d tensor_scatter_nd_add=tensor_scatter_add "
     "tensor_scatter_nd_sub=tensor_scatter_sub tensor_scatter_nd_update=tensor_scatter_update "

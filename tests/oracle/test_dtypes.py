@@ -136,6 +136,7 @@ OTHER_COMPLEX_GRADIENTS = {
     **dict.fromkeys(("IRFFT", "IRFFT2D"), "TensorFlow's gradient is of 64 bits"),
     "LogMatrixDeterminant": "TensorFlow takes the sign, which turns with the matrix, for constant",
     "MatrixDeterminant": "TensorFlow leaves out the conjugate",
+    "MatrixSquareRoot": "TensorFlow leaves out the conjugate",
     "MulNoNan": "TensorFlow leaves out the conjugate",
     "TridiagonalSolve": "TensorFlow leaves out the conjugate",
     "Xdivy": "TensorFlow leaves out the conjugate",

@@ -43,6 +43,7 @@ from graphcore.tf1.nn.convolution import (
     pool,
     separable_conv2d,
 )
+from graphcore.tf1.nn.dilation import dilation2d, erosion2d
 from graphcore.tf1.nn.embedding import (
     embedding_lookup,
     fixed_unigram_candidate_sampler,
@@ -82,8 +83,10 @@ __all__ = [
     "crelu",
     "depthwise_conv2d",
     "depthwise_conv2d_native",
+    "dilation2d",
     "dropout",
     "embedding_lookup",
+    "erosion2d",
     "fixed_unigram_candidate_sampler",
     "fused_batch_norm",
     "in_top_k",

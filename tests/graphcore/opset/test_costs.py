@@ -67,7 +67,10 @@ MOST_COMBINED: Final = 4.4
 """The number of results that an element may change, for as many inputs as results, if the cost is linear."""
 SEEMS_LINEAR: Final = {
     **dict.fromkeys(["Cholesky", "LogMatrixDeterminant"], "half of a matrix is not read, or becomes one number"),
-    **dict.fromkeys(["MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad"], "each gradient goes to one element of its window"),
+    **dict.fromkeys(
+        ["Dilation2DBackpropFilter", "Dilation2DBackpropInput", "MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad"],
+        "each gradient goes to one element of its window",
+    ),
     **dict.fromkeys(["MaxPoolGradGrad", "MaxPoolGradGradV2", "MaxPool3DGradGrad"], "each gradient comes from one element of its window"),
     **dict.fromkeys(["Conv3DBackpropFilterV2", "Conv3DBackpropInputV2"], "a size is an input, so that larger ones need another"),
     **dict.fromkeys([f"NonMaxSuppression{version}" for version in ("", "V2", "V3", "V4")], "few boxes are chosen"),
