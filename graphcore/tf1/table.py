@@ -15,6 +15,7 @@ _OWN: Final[dict[str, str]] = {
     "compat": "graphcore.tf1.tools.texts",
     "compat.v1": "graphcore",
     "contrib": "",
+    "contrib.factorization": "graphcore.tf1.contrib.factorization",
     "contrib.layers": "graphcore.tf1.contrib.layers",
     "contrib.layers.utils": "graphcore.tf1.contrib.layers.utils",
     "contrib.learn": "",
