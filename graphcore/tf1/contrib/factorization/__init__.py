@@ -1,7 +1,7 @@
 """`tf.contrib.factorization`: clusters by k-means."""
 
+from graphcore.tf1.contrib.factorization.distances import COSINE_DISTANCE, SQUARED_EUCLIDEAN_DISTANCE
 from graphcore.tf1.contrib.factorization.kmeans import KMeans
 from graphcore.tf1.contrib.factorization.starts import KMC2_INIT, KMEANS_PLUS_PLUS_INIT, RANDOM_INIT
-from graphcore.tf1.contrib.factorization.distances import COSINE_DISTANCE, SQUARED_EUCLIDEAN_DISTANCE
 
 __all__ = ["COSINE_DISTANCE", "KMC2_INIT", "KMEANS_PLUS_PLUS_INIT", "RANDOM_INIT", "SQUARED_EUCLIDEAN_DISTANCE", "KMeans"]

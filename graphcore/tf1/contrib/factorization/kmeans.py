@@ -64,7 +64,9 @@ class KMeans:
     ) -> None:
         del kmc2_chain_length
         if isinstance(initial_clusters, str) and initial_clusters == KMC2_INIT:
-            raise UnimplementedError(f"initial_clusters: '{KMC2_INIT}' is not available here; required one of {_STARTS}, a function, or centers")
+            raise UnimplementedError(
+                f"initial_clusters: '{KMC2_INIT}' is not available here; required one of {_STARTS}, a function, or centers"
+            )
         if isinstance(initial_clusters, str) and initial_clusters not in _STARTS:
             raise InvalidArgumentError(f"Unsupported initialization algorithm `{initial_clusters}`, must be one of `{[*_STARTS]}`.")
         if distance_metric not in _METRICS:
@@ -102,7 +104,7 @@ class KMeans:
         is_cosine = self._metric == COSINE_DISTANCE
         inputs = [unit_rows(each) for each in self._inputs] if is_cosine else self._inputs
         # With one step an iteration, mini-batches move the centers themselves, which do not stay of norm 1.
-        places = unit_rows(centers) if is_cosine and self._steps == 1 else identity(centers)
+        places = unit_rows(identity(centers)) if is_cosine and self._steps == 1 else identity(centers)
         all_scores = tuple(all_distances(each, places, self._metric) for each in inputs)
         numbers, scores = zip(*[nearest(each, places) for each in inputs], strict=True)
         if is_cosine:  # half of the squared distance of unit vectors
@@ -141,7 +143,7 @@ class KMeans:
         """A branch that begins an iteration: the centers take their new places, and the points are counted anew."""
 
         def begin() -> Tensor:
-            places = unit_rows(updated) if self._metric == COSINE_DISTANCE else identity(updated)
+            places = unit_rows(identity(updated)) if self._metric == COSINE_DISTANCE else identity(updated)
             with control_dependencies([assign(centers, places, validate_shape=False), assign(counts, zeros_like(counts))]):
                 return assign(left, self._steps - 1)
 
