@@ -35,7 +35,6 @@ ABSENT: Final[dict[str, str]] = {
     "contrib.slim.evaluation": "loops of evaluation; restore with gc.train.Saver, and run the updates of gc.metrics in a loop",
     "contrib.slim.nets": "networks such as Inception and ResNet; their definitions run over gc.contrib.slim as over TensorFlow's",
     "contrib.slim.parallel_reader": "readers in threads; gc.data.Dataset.interleave reads several files",
-    "contrib.slim.prefetch_queue": "a queue before the model; gc.data.Dataset.prefetch does its work",
     "contrib.slim.python": "slim's own sources; the public names are in gc.contrib.slim",
     "contrib.slim.tfexample_decoder": "decoders of examples; gc.parse_single_example and gc.image.decode_jpeg do their work",
     "contrib.tpu": "training on TPUs; devices are simulated here with gc.Session(devices=[...])",

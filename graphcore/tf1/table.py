@@ -28,6 +28,7 @@ _OWN: Final[dict[str, str]] = {
     "contrib.slim": "",
     "contrib.slim.learning": "graphcore.tf1.contrib.slim.learning",
     "contrib.slim.model_analyzer": "graphcore.tf1.contrib.slim.model_analyzer",
+    "contrib.slim.prefetch_queue": "graphcore.tf1.contrib.slim.prefetching",
     "contrib.slim.queues": "graphcore.tf1.contrib.slim.queues",
     "contrib.training": "graphcore.tf1.contrib.hparams",
     "contrib.seq2seq": "graphcore.tf1.contrib.seq2seq",
@@ -137,6 +138,7 @@ NAMES: Final[dict[str, str]] = {
         "contrib.learn.ModeKeys contrib.learn.preprocessing.CategoricalVocabulary contrib.learn.preprocessing.VocabularyProcessor "
         "contrib.learn.preprocessing.tokenizer"
     ),
+    "graphcore.tf1.contrib.buckets": "contrib.training.bucket contrib.training.bucket_by_sequence_length",
     "graphcore.tf1.discrete": "distributions.Bernoulli distributions.Categorical",
     "graphcore.tf1.clipping": "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm",
     "graphcore.tf1.initial_values": (

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from graphcore import dtypes
 from graphcore.api.arrays import reshape, stack
 from graphcore.api.framework import constant
-from graphcore.api.variables.variables import Variable, all_variables, listed_variables
-from graphcore.graph import Tensor, get_default_graph
+from graphcore.api.variables.collections import GraphKeys
+from graphcore.api.variables.variables import Variable, listed_variables
+from graphcore.graph import Graph, Tensor, get_default_graph
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.runtime import Session
 from graphcore.runtime.session.variable_files import read_values, restore_values, write_values
@@ -23,18 +25,31 @@ def report_uninitialized_variables(
     """The names of the uninitialised variables, at run time. -> names: [n] string.
 
     Args:
-        var_list: the variables; all of the default graph if None.
+        var_list: the variables; if None all of the default graph, local ones too. In a graph without Python's variables,
+            as a loaded one, these are the references of its nodes.
         name: the name scope of the nodes.
     """
-    variables = all_variables() if var_list is None else listed_variables("var_list", var_list)
     graph = get_default_graph()
+    variables = _all_of(graph) if var_list is None else listed_variables("var_list", var_list)
     with graph.name_scope(name) as scope:
         if not variables:
             return constant(np.empty(0, object), dtypes.string, name=scope)
-        ready = [variable.is_initialized() for variable in variables]
+        ready = [_is_initialized(variable) for variable in variables]
         names = constant([variable.op.name for variable in variables], dtypes.string, name="names")
         missing = graph.apply_op("Where", [~stack(ready)]).outputs[0]
         return graph.apply_op("GatherV2", [names, reshape(missing, [-1]), 0], None, scope).outputs[0]
+
+
+def _all_of(graph: Graph) -> list[Any]:
+    """The global and the local variables of a graph, or the references of its nodes if it has none."""
+    known = [*graph.get_collection(GraphKeys.GLOBAL_VARIABLES), *graph.get_collection(GraphKeys.LOCAL_VARIABLES)]
+    return known or [node.outputs[0] for node in graph.nodes if node.registration.traits.role == "variable" and node.output_types[0].is_ref]
+
+
+def _is_initialized(variable: Variable | Tensor) -> Tensor:
+    if isinstance(variable, Tensor):
+        return get_default_graph().apply_op("IsVariableInitialized", [variable]).outputs[0]
+    return variable.is_initialized()
 
 
 def save_variables(session: Session, path: str | os.PathLike[str]) -> None:

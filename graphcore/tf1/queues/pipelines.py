@@ -104,7 +104,7 @@ def input_producer(
         queue = FIFOQueue(capacity, [rows.dtype.base], [element], shared_name=shared_name, name=scope)
         add_queue_runner(QueueRunner(queue, [queue.enqueue_many([rows])], cancel_op=cancel_op))
         if summary_name is not None:
-            _summarize(summary_name, cast(queue.size(), dtypes.float32) * (1.0 / capacity))
+            add_summary(summary_name, cast(queue.size(), dtypes.float32) * (1.0 / capacity))
         return queue
 
 
@@ -294,11 +294,11 @@ def batched(
     """
     if not elements:
         raise InvalidArgumentError("Expected at least one set of tensors, got none")
-    rows = [_components(each) for each in elements]
+    rows = [tensors_of(each) for each in elements]
     kinds = [tensor.dtype.base for tensor in rows[0]]
     if any([tensor.dtype.base for tensor in row] != kinds for row in rows):
         raise InvalidArgumentError("The elements that are joined have different dtypes")
-    sizes = [as_shape(shape) for shape in shapes] if shapes is not None else _common_shapes(rows, many=many)
+    sizes = [as_shape(shape) for shape in shapes] if shapes is not None else common_shapes(rows, many=many)
     if not pads:
         for size in sizes:
             if not size.is_fully_defined:
@@ -306,16 +306,16 @@ def batched(
     queue: QueueBase
     if shuffling is None:
         queue = (PaddingFIFOQueue if pads else FIFOQueue)(capacity, kinds, sizes, shared_name=shared_name)
-        _summarize(f"fraction_of_{capacity}_full", cast(queue.size(), dtypes.float32) * (1.0 / capacity))
+        add_summary(f"fraction_of_{capacity}_full", cast(queue.size(), dtypes.float32) * (1.0 / capacity))
     else:
         least, seed = shuffling
         queue = RandomShuffleQueue(capacity, least, kinds, sizes, seed=seed, shared_name=shared_name)
         over = maximum(0, queue.size() - least)
-        _summarize(f"fraction_over_{least}_of_{capacity - least}_full", cast(over, dtypes.float32) * (1.0 / (capacity - least + 1e-8)))
+        add_summary(f"fraction_over_{least}_of_{capacity - least}_full", cast(over, dtypes.float32) * (1.0 / (capacity - least + 1e-8)))
     enqueued: dict[int, Any] = {}
     for given, row in zip(elements, rows, strict=True):
         if id(given) not in enqueued:
-            enqueued[id(given)] = _enqueued(queue, row, keep, many=many)
+            enqueued[id(given)] = enqueued_if(queue, row, keep, many=many)
     add_queue_runner(QueueRunner(queue, [enqueued[id(given)] for given in elements]))
     taken = queue.dequeue_up_to(batch_size, scope) if smaller else queue.dequeue_many(batch_size, scope)
     outputs = [taken] if isinstance(taken, Tensor) else taken
@@ -324,7 +324,7 @@ def batched(
     return outputs if len(outputs) > 1 else outputs[0]
 
 
-def _enqueued(queue: QueueBase, row: Sequence[Tensor], keep: Any, *, many: bool) -> Any:
+def enqueued_if(queue: QueueBase, row: Sequence[Tensor], keep: Any, *, many: bool) -> Any:
     """The node that puts in an element, or several, as far as `keep` says so."""
     if keep is None:
         return queue.enqueue_many(row) if many else queue.enqueue(row)
@@ -340,7 +340,8 @@ def _enqueued(queue: QueueBase, row: Sequence[Tensor], keep: Any, *, many: bool)
     return queue.enqueue_many([each[: shape_of(each)[0] * none_or_all] for each in rows])
 
 
-def _components(element: Any) -> list[Tensor]:
+def tensors_of(element: Any) -> list[Tensor]:
+    """The tensors of an element, in the order of their keys if it is a dict."""
     given = [element[key] for key in sorted(element)] if isinstance(element, dict) else element
     listed = given if isinstance(given, list | tuple) else [given]
     if not listed:
@@ -348,7 +349,7 @@ def _components(element: Any) -> list[Tensor]:
     return [convert_to_tensor(each) for each in listed]
 
 
-def _common_shapes(rows: Sequence[Sequence[Tensor]], *, many: bool) -> list[Shape]:
+def common_shapes(rows: Sequence[Sequence[Tensor]], *, many: bool) -> list[Shape]:
     """The shapes of the components, as far as those of all elements agree."""
     found = []
     for column in zip(*rows, strict=True):
@@ -363,7 +364,8 @@ def _common_shapes(rows: Sequence[Sequence[Tensor]], *, many: bool) -> list[Shap
     return found
 
 
-def _summarize(name: str, value: Tensor) -> None:
+def add_summary(name: str, value: Tensor) -> None:
+    """Add a scalar summary."""
     from graphcore.tf1.summary import scalar  # noqa: PLC0415 - it loads protobuf
 
     scalar(name, value)

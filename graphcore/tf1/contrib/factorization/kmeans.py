@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from graphcore import dtypes
@@ -24,7 +24,6 @@ _STARTS: Final = (RANDOM_INIT, KMEANS_PLUS_PLUS_INIT)
 _METRICS: Final = (SQUARED_EUCLIDEAN_DISTANCE, COSINE_DISTANCE)
 _EPSILON: Final = 1e-6
 """TensorFlow's addend to the number of points of a cluster, against a division by 0."""
-_Results = tuple[Any, ...]
 
 
 class KMeans:
@@ -79,7 +78,7 @@ class KMeans:
         self._seed = get_seed(random_seed)[0]
         self._retries = int(kmeans_plus_plus_num_retries)
 
-    def training_graph(self) -> _Results:
+    def training_graph(self) -> tuple[Any, ...]:
         """Add the nodes and their variables.
 
         Run the initializers of variables, then `init_op` until `cluster_centers_initialized` is true, then `training_op` for each step.
@@ -129,7 +128,7 @@ class KMeans:
         if self._steps > 1:
             left = Variable(self._steps, dtype=dtypes.int64, name="update_in_steps")
             counts = Variable(zeros(expand_dims(count, 0), dtypes.int64))
-            ready: Any = cond(left <= 0, self._next_iteration(left, centers, updated, counts), lambda: assign_sub(left, 1))
+            ready: Any = cond(left <= 0, lambda: self._next_iteration(left, centers, updated, counts), lambda: assign_sub(left, 1))
         else:
             counts = Variable(ones(expand_dims(count, 0), dtypes.int64))
             ready = no_op()
@@ -139,15 +138,11 @@ class KMeans:
                 done = _moved(points, each, updated, counts)
         return group(*done)
 
-    def _next_iteration(self, left: Variable, centers: Variable, updated: Variable, counts: Variable) -> Callable[[], Tensor]:
-        """A branch that begins an iteration: the centers take their new places, and the points are counted anew."""
-
-        def begin() -> Tensor:
-            places = unit_rows(identity(updated)) if self._metric == COSINE_DISTANCE else identity(updated)
-            with control_dependencies([assign(centers, places, validate_shape=False), assign(counts, zeros_like(counts))]):
-                return assign(left, self._steps - 1)
-
-        return begin
+    def _next_iteration(self, left: Variable, centers: Variable, updated: Variable, counts: Variable) -> Tensor:
+        """Begin an iteration: the centers take their new places, and the points are counted anew."""
+        places = unit_rows(identity(updated)) if self._metric == COSINE_DISTANCE else identity(updated)
+        with control_dependencies([assign(centers, places, validate_shape=False), assign(counts, zeros_like(counts))]):
+            return assign(left, self._steps - 1)
 
 
 def _points(given: Any) -> Tensor:

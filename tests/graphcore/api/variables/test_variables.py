@@ -134,6 +134,21 @@ def test_uninitialised_variables_are_reported_by_name() -> None:
     assert session.run(report).tolist() == []
 
 
+def test_local_variables_are_reported_too_and_references_of_a_graph_without_variables() -> None:
+    gc.Variable(1.0, name="a")
+    gc.Variable(2.0, name="local", collections=["local_variables"])
+    with gc.Session() as session:
+        assert session.run(gc.report_uninitialized_variables()).tolist() == [b"a", b"local"]
+        session.run(gc.initialize_all_variables())
+        assert session.run(gc.report_uninitialized_variables()).tolist() == [b"local"]
+    written = gc.get_default_graph().as_graph_def()
+    with gc.Graph().as_default() as graph:
+        gc.import_graph_def(written, name="")
+        with gc.Session() as session:
+            session.run(graph.get_operation_by_name("local/Assign"))
+            assert session.run(gc.report_uninitialized_variables()).tolist() == [b"a"]
+
+
 def test_shared_names_share_a_value_and_containers_keep_them_apart() -> None:
     a = gc.Variable(1.0, name="a", shared_name="s")
     b = gc.Variable(2.0, name="b", shared_name="s")
