@@ -21,6 +21,7 @@ ABSENT: Final[dict[str, str]] = {
     "contrib.keras": "a copy of Keras; gc.layers has the layers, and gc.nn their ops, such as gc.nn.conv2d",
     "contrib.learn": "ready-made models in the manner of scikit-learn; build the graph, and run its training step in a loop with a gc.Session",
     "contrib.opt": "further optimizers; those of gc.train are here",
+    "contrib.factorization": "clusters of points and factors of matrices; of these gc.contrib.factorization.KMeans is here",
     "contrib.image": "geometric changes of images; gc.image has the common ones",
     "contrib.rnn.AttentionCellWrapper": "a cell that attends to its past outputs; gc.contrib.seq2seq.AttentionWrapper attends to an encoder",
     "contrib.rnn.GRUBlockCell": "a GRU cell in one op; gc.nn.rnn_cell.GRUCell computes the same",
