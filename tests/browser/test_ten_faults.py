@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import Lab
-from tests.browser.graph_panel import GraphPanel
+from tests.browser.graph_panel import GraphPanel, wait_still
 from tests.browser.notebook_page import NotebookPage
 
 FAULTS: Final = Path(__file__).resolve().parents[2] / "notebooks" / "extra" / "ten_faults.ipynb"
@@ -113,8 +113,11 @@ def test_each_of_ten_faults_is_found_within_five_clicks_and_keys(lab: Lab) -> No
 
     with reader.section("cut"):
         reader.key("m")
-        reader.key("f")
         end = root.locator(".gl-node", has_text="no gradient of").first
+        end.wait_for()
+        wait_still(reader.notebook.page)  # the whole picture is that of the layout with gradients
+        reader.key("f")
+        wait_still(reader.notebook.page)
         expect(end).to_be_in_viewport()
         reader.click(end)
         expect(root.locator(".gl-inspector")).to_contain_text("Cast[DstT=DT_INT32")
