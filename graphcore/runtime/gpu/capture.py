@@ -166,26 +166,29 @@ class CapturedRun:
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """Fed arrays in, arrays of the device out."""
+        with self._gpu.within():
+            return self._launch(values)
+
+    def _launch(self, values: Sequence[Any]) -> list[Any]:
         gpu = self._gpu
-        with gpu.within():
-            self._launched.synchronize()  # the launch before may still read what is staged
-            for feed, staged, value in zip(self._feeds, self._staged, values, strict=True):
-                if feed.size:
-                    staged[...] = value
-                    feed.set(staged, stream=gpu.stream)
-            for variable, value in self._before.items():
-                current = variable.value
-                if self._current.get(variable) is not current:
-                    value[...] = current
-                    self._current[variable] = current
-            self._graph.launch(stream=gpu.stream)
-            self._launched = gpu.stream.record()
-            new = self._new.copy()  # others may read these values while the next launch changes them
-            for variable, place in self._after:
-                with variable.lock:
-                    variable.value = self._current[variable] = self._view(new, variable, place)
-            # Another run may begin before the results are on the host.
-            return [result.copy() if gpu.holds(result) else result for result in self._results]
+        self._launched.synchronize()  # the launch before may still read what is staged
+        for feed, staged, value in zip(self._feeds, self._staged, values, strict=True):
+            if feed.size:
+                staged[...] = value
+                feed.set(staged, stream=gpu.stream)
+        for variable, value in self._before.items():
+            current = variable.value
+            if self._current.get(variable) is not current:
+                value[...] = current
+                self._current[variable] = current
+        self._graph.launch(stream=gpu.stream)
+        self._launched = gpu.stream.record()
+        new = self._new.copy()  # others may read these values while the next launch changes them
+        for variable, place in self._after:
+            with variable.lock:
+                variable.value = self._current[variable] = self._view(new, variable, place)
+        # Another run may begin before the results are on the host.
+        return [result.copy() if gpu.holds(result) else result for result in self._results]
 
 
 def _space(value: Any) -> int:
