@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.inference import InferenceContext
+from graphcore.inference import InferenceContext, ShapeHandle
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.framework.kernels import ints, invalid, on_host
 from graphcore.support.memory_limits import check_allocation
@@ -47,21 +47,23 @@ class RaggedTensorToTensor:
         kinds = _kinds(c.attr("row_partition_types"))
         if any(kind not in _TYPES for kind in kinds):
             raise InvalidArgumentError(f"row_partition_types must be some of {', '.join(_TYPES)}, got {kinds}")
+        if not kinds:
+            raise InvalidArgumentError("Partition info types should not be empty")
         wanted, values = c.input_tensor(0), c.input(1)
+        _check_default(c.input(2), values)
         ragged = len(kinds) - (kinds[:1] == [_SIZE]) + 1
         natural = None if values.dims is None else [None] * ragged + [*values.dims[1:]]
         if wanted is None or wanted.ndim == 0:
-            count = c.dim(c.input(0), 0).value if natural is None and c.rank(c.input(0)) == 1 else -1
-            rest = natural if count < 0 else [None] * count
+            count = c.dim(c.input(0), 0).value if wanted is None and c.rank(c.input(0)) == 1 else -1
+            _check_rank(natural, count)
+            rest = natural if count < 0 or natural is not None else [None] * count
             c.set_output(0, c.unknown_shape() if rest is None else c.make_shape([each or c.unknown_dim() for each in rest]))
             return
         sizes = [int(size) for size in wanted.reshape(-1)]
+        _check_rank(natural, len(sizes))
         rest = [None] * len(sizes) if natural is None else natural
-        dims = [
-            c.make_dim(size) if size >= 0 else c.unknown_dim() if at >= len(rest) or rest[at] is None else rest[at]
-            for at, size in enumerate(sizes)
-        ]
-        c.set_output(0, c.make_shape(dims))
+        dims = [c.make_dim(size) if size >= 0 else each or c.unknown_dim() for size, each in zip(sizes, rest, strict=True)]
+        c.set_output(0, c.make_shape([dim if each is None else c.merge_dim(each, dim) for dim, each in zip(dims, rest, strict=True)]))
 
     def kernel(k: KernelContext) -> Kernel:
         kinds = _kinds(k.attr("row_partition_types"))
@@ -94,6 +96,29 @@ class RaggedTensorToTensor:
             return result
 
         return fill
+
+
+def _check_default(default: ShapeHandle, values: ShapeHandle) -> None:
+    """Check that the default value can be broadcast to an element of the values.
+
+    Raises:
+        InvalidArgumentError: it has as many dimensions as the values, or a size that differs.
+    """
+    if default.dims is None or values.dims is None:
+        return
+    text = f"default_value.shape={default} and rt_input.flat_values.shape={values} are incompatible"
+    if len(default.dims) >= len(values.dims):
+        raise InvalidArgumentError(
+            f"{text}: default_value.rank = {len(default.dims)}  must be less than rt_input.flat_values.rank = {len(values.dims)}"
+        )
+    for mine, other in zip(default.dims, values.dims[1:], strict=False):
+        if mine.value >= 0 and other.value >= 0 and mine.value not in (1, other.value):
+            raise InvalidArgumentError(f"{text}: a size of the default value is {mine.value}, that of an element {other.value}")
+
+
+def _check_rank(natural: Sequence[Any] | None, rank: int) -> None:
+    if natural is not None and rank >= 0 and rank != len(natural):
+        raise InvalidArgumentError(f"rt_input.shape and shape are incompatible: rt_input.rank = {len(natural)} but shape.rank = {rank}")
 
 
 def _kinds(value: Any) -> list[str]:

@@ -202,6 +202,17 @@ _maker("SparseConditionalAccumulator", "Ref(string)", "An accumulator of gradien
 _maker("ResourceConditionalAccumulator", "resource", "An accumulator of gradients of one shape, as a handle.")
 
 
+def _after_scalar(shape: ShapeFn) -> ShapeFn:
+    """A shape function that also requires a scalar as the input after the handle, if there is one."""
+
+    def checked(c: InferenceContext) -> None:
+        if len(c.inputs) > 1:
+            c.with_rank(c.input(1), 0)
+        shape(c)
+
+    return checked
+
+
 def _use(name: str, summary: str, args: str, kernel: KernelFactory, shape: ShapeFn, failing: str, **parts: Any) -> None:
     """Register an op on references, and the one on handles if there is one."""
     attrs, outputs, given = parts.get("attrs", ""), parts.get("outputs", ""), parts.get("given", "")
@@ -212,7 +223,7 @@ def _use(name: str, summary: str, args: str, kernel: KernelFactory, shape: Shape
             f"{summary}.{parts.get('doc', '')}",
             signature=f"{prefix}{name}{attrs and f'[{attrs}]'}({handle}{args}) -> ({outputs})",
             stateful=bool(prefix),
-            shape=shape,
+            shape=_after_scalar(shape),
             kernel=kernel,
             gradient=NO_GRADIENT,
             device_types=("CPU",),
