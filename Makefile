@@ -123,9 +123,10 @@ fuzz: $(VENV)/.dev ## Feed damaged and hostile input to all readers, 10 s each (
 op-index: $(VENV)/.dev ## Write the index of the op modules after an op was added or moved
 	$(BIN)/python -m tests.support.tools.op_modules
 
-lint: $(VENV)/.dev ## Check the style
+lint: $(VENV)/.dev ## Check the style, and the rules about layers, names and words
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m tests.lint
 
 format: $(VENV)/.dev ## Repair the style where that can be done safely
 	$(BIN)/python -m ruff check --fix .

@@ -7,15 +7,10 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
-from functools import cache
 from itertools import chain, pairwise
-from pathlib import Path
 
-import pytest
+from tests.lint.files import ROOT, place, python_files
 
-pytestmark = pytest.mark.sweep
-
-ROOT = Path(__file__).parents[1]
 FOLDERS = ("graphcore", "widgets", "kernelext", "tests")
 LONGEST_SENTENCE = 99
 
@@ -33,11 +28,6 @@ SETTINGS_COMMENT = re.compile(r"(?m)(?:^|[ \t])# (.*)$")
 SETTINGS_FILES = ("Makefile", ".ci/run", "pyproject.toml", "tests/support/tools/front.sh", "tests/support/tools/find_python.sh")
 
 
-def python_files() -> list[Path]:
-    found = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-    return [path for path in found if "node_modules" not in path.parts and not path.name.endswith("_pb2.py")]
-
-
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """The docstrings of a module, its classes and functions, with their lines."""
     for node in ast.walk(tree):
@@ -45,13 +35,6 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
             text = ast.get_docstring(node)
             if text:
                 yield getattr(node, "lineno", 1), text
-
-
-@cache
-def documented(path: Path) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-    """The docstrings of a file, and the texts below its variables."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return list(docstrings(tree)), list(texts_below_variables(tree))
 
 
 def texts_below_variables(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -95,37 +78,42 @@ def first_sentence(text: str) -> str:
     return joined[: end.end()] if end else joined
 
 
-@pytest.mark.parametrize("path", python_files(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_docstrings_and_comments_are_plain_statements(path: Path) -> None:
-    texts = chain(*documented(path), comments(path.read_text(encoding="utf-8")))
-    wrong = [f"{line}: {fault}" for line, text in texts for fault in faults(text)]
-    assert not wrong, "\n".join(wrong)
+def docstrings_and_comments_of_python_are_plain() -> Iterator[str]:
+    """Docstrings and comments are plain statements, and the first sentence of a docstring is short."""
+    for path in python_files(*FOLDERS):
+        if path.name.endswith("_pb2.py"):
+            continue
+        source = path.read_text(encoding="utf-8")
+        tree = ast.parse(source)
+        documented = list(docstrings(tree))
+        for line, text in chain(documented, texts_below_variables(tree), comments(source)):
+            yield from (f"{place(path, line)}: {fault}" for fault in faults(text))
+        for line, text in documented:
+            sentence = first_sentence(text)
+            if len(sentence) > LONGEST_SENTENCE:
+                yield f"{place(path, line)}: a first sentence of {len(sentence)} characters: {sentence}"
 
 
-@pytest.mark.parametrize("path", python_files(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_first_sentences_are_short(path: Path) -> None:
-    sentences = [(line, first_sentence(text)) for line, text in documented(path)[0]]
-    wrong = [f"{line}: {len(sentence)} characters: {sentence}" for line, sentence in sentences if len(sentence) > LONGEST_SENTENCE]
-    assert not wrong, "\n".join(wrong)
+def comments_of_typescript_are_plain() -> Iterator[str]:
+    """Comments are plain statements, and the first sentence about a module is short."""
+    for path in sorted((ROOT / "widgets" / "js" / "src").rglob("*.ts")):
+        source = path.read_text(encoding="utf-8")
+        texts = [
+            re.sub(r"(?m)^\s*(?:\*|//) ?", "", comment["block"] or comment["lines"]).strip() for comment in SCRIPT_COMMENT.finditer(source)
+        ]
+        yield from (f"{place(path)}: {fault}" for text in texts for fault in faults(text))
+        # Not in a generated or declared module, which begins with code.
+        if SCRIPT_COMMENT.match(source) and len(sentence := first_sentence(texts[0])) > LONGEST_SENTENCE:
+            yield f"{place(path)}: a first sentence of {len(sentence)} characters: {sentence}"
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "widgets" / "js" / "src").rglob("*.ts")), ids=lambda path: str(path.relative_to(ROOT / "widgets" / "js"))
-)
-def test_comments_of_typescript_files_are_plain_statements(path: Path) -> None:
-    source = path.read_text(encoding="utf-8")
-    texts = [
-        re.sub(r"(?m)^\s*(?:\*|//) ?", "", comment["block"] or comment["lines"]).strip() for comment in SCRIPT_COMMENT.finditer(source)
-    ]
-    wrong = [fault for text in texts for fault in faults(text)]
-    assert not wrong, "\n".join(wrong)
-    if SCRIPT_COMMENT.match(source):  # not a generated or declared module
-        assert len(first_sentence(texts[0])) <= LONGEST_SENTENCE, first_sentence(texts[0])
+def comments_of_settings_and_scripts_are_plain() -> Iterator[str]:
+    """The comments of Makefile, scripts and pyproject.toml are plain statements."""
+    for name in SETTINGS_FILES:
+        texts = SETTINGS_COMMENT.findall((ROOT / name).read_text(encoding="utf-8"))
+        if not texts:
+            yield f"{name}: no comments were found"
+        yield from (f"{name}: {fault}" for text in texts for fault in faults(text))
 
 
-@pytest.mark.parametrize("name", SETTINGS_FILES)
-def test_comments_of_settings_and_scripts_are_plain_statements(name: str) -> None:
-    texts = SETTINGS_COMMENT.findall((ROOT / name).read_text(encoding="utf-8"))
-    wrong = [fault for text in texts for fault in faults(text)]
-    assert texts
-    assert not wrong, "\n".join(wrong)
+RULES = (docstrings_and_comments_of_python_are_plain, comments_of_typescript_are_plain, comments_of_settings_and_scripts_are_plain)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import ast
-import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import networkx as nx
-import pytest
 
-pytestmark = pytest.mark.sweep
+from tests.lint.files import PACKAGES, ROOT, place, python_files, source_files
 
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("graphcore", "widgets", "kernelext")
 MOST_LINES = 500
 
 # Lowest first; graphcore's packages and modules by their names in it. A module imports from its own layer and lower ones.
@@ -115,10 +111,6 @@ def package_of(module: str) -> str:
     return ".".join(module.split(".")[: 2 if module.startswith("graphcore.") else 1])
 
 
-def python_files(*folders: str) -> list[Path]:
-    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")) if "node_modules" not in path.parts]
-
-
 def module_name(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -170,114 +162,82 @@ def _imported_modules(path: Path) -> Iterator[Import]:
             yield Import(node.lineno, inner if base.split(".")[0] in PACKAGES and is_module(inner) else base, needed)
 
 
-@pytest.mark.parametrize("path", python_files(*PACKAGES), ids=module_name)
-def test_imports_point_only_to_lower_layers(path: Path) -> None:
-    module = module_name(path)
-    own = layer_of(module)
-    assert own >= 0, f"{module} has no place in LAYERS of {Path(__file__).name}: give it one"
-    wrong = [
-        f"{path.relative_to(ROOT)}:{line} imports {imported}"
-        for line, imported, needed in imported_modules(path)
-        if imported.split(".")[0] in PACKAGES
-        and imported != module
-        and layer_of(imported) > own
-        # Within a package a lower module may name a higher one in an annotation: a node has a graph.
-        and (needed or package_of(imported) != package_of(module))
-    ]
-    assert not wrong, "imports against the direction of the layers:\n" + "\n".join(wrong)
+def imports_point_only_to_lower_layers() -> Iterator[str]:
+    """A module imports from its own layer and from lower ones."""
+    for path in python_files(*PACKAGES):
+        module = module_name(path)
+        own = layer_of(module)
+        if own < 0:
+            yield f"{place(path)}: no layer holds {module}: give it a place in LAYERS of {place(Path(__file__))}"
+            continue
+        for line, imported, needed in imported_modules(path):
+            upwards = imported.split(".")[0] in PACKAGES and imported != module and layer_of(imported) > own
+            # Within a package a lower module may name a higher one in an annotation: a node has a graph.
+            if upwards and (needed or package_of(imported) != package_of(module)):
+                yield f"{place(path, line)}: imports {imported}, of a higher layer"
 
 
-def test_no_module_imports_itself_by_a_detour() -> None:
+def no_module_imports_itself_by_a_detour() -> Iterator[str]:
+    """No modules need each other."""
     imports: nx.DiGraph[str] = nx.DiGraph()
     for path in python_files(*PACKAGES):
         targets = {name for _, name, needed in imported_modules(path) if needed and name.split(".")[0] in PACKAGES}
         imports.add_edges_from((module_name(path), target) for target in targets)
-    cycles = [sorted(group) for group in nx.strongly_connected_components(imports) if len(group) > 1]
-    assert not cycles, f"modules that need each other: {cycles}"
+    for group in nx.strongly_connected_components(imports):
+        if len(group) > 1:
+            yield f"modules that need each other: {sorted(group)}"
 
 
-@pytest.mark.parametrize("path", python_files("graphcore"), ids=module_name)
-def test_the_core_knows_nothing_of_views(path: Path) -> None:
-    wrong = [f"line {line}: {imported}" for line, imported, _ in imported_modules(path) if imported.split(".")[0] in VIEW_LIBRARIES]
-    assert not wrong
+def the_core_knows_nothing_of_views() -> Iterator[str]:
+    """`graphcore` imports no library of notebooks and widgets."""
+    for path in python_files("graphcore"):
+        for line, imported, _ in imported_modules(path):
+            if imported.split(".")[0] in VIEW_LIBRARIES:
+                yield f"{place(path, line)}: imports {imported}"
 
 
-@pytest.mark.parametrize("path", [path for path in python_files(*PACKAGES) if path.name == "__init__.py"], ids=module_name)
-def test_a_package_init_only_exports_names(path: Path) -> None:
-    allowed = (ast.Import, ast.ImportFrom)
-    wrong = []
-    statements: list[ast.stmt] = []
-    for part in ast.parse(path.read_text(encoding="utf-8")).body:
-        about_types = isinstance(part, ast.If) and ast.unparse(part.test) in {"TYPE_CHECKING", "not TYPE_CHECKING"} and not part.orelse
-        statements += part.body if isinstance(part, ast.If) and about_types else [part]
-    for node in statements:
-        docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets if isinstance(node, ast.Assign) else []
-        listing = bool(targets) and all(isinstance(name, ast.Name) and name.id in {"__all__", "__version__"} for name in targets)
-        if not (docstring or listing or isinstance(node, allowed)):
-            wrong.append(f"line {node.lineno}: {ast.unparse(node)[:80]}")
-    assert not wrong, "an __init__ exports names and does nothing else:\n" + "\n".join(wrong)
+def a_package_init_only_exports_names() -> Iterator[str]:
+    """An `__init__` imports names and lists them, and does nothing else."""
+    for path in python_files(*PACKAGES):
+        if path.name != "__init__.py":
+            continue
+        statements: list[ast.stmt] = []
+        for part in ast.parse(path.read_text(encoding="utf-8")).body:
+            about_types = isinstance(part, ast.If) and ast.unparse(part.test) in {"TYPE_CHECKING", "not TYPE_CHECKING"} and not part.orelse
+            statements += part.body if isinstance(part, ast.If) and about_types else [part]
+        for node in statements:
+            docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets if isinstance(node, ast.Assign) else []
+            listing = bool(targets) and all(isinstance(name, ast.Name) and name.id in {"__all__", "__version__"} for name in targets)
+            if not (docstring or listing or isinstance(node, ast.Import | ast.ImportFrom)):
+                yield f"{place(path, node.lineno)}: not an export: {ast.unparse(node)[:80]}"
 
 
-def source_files() -> list[Path]:
-    """Hand-written source files: files that git tracks or would track, without generated ones."""
-    listing = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    kinds = {".py", ".ts", ".mjs", ".js", ".css", ".sh"}
-    paths = [ROOT / line for line in listing.stdout.splitlines()]
-    return [path for path in paths if path.suffix in kinds and path.exists() and "static" not in path.parts and not is_generated(path)]
+def no_source_file_is_longer_than_a_person_reads() -> Iterator[str]:
+    """A hand-written file has at most MOST_LINES lines."""
+    for path in source_files():
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        if lines > MOST_LINES:
+            yield f"{place(path)}: {lines} lines, more than {MOST_LINES}"
 
 
-def is_generated(path: Path) -> bool:
-    """True iff the first lines say that the file is generated."""
-    head = path.read_text(encoding="utf-8")[:400].lower()
-    return path.stem.endswith("_pb2") or "do not edit" in head
-
-
-def test_no_source_file_is_longer_than_a_person_reads() -> None:
-    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in source_files()}
-    assert len(lengths) > len(PACKAGES)
-    too_long = [f"{path.relative_to(ROOT)}: {lines} lines" for path, lines in lengths.items() if lines > MOST_LINES]
-    assert not too_long, f"more than {MOST_LINES} lines:\n" + "\n".join(too_long)
-
-
-def test_there_is_no_top_level_code_folder_besides_the_agreed_ones() -> None:
+def there_is_no_top_level_code_folder_besides_the_agreed_ones() -> Iterator[str]:
+    """Code lies in the packages, in `notebooks` and in `tests`."""
     folders = {path.relative_to(ROOT).parts[0] for path in source_files() if len(path.relative_to(ROOT).parts) > 1}
-    assert folders <= {*PACKAGES, "notebooks", "tests"}
+    for folder in sorted(folders - {*PACKAGES, "notebooks", "tests"}):
+        yield f"{folder}: a folder of code besides the agreed ones"
 
 
-def test_layers_are_told_by_the_package_a_module_is_in() -> None:
-    names = [name for layer in LAYERS for name in layer]
-    assert len(names) == len(set(names))
-    order = [
-        "graphcore.errors",
-        "graphcore.text.printer",
-        "graphcore.graph.model.node",
-        "graphcore.graph.graph",
-        "graphcore.graph",
-        "graphcore.opset.math.binary",
-        "graphcore",
-        "widgets.scene",
-        "kernelext",
-    ]
-    layers = [layer_of(module) for module in order]
-    assert layers == sorted(set(layers))
-    assert layer_of("graphcore.nowhere") == -1
-
-
-@pytest.mark.parametrize("path", python_files(*PACKAGES), ids=module_name)
-def test_nothing_is_patched_into_another_module(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    imported = {alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom | ast.Import) for alias in node.names}
-    patched = [
-        f"line {node.lineno}: {ast.unparse(node)[:80]}"
-        for node in tree.body
-        if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr)
-        for target in _changed(node)
-        if target in imported
-    ]
-    assert not patched, "what a lower module needs is handed to it:\n" + "\n".join(patched)
+def nothing_is_patched_into_another_module() -> Iterator[str]:
+    """A lower module is handed what it needs; no module sets it there."""
+    for path in python_files(*PACKAGES):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        imported = {
+            alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom | ast.Import) for alias in node.names
+        }
+        for node in tree.body:
+            if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr) and any(target in imported for target in _changed(node)):
+                yield f"{place(path, node.lineno)}: changes another module: {ast.unparse(node)[:80]}"
 
 
 def _changed(node: ast.Assign | ast.AugAssign | ast.Expr) -> list[str]:
@@ -291,3 +251,14 @@ def _changed(node: ast.Assign | ast.AugAssign | ast.Expr) -> list[str]:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     bases = [target.value for target in targets if isinstance(target, ast.Attribute | ast.Subscript)]
     return [part.id for base in bases for part in ast.walk(base) if isinstance(part, ast.Name)]
+
+
+RULES = (
+    imports_point_only_to_lower_layers,
+    no_module_imports_itself_by_a_detour,
+    the_core_knows_nothing_of_views,
+    a_package_init_only_exports_names,
+    no_source_file_is_longer_than_a_person_reads,
+    there_is_no_top_level_code_folder_besides_the_agreed_ones,
+    nothing_is_patched_into_another_module,
+)
