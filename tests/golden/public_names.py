@@ -56,7 +56,7 @@ def _parameters(value: object) -> str:
     if not inspect.isfunction(function):
         return ""
     parameters = list(inspect.signature(function).parameters.values())[isinstance(value, type) :]
-    marks = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    marks: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     names = [marks.get(each.kind, "") + each.name for each in parameters]
     by_name = [index for index, each in enumerate(parameters) if each.kind is inspect.Parameter.KEYWORD_ONLY]
     if by_name and not any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters):
