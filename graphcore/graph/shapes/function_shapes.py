@@ -18,8 +18,8 @@ from graphcore.plumbing import ARG, RETVAL
 
 MOST_NESTED_NODES: Final = 2_000
 """The most nodes of called functions that are inferred for one call; shapes beyond are unknown."""
-MOST_NESTED_CALLS: Final = 32
-"""The deepest calls within functions that are followed, since each takes several frames of Python's stack; shapes beyond are unknown."""
+MOST_NESTED_CALLS: Final = 48
+"""The deepest calls within functions that are followed; shapes beyond are unknown. Each takes 11 of the 1,000 frames of Python's stack."""
 
 _MOST_KEPT: Final = 64
 _MOST_FORMS: Final = 4096
