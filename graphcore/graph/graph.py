@@ -17,7 +17,7 @@ from graphcore.definitions import (
     VersionDef,
 )
 from graphcore.device_spec import DeviceSpec
-from graphcore.errors import InvalidArgumentError, UnimplementedError
+from graphcore.errors import InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.building.apply import apply_op
 from graphcore.graph.building.builder import GraphBuilder
@@ -336,18 +336,21 @@ class Graph(GraphReader):
     def gradient_override_map(self, op_type_map: Any) -> AbstractContextManager[None]:
         """Give nodes of some ops made within a `with` block other gradients.
 
+        Nodes of branches and loops within the block are among them; a `gc.function` has blocks of its own.
+
         Args:
             op_type_map: the names of gradients by op: of `gc.RegisterGradient`, or of another op.
 
         Raises:
             InvalidArgumentError: it is no dict of names.
-            UnimplementedError: within a function.
         """
         if not isinstance(op_type_map, Mapping) or not all(isinstance(name, str) for pair in op_type_map.items() for name in pair):
             raise InvalidArgumentError(f"op_type_map: required a dict of names of ops and gradients, got {brief(op_type_map)}")
-        if self.outer is not None:
-            raise UnimplementedError("gradient_override_map holds for nodes outside of functions, branches and loops")
         return gradient_overrides(self, op_type_map)
+
+    def overridden_gradients(self) -> Mapping[str, str]:
+        """The names of the gradients of new nodes by op, where `gradient_override_map` gives them others."""
+        return self.scopes.gradients
 
     def control_dependencies(self, inputs: Sequence[Any] | None) -> AbstractContextManager[None]:
         """Add control inputs from `inputs` to nodes made within a `with` block."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -121,6 +121,11 @@ class FunctionGraph(Graph):
         """See `Graph.get_collection`; those of the surrounding graphs are there, too."""
         around = [] if self.outer is None else self.outer.get_collection(name, scope)
         return [*around, *super().get_collection(name, scope)]
+
+    def overridden_gradients(self) -> Mapping[str, str]:
+        """See `Graph.overridden_gradients`. What holds around a branch or loop holds in it, too; a function does not know its callers."""
+        own = super().overridden_gradients()
+        return {**self.outer.overridden_gradients(), **own} if self.caller and self.outer is not None else own
 
     def note_outside(self, graph: Graph, nodes: Sequence[Node]) -> None:
         """Record that gradients within go through nodes of a graph around.

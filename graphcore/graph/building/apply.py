@@ -69,8 +69,9 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
     """See `Graph.apply_op`."""
     source = caller_location(2)
     around = graph.scopes
-    if op in around.gradients:
-        attrs = {**(attrs or {}), "_gradient_op_type": around.gradients[op]}
+    gradients = around.gradients if graph.outer is None else graph.overridden_gradients()
+    if op in gradients:
+        attrs = {**(attrs or {}), "_gradient_op_type": gradients[op]}
     if around.colocated:
         attrs = with_colocation(attrs or {}, around.colocated)
     with graph.lock:  # held from the choice of a name, so that no other thread takes it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from graphcore.definitions import FunctionDef
@@ -29,7 +30,7 @@ def redefine_function(graph: Graph, function: FunctionDef, where: str) -> None:
     before = library.find(name)
     library.replace_function(name, function)
     same_results = before is not None and _results(before) == _results(function)
-    callers = _functions_that_call(library, name)
+    callers = functions_that_call(library, [name])
     for node in list(graph.op_nodes()):
         if callers.isdisjoint(names_in_node(node.node_def)):
             continue
@@ -73,9 +74,9 @@ def _misfit(node: Node, function: FunctionDef, where: str) -> GraphError:
     )
 
 
-def _functions_that_call(library: FunctionLibraryDefinition, name: str) -> set[str]:
-    """The names of the functions that call function `name`, directly or not, and its own."""
-    found = {name}
+def functions_that_call(library: FunctionLibraryDefinition, names: Iterable[str]) -> set[str]:
+    """The names of the functions that call one of some functions, directly or not, and their own."""
+    found = set(names)
     bodies = {function.name: {called for node in function.node_def for called in names_in_node(node)} for function in library}
     grew = True
     while grew:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from graphcore.attrs import Attrs
 from graphcore.errors import AlreadyExistsError, NotFoundError
+from graphcore.functions.library import names_in_node
 from graphcore.graph import Graph, Node
+from graphcore.graph.following.redefining import functions_that_call
 from graphcore.graph.live_graphs import live_graphs
 from graphcore.registry import GradientKind, op_registry
 
@@ -16,6 +19,7 @@ GradientFunction = Callable[..., Any]
 """Takes a node and the gradients of its outputs, gives those of its inputs: tensors or None, or one of them."""
 
 _functions: dict[str, GradientFunction] = {}
+_replaced: Final[list[str]] = []
 
 
 def register_gradient_function(name: str, function: GradientFunction) -> None:
@@ -30,24 +34,38 @@ def register_gradient_function(name: str, function: GradientFunction) -> None:
         )
     is_new = name not in _functions
     _functions[name] = function
-    for graph in () if is_new else live_graphs():
+    if is_new:
+        return
+    _replaced.append(name)
+    for graph in live_graphs():
         with graph.lock:
             _announce(graph, name)
 
 
+def num_replacements() -> int:
+    """The number of times that a registered gradient was replaced."""
+    return len(_replaced)
+
+
 def _announce(graph: Graph, name: str) -> None:
-    """Announce the nodes that ask for the gradient `name` as changed."""
+    """Announce the nodes that ask for the gradient `name`, or run functions with such nodes, as changed."""
+    asking = [function.name for function in graph.library if any(_asked(node.attr) == name for node in function.node_def)]
+    running = functions_that_call(graph.library, asking)
     for node in list(graph.op_nodes()):
-        if _override(node) == name and not graph.finalized:
+        if not graph.finalized and (_override(node) == name or not running.isdisjoint(names_in_node(node.node_def))):
             graph.editor.note(node)
             graph.editor.publish("replaced", node)
 
 
 def _override(node: Node) -> str:
     """The name of the gradient in place of that of the op, "" for none."""
-    given = node.node_def.attr.get(GRADIENT_OP, "")
-    name = given.decode() if isinstance(given, bytes) else str(given)
+    name = _asked(node.node_def.attr)
     return "" if node.registration.is_function or "PartitionedCall" in name else name  # a call has the gradient of its function
+
+
+def _asked(attrs: Attrs) -> str:
+    given = attrs.get(GRADIENT_OP, "")
+    return given.decode() if isinstance(given, bytes) else str(given)
 
 
 def gradient_function(node: Node) -> GradientFunction | None:

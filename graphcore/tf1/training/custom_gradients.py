@@ -11,10 +11,11 @@ from typing import Any, Final
 from graphcore.api.arrays import identity
 from graphcore.api.framework import convert_to_tensor
 from graphcore.errors import AlreadyExistsError, InvalidArgumentError, UnimplementedError
-from graphcore.graph import Graph, Node, Tensor, get_default_graph
+from graphcore.graph import FunctionGraph, Graph, Node, Tensor, get_default_graph
 from graphcore.graph.model.search import reachable
 from graphcore.passes.gradients.overrides import GradientFunction, register_gradient_function
 from graphcore.registry import register_op_no_gradient
+from graphcore.tf1.training.traced_gradients import register_traced, trace_gradient
 
 _numbers: Final = itertools.count(1)
 
@@ -74,8 +75,6 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(f)
     def decorated(*args: Any, **kwargs: Any) -> Any:
         graph = get_default_graph()
-        if graph.outer is not None:
-            raise UnimplementedError(f"{getattr(f, '__name__', 'f')}: a custom gradient holds outside of functions, branches and loops")
         arguments = [identity(convert_to_tensor(each)) for each in args]
         made = f(*arguments, **kwargs)
         if not isinstance(made, tuple) or len(made) != 2 or not callable(made[1]):
@@ -85,7 +84,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
         result, gradient = made
         results = [convert_to_tensor(each) for each in (result if isinstance(result, list | tuple) else [result])]
         _refuse_variables(f, gradient, results, arguments)
-        ends = _with_gradient(graph, results, arguments, gradient)
+        ends = _with_gradient(graph, results, arguments, gradient, getattr(f, "__name__", "f"))
         return type(result)(ends) if isinstance(result, list | tuple) else ends[0]
 
     return decorated
@@ -105,20 +104,39 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
     return passed
 
 
-def _with_gradient(graph: Graph, results: list[Tensor], arguments: list[Tensor], gradient: Callable[..., Any]) -> list[Tensor]:
+def _with_gradient(graph: Graph, results: list[Tensor], arguments: list[Tensor], gradient: Callable[..., Any], label: str) -> list[Tensor]:
     """Copies of the results, through which gradients go to the arguments as a function says."""
-    name = f"CustomGradient-{next(_numbers)}"
 
-    def backward(_: Node, *incoming: Any) -> list[Any]:
-        found = gradient(*incoming[: len(results)])
+    def of_arguments(*incoming: Any) -> list[Any]:
+        found = gradient(*incoming)
         back = list(found) if isinstance(found, list | tuple) else [found]
         if len(back) != len(arguments):
             raise InvalidArgumentError(f"custom_gradient: required a gradient for each of {len(arguments)} arguments, got {len(back)}")
-        return [None] * len(results) + back
+        return back
 
-    register_gradient_function(name, backward)
+    def backward(_: Node, *incoming: Any) -> list[Any]:
+        return [None] * len(results) + of_arguments(*incoming[: len(results)])
+
+    passed = [*results, *arguments]
+    if isinstance(graph, FunctionGraph):
+        traced, captured = trace_gradient(graph, of_arguments, results, arguments, label)
+        passed += captured
+        name = register_traced(traced, graph.library, _new_name)
+    else:
+        name = _new_name()
+        register_gradient_function(name, backward)
     with graph.gradient_override_map({"IdentityN": name}):
-        return list(graph.apply_op("IdentityN", [[*results, *arguments]], None, None).outputs[: len(results)])
+        return list(graph.apply_op("IdentityN", [passed], None, None).outputs[: len(results)])
+
+
+def _new_name() -> str:
+    return f"CustomGradient-{next(_numbers)}"
+
+
+def _given(node: Node) -> list[Node]:
+    """The nodes that give the inputs of a node; for a captured tensor, the node that gives it outside."""
+    captures = node.graph.captures if isinstance(node.graph, FunctionGraph) else {}
+    return [tensor.node for tensor in node.inputs] + [outer.node for outer, argument in captures.items() if argument.node is node]
 
 
 def _refuse_variables(f: Callable[..., Any], gradient: Callable[..., Any], results: list[Tensor], arguments: list[Tensor]) -> None:
@@ -128,7 +146,7 @@ def _refuse_variables(f: Callable[..., Any], gradient: Callable[..., Any], resul
         UnimplementedError: it does.
     """
     starts = {tensor.node for tensor in arguments}
-    inside = reachable([tensor.node for tensor in results], lambda node: [] if node in starts else [given.node for given in node.inputs])
+    inside = reachable([tensor.node for tensor in results], lambda node: [] if node in starts else _given(node))
     variable = next((node for node in inside if node.registration.traits.role == "variable"), None)
     if variable is not None:
         hint = "; its gradient function may not take 'variables' here" if "variables" in inspect.signature(gradient).parameters else ""

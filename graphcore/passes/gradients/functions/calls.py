@@ -32,6 +32,7 @@ from graphcore.passes.gradients.functions.differentiation import (
 )
 from graphcore.passes.gradients.functions.keeping import ForwardBody
 from graphcore.passes.gradients.functions.reaching import FLOWING
+from graphcore.passes.gradients.overrides import num_replacements
 from graphcore.shapes import Shape
 
 _MOST_CACHED: Final = 1024
@@ -171,7 +172,7 @@ def _shared_gradient(back: Differentiation, called: Func, shapes: tuple[Shape, .
     attrs = {key: value for key, value in called.attr.items() if not key.startswith("_")}
     definition = library.find(called.name)
     keeps_all = back.keeps_all or (definition is not None and definition.signature.is_stateful)
-    key: _Key = (canonicalize(called.name, attrs), shapes, back.simplify, keeps_all)
+    key: _Key = (canonicalize(called.name, attrs), shapes, back.simplify, keeps_all, num_replacements())
     found = known.gradients.get((key, selection))
     if found is None or not found.origins.are_current(library):
         found = _Function(back, Func(called.name, attrs), shapes, known, key, keeps_all=keeps_all).gradient(selection)

@@ -124,6 +124,9 @@ class DifferentiatedBody:
         """Build the backward pass from the returns `rets` to the arguments `wanted`.
 
         With `keeps_all`, augmented nodes return all values; see `keeping`.
+
+        Raises:
+            UnimplementedError: a registered gradient takes a tensor from outside of the function.
         """
         graph = self.graph
         known = set(graph.op_nodes())
@@ -135,12 +138,25 @@ class DifferentiatedBody:
         found = back.within(
             graph, [self.rets[i] for i in rets], [self.args[i] for i in wanted], list(self.dys.values()), keeps_all=keeps_all
         )
+        self._refuse_captures()
         self.gradients = dict(zip(wanted, found, strict=True))
         order = topological_order(graph)
         made = [node for node in order if node not in known]
         self.forward |= self._augmented_nodes(made)
         self.forward_order = [node for node in order if node in self.forward]
         self.backward = [node for node in made if node not in self.forward]
+
+    def _refuse_captures(self) -> None:
+        for taken, argument in self.graph.captures.items():
+            user = next((consumer for consumer, _ in argument.node.consumers()), argument.node)
+            record = self.graph.gradient_records.get(user.name)
+            node = None if record is None else self.graph.find(record.forward)
+            asked = user if node is None else node
+            raise UnimplementedError.at(
+                asked,
+                f"The gradient of '{asked.name}' in function '{self.fdef.name}' takes '{taken.name}' from outside of it: a registered gradient may "
+                "take the inputs and outputs of its node, and what it makes of them; gc.custom_gradient takes other tensors, too",
+            )
 
     def _augmented_nodes(self, made: Sequence[Node]) -> set[Node]:
         """The forward nodes made by the backward pass: augmented ones, and their inputs."""

@@ -12,6 +12,7 @@ from graphcore.errors import GraphError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Node
 from graphcore.passes.functions.expand import called_function
+from graphcore.passes.gradients.overrides import GRADIENT_OP
 
 _BRANCHES: Final = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 _LOOPS: Final = frozenset({"While", "StatelessWhile"})
@@ -67,7 +68,9 @@ def _sort_of(library: FunctionLibraryDefinition, name: str) -> _Sort:
         assert definition is not None
         reachable = library.reachable_definitions(definition)
         ops = {inner.op for function in (definition, *reachable) for inner in function.node_def}
-        is_plain = ops.isdisjoint(_BRANCHES_AND_LOOPS) and not any(_has_state(library, op) or _drops_some(library, op) for op in ops)
+        overridden = any(GRADIENT_OP in inner.attr for function in (definition, *reachable) for inner in function.node_def)
+        is_plain = not overridden and ops.isdisjoint(_BRANCHES_AND_LOOPS)
+        is_plain = is_plain and not any(_has_state(library, op) or _drops_some(library, op) for op in ops)
         found = known[name] = _Sort(library.version, name in reachable, is_plain)
     return found
 

@@ -9,12 +9,14 @@ from graphcore import dtypes
 from graphcore.attrs import AttrValue, Func
 from graphcore.definitions import NodeDef
 from graphcore.dtypes import DType
+from graphcore.errors import UnimplementedError
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import Graph, Node, Tensor, copy_sharing_library
 from graphcore.graph.model.node import NO_CONTROLS, input_text
 from graphcore.graph.model.search import reachable
 from graphcore.passes.functions.function_body import FunctionBody
 from graphcore.passes.gradients.bodies.template import gradient_template
+from graphcore.passes.gradients.overrides import gradient_function, op_of_gradient
 from graphcore.passes.infra.alias_removal import original_leaves
 from graphcore.registry import op_registry
 
@@ -106,7 +108,13 @@ class _Helper:
         """Propagate the gradients of `node` to its inputs after all have arrived."""
         if not node.inputs:
             return
-        if _has_no_gradient(node.op):
+        if gradient_function(node) is not None:
+            raise UnimplementedError.at(
+                node,
+                f"The gradient of '{node.name}' is a Python function, which the gradients of functions that call themselves do not call",
+            )
+        op = op_of_gradient(node)
+        if _has_no_gradient(op):
             for tensor in node.inputs:
                 self.arrive(tensor, None)
             return
@@ -119,7 +127,7 @@ class _Helper:
         attrs: dict[str, AttrValue] = {
             "Tin": tuple([tensor.dtype.base for tensor in inputs]),
             "Tout": types,
-            FUNC_ATTR: Func(node.op, attrs_of_op),
+            FUNC_ATTR: Func(op, attrs_of_op),
         }
         made = self.add(GRADIENT_OP, inputs, attrs, types)
         for tensor, gradient in zip(node.inputs, made.outputs, strict=True):
