@@ -1,4 +1,4 @@
-"""The names that users can type, with the parameters of functions, as tests/golden/public_names.txt pins them.
+"""The names that users can type, with the parameters of functions: tests/golden/public_names.txt.
 
 `python -m tests.golden.public_names` writes the file anew when a name was added or removed on purpose.
 """
@@ -51,7 +51,7 @@ def _is_internal(namespace: ModuleType, value: object) -> bool:
 
 
 def _parameters(value: object) -> str:
-    """The names of the parameters of a function written in Python, or of a class's `__init__`: `(x, axis, *, name)`."""
+    """The names of the parameters of a function, or of a class's `__init__`: `(x, axis, *, name)`."""
     function = value.__init__ if isinstance(value, type) else value  # type: ignore[misc]  # its own or an inherited one
     if not inspect.isfunction(function):
         return ""

@@ -19,6 +19,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, as_constant_array, constant_node, convert_to_tensor, get_default_graph
 from graphcore.graph.model.default_stack import outermost, surrounding
 from graphcore.graph.model.node import no_value
+from graphcore.graph.model.operators import Operators
 from graphcore.shapes import Shape
 
 
@@ -63,7 +64,7 @@ _RESOURCE: Final = _Ops(
 )
 
 
-class Variable(SessionValue):
+class Variable(Operators, SessionValue):
     """A variable of a session: its node `name`, its initializer `name/Assign` and its value.
 
     By default the node is a VariableV2 with a reference as output, and the value is `name/read`; an expression that waits for an assignment,
@@ -376,66 +377,6 @@ class Variable(SessionValue):
 
     def __repr__(self) -> str:
         return f"<gc.Variable '{self.name}' {self.dtype.text} {self.shape}>"
-
-    def __add__(self, other: object) -> Tensor:
-        return self.as_tensor() + other
-
-    def __radd__(self, other: object) -> Tensor:
-        return self.as_tensor().__radd__(other)
-
-    def __sub__(self, other: object) -> Tensor:
-        return self.as_tensor() - other
-
-    def __rsub__(self, other: object) -> Tensor:
-        return self.as_tensor().__rsub__(other)
-
-    def __mul__(self, other: object) -> Tensor:
-        return self.as_tensor() * other
-
-    def __rmul__(self, other: object) -> Tensor:
-        return self.as_tensor().__rmul__(other)
-
-    def __truediv__(self, other: object) -> Tensor:
-        return self.as_tensor() / other
-
-    def __rtruediv__(self, other: object) -> Tensor:
-        return self.as_tensor().__rtruediv__(other)
-
-    def __pow__(self, other: object) -> Tensor:
-        return self.as_tensor() ** other
-
-    def __rpow__(self, other: object) -> Tensor:
-        return self.as_tensor().__rpow__(other)
-
-    def __floordiv__(self, other: object) -> Tensor:
-        return self.as_tensor() // other
-
-    def __rfloordiv__(self, other: object) -> Tensor:
-        return self.as_tensor().__rfloordiv__(other)
-
-    def __lt__(self, other: object) -> Tensor:
-        return self.as_tensor() < other
-
-    def __le__(self, other: object) -> Tensor:
-        return self.as_tensor() <= other
-
-    def __gt__(self, other: object) -> Tensor:
-        return self.as_tensor() > other
-
-    def __ge__(self, other: object) -> Tensor:
-        return self.as_tensor() >= other
-
-    def __abs__(self) -> Tensor:
-        return abs(self.as_tensor())
-
-    def __matmul__(self, other: object) -> Tensor:
-        return self.as_tensor() @ other
-
-    def __rmatmul__(self, other: object) -> Tensor:
-        return self.as_tensor().__rmatmul__(other)
-
-    def __neg__(self) -> Tensor:
-        return -self.as_tensor()
 
     def __getitem__(self, key: Any) -> VariableSlice:
         return slice_of(self, key)

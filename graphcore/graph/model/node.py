@@ -12,6 +12,7 @@ from graphcore.definitions.types import NodeDef, OpDef
 from graphcore.dtypes import INVALID, DType
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.model.default_stack import building
+from graphcore.graph.model.operators import Operators
 from graphcore.graph.model.slices import sliced
 from graphcore.inference import HandleData, ShapeHandle, handle_to_shape
 from graphcore.registry import OpRegistration
@@ -303,7 +304,7 @@ _INSTEAD: Final = {
 """Suggestions by the consequence."""
 
 
-class Tensor(msgspec.Struct, eq=False):
+class Tensor(Operators, msgspec.Struct, eq=False):
     """Output `index` of `node`: a value that exists at run time."""
 
     node: Node
@@ -395,93 +396,9 @@ class Tensor(msgspec.Struct, eq=False):
     def __iter__(self) -> NoReturn:
         raise no_value(self, _ROWS)
 
+    def as_tensor(self) -> Tensor:
+        """Itself."""
+        return self
+
     def __getitem__(self, key: Any) -> Tensor:
         return sliced(building(self.node.graph), self, key)
-
-    # `==` stays identity: tensors are keys of feed dictionaries.
-
-    def __add__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.add(self, other, "add")
-
-    def __radd__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.add(other, self, "add")
-
-    def __sub__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("Sub", self, other, "sub")
-
-    def __rsub__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("Sub", other, self, "sub")
-
-    def __mul__(self, other: object) -> Tensor:
-        if hasattr(other, "with_values"):  # a sparse tensor, which multiplies itself
-            return NotImplemented
-        return building(self.node.graph).builder.binary("Mul", self, other, "mul")
-
-    def __rmul__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("Mul", other, self, "mul")
-
-    def __truediv__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.truediv(self, other)
-
-    def __rtruediv__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.truediv(other, self)
-
-    def __floordiv__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("FloorDiv", self, other, "floordiv")
-
-    def __rfloordiv__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("FloorDiv", other, self, "floordiv")
-
-    def __mod__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("FloorMod", self, other, "mod")
-
-    def __rmod__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("FloorMod", other, self, "mod")
-
-    def __pow__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("Pow", self, other, "pow")
-
-    def __rpow__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("Pow", other, self, "pow")
-
-    def __matmul__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.matmul(self, other)
-
-    def __rmatmul__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.matmul(other, self)
-
-    def __lt__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("Less", self, other, "Less")
-
-    def __le__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("LessEqual", self, other, "LessEqual")
-
-    def __gt__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("Greater", self, other, "Greater")
-
-    def __ge__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("GreaterEqual", self, other, "GreaterEqual")
-
-    def __and__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("LogicalAnd", self, other, "and")
-
-    def __or__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("LogicalOr", self, other, "or")
-
-    def __xor__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.logical_xor(self, other)
-
-    def __rand__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("LogicalAnd", other, self, "and")
-
-    def __ror__(self, other: object) -> Tensor:
-        return building(self.node.graph).builder.binary("LogicalOr", other, self, "or")
-
-    def __neg__(self) -> Tensor:
-        return building(self.node.graph).apply_op("Neg", [self]).outputs[0]
-
-    def __abs__(self) -> Tensor:
-        return building(self.node.graph).builder.absolute(self)
-
-    def __invert__(self) -> Tensor:
-        return building(self.node.graph).apply_op("LogicalNot", [self]).outputs[0]
