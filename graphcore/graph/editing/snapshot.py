@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from graphcore.graph.editing.graph_state import GraphState
 from graphcore.graph.editing.transaction import STATE, state_of
 from graphcore.graph.model.node import Node
 from graphcore.support.critical_section import critical_section
@@ -37,17 +38,8 @@ class Snapshot:
         graph = self.graph
         self.version = graph.version
         self._nodes: dict[Node, tuple[Any, ...]] = {node: state_of(node) for node in graph.node_store.by_name.values()}
-        self._store = graph.node_store.state()
         self._edges = graph.edge_store.copied()
-        self._values = graph.versions, graph.seed, graph.other_fields, graph.signatures, graph.ranks_are_stale
-        self._refiner = graph.refiner.state()
-        self._collections = {name: (items, list(items)) for name, items in graph.collections.items()}
-        self._named_variables = dict(graph.named_variables)
-        self._gradient_records = dict(graph.gradient_records)
-        self._names = graph.names.state()
-        self._cells = graph.cells.state()
-        self._derivations = graph.derivations.state()
-        self._library = graph.library.state()
+        self._state = GraphState(graph)
 
     def restore(self) -> None:
         """Return to this state; the running cell goes on. Subscribers are notified of each node that changes.
@@ -67,22 +59,9 @@ class Snapshot:
             for node, state in self._nodes.items():
                 for name, value in zip(STATE, state, strict=True):
                     setattr(node, name, value)
-            graph.node_store.restore(self._store)
             graph.edge_store.return_to(self._edges)
-            graph.versions, graph.seed, graph.other_fields, graph.signatures, graph.ranks_are_stale = self._values
-            graph.refiner.restore(self._refiner)
-            graph.collections.clear()
-            for name, (items, content) in self._collections.items():
-                items[:] = content
-                graph.collections[name] = items
-            graph.named_variables = dict(self._named_variables)
-            graph.gradient_records.clear()
-            graph.gradient_records.update(self._gradient_records)
-            graph.names.restore(self._names)
-            graph.cells.restore(self._cells)
+            self._state.restore(graph)
             graph.cells.running = running
-            graph.derivations.restore(self._derivations)
-            graph.library.restore(self._library)
             self._publish(before)
         self._take()  # the graph goes on with the tables of this snapshot
 

@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.graph.editing.changes import Change
+from graphcore.graph.editing.graph_state import GraphState
 from graphcore.graph.model.node import Node
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ state_of: Final = attrgetter(*STATE)
 class Before:
     """The state of a graph at the beginning of a transaction.
 
-    Each node is saved before its first change. The top-level dicts are copied whole, because the order of their entries must be restored.
+    Each node is saved before its first change.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -48,23 +49,8 @@ class Before:
         self._outer_unpublished = graph.editor.unpublished
         self._first_new_id = graph.num_node_ids
         self._nodes: dict[Node, tuple[Any, ...]] = {}
-        self._nodes_before = graph.node_store.state()
-        self._values: tuple[Any, ...] = (
-            graph.editor.version,
-            graph.versions,
-            graph.seed,
-            graph.finalized,
-            graph.other_fields,
-            graph.signatures,
-            graph.ranks_are_stale,
-        )
-        self._refiner = graph.refiner.state()
-        self._collections = {name: (items, list(items)) for name, items in graph.collections.items()}
-        self._gradient_records = dict(graph.gradient_records)
-        self._names = graph.names.state()
-        self._cells = graph.cells.state()
-        self._derivations = graph.derivations.state()
-        self._library = graph.library.state()
+        self._editor = graph.editor.version, graph.finalized
+        self._state = GraphState(graph)
         self._edges = graph.edge_store.begin(self._first_new_id)
         graph.editor.before = self
         self._unpublished: list[Change] = []
@@ -99,20 +85,7 @@ class Before:
         for node, state in self._nodes.items():
             for name, value in zip(STATE, state, strict=True):
                 setattr(node, name, value)
-        graph.node_store.restore(self._nodes_before)
-        graph.editor.version, graph.versions, graph.seed, graph.finalized, graph.other_fields, graph.signatures, graph.ranks_are_stale = (
-            self._values
-        )
+        graph.editor.version, graph.finalized = self._editor
         graph.library.finalized = graph.finalized
-        graph.refiner.restore(self._refiner)
-        graph.collections.clear()
-        for name, (items, content) in self._collections.items():
-            items[:] = content
-            graph.collections[name] = items
-        graph.gradient_records.clear()
-        graph.gradient_records.update(self._gradient_records)
-        graph.names.restore(self._names)
-        graph.cells.restore(self._cells)
-        graph.derivations.restore(self._derivations)
-        graph.library.restore(self._library)
+        self._state.restore(graph)
         self._end()

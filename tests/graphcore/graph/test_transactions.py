@@ -281,3 +281,18 @@ def test_a_transaction_in_a_graph_that_nobody_has_looked_at_brings_back_what_was
     for each in (graph, other):
         change_all(each, fail=False)
     assert seen(graph) == seen(other)
+
+
+def test_a_failed_transaction_restores_the_variables_that_get_variable_shares() -> None:
+    graph = gc.get_default_graph()
+    kept = gc.get_variable("w", [2], initializer=gc.zeros_initializer())
+
+    def replace() -> None:
+        for each in reversed(list(graph.nodes)):
+            graph.remove_node(each)
+        gc.get_variable("w", [3], initializer=gc.ones_initializer())
+
+    with pytest.raises(StopError):
+        fail(graph, replace)
+    with gc.variable_scope("", reuse=True):
+        assert gc.get_variable("w", [2]) is kept
