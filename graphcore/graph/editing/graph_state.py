@@ -1,4 +1,4 @@
-"""What a graph keeps beside its nodes and edges, at one moment."""
+"""The state of a graph beside its nodes and edges, at one moment."""
 
 from __future__ import annotations
 
