@@ -31,7 +31,6 @@ class CostModel:
 
     Attributes:
         knows_runs: True if numbers of runs were given.
-        has_measured: True if measured times were given.
         latency: as given.
     """
 
@@ -42,7 +41,6 @@ class CostModel:
         latency: float = LATENCY,
         calls: Mapping[str, float] | None = None,
     ) -> None:
-        self.has_measured = bool(measured)
         self.latency = latency
         self._measured = dict(measured or {})
         self._runs = dict(runs or {})

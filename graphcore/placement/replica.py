@@ -12,11 +12,10 @@ from graphcore.dtypes import as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.search import post_order, reachable
-from graphcore.placement.copies import size_of
 from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device
 from graphcore.placement.step_prediction import predict_step
-from graphcore.plumbing import FEEDABLE
+from graphcore.placement.step_sizes import StepSizes
 from graphcore.shapes import as_shape
 
 _GRADIENTS: Final = frozenset({"grad", "delta"})
@@ -62,17 +61,19 @@ class Replica(msgspec.Struct, frozen=True):
         seconds: the computation, from the values of the parameters to the gradients.
         after: the nodes after the updates.
         notes: the assumptions, in words.
+        is_bound: True if sizes are unknown, so that the times are lower bounds.
     """
 
     parameters: tuple[Parameter, ...]
     seconds: float
     after: float
     notes: tuple[str, ...]
+    is_bound: bool = False
 
     def stretched(self, factor: float) -> Replica:
         """The same with a computation that takes `factor` times as long."""
         parameters = [msgspec.structs.replace(each, needed=each.needed * factor, ready=each.ready * factor) for each in self.parameters]
-        return Replica(tuple(parameters), self.seconds * factor, self.after, self.notes)
+        return msgspec.structs.replace(self, parameters=tuple(parameters), seconds=self.seconds * factor)
 
 
 def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[Device]) -> list[Replica]:
@@ -85,7 +86,7 @@ def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[
         holders: the devices that may hold the parameters.
 
     Raises:
-        InvalidArgumentError: the step changes no variable by a gradient, or the shape of an input is not known.
+        InvalidArgumentError: the step changes no variable by a gradient, or a variable has no known shape.
     """
     order = post_order([step], _before)
     writes = _writes(order)
@@ -101,7 +102,6 @@ def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[
                 reads[variable].append(node)
     held = {*writes, *[node for found in reads.values() for node in found]}
     worked = {node: worker for node in order if node in computing and node not in held}
-    _check_sizes(worked, model)
     prediction = predict_step(worked, model)
     spans = {span.name: span for span in prediction.spans}
     needed: dict[Node, float] = {}
@@ -109,7 +109,9 @@ def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[
         for read in {*_sources(node)} & held:
             needed[read] = min(needed.get(read, spans[node.name].start), spans[node.name].start)
     updates = {node for found in writes.values() for node in found}
-    notes = (*prediction.notes, *_whole(writes))
+    sizes = StepSizes(order)
+    is_measured = all(model.is_measured(node, worker) for node in worked)
+    notes = (*(() if is_measured else prediction.notes), *_whole(writes), *_of_unknown_rows(writes, sizes))
     later = _after(order, updates)
     replicas = []
     for holder in holders:
@@ -123,17 +125,17 @@ def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[
                     variable.name,
                     elements,
                     size,
-                    sum([_bytes(read.outputs[0], variable) for read in reads[variable]]),
-                    sum([_bytes(tensor, variable) for tensor in changes]),
+                    sum([_bytes(read.outputs[0], variable, sizes) for read in reads[variable]]),
+                    sum([_bytes(tensor, variable, sizes) for tensor in changes]),
                     min([needed[read] for read in reads[variable] if read in needed], default=0.0),
                     max([spans[tensor.node.name].end for tensor in changes if tensor.node.name in spans], default=0.0),
-                    sum([model.seconds(node, holder) for node in (variable, *reads[variable])]),
-                    sum([model.seconds(node, holder) for node in found]),
+                    sum([model.seconds(node, holder, sizes.elements) for node in (variable, *reads[variable])]),
+                    sum([model.seconds(node, holder, sizes.elements) for node in found]),
                     any(_INDICES in _names(write) for write in found),
                 )
             )
-        after = sum([model.seconds(node, holder) for node in later])
-        replicas.append(Replica(tuple(parameters), prediction.makespan, after, notes))
+        after = sum([model.seconds(node, holder, sizes.elements) for node in later])
+        replicas.append(Replica(tuple(parameters), prediction.makespan, after, notes, is_bound=prediction.is_bound and not is_measured))
     return replicas
 
 
@@ -161,6 +163,17 @@ def _whole(writes: dict[Node, list[Node]]) -> list[str]:
     return [f"assignments change '{name}': its gradient counts as large as the variable" for name in names]
 
 
+def _of_unknown_rows(writes: dict[Node, list[Node]], sizes: StepSizes) -> list[str]:
+    """The assumptions about gradients of an unknown number of rows, in words."""
+    unknown = {
+        variable.name: None
+        for variable, found in writes.items()
+        for write in found
+        if _INDICES in _names(write) and any(sizes.bytes_of(tensor) is None for tensor in _changes(write))
+    }
+    return [f"the rows of '{name}' in a step are unknown: they and their indices count as large as the variable each" for name in unknown]
+
+
 def _changes(write: Node) -> list[Tensor]:
     args = write.registration.op_def.input_arg
     return [tensor for arg, tensor in zip(args, write.inputs, strict=True) if arg.name in _CHANGES]
@@ -176,11 +189,11 @@ def _extent(variable: Node) -> tuple[int, int]:
     return elements, elements * as_dtype(variable.get_attr("dtype")).size
 
 
-def _bytes(tensor: Tensor, variable: Node) -> int:
+def _bytes(tensor: Tensor, variable: Node, sizes: StepSizes) -> int:
     """The size of a tensor; if it is unknown, that of the variable."""
-    size = size_of(tensor)
+    size = sizes.bytes_of(tensor)
     if size is None:
-        size = size_of(variable.outputs[0])
+        size = sizes.bytes_of(variable.outputs[0])
     if size is None:
         raise InvalidArgumentError.at(variable, f"'{variable.name}' has no known shape: required one, for the size of its copies")
     return size
@@ -188,20 +201,6 @@ def _bytes(tensor: Tensor, variable: Node) -> int:
 
 def _before(node: Node) -> list[Node]:
     return [*_sources(node), *node.control_inputs]
-
-
-def _check_sizes(nodes: Iterable[Node], model: CostModel) -> None:
-    for node in nodes:
-        shape = node.outputs[0].shape if node.op in FEEDABLE else None
-        if shape is not None and not shape.is_fully_defined and not model.has_measured:
-            raise InvalidArgumentError.at(
-                node, f"'{node.name}' has the shape {shape}: required known sizes, since times follow from them"
-            ).advise(
-                f"Give '{node.name}' the size of a batch, such as 32, in place of `None`; or give measured times of the nodes: "
-                "`gc.predict_scaling(..., model=gc.CostModel(session.trace.node_seconds()))`.",
-                required="a shape without `?`",
-                came=str(shape),
-            )
 
 
 def _after(order: list[Node], updates: set[Node]) -> set[Node]:

@@ -9,7 +9,7 @@ import msgspec
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.model.argument_errors import refuse
-from graphcore.placement.cost_model import CostModel
+from graphcore.placement.cost_model import CostModel, model_of
 from graphcore.placement.device import Device
 from graphcore.placement.exchange import EXCHANGES, ExchangedStep, Machines, Reduce, Variables, exchanged
 from graphcore.placement.placer import node_behind
@@ -72,6 +72,7 @@ class Scaling(msgspec.Struct, frozen=True):
         rows: by the number of workers.
         simulated: True for simulated devices: the times are those of a virtual clock.
         notes: the assumptions, in words.
+        is_bound: True if sizes are unknown: the computation is then a lower bound, and `notes` says what is unknown.
     """
 
     variables: str
@@ -81,6 +82,7 @@ class Scaling(msgspec.Struct, frozen=True):
     rows: tuple[ScalingRow, ...]
     simulated: bool
     notes: tuple[str, ...] = ()
+    is_bound: bool = False
 
     @property
     def saturated(self) -> ScalingRow | None:
@@ -120,7 +122,8 @@ class Scaling(msgspec.Struct, frozen=True):
 
     def _end(self) -> tuple[str, ...]:
         times = list(dict.fromkeys([_milliseconds(row.computing) for row in self.rows]))
-        computing = f"a worker computes for {' to '.join(dict.fromkeys((times[0], times[-1])))} ms"
+        least = "at least " if self.is_bound else ""
+        computing = f"a worker computes for {least}{' to '.join(dict.fromkeys((times[0], times[-1])))} ms"
         row = self.saturated
         until = "no link is saturated" if row is None else f"saturated from {row.workers:,} workers on: the link {row.busiest}"
         return (computing, until, *self.notes)
@@ -164,7 +167,8 @@ def predict_scaling(
 ) -> Scaling:
     """Predict the step of data-parallel training by the number of workers, and the link that limits it.
 
-    All workers compute gradients of a batch of their own, of the size in the graph. The gradients are summed, and each variable changes once in
+    All workers compute gradients of a batch of their own, of the size in the graph, or else of the feeds of its last runs. What is still
+    unknown is said in `notes`, and the computation is then a lower bound. The gradients are summed, and each variable changes once in
     a step. Copies overlap with the computation as far as they can: the first parameters arrive while others are on their way, and
     the gradients of the last layers leave first. Each machine has one port to the network: it sends one tensor at a time, and receives one.
 
@@ -183,12 +187,12 @@ def predict_scaling(
         servers: the number of servers of "ps", each a machine of its own.
         worker: the device of a worker, with its throughput in operations and its bandwidth in bytes per second; a simulated GPU by default.
         server: the device of a server; a simulated CPU by default.
-        model: the times of nodes and the latency of copies; by default from shapes.
+        model: the times of nodes and the latency of copies; by default from shapes, and the numbers of runs from the last recorded run.
         cores: the cores that workers share as processes of one machine, for their work and for the copies between them; 0 for machines of
             their own.
 
     Raises:
-        InvalidArgumentError: the step changes no variable by a gradient, the shape of an input is not known, or an argument is of another kind.
+        InvalidArgumentError: the step changes no variable by a gradient, a variable has no known shape, or an argument is of another kind.
     """
     numbers = sorted({_count("workers", number, _MOST_WORKERS) for number in workers})
     if not numbers:
@@ -198,10 +202,10 @@ def predict_scaling(
         refuse("variables and reduce", f"one of {', '.join(names[0])} and one of {', '.join(names[1])}", (variables, reduce))
     _count("servers", servers, _MOST_WORKERS)
     _count("cores", cores, _MOST_WORKERS, 0)
-    times = model or CostModel()
     here = worker or simulated_devices("1 gpu").devices[0]
     there = server or simulated_devices("1 cpu", job="ps").devices[0]
     node = node_behind(step)
+    times = model or model_of(node.graph)
     replicas = dict(zip(("mirrored", "ps"), replicas_of(node, times, here, (here, there)), strict=True))
     alone = exchanged(replicas["mirrored"], Machines(here, there, 1, servers, times), "mirrored", "tree").seconds
     rows = []
@@ -211,7 +215,8 @@ def predict_scaling(
         steps = {(name, way): exchanged(slowed[name], machines, name, way) for name, way in EXCHANGES}
         rows.append(_row(many, steps, steps[variables, reduce], slowed[variables].seconds, alone))
     size = sum([parameter.gradient_bytes for parameter in replicas[variables].parameters])
-    return Scaling(variables, reduce, servers, size, tuple(rows), here.simulated, replicas[variables].notes)
+    one = replicas[variables]
+    return Scaling(variables, reduce, servers, size, tuple(rows), here.simulated, one.notes, one.is_bound)
 
 
 def _row(

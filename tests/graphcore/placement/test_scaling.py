@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Final
 
+import numpy as np
 import pytest
 
 import graphcore as gc
@@ -157,6 +158,7 @@ def test_measured_times_and_latency_replace_predictions() -> None:
     assert found[1].computing > 0.01
     assert found[4].busy == pytest.approx(4 * (sent() + 2 * (0.5 - LATENCY)))
     assert "virtual clock" not in str(found)
+    assert not found.is_bound
 
 
 def test_workers_that_share_cores_compute_and_copy_longer() -> None:
@@ -204,9 +206,38 @@ def test_a_node_that_trains_nothing_is_refused() -> None:
         gc.predict_scaling(loss)
 
 
-def test_a_batch_of_unknown_size_is_refused() -> None:
-    with pytest.raises(gc.errors.InvalidArgumentError, match=r"'x' has the shape .*required known sizes"):
-        gc.predict_scaling(step_of(batch=None))
+def test_a_batch_of_unknown_size_makes_a_lower_bound_and_is_said() -> None:
+    found = gc.predict_scaling(step_of(batch=None), [2])
+    assert found.is_bound
+    assert any("'x'" in note and "unknown" in note for note in found.notes)
+    assert "a worker computes for at least" in str(found)
+
+
+def test_a_batch_of_unknown_size_is_that_of_the_last_run() -> None:
+    step = step_of(batch=None)
+    session = gc.Session()
+    session.run(gc.global_variables_initializer())
+    session.run(step, {"x:0": np.ones((BATCH, WIDTHS[0]), np.float32)})
+    found = gc.predict_scaling(step, [2], worker=device(), server=device("ps"))
+    assert not found.is_bound
+    assert found.notes == ()
+    with gc.Graph().as_default():
+        known = scaling([2])
+    assert found[2].computing == pytest.approx(known[2].computing, rel=0.01)  # which computes no shape of the batch
+    assert found[2].seconds == pytest.approx(known[2].seconds, rel=0.01)
+
+
+def test_rows_of_unknown_number_count_as_the_variable_until_a_run_tells_them() -> None:
+    ids = gc.placeholder(gc.int32, [None], name="ids")
+    table = gc.Variable(gc.zeros([1000, 64]), name="table")
+    step = gc.GradientDescentOptimizer(0.1).minimize(gc.reduce_mean(gc.square(gc.gather(table, ids))))
+    assert any("'table'" in note and "as large as the variable" in note for note in gc.predict_scaling(step, [2]).notes)
+    session = gc.Session()
+    session.run(gc.global_variables_initializer())
+    session.run(step, {ids: np.arange(10, dtype=np.int32)})
+    known = gc.predict_scaling(step, [2])
+    assert known.notes == ()
+    assert known.bytes == 10 * (64 + 1) * 4
 
 
 def test_a_number_of_workers_that_was_not_predicted_is_an_error() -> None:
