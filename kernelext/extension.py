@@ -22,6 +22,7 @@ from kernelext.graph_line import HELP, HELP_FLAGS, Action, next_words, parse_gra
 from kernelext.graph_names import seen_graphs
 from kernelext.guard import Guard
 from kernelext.history import History
+from kernelext.long_work import LongWorkDisplay
 from kernelext.magics import Magics
 from kernelext.remarks import Remarks
 from kernelext.undoing import Undoing
@@ -57,6 +58,7 @@ class Extension:
             self.cells,
             ErrorDisplay(shell, self._guard, formatters.difference),
             WrittenCurves(shell, self._guard),
+            LongWorkDisplay(shell, self._guard),
             Magics(shell, self.history, self.views.step_through),
             Completion(shell, next_words, self._guard),
             formatters,

@@ -70,6 +70,9 @@ class Progress:
         self.series = {}
         self.ended = False
         self._started = time.monotonic()
+        self._show()
+
+    def _show(self) -> None:
         self._handle = display(self, display_id=True)
         self._drawn = time.monotonic()
 

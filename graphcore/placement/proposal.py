@@ -20,6 +20,7 @@ from graphcore.placement.placement import choose_devices, without_placement
 from graphcore.placement.requests import DeviceLine, request_devices
 from graphcore.placement.step_costs import StepCosts
 from graphcore.placement.step_prediction import ListScheduler, StepPrediction, client_of, step_devices
+from graphcore.support.long_work import long_work
 
 _MOST_GROUPS: Final = 40
 """The groups of nodes, heaviest first, for which other devices are tried."""
@@ -90,7 +91,7 @@ def propose_placement(
 
     The memory limits of devices hold. The search starts from the placement by the placer or from that by the heuristic of the earliest finish,
     moves groups of colocated nodes one at a time, heaviest first, and takes back what saves less than 1 % of the step. Devices that a node
-    has requested or that the user has assigned are kept. The graph is unchanged.
+    has requested or that the user has assigned are kept. The graph is unchanged. In a notebook a long search shows its progress below the cell.
 
     Args:
         graph: the graph.
@@ -121,26 +122,38 @@ class _Search:
         self.groups: dict[int, list[Node]] = defaultdict(list)
         for node in devices:
             self.groups[colocation.root_of(node)].append(node)
+        self.done = self.steps = 0
         self.limits = {device.name: device.memory_limit_bytes for device in colocation.options.devices if device.memory_limit_bytes}
 
     def run(self) -> Proposal:
+        self.steps = 4
         before = best = self._predict(self.placed)
         gradients = self._gradient_pairs()
         for together in ([], gradients, gradients + self._chain_pairs(gradients)):
+            self._count()
             other = earliest_finish(self.colocation, self.placed, self.costs, together, self.client)
             if self._is_better(prediction := self._predict(other), best):
                 self.devices, best = other, prediction
         best = self._improve(best)
         kept = []
-        for nodes in self._moved():
+        moved = self._moved()
+        self.steps += len(moved)
+        for nodes in moved:
+            self._count()
             without = self.devices | {node: self.placed[node] for node in nodes}
             prediction = self._predict(without)
             if self._is_better(best, prediction):
                 kept.append((nodes, prediction))
             else:
                 self.devices, best = without, prediction
+        self._count()
         moves = [self._move(nodes, prediction, best) for nodes, prediction in kept]
         return Proposal({node.name: device.name for node, device in self.devices.items()}, before, best, tuple(moves))
+
+    def _count(self) -> None:
+        """Publish the progress: the placements that were tried of those that are known to be next."""
+        self.done += 1
+        long_work.publish("search for a placement", self.done, self.steps)
 
     def _gradient_pairs(self) -> list[tuple[Node, Node]]:
         """The nodes of gradients, each with the node that it differentiates."""
@@ -171,10 +184,13 @@ class _Search:
 
     def _improve(self, best: StepPrediction) -> StepPrediction:
         """Move one group after the other for as long as that helps."""
+        groups = self._heaviest_groups()
         improved = True
         while improved:
             improved = False
-            for group in self._heaviest_groups():
+            self.steps += len(groups)
+            for group in groups:
+                self._count()
                 found = self._better(group, best)
                 if found is not None:
                     device, best = found

@@ -13,6 +13,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.placement.step_prediction import ListScheduler
+from graphcore.support.long_work import long_work
 from tests.graphcore.placement.test_cost_model import HARDWARE, two_products
 
 MACHINE = gc.simulated_devices("2 cpu", hardware=HARDWARE)
@@ -50,6 +51,20 @@ def test_moves_that_are_dropped_early_would_not_be_proposed(layers: int, memory:
     monkeypatch.setattr(ListScheduler, "run_within", complete)
     assert gc.propose_placement(graph, devices, fetches) == found
     assert whole.count(False) > len(whole) / 2 or memory < 1 << 30
+
+
+def test_the_search_tells_its_progress_up_to_its_end() -> None:
+    graph, devices, fetches = trained(3, 1 << 30)
+    told: list[tuple[int, int]] = []
+    watcher = lambda _title, done, steps: told.append((done, steps))  # noqa: E731
+    long_work.watch(watcher)
+    try:
+        gc.propose_placement(graph, devices, fetches)
+    finally:
+        long_work.unwatch(watcher)
+    assert [done for done, _ in told] == list(range(1, len(told) + 1))
+    assert [done == steps for done, steps in told] == [False] * (len(told) - 1) + [True]
+    assert len(told) > 10
 
 
 @pytest.mark.parametrize(
