@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 Watcher = Callable[[str, int, int], None]
-"""Takes a title, the number of steps that are done, and that of all steps; all are done at the end."""
+"""Takes a title, the number of steps that are done, and all steps; at the end both are equal."""
 
 
 class LongWork:
@@ -35,4 +35,4 @@ class LongWork:
 
 
 long_work: Final = LongWork()
-"""That of this process."""
+"""The one of this process."""
