@@ -24,6 +24,7 @@ from tests.widgets import test_deep_scopes as deep
 from tests.widgets import test_own_lenses as with_lenses
 from tests.widgets import test_repeats as with_repeats
 from tests.widgets import test_scene_properties as with_scopes
+from tests.widgets import test_unknown_sizes as unknown
 from tests.widgets.test_difference_scenes import changed_function
 from tests.widgets.test_structure import residual, width
 from widgets.scene import SceneState, build_scene
@@ -242,9 +243,15 @@ def a_repeat_on_three_devices() -> None:
             x.node.set_requested_device("/device:CPU:1")
 
 
+def unknown_sizes_in_bodies() -> None:
+    x = gc.placeholder(gc.float32, [None, 4], name="x")
+    gc.gradients([build(x) for build in (unknown.of_a_function, unknown.of_a_branch, unknown.of_a_loop)], x)
+
+
 @pytest.mark.parametrize(
     "build",
     [
+        unknown_sizes_in_bodies,
         gradients_of_a_network,
         second_derivatives,
         gradients_that_are_none,
@@ -329,7 +336,9 @@ def test_a_body_that_cannot_be_made_says_so_in_a_page_once_it_is_opened(page: Pa
 FIELDS = ("id", "name", "op", "kind", "doc", "traits", "signature", "device", "source", "error", "clashes", "functions", "contents")
 
 
-@pytest.mark.parametrize("build", [gradients_of_a_network, a_call_with_its_gradient, a_loop_in_a_branch, copies_between_devices])
+@pytest.mark.parametrize(
+    "build", [gradients_of_a_network, a_call_with_its_gradient, a_loop_in_a_branch, copies_between_devices, unknown_sizes_in_bodies]
+)
 def test_the_inspector_of_a_page_says_what_the_kernel_says(page: Page, build: Callable[[], None]) -> None:
     with gc.Graph().as_default() as graph:
         build()

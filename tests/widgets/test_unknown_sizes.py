@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
+import pytest
+
 import graphcore as gc
 from widgets.scene import SceneState, build_scene
 from widgets.scene.inspect import inspect
@@ -48,6 +53,51 @@ def test_sizes_within_an_open_call_are_those_given_to_it(graph: gc.Graph) -> Non
     found = set(labels(graph, "halve").values())
     assert {"float [?1,4]", "float [?2,2]"} <= found
     assert not any("[?," in label for label in found)
+
+
+def of_a_function(x: gc.Tensor) -> gc.Tensor:
+    found: gc.Tensor = gc.function(halved)(x)
+    return found
+
+
+def of_a_branch(x: gc.Tensor) -> gc.Tensor:
+    found: gc.Tensor = gc.cond(gc.reduce_sum(x) > 0, lambda: halved(x), lambda: gc.exp(halved(x)), name="call")
+    return found
+
+
+def of_a_loop(x: gc.Tensor) -> gc.Tensor:
+    def body(i: gc.Tensor, total: gc.Tensor) -> tuple[gc.Tensor, gc.Tensor]:
+        return i + 1, total + gc.reduce_sum(halved(x))
+
+    found: gc.Tensor = gc.while_loop(lambda i, _: i < 3, body, [gc.constant(0), gc.constant(0.0)], name="call")[1]
+    return found
+
+
+def halved(x: gc.Tensor) -> gc.Tensor:
+    return gc.reshape(gc.tanh(x, name="t"), [-1, 8], name="r")
+
+
+@pytest.mark.parametrize("build", [of_a_function, of_a_branch, of_a_loop])
+def test_in_an_open_body_boxes_rows_and_lenses_tell_unknown_sizes_apart_as_edges_do(
+    graph: gc.Graph, build: Callable[[gc.Tensor], gc.Tensor]
+) -> None:
+    gc.placeholder(gc.float32, [None, 3], name="other")
+    gc.tanh(build(gc.placeholder(gc.float32, [None, 4], name="x")), name="end")
+    state = SceneState()
+    state.expand("*")
+    scene = build_scene(graph, state=state)
+    inside = [node for node in scene.nodes if node.id.endswith("/r")]
+    assert inside
+    for node in inside:
+        assert re.fullmatch(r"float \[\?[2-4],8\]", node.lenses["shapes"].text)
+        inspection = inspect(graph, state, node.id)
+        assert inspection is not None
+        assert inspection.inputs[0].shape == "[?1,4]"
+        assert all(row.shape == inspection.outputs[0].shape == node.lenses["shapes"].text[6:] for row in inspection.outputs)
+    arguments = [node.detail for node in scene.nodes if node.op == "argument" and ",4]" in node.detail]
+    assert arguments
+    assert set(arguments) == {"float [?1,4]"}
+    assert not any("[?," in edge.label for edge in scene.edges)
 
 
 def test_the_output_is_named_on_an_edge_from_a_node_of_several(graph: gc.Graph) -> None:

@@ -52,7 +52,8 @@ def build_scene(
     state = state or SceneState()
     visible = visible_boxes(graph, state)
     roles = visible.roles
-    lenses = all_lenses(graph, visible.boxes, roles)
+    dimensions = Dimensions(graph, visible)
+    lenses = all_lenses(graph, visible.boxes, roles, dimensions)
     box_roles: dict[str, Role] = {box.id: _role(box, visible) for box in visible.boxes}
     mirrors = _mirrors(visible, box_roles)
     clashes = ClashLines(visible)
@@ -62,6 +63,7 @@ def build_scene(
         _scene_node(
             box,
             visible,
+            dimensions,
             role=box_roles[box.id],
             state=_box_state(graph, box, previous),
             mirrors=mirrors.get(box.id, ""),
@@ -75,7 +77,6 @@ def build_scene(
     bundles, lost = bundle_edges(visible)
     if graph.difference is not None:
         bundles.extend(mark_edges(visible, graph, graph.difference, bundles))
-    dimensions = Dimensions(graph, visible)
     edges = [scene_edge(bundle, box_roles, dimensions, clashes, visible) for bundle in bundles]
     gone_nodes, gone_edges = _lost_inputs(lost)
     gone_edges += _circles(visible)
@@ -134,6 +135,7 @@ def _mirrors(visible: Visible, box_roles: dict[str, Role]) -> dict[str, str]:
 def _scene_node(
     box: Box,
     visible: Visible,
+    dimensions: Dimensions,
     *,
     role: Role,
     state: State,
@@ -151,7 +153,7 @@ def _scene_node(
         kind, op, label = "function" if body else "scope", "", _part_label(box)
         detail = TOO_DEEP if box.depth >= MOST_FRAMES else box.part.differences if isinstance(box.part, Group) else ""
     else:
-        kind, op, label, detail = _node_texts(box, main, visible)
+        kind, op, label, detail = _node_texts(box, main, visible, dimensions)
         if box.id in visible.words:
             op, label = main.op, visible.words[box.id]
         if main.op in ARG:
@@ -193,11 +195,11 @@ def _part_label(box: Box) -> str:
     return box.part.label if isinstance(box.part, Scope | Group) else box.id
 
 
-def _node_texts(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, str, str]:
+def _node_texts(box: Box, node: Node, visible: Visible, dimensions: Dimensions) -> tuple[NodeKind, str, str, str]:
     """Kind, op, label and detail. A constant shows its value, or type and shape, with its name if the user chose one."""
     kind = node_kind(node)
     label = _label(node, box.group)
-    detail = node_detail(node)
+    detail = node_detail(node, dimensions.label)
     if kind in {"placeholder", "return"} and node.op in _ENDS:
         return kind, _ENDS[node.op], label, detail
     if isinstance(box.part, Call) and box.part.refusal and not box.part.failure:

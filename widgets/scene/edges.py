@@ -8,7 +8,6 @@ from widgets.scene.boxes import Box, Visible
 from widgets.scene.calls import has_hub, is_choice
 from widgets.scene.devices import copies_mark, crosses_devices
 from widgets.scene.types import EdgeKind, LensMark, Role, SceneEdge, State
-from widgets.scene.words import tensor_label
 
 if TYPE_CHECKING:
     from graphcore.graph import Node, Tensor
@@ -70,9 +69,9 @@ class Bundle:
             return ""
         return f":{tensors[0].index} "
 
-    def label(self) -> str:
+    def label(self, dimensions: Dimensions) -> str:
         """Type and shape if all tensors agree, else empty, since the count suffices."""
-        labels = {tensor_label(tensor) for tensor in self.tensors.values()}
+        labels = {dimensions.label(tensor) for tensor in self.tensors.values()}
         return labels.pop() if len(labels) == 1 else ""
 
 
@@ -220,12 +219,10 @@ def scene_edge(bundle: Bundle, roles: dict[str, Role], dimensions: Dimensions, c
     orders = [visible.order(box.nodes[0].name) for box in (bundle.source, bundle.target)]
     loose = orders[1] > 0 and orders[0] != orders[1]
     turned = orders[0] > 0 and orders[0] % 2 == 0  # gradients of gradients flow as the forward pass does
-    label = bundle.label()
+    label = bundle.label(dimensions)
     dims = dimensions.common(bundle.tensors.values()) if label else []
-    if dims:
-        label = f"{label.partition(' [')[0]} [{','.join([dim.text for dim in dims])}]"
     label = SIGNS.get(bundle.state, "") + bundle.output() + label
-    lenses = {"shapes": _shape_mark(bundle)} if bundle.tensors else {}
+    lenses = {"shapes": _shape_mark(bundle, dimensions)} if bundle.tensors else {}
     if bundle.copies:
         lenses["devices"] = copies_mark(bundle.copies)
     return SceneEdge(
@@ -276,8 +273,8 @@ def shape_class(tensors: list[Tensor]) -> str:
     return classes.pop() if len(classes) == 1 else "several shapes"
 
 
-def _shape_mark(bundle: Bundle) -> LensMark:
+def _shape_mark(bundle: Bundle, dimensions: Dimensions) -> LensMark:
     tensors = list(bundle.tensors.values())
     found = shape_class(tensors)
-    text = tensor_label(tensors[0]) if len(tensors) == 1 else f"{len(tensors)} tensors, {found}"
+    text = dimensions.label(tensors[0]) if len(tensors) == 1 else f"{len(tensors)} tensors, {found}"
     return LensMark(text=text, tone=SHAPE_TONES[found])

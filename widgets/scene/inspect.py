@@ -23,7 +23,6 @@ from widgets.scene.mirror import Mirrored
 from widgets.scene.placement_info import placement_of
 from widgets.scene.shapes.clashes import clashes_of, source_row
 from widgets.scene.shapes.dimensions import Dimensions
-from widgets.scene.shapes.unknowns import shape_text
 from widgets.scene.shapes.why import chains_of, why_of
 from widgets.scene.state import SceneState
 from widgets.scene.time_lens import time_rows
@@ -61,25 +60,27 @@ def _inspect(graph: Graph, visible: Visible, box_id: str, dimensions: Dimensions
     if box_id.startswith("stub:"):
         box_id = _behind_stub(visible, box_id)
     if box_id.startswith(REFUSED):
-        return _refused(graph, visible, box_id.removeprefix(REFUSED))
+        return _refused(graph, visible, box_id.removeprefix(REFUSED), dimensions)
     for box in visible.boxes:
         if box.id == box_id:
-            return _scope(graph, visible, box) if box.main is None else _node(graph, visible, box.main, box, dimensions)
+            return _scope(graph, visible, box, dimensions) if box.main is None else _node(graph, visible, box.main, box, dimensions)
     for frame in visible.frames:
         if frame.id == box_id:
             call = frame.part if isinstance(frame.part, Call) else None
-            return _scope(graph, visible, frame) if call is None else _node(graph, visible, call.node, None, dimensions)
+            return _scope(graph, visible, frame, dimensions) if call is None else _node(graph, visible, call.node, None, dimensions)
     node = graph.find(box_id)
     return None if node is None else _node(graph, visible, node, None, dimensions)
 
 
-def _refused(graph: Graph, visible: Visible, name: str) -> Inspection | None:
+def _refused(graph: Graph, visible: Visible, name: str, dimensions: Dimensions) -> Inspection | None:
     """The inspection of a node that could not be made."""
     refused = next((each for each in refused_nodes(graph) if each.name == name), None)
     if refused is None:
         return None
     inputs = [
-        TensorRow(name="", tensor=tensor.name, dtype=tensor.dtype.text, shape=shape_text(tensor), node=visible.place_of(tensor.node))
+        TensorRow(
+            name="", tensor=tensor.name, dtype=tensor.dtype.text, shape=dimensions.shape_text(tensor), node=visible.place_of(tensor.node)
+        )
         for tensor in refused.inputs
     ]
     return Inspection(id=name, name=name, op="", kind="not made", error=refused.text, inputs=inputs)
@@ -111,10 +112,10 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimension
         placement=placement_of(node, visible),
         attrs=[(name, attr_text(value)) for name, value in sorted(node.node_def.attr.items())],
         inputs=[
-            *_argument_rows(node, visible),
-            *[_input_row(node, slot, tensor, in_names, visible) for slot, tensor in enumerate(node.inputs)],
+            *_argument_rows(node, visible, dimensions),
+            *[_input_row(node, slot, tensor, in_names, visible, dimensions) for slot, tensor in enumerate(node.inputs)],
         ],
-        outputs=_output_rows(node, out_names, visible),
+        outputs=_output_rows(node, out_names, visible, dimensions),
         control_inputs=[_control_row(other, visible) for other in node.control_inputs],
         control_outputs=[_control_row(other, visible) for other, slot in islice(node.consumers(), 1000) if slot < 0][:MAX_CONSUMERS],
         source=source_row(node.source),
@@ -132,7 +133,7 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimension
     )
 
 
-def _scope(graph: Graph, visible: Visible, place: Box | Frame) -> Inspection:
+def _scope(graph: Graph, visible: Visible, place: Box | Frame, dimensions: Dimensions) -> Inspection:
     nodes = place.nodes if isinstance(place, Box) else in_order(place.part)
     mirrored = place.part if isinstance(place.part, Mirrored) else None
     path = place.part.key if isinstance(place, Frame) else place.id.removesuffix("/")
@@ -153,7 +154,7 @@ def _scope(graph: Graph, visible: Visible, place: Box | Frame) -> Inspection:
         source=source_row(nodes[0].source) if nodes and len({_cell(node) for node in nodes}) == 1 else None,
         gradient=info,
         functions=called,
-        inputs=_boundary(nodes, visible, place.id),
+        inputs=_boundary(nodes, visible, place.id, dimensions),
         contents=_contents(nodes),
         times=time_rows(graph, nodes),
     )
@@ -198,30 +199,30 @@ def names_of_slots(node: Node) -> tuple[list[str], list[str]]:
     return named
 
 
-def _argument_rows(node: Node, visible: Visible) -> list[TensorRow]:
+def _argument_rows(node: Node, visible: Visible, dimensions: Dimensions) -> list[TensorRow]:
     """The tensors given to an argument of an open call."""
     tensor = visible.given.get(node.name)
     if tensor is None:
         return []
     argument_sources = visible.argument_sources(tensor)
     place = argument_sources[0][0].id if len(argument_sources) == 1 else ""
-    return [TensorRow(name="given", tensor=tensor.name, dtype=tensor.dtype.text, shape=shape_text(tensor), node=place)]
+    return [TensorRow(name="given", tensor=tensor.name, dtype=tensor.dtype.text, shape=dimensions.shape_text(tensor), node=place)]
 
 
-def _input_row(node: Node, slot: int, tensor: Tensor, names: list[str], visible: Visible) -> TensorRow:
+def _input_row(node: Node, slot: int, tensor: Tensor, names: list[str], visible: Visible, dimensions: Dimensions) -> TensorRow:
     value = tensor.node.node_def.attr.get("value") if tensor.node.op == "Const" else None
     return TensorRow(
         name=names[slot] if slot < len(names) else "",
         tensor=tensor.name,
         dtype=tensor.dtype.text,
-        shape=shape_text(tensor),
+        shape=dimensions.shape_text(tensor),
         node=visible.place_of(tensor.node),
         error=node.input_errors.get(slot, ""),
         note=f"= {value_text(value)}" if isinstance(value, TensorValue) and value.array.size <= 1 else "",
     )
 
 
-def _output_rows(node: Node, names: list[str], visible: Visible) -> list[TensorRow]:
+def _output_rows(node: Node, names: list[str], visible: Visible, dimensions: Dimensions) -> list[TensorRow]:
     """One row for each consumer of each output; an output without consumers has one row."""
     consumers: dict[int, list[tuple[Node, int]]] = {}
     for consumer, slot in node.consumers():
@@ -229,7 +230,7 @@ def _output_rows(node: Node, names: list[str], visible: Visible) -> list[TensorR
             consumers.setdefault(consumer.inputs[slot].index, []).append((consumer, slot))
     rows = []
     for index, tensor in enumerate(node.outputs):
-        dtype, shape = tensor.dtype.text, shape_text(tensor)
+        dtype, shape = tensor.dtype.text, dimensions.shape_text(tensor)
         name = names[index] if index < len(names) else ""
         users = consumers.get(index, [])
         if not users:
@@ -248,7 +249,7 @@ def _control_row(node: Node, visible: Visible) -> TensorRow:
     return TensorRow(name="", tensor=f"^{node.name}", dtype="", shape="", node=visible.place_of(node))
 
 
-def _boundary(nodes: list[Node], visible: Visible, place_id: str) -> list[TensorRow]:
+def _boundary(nodes: list[Node], visible: Visible, place_id: str, dimensions: Dimensions) -> list[TensorRow]:
     """The tensors that enter a scope."""
     inside = {node.name for node in nodes}
     entering: dict[str, Tensor] = {}
@@ -260,7 +261,7 @@ def _boundary(nodes: list[Node], visible: Visible, place_id: str) -> list[Tensor
     for name, tensor in islice(entering.items(), MAX_CONSUMERS):
         place = visible.place_of(tensor.node)
         node_id = "" if place == place_id else place
-        rows.append(TensorRow(name="", tensor=name, dtype=tensor.dtype.text, shape=shape_text(tensor), node=node_id))
+        rows.append(TensorRow(name="", tensor=name, dtype=tensor.dtype.text, shape=dimensions.shape_text(tensor), node=node_id))
     return rows
 
 

@@ -23,6 +23,7 @@ from widgets.scene.words import called_functions, tensor_label
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
+    from widgets.scene.shapes.dimensions import Dimensions
 
 BUILT_IN: Final = ("structure", "shapes", "devices", "gradients", "functions", "cells", "time", "values")
 Classify = TypeVar("Classify", bound=Callable[..., Any])
@@ -117,7 +118,7 @@ class LensView:
         self.marks = marks
 
 
-def all_lenses(graph: Graph, boxes: list[Box], roles: Roles) -> list[LensView]:
+def all_lenses(graph: Graph, boxes: list[Box], roles: Roles, dimensions: Dimensions) -> list[LensView]:
     """All lenses for these boxes, including empty ones."""
     differentiated = {record.forward for record in graph.gradient_records.values()}
 
@@ -134,7 +135,7 @@ def all_lenses(graph: Graph, boxes: list[Box], roles: Roles) -> list[LensView]:
 
     return [
         LensView("structure", "Structure", {}, []),  # kinds and roles have their own shapes and colours
-        _shapes(boxes),
+        _shapes(boxes, dimensions),
         _view(
             "devices",
             "Devices",
@@ -292,7 +293,7 @@ def passed_on(repeat: Group) -> tuple[str, str]:
     return shape_class(tensors), numbered(labels) or f"each {labels[0]}"
 
 
-def _shapes(boxes: list[Box]) -> LensView:
+def _shapes(boxes: list[Box], dimensions: Dimensions) -> LensView:
     """The shapes lens marks the outputs of nodes; edges have their own marks."""
     marks = {}
     used: dict[int, str] = {}
@@ -302,7 +303,7 @@ def _shapes(boxes: list[Box]) -> LensView:
         else:
             outputs = [] if box.main is None else box.main.outputs
             found = shape_class(outputs) if outputs else ""
-            text = ", ".join(tensor_label(tensor) for tensor in outputs[:4]) + (", …" if len(outputs) > 4 else "")
+            text = ", ".join(dimensions.label(tensor) for tensor in outputs[:4]) + (", …" if len(outputs) > 4 else "")
         if not found:
             continue
         tone = SHAPE_TONES[found]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from graphcore.attrs import AttrValue, Func, Placeholder, TensorValue
@@ -46,8 +46,13 @@ def called_functions(node: Node) -> list[str]:
     return [callee.function.name for callee in callees(node)] if calls_functions(node) else []
 
 
-def node_detail(node: Node) -> str:
-    """The most important detail: a constant's value, an input's type and shape, the called function."""
+def node_detail(node: Node, label: Callable[[Tensor], str] | None = None) -> str:
+    """The most important detail: a constant's value, an input's type and shape, the called function.
+
+    Args:
+        node: the node.
+        label: gives the type and shape of a tensor; `tensor_label` by default.
+    """
     kind = node_kind(node)
     if kind == "constant":
         value = node.node_def.attr.get("value")
@@ -56,7 +61,7 @@ def node_detail(node: Node) -> str:
         dtype, shape = node.node_def.attr.get("dtype"), node.node_def.attr.get("shape")
         return f"{dtype} {shape}" if isinstance(dtype, DType) and isinstance(shape, Shape) else ""
     if kind == "placeholder" and node.outputs:
-        return tensor_label(node.outputs[0])
+        return (label or tensor_label)(node.outputs[0])
     if kind == "function":
         return ", ".join(name for name in called_functions(node) if name != node.op)
     return ", ".join(name for name, value in node.node_def.attr.items() if value is True and not _is_usual(node, name))

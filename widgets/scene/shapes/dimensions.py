@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from graphcore.dtypes import INVALID
 from widgets.scene.boxes import Visible
 from widgets.scene.calls import CallBody, callee_arguments, is_choice, is_loop, is_loop_invariant
 from widgets.scene.shapes.unknowns import MAX_NODES, UNKNOWN, unknown_classes, unknown_text
@@ -47,6 +48,14 @@ class Dimensions:
         sizes = tensor.graph.size_texts(tensor)
         keys = [self._root(key) for key in self._keys(tensor)]
         return [Dim(text=self._names.get(key, text) if text == UNKNOWN else text, key=key) for text, key in zip(sizes, keys, strict=True)]
+
+    def shape_text(self, tensor: Tensor) -> str:
+        """The shape of a tensor in this picture: `[?1,10]`, `?` for an unknown rank."""
+        return UNKNOWN if tensor.shape.dims is None else f"[{','.join([dim.text for dim in self.of(tensor)])}]"
+
+    def label(self, tensor: Tensor) -> str:
+        """Type and shape of a tensor in this picture: `float [?1,10]`; "" for an unknown type."""
+        return "" if tensor.dtype is INVALID else f"{tensor.dtype.text} {self.shape_text(tensor)}"
 
     def common(self, tensors: Iterable[Tensor]) -> list[Dim]:
         """The dimensions shared by several tensors; others are left out."""

@@ -55,6 +55,20 @@ export class Dimensions {
     });
   }
 
+  /** The shape of a tensor in this picture: `[?1,10]`, `?` for an unknown rank. */
+  shapeText(tensor: Tensor): string {
+    if (tensor.info.sizes === null) return "?";
+    return `[${this.of(tensor)
+      .map(({ text }) => text)
+      .join(",")}]`;
+  }
+
+  /** Type and shape of a tensor in this picture: `float [?1,10]`; "" for an unknown type. */
+  label(tensor: Tensor): string {
+    const { dtype } = tensor.info;
+    return dtype === "INVALID" ? "" : `${dtype} ${this.shapeText(tensor)}`;
+  }
+
   /** The dimensions shared by several tensors; others are left out. */
   common(tensors: readonly Tensor[]): Dim[] {
     const [first = [], ...others] = tensors.map((tensor) => this.of(tensor));

@@ -6,7 +6,7 @@ import type { Dimensions } from "./dimensions";
 import { getOrMake } from "./order";
 import type { Instance, Part } from "./parts";
 import { at } from "./space";
-import { type Box, inputsOf, outputOf, type Tensor, tensorLabel, tensorName, type Visible } from "./visible";
+import { type Box, inputsOf, outputOf, type Tensor, tensorName, type Visible } from "./visible";
 
 /** More control edges than this into one box are thinned out. */
 export const CROWD = 3;
@@ -197,10 +197,9 @@ export function sceneEdge(
   const { source, target, kind, tensors, copies, errors, isBackEdge } = bundle;
   const state = stateOf(bundle);
   const all = [...tensors.values()];
-  const labels = new Set(all.map(tensorLabel));
-  let label = labels.size === 1 ? ([...labels][0] as string) : "";
+  const labels = new Set(all.map((tensor) => dimensions.label(tensor)));
+  const label = labels.size === 1 ? ([...labels][0] as string) : "";
   const dims = label ? dimensions.common(all) : [];
-  if (dims.length > 0) label = `${label.split(" [")[0]} [${dims.map(({ text }) => text).join(",")}]`;
   const [toGradient, fromGradient] = [roles[target.index] === "gradient", roles[source.index] === "gradient"];
   const [from, to] = [visible.order(source), visible.order(target)];
   const loose = to > 0 && from !== to;
@@ -220,7 +219,7 @@ export function sceneEdge(
     loose,
     role: toGradient || fromGradient ? "gradient" : "forward",
     lenses: {
-      ...(all.length > 0 && { shapes: shapeMark(all) }),
+      ...(all.length > 0 && { shapes: shapeMark(all, dimensions) }),
       ...(copies.size > 0 && { devices: copiesMark(copies.values()) }),
     },
   };
@@ -256,8 +255,8 @@ export function shapeClass(tensors: readonly Tensor[]): string {
   return classes.size === 1 ? ([...classes][0] as string) : "several shapes";
 }
 
-function shapeMark(tensors: readonly Tensor[]): LensMark {
+function shapeMark(tensors: readonly Tensor[], dimensions: Dimensions): LensMark {
   const found = shapeClass(tensors);
-  const text = tensors.length === 1 ? tensorLabel(tensors[0] as Tensor) : `${tensors.length} tensors, ${found}`;
+  const text = tensors.length === 1 ? dimensions.label(tensors[0] as Tensor) : `${tensors.length} tensors, ${found}`;
   return { text, tone: SHAPE_TONES[found] ?? 0 };
 }

@@ -196,8 +196,9 @@ export class Inspector {
   }
 
   #row(tensor: Tensor, more: Partial<TensorRow>): TensorRow {
-    const { dtype, sizes } = tensor.info;
-    const shape = sizes === null ? "?" : `[${sizes.join(",")}]`;
+    const { dtype } = tensor.info;
+    this.#dimensions ??= new Dimensions(this.#visible);
+    const shape = this.#dimensions.shapeText(tensor);
     return { name: "", tensor: tensorName(tensor), dtype, shape, node: "", error: "", note: "", ...more };
   }
 

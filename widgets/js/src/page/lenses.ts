@@ -1,6 +1,7 @@
 // Lenses: a further property of each box, as `widgets/scene/lenses.py` marks them.
 import type { LegendEntry, Lens, LensMark, PageHead } from "../scene/generated";
 import { deviceOf, devicesOf, deviceWords } from "./devices";
+import type { Dimensions } from "./dimensions";
 import { SHAPE_TONES, shapeClass } from "./edges";
 import { numberedClasses } from "./instances";
 import { Counter, grouped } from "./order";
@@ -8,7 +9,7 @@ import type { Instance } from "./parts";
 import { valueMarks } from "./recorded_values";
 import { DIFFERENTIATED, GRADIENT, GROUP, type Space } from "./space";
 import { timeMarks } from "./times";
-import { type Box, outputOf, tensorLabel } from "./visible";
+import { type Box, outputOf } from "./visible";
 
 /** The tone of the sixth class and all after it; 7 is the red of what is wrong. */
 const LAST_TONE = 6;
@@ -38,7 +39,7 @@ interface ByClass {
 }
 
 /** All lenses for these boxes, including empty ones. */
-export function allLenses(boxes: readonly Box[], whole: Space): LensView[] {
+export function allLenses(boxes: readonly Box[], whole: Space, dimensions: Dimensions): LensView[] {
   const { own_lenses: own, times, values } = whole.data.head;
   const text =
     (column: "functions" | "cells"): Classify =>
@@ -46,7 +47,7 @@ export function allLenses(boxes: readonly Box[], whole: Space): LensView[] {
       space.text(column, node);
   return [
     lensView("structure", "Structure", new Map(), [], ""),
-    shapes(boxes),
+    shapes(boxes, dimensions),
     byClass("devices", "Devices", boxes, deviceOf, {
       words: deviceWords,
       rest: "no device requested",
@@ -181,7 +182,7 @@ function counterText(counter: Counter, rest: string): string {
 }
 
 /** The shapes lens marks the outputs of nodes; edges have their own marks. */
-function shapes(boxes: readonly Box[]): LensView {
+function shapes(boxes: readonly Box[], dimensions: Dimensions): LensView {
   const marks = new Map<Box, LensMark>();
   const used = new Map<number, string>();
   for (const box of boxes) {
@@ -198,7 +199,11 @@ function shapes(boxes: readonly Box[]): LensView {
     const found = shapeClass(outputs);
     const tone = SHAPE_TONES[found] ?? 0;
     used.set(tone, found);
-    const text = outputs.slice(0, 4).map(tensorLabel).join(", ") + (outputs.length > 4 ? ", …" : "");
+    const text =
+      outputs
+        .slice(0, 4)
+        .map((tensor) => dimensions.label(tensor))
+        .join(", ") + (outputs.length > 4 ? ", …" : "");
     marks.set(box, { text, tone });
   }
   return lensView("shapes", "Shapes", marks, legendOf(used), "");

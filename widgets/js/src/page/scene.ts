@@ -52,16 +52,16 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
   const visible = visibleBoxes(root, folding);
   const { boxes } = visible;
   const roles = boxes.map((box) => boxRole(box, visible));
-  const lenses = allLenses(boxes, root.instance.space);
+  const dimensions = new Dimensions(visible);
+  const lenses = allLenses(boxes, root.instance.space, dimensions);
   const clashes = new ClashLines(visible);
   const captures = capturesOf(visible);
   const [colocations, together] = colocationsOf(root.instance, visible);
-  const around = { root: root.instance, visible, roles, clashes, lenses, captures, together };
+  const around = { root: root.instance, visible, dimensions, roles, clashes, lenses, captures, together };
   const shown = boxes.map((box) => sceneNode(box, around));
   const [bundles, lost] = bundleEdges(visible);
   const marks = differenceOf(root.instance);
   if (marks) bundles.push(...markEdges(visible, root.instance, marks, bundles));
-  const dimensions = new Dimensions(visible);
   const [gapNodes, gapEdges] = folding.mirror ? gapBoxes(visible) : [[], []];
   const mirror = visible.origins.size > 0 || gapNodes.length > 0;
   const lines = bundles.map((bundle) => sceneEdge(bundle, roles, dimensions, clashes, visible));
@@ -98,6 +98,7 @@ function boxRole({ part, main, nodes }: Box, visible: Visible): Role {
 interface Around {
   readonly root: Instance;
   readonly visible: Visible;
+  readonly dimensions: Dimensions;
   readonly roles: readonly Role[];
   readonly clashes: ClashLines;
   readonly lenses: readonly LensView[];
@@ -105,7 +106,10 @@ interface Around {
   readonly together: ReadonlyMap<Box, string>;
 }
 
-function sceneNode(box: Box, { root, visible, roles, clashes, lenses, captures, together }: Around): SceneNode {
+function sceneNode(
+  box: Box,
+  { root, visible, dimensions, roles, clashes, lenses, captures, together }: Around,
+): SceneNode {
   const { part, main, nodes } = box;
   const error = boxError(box);
   const role = roles[box.index] as Role;
@@ -114,7 +118,7 @@ function sceneNode(box: Box, { root, visible, roles, clashes, lenses, captures, 
     const mark = marks.get(box);
     return mark ? [[lens.name, mark] as const] : [];
   });
-  const texts = main < 0 ? partTexts(box, root) : nodeTexts(box, captures);
+  const texts = main < 0 ? partTexts(box, root) : nodeTexts(box, captures, dimensions);
   const difference = differenceOf(part.instance);
   const [state, said] = difference ? boxDifference(box, difference) : [boxState(box), ""];
   const whole = [said, texts.detail].filter(Boolean).join("; ");
@@ -151,7 +155,7 @@ function partTexts({ part, depth }: Box, root: Instance): Texts {
 const isFunctionScope = (part: Part, root: Instance): boolean => part.isBody || isGradientBody(root, part.key);
 
 /** A constant shows its value, with its name if the user chose one. */
-function nodeTexts({ part, main, group }: Box, captures: Captures): Texts {
+function nodeTexts({ part, main, group }: Box, captures: Captures, dimensions: Dimensions): Texts {
   const { instance } = part;
   const { space } = instance;
   const kind = space.text("kinds", main) as NodeKind;
@@ -159,7 +163,8 @@ function nodeTexts({ part, main, group }: Box, captures: Captures): Texts {
   const name = instance.name(main);
   const given = ARGUMENTS.has(op) ? space.head.user_names[main] || captures.get(instance)?.get(main) : undefined;
   const label = given ?? labelOf(name, group);
-  let detail = space.text("details", main);
+  const isInput = kind === "placeholder" && space.outputs(main).length > 0;
+  let detail = isInput ? dimensions.label(outputOf(instance, main, 0)) : space.text("details", main);
   const end = ENDS[op];
   if ((kind === "placeholder" || kind === "return") && end) return { kind, op: end, label, detail };
   if (part.kind === CALL && part.refusal && !part.failure) detail = part.refusal;
