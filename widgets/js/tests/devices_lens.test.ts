@@ -1,7 +1,8 @@
 // @vitest-environment jsdom
 // The devices lens: hulls of colocation groups, tags and legend.
 import { expect, it } from "vitest";
-import { lensTag } from "../src/canvas/drawing";
+import { Obstacles } from "../src/canvas/obstacles";
+import { boxTag } from "../src/canvas/tags";
 import { deviceShortener } from "../src/scene/device_names";
 import { hullOf } from "../src/scene/hulls";
 import { edge, node, Page, scene } from "./support";
@@ -66,8 +67,8 @@ it("tags devices with the parts of their names that tell them apart", () => {
 
 it("has a row for each class in a tag too long for its box, with the number of its nodes first", () => {
   const rows = (text: string, width: number) =>
-    lensTag({ text, tone: 1 }, { width, height: 40 }).flatMap(({ tagName, textContent }) =>
-      tagName === "text" ? [textContent] : [],
+    boxTag({ text, tone: 1 }, { x: 0, y: 20, width, height: 40 }, "a", new Obstacles()).flatMap(
+      ({ tagName, textContent }) => (tagName === "text" ? [textContent] : []),
     );
   expect(rows("GPU:0 × 3, CPU:0 × 2", 300)).toEqual(["GPU:0 × 3, CPU:0 × 2"]);
   expect(rows("GPU:0 × 3,000, CPU:0 × 2", 115)).toEqual(["3,000 × GPU:0", "2 × CPU:0"]);

@@ -51,6 +51,18 @@ test("a dimension under the mouse lights every line that carries the same number
   expect(page.text(".gl-status-text")).not.toContain("same number");
 });
 
+test("a dimension is lit again after the next picture", async () => {
+  await page.show(shared);
+  point(page.one('[data-edge-id="x->m"] [data-dim="#1"]'));
+  const edges = shared.edges.map((line) => ({ ...line, label: line.label.replace("float", "double") }));
+  await page.show({ ...shared, revision: shared.revision + 1, edges });
+  point(page.one('[data-edge-id="x->m"] [data-dim="#1"]'));
+  expect(lit()).toEqual(["x->m", "W->m"]);
+  expect(page.text(".gl-status-text")).toBe("The same number on 2 lines");
+  point(page.one(".gl-canvas"));
+  expect(lit()).toEqual([]);
+});
+
 test("a line of several tensors or of unknown rank has no dimensions to point at", async () => {
   await page.show(scene({ nodes: [node("a"), node("b")], edges: [edge("a", "b", "float ?")] }));
   expect(page.one(".gl-edge-label").textContent).toBe("float ?");

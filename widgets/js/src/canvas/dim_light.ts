@@ -12,7 +12,7 @@ export function lightDimensions(root: HTMLElement, report: (lines: number | null
   let shown = "";
 
   const light = (key: string): void => {
-    if (key === shown) return;
+    if (key === "" && shown === "") return; // others are lit again: a new picture may have other places of the same number
     shown = key;
     const lines = new Set<Element>();
     for (const place of root.querySelectorAll<SVGElement | HTMLElement>("[data-dim]")) {

@@ -1,14 +1,14 @@
 // The common part of all drawings of a scene: marks on boxes, frames and edges, lens, selection.
 
-import { s, setAttributes } from "../dom";
-import { fullName, type Size, shownName } from "../scene/boxes";
+import { setAttributes } from "../dom";
+import { fullName, shownName } from "../scene/boxes";
 import { deviceShortener } from "../scene/device_names";
 import type { Colocation, LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
-import { ellipsize, oneLine, textWidth } from "../scene/measure";
-import type { Point } from "../scene/places";
+import { oneLine } from "../scene/measure";
 import { spokenInputs } from "../scene/spoken";
 import type { Traced } from "../scene/trace";
 import { DEVICES_LENS, PLAIN_LENS } from "./legend";
+import { Obstacles } from "./obstacles";
 
 type Words = ReadonlySet<string>;
 
@@ -98,65 +98,6 @@ function hasNewText(mark: LensMark, node: SceneNode, outgoing: Words): boolean {
   return (mark.tone & 7) !== 0 && node.kind !== "stub" && mark.text !== node.detail && !outgoing.has(mark.text);
 }
 
-/** The width in pixels that the text of a tag may always have, even over a narrow box. */
-const TAG_LIMIT = 60;
-
-const MOST_ROWS = 3;
-const ROW_HEIGHT = 13;
-
-/** The rows of a tag that is too long for one: instances of a repeat, or classes with the number of their nodes first. */
-function rowsOf(text: string): readonly string[] {
-  const rows = text.includes("; ")
-    ? text.split("; ")
-    : text.split(/(?<= × [\d,]+), /).map((row) => row.replace(/^(.*) × ([\d,]+)$/, "$2 × $1"));
-  return rows.length > MOST_ROWS ? [...rows.slice(0, MOST_ROWS - 1), "and more"] : rows;
-}
-
-/** A text of at most `limit` pixels: the first of its parts between commas if they fit, or else its beginning. */
-function fitted(text: string, limit: number): string {
-  const parts = text.split(", ");
-  let shown = text;
-  while (parts.length > 1 && textWidth(shown, "label") > limit) {
-    parts.pop();
-    shown = `${parts.join(", ")} …`;
-  }
-  return ellipsize(shown, "label", limit);
-}
-
-/**
- * A small tag over the upper edge of a box, with the lens's text for it; further rows are at the lower edge. `space` is that at the left
- * of the box.
- */
-export function lensTag(
-  { text }: LensMark,
-  { width: boxWidth, height: boxHeight }: Size,
-  space: () => number = () => 0,
-): SVGElement[] {
-  const least = Math.max(boxWidth - 30, TAG_LIMIT);
-  const long = textWidth(text, "label") > least;
-  const limit = long ? Math.max(least, boxWidth - 24 + space()) : least;
-  const rows = textWidth(text, "label") > limit ? rowsOf(text) : [text];
-  return rows.flatMap((row, i) => {
-    const shown = fitted(row, limit);
-    if (!shown) return [];
-    const width = textWidth(shown, "label") + 10;
-    // The tag of a narrow box stands out at its left: the badge is at the right.
-    const x = Math.min(6, boxWidth - 14 - width);
-    const y = i > 0 ? boxHeight + 5 + ROW_HEIGHT * (i - 1) : 0;
-    return [
-      s("rect", { x, y: y - 9, width, height: ROW_HEIGHT, rx: 6.5 }),
-      s("text", { x: x + width / 2, y: y + 1 }, shown),
-    ];
-  });
-}
-
-/** A small tag on a line, with the lens's text for it. */
-export function lineTag({ text: full }: LensMark, { x, y }: Point): SVGElement[] {
-  const text = oneLine(full);
-  const width = textWidth(text, "label") + 10;
-  return [s("rect", { x: x - width / 2, y: y - 7, width, height: 14, rx: 7 }), s("text", { x, y: y + 3.5 }, text)];
-}
-
 export abstract class Drawing {
   abstract readonly world: SVGGElement;
   /** The prefix of the ids of the pattern definitions with which lenses fill boxes. */
@@ -170,12 +111,14 @@ export abstract class Drawing {
   protected abstract lineElement(id: string): SVGGraphicsElement | null;
   /** Fills a box; "" restores its fill without a lens. */
   protected abstract fill(box: SVGGraphicsElement, paint: string): void;
-  /** Shows a lens's tag over a box; null removes it. */
-  protected abstract tag(box: SVGGraphicsElement, node: SceneNode, mark: LensMark | null): void;
-  /** Shows a lens's tag on a line in place of its label; null removes it. */
-  protected abstract tagLine(id: string, mark: LensMark | null): void;
-  /** Draws hulls around the boxes of these groups, in place of all others. */
-  protected abstract enclose(groups: readonly Colocation[]): void;
+  /** What tags must not cover. */
+  protected abstract obstacles(): Obstacles;
+  /** Shows a lens's tag over a box, where it covers no obstacle, and makes it one; null removes it. */
+  protected abstract tag(box: SVGGraphicsElement, node: SceneNode, mark: LensMark | null, obstacles: Obstacles): void;
+  /** Shows a lens's tag on a line in place of its label, as `tag` does; null removes it. */
+  protected abstract tagLine(id: string, mark: LensMark | null, obstacles: Obstacles): void;
+  /** Draws hulls around the boxes of these groups, in place of all others; their names become obstacles. */
+  protected abstract enclose(groups: readonly Colocation[], obstacles: Obstacles): void;
   protected abstract empty(): void;
 
   /** Called by subclasses once the elements of `scene` are at their places. */
@@ -237,6 +180,15 @@ export abstract class Drawing {
     const marks = scene.nodes.flatMap(({ lenses }) => lenses[lens]?.text ?? []);
     const short =
       lens === DEVICES_LENS ? deviceShortener(marks) : (text: string) => text.replace(/ % of the [^,]+/, " %");
+    const obstacles = lens ? this.obstacles() : new Obstacles();
+    this.enclose(lens === DEVICES_LENS ? scene.colocations : [], obstacles);
+    for (const edge of scene.edges) {
+      const element = this.lineElement(edge.id);
+      const mark = edge.lenses[lens];
+      if (!element) continue;
+      setAttributes(element, { "data-tone": (mark?.tone ?? 0) & 7 || null, "data-lens-text": mark?.text || null });
+      this.tagLine(edge.id, lens === DEVICES_LENS && mark ? mark : null, obstacles);
+    }
     for (const node of scene.nodes) {
       const element = this.nodeElement(node.id);
       if (!element) continue;
@@ -245,15 +197,7 @@ export abstract class Drawing {
       setAttributes(element, { "data-tone": tone || null, "data-lens-text": mark?.text || null });
       this.fill(element, tone ? `url(#${this.patterns}-${tone})` : "");
       const tagged = mark && hasNewText(mark, node, outgoing.get(node.id) ?? NOTHING);
-      this.tag(element, node, tagged ? { ...mark, text: short(mark.text) } : null);
+      this.tag(element, node, tagged ? { ...mark, text: short(mark.text) } : null, obstacles);
     }
-    for (const edge of scene.edges) {
-      const element = this.lineElement(edge.id);
-      const mark = edge.lenses[lens];
-      if (!element) continue;
-      setAttributes(element, { "data-tone": (mark?.tone ?? 0) & 7 || null, "data-lens-text": mark?.text || null });
-      this.tagLine(edge.id, lens === DEVICES_LENS && mark ? mark : null);
-    }
-    this.enclose(lens === DEVICES_LENS ? scene.colocations : []);
   }
 }

@@ -4,7 +4,9 @@ import { sanitizeSvg } from "../engines/sanitize";
 import type { LensMark, Scene, SceneEdge, SceneMessage, SceneNode } from "../scene/generated";
 import type { Geometry, Rect } from "../scene/geometry";
 import { installStyle } from "../style/style";
-import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
+import { Drawing, markBox, markFrame, markLine } from "./drawing";
+import { Obstacles } from "./obstacles";
+import { boxTag } from "./tags";
 
 interface MermaidEngine {
   /** The style sheet of its drawings. */
@@ -58,6 +60,9 @@ export class MermaidView extends Drawing {
   readonly #engine: () => Promise<string>;
   #nodes = new Map<string, SVGGraphicsElement>();
   #frames = new Map<string, SVGGraphicsElement>();
+  /** The places of the boxes, and those of the labels of lines and frames. */
+  #places: ReadonlyMap<string, Rect> = new Map();
+  #labels: readonly Rect[] = [];
   #lines = new Map<string, SVGPathElement>();
 
   constructor(engine: () => Promise<string>) {
@@ -87,15 +92,25 @@ export class MermaidView extends Drawing {
   /** Lines have the text of a lens in their tooltips only. */
   protected tagLine(): void {}
 
-  protected tag(box: SVGGraphicsElement, _node: SceneNode, mark: LensMark | null): void {
+  protected obstacles(): Obstacles {
+    const obstacles = new Obstacles();
+    for (const [id, place] of this.#places) obstacles.add(place, id);
+    for (const place of this.#labels) obstacles.add(place);
+    return obstacles;
+  }
+
+  protected tag(box: SVGGraphicsElement, { id }: SceneNode, mark: LensMark | null, obstacles: Obstacles): void {
     box.querySelector(":scope > .gl-mark")?.remove();
-    if (!mark) return;
-    const { x, y, width, height } = box.getBBox?.() ?? { x: 0, y: 0, width: 100, height: 40 };
-    box.append(s("g", { class: "gl-mark", transform: `translate(${x},${y})` }, ...lensTag(mark, { width, height })));
+    const place = this.#places.get(id);
+    if (!mark || !place) return;
+    const { x, y } = box.getBBox?.() ?? { x: 0, y: 0 };
+    box.append(s("g", { class: "gl-mark", transform: `translate(${x},${y})` }, ...boxTag(mark, place, id, obstacles)));
   }
 
   protected empty(): void {
     this.#nodes = new Map();
+    this.#places = new Map();
+    this.#labels = [];
     this.#frames = new Map();
     this.#lines = new Map();
     this.world.replaceChildren();
@@ -133,6 +148,9 @@ export class MermaidView extends Drawing {
       groups.set(group.id, this.#place(element, svg));
     }
     this.#markEdges(svg, scene);
+    this.#places = nodes;
+    const labels = svg.querySelectorAll<SVGGraphicsElement>(".edgeLabel > .label, .cluster-label");
+    this.#labels = [...labels].map((label) => this.#place(label, svg)).filter(({ width }) => width > 0);
     this.drawn(scene);
     return { width, height, nodes, groups, edges: new Map() };
   }

@@ -13,26 +13,30 @@ import {
   textLimit,
 } from "../scene/boxes";
 import type { Colocation, LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
-import { type Geometry, type Rect, type Route, routeBase, routeMiddle, routePath } from "../scene/geometry";
-import { hullOf } from "../scene/hulls";
+import { type Geometry, type Point, type Rect, type Route, routeBase, routePath, routePlaces } from "../scene/geometry";
+import { type Hull, hullOf } from "../scene/hulls";
 import { oneLine, textWidth } from "../scene/measure";
 import { arrowPath, detailPath, outlinePath } from "../scene/shapes";
 import { badge } from "./badge";
 import { isKnown } from "./dim_light";
-import { Drawing, lensTag, lineTag, markBox, markFrame, markLine } from "./drawing";
+import { Drawing, markBox, markFrame, markLine } from "./drawing";
+import { Obstacles } from "./obstacles";
+import { boxTag, lineTag } from "./tags";
 
 const ANIMATED_BOXES = 150;
 const MOVE_MS = 260;
-/** The pixels that the badge of a box takes beside it. */
-const BADGE_SPACE = 12;
 
-/** An element with its current content. The place of a line is that of its tag. */
+/** An element with its current content. */
 interface Kept {
   readonly element: SVGGElement;
   signature: string;
   /** The current route of a line. */
   route?: string;
+  /** The places for the tag of a line, the best first. */
+  places: readonly Point[];
   place: Rect | null;
+  /** What tags must not cover: the label of a line, the name and the left edge of a frame, the badge of a box. */
+  apart: readonly Rect[];
 }
 
 function tooltip(node: SceneNode): string {
@@ -143,25 +147,29 @@ function labelParts({ dims }: SceneEdge, text: string): (SVGElement | string)[] 
   return [text.slice(0, open + 1), ...parts, "]"];
 }
 
-/** A hull, in the layers of shapes and of names. Two strokes make its outline: a wide one and, over it, a narrower one. */
-function drawHull(group: Colocation, places: (id: string) => Rect | null | undefined): [SVGElement, SVGElement] | null {
-  const hull = hullOf(group, places);
-  if (!hull) return null;
-  const { strokes, text, name } = hull;
+/**
+ * A hull, in the layers of shapes and of names: without a name that would cover something. Two strokes make its outline: a wide one and, over
+ * it, a narrower one.
+ */
+function drawHull(
+  group: Colocation,
+  { strokes, text, name }: Hull,
+  obstacles: Obstacles,
+): [SVGElement, readonly SVGElement[]] {
   const paths = (className: string, more: number): SVGElement[] =>
     strokes.map(([d, width]) => s("path", { class: className, d, "stroke-width": width + more }));
   const title = (): SVGElement => s("title", {}, [group.text, ...group.reasons].join("\n"));
+  const shape = s(
+    "g",
+    { class: "gl-hull", role: "img", "aria-label": oneLine(group.text) },
+    title(),
+    ...paths("gl-hull-edge", 2.4),
+    ...paths("gl-hull-inside", 0),
+  );
+  if (obstacles.meets(name, "")) return [shape, []];
+  obstacles.add(name);
   const label = s("text", { x: name.x + name.width / 2, y: name.y + 10.5 }, text);
-  return [
-    s(
-      "g",
-      { class: "gl-hull", role: "img", "aria-label": oneLine(group.text) },
-      title(),
-      ...paths("gl-hull-edge", 2.4),
-      ...paths("gl-hull-inside", 0),
-    ),
-    s("g", { class: "gl-hull-name" }, title(), s("rect", { ...name, rx: 7 }), label),
-  ];
+  return [shape, [s("g", { class: "gl-hull-name" }, title(), s("rect", { ...name, rx: 7 }), label)]];
 }
 
 /** Keeps the elements of `ids`, adds missing ones, and removes the others. Returns the ids of the added ones. */
@@ -177,7 +185,7 @@ function keep(layer: SVGGElement, kept: Map<string, Kept>, ids: readonly string[
     if (kept.has(id)) continue;
     const element = s("g");
     layer.append(element);
-    kept.set(id, { element, signature: "", place: null });
+    kept.set(id, { element, signature: "", places: [], place: null, apart: [] });
     made.add(id);
   }
   return made;
@@ -223,43 +231,41 @@ export class Picture extends Drawing {
     box.querySelector(".gl-lens")?.setAttribute("fill", paint || "none");
   }
 
-  protected tag(box: SVGGraphicsElement, node: SceneNode, mark: LensMark | null): void {
-    const tag = mark ? lensTag(mark, boxLook(node), () => this.#spaceAtLeft(node.id)) : [];
-    box.querySelector(".gl-mark")?.replaceChildren(...tag);
+  protected obstacles(): Obstacles {
+    const obstacles = new Obstacles();
+    for (const [id, { place }] of this.#nodes) if (place) obstacles.add(place, id);
+    for (const kept of [this.#nodes, this.#groups, this.#edges])
+      for (const [id, { apart }] of kept)
+        for (const place of apart) obstacles.add(place, kept === this.#edges ? id : "");
+    return obstacles;
   }
 
-  /** The space between the upper left corner of a box and the next box or the end of the picture, in pixels. */
-  #spaceAtLeft(id: string): number {
-    const own = this.#nodes.get(id)?.place;
-    if (!own) return 0;
-    const before = [...this.#nodes.values()].flatMap(({ place }) =>
-      place && place.x + place.width <= own.x && place.y < own.y + 5 && own.y - 10 < place.y + place.height
-        ? [place.x + place.width + BADGE_SPACE]
-        : [],
-    );
-    return Math.max(0, own.x - Math.max(0, ...before));
+  protected tag(box: SVGGraphicsElement, { id }: SceneNode, mark: LensMark | null, obstacles: Obstacles): void {
+    const place = this.#nodes.get(id)?.place;
+    box.querySelector(".gl-mark")?.replaceChildren(...(mark && place ? boxTag(mark, place, id, obstacles) : []));
   }
 
-  protected tagLine(id: string, mark: LensMark | null): void {
+  protected tagLine(id: string, mark: LensMark | null, obstacles: Obstacles): void {
     const kept = this.#edges.get(id);
     // Most lines have no tag, and looking for one in each takes long.
     if (!kept || (!mark && !kept.element.classList.contains("gl-tagged"))) return;
     kept.element.querySelector(":scope > .gl-mark")?.remove();
-    kept.element.classList.toggle("gl-tagged", mark !== null);
-    if (kept.place && mark) kept.element.append(s("g", { class: "gl-mark" }, ...lineTag(mark, kept.place)));
+    const tag = mark ? lineTag(mark, kept.places, id, obstacles) : [];
+    kept.element.classList.toggle("gl-tagged", tag.length > 0);
+    if (tag.length > 0) kept.element.append(s("g", { class: "gl-mark" }, ...tag));
   }
 
-  protected enclose(groups: readonly Colocation[]): void {
+  protected enclose(groups: readonly Colocation[], obstacles: Obstacles): void {
     const drawn = groups.flatMap((group) => {
-      const hull = drawHull(group, (id) => this.#nodes.get(id)?.place);
-      return hull ? [hull] : [];
+      const hull = hullOf(group, (id) => this.#nodes.get(id)?.place);
+      return hull ? [drawHull(group, hull, obstacles)] : [];
     });
     this.#layers.hulls.replaceChildren(...drawn.map(([shape]) => shape));
-    this.#layers.names.replaceChildren(...drawn.map(([, name]) => name));
+    this.#layers.names.replaceChildren(...drawn.flatMap(([, name]) => name));
   }
 
   protected empty(): void {
-    this.enclose([]);
+    this.enclose([], new Obstacles());
     for (const kept of [this.#nodes, this.#groups, this.#edges]) keep(this.world, kept, []);
   }
 
@@ -290,6 +296,7 @@ export class Picture extends Drawing {
       if (!kept || !rect) continue;
       redraw(kept, JSON.stringify([group, rect.width, rect.height]), () => drawGroup(group, rect, this.#fixed));
       markFrame(kept.element, group);
+      kept.apart = framePlaces(group, rect, this.#fixed);
       this.#layers.groups.append(kept.element);
       move(kept, rect, made.has(group.id), animated);
     }
@@ -311,7 +318,8 @@ export class Picture extends Drawing {
       const changed = redraw(kept, JSON.stringify([edge, labelled]), () => drawEdge(edge, labelled));
       if (changed || kept.route !== places) lead(kept.element, route);
       kept.route = places;
-      kept.place = { ...routeMiddle(route), width: 0, height: 0 };
+      kept.places = routePlaces(route);
+      kept.apart = labelPlace(edge, route);
       markLine(kept.element, edge);
       const layer = this.#lineLayer(edge.error || edge.clash ? Infinity : -extent(route));
       if (kept.element.parentNode !== layer) layer.append(kept.element);
@@ -345,9 +353,27 @@ export class Picture extends Drawing {
         drawBox(node),
       );
       markBox(kept.element, node);
+      kept.apart = badgePlace(node, rect);
       move(kept, rect, made.has(node.id), animated);
     }
   }
+}
+
+function labelPlace(edge: SceneEdge, { label }: Route): readonly Rect[] {
+  const width = label ? textWidth(edgeText(edge), edgeFont(edge)) + 6 : 0;
+  return label ? [{ x: label.x - width / 2, y: label.y - 7, width, height: 14 }] : [];
+}
+
+function framePlaces(group: SceneGroup, { x, y, height }: Rect, fixed: boolean): readonly Rect[] {
+  const width = textWidth(groupText(group), "group") + (fixed ? 6 : 26);
+  return [
+    { x: x + 6, y: y + 6, width, height: 17 },
+    { x: x - 1, y, width: 2, height },
+  ];
+}
+
+function badgePlace({ state }: SceneNode, { x, y, width }: Rect): readonly Rect[] {
+  return state === "normal" ? [] : [{ x: x + width - 11, y: y - 8, width: 16, height: 16 }];
 }
 
 /** The order of magnitude of the distance between the ends of a line. Rounding of places rarely changes it. */

@@ -44,10 +44,18 @@ export function routePath({ points }: Route): string {
 }
 
 /** The place of a tag on a line: that of its label, or the middle of its middle curve. */
-export function routeMiddle({ points, label }: Route): Point {
-  if (label) return label;
-  const start = 3 * Math.floor((points.length - 1) / 6);
-  const [a, b, c, d] = points.slice(start, start + 4);
+export function routeMiddle(route: Route): Point {
+  return route.label ?? curveMiddle(route, Math.floor((route.points.length - 1) / 6));
+}
+
+/** The places where a tag on a line can be, the best first. */
+export function routePlaces(route: Route): readonly Point[] {
+  const curves = Array.from({ length: Math.floor((route.points.length - 1) / 3) }, (_, curve) => curve);
+  return [routeMiddle(route), ...curves.map((curve) => curveMiddle(route, curve))];
+}
+
+function curveMiddle({ points }: Route, curve: number): Point {
+  const [a, b, c, d] = points.slice(3 * curve, 3 * curve + 4);
   if (!a || !b || !c || !d) return a ?? { x: 0, y: 0 };
   return { x: (a.x + 3 * b.x + 3 * c.x + d.x) / 8, y: (a.y + 3 * b.y + 3 * c.y + d.y) / 8 };
 }
