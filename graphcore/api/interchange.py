@@ -231,10 +231,14 @@ def load(
     index = f"{prefix}.index"
     if is_file(index) and meta_graph.restores:
         graph.saved_values = (*graph.saved_values, SavedValues(prefix, meta_graph.restores[0], meta_graph.restores[1], meta_graph.init_ops))
-        return graph
-    names = frozenset(_names_of_resources(meta_graph.graph_def))
-    graph.absent_values = (*graph.absent_values, AbsentValues(index, is_file(index), names, *meta_graph.restores))
+    elif meta_graph.tags or meta_graph.restores:
+        graph.absent_values = (*graph.absent_values, _absent(meta_graph, index))
     return graph
+
+
+def _absent(meta_graph: Any, index: str) -> AbsentValues:
+    names = frozenset(_names_of_resources(meta_graph.graph_def))
+    return AbsentValues(index, is_file(index), names, *meta_graph.restores)
 
 
 def _checkpoint_beside(path: Path) -> str:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from graphcore.errors import FailedPreconditionError
 from graphcore.kernel_context import NOT_INITIALIZED, uninitialized_name
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+
+_OF_VARIABLES: Final = ("variables", "local_variables")
+"""The collections of the variables that Python knows."""
+_READS: Final = (
+    "`gc.train.import_meta_graph(path + '.meta').restore(session, path)` reads a graph together with its checkpoint, `gc.load(folder)` a "
+    "SavedModel with its values, and `gc.restore_variables(session, path)` a file of `gc.save_variables`"
+)
 
 
 class SavedValues(msgspec.Struct, frozen=True):
@@ -52,22 +62,49 @@ class AbsentValues(msgspec.Struct, frozen=True):
                 f"; `session.run('{self.restore_op}', {{'{self.filename_tensor}': path}})` runs the saver of the graph, "
                 "where `path` is a checkpoint without its suffixes"
             )
-        made = FailedPreconditionError(
-            error.message.replace(NOT_INITIALIZED, text, 1),
-            op=error.op,
-            node=error.node,
-            attr=error.attr,
-            input=error.input,
-            source=error.source,
-        )
-        made.device = error.device
+        made = _with_text(error, text)
         return made.advise(f"{advice}.", required=error.required, came="none: the graph was loaded without values")
 
 
-def with_absent_values(error: BaseException, absent: Iterable[AbsentValues]) -> BaseException:
-    """The error, or a clearer one if it is about a variable that a loaded graph has no value for."""
-    if not isinstance(error, FailedPreconditionError):
+def with_absent_values(error: BaseException, graph: Graph) -> BaseException:
+    """The error, or a clearer one for a variable that `initialize_all_variables` does not initialise."""
+    name = uninitialized_name(error) if isinstance(error, FailedPreconditionError) else ""
+    if not name or not isinstance(error, FailedPreconditionError):
         return error
-    name = uninitialized_name(error)
-    lacking = next((each for each in absent if name in each.names), None)
-    return error if lacking is None else lacking.instead_of(error)
+    known = [variable for collection in _OF_VARIABLES for variable in graph.collections.get(collection, ())]
+    if any(getattr(variable, "name", "") == f"{name}:0" for variable in known):
+        return error
+    lacking = next((each for each in graph.absent_values if name in each.names), None)
+    return _unknown_to_python(error, graph, name) if lacking is None else lacking.instead_of(error)
+
+
+def _unknown_to_python(error: FailedPreconditionError, graph: Graph, name: str) -> FailedPreconditionError:
+    """The error for a variable that has nodes, as in an imported graph, but no Python object."""
+    made = _with_text(error, ": no variable of Python has this name, so gc.initialize_all_variables() does not initialise it")
+    initializer = _initializer(graph, name)
+    advice = f"Run `session.run('{initializer}')` for its initial value, or restore a saved one" if initializer else "Restore its value"
+    return made.advise(f"{advice}, in the same session: {_READS}.", required=error.required, came=error.came)
+
+
+def _initializer(graph: Graph, name: str) -> str:
+    """The name of the node that gives a variable its initial value, "" if the graph has none."""
+    for node in graph.op_nodes():
+        shared = node.node_def.attr.get("shared_name") or node.name
+        if node.registration.traits.role == "variable" and (shared.decode() if isinstance(shared, bytes) else shared) == name:
+            found = graph.find(f"{node.name}/Assign")
+            return "" if found is None else found.name
+    return ""
+
+
+def _with_text(error: FailedPreconditionError, text: str) -> FailedPreconditionError:
+    """The error with another text behind the name of the variable."""
+    made = FailedPreconditionError(
+        error.message.replace(NOT_INITIALIZED, text, 1),
+        op=error.op,
+        node=error.node,
+        attr=error.attr,
+        input=error.input,
+        source=error.source,
+    )
+    made.device = error.device
+    return made

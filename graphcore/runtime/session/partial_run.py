@@ -205,7 +205,7 @@ class PartialRuns:
         except BaseException as error:
             if run.is_over and run.uses_rendezvous:
                 self._runner.abort_rendezvous(error)
-            explained = with_absent_values(error, graph.absent_values)
+            explained = with_absent_values(error, graph)
             if explained is not error:
                 raise explained from error
             raise

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -15,6 +16,7 @@ import graphcore as gc
 from graphcore.errors import FailedPreconditionError
 
 SAVED_MODELS: Any = import_module("graphcore.tf1.saving.saved_models")
+TRAIN: Any = import_module("graphcore").train
 FED = {"x:0": [[1.0, 1.0]]}
 
 
@@ -135,6 +137,48 @@ def test_a_variable_made_beside_a_loaded_model_has_the_usual_advice(model: Path)
         assert "gc.initialize_all_variables()" in refused(lambda: session.run(own)).suggestion
         session.run(gc.initialize_all_variables())
         assert session.run(own) == 1.0
+
+
+def exported() -> gc.GraphDef:
+    """A graph with one variable, of which Python knows nothing elsewhere."""
+    graph = gc.Graph()
+    with graph.as_default():
+        gc.identity(gc.Variable(2.0, name="w"), name="y")
+    return graph.as_graph_def()
+
+
+@pytest.mark.parametrize("how", ["import", "load"])
+def test_an_imported_graph_is_not_advised_what_does_not_initialise_it(how: str, tmp_path: Path) -> None:
+    if how == "load":
+        graph = gc.load(gc.save(exported(), tmp_path / "graph.pb"))
+    else:
+        gc.import_graph_def(exported(), graph := gc.Graph(), name="")
+    session = gc.Session(graph)
+    error = refused(lambda: session.run("y:0"))
+    assert "w: no variable of Python has this name, so gc.initialize_all_variables() does not initialise it" in error.message
+    assert "session.run(gc.initialize_all_variables())" not in f"{error.suggestion} {error.__notes__}"
+    for call in ("gc.train.import_meta_graph(", "gc.load(folder)", "gc.restore_variables(session, path)"):
+        assert call in error.suggestion
+    assert "Run `session.run('w/Assign')` for its initial value" in error.suggestion
+    session.run("w/Assign")
+    assert session.run("y:0") == 2.0
+
+
+def test_the_advice_names_no_initial_value_where_the_graph_has_none(tmp_path: Path) -> None:
+    whole = exported()
+    kept = tuple(node for node in whole.node if node.name != "w/Assign")
+    graph = gc.load(gc.save(msgspec.structs.replace(whole, node=kept), tmp_path / "graph.pb"))
+    assert refused(lambda: gc.Session(graph).run("y:0")).suggestion.startswith("Restore its value, in the same session")
+
+
+def test_a_graph_with_its_python_variables_has_the_usual_advice(tmp_path: Path) -> None:
+    with gc.Graph().as_default(), gc.Session() as session:
+        gc.identity(gc.Variable(2.0, name="w"), name="y")
+        session.run(gc.initialize_all_variables())
+        TRAIN.Saver().save(session, str(tmp_path / "model"))
+    with gc.Graph().as_default(), gc.Session() as session:
+        TRAIN.import_meta_graph(str(tmp_path / "model.meta"))
+        assert "gc.initialize_all_variables()" in refused(lambda: session.run("y:0")).suggestion
 
 
 def test_the_values_of_a_variable_in_a_function_of_a_model_are_missed_by_name(tmp_path: Path) -> None:
