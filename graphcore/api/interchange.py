@@ -227,6 +227,8 @@ def load(
     options = ImportOptions(allow_unknown_ops=allow_unknown_ops, allow_internal_ops=allow_internal_ops, validate_shape=validate_shape)
     _import_graph_def(meta_graph.graph_def, graph, options)
     graph.signatures = {**graph.signatures, **meta_graph.signatures}
+    ends = filter(None, (*meta_graph.restores, meta_graph.saves, *meta_graph.init_ops))
+    graph.saver_nodes |= frozenset([end.partition(":")[0] for end in ends])
     prefix = _checkpoint_beside(checked_path(path))
     index = f"{prefix}.index"
     if is_file(index) and meta_graph.restores:

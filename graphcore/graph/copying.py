@@ -31,6 +31,7 @@ def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
         dst.seed = src.seed
         dst.other_fields = src.other_fields
         dst.signatures = src.signatures
+        dst.saver_nodes = src.saver_nodes
         dst.gradient_records.update(src.gradient_records)
         copies = {node: _bare_copy(node, dst, i) for i, node in enumerate(src.op_nodes(), dst.num_node_ids)}
         dst.ranks_are_stale = src.ranks_are_stale

@@ -95,6 +95,8 @@ class Graph(GraphReader):
     """The values that lie beside the files it was loaded from."""
     absent_values: tuple[AbsentValues, ...] = ()
     """The values that were looked for beside those files, and are not restored."""
+    saver_nodes: frozenset[str] = frozenset()
+    """The names of the nodes by which a SavedModel saves and restores, and of those that run afterwards."""
     recording: Any = None
     """The `RunOptions` by which sessions of this graph record all their runs, also those without options of their own; None for none."""
     lock: threading.RLock

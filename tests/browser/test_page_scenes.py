@@ -35,7 +35,10 @@ DATA = Path(__file__).parents[1] / "data"
 graph, run_cell = cells.graph, cells.run_cell
 one_wrong = with_repeats.one_wrong
 own_lens = with_lenses.own_lens
-FILES = sorted(path.name for path in DATA.glob("*.pb"))
+FILES = [
+    *sorted(path.name for path in DATA.glob("*.pb")),
+    *sorted(f"saved_models/{path.name}" for path in (DATA / "saved_models").iterdir()),
+]
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from widgets.render.text_width import one_line
-from widgets.scene.types import Scene, SceneEdge, SceneNode
+from widgets.scene.types import Scene, SceneEdge, SceneGroup, SceneNode
 
 
 def to_outline(scene: Scene) -> str:
@@ -28,7 +28,7 @@ def to_outline(scene: Scene) -> str:
         for inner in inside.get(group, ()):
             frame = groups[inner]
             count = f" ({frame.count:,} {'node' if frame.count == 1 else 'nodes'})" if frame.count else ""
-            lines.append(one_line(f"{frame.id}{count}") if not indent else indent + one_line(f"{frame.label}/{count}"))
+            lines.append(one_line(f"{_named(frame)}{count}") if not indent else indent + one_line(f"{frame.label}/{count}"))
             write(inner, depth + 1)
 
     write("", 0)
@@ -36,13 +36,18 @@ def to_outline(scene: Scene) -> str:
 
 
 def _name(node: SceneNode) -> str:
-    return node.stands_for or (node.label if node.kind == "stub" else node.id)
+    return node.stands_for or (node.label if node.kind == "stub" else _named(node))
+
+
+def _named(part: SceneNode | SceneGroup) -> str:
+    """The id, or the label of a group by dataflow, whose id says nothing."""
+    return f"{part.label}/" if "/#" in part.id else part.id
 
 
 def _box_lines(node: SceneNode, edges: list[SceneEdge], names: dict[str, str]) -> list[str]:
     what = f"{node.op or node.kind} {node.id}"
     if node.kind == "scope":
-        named = f"{node.label} x {node.repeat} {node.id}" if node.repeat else f"scope {node.id}"
+        named = f"{node.label} x {node.repeat} {node.id}" if node.repeat else f"scope {_named(node)}"
         what = f"{named} ({node.count:,} nodes)"
     detail = f" {node.detail}" if node.detail else ""
     if node.kind == "constant" and not node.op and not node.id.endswith(node.label):

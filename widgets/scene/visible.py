@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from widgets.scene.boxes import Foldable, Visible
@@ -44,8 +45,9 @@ def visible_boxes(graph: Graph, state: SceneState) -> Visible:
 def choose_open(root: Scope, state: SceneState, visible: Visible) -> set[str]:
     """The keys of everything open: the user's choices first, then the largest while there is space."""
     requested = list(state.opened)
+    first = frozenset() if state.mode == "none" or state.tree is None else state.tree.opened_first - state.closed
     while True:
-        opened, boxes, closed = _open_requested(root, visible, {*requested}, state.closed)
+        opened, boxes, closed = _open_requested(root, visible, first.union(requested), state.closed)
         if boxes <= HARD_LIMIT or not requested:
             break
         requested.pop(0)
@@ -54,7 +56,7 @@ def choose_open(root: Scope, state: SceneState, visible: Visible) -> set[str]:
     return opened
 
 
-def _open_requested(root: Scope, visible: Visible, requested: set[str], shut: set[str]) -> tuple[set[str], int, list[_Closed]]:
+def _open_requested(root: Scope, visible: Visible, requested: AbstractSet[str], shut: set[str]) -> tuple[set[str], int, list[_Closed]]:
     opened: set[str] = set()
     closed: list[_Closed] = []
     boxes = 0
@@ -72,7 +74,7 @@ def _open_requested(root: Scope, visible: Visible, requested: set[str], shut: se
     return opened, boxes, closed
 
 
-def _is_requested(part: Foldable, requested: set[str], shut: set[str]) -> bool:
+def _is_requested(part: Foldable, requested: AbstractSet[str], shut: set[str]) -> bool:
     if part.key in requested:
         return not isinstance(part, Call) or part.opens
     # The branches of a call are opened together.

@@ -67,8 +67,8 @@ class Signature(msgspec.Struct, frozen=True):
 class MetaGraph(msgspec.Struct, frozen=True):
     """One graph of a saved model with its tags and signatures.
 
-    `restores` are the tensor that takes the path of a checkpoint, and the node that restores it; () without a saver. `init_ops` are the nodes
-    that run after that.
+    `restores` are the tensor that takes the path of a checkpoint, and the node that restores it; () without a saver. `saves` is the tensor that
+    saves, "" without one. `init_ops` are the nodes that run after that.
     """
 
     graph_def: GraphDef
@@ -76,6 +76,7 @@ class MetaGraph(msgspec.Struct, frozen=True):
     signatures: Mapping[str, Signature] = {}
     tensorflow_version: str = ""
     restores: tuple[str, ...] = ()
+    saves: str = ""
     init_ops: tuple[str, ...] = ()
 
 
@@ -159,6 +160,7 @@ def _read_meta_graph(message: Any, data: bytes) -> MetaGraph:
         signatures={name: read_signature(each) for name, each in sorted(message.signature_def.items())},
         tensorflow_version=info.tensorflow_version,
         restores=(saver.filename_tensor_name, saver.restore_op_name) if saver.restore_op_name else (),
+        saves=saver.save_tensor_name,
         init_ops=tuple([info.name for _, info in sorted(outputs.items())] or collections[:1]),
     )
 

@@ -169,6 +169,7 @@ class _Writer:
             own_lenses=[(name, own.title) for name, own in self.own_lenses],
             max_boxes=self.state.max_boxes,
             auto_boxes=self.state.auto_boxes,
+            opened_first=sorted(tree.opened_first),
             times=None if recorded is None else recorded.times,
             values=None if valued is None else valued.values,
         )
@@ -353,15 +354,13 @@ class _Space:
                     slots.append(tensor.index)
             awaited.extend([place - number[other.name] for other in node.control_inputs if other.name in number])
             described.append(writer.attrs.of(node))
-            handles = node.output_handles
-            if symbolic or len(handles) != len(node.output_types):
-                signatures.append(writer.signatures.of(tuple([writer.info(tensor) for tensor in node.outputs])))
-            else:
-                key = (node.output_types, tuple([None if h.dims is None else tuple([dim.value for dim in h.dims]) for h in handles]))
-                signature = signature_of.get(key)
-                if signature is None:
-                    signature = signature_of[key] = writer.signatures.of(tuple([writer.info(tensor) for tensor in node.outputs]))
-                signatures.append(signature)
+            sizes = tuple([None if h.dims is None else tuple([dim.value for dim in h.dims]) for h in node.output_handles])
+            is_numbered = symbolic or (self.body is None and any(-1 in each for each in sizes if each is not None))
+            key = None if is_numbered or len(sizes) != len(node.output_types) else (node.output_types, sizes)
+            signature = None if key is None else signature_of.get(key)
+            if signature is None:
+                signature = signature_of[key] = writer.signatures.of(tuple([writer.info(tensor) for tensor in node.outputs]))
+            signatures.append(signature)
             self._write_dims(node, dims)
             origin = node.source
             if origin is None:

@@ -279,6 +279,7 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
         slots: names of inputs and outputs.
         own_lenses: the names and titles of lenses of the user.
         max_boxes, auto_boxes: the limits of the view.
+        opened_first: the keys of what is open until the user closes it.
         times: the times of the last recorded run, None if there is none.
         timelines: the timelines of a saved picture; those of pages are beside the data.
         values: its values, None if they were not recorded.
@@ -293,6 +294,7 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
     own_lenses: list[tuple[str, str]]
     max_boxes: int
     auto_boxes: int
+    opened_first: list[str] = []
     times: RunTimes | None = None
     timelines: list[StepTimeline] = []
     values: RunValues | None = None

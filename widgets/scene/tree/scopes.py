@@ -9,11 +9,11 @@ from graphcore.errors import GraphError
 from widgets.scene.calls import CallBody, Callee, Opener, calls_functions, has_hub
 from widgets.scene.tree.chains import chain_label, parents_of
 from widgets.scene.tree.folds import Fold, Group, Thing, any_leads_to, nodes_of, structured, total_of
+from widgets.scene.tree.saved_models import with_signatures, within_function
 from widgets.scene.tree.unchanged import unchanged_together
 
 if TYPE_CHECKING:
-    from graphcore.difference import Marks
-    from graphcore.graph import Node
+    from graphcore.graph import Graph, Node
 
 SMALL_THING: Final = 8
 """A node and the helper scope of the same name are one thing up to this many nodes."""
@@ -151,18 +151,22 @@ class Scope(Fold):
         if self._contents is None and self.depth > MOST_FRAMES:
             self._contents = [*sorted(self.all_nodes(), key=_node_id)]
         if self._contents is None:
-            parts = self.apart()
-            marks = self._marks()
-            self._contents = structured(self.path, unchanged_together(self.path, parts, marks) if marks is not None else parts, 0)
+            parts, graph = self.apart(), self._graph()
+            marks = None if graph is None else graph.difference
+            if marks is not None:
+                self._contents = structured(self.path, unchanged_together(self.path, parts, marks), 0)
+            elif graph is not None and self.parent is None and (graph.saver_nodes or graph.signatures):
+                self._contents = with_signatures(parts, graph)
+            else:
+                self._contents = structured(self.path, within_function(self.path, parts) if self.opener.around else parts, 0)
         return self._contents
 
-    def _marks(self) -> Marks | None:
-        """The marks of the difference that the graph shows, None for any other graph."""
+    def _graph(self) -> Graph | None:
+        """The graph of its nodes, None without any."""
         node = next(iter(self.nodes.values()), None)
-        found: Marks | None = None
-        if node is not None or self.scopes:
-            found = (node or self.all_nodes()[0]).graph.difference
-        return found
+        if node is None and not self.scopes:
+            return None
+        return (node or self.all_nodes()[0]).graph
 
     def apart(self) -> list[Part]:
         """The nodes and inner scopes, without groups."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphcore.passes import InstantiatedFunctions
 from widgets.scene.calls import Opener, calls_functions
-from widgets.scene.tree.folds import leads_to
-from widgets.scene.tree.scopes import FOLDS, Call, Scope, Scopes
+from widgets.scene.tree.folds import Group, leads_to
+from widgets.scene.tree.saved_models import passes_on, served
+from widgets.scene.tree.scopes import FOLDS, Call, Part, Scope, Scopes
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
@@ -21,6 +23,7 @@ class ScopeTree:
         self._functions = InstantiatedFunctions(graph.library)
         self._scopes = Scopes("", (), Opener(self._functions))
         self._version = -1
+        self._opened_first: frozenset[str] | None = None
 
     @property
     def root(self) -> Scope:
@@ -35,6 +38,29 @@ class ScopeTree:
             self._functions = InstantiatedFunctions(self.graph.library)
         self._scopes = Scopes("", self.graph.nodes, Opener(self._functions))
         self._version = self.graph.version
+        self._opened_first = None
+
+    @property
+    def opened_first(self) -> frozenset[str]:
+        """The keys of what is open until the user closes it.
+
+        In a SavedModel that is the signature that is served, down to the body that computes.
+        """
+        if self._opened_first is None:
+            self._opened_first = frozenset(self._keys_to_served())
+        return self._opened_first
+
+    def _keys_to_served(self) -> Iterator[str]:
+        if not self.graph.signatures:
+            return
+        found = served(self.graph, self.root.parts())
+        if found is None:
+            return
+        yield found.key
+        work: list[Part] = [part for part in found.items if isinstance(part, Call)]
+        while len(work) == 1 and isinstance(part := work[0], Call | Scope):
+            yield part.key
+            work = [inner for inner in part.parts() if not isinstance(inner, Group) and not passes_on(inner)]
 
     def find(self, path: str) -> Scope | None:
         """The scope with this path."""

@@ -123,6 +123,7 @@ export class GraphPage {
       {
         opened: this.#opened,
         closed: this.#closed,
+        first: this.#data.head.opened_first,
         mode: this.#mode,
         mirror: this.#mirror,
         maxBoxes: this.#data.head.max_boxes,

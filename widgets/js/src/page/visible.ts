@@ -19,6 +19,8 @@ const FEW_NODES = 150;
 export interface Folding {
   readonly opened: ReadonlySet<string>;
   readonly closed: ReadonlySet<string>;
+  /** The keys of what is open until the user closes it. */
+  readonly first: readonly string[];
   readonly mode: Mode;
   readonly mirror: boolean;
   readonly maxBoxes: number;
@@ -219,7 +221,7 @@ export class Visible {
     }
     return call.bodies().flatMap((body) => {
       const { control_returns: controls, returns } = body.space.head;
-      return (controls.length > 0 ? controls : returns).map((last) => this.box(body, last) as Box);
+      return (controls.length > 0 ? controls : returns).flatMap((last) => this.awaited(body, last));
     });
   }
 
@@ -235,7 +237,12 @@ export class Visible {
           at(space.waitsAt, node) === at(space.waitsAt, node + 1),
       );
     }
-    return first.map((node) => this.box(body, node) as Box);
+    return first.flatMap((node) => {
+      const call = this.callOf(body, node);
+      return call && !call.call.hub
+        ? call.bodies().flatMap((inner) => this.beginnings(inner))
+        : [this.box(body, node) as Box];
+    });
   }
 
   /** The id of a node's box, or of the frame of an open call; "" if it is not visible. */
@@ -277,9 +284,10 @@ interface Requested {
 
 function chooseOpen(root: Part, folding: Folding, visible: Visible): ReadonlySet<string> {
   const requested = [...folding.opened];
+  const first = folding.mode === "none" ? [] : folding.first.filter((key) => !folding.closed.has(key));
   let found: Requested;
   for (;;) {
-    found = openRequested(root, visible, new Set(requested), folding.closed);
+    found = openRequested(root, visible, new Set([...first, ...requested]), folding.closed);
     if (found.boxes <= HARD_LIMIT || requested.length === 0) break;
     requested.shift();
   }

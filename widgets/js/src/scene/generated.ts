@@ -1257,6 +1257,7 @@ export interface GradientText {
  * slots: names of inputs and outputs.
  * own_lenses: the names and titles of lenses of the user.
  * max_boxes, auto_boxes: the limits of the view.
+ * opened_first: the keys of what is open until the user closes it.
  * times: the times of the last recorded run, None if there is none.
  * timelines: the timelines of a saved picture; those of pages are beside the data.
  * values: its values, None if they were not recorded.
@@ -1271,6 +1272,7 @@ export interface PageHead {
   readonly own_lenses: readonly (readonly [string, string])[];
   readonly max_boxes: number;
   readonly auto_boxes: number;
+  readonly opened_first: readonly string[];
   readonly times: RunTimes | null;
   readonly timelines: readonly StepTimeline[];
   readonly values: RunValues | null;
