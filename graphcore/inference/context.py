@@ -133,7 +133,13 @@ class InferenceContext(HandleShapes):
 
         Raises:
             InvalidArgumentError: the node has no such output.
+            TypeError: `shape` is none of this context, such as `make_shape([1, 2])` gives; within a shape function it is an InternalError.
         """
+        if not isinstance(shape, ShapeHandle):
+            raise TypeError(
+                f"set_output({index}, ...) requires a shape such as c.make_shape([2, 3]) or c.unknown_shape(), "
+                f"got {brief(shape)} ({type(shape).__name__})"
+            )
         try:
             self.outputs[index] = shape
         except IndexError:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from graphcore.attrs import Placeholder
 from graphcore.definitions.types import ArgDef, AttrDef, OpDef
 from graphcore.dtypes import float32, float64
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import InternalError, InvalidArgumentError
+from graphcore.graph import Graph
 from graphcore.inference import (
     DimensionHandle,
     InferenceContext,
@@ -21,6 +24,7 @@ from graphcore.inference import (
     shape_of_sizes,
     shape_to_handle,
 )
+from graphcore.registry import OpRegistry
 from graphcore.shapes import Shape
 from tests.support.shape_rows import context, shape
 
@@ -89,6 +93,20 @@ def test_a_context_counts_inputs_and_outputs() -> None:
         c.output(0)
     with pytest.raises(InvalidArgumentError, match="Output 3 of 'x' does not exist: it has 3"):
         c.set_output(3, c.scalar())
+
+
+@pytest.mark.parametrize(
+    ("given", "came"), [([1, 2], r"\[1, 2\] \(list\)"), (Shape([1, 2]), r"Shape\(\[1, 2\]\) \(Shape\)"), (None, "None")]
+)
+def test_a_shape_function_that_sets_something_else_than_a_shape_is_refused_and_adds_no_node(given: Any, came: str) -> None:
+    registry = OpRegistry()
+    registry.register(OpDef(name="Op", output_arg=(ArgDef(name="y", type=float32),)), lambda c: c.set_output(0, given))
+    graph = Graph(registry)
+    nodes = list(graph.nodes)
+    with pytest.raises(InternalError, match=rf"The shape function of op Op raised TypeError: set_output\(0, .*, got {came}") as caught:
+        graph.apply_op("Op", [])
+    assert "Correct the shape function of Op, test_context.py, line" in caught.value.suggestion
+    assert list(graph.nodes) == nodes
 
 
 def test_attrs_fall_back_to_their_defaults() -> None:
