@@ -412,14 +412,17 @@ def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
 def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The means of the rows with the same id."""
     with name_scope(name or "UnsortedSegmentMean"):
-        data = convert_to_tensor(data)
-        counts = apply_one(
-            "UnsortedSegmentSum", [apply_one("OnesLike", [convert_to_tensor(segment_ids)], None), segment_ids, num_segments], None
-        )
-        whole = maximum(cast(counts, data.dtype.base), 1.0)
-        for _ in range((data.shape.rank or 1) - 1):
-            whole = expand_dims(whole, -1)
-        return apply_one("UnsortedSegmentSum", [data, segment_ids, num_segments], None) / whole
+        data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+        return apply_one("UnsortedSegmentSum", [data, ids, num_segments], None) / _segment_sizes(data, ids, num_segments)
+
+
+def _segment_sizes(data: Tensor, ids: Tensor, num_segments: Any) -> Tensor:
+    """The number of rows of each id, at least 1, as numbers that divide the sums of the rows of `data`."""
+    counts = apply_one("UnsortedSegmentSum", [apply_one("OnesLike", [ids], None), ids, num_segments], None)
+    whole = maximum(cast(counts, data.dtype.base), 1)
+    for _ in range((data.shape.rank or 1) - (ids.shape.rank or 1)):
+        whole = expand_dims(whole, -1)
+    return whole
 
 
 def _sparse_segment(op: str, inputs: list[Any], num_segments: Any, name: str | None) -> Tensor:
@@ -431,13 +434,9 @@ def _sparse_segment(op: str, inputs: list[Any], num_segments: Any, name: str | N
 def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The sums of the rows with the same id, divided by the roots of their numbers."""
     with name_scope(name or "UnsortedSegmentSqrtN"):
-        data = convert_to_tensor(data)
-        ids = convert_to_tensor(segment_ids)
-        counts = apply_one("UnsortedSegmentSum", [apply_one("OnesLike", [ids], None), ids, num_segments], None)
-        whole = maximum(cast(counts, data.dtype.base), 1.0)
-        for _ in range((data.shape.rank or 1) - (ids.shape.rank or 1)):
-            whole = expand_dims(whole, -1)
-        return apply_one("UnsortedSegmentSum", [data, ids, num_segments], None) / apply_one("Sqrt", [whole], None)
+        data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+        sizes = _segment_sizes(data, ids, num_segments)
+        return apply_one("UnsortedSegmentSum", [data, ids, num_segments], None) / apply_one("Sqrt", [sizes], None)
 
 
 def sparse_segment_sum(data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None) -> Tensor:
