@@ -25,6 +25,8 @@ ARG: Final = frozenset({"_Arg", "_DeviceArg"})
 """The arguments of a function's body."""
 USER_NAME: Final = "_user_specified_name"
 """The attr of an argument with the name that the user's code has for it."""
+DECLARED_SHAPES: Final = "_declared_shapes"
+"""The attr of a node of a body with the shapes of its outputs by `set_shape`, which its op cannot tell."""
 STANDS_FOR: Final = "_stands_for"
 """The attr of a node that a run adds, with the name of the tensor it stands for: of a feed's argument, or of a late read of a variable."""
 KEEPS_VALUE: Final = "_keeps_value"

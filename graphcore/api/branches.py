@@ -143,7 +143,7 @@ def _at_most_one(conditions: list[Any]) -> Node:
 class TracedFor:
     """The inputs of traced functions as they were at tracing.
 
-    Python may have read their ranks, and gradients their shapes.
+    Python may have read their ranks, and gradients and `set_shape` their shapes.
 
     Args:
         graph: the graph of the node.
@@ -154,7 +154,7 @@ class TracedFor:
     def __init__(self, graph: Graph, tensors: Sequence[Tensor], bodies: Sequence[FunctionGraph]) -> None:
         self._graph = graph
         self._tensors = list(tensors)
-        self._is_exact = any(body.gradient_records for body in bodies)
+        self._is_exact = any(body.gradient_records or body.declares_shapes for body in bodies)
         self._outside = {name: text for body in bodies for name, text in body.outside.items()}
         self.first: list[str] = []
         self.first = self.kinds()

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from graphcore.attrs import AttrValue
-from graphcore.dtypes import DType
+from graphcore.dtypes import DType, resource
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.graph import Graph
 from graphcore.graph.model.default_stack import surrounding
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.inference import HandleData, handle_to_shape
-from graphcore.plumbing import USER_NAME
+from graphcore.plumbing import ARG, DECLARED_SHAPES, USER_NAME
 from graphcore.registry import OpRegistry
 from graphcore.shapes import Shape
 
@@ -31,6 +31,7 @@ class FunctionGraph(Graph):
         captures: the captured tensors of the surrounding graph, with their arguments.
         captured_values: reads of captured references.
         references: the reads of the reference variables that it changes, with handles of these; all of the outermost graph.
+        declares_shapes: True if `set_shape` gave shapes in it that may be those of other inputs.
         awaited: nodes of the surrounding graph that the node which calls the function has to wait for; None if it waits for none.
     """
 
@@ -41,6 +42,7 @@ class FunctionGraph(Graph):
         self.starts: dict[Tensor, Tensor] = {}
         self.outside: dict[str, str] = {}
         self.drops_unneeded = False
+        self.declares_shapes = False
         self.captures: dict[Tensor, Tensor] = {}
         self.captured_values: dict[Tensor, Tensor] = {}
         self.references: dict[Tensor, Tensor] = {}
@@ -75,9 +77,7 @@ class FunctionGraph(Graph):
         attrs: dict[str, AttrValue] = {"T": dtype.base, "index": index, "_output_shapes": (shape,)}
         if label:
             attrs[USER_NAME] = label.encode("utf-8", "replace")
-        if handle and all(item.dtype is not None for item in handle):
-            attrs["_handle_dtypes"] = tuple([item.dtype for item in handle if item.dtype is not None])
-            attrs["_handle_shapes"] = tuple([handle_to_shape(item.shape) for item in handle])
+        attrs |= handle_attrs(handle)
         with self.name_scope(None), self.control_dependencies(None):
             return self.apply_op("_Arg", (), attrs, name).outputs[0]
 
@@ -127,6 +127,20 @@ class FunctionGraph(Graph):
         own = super().overridden_gradients()
         return {**self.outer.overridden_gradients(), **own} if self.caller and self.outer is not None else own
 
+    def set_shape(self, tensor: Tensor, shape: object) -> None:
+        """See `Graph.set_shape`. What nothing else tells of a shape becomes part of the function, whose calls and copies infer it again."""
+        was_unknown, node = tensor.shape.rank is None, tensor.node
+        super().set_shape(tensor, shape)
+        known = tensor.shape
+        if was_unknown and known.rank is not None and node.op not in ARG:
+            before = node.attr.get(DECLARED_SHAPES)
+            shapes = list(before) if isinstance(before, tuple) else [Shape(None)] * len(node.outputs)
+            shapes[tensor.index] = known
+            if not node.inputs or any(source.dtype.base is not resource for source in node.inputs):
+                for body in (self, *[each for each in surrounding(self) if isinstance(each, FunctionGraph)]):
+                    body.declares_shapes = True
+            node.node_def = msgspec.structs.replace(node.node_def, attr={**node.attr, DECLARED_SHAPES: tuple(shapes)})
+
     def note_outside(self, graph: Graph, nodes: Sequence[Node]) -> None:
         """Record that gradients within go through nodes of a graph around.
 
@@ -156,6 +170,14 @@ class FunctionGraph(Graph):
         for index, tensor in enumerate(arguments):
             node = tensor.node
             node.node_def = msgspec.structs.replace(node.node_def, attr={**node.node_def.attr, "index": index})
+
+
+def handle_attrs(handle: HandleData | None) -> dict[str, AttrValue]:
+    """The attrs of an argument with the dtypes and shapes behind a handle, none if these are unknown."""
+    types = [item.dtype for item in handle or () if item.dtype is not None]
+    if not handle or len(types) < len(handle):
+        return {}
+    return {"_handle_dtypes": tuple(types), "_handle_shapes": tuple([handle_to_shape(item.shape) for item in handle])}
 
 
 def described(node: Node) -> str:

@@ -6,11 +6,15 @@ determined.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 Tensor = Any
+_numbers: Final = itertools.count()
 _DEEPEST = 2
 _RUNS = (True, False, True)
 
@@ -34,6 +38,7 @@ class Program:
         self.fill = self.queue.enqueue_many([[0.01 * number for number in range(300)]])
         dataset = tf.data.Dataset.range(1, 100_000)
         self.iterator = tf.data.make_initializable_iterator(dataset)
+        self.own = self.functions()
         self.variables = [tf.Variable(0.5, use_resource=kind, trainable=False) for kind in (False, True)]
         values, token = self.block([self.x, tf.constant(0.7), tf.tanh(self.x * 0.3)], tf.constant(0), 0)
         self.fetches = [*values[-4:], token]
@@ -69,6 +74,7 @@ class Program:
                 self.effect,
                 self.gradient,
                 self.unneeded,
+                self.own_gradient,
             ]
             if depth < _DEEPEST and self.random.random() < 0.4**depth:
                 kinds += [self.branch, self.loop, self.rows, self.fold, self.array]
@@ -117,6 +123,36 @@ class Program:
         else:
             self.iterator.get_next()
         return [], token
+
+    def functions(self) -> list[Callable[[Tensor], Tensor]]:
+        """Functions with gradients of their own, and one of Python, which has none."""
+        tf, x = self.tf, self.x
+        custom: Callable[[Any], Any] = tf.custom_gradient
+        name = f"BodyProgram{next(_numbers)}"
+        tf.RegisterGradient(name)(lambda op, grad: grad * (0.3 + op.outputs[0] * op.inputs[0]))
+
+        def overridden(v: Tensor) -> Tensor:
+            with tf.get_default_graph().gradient_override_map({"Tanh": name, "Floor": "Identity"}):
+                return tf.tanh(v) + tf.floor(v * 3.0) * 0.2
+
+        @custom
+        def closing(v: Tensor) -> Any:
+            e = tf.exp(-tf.square(v))
+            return e * v, lambda dy: dy * (e - 0.5) * tf.tanh(x)
+
+        @custom
+        def limited(v: Tensor) -> Any:
+            return tf.identity(v), lambda dy: tf.clip_by_value(dy, -0.2, 0.3)
+
+        def by_python(v: Tensor) -> Tensor:
+            found = tf.py_func(lambda a: np.float32(0.5) * a * a, [v], tf.float32)
+            found.set_shape([])
+            return found * v
+
+        return [overridden, closing, limited, by_python]
+
+    def own_gradient(self, values: list[Tensor], token: Tensor, _: int) -> tuple[list[Tensor], Tensor]:
+        return [self.tf.tanh(self.random.choice(self.own)(self.any(values)))], token
 
     def gradient(self, values: list[Tensor], token: Tensor, _: int) -> tuple[list[Tensor], Tensor]:
         y = self.formula(values)

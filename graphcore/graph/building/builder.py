@@ -15,7 +15,10 @@ from graphcore.graph.editing.editor import FINALIZED
 from graphcore.graph.editing.replacing import attach, replace
 from graphcore.graph.model.input_checks import check_inputs
 from graphcore.graph.model.node import Node, Tensor, only_output
+from graphcore.inference import shape_to_handle
+from graphcore.plumbing import DECLARED_SHAPES
 from graphcore.registry import OpRegistration
+from graphcore.shapes import Shape
 from graphcore.source import SourceLocation
 from graphcore.support.critical_section import critical_section
 
@@ -92,6 +95,9 @@ class GraphBuilder:
             if not fits:
                 check_inputs(definition, input_types, inputs, source)  # type: ignore[arg-type]  # likewise
             node = Node(graph, store.next_id, name, definition, registration, inputs, controls, input_types, output_types, source)
+            declared = node.attr.get(DECLARED_SHAPES)
+            if isinstance(declared, tuple):
+                node.like = {index: shape_to_handle(shape) for index, shape in enumerate(declared) if isinstance(shape, Shape)}
             if infer is None:
                 graph.refiner.add_node(node)
             else:

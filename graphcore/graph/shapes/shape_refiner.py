@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from graphcore.attrs import Array, AttrValue
@@ -22,7 +23,7 @@ from graphcore.graph.shapes.function_shapes import MOST_NESTED_CALLS, FunctionSh
 from graphcore.inference import HandleData, InferenceContext, ShapeHandle, handle_to_shape, same_defined_shape, same_handle_data
 from graphcore.inference.partial_types import PartialValue
 from graphcore.inference.partial_values import partial_shape
-from graphcore.plumbing import ARG, CONST
+from graphcore.plumbing import ARG, CONST, DECLARED_SHAPES
 from graphcore.registry import OpRegistry
 from graphcore.shapes import Shape
 from graphcore.support.budget import one_budget
@@ -418,6 +419,10 @@ class _BodyRefiner(ShapeRefiner):
         """Infer the outputs of `node`; those of an argument are given."""
         if node.op not in ARG:
             super().add_node(node)
+            declared = node.attr.get(DECLARED_SHAPES)
+            for index, shape in enumerate(declared if isinstance(declared, tuple) else ()):
+                with suppress(InvalidArgumentError):  # it contradicts the shape in this call
+                    self.set_shape(node, index, shape)
             return
         number = _index_of(node)
         context = self.context_type(self, node, [])

@@ -18,6 +18,7 @@ from graphcore.passes.gradients.functions.differentiation import (
     DifferentiatedBody,
     add_returns,
     forward_of,
+    handles_of,
     is_argument,
     new_node,
 )
@@ -50,7 +51,7 @@ def augment_loop(
     cond, func = func_attr(node.node_def.attr, "cond"), func_attr(node.node_def.attr, "body")
     name = graph.names.unique(f"{scope}forward")
     more: list[tuple[str, DType]] = [("round", dtypes.int32), *[(f"list_{i}", dtypes.variant) for i in range(len(kept))]]
-    test = DifferentiatedBody(graph, cond, [arg.shape for arg in body.args])
+    test = DifferentiatedBody(graph, cond, [arg.shape for arg in body.args], handles_of(body.args))
     condition = FunctionGraph.within(graph, f"{cond.name}_forward" if shared else function_label(graph, name, "cond"))
     copier = test.copy_forward(condition)
     for label, dtype in more:

@@ -14,6 +14,7 @@ from graphcore.passes.gradients.functions.differentiation import (
     Differentiation,
     add_returns,
     arrived_outputs,
+    handles_of,
     is_argument,
     keep_shape,
     zeros_in,
@@ -48,7 +49,7 @@ class _BranchGradients:
         self.rets = arrived_outputs(back, node)
         self.keeps_all = keeps_all_values(back, node)
         shapes = [tensor.shape for tensor in self.inputs]
-        self.bodies = [DifferentiatedBody(back.graph, function, shapes) for function in self.functions]
+        self.bodies = [DifferentiatedBody(back.graph, function, shapes, handles_of(self.inputs)) for function in self.functions]
         for body in self.bodies:
             body.differentiate(back, self.rets, wanted, keeps_all=self.keeps_all)
         self.wanted = [number for number in wanted if any(body.gradients[number] is not None for body in self.bodies)]

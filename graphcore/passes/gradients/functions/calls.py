@@ -24,8 +24,10 @@ from graphcore.passes.gradients.functions.differentiation import (
     Copier,
     DifferentiatedBody,
     Differentiation,
+    Handle,
     add_returns,
     arrived_outputs,
+    handles_of,
     is_argument,
     keep_shape,
     new_node,
@@ -58,7 +60,8 @@ def function_gradients(back: Differentiation, node: Node, slots: Sequence[int], 
     """
     graph, called = back.graph, called_function(node.node_def)
     selection = tuple(arrived_outputs(back, node)), tuple(slots)
-    found = _shared_gradient(back, called, tuple([tensor.shape for tensor in node.inputs]), selection)
+    shapes, handles = tuple([tensor.shape for tensor in node.inputs]), handles_of(node.inputs)
+    found = _shared_gradient(back, called, shapes, handles, selection)
     if found.gradient is None:
         return {}
     inputs = [back.forward_value(node.inputs[number]) for number in found.arguments]
@@ -166,16 +169,18 @@ class _SharedGradients:
 _shared: Final[WeakKeyDictionary[FunctionLibraryDefinition, _SharedGradients]] = WeakKeyDictionary()
 
 
-def _shared_gradient(back: Differentiation, called: Func, shapes: tuple[Shape, ...], selection: _Selection) -> _Gradient:
+def _shared_gradient(
+    back: Differentiation, called: Func, shapes: tuple[Shape, ...], handles: tuple[Handle, ...], selection: _Selection
+) -> _Gradient:
     library = back.graph.library
     known = _shared.setdefault(library, _SharedGradients())
     attrs = {key: value for key, value in called.attr.items() if not key.startswith("_")}
     definition = library.find(called.name)
     keeps_all = back.keeps_all or (definition is not None and definition.signature.is_stateful)
-    key: _Key = (canonicalize(called.name, attrs), shapes, back.simplify, keeps_all, num_replacements())
+    key: _Key = (canonicalize(called.name, attrs), shapes, handles, back.simplify, keeps_all, num_replacements())
     found = known.gradients.get((key, selection))
     if found is None or not found.origins.are_current(library):
-        found = _Function(back, Func(called.name, attrs), shapes, known, key, keeps_all=keeps_all).gradient(selection)
+        found = _Function(back, Func(called.name, attrs), shapes, handles, known, key, keeps_all=keeps_all).gradient(selection)
         _cache(known.gradients, (key, selection), found)
     return found
 
@@ -184,12 +189,21 @@ class _Function:
     """A function that is differentiated for given shapes of arguments."""
 
     def __init__(
-        self, back: Differentiation, called: Func, shapes: Sequence[Shape], known: _SharedGradients, key: _Key, *, keeps_all: bool
+        self,
+        back: Differentiation,
+        called: Func,
+        shapes: Sequence[Shape],
+        handles: Sequence[Handle],
+        known: _SharedGradients,
+        key: _Key,
+        *,
+        keeps_all: bool,
     ) -> None:
         self.back = back
         self.graph = back.graph
         self.called = called
         self.shapes = shapes
+        self.handles = handles
         self.known = known
         self.key = key
         self.keeps_all = keeps_all
@@ -265,7 +279,7 @@ class _Function:
         return body
 
     def body(self) -> DifferentiatedBody:
-        return DifferentiatedBody(self.graph, self.called, self.shapes)
+        return DifferentiatedBody(self.graph, self.called, self.shapes, self.handles)
 
     def origins(self, made: Sequence[str]) -> Origins:
         return Origins(self.graph.library, self.called.name, [call_of(name) for name in made])

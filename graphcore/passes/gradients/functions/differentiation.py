@@ -19,6 +19,8 @@ from graphcore.errors import NotFoundError, UnimplementedError
 from graphcore.graph import FunctionGraph, GradientRecord, Graph, Node, Tensor, copy_graph, topological_order
 from graphcore.graph.model.node import NO_CONTROLS, input_text, producers_of
 from graphcore.graph.model.search import reachable
+from graphcore.graph.shapes.propagation import infer_downstream
+from graphcore.graph.tracing import handle_attrs
 from graphcore.passes.functions.function_body import FunctionBody, function_def_to_body
 from graphcore.passes.gradients.functions.reaching import FLOWING, Reaching
 from graphcore.passes.infra.known_shapes import same_shape
@@ -32,6 +34,15 @@ FORWARD_OF: Final = "_forward_of"
 
 Place = tuple[str, int]
 """A node's name and the index of one of its outputs."""
+
+
+Handle = tuple[tuple[str, AttrValue], ...]
+"""The attrs of an argument that tell the dtypes and shapes behind a handle; empty for other arguments."""
+
+
+def handles_of(tensors: Iterable[Tensor]) -> tuple[Handle, ...]:
+    """The dtypes and shapes behind tensors that are handles of variables and queues."""
+    return tuple([tuple(handle_attrs((tensor.node.handle_data or {}).get(tensor.index)).items()) for tensor in tensors])
 
 
 class Differentiation(Protocol):
@@ -66,6 +77,7 @@ class DifferentiatedBody:
         outer: the graph with the node that runs the function.
         func: the function.
         shapes: the shapes of its arguments; None if they are unknown.
+        handles: what `handles_of` gives for its arguments, as far as these are known.
 
     Attributes:
         args, rets: its arguments and returns.
@@ -77,7 +89,7 @@ class DifferentiatedBody:
         augmented: the augmented nodes by the forward nodes that they replace.
     """
 
-    def __init__(self, outer: Graph, func: Func, shapes: Sequence[Shape] | None) -> None:
+    def __init__(self, outer: Graph, func: Func, shapes: Sequence[Shape] | None, handles: Sequence[Handle] = ()) -> None:
         definition = outer.library.find(func.name)
         if definition is None:
             raise NotFoundError(f"Function {func.name} is not defined.", op=func.name)
@@ -93,6 +105,13 @@ class DifferentiatedBody:
         for tensor, shape in zip(self.args, [Shape(None)] * len(self.args) if shapes is None else shapes, strict=True):
             if shape.rank is not None:
                 self.graph.set_shape(tensor, shape)
+        for tensor, handle in zip(self.args, handles, strict=False):
+            if handle:
+                node = tensor.node
+                node.node_def = msgspec.structs.replace(
+                    node.node_def, attr={**node.attr, "_output_shapes": (tensor.shape,), **dict(handle)}
+                )
+                infer_downstream(self.graph, node, include_start=True)
         self.forward = {node for node in self.graph.op_nodes() if node.op not in ARG and node.op not in RETVAL}
         self.dys: dict[int, Tensor] = {}
         self.gradients: dict[int, Tensor | None] = {}
@@ -105,7 +124,8 @@ class DifferentiatedBody:
         """Copy arguments and forward nodes into another body, augmented nodes instead of their originals."""
         copier = Copier(target, self.augmented)
         for index, arg in enumerate(self.args):
-            copier.tensors[arg] = target.argument(arg.node.name, arg.dtype, arg.shape, index)
+            handle = (arg.node.handle_data or {}).get(0)
+            copier.tensors[arg] = target.argument(arg.node.name, arg.dtype, arg.shape, index, handle)
         copier.copy(self.forward_order)
         return copier
 

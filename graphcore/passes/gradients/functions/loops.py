@@ -19,6 +19,7 @@ from graphcore.passes.gradients.functions.differentiation import (
     Differentiation,
     add_returns,
     arrived_outputs,
+    handles_of,
     keep_shape,
     zeros_in,
 )
@@ -55,7 +56,7 @@ class _LoopGradients:
         self.scope = scope
         self.cond, self.func = func_attr(node.node_def.attr, "cond"), func_attr(node.node_def.attr, "body")
         self.shapes = _invariant_shapes(node)
-        self.body = DifferentiatedBody(self.graph, self.func, self.shapes)
+        self.body = DifferentiatedBody(self.graph, self.func, self.shapes, handles_of(node.inputs))
         self.keeps_all = keeps_all_values(back, node)
         self.active = self.active_variables(slots)
         if self.active:
