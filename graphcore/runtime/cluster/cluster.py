@@ -357,8 +357,19 @@ def _checked_client(client: Any, security: Any) -> Client:
     return client
 
 
+class _Client(distributed.Client):
+    """A client that closes when it cannot start. Dask's goes on after a TypeError or ValueError, and holds up the end of Python for a minute."""
+
+    def start(self, **kwargs: Any) -> None:
+        try:
+            super().start(**kwargs)  # type: ignore[no-untyped-call]  # Dask's
+        except BaseException:
+            self.close()  # type: ignore[no-untyped-call]  # Dask's
+            raise
+
+
 def _connected(address: str, security: Any) -> Client:
     try:
-        return distributed.Client(address, security=security, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
+        return _Client(address, security=security, set_as_default=False)  # type: ignore[no-untyped-call]  # Dask's
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise FailedPreconditionError(f"Cannot reach a Dask scheduler at '{address}': {error}") from error

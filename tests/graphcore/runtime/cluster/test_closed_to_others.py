@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from urllib.error import HTTPError
 
+import dask
 import psutil
 import pytest
 
@@ -94,6 +96,22 @@ def test_a_client_with_the_key_can_connect(opened: tuple[gc.LocalCluster, list[t
     cluster, _ = opened
     with gc.DaskCluster(_address(cluster), cluster.tasks, security=cluster.client.security) as other:
         assert other.devices == cluster.devices
+
+
+@pytest.mark.parametrize("address", ["tls://127.0.0.1:1", "nonsense://127.0.0.1:1", "127.0.0.1:1:1"])
+def test_an_address_that_is_refused_at_once_leaves_no_client_behind(address: str) -> None:
+    before = set(threading.enumerate())
+    with pytest.raises(gc.errors.FailedPreconditionError, match="Cannot reach a Dask scheduler"):
+        gc.DaskCluster(address, {"worker": ["a"]})
+    assert not [thread for thread in set(threading.enumerate()) - before if "loop" in thread.name.lower()]
+
+
+def test_a_client_without_the_required_encryption_is_refused_as_unreachable() -> None:
+    with (
+        dask.config.set({"distributed.comm.require-encryption": True}),
+        pytest.raises(gc.errors.FailedPreconditionError, match="encryption required"),
+    ):
+        gc.DaskCluster("tcp://127.0.0.1:1", {"worker": ["a"]})
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
