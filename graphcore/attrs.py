@@ -257,3 +257,11 @@ def utf8(text: str) -> bytes:
         raise InvalidArgumentError(
             f"Required text that UTF-8 can encode, or bytes; got {brief(text)} with half a surrogate pair at {error.start}"
         ) from None
+
+
+def attr_text(value: object) -> str:
+    """The text of a string attr, "" for a value of another kind.
+
+    A file may hold any bytes, which TensorFlow takes as they are. Those that are not UTF-8 are written as escapes.
+    """
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else ""

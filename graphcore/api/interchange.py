@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from graphcore.attrs import attr_text
 from graphcore.brief import brief
 from graphcore.definitions import GraphDef, OpDef
 from graphcore.errors import InvalidArgumentError, UnimplementedError
@@ -251,8 +252,7 @@ def _checkpoint_beside(path: Path) -> str:
 def _names_of_resources(graph_def: GraphDef) -> Iterator[str]:
     """The names that the resources of nodes have, those in bodies of functions too."""
     for node in chain(graph_def.node, *(function.node_def for function in graph_def.library.function)):
-        shared = node.attr.get("shared_name", b"")
-        yield shared.decode(errors="replace") if isinstance(shared, bytes) and shared else node.name
+        yield attr_text(node.attr.get("shared_name")) or node.name
 
 
 def save(graph: Graph | GraphDef, path: str | Path) -> Path:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, NoReturn
 
+from graphcore.attrs import attr_text
 from graphcore.definitions import AttrDef, OpDef
 from graphcore.dtypes import DType
 from graphcore.errors import UnknownNameError
@@ -175,7 +176,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 def _default(attr: AttrDef) -> Any:
     value = attr.default_value
-    return value.decode() if isinstance(value, bytes) else value
+    return attr_text(value) if isinstance(value, bytes) else value
 
 
 def _doc(op_def: OpDef, sections: str = "") -> str:

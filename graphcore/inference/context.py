@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from graphcore.attrs import Array, Attrs, AttrValue
+from graphcore.attrs import Array, Attrs, AttrValue, attr_text
 from graphcore.brief import brief
 from graphcore.definitions.types import PRODUCER_VERSION, OpDef
 from graphcore.dtypes import as_dtype
@@ -196,7 +196,7 @@ class InferenceContext(HandleShapes):
         value = self.attr(name)
         if not isinstance(value, bytes):
             raise InvalidArgumentError(f"Attr '{name}' must be a string, got {brief(value)}", op=self.op, node=self.node_name, attr=name)
-        return value.decode(errors="backslashreplace")  # any bytes may come from a file
+        return attr_text(value)
 
     def set_input(self, index: int, shape: ShapeHandle) -> None:
         """Set the shape of input `index`."""

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from graphcore.attrs import attr_text
 from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
@@ -76,7 +77,7 @@ def class_groups(nodes: Iterable[Node]) -> dict[str, list[Node]]:
         classes = node.attr.get(CLASS_ATTR)
         for group in classes if isinstance(classes, tuple) else ():
             if isinstance(group, bytes) and group.startswith(_LOC):
-                named.setdefault(group[len(_LOC) :].decode(), []).append(node)
+                named.setdefault(attr_text(group[len(_LOC) :]), []).append(node)
     for node in nodes if named else ():
         members = named.get(node.name)
         if members is not None and node not in members:

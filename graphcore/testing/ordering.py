@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from graphcore.attrs import attr_text
 from graphcore.dtypes import resource
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.node import producers_of
@@ -102,16 +103,11 @@ def _is_only_handed_on(node: Node, among: set[Node]) -> bool:
 def _variables(tensor: Tensor) -> list[str]:
     """The variables behind a reference or a handle, by the name under which a session stores them."""
     found = reachable([tensor.node], _handed_on)
-    return [str(_attr(node, "shared_name") or node.name) for node in found if node.registration.traits.role == "variable"]
+    return [attr_text(node.node_def.attr.get("shared_name")) or node.name for node in found if node.registration.traits.role == "variable"]
 
 
 def _handed_on(node: Node) -> list[Node]:
     return [tensor.node for tensor in node.inputs if tensor.dtype.is_ref or tensor.dtype is resource]
-
-
-def _attr(node: Node, name: str) -> str:
-    value = node.node_def.attr.get(name, b"")
-    return value.decode() if isinstance(value, bytes) else ""
 
 
 def _are_ordered(one: _Use, other: _Use, needs: dict[Node, set[Node]]) -> bool:

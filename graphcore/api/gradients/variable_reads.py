@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from graphcore.attrs import AttrValue, Func
+from graphcore.attrs import AttrValue, Func, attr_text
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.plumbing import IDENTITY, VALUE_OF
@@ -44,7 +44,7 @@ def handles_of_references(graph: Graph) -> dict[str, list[Tensor]]:
     for node in graph.op_nodes():
         name = node.attr.get(VALUE_OF)
         if isinstance(name, bytes):
-            found.setdefault(name.decode(), []).append(node.outputs[0])
+            found.setdefault(attr_text(name), []).append(node.outputs[0])
     return found
 
 

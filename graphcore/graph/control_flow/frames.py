@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from graphcore.attrs import attr_text
 from graphcore.errors import GraphError, InternalError, InvalidArgumentError
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.plumbing import ENTER, EXIT, LOOP_COND
@@ -95,8 +96,7 @@ def _successors(nodes: list[Node], fed: Collection[Tensor]) -> tuple[list[Node],
 
 def frame_name(enter: Node) -> str:
     """The name of the frame of an Enter, "" if it has none."""
-    value = enter.node_def.attr.get("frame_name", b"")
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
+    return attr_text(enter.node_def.attr.get("frame_name"))
 
 
 def _entered(node: Node, around: NodeFrame) -> NodeFrame:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import attr_text
 from graphcore.errors import AbortedError
 from graphcore.inference import same_defined_shape
 from graphcore.inference.alternatives import common_shape
@@ -254,8 +255,7 @@ class Abort:
     failures = examples
 
     def kernel(k: KernelContext) -> Kernel:
-        message = k.attr("error_msg")
-        text = message.decode(errors="backslashreplace") if isinstance(message, bytes) else str(message)
+        text = attr_text(k.attr("error_msg"))
 
         def abort() -> None:
             raise AbortedError(text or f"Abort node '{k.node_name}' was run", op=k.op, node=k.node_name, source=k.source)

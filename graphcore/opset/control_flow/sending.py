@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import attr_text
 from graphcore.errors import InternalError, InvalidArgumentError
 from graphcore.inference.shape_fns.common_shape_fns import no_outputs
 from graphcore.kernel_context import Channel
@@ -18,17 +19,18 @@ _EDGE: Final = {"tensor_name": "x", "send_device": _CPU, "send_device_incarnatio
 _X: Final = [[1.0, -2.0], [3.0, 0.5]]
 
 
-def _text(k: KernelContext, name: str) -> str:
-    value = k.attr(name)
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
 def edge_key(k: KernelContext, frame_iter: tuple[int, int] = (0, 0)) -> str:
     """The rendezvous key for a sending or receiving node, in that frame and iteration."""
     incarnation = k.attr("send_device_incarnation")
     assert isinstance(incarnation, int)
     # A 64-bit number stored as a signed one.
-    return create_key(_text(k, "send_device"), incarnation % (1 << 64), _text(k, "recv_device"), _text(k, "tensor_name"), frame_iter)
+    return create_key(
+        attr_text(k.attr("send_device")),
+        incarnation % (1 << 64),
+        attr_text(k.attr("recv_device")),
+        attr_text(k.attr("tensor_name")),
+        frame_iter,
+    )
 
 
 def _channel(k: KernelContext) -> Channel:

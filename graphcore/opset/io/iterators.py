@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.attrs import Func
+from graphcore.attrs import Func, attr_text
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import no_outputs, scalar_shape
@@ -35,15 +35,10 @@ CELL_RUN: Final = "_cell_run"
 _HANDLES: Final = "iterators by their handles"
 
 
-def _text(k: KernelContext, attr: str) -> str:
-    value = k.attrs.get(attr, b"")
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else ""
-
-
 def _found(k: KernelContext, kind: object) -> IteratorValue:
     """The iterator of a node: shared by name, otherwise the node's own. It is made anew if its node declares another kind."""
     shared_name, container, node, resources, types, op = (
-        _text(k, "shared_name"), _text(k, "container"), k.node_name, k.resources, output_types(k), k.op,
+        attr_text(k.attrs.get("shared_name")), attr_text(k.attrs.get("container")), k.node_name, k.resources, output_types(k), k.op,
     )  # fmt: skip
     key: Hashable = ("iterator", shared_name or (resources, node))
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import attr_text
 from graphcore.dtypes import DType, as_dtype, string
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError, OutOfRangeError
 from graphcore.inference import InferenceContext
@@ -30,7 +31,7 @@ def _kernel(k: KernelContext) -> Kernel:
     assert isinstance(token, bytes)
 
     def call(*inputs: Any) -> Any:
-        found = python_function(token.decode())
+        found = python_function(attr_text(token))
         if found is None:
             raise FailedPreconditionError(
                 f"'{k.node_name}' (op {k.op}) calls a Python function that is not here: it exists only in the process and the graph that "

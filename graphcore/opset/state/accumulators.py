@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import attr_text
 from graphcore.dtypes import DType, string
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import no_outputs, unknown_shape
@@ -48,13 +49,8 @@ def _behind(k: KernelContext, handle: Any) -> Accumulator:
     return found
 
 
-def _text(k: KernelContext, attr: str) -> str:
-    value = k.attr(attr)
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else ""
-
-
 def _make(k: KernelContext) -> Kernel:
-    dtype, container, shared_name = k.attr("dtype"), _text(k, "container"), _text(k, "shared_name")
+    dtype, container, shared_name = k.attr("dtype"), attr_text(k.attr("container")), attr_text(k.attr("shared_name"))
     if not isinstance(dtype, DType):
         raise invalid(k, f"attr 'dtype' must be a type, got {dtype!r}")
     is_sparse = k.op.startswith("Sparse")

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from graphcore.attrs import attr_text
 from graphcore.dtypes import DType, int64, string
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference import ShapeAndType
@@ -108,15 +109,10 @@ def _int(k: KernelContext, attr: str) -> int:
     return value
 
 
-def _text(k: KernelContext, attr: str) -> str:
-    value = k.attr(attr)
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else ""
-
-
 @declares_traits(device_types=("CPU",))
 def queue_kernel(k: KernelContext) -> Kernel:
     """The kernel that finds or makes a queue: shared by name, otherwise the node's own."""
-    spec, container, shared_name = _spec(k), _text(k, "container"), _text(k, "shared_name")
+    spec, container, shared_name = _spec(k), attr_text(k.attr("container")), attr_text(k.attr("shared_name"))
     op_name, node, shared, resources = k.op, k.node_name, k.resources.shared, k.resources
     make_queue = {"RandomShuffleQueue": ShuffleQueue, "PriorityQueue": PriorityQueue}.get(spec.kind, Queue)
     key = shared_name or (resources, node)  # inside a function, a node differs from those of the same name elsewhere
@@ -137,7 +133,7 @@ def queue_kernel(k: KernelContext) -> Kernel:
 
 def reference_kernel(k: KernelContext) -> Kernel:
     """The kernel of the older forms."""
-    find, container = queue_kernel(k), _text(k, "container")
+    find, container = queue_kernel(k), attr_text(k.attr("container"))
     return lambda: QueueReference(find(), container)
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import attr_text
 from graphcore.dtypes import string
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import scalar_shape
@@ -50,11 +51,6 @@ def reader_behind(k: KernelContext, handle: Any) -> Reader:
     return reader
 
 
-def _string(k: KernelContext, attr: str) -> str:
-    value = k.attrs.get(attr)
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else ""
-
-
 def _spec(k: KernelContext) -> ReaderSpec:
     """The declaration of a node.
 
@@ -65,7 +61,7 @@ def _spec(k: KernelContext) -> ReaderSpec:
     for name, value in numbers.items():
         if value < _LEAST[name]:
             raise invalid(k, f"{name} must be >= {_LEAST[name]} not {value}")
-    compression = _string(k, "compression_type") or _string(k, "encoding")
+    compression = attr_text(k.attrs.get("compression_type")) or attr_text(k.attrs.get("encoding"))
     if compression not in COMPRESSIONS:
         raise invalid(k, f"Unsupported compression: {compression}; required one of '', 'ZLIB', 'GZIP'")
     return ReaderSpec(k.op.removesuffix("V2"), tuple(numbers.values()), compression)
@@ -74,7 +70,7 @@ def _spec(k: KernelContext) -> ReaderSpec:
 @declares_traits(device_types=("CPU",))
 def reader_kernel(k: KernelContext) -> Kernel:
     """The kernel that finds or makes a reader: shared by name, otherwise the node's own."""
-    spec, container, shared_name = _spec(k), _string(k, "container"), _string(k, "shared_name")
+    spec, container, shared_name = _spec(k), attr_text(k.attrs.get("container")), attr_text(k.attrs.get("shared_name"))
     node, op_name, resources, as_reference = k.node_name, k.op, k.resources, k.output_types[0].is_ref
     key = shared_name or (resources, node)
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.attrs import Array
+from graphcore.attrs import Array, attr_text
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext, ShapeAndType, ShapeHandle
@@ -27,10 +27,6 @@ from graphcore.traits import declares_traits
 _NO_GRADIENT: Final = no_registered_gradient("it changes state; differentiate the value that is assigned instead")
 _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
 _Y: Final = [[0.5, 0.5, 0.5], [1.0, 1.0, 1.0]]
-
-
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else ""
 
 
 def handle_shape(c: InferenceContext, index: int = 0) -> ShapeHandle:
@@ -107,8 +103,8 @@ class VarHandleOp:
         dtype = k.attr("dtype")
         if not isinstance(dtype, DType):
             raise invalid(k, f"attr 'dtype' must be a type, got {dtype!r}")
-        name = _text(k.attr("shared_name")) or k.node_name
-        variable = k.resources.variable(_text(k.attr("container")), name, dtype, as_shape(k.attr("shape")), k.source, k.op, k.node_name)
+        name = attr_text(k.attr("shared_name")) or k.node_name
+        variable = k.resources.variable(attr_text(k.attr("container")), name, dtype, as_shape(k.attr("shape")), k.source, k.op, k.node_name)
         if variable.dtype is not dtype:
             variable = OtherType(variable, dtype)
         return lambda: variable

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import attr_text
 from graphcore.inference.shape_fns.common_shape_fns import no_outputs, unknown_shape
 from graphcore.kernel_context import KernelContext
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, no_registered_gradient, op
@@ -71,8 +72,7 @@ class StackV2:
         c.set_output(0, c.vector(2))
 
     def kernel(k: KernelContext) -> Kernel:
-        name = k.attr("stack_name")
-        label = name.decode() if isinstance(name, bytes) and name else k.node_name
+        label = attr_text(k.attr("stack_name")) or k.node_name
 
         def make(size: Any) -> Stack:
             if np.ndim(size) > 0:

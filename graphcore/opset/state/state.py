@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import attr_text
 from graphcore.errors import InternalError, InvalidArgumentError
 from graphcore.inference.shape_fns.common_shape_fns import merge_both_inputs
 from graphcore.kernel_context import RefVariable
@@ -30,8 +31,8 @@ def _variable(name: str, doc: str, shape: ShapeFn) -> None:
 
     @declares_traits(memory="held")
     def kernel(k: KernelContext) -> Kernel:
-        name, dtype = _text(k.attr("shared_name")) or k.node_name, k.output_types[0].base
-        variable = k.resources.variable(_text(k.attr("container")), name, dtype, as_shape(k.attr("shape")), k.source, k.op, k.node_name)
+        name, dtype = attr_text(k.attr("shared_name")) or k.node_name, k.output_types[0].base
+        variable = k.resources.variable(attr_text(k.attr("container")), name, dtype, as_shape(k.attr("shape")), k.source, k.op, k.node_name)
         if variable.dtype is not dtype:
             raise InternalError(
                 f"Output 0 of type {variable.dtype.text}_ref does not match declared output type {dtype.text}_ref for node "
@@ -92,10 +93,6 @@ def accepts_shape(variable: RefVariable, shape: tuple[int, ...]) -> bool:
     """True if a value of `shape` may replace the variable's value, according to its declaration."""
     value = variable.value
     return (value is not None and value.shape == shape) or shape_now(variable).is_compatible_with(Shape(shape))
-
-
-def _text(value: object) -> str:
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else ""
 
 
 @op

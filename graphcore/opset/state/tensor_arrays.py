@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import attr_text
 from graphcore.dtypes import DType
 from graphcore.inference import ShapeAndType, ShapeHandle
 from graphcore.inference.shape_fns.common_shape_fns import no_outputs, scalar_shape
@@ -73,8 +74,7 @@ class TensorArrayV3:
         dtype, element_shape = k.attr("dtype"), as_shape(k.attr("element_shape"))
         if not isinstance(dtype, DType):
             raise invalid(k, f"attr 'dtype' must be a type, got {dtype!r}")
-        name = k.attr("tensor_array_name")
-        label = name.decode() if isinstance(name, bytes) and name else k.node_name
+        label = attr_text(k.attr("tensor_array_name")) or k.node_name
         dynamic, clear, identical = (bool(k.attr(a)) for a in ("dynamic_size", "clear_after_read", "identical_element_shapes"))
 
         def make(size: Any) -> tuple[TensorArray, Any]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import attr_text
 from graphcore.dtypes import DType, string
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext, ShapeAndType
@@ -58,11 +59,6 @@ def table_behind(k: KernelContext, handle: Any) -> Table:
     return table
 
 
-def _text(k: KernelContext, attr: str) -> str:
-    value = k.attr(attr)
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else ""
-
-
 def _type(k: KernelContext | InferenceContext, attr: str) -> DType:
     value = k.attr(attr)
     if not isinstance(value, DType):
@@ -82,7 +78,7 @@ def _value_shape(k: KernelContext) -> tuple[int, ...]:
 @declares_traits(device_types=("CPU",))
 def table_kernel(k: KernelContext) -> Kernel:
     """The kernel that finds or makes a table: shared by name, otherwise the node's own."""
-    kind, container, shared_name = k.op.removesuffix("V2"), _text(k, "container"), _text(k, "shared_name")
+    kind, container, shared_name = k.op.removesuffix("V2"), attr_text(k.attr("container")), attr_text(k.attr("shared_name"))
     spec = TableSpec(kind, _type(k, "key_dtype"), _type(k, "value_dtype"), _value_shape(k))
     node, op_name, resources = k.node_name, k.op, k.resources
     name = shared_name or (node if k.attr("use_node_name_sharing") else "")

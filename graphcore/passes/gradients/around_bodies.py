@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from graphcore.attrs import attr_text
 from graphcore.definitions import NodeDef
 from graphcore.errors import UnimplementedError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor
@@ -197,5 +198,5 @@ class OuterPass:
     def _controls_of_original(self, node: Node) -> list[Node]:
         texts = node.node_def.attr.get(FORWARD_OF)
         name = texts[0] if isinstance(texts, tuple) and texts else None
-        original = self.graph.find(name.decode()) if isinstance(name, bytes) else None
+        original = self.graph.find(attr_text(name))
         return [] if original is None else list(original.control_inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from graphcore.attrs import Attrs
+from graphcore.attrs import Attrs, attr_text
 from graphcore.errors import AlreadyExistsError, NotFoundError
 from graphcore.functions.library import names_in_node
 from graphcore.graph import Graph, Node
@@ -64,8 +64,7 @@ def _override(node: Node) -> str:
 
 
 def _asked(attrs: Attrs) -> str:
-    given = attrs.get(GRADIENT_OP, "")
-    return given.decode() if isinstance(given, bytes) else str(given)
+    return attr_text(attrs.get(GRADIENT_OP))
 
 
 def gradient_function(node: Node) -> GradientFunction | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from graphcore.attrs import AttrValue, Func
+from graphcore.attrs import AttrValue, Func, attr_text
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph
 from graphcore.graph.model.node import Node
@@ -65,7 +65,7 @@ def _originals(nodes: Sequence[Node]) -> dict[Node, Node]:
 
 def _forward_of(node: Node) -> list[str]:
     texts = node.attr[FORWARD_OF]
-    return [text.decode() for text in texts if isinstance(text, bytes)] if isinstance(texts, tuple) else []
+    return [attr_text(text) for text in texts] if isinstance(texts, tuple) else []
 
 
 class _Augmented:

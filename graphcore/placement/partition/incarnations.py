@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from graphcore.attrs import AttrValue
+from graphcore.attrs import AttrValue, attr_text
 from graphcore.definitions import GraphDef, NodeDef
 
 GetIncarnation = Callable[[str], int]
@@ -48,14 +48,10 @@ def _with_incarnations(nodes: tuple[NodeDef, ...], get_incarnation: GetIncarnati
     changed = list(nodes)
     for number in found:
         node = nodes[number]
-        incarnation: AttrValue = get_incarnation(_text(node.attr["send_device"]))
+        incarnation: AttrValue = get_incarnation(attr_text(node.attr["send_device"]))
         changed[number] = msgspec.structs.replace(node, attr={**node.attr, _ATTR: incarnation})
     return tuple(changed)
 
 
 def _lacks_incarnation(node: NodeDef) -> bool:
     return bool(node.attr.get("send_device")) and node.attr.get(_ATTR, _NOT_SET) == _NOT_SET
-
-
-def _text(value: AttrValue) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

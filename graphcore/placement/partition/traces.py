@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from graphcore.attrs import AttrValue
+from graphcore.attrs import attr_text
 from graphcore.definitions import GraphDef
 from graphcore.graph.graph import Graph
 from graphcore.support.safe_import import import_whole
@@ -18,14 +18,10 @@ def with_traces(graph_def: GraphDef, graph: Graph) -> GraphDef:
     message = import_whole("graphcore.definitions.wire.schema").GraphDef()
     files: dict[str, int] = {}
     for node_def in graph_def.node:
-        node = graph.find(node_def.name) or graph.find(_text(node_def.attr.get("_src", b"")))
+        node = graph.find(node_def.name) or graph.find(attr_text(node_def.attr.get("_src", b"")))
         if node is None or node.source is None:
             continue
         line = message.debug_info.traces[node_def.name].file_line_cols.add(line=node.source.line)
         line.file_index = files.setdefault(node.source.file, len(files))
     message.debug_info.files.extend(files)
     return msgspec.structs.replace(graph_def, other_fields=graph_def.other_fields + message.SerializeToString(deterministic=True))
-
-
-def _text(value: AttrValue) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import attr_text
 from graphcore.dtypes import as_dtype
 from graphcore.errors import GraphError, InternalError, InvalidArgumentError, OutOfRangeError, ResourceExhaustedError, UnimplementedError
 from graphcore.graph.model.node import Node, Tensor
@@ -113,7 +114,7 @@ def called(node: Node) -> str:
 def shown_name(tensor: Tensor) -> str:
     """The user's name of a tensor, also if its node is a copy made for feeds."""
     stands_for = tensor.node.attr.get(STANDS_FOR)
-    return stands_for.decode() if isinstance(stands_for, bytes) else tensor.name
+    return attr_text(stands_for) or tensor.name
 
 
 _OF_INPUTS: Final = (InvalidArgumentError, OutOfRangeError, UnimplementedError)

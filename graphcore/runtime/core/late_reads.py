@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from graphcore.attrs import attr_text
 from graphcore.definitions import NodeDef
 from graphcore.graph import Graph
 from graphcore.graph.model.node import Node, Tensor, input_text, producers_of
@@ -106,7 +107,7 @@ def add_late_reads(graph: Graph, late: Sequence[LateRead]) -> None:
 def _named(handle: Node) -> Node:
     """The variable that a node is a handle of."""
     name = handle.attr[VALUE_OF]
-    found = handle.graph.find(name.decode()) if isinstance(name, bytes) else None
+    found = handle.graph.find(attr_text(name))
     return handle if found is None else found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from graphcore.attrs import attr_text
 from graphcore.graph.model.node import Node
 from graphcore.plumbing import ENTER, EXIT, NEXT_ITERATION, RECV, SEND
 from graphcore.runtime.core.events import Around, Event
@@ -60,7 +61,7 @@ class Tokens:
         if node.op in NEXT_ITERATION:
             return node.name, (frame, iteration + 1, around)
         if node.op in ENTER:
-            inner = _text(node.attr["frame_name"])
+            inner = attr_text(node.attr["frame_name"])
             return node.name, (inner, _EVERY if _is_invariant(node) else 0, (*around, (frame, iteration)) if frame else around)
         if node.op in EXIT:
             return node.name, (*around[-1], around[:-1]) if around else ("", 0, ())
@@ -74,12 +75,12 @@ def is_transfer(node: Node | None) -> bool:
 
 def link_of(node: Node) -> tuple[str, str]:
     """The devices from and to which a send or receive passes a value."""
-    return _text(node.attr["send_device"]), _text(node.attr["recv_device"])
+    return attr_text(node.attr["send_device"]), attr_text(node.attr["recv_device"])
 
 
 def transfer_key(node: Node, event: Event) -> tuple[Any, ...]:
     """The identity of one transfer, the same for its send and its receive."""
-    return _text(node.attr["tensor_name"]), *link_of(node), _loop(event)
+    return attr_text(node.attr["tensor_name"]), *link_of(node), _loop(event)
 
 
 def _loop(event: Event) -> Loop:
@@ -89,7 +90,3 @@ def _loop(event: Event) -> Loop:
 def _is_invariant(node: Node) -> bool:
     """True for an Enter whose value every iteration takes."""
     return node.op in ENTER and bool(node.attr.get("is_constant"))
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

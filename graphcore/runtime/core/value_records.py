@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import numpy as np
 
-from graphcore.attrs import Array
+from graphcore.attrs import Array, attr_text
 from graphcore.errors import NotFoundError
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
@@ -152,7 +152,7 @@ class ValueRecords:
 def _late_reads(nodes: Sequence[Node]) -> dict[str, str]:
     """The reads of variables that a run repeated, each with the node of the late read."""
     names = [(node.attr.get(STANDS_FOR), node.name) for node in nodes if node.op == IDENTITY]
-    return {text.decode().partition(":")[0]: name for text, name in names if isinstance(text, bytes)}
+    return {attr_text(text).partition(":")[0]: name for text, name in names if isinstance(text, bytes)}
 
 
 _FLOATS: Final = frozenset({"half", "float", "double", "bfloat16", "complex64", "complex128"})

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.attrs import Array
+from graphcore.attrs import Array, attr_text
 from graphcore.errors import FailedPreconditionError, ResourceExhaustedError
 from graphcore.kernel_context import RefVariable
 from graphcore.opset.numerics.tensor_list_values import TensorList
@@ -114,7 +114,7 @@ class Gpu:
 
     def reaches(self, name: Any) -> bool:
         """True iff an attr names a GPU of the session, which takes arrays of this one."""
-        return isinstance(name, bytes) and name.decode() in self.peers
+        return attr_text(name) in self.peers
 
     def to_device(self, value: Any) -> Any:
         """The value on the device, for an array that a GPU holds and a list of such; else the value itself."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from graphcore.attrs import attr_text
 from graphcore.definitions import GraphDef
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Graph, ImportOptions, import_graph_def
@@ -177,7 +178,7 @@ class PartGraph:
         for node in self.graph.nodes:
             source = node.attr.get(TRANSFER)
             node.assigned_device = partition.device
-            node.source = partition.sources.get(source.decode() if isinstance(source, bytes) else node.name)
+            node.source = partition.sources.get(attr_text(source) or node.name)
 
     @property
     def feeds(self) -> list[Tensor]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from graphcore.attrs import attr_text
 from graphcore.errors import FailedPreconditionError
 from graphcore.graph import Graph
 from graphcore.graph.model.argument_errors import refuse
@@ -185,7 +186,7 @@ class SessionDevices:
         known = {} if self.options.place_pruned_graph else self._placement()
         for node in pruned.nodes:
             stands_for = node.attr.get(STANDS_FOR)
-            name = parse_tensor_name(stands_for.decode())[0] if isinstance(stands_for, bytes) else node.name
+            name = parse_tensor_name(attr_text(stands_for))[0] if isinstance(stands_for, bytes) else node.name
             device = self.client if node.op in ARG else known.get(name)
             node.assigned_device = "" if device is None else device.name
         if self.options.place_pruned_graph:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.attrs import Array
+from graphcore.attrs import Array, attr_text
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph, Node
@@ -136,7 +136,7 @@ def _variable_nodes(graph: Graph) -> dict[tuple[str, str], tuple[Node, str]]:
     found: dict[tuple[str, str], tuple[Node, str]] = {}
     for node in graph.op_nodes():
         if node.registration.traits.role == "variable":
-            container, shared = (_text(node.get_attr(name)) for name in ("container", "shared_name"))
+            container, shared = (attr_text(node.get_attr(name)) for name in ("container", "shared_name"))
             found.setdefault((container, shared or node.name), (node, node.name))  # nodes with a shared name are one variable
     return found
 
@@ -162,10 +162,6 @@ def _checked_path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         refuse("path", "the name of a file", path)
     return checked_path(path)
-
-
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else ""
 
 
 def _stored(name: str, storage: Stored) -> Array:

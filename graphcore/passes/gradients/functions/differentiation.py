@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from graphcore.attrs import Attrs, AttrValue, Func
+from graphcore.attrs import Attrs, AttrValue, Func, attr_text
 from graphcore.definitions import FunctionDef, NodeDef
 from graphcore.dtypes import DType
 from graphcore.errors import NotFoundError, UnimplementedError
@@ -345,7 +345,7 @@ def find_original(augmented: Node) -> Node | None:
     """The node that an augmented node was made for; None if it is gone."""
     texts = augmented.node_def.attr[FORWARD_OF]
     name = texts[0] if isinstance(texts, tuple) and texts else None
-    return augmented.graph.find(name.decode()) if isinstance(name, bytes) else None
+    return augmented.graph.find(attr_text(name))
 
 
 def functions_of(node: Node) -> list[Func]:
