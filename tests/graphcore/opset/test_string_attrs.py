@@ -75,7 +75,7 @@ def test_an_attr_of_any_node_that_is_not_utf8_is_taken_or_refused(name: str, val
     v = NodeDef("v", "VarHandleOp", (), "", {"dtype": gc.float32, "shape": gc.Shape([]), name: value})
     try:
         graph = opened(x, y, v)
-        gc.gradients(graph.find("y").outputs[0], graph.find("x").outputs[0])
+        gc.gradients(graph.get_tensor_by_name("y:0"), graph.get_tensor_by_name("x:0"))
     except GraphError:
         return
     run_and_written(graph)

@@ -2,9 +2,11 @@
 import { expect, test } from "vitest";
 import { unpack } from "../src/engines/load";
 import { unpackData } from "../src/page/data";
-import type { SceneMessage } from "../src/scene/generated";
+import { toDot } from "../src/page/dot_text";
+import { toMermaid } from "../src/page/mermaid_text";
+import type { SceneGroup, SceneMessage } from "../src/scene/generated";
 import { checkedPicture } from "../src/shell/checked_picture";
-import { SAMPLE, sceneMessage } from "./support";
+import { group, SAMPLE, sceneMessage } from "./support";
 
 async function packed(bytes: number, stated = bytes): Promise<DataView> {
   const stream = new Response(new Uint8Array(bytes).fill(32)).body as ReadableStream<Uint8Array<ArrayBuffer>>;
@@ -58,6 +60,14 @@ test.each<[string, (picture: ReturnType<typeof saved>) => unknown]>([
   ["an unknown kind of box", changed(({ scene }) => ({ ...scene, nodes: [{ ...scene.nodes[0], kind: "script" }] }))],
   ["a count that is no number", changed(({ scene }) => ({ ...scene, nodes: [{ ...scene.nodes[0], count: NaN }] }))],
   ["a million boxes", changed(({ scene }) => ({ ...scene, nodes: Array(1e6).fill(scene.nodes[0]) }))],
+  ["frames within each other", changed(({ scene }) => ({ ...scene, groups: frames(["a", "b"], ["b", "a"]) }))],
+  [
+    "a thousand frames, each within the one before",
+    changed(({ scene }) => ({
+      ...scene,
+      groups: frames(...Array.from({ length: 1000 }, (_, i): [string, string] => [`${i}`, `${i - 1}`])),
+    })),
+  ],
 ])("a picture is refused that is %s or has it", (_, change) => {
   expect(checkedPicture(change(saved()))).toBeNull();
 });
@@ -68,3 +78,14 @@ function changed(change: (message: SceneMessage) => unknown) {
     message: { ...picture.message, scene: change(picture.message) },
   });
 }
+
+/** Frames as pairs of an id and that of the frame around it. */
+function frames(...pairs: readonly (readonly [string, string])[]): SceneGroup[] {
+  return pairs.map(([id, parent]) => group(id, { parent }));
+}
+
+test("frames that have one id are written once, and not once for each way to them", () => {
+  const ids = Array.from({ length: 60 }, (_, i) => [`f${i}`, i ? `f${i - 1}` : ""] as const);
+  const scene = { ...SAMPLE, groups: frames(...ids, ...ids, ["", ""]) };
+  for (const write of [toDot, toMermaid]) expect(write(scene).split("subgraph").length - 1).toBe(60);
+});

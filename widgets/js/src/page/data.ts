@@ -1,6 +1,8 @@
 // The data of a page that needs no kernel: packed lines of JSON.
+import { reason } from "../dom";
 import { unpack } from "../engines/load";
 import type { PageHead, SourceRow, SpaceColumns } from "../scene/generated";
+import { checkPage, DataError } from "./checked_data";
 
 /** The columns of a space in the order of their lines, as `SpaceColumns` in Python. */
 const COLUMNS = [
@@ -35,19 +37,26 @@ export interface PageData {
   readonly spaces: readonly SpaceColumns[];
 }
 
-/** Reads data as `pack` wrote it in Python: gzipped lines of JSON, in base64, of at most `most` bytes when unpacked. */
+/**
+ * Reads data as `pack` wrote it in Python: gzipped lines of JSON, in base64, of at most `most` bytes when unpacked.
+ *
+ * Rejects with a DataError if it is anything else.
+ */
 export async function unpackData(base64: string, most: number): Promise<PageData> {
-  const packed = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-  const lines = (await (await unpack(new DataView(packed.buffer), most)).text()).split("\n");
-  const [head, texts, sources, ...columns] = lines.map((line) => JSON.parse(line)) as [
-    PageHead,
-    readonly string[],
-    readonly SourceRow[],
-    ...unknown[],
-  ];
-  const spaces = head.spaces.map((_, place) => {
-    const from = place * COLUMNS.length;
-    return Object.fromEntries(COLUMNS.map((name, i) => [name, columns[from + i]])) as unknown as SpaceColumns;
+  const lines = await readLines(base64, most).catch((error: unknown) => {
+    throw new DataError(reason(error));
   });
-  return { head, texts, sources, spaces };
+  const [head, texts, sources, ...columns] = lines as [PageHead, readonly string[], readonly SourceRow[], ...unknown[]];
+  const spaces: SpaceColumns[] = [];
+  for (let from = 0; from < columns.length; from += COLUMNS.length)
+    spaces.push(Object.fromEntries(COLUMNS.map((name, i) => [name, columns[from + i]])) as unknown as SpaceColumns);
+  const data = { head, texts, sources, spaces };
+  checkPage(data);
+  return data;
+}
+
+async function readLines(base64: string, most: number): Promise<unknown[]> {
+  const packed = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const text = await (await unpack(new DataView(packed.buffer), most)).text();
+  return text.split("\n").map((line) => JSON.parse(line));
 }

@@ -40,10 +40,11 @@ const LINES = { data: "-->", control: "-.->", reference: "==>" } as const;
 
 /** The frames and boxes of a scene by the frame around them, "" at the top. */
 export function nesting({ nodes, groups }: Scene): [Map<string, SceneGroup[]>, Map<string, SceneNode[]>] {
-  const known = new Set(groups.map(({ id }) => id));
+  const known = new Map(groups.map((group) => [group.id, group])); // of several with one id, which no scene of ours has, the last
   const inside = new Map<string, SceneGroup[]>();
   const members = new Map<string, SceneNode[]>();
-  for (const group of groups)
+  known.delete("");
+  for (const group of known.values())
     getOrMake(inside, known.has(group.parent) ? group.parent : "", (): SceneGroup[] => []).push(group);
   for (const node of nodes)
     getOrMake(members, known.has(node.group) ? node.group : "", (): SceneNode[] => []).push(node);

@@ -1,4 +1,6 @@
 // Checks of saved pictures in notebooks, which may come from strangers.
+
+import { among, type Check, either, flag, list, number, object, table, text } from "../scene/checks";
 import type {
   Camera,
   Colocation,
@@ -16,38 +18,12 @@ import type {
 } from "../scene/generated";
 import type { SavedPicture } from "./saved_picture";
 
-type Check = (value: unknown) => boolean;
-type Fields<T> = Readonly<Record<keyof T, Check>>;
-
 /** The most boxes, edges or frames of one picture. */
 const MOST = 20_000;
+/** The most frames within each other. */
+const MOST_DEPTH = 200;
 
-const text: Check = (value) => typeof value === "string";
-const flag: Check = (value) => typeof value === "boolean";
-const number: Check = (value) => typeof value === "number" && Number.isFinite(value);
-const among =
-  (...values: readonly unknown[]): Check =>
-  (value) =>
-    values.includes(value);
-const list =
-  (each: Check): Check =>
-  (value) =>
-    Array.isArray(value) && value.length <= MOST && value.every(each);
-const either =
-  (...checks: readonly Check[]): Check =>
-  (value) =>
-    checks.some((check) => check(value));
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-const table =
-  (each: Check): Check =>
-  (value) =>
-    isObject(value) && Object.values(value).every(each);
-function object<T>(fields: Fields<T>): Check {
-  const checks = Object.entries<Check>(fields);
-  return (value) => isObject(value) && checks.every(([name, check]) => check(value[name]));
-}
-
+const few = (each: Check): Check => list(each, MOST);
 const role = among("forward", "gradient");
 const state = among("changed", "error", "new", "normal", "removed", "stale");
 const lenses = table(object<LensMark>({ text, tone: number }));
@@ -78,7 +54,7 @@ const edge = object<SceneEdge>({
   kind: among("control", "data", "reference"),
   label: text,
   count: number,
-  dims: list(object<Dim>({ text, key: text })),
+  dims: few(object<Dim>({ text, key: text })),
   error: text,
   clash: number,
   reversed: flag,
@@ -89,9 +65,9 @@ const edge = object<SceneEdge>({
 });
 const scene = object<Scene>({
   title: text,
-  nodes: list(node),
-  edges: list(edge),
-  groups: list(
+  nodes: few(node),
+  edges: few(edge),
+  groups: few(
     object<SceneGroup>({
       id: text,
       label: text,
@@ -101,15 +77,15 @@ const scene = object<Scene>({
       kind: among("function", "scope"),
     }),
   ),
-  lenses: list(
+  lenses: few(
     object<Lens>({
       name: text,
       title: text,
-      legend: list(object<LegendEntry>({ tone: number, text })),
+      legend: few(object<LegendEntry>({ tone: number, text })),
       note: text,
     }),
   ),
-  colocations: list(object<Colocation>({ nodes: list(text), text, reasons: list(text) })),
+  colocations: few(object<Colocation>({ nodes: few(text), text, reasons: few(text) })),
   revision: number,
   total_nodes: number,
   hidden_nodes: number,
@@ -126,8 +102,8 @@ const message = object<SceneMessage>({
   lens: text,
   renderer: among("graphviz", "mermaid"),
   openings: object<Openings>({
-    opened: list(text),
-    closed: list(text),
+    opened: few(text),
+    closed: few(text),
     mode: among("all", "auto", "none"),
     mirror: flag,
   }),
@@ -135,7 +111,7 @@ const message = object<SceneMessage>({
     among(null),
     object<Look>({
       camera: either(among(null), object<Camera>({ x: number, y: number, scale: number })),
-      selection: list(text),
+      selection: few(text),
     }),
   ),
 });
@@ -149,9 +125,19 @@ const picture = object<SavedPicture>({
   steps: none,
 });
 
+/** True iff no frame is within itself or within too many others. */
+function nestsShallowly({ groups }: Scene): boolean {
+  const parents = new Map(groups.map(({ id, parent }) => [id, parent]));
+  return groups.every(({ id }) => {
+    let around: string | undefined = id;
+    for (let depth = 0; around !== undefined && depth <= MOST_DEPTH; depth++) around = parents.get(around);
+    return around === undefined;
+  });
+}
+
 /** The saved picture, with nothing else beside it; null if it is none of ours. */
 export function checkedPicture(value: unknown): SavedPicture | null {
-  if (!picture(value)) return null;
+  if (!picture(value) || !nestsShallowly((value as SavedPicture).message.scene)) return null;
   const { message, model = "", graph_gzip_base64 } = value as SavedPicture;
   return { message, model, ...(graph_gzip_base64 && { graph_gzip_base64 }) };
 }
