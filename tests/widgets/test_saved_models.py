@@ -125,3 +125,9 @@ def test_a_model_that_only_saves_is_shown_as_it_is(tmp_path: Path) -> None:
         session.run(gc.initialize_all_variables())
         SAVED_MODELS.simple_save(session, str(tmp_path / "model"), {}, {})
     assert "w" in to_outline(gc.load(tmp_path / "model"))
+
+
+def test_the_shapes_of_layers_follow_from_those_of_variables() -> None:
+    labels = [edge.label for edge in build_scene(loaded("keras")).edges]
+    assert [label for label in labels if label.endswith(",3]")] == ["float [4,3]", "float [?1,3]", "float [?1,3]", "float [?1,3]"]
+    assert not [label for label in labels if label.startswith("float ?")]

@@ -237,6 +237,9 @@ def call_body(callee: Callee, path: str, body: FunctionBody, device: str, given:
         graph.refiner = refiner_within(caller.graph)
     for index, (arg, tensor) in enumerate(zip(made.args, given or (), strict=False)):
         arg.output_handles = (_handle_inside(caller, index, tensor),)
+        held = (tensor.node.handle_data or {}).get(tensor.index)
+        if held is not None and (caller is None or not is_loop(caller)):
+            arg.handle_data = {0: held}
         value = None if tensor.dtype.is_ref else inferred_value(tensor)
         if value is not None:
             arg.constants = {0: value}

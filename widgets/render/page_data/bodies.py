@@ -10,13 +10,14 @@ from widgets.scene.tree import Call
 
 if TYPE_CHECKING:
     from graphcore.graph import Tensor
+    from graphcore.inference import HandleData
 
 
 def body_key(call: Call) -> object:
     """A key; calls with equal keys have equal bodies, but for the names in front.
 
     It has the functions, the device and line of the call, the functions around it, and types, shapes and known values of its inputs, with
-    the places where these have the same dimension.
+    the places where these have the same dimension, and the types and shapes of what handles stand for.
     """
     node = call.node
     seen: dict[int, int] = {}
@@ -33,4 +34,10 @@ def _tensor_key(tensor: Tensor, seen: dict[int, int]) -> object:
     known = (
         None if value is None else (value.dtype.str, value.shape, value.tobytes() if value.dtype != object else tuple(value.reshape(-1)))
     )
-    return tensor.dtype.text, tensor.graph.shape_text(tensor), places, known
+    held = [(entry.dtype, entry.shape.dims and [dim.value for dim in entry.shape.dims]) for entry in _held(tensor)]
+    return tensor.dtype.text, tensor.graph.shape_text(tensor), places, known, repr(held)
+
+
+def _held(tensor: Tensor) -> HandleData:
+    """What a handle stands for."""
+    return (tensor.node.handle_data or {}).get(tensor.index) or []
