@@ -196,6 +196,7 @@ function write(scene: Scene): void {
   expect(toDot(scene).length + toMermaid(scene).length + layoutDot(scene).length).toBeLessThan(MOST_BYTES);
 }
 
+// `python -m tests.support.tools.page_sample` writes the picture anew when pages have other fields.
 test("a whole graph is read", async () => {
   const page = new GraphPage(await unpackData(PACKED, MOST_BYTES), { ...beginning(), openings: EVERYTHING });
   const shown = page.answer({ type: "ready" });

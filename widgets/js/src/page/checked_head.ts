@@ -137,6 +137,7 @@ export function headFields(infos: number): Readonly<Record<Exclude<keyof PageHea
     own_lenses: list(tuple(text, text)),
     max_boxes: within(0, MOST_BOXES),
     auto_boxes: within(0, MOST_BOXES),
+    opened_first: texts,
     times: maybe(times),
     timelines: list(timeline),
     values: maybe(values),
