@@ -128,7 +128,7 @@ class FunctionGraph(Graph):
         return {**self.outer.overridden_gradients(), **own} if self.caller and self.outer is not None else own
 
     def set_shape(self, tensor: Tensor, shape: object) -> None:
-        """See `Graph.set_shape`. What nothing else tells of a shape becomes part of the function, whose calls and copies infer it again."""
+        """See `Graph.set_shape`. A shape that nothing else gives becomes part of the function, whose calls and copies infer it again."""
         was_unknown, node = tensor.shape.rank is None, tensor.node
         super().set_shape(tensor, shape)
         known = tensor.shape

@@ -141,9 +141,16 @@ class _Chooser:
         self.rules: dict[Node, Rule] = {}
         self._of_group: dict[int, Device] = {}
         self._grouped = bool(colocation.links)
+        self._limited = {colocation.root(entry) for entry, _ in colocation.limits}
 
     def keep(self, node: Node) -> None:
-        """Keep an assigned device."""
+        """Keep an assigned device.
+
+        Raises:
+            InvalidArgumentError: the body of a call excludes it.
+        """
+        if self._limited and self.colocation.root_of(node) in self._limited:
+            self.colocation.devices_for(node)
         self.devices[node] = self.colocation.options.devices.require(node.assigned_device)
         self.rules[node] = "assigned before"
 

@@ -185,6 +185,39 @@ def test_a_consumer_cannot_need_another_type_than_the_body_of_a_call_fixes(name:
     assert example.place()["r1"] == "FakeGPU:0"
 
 
+@hard_and_soft
+@pytest.mark.parametrize(("name", "source", "letter"), [("MakesGPU", "TestGPUOutput", "f"), ("OnGPU", "TestHandleVariable", "r")])
+def test_a_consumer_is_not_assigned_to_another_type_than_the_body_of_a_call_fixes(name: str, source: str, letter: str, soft: bool) -> None:
+    example = Example(MAKES_GPU, ON_GPU)
+    example.add("a", source)
+    example.call("y", name, "a", types=letter, out="r")
+    same(example, "r1", "y", at=CPU)
+    assert f"was colocated with a group of nodes that required incompatible device '{CPU}'" in example.error(soft=soft)
+
+
+@hard_and_soft
+def test_where_two_consumers_of_a_resource_request_two_types_the_first_one_counts(soft: bool) -> None:
+    example = Example()
+    example.add("a", "TestHandleVariable")
+    same(example, "i1", "a", on="/device:FakeGPU:0")
+    same(example, "i2", "a", on="/device:FakeCPU:0")
+    assert example.place(soft=soft) == {"a": "FakeGPU:0", "i1": "FakeGPU:0", "i2": "FakeGPU:0"}
+
+
+@hard_and_soft
+@pytest.mark.parametrize("by", ["ops", "calls", "calls in a row"])
+def test_two_consumers_of_a_resource_cannot_need_two_types(by: str, soft: bool) -> None:
+    example = Example(ON_GPU, ON_GPU.replace("GPU", "CPU"))
+    example.add("a", "TestHandleVariable")
+    if by == "ops":
+        example.add("x", "DatasetGPU", "a")
+        example.add("y", "DatasetCPU", "a")
+    else:
+        example.call("x", "OnGPU", "a", types="r", out="r")
+        example.call("y", "OnCPU", "a" if by == "calls" else "x", types="r", out="r")
+    assert "because no device type supports both of those nodes" in example.error(soft=soft)
+
+
 def test_the_body_of_a_call_fixes_the_type_of_the_resources_it_takes() -> None:
     example = Example(ON_GPU)
     example.add("a", "TestHandleVariable")
