@@ -11,6 +11,7 @@ from pathlib import Path
 
 from graphcore.api import graph_diff, load
 from graphcore.api.summary import summarize_graph
+from graphcore.definitions.wire.saved_model import INIT_SIGNATURE
 from graphcore.difference import GraphDiff
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Graph
@@ -58,6 +59,10 @@ def _run(options: argparse.Namespace) -> str:
         return f"{diff}\n{drawn}"
     graph = _load(path, options.tags)
     if options.command == "view":
+        if graph.saver_nodes and not graph.signatures.keys() - {INIT_SIGNATURE}:
+            sys.stderr.write(
+                f"note: {path.name} serves no signature; `inspect` lists its functions, and `widgets.FunctionView(name, graph)` shows one\n"
+            )
         return _view(graph, options.output, path.resolve().name)
     return f"{path}  {_bytes_in(path):,} bytes\n{summarize_graph(graph)}"
 

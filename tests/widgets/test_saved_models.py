@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import graphcore as gc
+from graphcore.__main__ import main
+from graphcore.definitions.wire import schema
 from widgets.files import to_outline
 from widgets.scene import SceneState, build_scene
 from widgets.scene.types import Scene, SceneNode
@@ -98,6 +100,18 @@ def test_the_results_of_a_body_with_several_are_one_box() -> None:
     state.expand(labelled(scene, "signature score").id)
     state.expand("StatefulPartitionedCall_1")
     assert [node.label for node in build_scene(graph, state).nodes if node.label.endswith("results")] == ["2 results"]
+
+
+def test_the_page_of_a_saved_model_without_signatures_comes_with_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, page = MODELS / "two_signatures", str(tmp_path / "page.txt")
+    assert main(["view", str(model), "-o", page]) == 0
+    assert capsys.readouterr().err == ""
+    message = schema.SavedModel.FromString((model / "saved_model.pb").read_bytes())
+    for name in ("predict", "score"):
+        del message.meta_graphs[0].signature_def[name]
+    (tmp_path / "saved_model.pb").write_bytes(message.SerializeToString())
+    assert main(["view", str(tmp_path), "-o", page]) == 0
+    assert "serves no signature; `inspect` lists its functions" in capsys.readouterr().err
 
 
 def test_an_outline_names_the_groups_of_a_saved_model() -> None:
