@@ -2,6 +2,7 @@
 
     make fuzz                                          10 s for each target
     make fuzz ARGS="--seconds 600 checkpoints shapes"  as long as one likes
+    make fuzz ARGS="--runs 20000"                      as many for each target
     make fuzz ARGS="--only 4711 --seed 1 checkpoints"  one input again, with its traceback
     make fuzz ARGS="--file artefacts/fuzz/checkpoints-1-4711 checkpoints"
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -38,10 +40,13 @@ class Report:
         self.name = name
         self.count = 0
         self.slowest = 0.0
+        self.most = 0
         self.faults: dict[str, str] = {}
 
     def __str__(self) -> str:
-        return f"{self.name:12} {self.count:9} inputs, {len(self.faults):4} faults, slowest {self.slowest:.2f} s"
+        return (
+            f"{self.name:12} {self.count:9} inputs, {len(self.faults):4} faults, slowest {self.slowest:.2f} s, most memory {self.most} MiB"
+        )
 
 
 def fuzz(name: str, seed: int, first: int, runs: int, seconds: float) -> Report:
@@ -60,6 +65,7 @@ def fuzz(name: str, seed: int, first: int, runs: int, seconds: float) -> Report:
                 told = json.loads(out.splitlines()[-1])
                 report.count += told["count"]
                 report.slowest = max(report.slowest, told["slowest"])
+                report.most = max(report.most, told["most"])
                 report.faults |= told["faults"]
                 break
             reached, _, used = Path(place.name).read_text().strip().partition(" ")
@@ -111,8 +117,8 @@ def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="make fuzz", description="Feed damaged and hostile input to everything that reads.")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
-    parser.add_argument("--seconds", type=float, default=10.0, help="of processor time, for each target")
-    parser.add_argument("--runs", type=int, default=1 << 40, help="the most inputs of each target")
+    parser.add_argument("--seconds", type=float, help="of processor time, for each target; 10 by default, without limit with --runs")
+    parser.add_argument("--runs", type=int, help="the most inputs of each target")
     parser.add_argument("--seed", type=int, help="the time by default, so that each run sees others")
     parser.add_argument("--first", type=int, default=0, help="the number of the first input")
     parser.add_argument("--only", type=int, help="read one input, and show its traceback")
@@ -128,9 +134,11 @@ def main() -> None:
             again(name, made(name, seed, arguments.only) if arguments.file is None else arguments.file.read_bytes())
         return
     print(f"seed {seed}")
+    runs = 1 << 40 if arguments.runs is None else arguments.runs
+    seconds = (10.0 if arguments.runs is None else math.inf) if arguments.seconds is None else arguments.seconds
     reports = []
     for name in names:
-        reports.append(fuzz(name, seed, arguments.first, arguments.runs, arguments.seconds))
+        reports.append(fuzz(name, seed, arguments.first, runs, seconds))
         print(reports[-1], flush=True)
     faults = sum(len(report.faults) for report in reports)
     print(f"{sum(report.count for report in reports)} inputs, {faults} faults")

@@ -168,21 +168,25 @@ def ops() -> list[gc.OpDef]:
 
 
 @functools.lru_cache(2)
-def sources(seed: int) -> list[Input]:
-    """The undamaged inputs of a seed."""
-    return corpus(random.Random(seed))
+def sources(seed: int) -> dict[str, list[bytes]]:
+    """The undamaged inputs of a seed, by reader."""
+    found: dict[str, list[bytes]] = {reader: [] for reader in READERS}
+    for reader, data in corpus(random.Random(seed)):
+        found[reader].append(data)
+    return found
 
 
 def make_input(seed: int, number: int) -> Input:
-    """The damaged input of one run."""
+    """The damaged input of one run: as many for each reader, and some whole graphs."""
     rng = random.Random(f"{seed} {number}")
     if rng.random() < WHOLE:
         return rng.choice(graph_inputs(rng.choice([random_graph, right_graph])(ops(), rng)))
-    reader, source = rng.choice(sources(seed))
+    reader, other = rng.choice(list(READERS)), rng.choice(list(READERS))
+    source = rng.choice(sources(seed)[reader])
     if reader in FILES and not looks_binary(source) and rng.random() < TOKENWISE:
         data = (damaged_json if source.startswith(b"{") else damaged_text)(source.decode(), rng).encode()
     else:
-        data = damaged(source, rng.choice(sources(seed))[1], rng)
+        data = damaged(source, rng.choice(sources(seed)[other]), rng)
     if rng.random() < 0.02:
         reader = rng.choice(list(READERS))
     return reader, data
