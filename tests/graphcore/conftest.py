@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from graphcore.definitions import FunctionDef, OpDef
 from graphcore.errors import NotFoundError
@@ -41,13 +42,19 @@ def _parse(text: str, library: FunctionLibraryDefinition) -> FunctionDef:
     return function
 
 
+def _without_other_fields(function: FunctionDef) -> FunctionDef:
+    """The function without the fields of its arguments that files have and texts have not, such as `handle_data`."""
+    arguments = tuple([replace(arg, other_fields=b"") if arg.other_fields else arg for arg in function.signature.input_arg])
+    return replace(function, signature=replace(function.signature, input_arg=arguments))
+
+
 def _set_what_reads_back(library: FunctionLibraryDefinition, function: FunctionDef) -> None:
     _set(library, function)
     arguments = [arg.name for arg in function.signature.input_arg]
     if len(set(arguments)) < len(arguments):
         return  # texts with two arguments of one name are refused
     text = debug_string(function, library.look_up_op_def)
-    assert _parse(text, library) == function, f"does not read back as it was:\n{text}"
+    assert _parse(text, library) == _without_other_fields(function), f"does not read back as it was:\n{text}"
 
 
 @pytest.fixture(autouse=True, scope="session")

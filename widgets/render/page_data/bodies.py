@@ -39,5 +39,5 @@ def _tensor_key(tensor: Tensor, seen: dict[int, int]) -> object:
 
 
 def _held(tensor: Tensor) -> HandleData:
-    """What a handle stands for."""
+    """The types and shapes that a handle stands for."""
     return (tensor.node.handle_data or {}).get(tensor.index) or []
