@@ -36,7 +36,7 @@ class Shape:
             self.dims = None
             return
         sizes = (dims,) if isinstance(dims, int) else dims
-        self.dims = tuple(_checked_size(size) for size in sizes)
+        self.dims = tuple([_checked_size(size) for size in sizes])
         if len(self.dims) > MAX_RANK:
             raise InvalidArgumentError(f"Too many dimensions: required at most {MAX_RANK}, got {len(self.dims)}")
         if self.num_elements > _INT64_MAX:
@@ -83,7 +83,7 @@ class Shape:
         """The number of elements, -1 unless fully defined; `num_elements()` gives None then."""
         if self.dims is None or None in self.dims:
             return _UNCOUNTED
-        return CallableCount(math.prod(size for size in self.dims if size is not None))
+        return CallableCount(math.prod(self.dims))  # type: ignore[arg-type]  # None is not among them
 
     def with_rank(self, rank: int) -> Shape:
         """This shape with a known rank.

@@ -35,7 +35,7 @@ from graphcore.graph.shapes.shape_refiner import ShapeInference, ShapeRefiner
 from graphcore.plumbing import MERGE, is_back_edge
 from graphcore.registry import OpRegistration
 from graphcore.source import SourceLocation, caller_location
-from graphcore.support.budget import charge_outputs, within_one_budget
+from graphcore.support.budget import FEW_OUTPUTS, charge_outputs, within_one_budget
 from graphcore.support.gc_pause import paused_collector
 
 _MOST_NAMES: Final = 20
@@ -167,9 +167,10 @@ class _Import:
         if self.plain:
             for text in node_def.input:
                 producer = made.get(text)
-                if producer is None or not producer.outputs:
+                outputs = None if producer is None else producer.outputs
+                if not outputs:
                     break
-                inputs.append(producer.outputs[0])
+                inputs.append(outputs[0])
             else:
                 if "_class" in node_def.attr:
                     self._check_colocation(node_def)
@@ -327,7 +328,8 @@ class _Import:
                     node_def = msgspec.structs.replace(node_def, attr=attr)
                 if len(types[0]) != len(inputs):
                     validate_node_def(node_def, plan.op_def)
-            charge_outputs(own_name, len(types[1]))
+            if len(types[1]) > FEW_OUTPUTS:
+                charge_outputs(own_name, len(types[1]))
         node = graph.builder.insert(node_def, registration, inputs, controls, types[0], types[1], self.source, infer=self._infer)
         self.made[own_name] = node
         if self.waiting:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -24,25 +23,25 @@ class NameTable:
         on_taken: a callback for each name of a node or scope that is taken, for derivations.
     """
 
-    __slots__ = ("_alike", "_candidate", "_candidate_for", "_next", "_owned_scopes", "_released", "_released_alike", "_taken", "on_taken")
+    __slots__ = ("_candidate", "_candidate_for", "_cells", "_further", "_next", "_owned_scopes", "_released", "_taken", "on_taken")
 
     def __init__(self) -> None:
-        self._taken: dict[str, str] = {}
-        self._alike: dict[str, int] = {}  # the number of taken names by their lower case
+        self._taken: dict[str, str] = {}  # by lower case
+        self._further: dict[str, set[str]] = {}  # the other taken names of the same lower case; there are none most often
+        self._cells: dict[str, str] = {}  # the owners of scopes
         self._next: dict[str, int] = {}
         self._candidate = self._candidate_for = ""
         self._released: set[str] = set()
-        self._released_alike: Counter[str] = Counter()
         self._owned_scopes: dict[str, set[str]] = {}
         self.on_taken: Callable[[str], None] | None = None
 
     def unique(self, name: str) -> str:
         """`name`, or the first free one of `name_1`, `name_2`, ... It is not taken by this."""
         alike = name.lower()
-        if alike not in self._alike or self._is_released(alike):
+        if alike not in self._taken or (self._released and self._is_released(alike)):
             return name
         count = self._next.get(alike, 1)
-        while f"{alike}_{count}" in self._alike and not self._is_released(f"{alike}_{count}"):
+        while f"{alike}_{count}" in self._taken and not (self._released and self._is_released(f"{alike}_{count}")):
             count += 1
         self._next[alike] = count
         self._candidate, self._candidate_for = f"{name}_{count}", alike
@@ -50,34 +49,25 @@ class NameTable:
 
     def _is_released(self, alike: str) -> bool:
         """True iff all taken names with this lower case are free for the running cell."""
-        return bool(self._released) and self._released_alike[alike] == self._alike[alike]
+        return self._taken[alike] in self._released and self._released.issuperset(self._further.get(alike, ()))
+
+    def _is_taken(self, name: str) -> bool:
+        alike = name.lower()
+        return self._taken.get(alike) == name or name in self._further.get(alike, ())
 
     def take(self, name: str) -> None:
         """Mark a node's name as taken."""
-        if name not in self._taken:
-            alike = name.lower()
-            self._alike[alike] = self._alike.get(alike, 0) + 1
-        self._taken[name] = ""
+        alike = name.lower()
+        first = self._taken.setdefault(alike, name)
+        if first is not name and first != name:
+            self._further.setdefault(alike, set()).add(name)
         if self.on_taken is not None:
             self.on_taken(name)
         if name is self._candidate:  # the next call need not try it again
             self._candidate = ""
             self._next[self._candidate_for] = self._next.get(self._candidate_for, 0) + 1
         if self._released:
-            self._hold(name)
-
-    def _hold(self, name: str) -> None:
-        """Let a name no longer be free for the running cell."""
-        if name in self._released:
             self._released.discard(name)
-            self._released_alike[name.lower()] -= 1
-
-    def _release(self, names: Iterable[str]) -> None:
-        """Let only these of the taken names be free for the running cell."""
-        self._released = {name for name in names if name in self._taken}
-        self._released_alike = Counter([name.lower() for name in self._released])
-        for name in self._released:
-            self._next.pop(_stem(name), None)
 
     def take_all(self, names: Iterable[str]) -> None:
         """Mark many nodes' names as taken."""
@@ -86,36 +76,43 @@ class NameTable:
 
     def state(self) -> tuple[Any, ...]:
         """A snapshot for `restore`."""
+        further = {alike: set(names) for alike, names in self._further.items()}
         owned = {cell: set(names) for cell, names in self._owned_scopes.items()}
-        return dict(self._taken), dict(self._next), set(self._released), owned, dict(self._alike)
+        return dict(self._taken), dict(self._next), set(self._released), owned, further, dict(self._cells)
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Return to the snapshot `state`."""
-        self._taken, self._next, released, self._owned_scopes, self._alike = state
+        self._taken, self._next, released, self._owned_scopes, self._further, self._cells = state
         self._release(released)
         self._candidate = ""
 
     def free(self, name: str) -> None:
         """Free a name."""
-        if self._taken.pop(name, None) is not None:
+        if self._is_taken(name):
             alike = name.lower()
-            self._alike[alike] -= 1
-            if not self._alike[alike]:
-                del self._alike[alike]
-        self._hold(name)
+            others = {self._taken.pop(alike), *self._further.pop(alike, ())} - {name}
+            if others:
+                self._taken[alike], *further = sorted(others)
+                if further:
+                    self._further[alike] = set(further)
+            self._cells.pop(name, None)
+        self._released.discard(name)
         self._next.pop(_stem(name), None)
 
     def take_scope(self, scope: str, cell: str) -> None:
         """Mark a scope as taken by a cell ("" for none). The scopes around it are not, as in TensorFlow."""
-        if scope not in self._taken:
-            alike = scope.lower()
-            self._alike[alike] = self._alike.get(alike, 0) + 1
-            self._taken[scope] = cell
-        self._hold(scope)
-        if self.on_taken is not None:
-            self.on_taken(scope)
+        is_new = not self._is_taken(scope)
+        self.take(scope)
         if cell:
+            if is_new:
+                self._cells[scope] = cell
             self._owned_scopes.setdefault(cell, set()).add(scope)
+
+    def _release(self, names: Iterable[str]) -> None:
+        """Let only these of the taken names be free for the running cell."""
+        self._released = {name for name in names if self._is_taken(name)}
+        for name in self._released:
+            self._next.pop(_stem(name), None)
 
     def release(self, cell: str, node_names: list[str]) -> None:
         """Free these node names, and the cell's scopes, for the running cell."""
@@ -140,7 +137,7 @@ class NameTable:
 
     def keep_released(self, cell: str) -> None:
         """Keep released names that were not taken again as taken (the cell failed)."""
-        kept = [name for name in self._released if self._taken.get(name) == cell]
+        kept = [name for name in self._released if self._cells.get(name) == cell]
         self._owned_scopes = {**self._owned_scopes, cell: self._owned_scopes.get(cell, set()).union(kept)}
         self._release(())
 

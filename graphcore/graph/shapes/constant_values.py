@@ -197,8 +197,9 @@ def _unvisited_inputs(node: Node, source: ValueSource) -> list[Tensor] | None:
 def _may_be_constant(node: Node, source: ValueSource) -> bool:
     if not node.inputs or not may_be_evaluated(node):
         return False
-    if any(source.shape_of(tensor).num_elements > MAX_INFERRED_ELEMENTS for tensor in (*node.inputs, *node.outputs)):
-        return False
+    for tensor in (*node.inputs, *node.outputs):
+        if source.shape_of(tensor).num_elements > MAX_INFERRED_ELEMENTS:
+            return False
     return is_cheap(node, source.shape_of)
 
 

@@ -286,6 +286,19 @@ def test_the_environment_sets_the_limits_of_a_process(monkeypatch: pytest.Monkey
         budget.evaluation_limits()
 
 
+def test_computing_is_charged_and_waiting_is_not() -> None:
+    charged = budget.Budget(budget.EvaluationLimits(seconds=5.0))
+    start, computing = time.perf_counter(), time.thread_time()
+    while time.thread_time() - computing < 0.02:
+        pass
+    charged.charge_since(start)
+    assert charged.seconds <= 4.98
+    left, start = charged.seconds, time.perf_counter()
+    time.sleep(0.5)
+    charged.charge_since(start)
+    assert charged.seconds > left - 0.4
+
+
 @pytest.mark.parametrize("limits", [{"seconds": -1}, {"bytes": -1}, {"seconds": float("nan")}])
 def test_a_negative_limit_is_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgumentError, match="must not be negative"):
