@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from graphcore.errors import GraphError
-from graphcore.graph.provenance.explain_shape import explain_fact
+from graphcore.graph.provenance.explain_shape import KnownSteps, explain_fact
 from graphcore.graph.provenance.origins import Fact
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Tensor
-    from graphcore.graph.provenance.explain_shape import KnownSteps
     from graphcore.graph.provenance.origins import Origin
 
 MOST_FACTS: Final = 100
@@ -26,7 +25,7 @@ class StepsByGraph:
 
     def of(self, graph: Graph) -> KnownSteps:
         """The steps of one graph; new ones may be added."""
-        return self._known.setdefault(id(graph), (graph, {}))[1]
+        return self._known.setdefault(id(graph), (graph, KnownSteps()))[1]
 
 
 class OutsideOrigins:

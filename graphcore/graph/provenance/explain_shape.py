@@ -43,8 +43,36 @@ _NUMBERS: Final = re.compile(r"[-\d?,.\[\]]+")
 _Local = tuple[How, str, list[Fact], int | None]
 """The reason in words, the origin, the number."""
 
-KnownSteps = dict[Fact, tuple[_Local, tuple[Fact, ...]]]
-"""Single steps backwards, to be shared by explanations of one graph while it does not change."""
+
+class KnownSteps:
+    """Single steps backwards, to be shared by explanations of one graph while it does not change.
+
+    Attributes:
+        steps: the step from each fact.
+        agreeing: the dimensions that must agree with each, of steps that are shown.
+    """
+
+    __slots__ = ("agreeing", "steps")
+
+    def __init__(self) -> None:
+        self.steps: dict[Fact, _Local] = {}
+        self.agreeing: dict[Fact, tuple[Fact, ...]] = {}
+
+    def step(self, fact: Fact, tensor: Tensor) -> _Local:
+        """One step backwards from `fact`, which is about `tensor`."""
+        found = self.steps.get(fact)
+        if found is None:
+            found = self.steps[fact] = _Step(fact, tensor).explain()
+        return found
+
+    def agreeing_with(self, fact: Fact, tensor: Tensor) -> tuple[Fact, ...]:
+        """The dimensions that must agree with this one."""
+        if fact.kind != "dimension" or self.steps[fact][0] not in {"passed", "computed"}:
+            return ()
+        found = self.agreeing.get(fact)
+        if found is None:
+            found = self.agreeing[fact] = _agreeing(fact, tensor)
+        return found
 
 
 def explain_tensor(tensor: Tensor, steps: KnownSteps | None = None, most: int = _MOST_FACTS) -> ShapeExplanation:
@@ -56,7 +84,7 @@ def explain_tensor(tensor: Tensor, steps: KnownSteps | None = None, most: int = 
         most: the most steps behind forks.
     """
     node = tensor.node
-    trail = _Trail(node.graph, {} if steps is None else steps, most)
+    trail = _Trail(node.graph, steps or KnownSteps(), most)
     handle = _handle(tensor)
     data = (node.handle_data or {}).get(tensor.index)
     held = data[0].shape.dims if data else None
@@ -85,7 +113,7 @@ def explain_error(node: Node) -> tuple[Origin, ...]:
     kind = _kind_of(wrong)
     known = needed(node, lambda result: result.error is not None and _kind_of(result.error) == kind)
     found = _merged_values([(_fact_of(node, each), node.inputs[each.slot]) for each in known])
-    trail = _Trail(node.graph, {})
+    trail = _Trail(node.graph, KnownSteps())
     chains = [trail.origin(fact, tensor) for fact, tensor in found]
     if len({fact.tensor for fact, _ in found}) < 2 or _names_attr(node, wrong):
         chains.append(_required(node))
@@ -138,15 +166,12 @@ class _Trail:
 
     def origin(self, fact: Fact, tensor: Tensor, depth: int = 0) -> Origin:
         """The origin of `fact`, which is about `tensor`."""
-        chain: list[tuple[Fact, Tensor, _Local, tuple[Fact, ...]]] = []
+        chain: list[tuple[Fact, Tensor, _Local]] = []
         while fact not in self._found and fact not in self._in_progress and (not depth or self._behind_forks < self._most):
             self._in_progress.add(fact)
             self._behind_forks += depth > 0
-            step = self._steps.get(fact)
-            if step is None:
-                step = self._steps[fact] = _step(fact, tensor)
-            local, merged = step
-            chain.append((fact, tensor, local, merged))
+            local = self._steps.step(fact, tensor)
+            chain.append((fact, tensor, local))
             if len(local[2]) != 1:
                 break
             fact = local[2][0]
@@ -155,12 +180,13 @@ class _Trail:
         most = _MOST_STEPS_BEHIND_FORKS if depth else _MOST_STEPS
         if len(chain) > most + 1:
             half, left_out = most // 2, len(chain) - most
-            skipped, at, (_, _, _, size), _ = chain[half]
+            skipped, at, (_, _, _, size) = chain[half]
             middle: _Local = ("cut", f"is passed on by {left_out} more nodes", [], size)
-            chain = [*chain[:half], (skipped, at, middle, ()), *chain[half + left_out :]]
+            chain = [*chain[:half], (skipped, at, middle), *chain[half + left_out :]]
             self._left_out[skipped] = left_out
-        for known, at, (how, text, _, size), merged in reversed(chain):
+        for known, at, (how, text, _, size) in reversed(chain):
             node = at.node
+            merged = () if how == "cut" else self._steps.agreeing_with(known, at)
             value = _value_text(known, at) or self._name(known, at)
             left_out = self._left_out.get(known, 0)
             made = Origin(known, size, how, node.name, node.op, text, node.source, because, merged, value, left_out)
@@ -175,7 +201,7 @@ class _Trail:
             return ""
         return self._symbols.text(dims[fact.index])
 
-    def _because(self, chain: Sequence[tuple[Fact, Tensor, _Local, object]], fact: Fact, tensor: Tensor, depth: int) -> tuple[Origin, ...]:
+    def _because(self, chain: Sequence[tuple[Fact, Tensor, _Local]], fact: Fact, tensor: Tensor, depth: int) -> tuple[Origin, ...]:
         """The causes of the last link of the chain."""
         if not chain or chain[-1][0] != fact:
             return (self._found.get(fact) or _cut(fact, tensor),)
@@ -183,12 +209,6 @@ class _Trail:
         if depth >= _DEEPEST:
             return tuple([_cut(each, _tensor(tensor.node, each)) for each in facts])
         return tuple([self.origin(each, _tensor(tensor.node, each), depth + 1) for each in facts])
-
-
-def _step(fact: Fact, tensor: Tensor) -> tuple[_Local, tuple[Fact, ...]]:
-    """One step backwards, and the dimensions that must agree with this one."""
-    local = _Step(fact, tensor).explain()
-    return local, _agreeing(fact, tensor) if fact.kind == "dimension" and local[0] in {"passed", "computed"} else ()
 
 
 def _cut(fact: Fact, tensor: Tensor) -> Origin:
@@ -269,6 +289,9 @@ class _Step:
         if self.fact.kind in {"value", "element"}:
             return self._of_value()
         like = self.node.like.get(self.tensor.index)
+        passed = None if like is not None or self.node.error is not None else self._passed_on()
+        if passed is not None:
+            return "passed", f"is {passed}", [passed], self.size
         result = replay(self.node)
         if result.error is not None:
             return "unknown", f"is not known: `{self.node.name}` (op {self.node.op}) is wrong", [], self.size
@@ -277,6 +300,17 @@ class _Step:
         if self.fact.kind == "rank":
             return self._of_rank(result)
         return self._of_dimension(result)
+
+    def _passed_on(self) -> Fact | None:
+        """The first dimension of an input whose handle is that of this dimension, None if there is none; found without a run."""
+        if self.fact.kind != "dimension" or not self.node.graph.refiner.is_direct:
+            return None
+        own = (_handle(self.tensor).dims or ())[self.fact.index]
+        for tensor in self.node.inputs:
+            for index, dim in enumerate(_handle(tensor).dims or ()):
+                if dim is own:
+                    return Fact(tensor.name, "dimension", index)
+        return None
 
     def _of_like(self, like: Tensor | ShapeHandle) -> _Local:
         if isinstance(like, Tensor):
