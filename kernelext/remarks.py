@@ -13,7 +13,8 @@ from graphcore.graph import Graph, Node
 from graphcore.remarks import collect_remarks, collected_remarks
 from graphcore.runtime import Session, live_sessions
 from graphcore.source import CellRun, SourceLocation, dropped_gradients, gradient_calls
-from graphcore.support.shown import html_text, shown
+from graphcore.support.shown import shown
+from kernelext.errors.card import with_code
 
 MOST_GRADIENTS: Final = 50
 """The most gradients that one line builds in one run of its cell without a remark: those of the layers of a model, not of training
@@ -71,7 +72,7 @@ class Remarks:
         gradient_calls.clear()
         dropped_gradients.clear()
         if lines:
-            rows = "".join([f"<div>{html_text(line)}</div>" for line in lines])
+            rows = "".join([f"<div>{with_code(line)}</div>" for line in lines])
             display({"text/plain": shown("\n".join(lines)), "text/html": f"<div style='{_STYLE}'>{rows}</div>"}, raw=True)
 
     def _built_in_loops(self, graph: Graph, runs_before: int) -> list[str]:

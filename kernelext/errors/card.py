@@ -27,18 +27,18 @@ def to_card(error: Told, picture: str = "") -> str:
         picture: the HTML of the neighbourhood, "" for none.
     """
     head, *details = error.message.splitlines() or [""]
-    more = "".join([f"<br><span style='{_QUIET}'>{_text(line.strip())}</span>" for line in details])
-    rows = [_row(word, _text(text)) for word, text in error.facts]
+    more = "".join([f"<br><span style='{_QUIET}'>{with_code(line.strip())}</span>" for line in details])
+    rows = [_row(word, with_code(text)) for word, text in error.facts]
     rows += [_row(word, _place(location)) for word, location in error.places]
-    rows += [_row("because", _text(error.because))] if error.because else []
-    rows += [_row(_text(statement), "<br>".join(map(_text, written))) for statement, written in error.origins]
+    rows += [_row("because", with_code(error.because))] if error.because else []
+    rows += [_row(with_code(statement), "<br>".join(map(with_code, written))) for statement, written in error.origins]
     return "".join(
         [
             f"<div class='graphloupe-error' style='{_CARD}'>",
-            f"<p style='{_HEAD}'><b style='color:var(--jp-error-color1,#d32f2f)'>{error.kind}</b> {_text(head)}{more}</p>",
+            f"<p style='{_HEAD}'><b style='color:var(--jp-error-color1,#d32f2f)'>{error.kind}</b> {with_code(head)}{more}</p>",
             to_pre(html_text(error.layout)) if error.layout else "",
             f"<table style='margin:0'>{''.join(rows)}</table>" if rows else "",
-            f"<p style='{_DO}'><b>To do</b>&ensp;{_text(error.suggestion)}</p>" if error.suggestion else "",
+            f"<p style='{_DO}'><b>To do</b>&ensp;{with_code(error.suggestion)}</p>" if error.suggestion else "",
             picture,
             _fold("Where the numbers come from", error.chains),
             _fold("Traceback", error.traceback),
@@ -48,7 +48,7 @@ def to_card(error: Told, picture: str = "") -> str:
 
 
 def _row(word: str, html: str) -> str:
-    return f"<tr><td style='{_CELL};{_QUIET}'>{word}</td><td style='{_CELL}'>{html}</td></tr>"
+    return f"<tr><td style='{_CELL};{_QUIET}'>{word}</td><td style='{_CELL};overflow-wrap:anywhere'>{html}</td></tr>"
 
 
 def _place(location: SourceLocation) -> str:
@@ -56,7 +56,7 @@ def _place(location: SourceLocation) -> str:
     return f"{html_text(location.where)}{code}"
 
 
-def _text(text: str) -> str:
+def with_code(text: str) -> str:
     """Escaped text; what stands in backticks is code."""
     return _CODE.sub(lambda found: f"<code style='{_MONO}'>{found[1]}</code>", html_text(text))
 

@@ -96,6 +96,13 @@ def test_a_node_that_is_left_still_follows_the_shapes_of_its_inputs(tracked: Not
         tracked.user_ns["gc"].Session().run("h:0", {"x:0": [[1.0] * 8] * 5})
 
 
+def test_a_refused_node_is_red_although_the_constants_made_for_it_are_gone(tracked: NotebookShell) -> None:
+    tracked.run("x = gc.zeros([3, 4], name='x')\nz = gc.reshape(x, [5, 5], name='bad')", "bad")
+    scene = build_scene(get_default_graph(), title="graph")
+    assert [(node.label, node.state) for node in scene.nodes] == [("x", "stale"), ("bad was not made", "error")]
+    assert [edge.source for edge in scene.edges] == ["x"]
+
+
 def test_a_node_that_could_not_be_made_is_a_red_box_with_its_inputs_until_its_cell_runs_again(tracked: NotebookShell) -> None:
     tracked.run(MODEL.replace("[8, 4]", "[7, 4]"), "model")
     scene = build_scene(get_default_graph(), title="graph")

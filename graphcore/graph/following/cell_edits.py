@@ -56,7 +56,7 @@ def _note_fault(graph: Graph, run: CellRun, error: GraphError, stale: Sequence[N
     culprit = graph.find(error.node) if error.node else None
     if culprit is not None and (culprit in stale or culprit.source == error.source):
         graph.cells.fail_at(culprit, error, run.cell)
-    elif error.inputs and error.op and all(tensor in graph for tensor in error.inputs):
+    elif error.op and any(tensor in graph for tensor in error.inputs):  # constants made for the node are gone with it
         graph.cells.refusals[run.cell] = error
 
 

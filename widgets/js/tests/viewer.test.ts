@@ -31,6 +31,16 @@ test("a new viewer says that it is ready, and after a scene that it is drawn", a
   expect(page.root.dataset).toMatchObject({ revision: "3", renderer: "graphviz", busy: "false" });
 });
 
+test("the delay of a picture stays when it is drawn again", async () => {
+  await page.show(small(3), { sent_at: Date.now() - 5000 });
+  const first = page.last("drawn")?.delay_ms;
+  const count = page.sent.filter(({ type }) => type === "drawn").length;
+  vi.spyOn(Date, "now").mockReturnValue(Date.now() + 60_000);
+  page.receive(sceneMessage(small(3, ["z"]), { sent_at: Date.now() - 65_000 }));
+  await until(() => page.sent.filter(({ type }) => type === "drawn").length > count);
+  expect(page.last("drawn")?.delay_ms).toBe(first);
+});
+
 test("boxes carry their id, name, state and role, lines theirs", async () => {
   await page.show(SAMPLE);
   expect(page.box("train/AssignSub_1").dataset).toMatchObject({

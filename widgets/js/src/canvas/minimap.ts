@@ -1,9 +1,12 @@
-// A small picture of all boxes, with a frame around what the window shows. It is there only when that is not all.
+// A small picture of all boxes, with a frame around what the window shows. It is there only when that is not all, and not in a low window.
 import { h } from "../dom";
 import type { Geometry, Rect } from "../scene/geometry";
+import type { Size } from "../scene/places";
 
 const WIDTH = 150;
 const HEIGHT = 110;
+/** The height in pixels of the lowest window with a map: in a lower one it would cover much of the picture. */
+const LOWEST = 320;
 
 export class Minimap {
   readonly element: HTMLElement;
@@ -52,10 +55,10 @@ export class Minimap {
     for (const { x, y, width: w, height: h } of nodes.values()) context.fillRect(x, y, w, h);
   }
 
-  /** The part of the picture that the window shows now. */
-  show(seen: Rect, { width, height }: { readonly width: number; readonly height: number }): void {
+  /** The part of the picture that a window of some size shows now. */
+  show(seen: Rect, { width, height }: Size, window: Size): void {
     const all = seen.x <= 1 && seen.y <= 1 && seen.x + seen.width >= width - 1 && seen.y + seen.height >= height - 1;
-    this.element.hidden = all || this.#scale === 0;
+    this.element.hidden = all || this.#scale === 0 || window.height < LOWEST;
     if (all) return;
     const left = Math.max(seen.x, 0);
     const top = Math.max(seen.y, 0);

@@ -204,7 +204,7 @@ export class Stage {
   #showSeen({ x, y, scale }: View): void {
     const { width, height } = this.#size ?? this.#measure();
     const seen = { x: -x / scale, y: -y / scale, width: width / scale, height: height / scale };
-    if (this.#geometry) this.minimap.show(seen, this.#geometry);
+    if (this.#geometry) this.minimap.show(seen, this.#geometry, { width, height });
   }
 
   #boxesIn({ x, y, width, height }: Rect): readonly string[] {

@@ -63,8 +63,8 @@ export class Viewer {
   /** The newest scene, and the one on the screen. */
   #latest: SceneMessage | null = null;
   #shown: SceneMessage | null = null;
-  /** The last picture whose delay was measured; it may be laid out again. */
-  #reported: { readonly message: SceneMessage | null; readonly delay: number } = { message: null, delay: 0 };
+  /** The last picture whose delay was measured; it may be drawn again, such as for a panel of another size. */
+  #reported = { revision: -1, delay: 0 };
   #lens = "";
   /** The panel for which the last picture was laid out. */
   #panel: Size | null = null;
@@ -440,9 +440,9 @@ export class Viewer {
     if (this.#end.signal.aborted || message !== this.#shown) return;
     const { renderer, sent_at: sentAt } = message;
     const { revision } = message.scene;
-    const again = message === this.#reported.message; // such as for a panel of another size
+    const again = revision === this.#reported.revision;
     const delay = again ? this.#reported.delay : sentAt > 0 ? Date.now() - sentAt : 0;
-    this.#reported = { message, delay };
+    this.#reported = { revision, delay };
     Object.assign(this.root.dataset, {
       revision,
       delayMs: delay.toFixed(1),
