@@ -1,4 +1,4 @@
-"""What newcomers meet in their first hour: the words under cells, and the picture that belongs to them, on a small laptop's screen."""
+"""The first hour of a newcomer: words under cells, and their picture, on a small laptop's screen."""
 
 from __future__ import annotations
 

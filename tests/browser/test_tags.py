@@ -1,4 +1,4 @@
-"""The tags of lenses over boxes and lines: they cover no label, and are not there where their text is too small."""
+"""The tags of lenses cover no label, and go where their text is too small."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { fileStem } from "../src/canvas/exporter";
-import { Obstacles } from "../src/canvas/obstacles";
-import { boxTag } from "../src/canvas/tags";
 import { edge, group, HOSTILE, inspection, node, Page, SAMPLE, scene, sceneMessage, until } from "./support";
 
 let page: Page;
@@ -139,31 +137,6 @@ test("boxes whose names differ never show the same shortened name", async () => 
   const long = "layer/".repeat(40);
   await page.show(scene({ revision: 2, nodes: [node(long, { op: "Neg", label: long }), node("b")] }));
   expect(page.box(long).querySelector(".gl-name")?.textContent).toContain("…");
-});
-
-test("the tag of a lens is whole over a narrow box, and leaves the corner with the badge free", () => {
-  const box = { x: 0, y: 20, width: 48, height: 30 };
-  const wide = boxTag({ text: "float_ref [64,10]", tone: 1 }, { ...box, x: 94 }, "a", new Obstacles());
-  expect(wide.at(-1)?.textContent, "there is space at the left").toBe("float_ref [64,10]");
-  const [rect, text] = boxTag({ text: "forward", tone: 1 }, box, "a", new Obstacles());
-  expect(text?.textContent).toBe("forward");
-  expect(Number(rect?.getAttribute("x")) + Number(rect?.getAttribute("width"))).toBeLessThanOrEqual(48 - 12);
-});
-
-test("the tag of a lens covers no label and no other tag: it moves, gets shorter, or is not there", () => {
-  const [box, mark] = [
-    { x: 100, y: 100, width: 60, height: 30 },
-    { text: "float_ref [64,10]", tone: 1 },
-  ];
-  const obstacles = new Obstacles();
-  obstacles.add(box, "a");
-  obstacles.add({ x: 0, y: 90, width: 70, height: 14 });
-  const [above, text] = boxTag(mark, box, "a", obstacles);
-  expect(text?.textContent, "a label is at its left").toContain("…");
-  expect(Number(above?.getAttribute("y"))).toBeLessThan(0);
-  const [below] = boxTag(mark, box, "a", obstacles);
-  expect(Number(below?.getAttribute("y")), "there is a tag already").toBeGreaterThan(20);
-  expect(boxTag(mark, box, "a", obstacles)).toEqual([]);
 });
 
 test("the legend says what the stack of a repeat means", async () => {

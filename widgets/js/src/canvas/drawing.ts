@@ -111,7 +111,7 @@ export abstract class Drawing {
   protected abstract lineElement(id: string): SVGGraphicsElement | null;
   /** Fills a box; "" restores its fill without a lens. */
   protected abstract fill(box: SVGGraphicsElement, paint: string): void;
-  /** What tags must not cover. */
+  /** The places that tags must leave free. */
   protected abstract obstacles(): Obstacles;
   /** Shows a lens's tag over a box, where it covers no obstacle, and makes it one; null removes it. */
   protected abstract tag(box: SVGGraphicsElement, node: SceneNode, mark: LensMark | null, obstacles: Obstacles): void;

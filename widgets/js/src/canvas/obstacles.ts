@@ -1,4 +1,4 @@
-// What the tags of lenses must not cover: boxes, labels, and other tags.
+// The places that tags of lenses leave free: boxes, labels, and other tags.
 import type { Rect } from "../scene/places";
 
 /** The height in pixels of a band of the picture. */

@@ -35,7 +35,7 @@ interface Kept {
   /** The places for the tag of a line, the best first. */
   places: readonly Point[];
   place: Rect | null;
-  /** What tags must not cover: the label of a line, the name and the left edge of a frame, the badge of a box. */
+  /** The further places that tags leave free: the label of a line, the name and the left edge of a frame, the badge of a box. */
   apart: readonly Rect[];
 }
 

@@ -63,8 +63,7 @@ export class Viewer {
   /** The newest scene, and the one on the screen. */
   #latest: SceneMessage | null = null;
   #shown: SceneMessage | null = null;
-  /** The last picture whose delay was measured; it may be drawn again, such as for a panel of another size. */
-  #reported = { revision: -1, delay: 0 };
+  #delay: readonly [revision: number, ms: number] = [-1, 0]; // of the last picture, which may be drawn again
   #lens = "";
   /** The panel for which the last picture was laid out. */
   #panel: Size | null = null;
@@ -440,9 +439,8 @@ export class Viewer {
     if (this.#end.signal.aborted || message !== this.#shown) return;
     const { renderer, sent_at: sentAt } = message;
     const { revision } = message.scene;
-    const again = revision === this.#reported.revision;
-    const delay = again ? this.#reported.delay : sentAt > 0 ? Date.now() - sentAt : 0;
-    this.#reported = { revision, delay };
+    const delay = revision === this.#delay[0] ? this.#delay[1] : sentAt > 0 ? Date.now() - sentAt : 0;
+    this.#delay = [revision, delay];
     Object.assign(this.root.dataset, {
       revision,
       delayMs: delay.toFixed(1),
