@@ -84,6 +84,12 @@ def gradient_function(node: Node) -> GradientFunction | None:
     return found
 
 
+def slots_with_gradients(node: Node) -> frozenset[int] | None:
+    """The inputs that a custom gradient may give gradients of, None if it does not tell beforehand."""
+    found: frozenset[int] | None = getattr(_functions.get(_override(node)), "slots", None)
+    return found
+
+
 def op_of_gradient(node: Node) -> str:
     """The op that has the gradient of `node`: its own, or another one by request."""
     name = _override(node)

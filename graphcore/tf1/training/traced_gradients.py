@@ -37,6 +37,11 @@ class TracedGradient(msgspec.Struct, frozen=True):
     taken: tuple[bool, ...]
     given: tuple[bool, ...]
 
+    @property
+    def slots(self) -> frozenset[int]:
+        """The inputs of the node that have a gradient."""
+        return frozenset([len(self.taken) + number for number, is_given in enumerate(self.given) if is_given])
+
     def __call__(self, node: Node, *incoming: Any) -> list[Any]:
         """The gradients of the inputs of `node`, built in the default graph."""
         graph = get_default_graph()

@@ -126,6 +126,22 @@ def test_gradients_of_results_and_arguments_may_be_none() -> None:
     assert [float(gc.Session().run(gradient, {x: value})) for value in (1.0, -1.0)] == [3.0, 0.0]
 
 
+def test_nothing_depends_on_a_tensor_that_only_a_gradient_in_a_body_takes() -> None:
+    x = gc.placeholder(gc.float32, [], name="x")
+
+    @custom_gradient
+    def f(v: gc.Tensor) -> Any:
+        return v * 1.0, lambda dy: dy * x
+
+    start = gc.constant(2.0)
+    loop = gc.while_loop(lambda i, _: i < 2, lambda i, a: (i + 1, f(a)), [0, start])[1]
+    branch = gc.cond(start > 0.0, lambda: gc.cond(start > 1.0, lambda: f(start), lambda: start), lambda: start)
+    call = gc.function(f)(start)
+    assert [gc.gradients(y, x)[0] for y in (loop, branch, call)] == [None] * 3
+    found = [gc.gradients(y, start)[0] for y in (loop, branch, call)]
+    assert gc.Session().run(found, {x: 3.0}) == [9.0, 3.0, 3.0]
+
+
 def test_a_gradient_in_a_body_takes_variables() -> None:
     x = gc.placeholder(gc.float32, [], name="x")
     factors = [gc.Variable(2.0, use_resource=kind) for kind in (False, True)]

@@ -10,7 +10,7 @@ from graphcore.attrs import Func
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Node, Tensor
 from graphcore.passes.functions.function_body import function_def_to_body
-from graphcore.passes.gradients.overrides import gradient_kind
+from graphcore.passes.gradients.overrides import gradient_kind, slots_with_gradients
 from graphcore.plumbing import IF
 
 _NUMBERS: Final = frozenset({dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128})
@@ -50,7 +50,10 @@ class Reaching:
         return [node.inputs[slot] for slot in slots if node.inputs[slot].dtype.base in FLOWING]
 
     def _through_bodies(self, node: Node) -> list[set[int]] | None:
-        """The inputs that each output of a loop or conditional depends on, else None."""
+        """The inputs that each output of a loop, conditional or custom gradient depends on, else None."""
+        own = slots_with_gradients(node)
+        if own is not None:
+            return [set(own) for _ in node.outputs]
         attrs, kind = node.node_def.attr, node.op.removeprefix("Stateless")
         if kind == "While":
             return _closure(self._within(attrs.get("body")))
