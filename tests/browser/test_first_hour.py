@@ -200,3 +200,26 @@ def test_a_variable_made_of_another_s_initial_value_waits_for_its_initializer_an
     text = panel.export("mermaid")
     assert "&#" not in text
     assert not re.search(r"#\d+;", text)
+
+
+def test_a_picture_is_light_again_when_its_selection_or_the_mouse_goes(laptop: NotebookPage) -> None:
+    notebook, panel = laptop, GraphPanel(laptop.page)
+    panel.box("labels").click()
+    panel.inspector("labels")
+    panel.press("Downstream")
+    panel.root.locator(".gl-node.gl-off").first.wait_for()
+    drawn = panel.drawn().revision
+    notebook.edit_and_run(1, "more = gc.tanh(loss, name='more')\nother = gc.zeros([2], name='other')")
+    panel.wait_drawn(drawn)
+    panel.box("more").wait_for()
+    dimmed = panel.root.locator(".gl-off").evaluate_all("all => all.map(each => each.dataset.name ?? '')")
+    assert "other" in dimmed
+    assert "more" not in dimmed
+    panel.root.locator(".gl-canvas").focus()
+    panel.page.keyboard.press("Escape")
+    notebook.wait_until(lambda: panel.root.locator(".gl-off").count() == 0)
+
+    panel.box("labels").hover(force=True)
+    notebook.wait_until(lambda: panel.root.locator(".gl-node.gl-lit").count() == 1)
+    panel.page.mouse.move(5, 5)
+    notebook.wait_until(lambda: panel.root.locator(".gl-lit").count() == 0)

@@ -70,4 +70,6 @@ test("the mouse and the focus light a box with what it differentiates and what d
   expect(lit()).toEqual(["y", "∇y", "∇∇y"]);
   page.box("x").dispatchEvent(new Event("pointerover", { bubbles: true }));
   expect(lit()).toEqual(["x"]);
+  page.root.dispatchEvent(new Event("pointerleave"));
+  expect(lit()).toEqual([]);
 });

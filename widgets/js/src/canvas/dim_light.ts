@@ -39,9 +39,13 @@ export function lightDimensions(root: HTMLElement, report: (lines: number | null
     const key = place?.dataset.dim ?? "";
     light(key);
   };
+  const leave = (): void => {
+    lightMirrors(null);
+    light("");
+  };
 
   root.addEventListener("pointerover", look, { signal });
-  root.addEventListener("pointerleave", () => light(""), { signal });
+  root.addEventListener("pointerleave", leave, { signal });
   root.addEventListener("focusin", look, { signal });
-  root.addEventListener("focusout", () => light(""), { signal });
+  root.addEventListener("focusout", leave, { signal });
 }
