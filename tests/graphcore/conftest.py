@@ -43,7 +43,7 @@ def _parse(text: str, library: FunctionLibraryDefinition) -> FunctionDef:
 
 
 def _without_other_fields(function: FunctionDef) -> FunctionDef:
-    """The function without the fields of its arguments that files have and texts have not, such as `handle_data`."""
+    """The function without fields of its arguments that only files have, such as `handle_data`."""
     arguments = tuple([replace(arg, other_fields=b"") if arg.other_fields else arg for arg in function.signature.input_arg])
     return replace(function, signature=replace(function.signature, input_arg=arguments))
 

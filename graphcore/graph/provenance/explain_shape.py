@@ -302,7 +302,7 @@ class _Step:
         return self._of_dimension(result)
 
     def _passed_on(self) -> Fact | None:
-        """The first dimension of an input whose handle is that of this dimension, None if there is none; found without a run."""
+        """The first dimension of an input that has the handle of this one, None if there is none. No run is needed."""
         if self.fact.kind != "dimension" or not self.node.graph.refiner.is_direct:
             return None
         own = (_handle(self.tensor).dims or ())[self.fact.index]

@@ -17,7 +17,7 @@ _PAIRING: Final = frozenset({"pairs", "convolution", "contraction"})
 
 
 def is_cheap(node: Node, shape_of: Callable[[Tensor], Shape]) -> bool:
-    """True iff computing `node`, which may be evaluated, takes at most about 0.1 s for tensors of up to a million elements."""
+    """True iff the op of `node` takes at most about 0.1 s for tensors of up to a million elements."""
     kind = node.registration.traits.cost
     if kind == "product" or kind in _PAIRING:
         sizes = sorted([shape_of(tensor).num_elements for tensor in (*node.inputs, *node.outputs)])

@@ -1,4 +1,4 @@
-"""String attrs of loaded graphs hold any bytes: what is not UTF-8 is taken or refused, and never ends in an error of Python's."""
+"""String attrs of loaded graphs hold any bytes; those that are not UTF-8 raise no error of Python's."""
 
 from __future__ import annotations
 

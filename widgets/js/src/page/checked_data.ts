@@ -1,4 +1,5 @@
-// Checks of a page's data, which may come from strangers: whatever counts, points or nests in its columns does so within them.
+// Checks of a page's data, which may come from strangers.
+// Whatever counts, points or nests in its columns does so within them.
 import { type Check, isObject } from "../scene/checks";
 import type { SpaceColumns, SpaceHead } from "../scene/generated";
 import { headFields, sourceRows, spaceFields } from "./checked_head";

@@ -1,4 +1,4 @@
-// Checks of the tables of a page's data: each record has its fields, and what it names by number is there.
+// Checks of the tables of a page's data: each record has its fields, each number points to a record.
 import { type Check, either, flag, list, number, object, table, text, tuple, within } from "../scene/checks";
 import type {
   BodyRecord,
