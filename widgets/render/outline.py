@@ -41,13 +41,17 @@ def _name(node: SceneNode) -> str:
 
 def _named(part: SceneNode | SceneGroup) -> str:
     """The id, or the label of a group by dataflow, whose id says nothing."""
-    return f"{part.label}/" if "/#" in part.id else part.id
+    return f"{part.label}/" if _is_by_dataflow(part) else part.id
+
+
+def _is_by_dataflow(part: SceneNode | SceneGroup) -> bool:
+    return "/#" in part.id
 
 
 def _box_lines(node: SceneNode, edges: list[SceneEdge], names: dict[str, str]) -> list[str]:
     what = f"{node.op or node.kind} {node.id}"
     if node.kind == "scope":
-        named = f"{node.label} x {node.repeat} {node.id}" if node.repeat else f"scope {_named(node)}"
+        named = f"{node.label} x {node.repeat}{'' if _is_by_dataflow(node) else f' {node.id}'}" if node.repeat else f"scope {_named(node)}"
         what = f"{named} ({node.count:,} nodes)"
     detail = f" {node.detail}" if node.detail else ""
     if node.kind == "constant" and not node.op and not node.id.endswith(node.label):
@@ -56,7 +60,7 @@ def _box_lines(node: SceneNode, edges: list[SceneEdge], names: dict[str, str]) -
         what = f"{node.label} {node.id}"
     notes: list[str] = [node.state] if node.state != "normal" else []
     if node.role == "gradient" and node.kind != "stub":
-        notes.insert(0, f"gradient of {node.mirrors}" if node.mirrors else "gradient")
+        notes.insert(0, f"gradient of {names.get(node.mirrors, node.mirrors)}" if node.mirrors else "gradient")
     note = f" [{', '.join(notes)}]" if notes else ""
     data = [_input(edge, names) for edge in edges if edge.kind != "control"]
     controls = [names.get(edge.source, edge.source) for edge in edges if edge.kind == "control"]

@@ -320,8 +320,8 @@ def test_a_time_limit_ends_a_step_on_all_tasks(cluster: gc.DaskCluster) -> None:
             after = waiting + 1.0
             other = gc.constant(1.0) * 2.0
         put = queue.enqueue([1.0])
-        with gc.Session(cluster=cluster, options=gc.SessionOptions(operation_timeout_in_ms=300)) as session:
-            with pytest.raises(gc.errors.DeadlineExceededError, match=r"within 300 ms.*stopped at node 'waiting'") as raised:
+        with gc.Session(cluster=cluster, options=gc.SessionOptions(operation_timeout_in_ms=3_000)) as session:
+            with pytest.raises(gc.errors.DeadlineExceededError, match=r"within 3000 ms.*stopped at node 'waiting'") as raised:
                 session.run(after)
             assert raised.value.node == "waiting"
             assert session.run(other) == 2.0
