@@ -24,5 +24,8 @@ test("the tag of a lens covers no label and no other tag: it moves, gets shorter
   expect(Number(above?.getAttribute("y"))).toBeLessThan(0);
   const [below] = boxTag(mark, box, "a", obstacles);
   expect(Number(below?.getAttribute("y")), "there is a tag already").toBeGreaterThan(20);
+  const [further] = boxTag(mark, box, "a", obstacles);
+  expect(Number(further?.getAttribute("y")), "there are two tags already").toBeGreaterThan(30);
+  obstacles.add({ x: 0, y: 80, width: 300, height: 100 });
   expect(boxTag(mark, box, "a", obstacles)).toEqual([]);
 });

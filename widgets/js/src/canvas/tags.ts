@@ -40,23 +40,31 @@ function fitted(text: string, limit: number): string {
   return ellipsize(shown, "label", limit);
 }
 
-/** The rows of a tag within a box, the first one over its upper edge or `below` rows further down, the others at its lower edge. */
-function placed(texts: readonly string[], limit: number, { width: boxWidth, height }: Size, below = 0): Row[] {
+/**
+ * The rows of a tag within a box, the first one over its upper edge or `below` rows further down, the others at its lower edge. The tag of a
+ * narrow box stands out at its left, where no badge is, or at its right.
+ */
+function placed(
+  texts: readonly string[],
+  limit: number,
+  { width: boxWidth, height }: Size,
+  below = 0,
+  atRight = false,
+): Row[] {
   return texts.flatMap((whole, i) => {
     const text = fitted(whole, limit);
     if (!text) return [];
     const width = textWidth(text, "label") + 10;
     const row = i + below;
-    // The tag of a narrow box stands out at its left: the badge is at the right.
-    const x = Math.min(6, boxWidth - 14 - width);
+    const x = atRight ? 6 : Math.min(6, boxWidth - 14 - width);
     return [{ text, x, y: row > 0 ? height - 4 + ROW_HEIGHT * (row - 1) : TOP, width, height: ROW_HEIGHT }];
   });
 }
 
 /**
  * A small tag over the upper edge of the box of `owner`, in coordinates of the box, with the lens's text for it; further rows are at the lower
- * edge. Where it would cover an obstacle it has one row, is shorter, at the lower edge, or not there: the box has the colour of its class. The
- * tag becomes an obstacle.
+ * edge. Where it would cover an obstacle it has one row, is shorter, at the lower edge or below it, or not there: the box has the colour of its
+ * class. The tag becomes an obstacle.
  */
 export function boxTag({ text }: LensMark, box: Rect, owner: string, obstacles: Obstacles): SVGElement[] {
   const least = Math.max(box.width - 30, TAG_LIMIT);
@@ -68,8 +76,7 @@ export function boxTag({ text }: LensMark, box: Rect, owner: string, obstacles: 
   const choices = [
     placed(width > most ? rowsOf(text) : [text], most, box),
     placed([text], most, box),
-    placed([text], least, box),
-    placed([text], least, box, 1),
+    ...[0, 1, 2].flatMap((row) => [placed([text], least, box, row), placed([text], least, box, row, true)]),
   ];
   const rows = choices.find((choice) => !choice.some((row) => obstacles.meets(inPicture(row), owner))) ?? [];
   for (const row of rows) obstacles.add(inPicture(row));
