@@ -58,7 +58,8 @@ def few_objects() -> None:
 
 @pytest.fixture
 def shell() -> Iterator[NotebookShell]:
-    """A fresh shell, the one that `get_ipython()` gives."""
+    """A fresh shell, the one that `get_ipython()` gives, and a fresh default graph."""
+    reset_default_graph()
     config = Config()
     config.HistoryManager.enabled = False
     InteractiveShell.clear_instance()

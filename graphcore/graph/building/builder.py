@@ -15,7 +15,7 @@ from graphcore.graph.editing.editor import FINALIZED
 from graphcore.graph.editing.replacing import attach, replace
 from graphcore.graph.model.input_checks import check_inputs
 from graphcore.graph.model.node import Node, Tensor, only_output
-from graphcore.inference import shape_to_handle
+from graphcore.inference import ShapeHandle, shape_to_handle
 from graphcore.plumbing import DECLARED_SHAPES
 from graphcore.registry import OpRegistration
 from graphcore.shapes import Shape
@@ -95,9 +95,8 @@ class GraphBuilder:
             if not fits:
                 check_inputs(definition, input_types, inputs, source)  # type: ignore[arg-type]  # likewise
             node = Node(graph, store.next_id, name, definition, registration, inputs, controls, input_types, output_types, source)
-            declared = node.attr.get(DECLARED_SHAPES)
-            if isinstance(declared, tuple):
-                node.like = {index: shape_to_handle(shape) for index, shape in enumerate(declared) if isinstance(shape, Shape)}
+            if DECLARED_SHAPES in node.attr:
+                node.like = _declared_shapes(node)
             if infer is None:
                 graph.refiner.add_node(node)
             else:
@@ -223,3 +222,10 @@ class GraphBuilder:
 
     def _conjugate(self, tensor: Tensor) -> Tensor:
         return only_output(apply_op(self.graph, "Conj", [tensor], None, "Conj")) if tensor.dtype.is_complex else tensor
+
+
+def _declared_shapes(node: Node) -> dict[int, Tensor | ShapeHandle]:
+    """The shapes that `set_shape` gave the outputs of a node of a body, by output."""
+    declared = node.attr[DECLARED_SHAPES]
+    shapes = declared if isinstance(declared, tuple) else ()
+    return {index: shape_to_handle(shape) for index, shape in enumerate(shapes) if isinstance(shape, Shape)}
