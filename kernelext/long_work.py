@@ -5,53 +5,27 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from IPython.core.interactiveshell import InteractiveShell
-
-from graphcore.support.long_work import long_work
-from kernelext.guard import Guard
+from graphcore.support.watched import long_work
+from kernelext.cell_picture import CellPicture
 from kernelext.progress import Progress
 
 SECONDS_UNSHOWN: Final = 0.5
 """Work that ends sooner shows no progress."""
-_EVENT: Final = "post_run_cell"
 
 
-class LongWorkDisplay:
-    """Draws the progress of work that lasts.
+class LongWorkDisplay(CellPicture["WorkProgress"]):
+    """Draws the progress of work that lasts."""
 
-    Args:
-        shell: the IPython shell.
-        guard: keeps failures away from the cell.
-    """
+    watched = long_work
+    work = "drawing progress"
 
-    def __init__(self, shell: InteractiveShell, guard: Guard) -> None:
-        self._shell = shell
-        self._guard = guard
-        self._shown: WorkProgress | None = None
-
-    def start(self) -> None:
-        """Watch the work."""
-        long_work.watch(self._take)
-        self._shell.events.register(_EVENT, self._end)
-
-    def stop(self) -> None:
-        """Watch no more."""
-        long_work.unwatch(self._take)
-        self._shell.events.unregister(_EVENT, self._end)
-
-    def _take(self, title: str, done: int, steps: int) -> None:
-        with self._guard("drawing progress"):
-            if self._shown is None:
-                self._shown = WorkProgress(title)
-            self._shown.take(done, steps)
-            if done == steps:
-                self._end()
-
-    def _end(self, *_: object) -> None:
-        shown, self._shown = self._shown, None
-        if shown is not None:
-            with self._guard("drawing progress"):
-                shown.end()
+    def take(self, title: str, done: int, steps: int) -> None:
+        """Draw how far work is."""
+        if self._shown is None:
+            self._shown = WorkProgress(title)
+        self._shown.take(done, steps)
+        if done == steps:
+            self._end()
 
 
 class WorkProgress(Progress):

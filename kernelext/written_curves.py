@@ -4,57 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Final
 
-from IPython.core.interactiveshell import InteractiveShell
-
-from graphcore.support.written_scalars import written_scalars
-from kernelext.guard import Guard
+from graphcore.support.watched import written_scalars
+from kernelext.cell_picture import CellPicture
 from kernelext.progress import Progress
 
-_EVENT: Final = "post_run_cell"
 
+class WrittenCurves(CellPicture["WrittenProgress"]):
+    """Draws the scalars that `gc.summary.FileWriter` writes.
 
-class WrittenCurves:
-    """Draws what `gc.summary.FileWriter` writes.
-
-    A loop over a `Progress` draws it in its own picture; otherwise a picture of the cell's own appears with the first scalar.
-
-    Args:
-        shell: the IPython shell.
-        guard: keeps failures away from the cell.
+    A loop over a `Progress` draws them in its own picture; otherwise a picture of the cell's own appears with the first scalar.
     """
 
-    def __init__(self, shell: InteractiveShell, guard: Guard) -> None:
-        self._shell = shell
-        self._guard = guard
-        self._shown: WrittenProgress | None = None
+    watched = written_scalars
+    work = "drawing written scalars"
 
-    def start(self) -> None:
-        """Watch the writers."""
-        written_scalars.watch(self._take)
-        self._shell.events.register(_EVENT, self._end)
-
-    def stop(self) -> None:
-        """Watch no more."""
-        written_scalars.unwatch(self._take)
-        self._shell.events.unregister(_EVENT, self._end)
-
-    def _take(self, folder: str, values: Mapping[str, float], step: int | None) -> None:
-        with self._guard("drawing written scalars"):
-            running = Progress.running[-1] if Progress.running else None
-            if running is not None:
-                running.record(**values)
-                return
-            if self._shown is None:
-                self._shown = WrittenProgress()
-            self._shown.take(folder, values, step)
-
-    def _end(self, *_: object) -> None:
-        shown, self._shown = self._shown, None
-        if shown is not None:
-            with self._guard("drawing written scalars"):
-                shown.end()
+    def take(self, folder: str, values: Mapping[str, float], step: int | None) -> None:
+        """Draw scalars."""
+        running = Progress.running[-1] if Progress.running else None
+        if running is not None:
+            running.record(**values)
+            return
+        if self._shown is None:
+            self._shown = WrittenProgress()
+        self._shown.take(folder, values, step)
 
 
 class WrittenProgress(Progress):

@@ -20,7 +20,7 @@ from graphcore.placement.placement import choose_devices, without_placement
 from graphcore.placement.requests import DeviceLine, request_devices
 from graphcore.placement.step_costs import StepCosts
 from graphcore.placement.step_prediction import ListScheduler, StepPrediction, client_of, step_devices
-from graphcore.support.long_work import long_work
+from graphcore.support.watched import long_work
 
 _MOST_GROUPS: Final = 40
 """The groups of nodes, heaviest first, for which other devices are tried."""

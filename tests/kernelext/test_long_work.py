@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from graphcore.graph import reset_default_graph
-from graphcore.support.long_work import long_work
+from graphcore.support.watched import long_work
 from kernelext import long_work as long_work_module
 from kernelext.guard import Guard
 from kernelext.long_work import LongWorkDisplay

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphcore.graph import reset_default_graph
-from graphcore.support.written_scalars import written_scalars
+from graphcore.support.watched import written_scalars
 from kernelext import progress as progress_module
 from kernelext.guard import Guard
 from kernelext.progress import Progress

@@ -27,7 +27,7 @@ from graphcore.runtime import Session
 from graphcore.support.files import checked_path, file_errors
 from graphcore.support.forking import new_lock
 from graphcore.support.records import record_bytes
-from graphcore.support.written_scalars import written_scalars
+from graphcore.support.watched import written_scalars
 from graphcore.tf1.saving.meta_graphs import whole_meta_graph
 
 __all__ = ["FileWriter", "FileWriterCache"]

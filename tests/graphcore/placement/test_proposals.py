@@ -13,7 +13,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.placement.step_prediction import ListScheduler
-from graphcore.support.long_work import long_work
+from graphcore.support.watched import long_work
 from tests.graphcore.placement.test_cost_model import HARDWARE, two_products
 
 MACHINE = gc.simulated_devices("2 cpu", hardware=HARDWARE)
