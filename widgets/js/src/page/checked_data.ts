@@ -1,6 +1,6 @@
 // Checks of a page's data, which may come from strangers.
 // Whatever counts, points or nests in its columns does so within them.
-import { type Check, isObject } from "../scene/checks";
+import { type Check, isObject, nodeKind } from "../scene/checks";
 import type { SpaceColumns, SpaceHead } from "../scene/generated";
 import { headFields, sourceRows, spaceFields } from "./checked_head";
 import type { PageData } from "./data";
@@ -97,6 +97,7 @@ function checkSpace(data: PageData, head: SpaceHead, columns: SpaceColumns): voi
     column(columns[name], count, from, to, `column ${name}`);
   require(numbers(columns.scopes, 0, paths, "column scopes").length === size, "column scopes has another length");
   for (const name of COLUMNS_OF_TEXTS) fill(name, 0, words.length);
+  require(columns.kinds.every((kind) => nodeKind(words[kind])), "column kinds has an unknown kind");
   fill("slot_names", 0, data.head.slots.length);
   fill("registered", -1, data.head.gradients.length);
   fill("sources", -1, sources.length);
@@ -153,7 +154,8 @@ function checkSteps(
 function checkTree(tree: readonly number[], size: number, { paths, groups, calls }: SpaceHead): void {
   numbers(tree, 0, 2 ** 31, "column tree");
   const left: number[] = [];
-  let [last, placed, grouped, called] = [0, 0, 0, 0];
+  const placed = new Set<number>();
+  let [last, grouped, called] = [0, 0, 0];
   for (let i = 0; i < tree.length; ) {
     const code = tree[i++] as number;
     const [kind, rest] = [code & 7, code >> 3];
@@ -162,7 +164,10 @@ function checkTree(tree: readonly number[], size: number, { paths, groups, calls
       last += rest & 1 ? -((rest + 1) >> 1) : rest >> 1;
       require(isWithin(last, 0, size), "column tree points beyond the graph");
     }
-    if (kind === NODE || kind === CALL) placed += 1;
+    if (kind === NODE || kind === CALL) {
+      require(!placed.has(last), "column tree has a node twice");
+      placed.add(last);
+    }
     if (kind === SCOPE) require(rest < paths.length, "column tree names a scope that is not there");
     if (kind === GROUP) grouped += 1;
     if (kind === CALL) called += 1;
@@ -175,7 +180,7 @@ function checkTree(tree: readonly number[], size: number, { paths, groups, calls
     while (left.at(-1) === 0) left.pop();
   }
   require(left.length === 0, "column tree ends within a part");
-  require(placed === size, "column tree has other nodes");
+  require(placed.size === size, "column tree has other nodes");
   require(grouped === groups.length && called === calls.length, "column tree has other groups or calls");
 }
 

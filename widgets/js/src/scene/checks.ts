@@ -13,6 +13,18 @@ export const among =
   (...values: readonly unknown[]): Check =>
   (value) =>
     values.includes(value);
+/** The kind of a box. */
+export const nodeKind = among(
+  "constant",
+  "control",
+  "function",
+  "op",
+  "placeholder",
+  "return",
+  "scope",
+  "stub",
+  "variable",
+);
 /** A whole number from `from` to below `to`. */
 export const within =
   (from: number, to: number): Check =>

@@ -1,6 +1,6 @@
 // Checks of saved pictures in notebooks, which may come from strangers.
 
-import { among, type Check, either, flag, list, number, object, table, text } from "../scene/checks";
+import { among, type Check, either, flag, list, nodeKind, number, object, table, text } from "../scene/checks";
 import type {
   Camera,
   Colocation,
@@ -30,7 +30,7 @@ const lenses = table(object<LensMark>({ text, tone: number }));
 const node = object<SceneNode>({
   id: text,
   label: text,
-  kind: among("constant", "control", "function", "op", "placeholder", "return", "scope", "stub", "variable"),
+  kind: nodeKind,
   op: text,
   detail: text,
   group: text,
