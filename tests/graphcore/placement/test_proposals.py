@@ -56,7 +56,10 @@ def test_moves_that_are_dropped_early_would_not_be_proposed(layers: int, memory:
 def test_the_search_tells_its_progress_up_to_its_end() -> None:
     graph, devices, fetches = trained(3, 1 << 30)
     told: list[tuple[int, int]] = []
-    watcher = lambda _title, done, steps: told.append((done, steps))  # noqa: E731
+
+    def watcher(_title: str, done: int, steps: int) -> None:
+        told.append((done, steps))
+
     long_work.watch(watcher)
     try:
         gc.propose_placement(graph, devices, fetches)

@@ -17,7 +17,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 FOLDER = Path(__file__).parents[2] / "data" / "saved_models"
 
 
-class Module(tf.Module):  # type: ignore[misc]
+class Module(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
     """Two signatures that share a function."""
 
     def __init__(self) -> None:
@@ -25,15 +25,15 @@ class Module(tf.Module):  # type: ignore[misc]
         self.w = tf.Variable([[1.0, 2.0], [3.0, 4.0]], name="w")
         self.b = tf.Variable([0.5, -0.5], name="b")
 
-    @tf.function  # type: ignore[untyped-decorator]
+    @tf.function  # type: ignore[untyped-decorator]  # likewise
     def logits(self, x: Any) -> Any:
         return tf.matmul(x, self.w) + self.b
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 2], name="x")])  # type: ignore[untyped-decorator]
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], name="x")])  # type: ignore[untyped-decorator]  # likewise
     def predict(self, x: Any) -> Any:
         return {"y": tf.nn.softmax(self.logits(x))}
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 2], name="x")])  # type: ignore[untyped-decorator]
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], name="x")])  # type: ignore[untyped-decorator]  # likewise
     def score(self, x: Any) -> Any:
         return {"largest": tf.reduce_max(self.logits(x), 1), "logits": self.logits(x)}
 
