@@ -102,6 +102,21 @@ def test_the_results_of_a_body_with_several_are_one_box() -> None:
     assert [node.label for node in build_scene(graph, state).nodes if node.label.endswith("results")] == ["2 results"]
 
 
+def test_a_result_that_waits_for_two_nodes_belongs_to_one_of_them() -> None:
+    @gc.function
+    def doubled(x: gc.float32) -> Any:  # type: ignore[valid-type]  # a dtype
+        twice = x * 2.0
+        with gc.control_dependencies([gc.no_op(name="first"), gc.no_op(name="second")]):
+            return gc.identity(twice, name="out")
+
+    with gc.Graph().as_default() as graph:
+        call = doubled(gc.constant(1.0)).op
+        state = SceneState()
+        state.expand(call.name)
+        scene = build_scene(graph, state)
+    assert len([node for node in scene.nodes if node.op == "NoOp"]) == 1
+
+
 def test_the_page_of_a_saved_model_without_signatures_comes_with_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, page = MODELS / "two_signatures", str(tmp_path / "page.txt")
     assert main(["view", str(model), "-o", page]) == 0

@@ -75,7 +75,7 @@ def within_function(path: str, parts: list[Part]) -> list[Part]:
             kept[host] = _with_helper(kept[host], kept.pop(place))
     for place in waits:
         ends = _results_behind(items, after, place)
-        if ends:
+        if ends and all(end in kept for end in ends):  # the results may wait for others too, and be theirs
             returns = [end for end in ends if items.members[end][0].op in RETVAL]
             inside = [kept.pop(each) for each in ends]
             main = returns[-1]
