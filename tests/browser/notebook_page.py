@@ -91,19 +91,19 @@ class NotebookPage:
     def run_all(self, timeout_ms: float = RUN_MS) -> None:
         """Run every cell from the top and wait until the kernel is idle; a failing cell stops the rest."""
         self._activate()
-        self.command("notebook:run-all-cells")
+        self._start("notebook:run-all-cells")
         self.wait_idle(timeout_ms)
 
     def run_all_above(self, index: int, timeout_ms: float = RUN_MS) -> None:
         """Run all cells above one and wait until the kernel is idle; a failing cell stops the rest."""
         self._activate(index)
-        self.command("notebook:run-all-above")
+        self._start("notebook:run-all-above")
         self.wait_idle(timeout_ms)
 
     def run_cell(self, index: int, timeout_ms: float = RUN_MS) -> None:
         """Run one cell and wait until the kernel is idle."""
         self._activate(index)
-        self.command("notebook:run-cell")
+        self._start("notebook:run-cell")
         self.wait_idle(timeout_ms)
 
     def edit_and_run(self, index: int, source: str, timeout_ms: float = RUN_MS) -> None:
@@ -193,6 +193,13 @@ class NotebookPage:
             "async ([name, args]) => { await window.jupyterapp.commands.execute(name, args); }",
             [name, arguments or {}],
         )
+
+    def _start(self, name: str) -> None:
+        """Execute a command that marks its cells as running at once.
+
+        Its promise is not awaited: a long wait in the page ended once as "promise was garbage collected".
+        """
+        self.page.evaluate("name => { window.jupyterapp.commands.execute(name).catch(console.error); }", name)
 
     def cell_count(self) -> int:
         """The number of cells."""

@@ -166,6 +166,18 @@ test("a double click or the + opens a closed scope, the − closes an open one",
   expect(page.last("collapse")).toEqual({ type: "collapse", id: "loss/" });
 });
 
+test("a double click opens the box under its first press, also when the picture has moved before the second", async () => {
+  const scopes = ["model/", "loss/"].map((name) => node(name, { kind: "scope", expandable: true, count: 7 }));
+  await page.show(scene({ nodes: scopes, edges: [edge("model/", "loss/")] }));
+  page.click(page.box("model/"));
+  page.click(page.box("loss/"), 2);
+  expect(page.last("expand")).toEqual({ type: "expand", id: "model/" });
+  page.sent.length = 0;
+  page.click(page.box("model/"));
+  page.click(page.one(".gl-canvas"), 2);
+  expect(page.last("expand")).toEqual({ type: "expand", id: "model/" });
+});
+
 test("the keyboard walks along the lines, inspects, opens and closes", async () => {
   const nodes = [node("x"), node("s/", { kind: "scope", expandable: true }), node("f/y", { group: "f/" })];
   await page.show(scene({ nodes, edges: [edge("x", "s/"), edge("s/", "f/y")], groups: [group("f/")] }));

@@ -60,6 +60,8 @@ export class Choice {
   #toldLook = JSON.stringify({ camera: null, selection: [] });
   /** The node of the last request to the kernel. */
   #inspecting = "";
+  /** The box under the last press; none for a press on a line or a button. */
+  #pressed = "";
   #settling: ReturnType<typeof setTimeout> | undefined;
 
   constructor(view: ChoiceView) {
@@ -120,11 +122,14 @@ export class Choice {
   }
 
   press({ target, double, more }: Press): void {
+    // The picture may have moved since the first press, on which the inspector opened.
+    if (double && this.#pressed) return this.toggle(this.#pressed);
     const near = (name: string) => target.closest(`[data-${name}]`)?.getAttribute(`data-${name}`);
     const action = near("action");
     const line = near("edge-id");
     const end = line && this.#scene && endOfLine(line, this.#scene);
     const id = near("node-id") ?? near("group-id") ?? end;
+    this.#pressed = action || line ? "" : (id ?? "");
     if (!id) {
       if (more) return;
       this.#view.stage.focus();
