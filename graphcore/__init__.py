@@ -148,6 +148,54 @@ from graphcore.runtime import (
 )
 from graphcore.shapes import Shape
 from graphcore.text import parse_function, parse_nodes, parse_op_signature
+from graphcore.tf1.framework import (
+    add_to_collection,
+    constant,
+    control_dependencies,
+    convert_to_tensor,
+    device,
+    get_collection,
+    group,
+    name_scope,
+    no_op,
+    ones,
+    placeholder,
+    zeros,
+)
+from graphcore.tf1.math.elementwise import (
+    abs,  # noqa: A004 - TF1's name
+    add,
+    add_n,
+    cast,
+    divide,
+    equal,
+    exp,
+    log,
+    matmul,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    not_equal,
+    pow,  # noqa: A004 - TF1's name
+    sigmoid,
+    sqrt,
+    square,
+    subtract,
+    tanh,
+    where,
+)
+from graphcore.tf1.math.reductions import (
+    argmax,
+    argmin,
+    reduce_all,
+    reduce_any,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+)
 
 if TYPE_CHECKING:
     from graphcore.api.tensor_array import TensorArray
@@ -155,11 +203,14 @@ if TYPE_CHECKING:
     from graphcore.runtime.gpu.cuda import gpu_devices
     from graphcore.tf1 import app, flags, gfile, initializers, layers, logging, losses, nn
     from graphcore.tf1.arrays import *
-    from graphcore.tf1.clipping import *
-    from graphcore.tf1.einsum import einsum
+    from graphcore.tf1.framework import colocate_with, container, get_static_value, op_scope
     from graphcore.tf1.functional import *
     from graphcore.tf1.initial_values import *
-    from graphcore.tf1.math import *
+    from graphcore.tf1.math.clipping import *
+    from graphcore.tf1.math.einsum import einsum
+    from graphcore.tf1.math.elementwise import *
+    from graphcore.tf1.math.reductions import *
+    from graphcore.tf1.math.segments import *
     from graphcore.tf1.sessions import ConfigProto, GPUOptions, GraphOptions, InteractiveSession
     from graphcore.tf1.sorting import argsort, searchsorted, sort
     from graphcore.tf1.tools import nest

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from graphcore.api.apply_one import apply_one
-from graphcore.api.framework import constant, ones, zeros
-from graphcore.api.math import either
 from graphcore.dtypes import DType, as_dtype, float32, int32
 from graphcore.graph import Tensor, convert_to_tensor, get_default_graph
+from graphcore.tf1.calls import apply_one, either
+from graphcore.tf1.framework import constant, ones, zeros
 
 newaxis: Final = None
 """A new dimension of size 1 in an index: `x[:, gc.newaxis]`."""

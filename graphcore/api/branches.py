@@ -9,7 +9,6 @@ from typing import Any
 from graphcore import dtypes
 from graphcore.api.arrays import stack
 from graphcore.api.definitions_in_cells import Traced, tracing
-from graphcore.api.math import cast, either, reduce_sum
 from graphcore.api.predicates import scalar_choice
 from graphcore.api.structures import describe, fill, flatten, outline, unite
 from graphcore.api.unneeded import drop_unneeded_effects
@@ -23,6 +22,9 @@ from graphcore.graph import FunctionGraph, Graph, Node, Tensor, convert_to_tenso
 from graphcore.graph.tracing import described
 from graphcore.passes.functions.defining import define_body, function_label, sweep
 from graphcore.support.critical_section import critical_contextmanager, critical_section
+from graphcore.tf1.calls import either
+from graphcore.tf1.math.elementwise import cast
+from graphcore.tf1.math.reductions import reduce_sum
 
 Branch = Callable[[], Any]
 

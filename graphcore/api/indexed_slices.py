@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from graphcore.api.apply_one import apply_one
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, convert_to_tensor, get_default_graph
 from graphcore.graph.shapes.constant_values import constant_value
 from graphcore.shapes import Shape, as_shape
+from graphcore.tf1.calls import apply_one
 
 
 class IndexedSlicesValue(NamedTuple):

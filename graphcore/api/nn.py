@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.apply_one import apply_one
 from graphcore.graph import Tensor
+from graphcore.tf1.calls import apply_one
 
 
 def softmax(logits: Any, name: str | None = None) -> Tensor:

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.api.framework import constant
-from graphcore.api.math import add
 from graphcore.dtypes import as_dtype, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
+from graphcore.tf1.framework import constant
+from graphcore.tf1.math.elementwise import add
 
 _GRAPH_SEED_ALONE: Final = 87654321
 _SEEDS: Final = 2**31 - 1

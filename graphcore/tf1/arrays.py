@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import concat, expand_dims, reshape, shape, squeeze, stack, transpose
-from graphcore.api.framework import constant, convert_to_tensor, name_scope, ones
-from graphcore.api.math import cast, either, matmul, reduction
 from graphcore.dtypes import DType, as_dtype, bool_, float32, int32, int64
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.shapes import Shape, as_shape
+from graphcore.tf1.calls import apply_one, either
+from graphcore.tf1.framework import constant, convert_to_tensor, name_scope, ones
+from graphcore.tf1.math.elementwise import cast, matmul
+from graphcore.tf1.math.reductions import reduction
 
 __all__ = [
     "batch_to_space",

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.api.apply_one import apply_one
-from graphcore.api.framework import control_dependencies, convert_to_tensor, name_scope, no_op
-from graphcore.api.math import cast, reduce_all
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.graph.shapes.constant_values import constant_value
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import control_dependencies, convert_to_tensor, name_scope, no_op
+from graphcore.tf1.math.elementwise import cast
+from graphcore.tf1.math.reductions import reduce_all
 
 __all__ = [
     "assert_equal",

@@ -9,14 +9,15 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from graphcore.api import framework, random
-from graphcore.api.apply_one import apply_one
+from graphcore.api import random
+from graphcore.tf1 import framework
 from graphcore.api.arrays import reshape
 from graphcore.dtypes import DType, as_dtype, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.shapes import as_shape
 from graphcore.tf1.arrays import eye, matrix_transpose
+from graphcore.tf1.calls import apply_one
 
 __all__ = [
     "constant_initializer",

@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import expand_dims, shape, squeeze
-from graphcore.api.framework import constant, convert_to_tensor, name_scope
-from graphcore.api.math import cast, matmul, reduce_sum, reduction, where
 from graphcore.dtypes import DType, float64, int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.shapes import Shape
 from graphcore.tf1.arrays import eye, matrix_diag_part, matrix_transpose
-from graphcore.tf1.math import real
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import constant, convert_to_tensor, name_scope
+from graphcore.tf1.math.elementwise import cast, matmul, real, where
+from graphcore.tf1.math.reductions import reduce_sum, reduction
 
 __all__ = [
     "LinearOperatorLowerTriangular",

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import expand_dims, shape, squeeze, stop_gradient
-from graphcore.api.framework import add_to_collection, constant, convert_to_tensor, get_collection, name_scope
-from graphcore.api.math import Axis, add_n, cast, either
-from graphcore.api.math import reduction as reduce_by
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.dtypes import float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.calls import apply_one, either
+from graphcore.tf1.framework import add_to_collection, constant, convert_to_tensor, get_collection, name_scope
+from graphcore.tf1.math.elementwise import add_n, cast
+from graphcore.tf1.math.reductions import Axis
+from graphcore.tf1.math.reductions import reduction as reduce_by
 from graphcore.tf1.nn.activations import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits_v2,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from graphcore.api.framework import convert_to_tensor
 from graphcore.dtypes import as_dtype
 from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.graph.model.default_stack import outermost
 from graphcore.opset.numerics.python_functions import PythonFunction
+from graphcore.tf1.framework import convert_to_tensor
 
 __all__ = ["numpy_function", "py_func"]
 

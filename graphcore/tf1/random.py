@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from graphcore.api.apply_one import apply_one
-from graphcore.api.framework import constant, control_dependencies, convert_to_tensor, name_scope
-from graphcore.api.math import add, maximum, multiply, reduce_all
 from graphcore.api.random import get_seed, random_normal, random_uniform, seed_attrs, set_random_seed, sizes_of, truncated_normal
 from graphcore.dtypes import as_dtype, float32, int32, int64
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.tf1.arrays import broadcast_dynamic_shape
 from graphcore.tf1.arrays import slice as _slice
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import constant, control_dependencies, convert_to_tensor, name_scope
+from graphcore.tf1.math.elementwise import add, maximum, multiply
+from graphcore.tf1.math.reductions import reduce_all
 
 __all__ = [
     "categorical",

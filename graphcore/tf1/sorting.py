@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import reshape
-from graphcore.api.framework import constant, convert_to_tensor, name_scope
-from graphcore.api.math import where
 from graphcore.dtypes import as_dtype, int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import constant, convert_to_tensor, name_scope
+from graphcore.tf1.math.elementwise import where
 
 
 def argsort(values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None) -> Tensor:

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphcore.api.framework import convert_to_tensor, name_scope, placeholder
-from graphcore.api.math import cast
 from graphcore.dtypes import DType, as_dtype, bool_, float64, int32, int64, string
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Tensor, get_default_graph
 from graphcore.graph.shapes.constant_values import constant_value
 from graphcore.shapes import Shape, as_shape
+from graphcore.tf1.framework import convert_to_tensor, name_scope, placeholder
+from graphcore.tf1.math.elementwise import cast
 
 
 class SparseTensorValue(NamedTuple):

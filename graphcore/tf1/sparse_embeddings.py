@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.framework import name_scope
 from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.framework import name_scope
 from graphcore.tf1.nn.embedding import embedding_lookup
 from graphcore.tf1.sparse import SparseTensor, outputs_of, parts_of, sparse_fill_empty_rows, sparse_reshape, sparse_retain
 

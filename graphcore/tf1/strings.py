@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.apply_one import apply_one
-from graphcore.api.framework import convert_to_tensor
 from graphcore.dtypes import as_dtype, float32, int32, string
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import convert_to_tensor
 
 
 def _either(new: Any, old: Any, names: str) -> Any:

@@ -131,7 +131,10 @@ NAMES: Final[dict[str, str]] = {
     ),
     "graphcore.tf1.matrix_functions": "linalg.expm linalg.lu",
     "graphcore.tf1.nn": "linalg.l2_normalize math.l2_normalize=l2_normalize",
-    "graphcore.api.framework": "colocate_with container op_scope",
+    "graphcore.tf1.framework": (
+        "add_to_collection colocate_with constant container control_dependencies convert_to_tensor device get_collection get_static_value "
+        "group name_scope no_op ones op_scope placeholder zeros contrib.util.constant_value=get_static_value"
+    ),
     "graphcore.tf1.printing": "print=print_",
     "graphcore.tf1.image.boxes": "image.non_max_suppression",
     "graphcore.tf1.contrib.learn": (
@@ -140,19 +143,26 @@ NAMES: Final[dict[str, str]] = {
     ),
     "graphcore.tf1.contrib.buckets": "contrib.training.bucket contrib.training.bucket_by_sequence_length",
     "graphcore.tf1.discrete": "distributions.Bernoulli distributions.Categorical",
-    "graphcore.tf1.clipping": "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm",
+    "graphcore.tf1.math.clipping": "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm",
     "graphcore.tf1.initial_values": (
         "constant_initializer glorot_normal_initializer glorot_uniform_initializer ones_initializer orthogonal_initializer "
         "random_normal_initializer random_uniform_initializer truncated_normal_initializer uniform_unit_scaling_initializer "
         "variance_scaling_initializer zeros_initializer"
     ),
-    "graphcore.tf1.math": (
-        "accumulate_n angle bincount complex "
-        "confusion_matrix conj count_nonzero cumprod cumsum div floormod histogram_fixed_width imag is_non_decreasing is_strictly_increasing "
-        "lbeta log_sigmoid logical_xor mod norm real realdiv reduce_euclidean_norm reduce_logsumexp reduce_std reduce_variance "
-        "round saturate_cast scalar_mul sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum to_bfloat16 to_complex64 "
-        "to_complex128 to_double to_float to_int32 to_int64 trace truediv truncatediv truncatemod unsorted_segment_mean unsorted_segment_sqrt_n "
-        "zero_fraction"
+    "graphcore.tf1.math.elementwise": (
+        "abs accumulate_n add add_n angle cast complex conj div divide equal exp floormod imag log log_sigmoid logical_xor matmul "
+        "maximum minimum mod multiply negative not_equal pow real realdiv round saturate_cast scalar_mul sigmoid sqrt square "
+        "subtract tanh to_bfloat16 to_complex128 to_complex64 to_double to_float to_int32 to_int64 truediv truncatediv "
+        "truncatemod where"
+    ),
+    "graphcore.tf1.math.reductions": (
+        "argmax argmin count_nonzero cumprod cumsum is_non_decreasing is_strictly_increasing lbeta norm reduce_all reduce_any "
+        "reduce_euclidean_norm reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_std reduce_sum "
+        "reduce_variance trace zero_fraction"
+    ),
+    "graphcore.tf1.math.segments": (
+        "bincount confusion_matrix histogram_fixed_width sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum "
+        "unsorted_segment_mean unsorted_segment_sqrt_n"
     ),
     "graphcore.tf1.signal": " ".join(
         [
@@ -162,7 +172,7 @@ NAMES: Final[dict[str, str]] = {
         ]
     ),
     "graphcore.tf1.sorting": "argsort searchsorted sort",
-    "graphcore.tf1.einsum": "einsum",
+    "graphcore.tf1.math.einsum": "einsum",
     "graphcore.api.random": "get_seed",
     "graphcore.api.variables.checkpoint_saver": "train.CheckpointSaver",
     "graphcore.runtime.cluster.cluster": "DaskCluster LocalCluster",
@@ -180,7 +190,6 @@ NAMES: Final[dict[str, str]] = {
         "scatter_nd_update scatter_sub scatter_update tables_initializer tuple variables_initializer"
     ),
     "graphcore.api.tensor_array": "TensorArray",
-    "graphcore.tf1.constants": "get_static_value contrib.util.constant_value=get_static_value",
     "graphcore.tf1.functional": "foldl foldr map_fn scan",
     "graphcore.tf1.rnn.loops": "nn.bidirectional_dynamic_rnn nn.dynamic_rnn nn.raw_rnn",
     "graphcore.tf1.rnn": (

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphcore.api.framework import add_to_collection, get_collection, group, no_op
 from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.api.variables.references import body_that_changes, handle_within, value_within
 from graphcore.api.variables.variables import Variable, initialize_all_variables, initialize_variables
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, convert_to_tensor, get_default_graph
+from graphcore.tf1.framework import add_to_collection, get_collection, group, no_op
 
 __all__ = [
     "add_to_collections",

@@ -70,6 +70,7 @@ LAYERS = (
     ("runtime.session",),
     ("runtime.cluster",),
     ("runtime",),
+    ("tf1.calls", "tf1.framework", "tf1.math"),
     ("api",),
     ("tf1.internal",),
     ("notebook_names", "tf1.table", "tf1.tensorflow_names"),

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import msgspec
 
-from graphcore.api.framework import placeholder
 from graphcore.api.op_help.example_inputs import argument, example_inputs
 from graphcore.attrs import Array
 from graphcore.definitions import ArgDef, OpDef, VersionDef
@@ -19,6 +18,7 @@ from graphcore.errors import GraphError
 from graphcore.graph import Graph, Node, Tensor, apply_op
 from graphcore.inference.expressions import symbol
 from graphcore.registry import OpRegistration, op_registry
+from graphcore.tf1.framework import placeholder
 
 MOST_USES: Final = 4
 """The most formulas of one op."""

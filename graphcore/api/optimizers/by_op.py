@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from graphcore.api.framework import constant
 from graphcore.api.indexed_slices import IndexedSlices
-from graphcore.api.math import cast
 from graphcore.api.optimizers.optimizer import Optimizer
 from graphcore.api.variables.references import body_that_changes, handle_here
 from graphcore.api.variables.variables import Variable
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Node, Tensor, get_default_graph
+from graphcore.tf1.framework import constant
+from graphcore.tf1.math.elementwise import cast
 
 
 class OpOptimizer(Optimizer):

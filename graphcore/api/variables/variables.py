@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, Final, NamedTuple, NoReturn, Self, cast
 
-from graphcore.api.framework import get_collection, group
 from graphcore.api.indexed_slices import indices_and_values
 from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
 from graphcore.api.variables.made_in_bodies import check_from_outside, outside_of
@@ -21,6 +20,7 @@ from graphcore.graph.model.default_stack import outermost, surrounding
 from graphcore.graph.model.node import no_value
 from graphcore.graph.model.operators import Operators
 from graphcore.shapes import Shape
+from graphcore.tf1.framework import get_collection, group
 
 
 class _Ops(NamedTuple):

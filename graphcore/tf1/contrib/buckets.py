@@ -7,12 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 from graphcore import dtypes
-from graphcore.api.framework import constant, convert_to_tensor, group, name_scope
-from graphcore.api.math import cast, equal, reduce_sum
 from graphcore.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from graphcore.graph import Tensor
 from graphcore.shapes import Shape, as_shape
-from graphcore.tf1.constants import get_static_value
+from graphcore.tf1.framework import constant, convert_to_tensor, get_static_value, group, name_scope
+from graphcore.tf1.math.elementwise import cast, equal
+from graphcore.tf1.math.reductions import reduce_sum
 from graphcore.tf1.queues.pipelines import add_summary, common_shapes, enqueued_if, tensors_of
 from graphcore.tf1.queues.queues import FIFOQueue, PaddingFIFOQueue
 from graphcore.tf1.training.queue_runners import QueueRunner, add_queue_runner

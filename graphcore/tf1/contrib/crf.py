@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import expand_dims, one_hot, squeeze
 from graphcore.api.arrays import shape as shape_of
-from graphcore.api.framework import constant, convert_to_tensor
 from graphcore.api.loops import while_loop
-from graphcore.api.math import cast, reduce_max, reduce_sum, where
 from graphcore.api.tensor_array import TensorArray
 from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.tf1.arrays import range as numbers_to
 from graphcore.tf1.arrays import sequence_mask
-from graphcore.tf1.math import reduce_logsumexp
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import constant, convert_to_tensor
+from graphcore.tf1.math.elementwise import cast, where
+from graphcore.tf1.math.reductions import reduce_logsumexp, reduce_max, reduce_sum
 from graphcore.tf1.rnn.loops import exchanged
 from graphcore.tf1.variable_scopes.getting import get_variable
 

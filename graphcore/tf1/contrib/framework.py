@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from graphcore.api.framework import device as device_scope
-from graphcore.api.framework import get_collection, group, placeholder
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.api.variables.variables import Variable
 from graphcore.brief import brief
@@ -25,6 +23,8 @@ from graphcore.tf1.contrib.arg_scopes import (
     current_arg_scope,
     has_arg_scope,
 )
+from graphcore.tf1.framework import device as device_scope
+from graphcore.tf1.framework import get_collection, group, placeholder
 from graphcore.tf1.saving.checkpoint_states import list_variables, load_checkpoint, load_variable
 from graphcore.tf1.saving.initializing import init_from_checkpoint
 from graphcore.tf1.saving.saver import Saver

@@ -9,14 +9,15 @@ from typing import Any
 from graphcore.api.arrays import concat, reshape, stack, stop_gradient
 from graphcore.api.arrays import shape as shape_of
 from graphcore.api.branches import cond
-from graphcore.api.framework import name_scope, zeros
-from graphcore.api.math import add_n, argmax, cast, matmul, reduce_sum, tanh
 from graphcore.dtypes import float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.tf1 import nn
 from graphcore.tf1.following import derived
+from graphcore.tf1.framework import name_scope, zeros
 from graphcore.tf1.initial_values import Zeros
+from graphcore.tf1.math.elementwise import add_n, cast, matmul, tanh
+from graphcore.tf1.math.reductions import argmax, reduce_sum
 from graphcore.tf1.rnn.unrolled import static_rnn
 from graphcore.tf1.rnn.wrappers import EmbeddingWrapper, OutputProjectionWrapper
 from graphcore.tf1.tools import nest

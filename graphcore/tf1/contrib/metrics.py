@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.math import cast, equal, reduce_mean, reduce_sum
 from graphcore.dtypes import float32
 from graphcore.graph import Tensor
 from graphcore.tf1 import metrics
+from graphcore.tf1.math.elementwise import cast, equal
+from graphcore.tf1.math.reductions import reduce_mean, reduce_sum
 
 __all__ = [
     "accuracy",

@@ -7,16 +7,17 @@ import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphcore.api.apply_one import apply_one
-from graphcore.api.framework import add_to_collection, constant, convert_to_tensor, get_collection, name_scope
-from graphcore.api.math import abs as absolute
-from graphcore.api.math import add_n, multiply, reduce_sum
 from graphcore.api.random import random_uniform, truncated_normal
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.dtypes import as_dtype, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import add_to_collection, constant, convert_to_tensor, get_collection, name_scope
 from graphcore.tf1.initial_values import fans
+from graphcore.tf1.math.elementwise import abs as absolute
+from graphcore.tf1.math.elementwise import add_n, multiply
+from graphcore.tf1.math.reductions import reduce_sum
 
 Regularizer = Callable[[Any], Any]
 

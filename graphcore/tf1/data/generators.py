@@ -10,13 +10,13 @@ import numpy as np
 
 from graphcore import dtypes
 from graphcore.api.branches import define_outputs, unite_arguments
-from graphcore.api.framework import convert_to_tensor
 from graphcore.attrs import Func
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Node, Tensor, get_default_graph
 from graphcore.passes.functions.defining import function_label
 from graphcore.shapes import Shape
 from graphcore.tf1.data.structures import Spec, changed, flatten
+from graphcore.tf1.framework import convert_to_tensor
 from graphcore.tf1.python_calls import python_call
 
 _NUMBERS: Final = "biufcV"

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from graphcore.api.apply_one import apply_one
-from graphcore.api.framework import convert_to_tensor
 from graphcore.attrs import Func
 from graphcore.definitions import GraphDef
 from graphcore.dtypes import string
@@ -17,7 +15,9 @@ from graphcore.graph.model.default_stack import building
 from graphcore.opset.io.iterators import CELL_RUN
 from graphcore.passes.functions.defining import define_body, function_label, sweep
 from graphcore.source import current_run
+from graphcore.tf1.calls import apply_one
 from graphcore.tf1.data.structures import Spec, Structured, declared, element_of, spec_of
+from graphcore.tf1.framework import convert_to_tensor
 
 if TYPE_CHECKING:
     from graphcore.tf1.data.datasets import Dataset

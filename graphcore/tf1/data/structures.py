@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from graphcore import dtypes
-from graphcore.api.framework import convert_to_tensor
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Tensor
 from graphcore.shapes import Shape, as_shape
+from graphcore.tf1.framework import convert_to_tensor
 from graphcore.tf1.sparse import SparseTensor, SparseTensorValue
 
 _TYPES: Final = ("output_types", "Toutput_types")

@@ -9,8 +9,6 @@ import numpy as np
 
 from graphcore import dtypes
 from graphcore.api.arrays import identity
-from graphcore.api.framework import constant, control_dependencies, convert_to_tensor
-from graphcore.api.math import cast, reduce_min, where
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Tensor
 from graphcore.passes.functions.defining import function_label
@@ -20,6 +18,9 @@ from graphcore.tf1.checks import assert_less
 from graphcore.tf1.data.datasets import Dataset
 from graphcore.tf1.data.functions import TracedFunction, trace
 from graphcore.tf1.data.structures import Spec, changed, leaves_of_shapes
+from graphcore.tf1.framework import constant, control_dependencies, convert_to_tensor
+from graphcore.tf1.math.elementwise import cast, where
+from graphcore.tf1.math.reductions import reduce_min
 
 __all__ = [
     "AUTOTUNE",

@@ -7,13 +7,14 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.api.arrays import concat, reshape, shape
-from graphcore.api.framework import constant, convert_to_tensor, name_scope
-from graphcore.api.math import cast, reduce_mean, square
 from graphcore.dtypes import float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.tf1.arrays import pad
+from graphcore.tf1.framework import constant, convert_to_tensor, name_scope
 from graphcore.tf1.image.colours import convert_image_dtype
+from graphcore.tf1.math.elementwise import cast, square
+from graphcore.tf1.math.reductions import reduce_mean
 from graphcore.tf1.nn import depthwise_conv2d
 
 __all__ = ["image_gradients", "sobel_edges", "ssim"]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from graphcore.api.arrays import expand_dims, shape, squeeze
-from graphcore.api.framework import convert_to_tensor
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.framework import convert_to_tensor
 
 _ONE: Final = 3
 _MANY: Final = 4

@@ -6,13 +6,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.api.apply_one import apply_one
-from graphcore.api.framework import convert_to_tensor, name_scope
-from graphcore.api.math import cast, minimum
 from graphcore.dtypes import float32, int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import convert_to_tensor, name_scope
 from graphcore.tf1.image.shapes import as_batch, sizes_of
+from graphcore.tf1.math.elementwise import cast, minimum
 
 __all__ = ["ResizeMethod", "resize", "resize_area", "resize_bicubic", "resize_bilinear", "resize_images", "resize_nearest_neighbor"]
 

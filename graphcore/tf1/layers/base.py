@@ -9,8 +9,6 @@ from copy import deepcopy
 from typing import Any, NamedTuple, Self
 
 from graphcore.api.arrays import shape as shape_of
-from graphcore.api.framework import add_to_collection, convert_to_tensor, name_scope
-from graphcore.api.math import cast
 from graphcore.api.structures import flatten
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.api.variables.variables import Variable
@@ -21,7 +19,9 @@ from graphcore.graph.model.default_stack import outermost
 from graphcore.shapes import as_shape
 from graphcore.source import current_run
 from graphcore.tf1.following import derived
+from graphcore.tf1.framework import add_to_collection, convert_to_tensor, name_scope
 from graphcore.tf1.layers.arguments import as_initializer, snake_case
+from graphcore.tf1.math.elementwise import cast
 from graphcore.tf1.variable_scopes.getting import get_variable, is_to_be_made
 from graphcore.tf1.variable_scopes.opening import variable_scope
 from graphcore.tf1.variable_scopes.scope import Reuse, VariableScope

@@ -8,7 +8,6 @@ from typing import Any
 from graphcore.api.arrays import identity, reshape
 from graphcore.api.arrays import shape as shape_of
 from graphcore.api.branches import cond
-from graphcore.api.math import matmul
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.graph.shapes.constant_values import constant_value
@@ -18,6 +17,7 @@ from graphcore.tf1.arrays import tensordot
 from graphcore.tf1.initial_values import Zeros
 from graphcore.tf1.layers.arguments import as_activation
 from graphcore.tf1.layers.base import InputSpec, Layer, last_size
+from graphcore.tf1.math.elementwise import matmul
 
 
 def as_flag(training: Any) -> Any:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import identity, reshape
-from graphcore.api.framework import convert_to_tensor, name_scope
-from graphcore.api.math import cast, reduce_mean, reduce_sum, where
 from graphcore.dtypes import bool_, float32, float64, int64
 from graphcore.graph import Tensor
-from graphcore.tf1.math import confusion_matrix
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import convert_to_tensor, name_scope
+from graphcore.tf1.math.elementwise import cast, where
+from graphcore.tf1.math.reductions import reduce_mean, reduce_sum
+from graphcore.tf1.math.segments import confusion_matrix
 from graphcore.tf1.metrics.gathering import Collections, Metric, compared, gathered, metric_variable, quotient, spread
 from graphcore.tf1.metrics.means import mean
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.apply_one import apply_one
-from graphcore.api.framework import control_dependencies, convert_to_tensor, name_scope
-from graphcore.api.math import cast, reduce_sum
 from graphcore.dtypes import float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import control_dependencies, convert_to_tensor, name_scope
+from graphcore.tf1.math.elementwise import cast
+from graphcore.tf1.math.reductions import reduce_sum
 from graphcore.tf1.metrics.gathering import Collections, Metric, compared, gathered, metric_variable, quotient, spread, weights_for
 
 __all__ = [

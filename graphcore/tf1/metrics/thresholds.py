@@ -7,14 +7,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import identity, reshape
-from graphcore.api.framework import constant, control_dependencies, convert_to_tensor, name_scope
-from graphcore.api.math import cast, maximum, minimum, reduce_all, reduce_sum, where
 from graphcore.dtypes import bool_, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.graph.model.default_stack import building
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import constant, control_dependencies, convert_to_tensor, name_scope
+from graphcore.tf1.math.elementwise import cast, maximum, minimum, where
+from graphcore.tf1.math.reductions import reduce_all, reduce_sum
 from graphcore.tf1.metrics.gathering import Collections, Metric, compared, gathered, metric_variable, quotient, spread
 
 __all__ = [

@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import concat, ones_like, reshape, shape, stop_gradient, transpose, zeros_like
-from graphcore.api.framework import constant, convert_to_tensor, name_scope
-from graphcore.api.math import cast, either, matmul, maximum, reduction, where
 from graphcore.dtypes import float16, float32, int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
+from graphcore.tf1.calls import apply_one, either
+from graphcore.tf1.framework import constant, convert_to_tensor, name_scope
+from graphcore.tf1.math.elementwise import cast, matmul, maximum, where
+from graphcore.tf1.math.reductions import reduction
 
 
 def softmax(logits: Any, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.apply_one import apply_one
-from graphcore.api.framework import constant, name_scope
-from graphcore.api.math import either
 from graphcore.graph import Tensor
+from graphcore.tf1.calls import apply_one, either
+from graphcore.tf1.framework import constant, name_scope
 
 
 def dilation2d(

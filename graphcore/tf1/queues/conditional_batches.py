@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphcore.api.framework import name_scope
+from graphcore.tf1.framework import name_scope
 from graphcore.tf1.queues.pipelines import batched
 
 __all__ = ["maybe_batch", "maybe_batch_join", "maybe_shuffle_batch", "maybe_shuffle_batch_join"]

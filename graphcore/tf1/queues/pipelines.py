@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import expand_dims, identity, squeeze
 from graphcore.api.arrays import shape as shape_of
-from graphcore.api.framework import constant, control_dependencies, convert_to_tensor, name_scope
-from graphcore.api.math import cast, maximum
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.api.variables.variables import Variable
 from graphcore.errors import InvalidArgumentError
@@ -21,6 +18,9 @@ from graphcore.graph.model.default_stack import building
 from graphcore.shapes import Shape, as_shape
 from graphcore.tf1.arrays import gather
 from graphcore.tf1.arrays import range as range_
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import constant, control_dependencies, convert_to_tensor, name_scope
+from graphcore.tf1.math.elementwise import cast, maximum
 from graphcore.tf1.queues.queues import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
 from graphcore.tf1.random import shuffle as random_shuffle
 from graphcore.tf1.training.queue_runners import QueueRunner, add_queue_runner

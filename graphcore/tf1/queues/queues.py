@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from graphcore import dtypes as types
-from graphcore.api.apply_one import apply_one
-from graphcore.api.framework import convert_to_tensor, name_scope
 from graphcore.api.random import seed_attrs
 from graphcore.dtypes import as_dtype
 from graphcore.errors import InvalidArgumentError
@@ -15,6 +13,8 @@ from graphcore.graph import Node, Tensor
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.graph.model.default_stack import building
 from graphcore.shapes import Shape, as_shape
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import convert_to_tensor, name_scope
 
 __all__ = ["FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "QueueBase", "RandomShuffleQueue"]
 

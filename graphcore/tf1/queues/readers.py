@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphcore import dtypes
-from graphcore.api.apply_one import apply_one
-from graphcore.api.framework import convert_to_tensor
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.graph.model.default_stack import building
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import convert_to_tensor
 from graphcore.tf1.queues.queues import QueueBase
 from graphcore.tf1.records.files import TFRecordOptions
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphcore.api.framework import convert_to_tensor, name_scope
 from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype, string
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.shapes import Shape, as_shape
+from graphcore.tf1.framework import convert_to_tensor, name_scope
 from graphcore.tf1.sparse import SparseTensor
 
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from graphcore.api.framework import control_dependencies, device, group, name_scope
-from graphcore.api.math import add, add_n, cast, subtract
 from graphcore.api.optimizers import Optimizer
 from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
 from graphcore.api.variables.variables import Variable
@@ -19,6 +17,8 @@ from graphcore.dtypes import int64
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.placement.device import Device
+from graphcore.tf1.framework import control_dependencies, device, group, name_scope
+from graphcore.tf1.math.elementwise import add, add_n, cast, subtract
 from graphcore.tf1.moving import SharedAverages
 from graphcore.tf1.replicas.asynchronous import checked_step, counted
 from graphcore.tf1.replicas.collected import Collected

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from graphcore.api.arrays import concat
-from graphcore.api.math import matmul, sigmoid, tanh
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Tensor
 from graphcore.tf1 import nn
 from graphcore.tf1.arrays import split
-from graphcore.tf1.clipping import clip_by_value
 from graphcore.tf1.initial_values import Constant, Zeros
 from graphcore.tf1.layers.arguments import as_activation, as_initializer
 from graphcore.tf1.layers.base import InputSpec, last_size
+from graphcore.tf1.math.clipping import clip_by_value
+from graphcore.tf1.math.elementwise import matmul, sigmoid, tanh
 from graphcore.tf1.rnn.base import LayerRNNCell, LSTMStateTuple
 
 

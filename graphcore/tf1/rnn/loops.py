@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import concat, identity, transpose
 from graphcore.api.arrays import shape as shape_of
-from graphcore.api.framework import constant, convert_to_tensor, name_scope, zeros
 from graphcore.api.loops import while_loop
-from graphcore.api.math import cast, maximum, minimum, reduce_all, reduce_max, where
 from graphcore.api.tensor_array import TensorArray
 from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.tf1.arrays import range as numbers_to
 from graphcore.tf1.arrays import reverse, reverse_sequence
+from graphcore.tf1.calls import apply_one
 from graphcore.tf1.following import derived
+from graphcore.tf1.framework import constant, convert_to_tensor, name_scope, zeros
+from graphcore.tf1.math.elementwise import cast, maximum, minimum, where
+from graphcore.tf1.math.reductions import reduce_all, reduce_max
 from graphcore.tf1.rnn.base import sizes_of
 from graphcore.tf1.rnn.cells import require_cell
 from graphcore.tf1.tools import nest

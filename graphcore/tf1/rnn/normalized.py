@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from graphcore.api.arrays import concat
-from graphcore.api.math import matmul, sigmoid, tanh
 from graphcore.graph import Tensor
 from graphcore.tf1 import nn
 from graphcore.tf1.arrays import split
 from graphcore.tf1.initial_values import Constant, Zeros
 from graphcore.tf1.layers.arguments import as_activation
+from graphcore.tf1.math.elementwise import matmul, sigmoid, tanh
 from graphcore.tf1.rnn.base import LSTMStateTuple, RNNCell
 from graphcore.tf1.variable_scopes.getting import get_variable
 from graphcore.tf1.variable_scopes.opening import variable_scope

@@ -6,14 +6,13 @@ import math
 from typing import Any
 
 from graphcore.api.arrays import concat, stop_gradient
-from graphcore.api.framework import convert_to_tensor
-from graphcore.api.math import cast, exp, matmul, sigmoid, tanh, where
 from graphcore.api.random import random_uniform
 from graphcore.dtypes import float32
 from graphcore.graph import Tensor
 from graphcore.tf1.arrays import split
+from graphcore.tf1.framework import convert_to_tensor
 from graphcore.tf1.initial_values import Constant, Zeros
-from graphcore.tf1.math import mod
+from graphcore.tf1.math.elementwise import cast, exp, matmul, mod, sigmoid, tanh, where
 from graphcore.tf1.nn import bias_add
 from graphcore.tf1.rnn.base import LSTMStateTuple, RNNCell
 from graphcore.tf1.variable_scopes.getting import get_variable

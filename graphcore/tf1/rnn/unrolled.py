@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import concat, identity, stack
 from graphcore.api.arrays import shape as shape_of
-from graphcore.api.framework import convert_to_tensor
-from graphcore.api.math import cast, where
 from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.tf1.arrays import reverse_sequence, unstack
+from graphcore.tf1.calls import apply_one
 from graphcore.tf1.following import derived
+from graphcore.tf1.framework import convert_to_tensor
+from graphcore.tf1.math.elementwise import cast, where
 from graphcore.tf1.rnn.cells import require_cell
 from graphcore.tf1.tools import nest
 from graphcore.tf1.variable_scopes.opening import variable_scope

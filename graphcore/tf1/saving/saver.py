@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.api.framework import constant, group
 from graphcore.api.variables.collections import VariableChoice
 from graphcore.api.variables.variables import Variable, listed_variables
 from graphcore.brief import brief
@@ -22,6 +21,7 @@ from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.runtime import Session
 from graphcore.support.files import is_folder
+from graphcore.tf1.framework import constant, group
 from graphcore.tf1.saving import checkpoint_states
 from graphcore.tf1.saving.meta_graphs import OF_VARIABLES, import_whole, read_meta_graph, whole_meta_graph, write_meta_graph
 

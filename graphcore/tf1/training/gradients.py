@@ -7,10 +7,10 @@ import math
 from typing import Any
 
 from graphcore.api.arrays import reshape, stack
-from graphcore.api.framework import name_scope
 from graphcore.api.gradients.gradients import gradients, tensors_of
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.framework import name_scope
 
 
 class AggregationMethod:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from graphcore.api.framework import group
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.api.variables.saving import report_uninitialized_variables
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from graphcore.graph import Graph, get_default_graph
 from graphcore.runtime import Session
+from graphcore.tf1.framework import group
 from graphcore.tf1.saving.checkpoint_states import latest_checkpoint
 from graphcore.tf1.saving.saver import Saver
 from graphcore.tf1.summary.nodes import merge_all

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphcore.api.framework import add_to_collection, name_scope
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.api.variables.variables import Variable
 from graphcore.brief import brief
@@ -15,6 +14,7 @@ from graphcore.errors import AlreadyExistsError, InvalidArgumentError
 from graphcore.graph import Graph, Tensor, as_constant_array, get_default_graph
 from graphcore.graph.model.default_stack import outermost
 from graphcore.shapes import as_shape
+from graphcore.tf1.framework import add_to_collection, name_scope
 from graphcore.tf1.initial_values import GlorotUniform, Zeros
 from graphcore.tf1.variable_scopes.scope import AUTO_REUSE, Getter, Reuse, VariableScope, get_variable_scope, refuse_partitioner
 

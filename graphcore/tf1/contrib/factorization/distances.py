@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from graphcore.api.arrays import expand_dims
-from graphcore.api.math import argmin, matmul, maximum, reduce_min, reduce_sum, square
 from graphcore.graph import Tensor
+from graphcore.tf1.math.elementwise import matmul, maximum, square
+from graphcore.tf1.math.reductions import argmin, reduce_min, reduce_sum
 from graphcore.tf1.nn.activations import l2_normalize
 
 SQUARED_EUCLIDEAN_DISTANCE: Final = "squared_euclidean"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from graphcore.api.framework import name_scope
 from graphcore.tf1.contrib.arg_scopes import add_arg_scope
 from graphcore.tf1.contrib.layers.base import channels
 from graphcore.tf1.contrib.layers.utils import collect_named_outputs
+from graphcore.tf1.framework import name_scope
 from graphcore.tf1.layers.pooling import AveragePooling2D, AveragePooling3D, MaxPooling2D, MaxPooling3D
 
 

@@ -7,14 +7,15 @@ from typing import Any
 
 from graphcore.api.arrays import one_hot, reshape
 from graphcore.api.arrays import shape as shape_of
-from graphcore.api.framework import convert_to_tensor, name_scope
-from graphcore.api.math import reduce_sum, sqrt, square
 from graphcore.errors import InvalidArgumentError
 from graphcore.tf1 import nn
 from graphcore.tf1.contrib.arg_scopes import add_arg_scope
 from graphcore.tf1.contrib.layers.base import ZEROS, channels, collect_variable, finished, model_scope
 from graphcore.tf1.contrib.layers.utils import collect_named_outputs, last_dimension
+from graphcore.tf1.framework import convert_to_tensor, name_scope
 from graphcore.tf1.layers.core import Dropout, Flatten
+from graphcore.tf1.math.elementwise import sqrt, square
+from graphcore.tf1.math.reductions import reduce_sum
 from graphcore.tf1.variable_scopes.getting import get_variable
 from graphcore.tf1.variable_scopes.opening import variable_scope
 

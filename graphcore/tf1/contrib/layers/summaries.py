@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphcore.api.framework import get_collection
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.graph import Tensor
+from graphcore.tf1.framework import get_collection
 from graphcore.tf1.summary import histogram, scalar
 
 

@@ -9,11 +9,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from graphcore.api.branches import cond
-from graphcore.api.framework import get_collection
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Tensor
 from graphcore.shapes import Shape, as_shape
-from graphcore.tf1.constants import get_static_value
+from graphcore.tf1.framework import get_collection, get_static_value
 from graphcore.tf1.variables import add_to_collections, get_collection_ref
 
 __all__ = [

@@ -6,19 +6,20 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import concat, expand_dims, one_hot, ones_like, reshape, squeeze, stack
 from graphcore.api.arrays import shape as shape_of
-from graphcore.api.framework import control_dependencies, convert_to_tensor, name_scope, ones, zeros
-from graphcore.api.math import argmax, cast, matmul, reduce_sum, square, tanh, where
 from graphcore.brief import brief
 from graphcore.dtypes import float32, int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.tf1 import nn
 from graphcore.tf1.arrays import sequence_mask
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import control_dependencies, convert_to_tensor, name_scope, ones, zeros
 from graphcore.tf1.initial_values import Constant, Zeros
 from graphcore.tf1.layers.core import Dense
+from graphcore.tf1.math.elementwise import cast, matmul, square, tanh, where
+from graphcore.tf1.math.reductions import argmax, reduce_sum
 from graphcore.tf1.variable_scopes.getting import get_variable
 from graphcore.tf1.variable_scopes.opening import variable_scope
 

@@ -7,13 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import concat, expand_dims, one_hot, reshape, stack, zeros_like
 from graphcore.api.arrays import shape as shape_of
 from graphcore.api.branches import cond
-from graphcore.api.framework import convert_to_tensor, name_scope, zeros
 from graphcore.api.loops import while_loop
-from graphcore.api.math import cast, equal, minimum, reduce_all, reduce_max, where
 from graphcore.api.tensor_array import TensorArray
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
@@ -21,9 +18,13 @@ from graphcore.shapes import Shape
 from graphcore.tf1 import nn
 from graphcore.tf1.arrays import fill, gather
 from graphcore.tf1.arrays import range as numbers_to
+from graphcore.tf1.calls import apply_one
 from graphcore.tf1.contrib.seq2seq.attention import size_of
 from graphcore.tf1.contrib.seq2seq.decoding import Decoder
 from graphcore.tf1.contrib.seq2seq.helpers import logical_or
+from graphcore.tf1.framework import convert_to_tensor, name_scope, zeros
+from graphcore.tf1.math.elementwise import cast, equal, minimum, where
+from graphcore.tf1.math.reductions import reduce_all, reduce_max
 from graphcore.tf1.rnn.cells import require_cell
 from graphcore.tf1.tools import nest
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import shape as shape_of
 from graphcore.api.arrays import zeros_like
-from graphcore.api.framework import constant, convert_to_tensor, name_scope, zeros
 from graphcore.api.loops import while_loop
-from graphcore.api.math import reduce_all, where
 from graphcore.api.tensor_array import TensorArray
 from graphcore.brief import brief
 from graphcore.dtypes import int32
@@ -17,8 +14,12 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.graph.shapes.constant_values import constant_value
 from graphcore.tf1.arrays import fill
+from graphcore.tf1.calls import apply_one
 from graphcore.tf1.contrib.seq2seq.helpers import Helper, logical_or
 from graphcore.tf1.following import derived
+from graphcore.tf1.framework import constant, convert_to_tensor, name_scope, zeros
+from graphcore.tf1.math.elementwise import where
+from graphcore.tf1.math.reductions import reduce_all
 from graphcore.tf1.rnn.base import sizes_of
 from graphcore.tf1.rnn.cells import require_cell
 from graphcore.tf1.rnn.loops import exchanged

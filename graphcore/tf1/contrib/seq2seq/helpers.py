@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import reshape, zeros_like
 from graphcore.api.arrays import shape as shape_of
 from graphcore.api.branches import cond
-from graphcore.api.framework import convert_to_tensor
-from graphcore.api.math import argmax, cast, equal, reduce_all
 from graphcore.api.tensor_array import TensorArray
 from graphcore.brief import brief
 from graphcore.dtypes import int32
@@ -19,7 +16,11 @@ from graphcore.graph import Tensor
 from graphcore.shapes import Shape
 from graphcore.tf1 import nn
 from graphcore.tf1.arrays import fill
+from graphcore.tf1.calls import apply_one
 from graphcore.tf1.contrib.seq2seq.attention import size_of
+from graphcore.tf1.framework import convert_to_tensor
+from graphcore.tf1.math.elementwise import cast, equal
+from graphcore.tf1.math.reductions import argmax, reduce_all
 from graphcore.tf1.random import multinomial
 from graphcore.tf1.rnn.loops import exchanged
 from graphcore.tf1.tools import nest

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import reshape
 from graphcore.api.arrays import shape as shape_of
-from graphcore.api.framework import convert_to_tensor, name_scope
-from graphcore.api.math import reduce_sum
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.tf1 import nn
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import convert_to_tensor, name_scope
+from graphcore.tf1.math.reductions import reduce_sum
 
 __all__ = ["sequence_loss"]
 

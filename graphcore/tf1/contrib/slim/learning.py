@@ -6,11 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from graphcore.api.apply_one import apply_one
 from graphcore.api.arrays import identity
-from graphcore.api.framework import add_to_collection, control_dependencies, get_collection, name_scope
 from graphcore.api.indexed_slices import IndexedSlices
-from graphcore.api.math import equal
 from graphcore.api.ops import greater_equal
 from graphcore.api.optimizers import Optimizer
 from graphcore.api.variables.collections import GraphKeys
@@ -18,9 +15,11 @@ from graphcore.api.variables.variables import trainable_variables
 from graphcore.graph import Graph, Tensor, get_default_graph
 from graphcore.runtime import Session
 from graphcore.tf1 import logging
-from graphcore.tf1.clipping import clip_by_norm
+from graphcore.tf1.calls import apply_one
 from graphcore.tf1.contrib.layers.training import Pairs, multiply_gradients
-from graphcore.tf1.math import floormod
+from graphcore.tf1.framework import add_to_collection, control_dependencies, get_collection, name_scope
+from graphcore.tf1.math.clipping import clip_by_norm
+from graphcore.tf1.math.elementwise import equal, floormod
 from graphcore.tf1.summary import histogram
 from graphcore.tf1.training.global_steps import get_global_step, get_or_create_global_step
 from graphcore.tf1.training.monitored import USE_DEFAULT

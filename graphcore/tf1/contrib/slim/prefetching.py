@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphcore import dtypes
-from graphcore.api.framework import name_scope
-from graphcore.api.math import cast
+from graphcore.tf1.framework import name_scope
+from graphcore.tf1.math.elementwise import cast
 from graphcore.tf1.queues.pipelines import add_summary, tensors_of
 from graphcore.tf1.queues.queues import FIFOQueue, PaddingFIFOQueue, QueueBase
 from graphcore.tf1.training.queue_runners import QueueRunner, add_queue_runner

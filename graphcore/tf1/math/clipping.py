@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphcore.api.apply_one import apply_one
-from graphcore.api.framework import constant, convert_to_tensor, name_scope
-from graphcore.api.math import cast, maximum, reduction, where
 from graphcore.dtypes import float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import constant, convert_to_tensor, name_scope
+from graphcore.tf1.math.elementwise import cast, maximum, where
+from graphcore.tf1.math.reductions import reduction
 
 __all__ = ["clip_by_average_norm", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "global_norm"]
 

@@ -1,86 +1,21 @@
-"""Building a graph: placeholders, constants, scopes."""
+"""Building a graph: placeholders, constants, scopes, collections."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
-from graphcore.api.apply_one import apply_one
-from graphcore.definitions import OpDef
 from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import DType, as_dtype, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import DeviceFunction, Node, Tensor, as_constant_array, constant_node, get_default_graph
 from graphcore.graph import convert_to_tensor as _convert_to_tensor
+from graphcore.graph.shapes.constant_values import constant_value
 from graphcore.shapes import Shape, as_shape
-
-
-def apply_op(
-    op: str, inputs: Any = (), attrs: Mapping[str, Any] | None = None, name: str | None = None, **keywords: Any
-) -> Tensor | list[Tensor] | Node:
-    """Add a node of a registered op to the default graph.
-
-    `gc.apply_op("Assign", [ref, value], {"use_locking": False})` and `gc.apply_op("Assign", ref=ref, value=value, use_locking=False)`
-    are the same.
-
-    Args:
-        op: the op's name, such as `"AddN"`.
-        inputs: one item an input of its OpDef, a list for a list input; values become constants. For an op with one input
-            a list is optional.
-        attrs: attrs that do not follow from the inputs.
-        name: the node's name, made unique; the op's name by default.
-        keywords: inputs that follow those of `inputs`, and attrs, by their names in the OpDef; None for an attr is its default.
-
-    Returns:
-        Its output; a list of several; the node itself if it has none.
-
-    Raises:
-        NotFoundError: `Op type not registered`.
-        InvalidArgumentError: inputs or attrs do not fit.
-    """
-    graph = get_default_graph()
-    op_def = graph.look_up(op).op_def
-    if _is_one_value(inputs):
-        inputs = [inputs]
-    if (
-        len(op_def.input_arg) == 1
-        and op_def.input_arg[0].name == "inputs"
-        and inputs
-        and not any(isinstance(item, list | tuple) for item in inputs)
-    ):
-        inputs = [inputs]  # `inputs=[a, b]` for an op with a single list input of that name
-    if keywords:
-        inputs, attrs = _by_name(op_def, inputs, attrs or {}, keywords)
-    node = graph.apply_op(op, inputs, attrs, name)
-    if not node.outputs:
-        return node
-    return node.outputs[0] if len(node.outputs) == 1 else list(node.outputs)
-
-
-def _is_one_value(inputs: Any) -> bool:
-    """True iff it is a tensor, variable, array or scalar, and so not a list of inputs."""
-    return isinstance(inputs, str | bytes) or hasattr(inputs, "dtype") or not isinstance(inputs, Iterable)
-
-
-def _by_name(
-    op_def: OpDef, inputs: Sequence[Any], attrs: Mapping[str, Any], keywords: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
-    """Combine positional inputs and attrs with those given by name."""
-    given = dict(keywords)
-    following = [arg.name for arg in op_def.input_arg[len(inputs) :]]
-    missing = [name for name in following if name not in given]
-    if missing:
-        raise InvalidArgumentError(
-            f"Op {op_def.name} takes the inputs {', '.join(map(repr, following))}; {missing[0]!r} is not given", op=op_def.name
-        )
-    whole = [*inputs, *[given.pop(name) for name in following]]
-    twice = next((name for name in given if name in attrs), None)
-    if twice is not None:
-        raise InvalidArgumentError(f"Attr '{twice}' is given twice to op {op_def.name}", op=op_def.name, attr=twice)
-    return whole, {**attrs, **{name: value for name, value in given.items() if value is not None}}
+from graphcore.tf1.calls import apply_one
 
 
 def get_collection(key: str, scope: str | None = None) -> list[Any]:
@@ -257,3 +192,14 @@ def _flat(items: Iterable[Any]) -> Iterator[Any]:
             yield from _flat(item)
         elif item is not None:
             yield item
+
+
+def get_static_value(tensor: Tensor, partial: bool = False) -> Any:
+    """The value of a tensor as an array if it is the same in every run, else None.
+
+    Args:
+        tensor: a tensor.
+        partial: without effect; values that are known in part are None.
+    """
+    del partial
+    return constant_value(tensor)

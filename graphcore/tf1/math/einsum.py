@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.api.apply_one import apply_one
-from graphcore.api.framework import convert_to_tensor, name_scope
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.calls import apply_one
+from graphcore.tf1.framework import convert_to_tensor, name_scope
 
 _ELLIPSIS: Final = "..."
 

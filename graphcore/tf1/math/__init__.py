@@ -1,0 +1,1 @@
+"""`tf.math`: mathematics on tensors, one family a file."""
