@@ -55,6 +55,12 @@ def cond(
 
     Raises:
         InvalidArgumentError: `pred` is no scalar, or the branches return different types or forms; nothing is added to the graph.
+
+    Example:
+        >>> x = gc.constant(-3.0, name="x")
+        >>> y = gc.cond(x < 0, lambda: -x, lambda: x)
+        >>> print(gc.Session().run(y))
+        3.0
     """
     graph = get_default_graph()
     name = name or "cond"

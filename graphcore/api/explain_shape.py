@@ -27,6 +27,17 @@ def explain_shape(tensor: Any) -> ShapeExplanation:
     Raises:
         InvalidArgumentError: it is no tensor, or one that was removed.
         NotFoundError: no such name.
+
+    Example:
+        >>> x = gc.placeholder(gc.float32, [None, 64], name="x")
+        >>> y = gc.matmul(x, gc.ones([64, 10]), name="y")
+        >>> print(gc.explain_shape(y))
+        y:0 float [?,10]
+          dimension 0 = ?
+            is dimension 0 of `x:0`
+            is known only when the graph runs; `x` (op Placeholder) leaves it open: ...
+          dimension 1 = 10
+            ...
     """
     graph = getattr(tensor, "graph", None) or get_default_graph()
     graph.settle()

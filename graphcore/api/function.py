@@ -409,6 +409,13 @@ def function(python_function: Callable[..., Any] | None = None, *, name: str | N
 
     Raises:
         InvalidArgumentError: it is no function.
+
+    Example:
+        >>> @gc.function
+        ... def double(v):
+        ...     return v + v
+        >>> print(gc.Session().run(double(gc.constant(4.0))))
+        8.0
     """
     if python_function is None:
         return lambda decorated: function(decorated, name=name)

@@ -42,6 +42,14 @@ def graph_diff(a: Any, b: Any) -> GraphDiff:
     Raises:
         NotFoundError: there is no such file.
         InvalidArgumentError: it is no graph, or a function is compared with a graph.
+
+    Example:
+        >>> a = gc.constant(2.0, name="a")
+        >>> before = a.graph.copy()
+        >>> b = gc.square(a, name="b")
+        >>> print(gc.graph_diff(before, a.graph))
+        1 added, 1 unchanged
+        + b  (Square) <- a
     """
     if (isinstance(a, FunctionDef | Function)) != (isinstance(b, FunctionDef | Function)):
         raise InvalidArgumentError(f"Required two functions or two graphs to compare, got {brief(a)} and {brief(b)}")

@@ -222,6 +222,12 @@ def load(
     Raises:
         NotFoundError: there is no such file, no graph with these tags, or an op is not registered.
         InvalidArgumentError: it is no graph file, or its graph is invalid.
+
+    Example:
+        >>> gc.constant(1.0, name="x") + 2.0
+        <gc.Tensor 'add:0' float []>
+        >>> gc.load(gc.save(gc.get_default_graph(), "model.pb"))
+        <gc.Graph 3 nodes>
     """
     meta_graph = _wire().load_meta_graph(path, tags)
     graph = Graph() if graph is None else graph
@@ -268,6 +274,11 @@ def save(graph: Graph | GraphDef, path: str | Path) -> Path:
 
     Raises:
         FailedPreconditionError: the file cannot be written.
+
+    Example:
+        >>> x = gc.constant(1.0, name="x")
+        >>> print(gc.save(x.graph, "model.pbtxt"))
+        model.pbtxt
     """
     target = checked_path(path)
     _wire().save_graph_def(graph.as_graph_def() if isinstance(graph, Graph) else graph, target)

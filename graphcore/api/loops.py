@@ -54,6 +54,11 @@ def while_loop(
 
     Raises:
         InvalidArgumentError: `body` returns other types, shapes or a different number of values; nothing is added to the graph.
+
+    Example:
+        >>> n, total = gc.while_loop(lambda n, total: n < 5, lambda n, total: [n + 1, total + n], [0, 0])
+        >>> print(*gc.Session().run([n, total]))
+        5 10
     """
     graph = get_default_graph()
     name = name or "while"

@@ -114,6 +114,15 @@ def explain_placement(node: Any, devices: DeviceSet | None = None, *, allow_soft
         FailedPreconditionError: there are no devices.
         InvalidArgumentError: it is none of these, or was removed.
         NotFoundError: no such name.
+
+    Example:
+        >>> a = gc.constant([1.0, 2.0], name="a")
+        >>> print(gc.explain_placement(a))
+        a (Const) is on /job:localhost/replica:0/task:0/device:CPU:0
+          requested: nothing
+          rule: best device of its group: ...
+          devices:
+            /job:localhost/replica:0/task:0/device:CPU:0: chosen
     """
     found = node_behind(node)
     return placer_for(found.graph, devices, allow_soft_placement).explain(found)

@@ -42,6 +42,13 @@ def placeholder(dtype: object, shape: object = None, name: str | None = None) ->
     Args:
         dtype: `gc.float32`, `"float32"`, a NumPy dtype, ...
         shape: sizes, None for any size; None for any shape.
+
+    Example:
+        >>> x = gc.placeholder(gc.float32, [None, 3], name="x")
+        >>> x
+        <gc.Tensor 'x:0' float [?,3]>
+        >>> print(gc.Session().run(2 * x, {x: [[1, 2, 3]]}))
+        [[2. 4. 6.]]
     """
     attrs = {"dtype": as_dtype(dtype), "shape": as_shape(shape)}
     return apply_one("Placeholder", [], name, attrs)
@@ -56,6 +63,12 @@ def constant(value: object, dtype: object = None, shape: object = None, name: st
         shape: a full shape to reshape it to; one element is repeated to fill it.
         name: the name of the node.
         verify_shape: require that the value has this shape already.
+
+    Example:
+        >>> gc.constant([[1, 2], [3, 4]], name="A")
+        <gc.Tensor 'A:0' int32 [2,2]>
+        >>> print(gc.Session().run(gc.constant(7.0, shape=[2])))
+        [7. 7.]
     """
     tensor_value = as_constant_array(
         value, None if dtype is None else as_dtype(dtype), "constant" if name in {None, "Const"} else f"constant {name}"
@@ -140,6 +153,11 @@ def name_scope(name: str | None, default_name: str | None = None, values: Sequen
         name: the prefix; "" for none.
         default_name: the prefix instead of a `name` of None.
         values: tensors within the block, without effect.
+
+    Example:
+        >>> with gc.name_scope("layer1"):
+        ...     gc.constant(1.0, name="bias")
+        <gc.Tensor 'layer1/bias:0' float []>
     """
     return get_default_graph().name_scope(default_name if name is None else name)
 
@@ -160,6 +178,12 @@ def device(device_name_or_function: str | DeviceSpec | DeviceFunction | None) ->
     Args:
         device_name_or_function: a request, which is merged into that of the blocks around this one; or a function that takes each new
             node (its `type`, `name`, `node_def`, `inputs` and `device`) and returns its request; None clears the requests around.
+
+    Example:
+        >>> with gc.device("/gpu:1"):
+        ...     a = gc.constant(1.0)
+        >>> a.device
+        '/device:GPU:1'
     """
     return get_default_graph().device(device_name_or_function)
 
@@ -170,7 +194,15 @@ def colocate_with(op: Any, ignore_existing: bool = False) -> AbstractContextMana
 
 
 def control_dependencies(control_inputs: Sequence[Any] | None) -> AbstractContextManager[None]:
-    """Add control inputs to nodes made within a `with` block; None clears the surrounding ones."""
+    """Add control inputs to nodes made within a `with` block; None clears the surrounding ones.
+
+    Example:
+        >>> v = gc.Variable(1.0, name="v")
+        >>> with gc.control_dependencies([v.assign(5.0)]):
+        ...     after = gc.identity(v, name="after")
+        >>> print(gc.Session().run(after))
+        5.0
+    """
     return get_default_graph().control_dependencies(control_inputs)
 
 

@@ -65,6 +65,13 @@ def check_gradient(
     Raises:
         InvalidArgumentError: a dtype that cannot be differentiated, a placeholder without a feed, a `y` that differs from run to run.
         FailedPreconditionError: a variable that is not initialised in the session.
+
+    Example:
+        >>> x = gc.constant([0.5, 2.0], name="x")
+        >>> print(gc.check_gradient(gc.log(x), [x]))
+        gradient of Log:0 against central differences: passed (delta 1e-05, tolerance 1e-05, double)
+          input  dtype  shape  checked  error        worst at  gradient  difference
+          x:0    float  [2]    2        ...  ok  [0]       2.27392   2.27392
     """
     targets = tensors_of(y, "y")
     if len(targets) != 1:

@@ -52,6 +52,14 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
 
     Raises:
         InvalidArgumentError: `y` or `x` is no single tensor, or they are of different graphs.
+
+    Example:
+        >>> x = gc.constant(2.0, name="x")
+        >>> y = gc.square(gc.stop_gradient(x, name="stop"), name="y")
+        >>> print(gc.explain_gradient(y, x))
+        the gradient of 'y:0' by 'x:0' is None
+          stop_gradient: 'stop' stops gradients: that is what gc.stop_gradient is for ...
+              x -> stop -> y
     """
     (y_tensor,), (x_tensor,) = _single(y, "y"), _single(x, "x")
     graph = building(y_tensor.graph)

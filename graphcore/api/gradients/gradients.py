@@ -60,6 +60,13 @@ def gradients(
         NotFoundError: `No gradient defined for op`.
         InvalidArgumentError: wrong dtypes, counts or graphs.
         FailedPreconditionError: something that a y depends on has an error.
+
+    Example:
+        >>> x = gc.constant(3.0, name="x")
+        >>> y = x * x + 2 * x
+        >>> dy_dx, = gc.gradients(y, [x])
+        >>> print(gc.Session().run(dy_dx))
+        8.0
     """
     y_tensors = tensors_of(ys, "ys")
     x_list = _as_list(xs)

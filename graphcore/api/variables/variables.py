@@ -87,6 +87,14 @@ class Variable(Operators, SessionValue):
 
     Raises:
         InvalidArgumentError: the initial value has no full shape, or not that dtype.
+
+    Example:
+        >>> counter = gc.Variable(0, name="counter")
+        >>> step = counter.assign_add(1)
+        >>> with gc.Session() as session:
+        ...     session.run(gc.initialize_all_variables())
+        ...     print(session.run(step), session.run(step))
+        1 2
     """
 
     __array_ufunc__ = None

@@ -27,6 +27,13 @@ class RunOptions(msgspec.Struct, frozen=True):
         trace_level: TF1's option for a trace: any level except NO_TRACE.
         values: True to record least, greatest and mean value, NaNs and infinities of all tensors as well, in `RunMetadata.values`; a glob
             pattern of node names, or several, to record full statistics of these nodes besides (standard deviation, histogram, zeros).
+
+    Example:
+        >>> x = gc.constant([1.0, 0.0], name="x")
+        >>> metadata = gc.RunMetadata()
+        >>> inverse = gc.Session().run(1 / x, options=gc.RunOptions(values=True), run_metadata=metadata)
+        >>> metadata.values
+        <gc.ValueRecords of 3 tensors, 1 with NaN or Inf>
     """
 
     NO_TRACE: ClassVar[int] = 0

@@ -73,6 +73,13 @@ class Session(DefaultSession):
         source: the line that made it.
         planner: prepares its runs, and caches them.
         runner: executes them, and holds its variables.
+
+    Example:
+        >>> x = gc.placeholder(gc.float32, [2], name="x")
+        >>> with gc.Session() as session:
+        ...     total, twice = session.run([gc.reduce_sum(x), 2 * x], {x: [1, 2]})
+        >>> print(total, twice)
+        3.0 [2. 4.]
     """
 
     def __init__(

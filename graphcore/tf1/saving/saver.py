@@ -53,6 +53,18 @@ class Saver:
 
     Raises:
         InvalidArgumentError: there are no variables, two have one name, or an argument is of another kind.
+
+    Example:
+        >>> v = gc.Variable([1.0, 2.0], name="v")
+        >>> saver = gc.train.Saver()
+        >>> with gc.Session() as session:
+        ...     session.run(gc.initialize_all_variables())
+        ...     saver.save(session, "model", global_step=10)
+        'model-10'
+        >>> with gc.Session() as session:
+        ...     saver.restore(session, "model-10")
+        ...     print(session.run(v))
+        [1. 2.]
     """
 
     def __init__(
