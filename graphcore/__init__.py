@@ -148,6 +148,21 @@ from graphcore.runtime import (
 )
 from graphcore.shapes import Shape
 from graphcore.text import parse_function, parse_nodes, parse_op_signature
+from graphcore.tf1.arrays.layout import (
+    concat,
+    expand_dims,
+    identity,
+    newaxis,
+    one_hot,
+    ones_like,
+    reshape,
+    shape,
+    squeeze,
+    stack,
+    stop_gradient,
+    transpose,
+    zeros_like,
+)
 from graphcore.tf1.framework import (
     add_to_collection,
     constant,
@@ -196,14 +211,19 @@ from graphcore.tf1.math.reductions import (
     reduce_prod,
     reduce_sum,
 )
+from graphcore.tf1.random import random_normal, random_uniform, set_random_seed, truncated_normal
 
 if TYPE_CHECKING:
     from graphcore.api.tensor_array import TensorArray
     from graphcore.runtime.cluster.cluster import DaskCluster, LocalCluster
     from graphcore.runtime.gpu.cuda import gpu_devices
     from graphcore.tf1 import app, flags, gfile, initializers, layers, logging, losses, nn
-    from graphcore.tf1.arrays import *
-    from graphcore.tf1.framework import colocate_with, container, get_static_value, op_scope
+    from graphcore.tf1.arrays.layout import *
+    from graphcore.tf1.arrays.matrices import *
+    from graphcore.tf1.arrays.ranges import *
+    from graphcore.tf1.arrays.slices import *
+    from graphcore.tf1.arrays.sorting import argsort, searchsorted, sort
+    from graphcore.tf1.framework import colocate_with, container, get_static_value, op_scope, placeholder_with_default
     from graphcore.tf1.functional import *
     from graphcore.tf1.initial_values import *
     from graphcore.tf1.math.clipping import *
@@ -212,7 +232,6 @@ if TYPE_CHECKING:
     from graphcore.tf1.math.reductions import *
     from graphcore.tf1.math.segments import *
     from graphcore.tf1.sessions import ConfigProto, GPUOptions, GraphOptions, InteractiveSession
-    from graphcore.tf1.sorting import argsort, searchsorted, sort
     from graphcore.tf1.tools import nest
     from graphcore.tf1.values import *
     from graphcore.tf1.variable_scopes import *

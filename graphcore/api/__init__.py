@@ -2,21 +2,6 @@
 
 from graphcore.api import ops
 from graphcore.api.apply_op import apply_op
-from graphcore.api.arrays import (
-    concat,
-    expand_dims,
-    identity,
-    newaxis,
-    one_hot,
-    ones_like,
-    reshape,
-    shape,
-    squeeze,
-    stack,
-    stop_gradient,
-    transpose,
-    zeros_like,
-)
 from graphcore.api.branches import case, cond, switch_case
 from graphcore.api.explain_shape import explain_shape
 from graphcore.api.function import Function, Instantiation, function
@@ -30,7 +15,6 @@ from graphcore.api.interchange import import_graph_def, load, register_op_list, 
 from graphcore.api.loops import while_loop
 from graphcore.api.nn import bias_add, log_softmax, relu, softmax, softmax_cross_entropy_with_logits
 from graphcore.api.optimizers import AdamOptimizer, GradientDescentOptimizer, MomentumOptimizer, Optimizer
-from graphcore.api.random import random_normal, random_uniform, set_random_seed, truncated_normal
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.api.variables.saving import report_uninitialized_variables, restore_variables, save_variables
 from graphcore.api.variables.variables import (
@@ -65,47 +49,30 @@ __all__ = [
     "bias_add",
     "case",
     "check_gradient",
-    "concat",
     "cond",
-    "expand_dims",
     "explain_gradient",
     "explain_shape",
     "function",
     "gradients",
     "graph_diff",
-    "identity",
     "import_graph_def",
     "initialize_all_variables",
     "initialize_variables",
     "is_variable_initialized",
     "load",
     "log_softmax",
-    "newaxis",
-    "one_hot",
-    "ones_like",
     "ops",
-    "random_normal",
-    "random_uniform",
     "register_op_list",
     "relu",
     "report_uninitialized_variables",
-    "reshape",
     "restore_variables",
     "save",
     "save_saved_model",
     "save_variables",
     "set_evaluation_limits",
-    "set_random_seed",
-    "shape",
     "softmax",
     "softmax_cross_entropy_with_logits",
-    "squeeze",
-    "stack",
-    "stop_gradient",
     "switch_case",
     "trainable_variables",
-    "transpose",
-    "truncated_normal",
     "while_loop",
-    "zeros_like",
 ]

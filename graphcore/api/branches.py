@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from graphcore import dtypes
-from graphcore.api.arrays import stack
 from graphcore.api.definitions_in_cells import Traced, tracing
 from graphcore.api.predicates import scalar_choice
 from graphcore.api.structures import describe, fill, flatten, outline, unite
@@ -22,6 +21,7 @@ from graphcore.graph import FunctionGraph, Graph, Node, Tensor, convert_to_tenso
 from graphcore.graph.tracing import described
 from graphcore.passes.functions.defining import define_body, function_label, sweep
 from graphcore.support.critical_section import critical_contextmanager, critical_section
+from graphcore.tf1.arrays.layout import stack
 from graphcore.tf1.calls import either
 from graphcore.tf1.math.elementwise import cast
 from graphcore.tf1.math.reductions import reduce_sum

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from graphcore import dtypes
-from graphcore.api.arrays import stop_gradient
 from graphcore.api.branches import TracedFor, define_outputs, following_captures, held, leaving_no_trace, unite_arguments
 from graphcore.api.predicates import scalar_choice
 from graphcore.api.structures import Composite, describe, fill, flatten, outline
@@ -18,6 +17,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Tensor, convert_to_tensor, get_default_graph
 from graphcore.passes.functions.defining import function_label, sweep
 from graphcore.shapes import Shape, as_shape
+from graphcore.tf1.arrays.layout import stop_gradient
 
 
 def while_loop(

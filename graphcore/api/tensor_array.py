@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from graphcore.api.arrays import concat, reshape
-from graphcore.api.arrays import shape as shape_of
 from graphcore.dtypes import DType, as_dtype, int32, int64
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.shapes import Shape, as_shape
+from graphcore.tf1.arrays.layout import concat, reshape
+from graphcore.tf1.arrays.layout import shape as shape_of
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import convert_to_tensor, no_op
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.arrays import concat, one_hot, reshape, shape, transpose
-from graphcore.api.random import random_uniform
 from graphcore.dtypes import as_dtype, int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.tf1 import nn
+from graphcore.tf1.arrays.layout import concat, one_hot, reshape, shape, transpose
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import convert_to_tensor, name_scope
 from graphcore.tf1.math.elementwise import cast, exp, log
 from graphcore.tf1.math.reductions import argmax, reduce_prod, reduce_sum
-from graphcore.tf1.random import multinomial
+from graphcore.tf1.random import multinomial, random_uniform
 
 __all__ = ["Bernoulli", "Categorical"]
 

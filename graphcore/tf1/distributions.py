@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from graphcore.api.arrays import concat, ones_like, reshape, shape, zeros_like
-from graphcore.api.random import random_normal
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.arrays.layout import concat, ones_like, reshape, shape, zeros_like
 from graphcore.tf1.framework import convert_to_tensor, name_scope
 from graphcore.tf1.math.elementwise import exp, log, square
+from graphcore.tf1.random import random_normal
 
 __all__ = ["Normal", "kl_divergence"]
 

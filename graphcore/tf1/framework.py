@@ -54,6 +54,12 @@ def placeholder(dtype: object, shape: object = None, name: str | None = None) ->
     return apply_one("Placeholder", [], name, attrs)
 
 
+def placeholder_with_default(input: Any, shape: object, name: str | None = None) -> Tensor:
+    """A placeholder that has the value `input` when it is not fed."""
+    tensor = convert_to_tensor(input)
+    return apply_one("PlaceholderWithDefault", [tensor], name, {"shape": as_shape(shape)})
+
+
 def constant(value: object, dtype: object = None, shape: object = None, name: str | None = "Const", verify_shape: bool = False) -> Tensor:
     """A tensor with the same value in every run.
 

@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from graphcore.api import random
-from graphcore.tf1 import framework
-from graphcore.api.arrays import reshape
 from graphcore.dtypes import DType, as_dtype, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.shapes import as_shape
-from graphcore.tf1.arrays import eye, matrix_transpose
+from graphcore.tf1 import framework, random
+from graphcore.tf1.arrays.layout import reshape
+from graphcore.tf1.arrays.matrices import matrix_transpose
+from graphcore.tf1.arrays.ranges import eye
 from graphcore.tf1.calls import apply_one
 
 __all__ = [

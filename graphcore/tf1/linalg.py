@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphcore.api.arrays import expand_dims, shape, squeeze
 from graphcore.dtypes import DType, float64, int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.shapes import Shape
-from graphcore.tf1.arrays import eye, matrix_diag_part, matrix_transpose
+from graphcore.tf1.arrays.layout import expand_dims, shape, squeeze
+from graphcore.tf1.arrays.matrices import matrix_diag_part, matrix_transpose
+from graphcore.tf1.arrays.ranges import eye
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import constant, convert_to_tensor, name_scope
 from graphcore.tf1.math.elementwise import cast, matmul, real, where

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from graphcore.api.arrays import expand_dims, shape, squeeze, stop_gradient
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.dtypes import float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.arrays.layout import expand_dims, shape, squeeze, stop_gradient
 from graphcore.tf1.calls import apply_one, either
 from graphcore.tf1.framework import add_to_collection, constant, convert_to_tensor, get_collection, name_scope
 from graphcore.tf1.math.elementwise import add_n, cast

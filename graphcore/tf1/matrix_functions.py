@@ -7,12 +7,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from graphcore.api.arrays import ones_like, zeros_like
 from graphcore.api.loops import while_loop
 from graphcore.dtypes import complex64, complex128, float16, float32, float64, int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
-from graphcore.tf1.arrays import matrix_diag_part
+from graphcore.tf1.arrays.layout import ones_like, zeros_like
+from graphcore.tf1.arrays.matrices import matrix_diag_part
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import constant, convert_to_tensor, name_scope
 from graphcore.tf1.math.elementwise import abs as absolute

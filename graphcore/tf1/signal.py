@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from graphcore.api.arrays import concat, expand_dims, reshape, shape, transpose
 from graphcore.dtypes import as_dtype, complex64, complex128, float32, float64, int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.graph.shapes.constant_values import constant_value
-from graphcore.tf1.arrays import gather, pad
+from graphcore.tf1.arrays.layout import concat, expand_dims, reshape, shape, transpose
+from graphcore.tf1.arrays.slices import gather, pad
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import constant, convert_to_tensor, name_scope
 from graphcore.tf1.math.elementwise import cast, matmul

@@ -96,12 +96,24 @@ _SIGNAL: Final = (
 _REAL_SPECTRA: Final = ("irfft", "irfft2d", "irfft3d", "rfft", "rfft2d", "rfft3d")
 
 NAMES: Final[dict[str, str]] = {
-    "graphcore.tf1.arrays": (
-        "batch_to_space boolean_mask broadcast_dynamic_shape broadcast_static_shape depth_to_space ensure_shape "
-        "extract_image_patches eye fill gather gather_nd linspace matrix_diag matrix_diag_part matrix_set_diag matrix_transpose meshgrid pad parallel_stack "
-        "placeholder_with_default range rank repeat reverse reverse_sequence sequence_mask size slice space_to_batch "
-        "space_to_depth sparse_to_dense split strided_slice tensordot unstack lin_space=linspace manip.reverse=reverse "
-        "linalg.transpose=matrix_transpose linalg.eye=eye linalg.diag=matrix_diag linalg.diag_part=matrix_diag_part linalg.set_diag=matrix_set_diag image.extract_image_patches=extract_image_patches"
+    "graphcore.tf1.arrays.layout": (
+        "batch_to_space broadcast_dynamic_shape broadcast_static_shape concat depth_to_space ensure_shape expand_dims identity "
+        "newaxis one_hot ones_like parallel_stack rank reshape shape size space_to_batch space_to_depth squeeze stack stop_gradient "
+        "transpose zeros_like"
+    ),
+    "graphcore.tf1.arrays.slices": (
+        "boolean_mask extract_image_patches gather gather_nd pad repeat reverse reverse_sequence slice sparse_to_dense split "
+        "strided_slice unstack image.extract_image_patches=extract_image_patches manip.reverse=reverse"
+    ),
+    "graphcore.tf1.arrays.ranges": "eye fill lin_space=linspace linspace meshgrid range sequence_mask linalg.eye=eye",
+    "graphcore.tf1.arrays.matrices": (
+        "matrix_diag matrix_diag_part matrix_set_diag matrix_transpose tensordot linalg.diag=matrix_diag "
+        "linalg.diag_part=matrix_diag_part linalg.set_diag=matrix_set_diag linalg.transpose=matrix_transpose"
+    ),
+    "graphcore.tf1.framework": (
+        "add_to_collection colocate_with constant container control_dependencies convert_to_tensor device get_collection "
+        "get_static_value group name_scope no_op ones op_scope placeholder placeholder_with_default zeros "
+        "contrib.util.constant_value=get_static_value"
     ),
     "graphcore.tf1.strings": (
         "decode_raw reduce_join string_to_hash_bucket string_to_number substr strings.length=string_length strings.reduce_join=reduce_join "
@@ -131,10 +143,6 @@ NAMES: Final[dict[str, str]] = {
     ),
     "graphcore.tf1.matrix_functions": "linalg.expm linalg.lu",
     "graphcore.tf1.nn": "linalg.l2_normalize math.l2_normalize=l2_normalize",
-    "graphcore.tf1.framework": (
-        "add_to_collection colocate_with constant container control_dependencies convert_to_tensor device get_collection get_static_value "
-        "group name_scope no_op ones op_scope placeholder zeros contrib.util.constant_value=get_static_value"
-    ),
     "graphcore.tf1.printing": "print=print_",
     "graphcore.tf1.image.boxes": "image.non_max_suppression",
     "graphcore.tf1.contrib.learn": (
@@ -171,13 +179,15 @@ NAMES: Final[dict[str, str]] = {
             *[f"spectral.{name}" for name in ("dct", "idct")],
         ]
     ),
-    "graphcore.tf1.sorting": "argsort searchsorted sort",
+    "graphcore.tf1.arrays.sorting": "argsort searchsorted sort",
     "graphcore.tf1.math.einsum": "einsum",
-    "graphcore.api.random": "get_seed",
+    "graphcore.tf1.random": (
+        "get_seed multinomial random_crop random_gamma=gamma random_normal random_poisson=poisson random_shuffle=shuffle "
+        "random_uniform set_random_seed truncated_normal"
+    ),
     "graphcore.api.variables.checkpoint_saver": "train.CheckpointSaver",
     "graphcore.runtime.cluster.cluster": "DaskCluster LocalCluster",
     "graphcore.runtime.gpu.cuda": "gpu_devices",
-    "graphcore.tf1.random": "multinomial random_crop random_gamma=gamma random_poisson=poisson random_shuffle=shuffle",
     "graphcore.tf1.sessions": (
         "ConfigProto GPUOptions GraphOptions InteractiveSession OptimizerOptions disable_control_flow_v2 "
         "disable_eager_execution disable_resource_variables disable_v2_behavior disable_v2_tensorshape "

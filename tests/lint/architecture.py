@@ -71,6 +71,8 @@ LAYERS = (
     ("runtime.cluster",),
     ("runtime",),
     ("tf1.calls", "tf1.framework", "tf1.math"),
+    ("tf1.arrays",),
+    ("tf1.random",),
     ("api",),
     ("tf1.internal",),
     ("notebook_names", "tf1.table", "tf1.tensorflow_names"),

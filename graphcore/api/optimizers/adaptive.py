@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from graphcore.api.arrays import identity, ones_like
 from graphcore.api.optimizers.by_op import OpOptimizer
 from graphcore.api.variables.variables import Variable
 from graphcore.dtypes import int64
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.arrays.layout import identity, ones_like
 from graphcore.tf1.framework import constant
 from graphcore.tf1.math.elementwise import cast
 

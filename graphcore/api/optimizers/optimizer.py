@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from typing import Any, ClassVar, Final
 
 from graphcore import dtypes
-from graphcore.api.arrays import identity
 from graphcore.api.gradients.explain_gradient import explain_gradient
 from graphcore.api.gradients.gradients import gradients
 from graphcore.api.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices, without_duplicates
@@ -21,6 +20,7 @@ from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumen
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor
 from graphcore.graph.model.default_stack import building, outermost
 from graphcore.support.critical_section import critical_contextmanager
+from graphcore.tf1.arrays.layout import identity
 from graphcore.tf1.framework import control_dependencies, group, name_scope
 
 Gradient = Tensor | IndexedSlices

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from graphcore.api.arrays import expand_dims, one_hot, squeeze
-from graphcore.api.arrays import shape as shape_of
 from graphcore.api.loops import while_loop
 from graphcore.api.tensor_array import TensorArray
 from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
-from graphcore.tf1.arrays import range as numbers_to
-from graphcore.tf1.arrays import sequence_mask
+from graphcore.tf1.arrays.layout import expand_dims, one_hot, squeeze
+from graphcore.tf1.arrays.layout import shape as shape_of
+from graphcore.tf1.arrays.ranges import range as numbers_to
+from graphcore.tf1.arrays.ranges import sequence_mask
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import constant, convert_to_tensor
 from graphcore.tf1.math.elementwise import cast, where

@@ -6,13 +6,13 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphcore.api.arrays import concat, reshape, stack, stop_gradient
-from graphcore.api.arrays import shape as shape_of
 from graphcore.api.branches import cond
 from graphcore.dtypes import float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.tf1 import nn
+from graphcore.tf1.arrays.layout import concat, reshape, stack, stop_gradient
+from graphcore.tf1.arrays.layout import shape as shape_of
 from graphcore.tf1.following import derived
 from graphcore.tf1.framework import name_scope, zeros
 from graphcore.tf1.initial_values import Zeros

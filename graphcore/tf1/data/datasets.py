@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.api.random import seed_attrs
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.graph.model.argument_errors import refuse
@@ -33,6 +32,7 @@ from graphcore.tf1.data.structures import (
     spec_of,
 )
 from graphcore.tf1.framework import convert_to_tensor
+from graphcore.tf1.random import seed_attrs
 
 _MANY: Final = 2**62
 _BYTES_OF_BUFFER: Final = 256 * 1024

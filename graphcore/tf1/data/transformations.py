@@ -8,12 +8,12 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.api.arrays import identity
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Tensor
 from graphcore.passes.functions.defining import function_label
 from graphcore.shapes import Shape, as_shape
-from graphcore.tf1.arrays import gather
+from graphcore.tf1.arrays.layout import identity
+from graphcore.tf1.arrays.slices import gather
 from graphcore.tf1.checks import assert_less
 from graphcore.tf1.data.datasets import Dataset
 from graphcore.tf1.data.functions import TracedFunction, trace

@@ -7,18 +7,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.api.arrays import concat, expand_dims
-from graphcore.api.random import random_uniform
 from graphcore.dtypes import as_dtype, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
-from graphcore.tf1.arrays import tensordot
+from graphcore.tf1.arrays.layout import concat, expand_dims
+from graphcore.tf1.arrays.matrices import tensordot
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import constant, convert_to_tensor, name_scope, ones
 from graphcore.tf1.image.shapes import images_of
 from graphcore.tf1.math.elementwise import abs as absolute
 from graphcore.tf1.math.elementwise import cast, log, maximum, saturate_cast
 from graphcore.tf1.math.reductions import reduce_mean, reduce_sum
+from graphcore.tf1.random import random_uniform
 
 __all__ = [
     "adjust_brightness",

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.api.arrays import concat, reshape, shape
 from graphcore.dtypes import float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
-from graphcore.tf1.arrays import pad
+from graphcore.tf1.arrays.layout import concat, reshape, shape
+from graphcore.tf1.arrays.slices import pad
 from graphcore.tf1.framework import constant, convert_to_tensor, name_scope
 from graphcore.tf1.image.colours import convert_image_dtype
 from graphcore.tf1.math.elementwise import cast, square

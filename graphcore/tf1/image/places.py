@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from graphcore.api.branches import switch_case
-from graphcore.api.random import random_uniform
 from graphcore.dtypes import float64, int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
@@ -16,6 +15,7 @@ from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import convert_to_tensor, name_scope
 from graphcore.tf1.image.shapes import as_batch, images_of, is_known, sizes_of
 from graphcore.tf1.math.elementwise import cast, maximum, minimum, where
+from graphcore.tf1.random import random_uniform
 
 __all__ = [
     "central_crop",

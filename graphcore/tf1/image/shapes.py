@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from graphcore.api.arrays import expand_dims, shape, squeeze
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.arrays.layout import expand_dims, shape, squeeze
 from graphcore.tf1.framework import convert_to_tensor
 
 _ONE: Final = 3

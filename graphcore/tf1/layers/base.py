@@ -8,7 +8,6 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, NamedTuple, Self
 
-from graphcore.api.arrays import shape as shape_of
 from graphcore.api.structures import flatten
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.api.variables.variables import Variable
@@ -18,6 +17,7 @@ from graphcore.graph import Graph, Tensor, get_default_graph
 from graphcore.graph.model.default_stack import outermost
 from graphcore.shapes import as_shape
 from graphcore.source import current_run
+from graphcore.tf1.arrays.layout import shape as shape_of
 from graphcore.tf1.following import derived
 from graphcore.tf1.framework import add_to_collection, convert_to_tensor, name_scope
 from graphcore.tf1.layers.arguments import as_initializer, snake_case

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from graphcore.api.arrays import identity, reshape
-from graphcore.api.arrays import shape as shape_of
 from graphcore.api.branches import cond
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.graph.shapes.constant_values import constant_value
 from graphcore.shapes import Shape, as_shape
 from graphcore.tf1 import nn
-from graphcore.tf1.arrays import tensordot
+from graphcore.tf1.arrays.layout import identity, reshape
+from graphcore.tf1.arrays.layout import shape as shape_of
+from graphcore.tf1.arrays.matrices import tensordot
 from graphcore.tf1.initial_values import Zeros
 from graphcore.tf1.layers.arguments import as_activation
 from graphcore.tf1.layers.base import InputSpec, Layer, last_size

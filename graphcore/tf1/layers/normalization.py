@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.arrays import reshape
 from graphcore.api.branches import cond
 from graphcore.dtypes import float16, float32
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Tensor
 from graphcore.shapes import Shape, as_shape
 from graphcore.tf1 import nn
+from graphcore.tf1.arrays.layout import reshape
 from graphcore.tf1.framework import convert_to_tensor, name_scope
 from graphcore.tf1.initial_values import Ones, Zeros
 from graphcore.tf1.layers.base import InputSpec, Layer, last_size

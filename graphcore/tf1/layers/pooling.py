@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from graphcore.api.arrays import expand_dims, squeeze
 from graphcore.shapes import Shape, as_shape
+from graphcore.tf1.arrays.layout import expand_dims, squeeze
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.layers.arguments import as_padding, as_sizes, format_of, is_channels_first, output_length
 from graphcore.tf1.layers.base import InputSpec, Layer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.arrays import identity, reshape
 from graphcore.dtypes import bool_, float32, float64, int64
 from graphcore.graph import Tensor
+from graphcore.tf1.arrays.layout import identity, reshape
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import convert_to_tensor, name_scope
 from graphcore.tf1.math.elementwise import cast, where

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.api.arrays import identity, reshape
 from graphcore.dtypes import bool_, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.graph.model.default_stack import building
+from graphcore.tf1.arrays.layout import identity, reshape
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import constant, control_dependencies, convert_to_tensor, name_scope
 from graphcore.tf1.math.elementwise import cast, maximum, minimum, where

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphcore.api.arrays import concat, ones_like, reshape, shape, stop_gradient, transpose, zeros_like
 from graphcore.dtypes import float16, float32, int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
+from graphcore.tf1.arrays.layout import concat, ones_like, reshape, shape, stop_gradient, transpose, zeros_like
 from graphcore.tf1.calls import apply_one, either
 from graphcore.tf1.framework import constant, convert_to_tensor, name_scope
 from graphcore.tf1.math.elementwise import cast, matmul, maximum, where

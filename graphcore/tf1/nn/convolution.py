@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from graphcore.api.arrays import expand_dims, squeeze
 from graphcore.dtypes import as_dtype, int64
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
+from graphcore.tf1.arrays.layout import expand_dims, squeeze
 from graphcore.tf1.calls import apply_one, either
 from graphcore.tf1.framework import convert_to_tensor, name_scope
 

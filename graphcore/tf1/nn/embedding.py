@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphcore.api.arrays import concat, expand_dims, reshape, shape, stop_gradient, zeros_like
-from graphcore.api.random import seed_attrs
 from graphcore.dtypes import int32, int64
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
+from graphcore.tf1.arrays.layout import concat, expand_dims, reshape, shape, stop_gradient, zeros_like
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import constant, convert_to_tensor, name_scope
 from graphcore.tf1.math.clipping import clip_by_norm
 from graphcore.tf1.math.elementwise import add_n, cast, matmul
 from graphcore.tf1.math.reductions import reduction
 from graphcore.tf1.nn.activations import labels_of_true, sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits_v2, sum_rows
+from graphcore.tf1.random import seed_attrs
 
 
 def embedding_lookup(

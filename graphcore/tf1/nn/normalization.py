@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphcore.api.arrays import shape, squeeze, stop_gradient
-from graphcore.api.random import random_uniform
 from graphcore.dtypes import float16, float32, int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
+from graphcore.tf1.arrays.layout import shape, squeeze, stop_gradient
 from graphcore.tf1.calls import apply_one, either
 from graphcore.tf1.framework import constant, convert_to_tensor, name_scope
 from graphcore.tf1.math.elementwise import cast
 from graphcore.tf1.math.reductions import reduction
+from graphcore.tf1.random import random_uniform
 
 
 class Moments(NamedTuple):

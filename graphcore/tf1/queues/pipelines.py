@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.api.arrays import expand_dims, identity, squeeze
-from graphcore.api.arrays import shape as shape_of
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.api.variables.variables import Variable
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.graph.model.default_stack import building
 from graphcore.shapes import Shape, as_shape
-from graphcore.tf1.arrays import gather
-from graphcore.tf1.arrays import range as range_
+from graphcore.tf1.arrays.layout import expand_dims, identity, squeeze
+from graphcore.tf1.arrays.layout import shape as shape_of
+from graphcore.tf1.arrays.ranges import range as range_
+from graphcore.tf1.arrays.slices import gather
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import constant, control_dependencies, convert_to_tensor, name_scope
 from graphcore.tf1.math.elementwise import cast, maximum

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from graphcore import dtypes as types
-from graphcore.api.random import seed_attrs
 from graphcore.dtypes import as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Node, Tensor
@@ -15,6 +14,7 @@ from graphcore.graph.model.default_stack import building
 from graphcore.shapes import Shape, as_shape
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import convert_to_tensor, name_scope
+from graphcore.tf1.random import seed_attrs
 
 __all__ = ["FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "QueueBase", "RandomShuffleQueue"]
 

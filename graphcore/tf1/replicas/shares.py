@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from graphcore.api.arrays import shape
 from graphcore.brief import brief
 from graphcore.dtypes import DType, float32, int32
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Tensor
-from graphcore.tf1.arrays import split, unstack
+from graphcore.tf1.arrays.layout import shape
+from graphcore.tf1.arrays.slices import split, unstack
 from graphcore.tf1.checks import assert_equal, assert_greater_equal
 from graphcore.tf1.framework import constant, control_dependencies, convert_to_tensor, device, name_scope
 from graphcore.tf1.math.elementwise import cast

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from graphcore.api.arrays import shape as shape_of
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.graph.shapes.constant_values import constant_value
 from graphcore.shapes import Shape, as_shape
+from graphcore.tf1.arrays.layout import shape as shape_of
 from graphcore.tf1.framework import convert_to_tensor, name_scope, zeros
 from graphcore.tf1.layers.base import Layer
 from graphcore.tf1.tools import nest

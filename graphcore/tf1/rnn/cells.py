@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.arrays import concat
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Tensor
 from graphcore.tf1 import nn
-from graphcore.tf1.arrays import split
+from graphcore.tf1.arrays.layout import concat
+from graphcore.tf1.arrays.slices import split
 from graphcore.tf1.initial_values import Constant, Zeros
 from graphcore.tf1.layers.arguments import as_activation, as_initializer
 from graphcore.tf1.layers.base import InputSpec, last_size

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphcore.api.arrays import concat, identity, transpose
-from graphcore.api.arrays import shape as shape_of
 from graphcore.api.loops import while_loop
 from graphcore.api.tensor_array import TensorArray
 from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
-from graphcore.tf1.arrays import range as numbers_to
-from graphcore.tf1.arrays import reverse, reverse_sequence
+from graphcore.tf1.arrays.layout import concat, identity, transpose
+from graphcore.tf1.arrays.layout import shape as shape_of
+from graphcore.tf1.arrays.ranges import range as numbers_to
+from graphcore.tf1.arrays.slices import reverse, reverse_sequence
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.following import derived
 from graphcore.tf1.framework import constant, convert_to_tensor, name_scope, zeros

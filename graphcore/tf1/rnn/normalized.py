@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.arrays import concat
 from graphcore.graph import Tensor
 from graphcore.tf1 import nn
-from graphcore.tf1.arrays import split
+from graphcore.tf1.arrays.layout import concat
+from graphcore.tf1.arrays.slices import split
 from graphcore.tf1.initial_values import Constant, Zeros
 from graphcore.tf1.layers.arguments import as_activation
 from graphcore.tf1.math.elementwise import matmul, sigmoid, tanh

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from graphcore.api.arrays import concat, stop_gradient
-from graphcore.api.random import random_uniform
 from graphcore.dtypes import float32
 from graphcore.graph import Tensor
-from graphcore.tf1.arrays import split
+from graphcore.tf1.arrays.layout import concat, stop_gradient
+from graphcore.tf1.arrays.slices import split
 from graphcore.tf1.framework import convert_to_tensor
 from graphcore.tf1.initial_values import Constant, Zeros
 from graphcore.tf1.math.elementwise import cast, exp, matmul, mod, sigmoid, tanh, where
 from graphcore.tf1.nn import bias_add
+from graphcore.tf1.random import random_uniform
 from graphcore.tf1.rnn.base import LSTMStateTuple, RNNCell
 from graphcore.tf1.variable_scopes.getting import get_variable
 from graphcore.tf1.variable_scopes.opening import variable_scope

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.arrays import concat, identity, stack
-from graphcore.api.arrays import shape as shape_of
 from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
-from graphcore.tf1.arrays import reverse_sequence, unstack
+from graphcore.tf1.arrays.layout import concat, identity, stack
+from graphcore.tf1.arrays.layout import shape as shape_of
+from graphcore.tf1.arrays.slices import reverse_sequence, unstack
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.following import derived
 from graphcore.tf1.framework import convert_to_tensor

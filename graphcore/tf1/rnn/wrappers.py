@@ -7,16 +7,16 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphcore.api.arrays import concat, reshape
-from graphcore.api.random import random_uniform
 from graphcore.errors import InvalidArgumentError
 from graphcore.tf1 import nn
-from graphcore.tf1.arrays import split
+from graphcore.tf1.arrays.layout import concat, reshape
+from graphcore.tf1.arrays.slices import split
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import convert_to_tensor, device, name_scope
 from graphcore.tf1.initial_values import RandomUniform, Zeros
 from graphcore.tf1.layers.arguments import as_activation
 from graphcore.tf1.math.elementwise import matmul
+from graphcore.tf1.random import random_uniform
 from graphcore.tf1.rnn.base import LSTMStateTuple, RNNCell, sizes_of
 from graphcore.tf1.rnn.cells import require_cell
 from graphcore.tf1.tools import nest

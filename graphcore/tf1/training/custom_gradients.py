@@ -8,12 +8,12 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final
 
-from graphcore.api.arrays import identity
 from graphcore.errors import AlreadyExistsError, InvalidArgumentError, UnimplementedError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, get_default_graph
 from graphcore.graph.model.search import reachable
 from graphcore.passes.gradients.overrides import GradientFunction, register_gradient_function
 from graphcore.registry import register_op_no_gradient
+from graphcore.tf1.arrays.layout import identity
 from graphcore.tf1.framework import convert_to_tensor
 from graphcore.tf1.training.traced_gradients import register_traced, trace_gradient
 

@@ -6,10 +6,10 @@ import enum
 import math
 from typing import Any
 
-from graphcore.api.arrays import reshape, stack
 from graphcore.api.gradients.gradients import gradients, tensors_of
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1.arrays.layout import reshape, stack
 from graphcore.tf1.framework import name_scope
 
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from graphcore.api.branches import case, cond
-from graphcore.api.random import random_normal
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import convert_to_tensor, name_scope
 from graphcore.tf1.math.elementwise import cast, equal, exp, minimum, multiply, pow, sqrt, where  # noqa: A004 - TF1's name
+from graphcore.tf1.random import random_normal
 
 _NUMBERS: Final = (int, float)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from graphcore.api.arrays import expand_dims
 from graphcore.graph import Tensor
+from graphcore.tf1.arrays.layout import expand_dims
 from graphcore.tf1.math.elementwise import matmul, maximum, square
 from graphcore.tf1.math.reductions import argmin, reduce_min, reduce_sum
 from graphcore.tf1.nn.activations import l2_normalize

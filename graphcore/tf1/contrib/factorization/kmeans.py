@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from graphcore import dtypes
-from graphcore.api.arrays import expand_dims, identity, ones_like, shape, zeros_like
 from graphcore.api.branches import cond
-from graphcore.api.random import get_seed
 from graphcore.api.variables.variables import Variable
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Node, Tensor, get_default_graph
-from graphcore.tf1.arrays import gather, placeholder_with_default, size
+from graphcore.tf1.arrays.layout import expand_dims, identity, ones_like, shape, size, zeros_like
+from graphcore.tf1.arrays.slices import gather
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.contrib.factorization.distances import COSINE_DISTANCE, SQUARED_EUCLIDEAN_DISTANCE, all_distances, nearest, unit_rows
 from graphcore.tf1.contrib.factorization.starts import KMC2_INIT, KMEANS_PLUS_PLUS_INIT, RANDOM_INIT, Starts
-from graphcore.tf1.framework import control_dependencies, convert_to_tensor, group, no_op, ones, zeros
+from graphcore.tf1.framework import control_dependencies, convert_to_tensor, group, no_op, ones, placeholder_with_default, zeros
 from graphcore.tf1.math.elementwise import add_n, cast
+from graphcore.tf1.random import get_seed
 from graphcore.tf1.variables import assign, assign_sub, scatter_add
 
 _STARTS: Final = (RANDOM_INIT, KMEANS_PLUS_PLUS_INIT)

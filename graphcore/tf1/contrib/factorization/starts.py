@@ -7,21 +7,20 @@ from typing import Any, Final
 import msgspec
 
 from graphcore import dtypes
-from graphcore.api.arrays import concat, expand_dims, identity, reshape, shape, stack
 from graphcore.api.branches import cond
 from graphcore.api.loops import while_loop
-from graphcore.api.random import random_uniform
 from graphcore.api.variables.variables import Variable
 from graphcore.graph import Tensor
 from graphcore.shapes import Shape
-from graphcore.tf1.arrays import gather
+from graphcore.tf1.arrays.layout import concat, expand_dims, identity, reshape, shape, stack
+from graphcore.tf1.arrays.slices import gather
+from graphcore.tf1.arrays.sorting import searchsorted
 from graphcore.tf1.checks import assert_equal, assert_greater_equal, assert_positive
 from graphcore.tf1.contrib.factorization.distances import COSINE_DISTANCE, half_squares, unit_rows
 from graphcore.tf1.framework import constant, control_dependencies, convert_to_tensor
 from graphcore.tf1.math.elementwise import add_n, cast, equal, log, matmul, maximum, minimum
 from graphcore.tf1.math.reductions import argmin, cumsum, reduce_sum
-from graphcore.tf1.random import stateless_uniform
-from graphcore.tf1.sorting import searchsorted
+from graphcore.tf1.random import random_uniform, stateless_uniform
 from graphcore.tf1.variables import assign
 
 RANDOM_INIT: Final = "random"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from graphcore.api.arrays import identity, reshape, shape
 from graphcore.api.variables.collections import GraphKeys
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Tensor
 from graphcore.tf1 import nn
+from graphcore.tf1.arrays.layout import identity, reshape, shape
 from graphcore.tf1.contrib.arg_scopes import add_arg_scope
 from graphcore.tf1.contrib.layers.base import ZEROS, collect_variable, finished, model_scope
 from graphcore.tf1.framework import add_to_collection, control_dependencies, convert_to_tensor

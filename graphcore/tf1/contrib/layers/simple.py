@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphcore.api.arrays import one_hot, reshape
-from graphcore.api.arrays import shape as shape_of
 from graphcore.errors import InvalidArgumentError
 from graphcore.tf1 import nn
+from graphcore.tf1.arrays.layout import one_hot, reshape
+from graphcore.tf1.arrays.layout import shape as shape_of
 from graphcore.tf1.contrib.arg_scopes import add_arg_scope
 from graphcore.tf1.contrib.layers.base import ZEROS, channels, collect_variable, finished, model_scope
 from graphcore.tf1.contrib.layers.utils import collect_named_outputs, last_dimension

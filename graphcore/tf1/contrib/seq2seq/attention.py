@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from graphcore.api.arrays import concat, expand_dims, one_hot, ones_like, reshape, squeeze, stack
-from graphcore.api.arrays import shape as shape_of
 from graphcore.brief import brief
 from graphcore.dtypes import float32, int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.tf1 import nn
-from graphcore.tf1.arrays import sequence_mask
+from graphcore.tf1.arrays.layout import concat, expand_dims, one_hot, ones_like, reshape, squeeze, stack
+from graphcore.tf1.arrays.layout import shape as shape_of
+from graphcore.tf1.arrays.ranges import sequence_mask
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import control_dependencies, convert_to_tensor, name_scope, ones, zeros
 from graphcore.tf1.initial_values import Constant, Zeros

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.api.arrays import concat, expand_dims, one_hot, reshape, stack, zeros_like
-from graphcore.api.arrays import shape as shape_of
 from graphcore.api.branches import cond
 from graphcore.api.loops import while_loop
 from graphcore.api.tensor_array import TensorArray
@@ -16,8 +14,11 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.shapes import Shape
 from graphcore.tf1 import nn
-from graphcore.tf1.arrays import fill, gather
-from graphcore.tf1.arrays import range as numbers_to
+from graphcore.tf1.arrays.layout import concat, expand_dims, one_hot, reshape, stack, zeros_like
+from graphcore.tf1.arrays.layout import shape as shape_of
+from graphcore.tf1.arrays.ranges import fill
+from graphcore.tf1.arrays.ranges import range as numbers_to
+from graphcore.tf1.arrays.slices import gather
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.contrib.seq2seq.attention import size_of
 from graphcore.tf1.contrib.seq2seq.decoding import Decoder

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from graphcore.api.arrays import shape as shape_of
-from graphcore.api.arrays import zeros_like
 from graphcore.api.loops import while_loop
 from graphcore.api.tensor_array import TensorArray
 from graphcore.brief import brief
@@ -13,7 +11,9 @@ from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.graph.shapes.constant_values import constant_value
-from graphcore.tf1.arrays import fill
+from graphcore.tf1.arrays.layout import shape as shape_of
+from graphcore.tf1.arrays.layout import zeros_like
+from graphcore.tf1.arrays.ranges import fill
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.contrib.seq2seq.helpers import Helper, logical_or
 from graphcore.tf1.following import derived

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphcore.api.arrays import reshape, zeros_like
-from graphcore.api.arrays import shape as shape_of
 from graphcore.api.branches import cond
 from graphcore.api.tensor_array import TensorArray
 from graphcore.brief import brief
@@ -15,7 +13,9 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.shapes import Shape
 from graphcore.tf1 import nn
-from graphcore.tf1.arrays import fill
+from graphcore.tf1.arrays.layout import reshape, zeros_like
+from graphcore.tf1.arrays.layout import shape as shape_of
+from graphcore.tf1.arrays.ranges import fill
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.contrib.seq2seq.attention import size_of
 from graphcore.tf1.framework import convert_to_tensor

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphcore.api.arrays import reshape
-from graphcore.api.arrays import shape as shape_of
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.tf1 import nn
+from graphcore.tf1.arrays.layout import reshape
+from graphcore.tf1.arrays.layout import shape as shape_of
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import convert_to_tensor, name_scope
 from graphcore.tf1.math.reductions import reduce_sum

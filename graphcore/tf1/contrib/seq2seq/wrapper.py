@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from graphcore.api.arrays import concat, stack
 from graphcore.api.tensor_array import TensorArray
 from graphcore.brief import brief
 from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.shapes import Shape
+from graphcore.tf1.arrays.layout import concat, stack
 from graphcore.tf1.contrib.seq2seq.attention import AttentionMechanism, attend, checked, size_of
 from graphcore.tf1.framework import name_scope, zeros
 from graphcore.tf1.layers.core import Dense

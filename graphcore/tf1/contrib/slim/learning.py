@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from graphcore.api.arrays import identity
 from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.api.ops import greater_equal
 from graphcore.api.optimizers import Optimizer
@@ -15,6 +14,7 @@ from graphcore.api.variables.variables import trainable_variables
 from graphcore.graph import Graph, Tensor, get_default_graph
 from graphcore.runtime import Session
 from graphcore.tf1 import logging
+from graphcore.tf1.arrays.layout import identity
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.contrib.layers.training import Pairs, multiply_gradients
 from graphcore.tf1.framework import add_to_collection, control_dependencies, get_collection, name_scope

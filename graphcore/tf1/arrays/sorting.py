@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from graphcore.api.arrays import reshape
 from graphcore.dtypes import as_dtype, int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
+from graphcore.tf1.arrays.layout import reshape
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import constant, convert_to_tensor, name_scope
 from graphcore.tf1.math.elementwise import where

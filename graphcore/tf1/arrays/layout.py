@@ -1,4 +1,4 @@
-"""Shapes, layouts and copies of tensors, under TF1's names."""
+"""Shapes, layouts and copies of tensors, under TensorFlow 1's names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from graphcore.dtypes import DType, as_dtype, float32, int32
-from graphcore.graph import Tensor, convert_to_tensor, get_default_graph
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import Tensor, get_default_graph
+from graphcore.graph import convert_to_tensor as as_tensor
+from graphcore.shapes import Shape, as_shape
 from graphcore.tf1.calls import apply_one, either
 from graphcore.tf1.framework import constant, ones, zeros
 
@@ -39,6 +42,45 @@ def shape(input: Any, name: str | None = None, out_type: object = int32) -> Tens
     return apply_one("Shape", [input], name, None if wanted is int32 else {"out_type": wanted})
 
 
+def rank(input: Any, name: str | None = None) -> Tensor:
+    """The number of dimensions at run time, int32."""
+    return apply_one("Rank", [input], name)
+
+
+def size(input: Any, name: str | None = None, out_type: object = int32) -> Tensor:
+    """The number of elements at run time."""
+    wanted = as_dtype(out_type or int32)
+    return apply_one("Size", [input], name, None if wanted is int32 else {"out_type": wanted})
+
+
+def ensure_shape(x: Any, shape: object, name: str | None = None) -> Tensor:
+    """`x`, whose shape must be compatible with `shape` at run time."""
+    return apply_one("EnsureShape", [x], name, {"shape": as_shape(shape)})
+
+
+def broadcast_static_shape(shape_x: Any, shape_y: Any) -> Shape:
+    """The shape of the result of broadcasting two known shapes.
+
+    Raises:
+        InvalidArgumentError: they do not fit.
+    """
+    x, y = as_shape(shape_x), as_shape(shape_y)
+    if x.dims is None or y.dims is None:
+        return Shape(None)
+    length = max(len(x.dims), len(y.dims))
+    sizes: list[int | None] = []
+    for a, b in zip((1,) * (length - len(x.dims)) + x.dims, (1,) * (length - len(y.dims)) + y.dims, strict=True):
+        if a is not None and b is not None and a != b and 1 not in (a, b):
+            raise InvalidArgumentError(f"Incompatible shapes for broadcasting: {x} and {y}")
+        sizes.append(b if a == 1 else a if b == 1 or (a is not None and a > 1) else b if b is not None and b > 1 else a)
+    return Shape(sizes)
+
+
+def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
+    """The shape of the result of broadcasting, at run time. shape_x: [m]  shape_y: [n] -> y: [max(m, n)]."""
+    return apply_one("BroadcastArgs", [shape_x, shape_y], None)
+
+
 def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
     """Insert a dimension of size 1 at `axis` (or `dim`)."""
     return apply_one("ExpandDims", [input, either("axis", axis, "dim", dim)], name)
@@ -56,7 +98,7 @@ def squeeze(
 def transpose(a: Any, perm: Any = None, name: str | None = "transpose", conjugate: bool = False) -> Tensor:
     """Permute the dimensions to the order `perm`; reverse them without one."""
     graph = get_default_graph()
-    tensor = convert_to_tensor(graph, a, None, "input of transpose")
+    tensor = as_tensor(graph, a, None, "input of transpose")
     op = "ConjugateTranspose" if conjugate and tensor.dtype.is_complex else "Transpose"
     if perm is not None:
         return apply_one(op, [tensor, perm], name or "transpose")
@@ -79,7 +121,7 @@ def ones_like(tensor: Any, dtype: object = None, name: str | None = None, optimi
 
 
 def _alike(op: str, x: Any, dtype: object, name: str, optimize: bool) -> Tensor:
-    tensor = convert_to_tensor(get_default_graph(), x, None, f"input of {name}")
+    tensor = as_tensor(get_default_graph(), x, None, f"input of {name}")
     wanted = tensor.dtype.base if dtype is None else as_dtype(dtype)
     if wanted is tensor.dtype.base:
         return apply_one(op, [tensor], name)
@@ -100,6 +142,33 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     """Stack tensors of one shape along a new `axis`."""
     return apply_one("Pack", [list(values)], name, {"axis": axis})
+
+
+def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
+    """Stack tensors of one shape along a new first dimension."""
+    return stack(values, 0, name)
+
+
+def space_to_depth(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
+    """Blocks of places as channels. input: [b, h, w, c] -> y: [b, h / s, w / s, c * s * s]."""
+    return apply_one("SpaceToDepth", [input], name, {"block_size": block_size, "data_format": data_format})
+
+
+def depth_to_space(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
+    """Channels as blocks of places. input: [b, h, w, c] -> y: [b, h * s, w * s, c / (s * s)]."""
+    return apply_one("DepthToSpace", [input], name, {"block_size": block_size, "data_format": data_format})
+
+
+def space_to_batch(input: Any, paddings: Any, block_size: int | None = None, name: str | None = None, block_shape: Any = None) -> Tensor:
+    """Places that are `block_size` apart as images of their own."""
+    block = either("block_shape", block_shape, "block_size", block_size)
+    return apply_one("SpaceToBatchND", [input, [block, block] if isinstance(block, int) else block, paddings], name)
+
+
+def batch_to_space(input: Any, crops: Any, block_size: int | None = None, name: str | None = None, block_shape: Any = None) -> Tensor:
+    """The inverse of `space_to_batch`."""
+    block = either("block_shape", block_shape, "block_size", block_size)
+    return apply_one("BatchToSpaceND", [input, [block, block] if isinstance(block, int) else block, crops], name)
 
 
 def one_hot(
@@ -125,11 +194,11 @@ def one_hot(
     wanted = None if dtype is None else as_dtype(dtype)
     for value in (on_value, off_value):
         if wanted is None and value is not None:
-            wanted = convert_to_tensor(graph, value, None, "value of one_hot").dtype.base if isinstance(value, Tensor) else None
+            wanted = as_tensor(graph, value, None, "value of one_hot").dtype.base if isinstance(value, Tensor) else None
             wanted = wanted or constant(value).dtype
     wanted = wanted or float32
-    on = constant(_number(1, wanted), wanted) if on_value is None else convert_to_tensor(graph, on_value, wanted, "on_value of one_hot")
-    off = constant(_number(0, wanted), wanted) if off_value is None else convert_to_tensor(graph, off_value, wanted, "off_value of one_hot")
+    on = constant(_number(1, wanted), wanted) if on_value is None else as_tensor(graph, on_value, wanted, "on_value of one_hot")
+    off = constant(_number(0, wanted), wanted) if off_value is None else as_tensor(graph, off_value, wanted, "off_value of one_hot")
     return apply_one("OneHot", [indices, depth, on, off], name or "one_hot", None if axis is None else {"axis": axis})
 
 
