@@ -19,7 +19,7 @@ IN_THE_FIRST_EXAMPLE = {"float32", "zeros", "softmax", "initialize_all_variables
 
 
 def named(path: str) -> object:
-    """What `gc.PATH` is."""
+    """The object that `gc.PATH` names."""
     found: object = gc
     for part in path.split("."):
         found = getattr(found, part)
