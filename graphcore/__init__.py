@@ -212,9 +212,18 @@ from graphcore.tf1.math.reductions import (
     reduce_sum,
 )
 from graphcore.tf1.random import random_normal, random_uniform, set_random_seed, truncated_normal
+from graphcore.tf1.variables.collections import GraphKeys
+from graphcore.tf1.variables.listing import (
+    all_variables,
+    initialize_all_variables,
+    initialize_variables,
+    is_variable_initialized,
+    trainable_variables,
+)
+from graphcore.tf1.variables.saving import report_uninitialized_variables, restore_variables, save_variables
+from graphcore.tf1.variables.variables import Variable
 
 if TYPE_CHECKING:
-    from graphcore.api.tensor_array import TensorArray
     from graphcore.runtime.cluster.cluster import DaskCluster, LocalCluster
     from graphcore.runtime.gpu.cuda import gpu_devices
     from graphcore.tf1 import app, flags, gfile, initializers, layers, logging, losses, nn
@@ -223,8 +232,9 @@ if TYPE_CHECKING:
     from graphcore.tf1.arrays.ranges import *
     from graphcore.tf1.arrays.slices import *
     from graphcore.tf1.arrays.sorting import argsort, searchsorted, sort
-    from graphcore.tf1.framework import colocate_with, container, get_static_value, op_scope, placeholder_with_default
+    from graphcore.tf1.framework import *
     from graphcore.tf1.functional import *
+    from graphcore.tf1.gating import tuple  # noqa: A004 - TF1's name
     from graphcore.tf1.initial_values import *
     from graphcore.tf1.math.clipping import *
     from graphcore.tf1.math.einsum import einsum
@@ -232,10 +242,12 @@ if TYPE_CHECKING:
     from graphcore.tf1.math.reductions import *
     from graphcore.tf1.math.segments import *
     from graphcore.tf1.sessions import ConfigProto, GPUOptions, GraphOptions, InteractiveSession
+    from graphcore.tf1.tensor_array import TensorArray
     from graphcore.tf1.tools import nest
     from graphcore.tf1.values import *
     from graphcore.tf1.variable_scopes import *
-    from graphcore.tf1.variables import *
+    from graphcore.tf1.variables.assigning import *
+    from graphcore.tf1.variables.listing import *
 
 
 if not TYPE_CHECKING:  # or type checkers would assume that every name exists

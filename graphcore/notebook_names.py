@@ -13,7 +13,7 @@ float16 float32 float64 half int8 int16 int32 int64 qint8 qint16 qint32 quint8 q
 variant __version__ package_version debug_string eliminate_common_subexpressions errors explain_placement fold_constants function_defs_equal
 get_default_graph get_default_session gpu_devices instantiate_function lower_functional_ops op_registry optimize_graph parse_function
 partition_graph predict_scaling predict_step prediction_error propose_placement register_device_type register_kernel register_op
-register_op_gradient register_op_no_gradient reset_default_graph simulated_devices symbolic_gradient what_if
+register_op_gradient register_op_no_gradient reset_default_graph restore_variables save_variables simulated_devices symbolic_gradient what_if
 """
 SHOWN: Final = frozenset(_SHOWN.split())
 """Names of the top level that are neither TensorFlow 1's nor of `graphcore.api`."""

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 from IPython.core.error import UsageError
 
-from graphcore.api import Variable
 from graphcore.graph import Node, Tensor, get_default_graph
+from graphcore.tf1.variables.variables import Variable
 from kernelext.graph_names import beginning, can_be_shown, graph_of, matching_names, own_names
 from widgets.messages import Renderer
 from widgets.scene import lens_names

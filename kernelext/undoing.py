@@ -9,13 +9,14 @@ from typing import Any, Final
 
 from IPython.core.error import UsageError
 
-from graphcore.api import Function, Variable
+from graphcore.api import Function
 from graphcore.definitions import FunctionDef
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.editing.snapshot import Snapshot
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime import live_sessions
 from graphcore.source import CellRun
+from graphcore.tf1.variables.variables import Variable
 from kernelext.graph_names import seen_graphs
 
 MOST_RUNS: Final = 50

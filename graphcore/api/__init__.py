@@ -15,16 +15,6 @@ from graphcore.api.interchange import import_graph_def, load, register_op_list, 
 from graphcore.api.loops import while_loop
 from graphcore.api.nn import bias_add, log_softmax, relu, softmax, softmax_cross_entropy_with_logits
 from graphcore.api.optimizers import AdamOptimizer, GradientDescentOptimizer, MomentumOptimizer, Optimizer
-from graphcore.api.variables.collections import GraphKeys
-from graphcore.api.variables.saving import report_uninitialized_variables, restore_variables, save_variables
-from graphcore.api.variables.variables import (
-    Variable,
-    all_variables,
-    initialize_all_variables,
-    initialize_variables,
-    is_variable_initialized,
-    trainable_variables,
-)
 from graphcore.support.budget import set_evaluation_limits
 
 __all__ = [
@@ -38,13 +28,10 @@ __all__ = [
     "GradientPart",
     "GradientStep",
     "GradientSum",
-    "GraphKeys",
     "InputCheck",
     "Instantiation",
     "MomentumOptimizer",
     "Optimizer",
-    "Variable",
-    "all_variables",
     "apply_op",
     "bias_add",
     "case",
@@ -56,23 +43,16 @@ __all__ = [
     "gradients",
     "graph_diff",
     "import_graph_def",
-    "initialize_all_variables",
-    "initialize_variables",
-    "is_variable_initialized",
     "load",
     "log_softmax",
     "ops",
     "register_op_list",
     "relu",
-    "report_uninitialized_variables",
-    "restore_variables",
     "save",
     "save_saved_model",
-    "save_variables",
     "set_evaluation_limits",
     "softmax",
     "softmax_cross_entropy_with_logits",
     "switch_case",
-    "trainable_variables",
     "while_loop",
 ]

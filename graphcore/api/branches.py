@@ -11,7 +11,6 @@ from graphcore.api.definitions_in_cells import Traced, tracing
 from graphcore.api.predicates import scalar_choice
 from graphcore.api.structures import describe, fill, flatten, outline, unite
 from graphcore.api.unneeded import drop_unneeded_effects
-from graphcore.api.variables.references import settle_references
 from graphcore.attrs import AttrValue, Func
 from graphcore.brief import brief
 from graphcore.definitions import FunctionDef
@@ -25,6 +24,7 @@ from graphcore.tf1.arrays.layout import stack
 from graphcore.tf1.calls import either
 from graphcore.tf1.math.elementwise import cast
 from graphcore.tf1.math.reductions import reduce_sum
+from graphcore.tf1.variables.references import settle_references
 
 Branch = Callable[[], Any]
 

@@ -11,7 +11,6 @@ from typing import Any, Final, overload
 from weakref import WeakKeyDictionary, WeakSet
 
 from graphcore.api.definitions_in_cells import enter_definition, latest_definition, set_latest_definition, tracing
-from graphcore.api.variables.references import settle_references
 from graphcore.attrs import AttrValue
 from graphcore.brief import brief
 from graphcore.definitions import FunctionDef
@@ -25,6 +24,7 @@ from graphcore.passes.functions.defining import note_sources
 from graphcore.passes.functions.graph_to_function import graph_to_function_def, normalized_name
 from graphcore.runtime import Session, get_default_session
 from graphcore.source import caller_location
+from graphcore.tf1.variables.references import settle_references
 
 _VARIABLE: Final = frozenset({inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]")

@@ -11,13 +11,13 @@ from graphcore.api.branches import TracedFor, define_outputs, following_captures
 from graphcore.api.predicates import scalar_choice
 from graphcore.api.structures import Composite, describe, fill, flatten, outline
 from graphcore.api.unneeded import drop_unneeded_effects
-from graphcore.api.variables.references import changed_resources, settle_references
 from graphcore.attrs import AttrValue, Func
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Tensor, convert_to_tensor, get_default_graph
 from graphcore.passes.functions.defining import function_label, sweep
 from graphcore.shapes import Shape, as_shape
 from graphcore.tf1.arrays.layout import stop_gradient
+from graphcore.tf1.variables.references import changed_resources, settle_references
 
 
 def while_loop(

@@ -1,4 +1,4 @@
-"""The common parts of functions under TensorFlow 1's names: one op a call, and arguments that have two names."""
+"""Common parts of functions under TensorFlow 1's names: calls of one op, arguments with two names."""
 
 from __future__ import annotations
 

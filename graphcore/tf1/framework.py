@@ -36,6 +36,17 @@ def add_to_collection(name: str, value: Any) -> None:
     get_default_graph().add_to_collection(name, value)
 
 
+def add_to_collections(names: Any, value: Any) -> None:
+    """Put `value` into several collections of the default graph."""
+    for name in [names] if isinstance(names, str) else dict.fromkeys(names):
+        add_to_collection(name, value)
+
+
+def get_collection_ref(key: str) -> list[Any]:
+    """The collection itself: a change of the list changes it."""
+    return get_default_graph().get_collection_ref(key)
+
+
 def placeholder(dtype: object, shape: object = None, name: str | None = None) -> Tensor:
     """Add a placeholder, to be fed at each run.
 

@@ -2,10 +2,10 @@
 
 from graphcore.tf1 import initial_values as values
 from graphcore.tf1.initial_values import he_normal, he_uniform, lecun_normal, lecun_uniform
-from graphcore.tf1.variables import global_variables_initializer as global_variables
-from graphcore.tf1.variables import local_variables_initializer as local_variables
-from graphcore.tf1.variables import tables_initializer
-from graphcore.tf1.variables import variables_initializer as variables
+from graphcore.tf1.variables.listing import global_variables_initializer as global_variables
+from graphcore.tf1.variables.listing import local_variables_initializer as local_variables
+from graphcore.tf1.variables.listing import tables_initializer
+from graphcore.tf1.variables.listing import variables_initializer as variables
 
 __all__ = [
     "constant",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from graphcore.api.variables.collections import GraphKeys
 from graphcore.dtypes import float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
@@ -19,6 +18,7 @@ from graphcore.tf1.nn.activations import (
     softmax_cross_entropy_with_logits_v2,
     sparse_softmax_cross_entropy_with_logits,
 )
+from graphcore.tf1.variables.collections import GraphKeys
 
 __all__ = [
     "Reduction",

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
-from graphcore.api.variables.variables import Variable
 from graphcore.dtypes import DType
 from graphcore.graph import Tensor, get_default_graph
+from graphcore.tf1.variables.variables import Variable
 
 
 class SharedAverages:

@@ -111,10 +111,22 @@ NAMES: Final[dict[str, str]] = {
         "linalg.diag_part=matrix_diag_part linalg.set_diag=matrix_set_diag linalg.transpose=matrix_transpose"
     ),
     "graphcore.tf1.framework": (
-        "add_to_collection colocate_with constant container control_dependencies convert_to_tensor device get_collection "
-        "get_static_value group name_scope no_op ones op_scope placeholder placeholder_with_default zeros "
-        "contrib.util.constant_value=get_static_value"
+        "add_to_collection add_to_collections colocate_with constant container control_dependencies convert_to_tensor device "
+        "get_collection get_collection_ref get_static_value group name_scope no_op ones op_scope placeholder placeholder_with_default "
+        "zeros contrib.util.constant_value=get_static_value"
     ),
+    "graphcore.tf1.variables.assigning": (
+        "assign assign_add assign_sub scatter_add scatter_div scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_sub "
+        "scatter_nd_update scatter_sub scatter_update"
+    ),
+    "graphcore.tf1.variables.listing": (
+        "all_variables global_variables global_variables_initializer initialize_all_tables initialize_all_variables "
+        "initialize_local_variables initialize_variables is_variable_initialized local_variables local_variables_initializer "
+        "model_variables moving_average_variables tables_initializer trainable_variables variables_initializer"
+    ),
+    "graphcore.tf1.gating": "tuple",
+    "graphcore.tf1.variables.saving": "report_uninitialized_variables",
+    "graphcore.tf1.variables.collections": "GraphKeys",
     "graphcore.tf1.strings": (
         "decode_raw reduce_join string_to_hash_bucket string_to_number substr strings.length=string_length strings.reduce_join=reduce_join "
         "strings.substr=substr strings.to_hash_bucket=string_to_hash_bucket strings.to_number=string_to_number"
@@ -185,7 +197,7 @@ NAMES: Final[dict[str, str]] = {
         "get_seed multinomial random_crop random_gamma=gamma random_normal random_poisson=poisson random_shuffle=shuffle "
         "random_uniform set_random_seed truncated_normal"
     ),
-    "graphcore.api.variables.checkpoint_saver": "train.CheckpointSaver",
+    "graphcore.tf1.variables.checkpoint_saver": "train.CheckpointSaver",
     "graphcore.runtime.cluster.cluster": "DaskCluster LocalCluster",
     "graphcore.runtime.gpu.cuda": "gpu_devices",
     "graphcore.tf1.sessions": (
@@ -193,13 +205,7 @@ NAMES: Final[dict[str, str]] = {
         "disable_eager_execution disable_resource_variables disable_v2_behavior disable_v2_tensorshape "
         "enable_resource_variables executing_eagerly"
     ),
-    "graphcore.tf1.variables": (
-        "add_to_collections assign assign_add assign_sub get_collection_ref global_variables global_variables_initializer "
-        "initialize_all_tables initialize_local_variables local_variables local_variables_initializer model_variables "
-        "moving_average_variables scatter_add scatter_div scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_sub "
-        "scatter_nd_update scatter_sub scatter_update tables_initializer tuple variables_initializer"
-    ),
-    "graphcore.api.tensor_array": "TensorArray",
+    "graphcore.tf1.tensor_array": "TensorArray",
     "graphcore.tf1.functional": "foldl foldr map_fn scan",
     "graphcore.tf1.rnn.loops": "nn.bidirectional_dynamic_rnn nn.dynamic_rnn nn.raw_rnn",
     "graphcore.tf1.rnn": (
@@ -216,7 +222,7 @@ NAMES: Final[dict[str, str]] = {
         "version.GIT_VERSION=GIT_VERSION version.COMPILER_VERSION=COMPILER_VERSION"
     ),
     "graphcore.tf1.tools.writing": "train.write_graph io.write_graph",
-    "graphcore.api.indexed_slices": "IndexedSlices IndexedSlicesValue convert_to_tensor_or_indexed_slices",
+    "graphcore.tf1.indexed_slices": "IndexedSlices IndexedSlicesValue convert_to_tensor_or_indexed_slices",
     "graphcore.api.optimizers.adaptive": "train.AdadeltaOptimizer train.AdagradDAOptimizer train.AdagradOptimizer train.RMSPropOptimizer",
     "graphcore.api.optimizers.proximal": "train.FtrlOptimizer train.ProximalAdagradOptimizer train.ProximalGradientDescentOptimizer",
     "graphcore.tf1.python_calls": "numpy_function py_func",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.variables.collections import GraphKeys
 from graphcore.dtypes import DType, as_dtype, int64, string
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.tf1.framework import add_to_collection, convert_to_tensor, name_scope
 from graphcore.tf1.math.elementwise import cast
 from graphcore.tf1.sparse import SparseTensor
+from graphcore.tf1.variables.collections import GraphKeys
 
 __all__ = [
     "HashTable",

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from IPython.core.interactiveshell import InteractiveShell
 
-from graphcore.api import Function, Variable
+from graphcore.api import Function
 from graphcore.api.summary import graph_in_brief
 from graphcore.definitions import FunctionDef, OpDef
 from graphcore.device_spec import DeviceSpec
@@ -19,6 +19,7 @@ from graphcore.graph import Graph, Node, Tensor, debug_string
 from graphcore.runtime import RunMetadata, StepStats, Trace
 from graphcore.shapes import Shape
 from graphcore.support.shown import html_text
+from graphcore.tf1.variables.variables import Variable
 from kernelext.display.array_pictures import picture_html
 from kernelext.display.op_pages import op_page
 from kernelext.display.timings import metadata_text, stats_text, trace_text

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from graphcore.api import Variable
 from graphcore.graph import Node, Tensor
+from graphcore.tf1.variables.variables import Variable
 
 _MARK: Final = re.compile("(\\{?)\u00ab([^\u00ab\u00bb]*)\u00bb")
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import graphcore as gc
-from graphcore.api import Variable
 from graphcore.graph import Node, Tensor, get_default_graph
+from graphcore.tf1.variables.variables import Variable
 from kernelext.errors.advice import Advice
 
 KINDS: Final = (TypeError, AttributeError, NameError)

@@ -9,7 +9,6 @@ from typing import Any
 from graphcore.api.gradients.places import put_beside_forward_nodes
 from graphcore.api.gradients.variable_reads import check_read_outside, handles_of_references
 from graphcore.api.gradients.within_bodies import GradientsWithin, check_in_reach
-from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.brief import brief
 from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
@@ -20,6 +19,7 @@ from graphcore.passes.gradients.bodies.writer import GradientWriter
 from graphcore.passes.gradients.slices import Part, Slices, combined, gradients_of_reads
 from graphcore.remarks import remark
 from graphcore.source import caller_location, cell_run, gradient_calls
+from graphcore.tf1.indexed_slices import IndexedSlices
 
 
 def gradients(

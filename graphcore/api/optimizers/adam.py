@@ -6,13 +6,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.api.optimizers.by_op import OpOptimizer
-from graphcore.api.variables.variables import Variable
 from graphcore.dtypes import DType
 from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.tf1.framework import group
+from graphcore.tf1.indexed_slices import IndexedSlices
 from graphcore.tf1.math.elementwise import cast, sqrt
+from graphcore.tf1.variables.variables import Variable
 
 _BETAS: Final = ("beta1", "beta2")
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from graphcore.api.optimizers.by_op import OpOptimizer
-from graphcore.api.variables.variables import Variable
 from graphcore.dtypes import int64
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.tf1.arrays.layout import identity, ones_like
 from graphcore.tf1.framework import constant
 from graphcore.tf1.math.elementwise import cast
+from graphcore.tf1.variables.variables import Variable
 
 
 def filled_slot(optimizer: OpOptimizer, var: Variable, value: float, slot_name: str, op_name: str) -> Variable:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.api.optimizers.optimizer import Optimizer
-from graphcore.api.variables.references import body_that_changes, handle_here
-from graphcore.api.variables.variables import Variable
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.tf1.framework import constant
+from graphcore.tf1.indexed_slices import IndexedSlices
 from graphcore.tf1.math.elementwise import cast
+from graphcore.tf1.variables.references import body_that_changes, handle_here
+from graphcore.tf1.variables.variables import Variable
 
 
 class OpOptimizer(Optimizer):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.api.optimizers.by_op import OpOptimizer
-from graphcore.api.variables.variables import Variable
 from graphcore.graph import Tensor
+from graphcore.tf1.indexed_slices import IndexedSlices
+from graphcore.tf1.variables.variables import Variable
 
 
 class GradientDescentOptimizer(OpOptimizer):

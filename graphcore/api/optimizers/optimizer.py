@@ -9,11 +9,8 @@ from typing import Any, ClassVar, Final
 from graphcore import dtypes
 from graphcore.api.gradients.explain_gradient import explain_gradient
 from graphcore.api.gradients.gradients import gradients
-from graphcore.api.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices, without_duplicates
 from graphcore.api.optimizers.slots import Slots, scope_prefix
 from graphcore.api.structures import flatten
-from graphcore.api.variables.collections import TRAINABLE_VARIABLES, GraphKeys, VariableChoice
-from graphcore.api.variables.variables import Variable, listed_variables
 from graphcore.brief import brief
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError, UnimplementedError
@@ -22,6 +19,9 @@ from graphcore.graph.model.default_stack import building, outermost
 from graphcore.support.critical_section import critical_contextmanager
 from graphcore.tf1.arrays.layout import identity
 from graphcore.tf1.framework import control_dependencies, group, name_scope
+from graphcore.tf1.indexed_slices import IndexedSlices, convert_to_tensor_or_indexed_slices, without_duplicates
+from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, GraphKeys, VariableChoice
+from graphcore.tf1.variables.variables import Variable, listed_variables
 
 Gradient = Tensor | IndexedSlices
 GradientsAndVariables = Iterable[tuple[Gradient | None, Variable]]

@@ -6,8 +6,8 @@ from typing import Any
 
 from graphcore.api.optimizers.adaptive import filled_slot, require_positive
 from graphcore.api.optimizers.by_op import OpOptimizer
-from graphcore.api.variables.variables import Variable
 from graphcore.errors import InvalidArgumentError
+from graphcore.tf1.variables.variables import Variable
 
 
 class ProximalGradientDescentOptimizer(OpOptimizer):

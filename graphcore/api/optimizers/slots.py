@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from graphcore.api.variables.variables import Variable
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.graph.model.default_stack import outermost
 from graphcore.shapes import Shape
 from graphcore.tf1.arrays.layout import shape
 from graphcore.tf1.framework import zeros
+from graphcore.tf1.variables.variables import Variable
 
 
 class Slots:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from graphcore.api.loops import while_loop
-from graphcore.api.tensor_array import TensorArray
 from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
@@ -20,6 +19,7 @@ from graphcore.tf1.framework import constant, convert_to_tensor
 from graphcore.tf1.math.elementwise import cast, where
 from graphcore.tf1.math.reductions import reduce_logsumexp, reduce_max, reduce_sum
 from graphcore.tf1.rnn.loops import exchanged
+from graphcore.tf1.tensor_array import TensorArray
 from graphcore.tf1.variable_scopes.getting import get_variable
 
 __all__ = [

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from graphcore.api.variables.collections import GraphKeys
-from graphcore.api.variables.variables import Variable
 from graphcore.brief import brief
 from graphcore.dtypes import float32
 from graphcore.errors import InvalidArgumentError, NotFoundError
@@ -30,6 +28,8 @@ from graphcore.tf1.saving.initializing import init_from_checkpoint
 from graphcore.tf1.saving.saver import Saver
 from graphcore.tf1.training.global_steps import assert_global_step, create_global_step, get_global_step, get_or_create_global_step
 from graphcore.tf1.variable_scopes.getting import get_variable
+from graphcore.tf1.variables.collections import GraphKeys
+from graphcore.tf1.variables.variables import Variable
 
 __all__ = [
     "add_arg_scope",

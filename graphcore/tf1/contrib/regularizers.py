@@ -7,7 +7,6 @@ import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphcore.api.variables.collections import GraphKeys
 from graphcore.dtypes import as_dtype, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
@@ -18,6 +17,7 @@ from graphcore.tf1.math.elementwise import abs as absolute
 from graphcore.tf1.math.elementwise import add_n, multiply
 from graphcore.tf1.math.reductions import reduce_sum
 from graphcore.tf1.random import random_uniform, truncated_normal
+from graphcore.tf1.variables.collections import GraphKeys
 
 Regularizer = Callable[[Any], Any]
 

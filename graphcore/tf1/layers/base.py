@@ -9,8 +9,6 @@ from copy import deepcopy
 from typing import Any, NamedTuple, Self
 
 from graphcore.api.structures import flatten
-from graphcore.api.variables.collections import GraphKeys
-from graphcore.api.variables.variables import Variable
 from graphcore.dtypes import DType, as_dtype, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Tensor, get_default_graph
@@ -25,6 +23,8 @@ from graphcore.tf1.math.elementwise import cast
 from graphcore.tf1.variable_scopes.getting import get_variable, is_to_be_made
 from graphcore.tf1.variable_scopes.opening import variable_scope
 from graphcore.tf1.variable_scopes.scope import Reuse, VariableScope
+from graphcore.tf1.variables.collections import GraphKeys
+from graphcore.tf1.variables.variables import Variable
 
 
 class InputSpec(NamedTuple):

@@ -7,8 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.api.variables.collections import GraphKeys
-from graphcore.api.variables.variables import Variable
 from graphcore.dtypes import DType, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
@@ -16,6 +14,8 @@ from graphcore.tf1.arrays.layout import expand_dims, shape, squeeze
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import add_to_collection, convert_to_tensor
 from graphcore.tf1.math.elementwise import cast
+from graphcore.tf1.variables.collections import GraphKeys
+from graphcore.tf1.variables.variables import Variable
 
 Metric = tuple[Tensor, Tensor]
 """The value so far, and the node that updates it, whose value is the new one."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.dtypes import DType, as_dtype, int64
 from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.graph.model.default_stack import building
 from graphcore.shapes import Shape, as_shape
 from graphcore.tf1.framework import convert_to_tensor
+from graphcore.tf1.indexed_slices import IndexedSlices
 from graphcore.tf1.math.elementwise import cast
 
 __all__ = ["ConditionalAccumulator", "ConditionalAccumulatorBase", "SparseConditionalAccumulator"]

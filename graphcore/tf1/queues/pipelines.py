@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.api.variables.collections import GraphKeys
-from graphcore.api.variables.variables import Variable
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.graph.model.default_stack import building
@@ -24,6 +22,8 @@ from graphcore.tf1.math.elementwise import cast, maximum
 from graphcore.tf1.queues.queues import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
 from graphcore.tf1.random import shuffle as random_shuffle
 from graphcore.tf1.training.queue_runners import QueueRunner, add_queue_runner
+from graphcore.tf1.variables.collections import GraphKeys
+from graphcore.tf1.variables.variables import Variable
 
 __all__ = [
     "batch",

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
-from graphcore.api.variables.variables import Variable
 from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.runtime import Session
+from graphcore.tf1.variables.variables import Variable
 
 _LIMITS: Final = {"int32": 2**31 - 1, "int64": 2**63 - 1}
 Feeds = Mapping[Any, Any] | Callable[[int, int], Mapping[Any, Any]] | None

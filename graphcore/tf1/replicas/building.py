@@ -10,8 +10,6 @@ from functools import partial
 from typing import Any
 
 from graphcore.api.optimizers import Optimizer
-from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
-from graphcore.api.variables.variables import Variable
 from graphcore.brief import brief
 from graphcore.dtypes import int64
 from graphcore.errors import InvalidArgumentError
@@ -31,6 +29,8 @@ from graphcore.tf1.replicas.ways import predicted_least_of_rings
 from graphcore.tf1.training.global_steps import get_or_create_global_step
 from graphcore.tf1.variable_scopes import get_variable_scope, variable_scope
 from graphcore.tf1.variable_scopes.getting import is_to_be_made
+from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
+from graphcore.tf1.variables.variables import Variable
 
 
 class Builder:

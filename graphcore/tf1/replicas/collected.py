@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from graphcore.api.variables.collections import GraphKeys
 from graphcore.graph import Graph, Node
+from graphcore.tf1.variables.collections import GraphKeys
 
 _OWN: Final = (GraphKeys.LOSSES, GraphKeys.UPDATE_OPS)
 _OWN_COPIES: Final = (GraphKeys.REGULARIZATION_LOSSES, GraphKeys.TRAINABLE_VARIABLES)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from graphcore.api.variables.variables import Variable
 from graphcore.errors import InvalidArgumentError
 from graphcore.tf1.framework import control_dependencies, device, name_scope
+from graphcore.tf1.variables.variables import Variable
 
 
 def mirror(made: list[list[Variable]]) -> None:

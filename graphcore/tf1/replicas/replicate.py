@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from graphcore.api.optimizers import Optimizer
-from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VariableChoice
-from graphcore.api.variables.variables import Variable
 from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import get_default_graph
@@ -16,6 +14,8 @@ from graphcore.tf1.replicas.places import as_devices
 from graphcore.tf1.replicas.replicated import Replicated
 from graphcore.tf1.replicas.shares import as_inputs
 from graphcore.tf1.replicas.sums import WAYS
+from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, VariableChoice
+from graphcore.tf1.variables.variables import Variable
 
 _KINDS: Final = ("ps", "mirrored")
 

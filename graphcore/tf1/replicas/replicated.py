@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from graphcore.api.variables.variables import Variable
 from graphcore.brief import brief
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph import Node, Tensor
 from graphcore.runtime import Session
 from graphcore.tf1.replicas.asynchronous import AsyncRun, run_async
+from graphcore.tf1.variables.variables import Variable
 
 
 class Replicated:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.placement.cost_model import CostModel
@@ -14,6 +13,7 @@ from graphcore.placement.device import Device
 from graphcore.tf1.arrays.layout import concat, identity, reshape
 from graphcore.tf1.arrays.slices import split
 from graphcore.tf1.framework import device, name_scope
+from graphcore.tf1.indexed_slices import IndexedSlices
 from graphcore.tf1.math.elementwise import add
 
 Way = Literal["tree", "ring", "rows"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphcore.api.indexed_slices import IndexedSlices
-from graphcore.api.variables.variables import Variable
 from graphcore.graph import Tensor
 from graphcore.graph.model.search import reachable
 from graphcore.placement.cost_model import CostModel
@@ -13,6 +11,8 @@ from graphcore.placement.device import Device
 from graphcore.placement.exchange import Machines, least_of_rings
 from graphcore.placement.replica import Parameter, Replica
 from graphcore.placement.step_prediction import predict_step
+from graphcore.tf1.indexed_slices import IndexedSlices
+from graphcore.tf1.variables.variables import Variable
 
 Gradient = Tensor | IndexedSlices
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from graphcore.api.loops import while_loop
-from graphcore.api.tensor_array import TensorArray
 from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
@@ -21,6 +20,7 @@ from graphcore.tf1.math.elementwise import cast, maximum, minimum, where
 from graphcore.tf1.math.reductions import reduce_all, reduce_max
 from graphcore.tf1.rnn.base import sizes_of
 from graphcore.tf1.rnn.cells import require_cell
+from graphcore.tf1.tensor_array import TensorArray
 from graphcore.tf1.tools import nest
 from graphcore.tf1.variable_scopes.opening import variable_scope
 

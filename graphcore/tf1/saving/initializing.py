@@ -6,13 +6,14 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from graphcore.api.variables.collections import VariableChoice
-from graphcore.api.variables.variables import Variable, all_variables
 from graphcore.checkpoints import CheckpointReader
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.graph import Node, get_default_graph
 from graphcore.shapes import Shape
 from graphcore.tf1.saving.checkpoint_states import latest_checkpoint, load_checkpoint
+from graphcore.tf1.variables.collections import VariableChoice
+from graphcore.tf1.variables.listing import all_variables
+from graphcore.tf1.variables.variables import Variable
 
 
 def init_from_checkpoint(ckpt_dir_or_file: str | os.PathLike[str], assignment_map: Mapping[str, Any]) -> None:

@@ -9,8 +9,6 @@ from typing import Any, Final
 import msgspec
 
 from graphcore.api.interchange import import_graph_def
-from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, GraphKeys
-from graphcore.api.variables.variables import Variable
 from graphcore.definitions import GraphDef
 from graphcore.definitions.wire.meta_graph import (
     FullMetaGraph,
@@ -27,6 +25,8 @@ from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.support.files import checked_path, file_bytes
 from graphcore.support.replacing import write_file
 from graphcore.tf1.training.queue_runners import QueueRunner
+from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, VARIABLES, GraphKeys
+from graphcore.tf1.variables.variables import Variable
 
 OF_VARIABLES: Final = frozenset(
     {VARIABLES, TRAINABLE_VARIABLES, "local_variables", "model_variables", "moving_average_variables", "metric_variables"}

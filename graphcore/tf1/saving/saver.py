@@ -11,8 +11,6 @@ import msgspec
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.api.variables.collections import VariableChoice
-from graphcore.api.variables.variables import Variable, listed_variables
 from graphcore.brief import brief
 from graphcore.checkpoints import CheckpointReader
 from graphcore.definitions.wire.meta_graph import FullMetaGraph, SaverDef
@@ -24,6 +22,8 @@ from graphcore.support.files import is_folder
 from graphcore.tf1.framework import constant, group
 from graphcore.tf1.saving import checkpoint_states
 from graphcore.tf1.saving.meta_graphs import OF_VARIABLES, import_whole, read_meta_graph, whole_meta_graph, write_meta_graph
+from graphcore.tf1.variables.collections import VariableChoice
+from graphcore.tf1.variables.variables import Variable, listed_variables
 
 _V2: Final = 2
 _HOUR: Final = 3600.0

@@ -10,13 +10,13 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.api.variables.collections import GraphKeys
 from graphcore.definitions.wire.schema import SummaryMetadata
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Tensor, get_default_graph
 from graphcore.source import current_run
 from graphcore.tf1 import logging
 from graphcore.tf1.framework import add_to_collection, constant, convert_to_tensor, get_collection, name_scope
+from graphcore.tf1.variables.collections import GraphKeys
 
 __all__ = ["audio", "histogram", "image", "merge", "merge_all", "scalar", "tensor_summary", "text"]
 

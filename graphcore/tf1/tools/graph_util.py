@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from graphcore.api.variables.variables import Variable
 from graphcore.attrs import AttrValue
 from graphcore.definitions import GraphDef, NodeDef
 from graphcore.dtypes import as_dtype, int32
@@ -16,6 +15,7 @@ from graphcore.graph import Graph, as_constant_array
 from graphcore.plumbing import IDENTITY
 from graphcore.registry import op_registry
 from graphcore.runtime import Session
+from graphcore.tf1.variables.variables import Variable
 
 __all__ = ["convert_variables_to_constants", "extract_sub_graph", "remove_training_nodes", "tensor_shape_from_node_def_name"]
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from graphcore import dtypes
 from graphcore.api.optimizers.slots import is_in_graph, scope_prefix
-from graphcore.api.variables.collections import TRAINABLE_VARIABLES, GraphKeys, VariableChoice
-from graphcore.api.variables.variables import Variable, all_variables, trainable_variables
 from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, get_default_graph
@@ -16,6 +14,9 @@ from graphcore.graph.model.default_stack import outermost
 from graphcore.tf1.framework import constant, convert_to_tensor, group, zeros
 from graphcore.tf1.math.elementwise import cast, minimum, pow  # noqa: A004 - TF1's name
 from graphcore.tf1.moving import move
+from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, GraphKeys, VariableChoice
+from graphcore.tf1.variables.listing import all_variables, trainable_variables
+from graphcore.tf1.variables.variables import Variable
 
 
 class ExponentialMovingAverage:

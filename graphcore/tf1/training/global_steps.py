@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from graphcore.api.optimizers.slots import is_in_graph, scope_prefix
-from graphcore.api.variables.collections import GraphKeys
-from graphcore.api.variables.variables import Variable
 from graphcore.brief import brief
 from graphcore.dtypes import int64
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph, Tensor, get_default_graph
+from graphcore.tf1.variables.collections import GraphKeys
+from graphcore.tf1.variables.variables import Variable
 
 
 def get_global_step(graph: Graph | None = None) -> Any:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from graphcore.api.variables.variables import Variable
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.tf1 import logging
 from graphcore.tf1.training.global_steps import get_global_step
 from graphcore.tf1.training.session_hooks import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from graphcore.tf1.variables.variables import Variable
 
 
 class SecondOrStepTimer:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from graphcore.api.variables.collections import GraphKeys
-from graphcore.api.variables.saving import report_uninitialized_variables
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from graphcore.graph import Graph, get_default_graph
 from graphcore.runtime import Session
@@ -21,7 +19,9 @@ from graphcore.tf1.training.hooks import checked_hooks
 from graphcore.tf1.training.queue_runners import start_queue_runners
 from graphcore.tf1.training.saving_hooks import CheckpointSaverHook, StepCounterHook, SummarySaverHook
 from graphcore.tf1.training.session_hooks import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues, merged_feeds
-from graphcore.tf1.variables import global_variables_initializer, local_variables_initializer, tables_initializer
+from graphcore.tf1.variables.collections import GraphKeys
+from graphcore.tf1.variables.listing import global_variables_initializer, local_variables_initializer, tables_initializer
+from graphcore.tf1.variables.saving import report_uninitialized_variables
 
 USE_DEFAULT = object()
 """Stands for the default of an argument that may be None."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from graphcore.api.variables.collections import GraphKeys
 from graphcore.definitions.wire.meta_graph import QueueRunnerDef, queue_runner_def_from_bytes
 from graphcore.errors import CancelledError, FailedPreconditionError, GraphError, InvalidArgumentError, OutOfRangeError, error_of_code
 from graphcore.graph import Graph, get_default_graph
@@ -16,6 +15,7 @@ from graphcore.runtime import Session, get_default_session
 from graphcore.tf1 import logging
 from graphcore.tf1.queues.queues import QueueBase
 from graphcore.tf1.training.coordinators import Coordinator
+from graphcore.tf1.variables.collections import GraphKeys
 
 __all__ = ["QueueRunner", "add_queue_runner", "start_queue_runners"]
 

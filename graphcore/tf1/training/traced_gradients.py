@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from graphcore.api.variables.references import settle_references
 from graphcore.definitions import FunctionDef
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import FunctionGraph, Node, Tensor, convert_to_tensor, get_default_graph
@@ -20,6 +19,7 @@ from graphcore.passes.functions.defining import define_body, function_label
 from graphcore.passes.functions.function_origins import call_of
 from graphcore.passes.gradients.gradients import DIFFERENTIABLE
 from graphcore.passes.gradients.overrides import register_gradient_function
+from graphcore.tf1.variables.references import settle_references
 
 
 class TracedGradient(msgspec.Struct, frozen=True):

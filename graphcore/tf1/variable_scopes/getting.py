@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphcore.api.variables.collections import GraphKeys
-from graphcore.api.variables.variables import Variable
 from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import AlreadyExistsError, InvalidArgumentError
@@ -17,6 +15,8 @@ from graphcore.shapes import as_shape
 from graphcore.tf1.framework import add_to_collection, name_scope
 from graphcore.tf1.initial_values import GlorotUniform, Zeros
 from graphcore.tf1.variable_scopes.scope import AUTO_REUSE, Getter, Reuse, VariableScope, get_variable_scope, refuse_partitioner
+from graphcore.tf1.variables.collections import GraphKeys
+from graphcore.tf1.variables.variables import Variable
 
 
 def get_variable(

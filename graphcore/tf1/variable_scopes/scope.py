@@ -7,13 +7,13 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, Self
 
-from graphcore.api.variables.collections import GraphKeys
 from graphcore.dtypes import DType, as_dtype, float32
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, get_default_graph
 from graphcore.graph.model.default_stack import outermost
 from graphcore.source import current_run
 from graphcore.tf1.framework import get_collection
+from graphcore.tf1.variables.collections import GraphKeys
 
 
 class ReuseMode(enum.Enum):

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from graphcore.api.variables.collections import GraphKeys
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import get_default_graph
 from graphcore.tf1.variable_scopes.getting import is_to_be_made
 from graphcore.tf1.variable_scopes.opening import variable_scope
 from graphcore.tf1.variable_scopes.scope import Getter, VariableScope
+from graphcore.tf1.variables.collections import GraphKeys
 
 
 def make_template(

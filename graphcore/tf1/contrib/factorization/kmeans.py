@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from graphcore import dtypes
 from graphcore.api.branches import cond
-from graphcore.api.variables.variables import Variable
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.tf1.arrays.layout import expand_dims, identity, ones_like, shape, size, zeros_like
@@ -18,7 +17,8 @@ from graphcore.tf1.contrib.factorization.starts import KMC2_INIT, KMEANS_PLUS_PL
 from graphcore.tf1.framework import control_dependencies, convert_to_tensor, group, no_op, ones, placeholder_with_default, zeros
 from graphcore.tf1.math.elementwise import add_n, cast
 from graphcore.tf1.random import get_seed
-from graphcore.tf1.variables import assign, assign_sub, scatter_add
+from graphcore.tf1.variables.assigning import assign, assign_sub, scatter_add
+from graphcore.tf1.variables.variables import Variable
 
 _STARTS: Final = (RANDOM_INIT, KMEANS_PLUS_PLUS_INIT)
 _METRICS: Final = (SQUARED_EUCLIDEAN_DISTANCE, COSINE_DISTANCE)

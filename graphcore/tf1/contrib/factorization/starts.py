@@ -9,7 +9,6 @@ import msgspec
 from graphcore import dtypes
 from graphcore.api.branches import cond
 from graphcore.api.loops import while_loop
-from graphcore.api.variables.variables import Variable
 from graphcore.graph import Tensor
 from graphcore.shapes import Shape
 from graphcore.tf1.arrays.layout import concat, expand_dims, identity, reshape, shape, stack
@@ -21,7 +20,8 @@ from graphcore.tf1.framework import constant, control_dependencies, convert_to_t
 from graphcore.tf1.math.elementwise import add_n, cast, equal, log, matmul, maximum, minimum
 from graphcore.tf1.math.reductions import argmin, cumsum, reduce_sum
 from graphcore.tf1.random import random_uniform, stateless_uniform
-from graphcore.tf1.variables import assign
+from graphcore.tf1.variables.assigning import assign
+from graphcore.tf1.variables.variables import Variable
 
 RANDOM_INIT: Final = "random"
 KMEANS_PLUS_PLUS_INIT: Final = "kmeans_plus_plus"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from graphcore.api.variables.collections import GraphKeys
 from graphcore.tf1.contrib.layers.utils import collect_named_outputs
 from graphcore.tf1.contrib.regularizers import xavier_initializer
+from graphcore.tf1.framework import add_to_collections
 from graphcore.tf1.initial_values import Zeros
 from graphcore.tf1.variable_scopes.opening import variable_scope
-from graphcore.tf1.variables import add_to_collections
+from graphcore.tf1.variables.collections import GraphKeys
 
 _RENAMED: Final = {"kernel": "weights", "bias": "biases", "depthwise_kernel": "depthwise_weights", "pointwise_kernel": "pointwise_weights"}
 XAVIER: Final = xavier_initializer()

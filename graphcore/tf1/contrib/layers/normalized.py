@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from graphcore.api.variables.collections import GraphKeys
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Tensor
 from graphcore.tf1 import nn
@@ -16,6 +15,7 @@ from graphcore.tf1.initial_values import Ones
 from graphcore.tf1.layers.normalization import BatchNormalization
 from graphcore.tf1.rnn.normalized import LEAST_VARIANCE
 from graphcore.tf1.variable_scopes.getting import get_variable
+from graphcore.tf1.variables.collections import GraphKeys
 
 MATRIX: Final = 2
 """The rank of a matrix."""

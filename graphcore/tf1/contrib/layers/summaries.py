@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphcore.api.variables.collections import GraphKeys
 from graphcore.graph import Tensor
 from graphcore.tf1.framework import get_collection
 from graphcore.tf1.summary import histogram, scalar
+from graphcore.tf1.variables.collections import GraphKeys
 
 
 def summarize_tensor(tensor: Any, tag: str | None = None) -> Tensor:

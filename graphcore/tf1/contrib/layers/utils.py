@@ -12,8 +12,7 @@ from graphcore.api.branches import cond
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Tensor
 from graphcore.shapes import Shape, as_shape
-from graphcore.tf1.framework import get_collection, get_static_value
-from graphcore.tf1.variables import add_to_collections, get_collection_ref
+from graphcore.tf1.framework import add_to_collections, get_collection, get_collection_ref, get_static_value
 
 __all__ = [
     "append_tensor_alias",

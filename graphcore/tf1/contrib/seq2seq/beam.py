@@ -9,7 +9,6 @@ import numpy as np
 from graphcore import dtypes
 from graphcore.api.branches import cond
 from graphcore.api.loops import while_loop
-from graphcore.api.tensor_array import TensorArray
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.shapes import Shape
@@ -27,6 +26,7 @@ from graphcore.tf1.framework import convert_to_tensor, name_scope, zeros
 from graphcore.tf1.math.elementwise import cast, equal, minimum, where
 from graphcore.tf1.math.reductions import reduce_all, reduce_max
 from graphcore.tf1.rnn.cells import require_cell
+from graphcore.tf1.tensor_array import TensorArray
 from graphcore.tf1.tools import nest
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from graphcore.api.loops import while_loop
-from graphcore.api.tensor_array import TensorArray
 from graphcore.brief import brief
 from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
@@ -23,6 +22,7 @@ from graphcore.tf1.math.reductions import reduce_all
 from graphcore.tf1.rnn.base import sizes_of
 from graphcore.tf1.rnn.cells import require_cell
 from graphcore.tf1.rnn.loops import exchanged
+from graphcore.tf1.tensor_array import TensorArray
 from graphcore.tf1.tools import nest
 from graphcore.tf1.variable_scopes.opening import variable_scope
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from graphcore.api.branches import cond
-from graphcore.api.tensor_array import TensorArray
 from graphcore.brief import brief
 from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
@@ -23,6 +22,7 @@ from graphcore.tf1.math.elementwise import cast, equal
 from graphcore.tf1.math.reductions import argmax, reduce_all
 from graphcore.tf1.random import multinomial
 from graphcore.tf1.rnn.loops import exchanged
+from graphcore.tf1.tensor_array import TensorArray
 from graphcore.tf1.tools import nest
 
 __all__ = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from graphcore.api.tensor_array import TensorArray
 from graphcore.brief import brief
 from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
@@ -16,6 +15,7 @@ from graphcore.tf1.framework import name_scope, zeros
 from graphcore.tf1.layers.core import Dense
 from graphcore.tf1.rnn.base import RNNCell
 from graphcore.tf1.rnn.cells import require_cell
+from graphcore.tf1.tensor_array import TensorArray
 from graphcore.tf1.tools import nest
 
 

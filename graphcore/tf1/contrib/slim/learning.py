@@ -6,11 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.api.ops import greater_equal
 from graphcore.api.optimizers import Optimizer
-from graphcore.api.variables.collections import GraphKeys
-from graphcore.api.variables.variables import trainable_variables
 from graphcore.graph import Graph, Tensor, get_default_graph
 from graphcore.runtime import Session
 from graphcore.tf1 import logging
@@ -18,12 +15,15 @@ from graphcore.tf1.arrays.layout import identity
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.contrib.layers.training import Pairs, multiply_gradients
 from graphcore.tf1.framework import add_to_collection, control_dependencies, get_collection, name_scope
+from graphcore.tf1.indexed_slices import IndexedSlices
 from graphcore.tf1.math.clipping import clip_by_norm
 from graphcore.tf1.math.elementwise import equal, floormod
 from graphcore.tf1.summary import histogram
 from graphcore.tf1.training.global_steps import get_global_step, get_or_create_global_step
 from graphcore.tf1.training.monitored import USE_DEFAULT
 from graphcore.tf1.training.supervisors import Supervisor
+from graphcore.tf1.variables.collections import GraphKeys
+from graphcore.tf1.variables.listing import trainable_variables
 
 __all__ = ["add_gradients_summaries", "clip_gradient_norms", "create_train_op", "multiply_gradients", "train", "train_step"]
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphcore as gc
-from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.errors import AlreadyExistsError, InvalidArgumentError
+from graphcore.tf1.indexed_slices import IndexedSlices
 from tests.graphcore.tf1.replicas.models import (
     Together,
     examples,

@@ -11,7 +11,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
-from tests.graphcore.api.variables.test_optimizers import B0, OPTIMIZERS, W0, Array, X, Y
+from tests.graphcore.tf1.variables.test_optimizers import B0, OPTIMIZERS, W0, Array, X, Y
 
 KINDS = pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
 

@@ -8,10 +8,10 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, Final
 
-from graphcore.api.variables.saving import save_variables
 from graphcore.errors import FailedPreconditionError
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.runtime import Session
+from graphcore.tf1.variables.saving import save_variables
 
 _NAME: Final = re.compile(r"step-(\d+)\.npz")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol, Self
 
-from graphcore.api.variables.collections import TRAINABLE_VARIABLES
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.plumbing import KEEPS_VALUE
+from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES
 
 
 class _Held(Protocol):

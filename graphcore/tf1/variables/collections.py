@@ -10,7 +10,7 @@ from graphcore.graph import Graph, Node
 from graphcore.source import current_run
 
 if TYPE_CHECKING:
-    from graphcore.api.variables.variables import Variable
+    from graphcore.tf1.variables.variables import Variable
 
 VARIABLES: Final = "variables"
 TRAINABLE_VARIABLES: Final = "trainable_variables"

@@ -6,12 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, Final, NamedTuple, NoReturn, Self, cast
 
-from graphcore.api.indexed_slices import indices_and_values
-from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
-from graphcore.api.variables.made_in_bodies import check_from_outside, outside_of
-from graphcore.api.variables.references import body_that_changes, handle_within, value_within
-from graphcore.api.variables.session_value import SessionValue
-from graphcore.api.variables.slices import VariableSlice, slice_of
 from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
@@ -20,7 +14,12 @@ from graphcore.graph.model.default_stack import outermost, surrounding
 from graphcore.graph.model.node import no_value
 from graphcore.graph.model.operators import Operators
 from graphcore.shapes import Shape
-from graphcore.tf1.framework import get_collection, group
+from graphcore.tf1.indexed_slices import indices_and_values
+from graphcore.tf1.variables.collections import TRAINABLE_VARIABLES, VARIABLES
+from graphcore.tf1.variables.made_in_bodies import check_from_outside, outside_of
+from graphcore.tf1.variables.references import body_that_changes, handle_within, value_within
+from graphcore.tf1.variables.session_value import SessionValue
+from graphcore.tf1.variables.slices import VariableSlice, slice_of
 
 
 class _Ops(NamedTuple):
@@ -410,40 +409,3 @@ def listed_variables(argument: str, value: Any) -> list[Variable]:
         wrong = value if found is None else next(each for each in found if not isinstance(each, Variable))
         raise InvalidArgumentError(f"{argument}: required variables, got {brief(wrong)}")
     return found
-
-
-def all_variables() -> list[Variable]:
-    """The variables of the default graph."""
-    return get_collection(VARIABLES)
-
-
-def trainable_variables(scope: str | None = None) -> list[Variable]:
-    """The trainable variables of the default graph, or those with names that begin with `scope`."""
-    return get_collection(TRAINABLE_VARIABLES, scope)
-
-
-def is_variable_initialized(variable: Variable) -> Tensor:
-    """True iff `variable` has a value, at run time. -> initialized: bool, a scalar."""
-    return variable.is_initialized()
-
-
-def initialize_variables(var_list: Sequence[Variable] | Variable, name: str = "init") -> Node:
-    """A node that initialises all variables in `var_list`.
-
-    Raises:
-        InvalidArgumentError: an item is no variable.
-    """
-    return _initializers(VariableChoice(get_default_graph(), listed_variables("var_list", var_list)), name)
-
-
-def initialize_all_variables() -> Node:
-    """A node that initialises all variables of the default graph, later ones of earlier cells too."""
-    return _initializers(VariableChoice(get_default_graph()), "init")
-
-
-def _initializers(chosen: VariableChoice, name: str) -> Node:
-    def build() -> Node:
-        return group(*[variable.initializer for variable in chosen.now()], name=name)
-
-    made: Node = chosen.graph.derivations.derive(f"the initializers '{name}'", build, fingerprint=chosen.initializers)
-    return made

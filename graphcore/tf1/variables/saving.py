@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.api.variables.collections import GraphKeys
-from graphcore.api.variables.variables import Variable, listed_variables
 from graphcore.graph import Graph, Tensor, get_default_graph
 from graphcore.graph.model.argument_errors import refuse
 from graphcore.runtime import Session
 from graphcore.runtime.session.variable_files import read_values, restore_values, write_values
 from graphcore.tf1.arrays.layout import reshape, stack
 from graphcore.tf1.framework import constant
+from graphcore.tf1.variables.collections import GraphKeys
+from graphcore.tf1.variables.variables import Variable, listed_variables
 
 
 def report_uninitialized_variables(

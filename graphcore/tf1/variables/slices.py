@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from graphcore.api.variables.references import body_that_changes, handle_within, value_within
 from graphcore.graph import Tensor, convert_to_tensor, get_default_graph
+from graphcore.tf1.variables.references import body_that_changes, handle_within, value_within
 
 if TYPE_CHECKING:
-    from graphcore.api.variables.variables import Variable
+    from graphcore.tf1.variables.variables import Variable
 
 _MASKS: Final = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 

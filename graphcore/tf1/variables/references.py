@@ -18,7 +18,7 @@ from graphcore.graph.tracing import FunctionGraph
 from graphcore.plumbing import MERGE, VALUE_OF
 
 if TYPE_CHECKING:
-    from graphcore.api.variables.variables import Variable
+    from graphcore.tf1.variables.variables import Variable
 
 
 def body_that_changes(variable: Variable) -> FunctionGraph | None:

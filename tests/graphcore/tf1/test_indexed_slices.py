@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.api.indexed_slices import IndexedSlices
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+from graphcore.tf1.indexed_slices import IndexedSlices
 from tests.graphcore.api.cell_runs import Cells
 
 TABLE = np.arange(8, dtype=np.float32).reshape(4, 2)
