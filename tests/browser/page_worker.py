@@ -55,13 +55,3 @@ class PageWorker:
         answer = self.ask(**request)
         assert answer["type"] == "scene", answer
         return msgspec.convert(answer["scene"], Scene), msgspec.convert(answer["openings"], Openings)
-
-
-def comparable(scene: Scene) -> dict[str, Any]:
-    """A scene with the keys of its dimensions numbered in their order, since only equality has a meaning."""
-    numbers: dict[str, str] = {}
-    found: dict[str, Any] = msgspec.to_builtins(scene)
-    for edge in found["edges"]:
-        for dim in edge["dims"]:
-            dim["key"] = numbers.setdefault(dim["key"], str(len(numbers)))
-    return found

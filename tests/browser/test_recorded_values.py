@@ -15,8 +15,9 @@ import widgets
 from tests.browser.conftest import Lab
 from tests.browser.graph_panel import GraphPanel
 from tests.browser.notebook_page import ARTEFACTS
-from tests.browser.page_worker import PageWorker, comparable
+from tests.browser.page_worker import PageWorker
 from tests.browser.test_mirror import digits, lstm, mobilenet, while_loop
+from tests.golden.scenes import comparable
 from widgets.scene import SceneState, build_scene
 from widgets.scene.inspect import inspect
 

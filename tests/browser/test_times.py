@@ -13,7 +13,8 @@ import graphcore as gc
 import widgets
 from tests.browser.conftest import Lab
 from tests.browser.graph_panel import GraphPanel
-from tests.browser.page_worker import PageWorker, comparable
+from tests.browser.page_worker import PageWorker
+from tests.golden.scenes import comparable
 from widgets.scene import SceneState, build_scene
 from widgets.scene.inspect import inspect
 

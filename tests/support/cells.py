@@ -10,6 +10,37 @@ import graphcore as gc
 from graphcore.source import CellRun, cell_runs, current_run
 
 _T = TypeVar("_T")
+RunCell = Callable[[str, str], BaseException | None]
+"""Runs text as a cell with this id; returns the exception that it ended with."""
+
+
+def cell_runner(graph: gc.Graph) -> RunCell:
+    """Runs cells as a notebook does.
+
+    A cell that runs again replaces its nodes, and one that fails is known as failed.
+    """
+    names: dict[str, object] = {"gc": gc}
+    count = 0
+
+    def run(cell: str, text: str) -> BaseException | None:
+        nonlocal count
+        count += 1
+        file = f"<cell {count} of {id(names)}>"
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        cell_run = CellRun(cell=cell, execution=count, label=f"In [{count}]", file=file)
+        graph.begin_cell(cell_run)
+        token = current_run.set(cell_run)
+        error: BaseException | None = None
+        try:
+            exec(compile(text, file, "exec"), names)
+        except Exception as raised:  # noqa: BLE001 - a cell may end with any exception; it is handed to the test
+            error = raised
+        finally:
+            current_run.reset(token)
+        graph.end_cell(cell_run, failed=error is not None, error=error)
+        return error
+
+    return run
 
 
 def run_as_cell(code: Callable[[], _T], execution: int) -> _T:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 import graphcore as gc
-from graphcore.source import CellRun, current_run
+from tests.support.cells import RunCell, cell_runner
 
-RunCell = Callable[[str, str], BaseException | None]
+__all__ = ["RunCell", "graph", "run_cell", "softmax_regression"]
 
 
 @pytest.fixture
@@ -39,25 +38,4 @@ def softmax_regression(graph: gc.Graph) -> gc.Graph:
 @pytest.fixture
 def run_cell(graph: gc.Graph) -> RunCell:
     """Runs text as a notebook cell: `run_cell(cell_id, text)`; returns the exception it ended with."""
-    names: dict[str, object] = {"gc": gc}
-    count = 0
-
-    def run(cell: str, text: str) -> BaseException | None:
-        nonlocal count
-        count += 1
-        file = f"<cell {count} of {id(names)}>"
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-        cell_run = CellRun(cell=cell, execution=count, label=f"In [{count}]", file=file)
-        graph.begin_cell(cell_run)
-        token = current_run.set(cell_run)
-        error: BaseException | None = None
-        try:
-            exec(compile(text, file, "exec"), names)
-        except Exception as raised:  # noqa: BLE001 - a cell may end with any exception; it is handed to the test
-            error = raised
-        finally:
-            current_run.reset(token)
-        graph.end_cell(cell_run, failed=error is not None, error=error)
-        return error
-
-    return run
+    return cell_runner(graph)

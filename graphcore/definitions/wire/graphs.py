@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from graphcore.definitions.types import FunctionDef, FunctionDefLibrary, GradientDef, GraphDef, NodeDef, OpDef, VersionDef
@@ -67,12 +68,21 @@ def read_function_def(message: Any, *, has_unknown: bool = False) -> FunctionDef
     return FunctionDef(
         signature=signature,
         node_def=tuple([read_node_def(node, has_unknown) for node in nodes]),
-        ret=dict(set_fields.get("ret", ())),
-        control_ret=dict(set_fields.get("control_ret", ())),
+        ret=_in_order(set_fields.get("ret", {}), [arg.name for arg in signature.output_arg]),
+        control_ret=_in_order(set_fields.get("control_ret", {}), signature.control_output),
         attr=read_attrs(set_fields.get("attr", {}), has_unknown),
-        arg_attr={index: read_attrs(attrs.attr, has_unknown) for index, attrs in arg_attr.items()},
+        arg_attr={index: read_attrs(attrs.attr, has_unknown) for index, attrs in sorted(arg_attr.items())},
         other_fields=b"" if complete else without(message, _FUNCTION_FIELDS),
     )
+
+
+def _in_order(entries: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """The entries of a map, in the order of `names` and then of the alphabet.
+
+    Protobuf gives them in another order in each process.
+    """
+    places = {name: place for place, name in enumerate(names)}
+    return dict(sorted(entries.items(), key=lambda entry: (places.get(entry[0], len(places)), entry[0])))
 
 
 def write_function_def(function: FunctionDef, message: Any) -> None:

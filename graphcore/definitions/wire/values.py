@@ -75,8 +75,11 @@ def _read_func(message: Any, has_unknown: bool) -> Func:
 
 
 def read_attrs(attrs: Any, has_unknown: bool = False) -> dict[str, AttrValue]:
-    """The attrs in a map of AttrValue messages."""
-    return {name: read_attr_value(attrs[name], has_unknown) for name in attrs}
+    """The attrs in a map of AttrValue messages, by name.
+
+    Protobuf gives the entries of a map in another order in each process.
+    """
+    return {name: read_attr_value(attrs[name], has_unknown) for name in sorted(attrs)}
 
 
 def write_attr_value(value: AttrValue, message: Any) -> None:

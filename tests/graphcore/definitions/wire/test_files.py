@@ -11,6 +11,7 @@ import graphcore as gc
 from graphcore import dtypes as d
 from graphcore.attrs import NO_VALUE, AttrValue, Func, NoValue, Placeholder, TensorValue
 from graphcore.definitions import (
+    ArgDef,
     FunctionDef,
     FunctionDefLibrary,
     GradientDef,
@@ -87,6 +88,24 @@ GRAPH = GraphDef(
     versions=VersionDef(1000, 12, (7, 8)),
     library=FunctionDefLibrary((FUNCTION,), (GradientDef("F", "FGrad"),)),
 )
+
+
+def test_what_a_message_holds_without_an_order_is_read_in_one_order() -> None:
+    names = [f"name{number}" for number in range(40)]
+    signature = OpDef(
+        name="F", output_arg=tuple([ArgDef(name=name, type=d.float32) for name in names[::-1]]), control_output=tuple(names[::-1])
+    )
+    entries = dict.fromkeys(names, "n:c:0")
+    function = FunctionDef(
+        signature=signature,
+        node_def=(NodeDef("n", "NoOp", attr=dict.fromkeys(names, 1)),),
+        ret=entries,
+        control_ret=entries,
+        attr=dict.fromkeys(names, True),
+    )
+    (found,) = graph_def_from_bytes(graph_def_to_bytes(GraphDef(library=FunctionDefLibrary((function,))))).library.function
+    assert list(found.ret) == list(found.control_ret) == names[::-1]
+    assert list(found.attr) == list(found.node_def[0].attr) == sorted(names)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

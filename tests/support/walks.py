@@ -1,0 +1,32 @@
+"""Random walks through a picture: what a reader opens, closes, reveals and mirrors."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+
+from widgets.port import Port
+from widgets.scene.visible import visible_boxes
+
+Request = dict[str, Any]
+
+
+def next_request(chance: random.Random, port: Port) -> Request:
+    """A request of a viewer that shows the current scene of the port."""
+    graph, state, scene = port.graph, port.state, port.scene
+    closed = [node.id for node in scene.nodes if node.expandable]
+    opened = [group.id for group in scene.groups]
+    names = [node.name for node in (visible_boxes(graph, state).inner_nodes() if chance.random() < 0.5 else []) or graph.nodes]
+    kind = chance.choices(["expand", "collapse", "reveal", "all", "mirror"], [6, 3, 2, 1, 2])[0]
+    if kind == "expand" and closed:
+        return {"type": "expand", "id": chance.choice(closed)}
+    if kind == "collapse" and opened:
+        return {"type": "collapse", "id": chance.choice(opened)}
+    if kind == "reveal" and names:
+        return {"type": "reveal", "name": chance.choice(names)}
+    if kind == "mirror" or chance.random() < 0.2:
+        openings = msgspec.structs.replace(state.openings(), mirror=not state.mirror)
+        return {"type": "restore", "openings": msgspec.to_builtins(openings)}
+    return {"type": chance.choice(["expand", "collapse"]), "id": "*"}
