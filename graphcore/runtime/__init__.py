@@ -12,19 +12,19 @@ from graphcore.runtime.core.rendezvous import Received, Rendezvous, RendezvousAr
 from graphcore.runtime.core.rewrite import DeviceAttributes, RewrittenGraph, prune_for_targets, rewrite_graph_for_execution
 from graphcore.runtime.core.tracing import DeviceStepStats, NodeExecStats, StepStats, Trace
 from graphcore.runtime.core.value_records import ValueRecords
-from graphcore.runtime.plan.peak_memory import PeakMemory
-from graphcore.runtime.plan.plan import Plan, build_plan
-from graphcore.runtime.session.default_session import get_default_session
-from graphcore.runtime.session.direct_session import CallableOptions, DirectSession
-from graphcore.runtime.session.executors import (
+from graphcore.runtime.functions.executors import (
     ExecutorFactory,
     ExecutorParams,
     get_executor_factory,
     new_executor,
     register_executor_factory,
 )
-from graphcore.runtime.session.function_process import ProcessFunctionLibraryRuntime
-from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
+from graphcore.runtime.functions.function_process import ProcessFunctionLibraryRuntime
+from graphcore.runtime.functions.function_runtime import FunctionLibraryRuntime
+from graphcore.runtime.plan.peak_memory import PeakMemory
+from graphcore.runtime.plan.plan import Plan, build_plan
+from graphcore.runtime.session.default_session import get_default_session
+from graphcore.runtime.session.direct_session import CallableOptions, DirectSession
 from graphcore.runtime.session.graph_runner import GraphRunner
 from graphcore.runtime.session.session import Session, listen_to_sessions, live_sessions
 from graphcore.runtime.stepping.stepped_run import NodeStep, SteppedRun

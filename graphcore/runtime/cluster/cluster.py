@@ -25,9 +25,8 @@ try:
 except ImportError as error:
     raise NotFoundError("Sessions on a cluster need the package distributed, which is not installed: pip install distributed") from error
 
+from graphcore.runtime.cluster.backend import ClusterBackend
 from graphcore.runtime.cluster.connection import FORKED, Connection, Place, is_fork_of
-from graphcore.runtime.cluster.devices import ClusterDevices
-from graphcore.runtime.cluster.resources import ClusterResources
 from graphcore.runtime.cluster.task import ignore_interrupts
 
 if TYPE_CHECKING:
@@ -40,25 +39,6 @@ _ATTEMPTS: Final = 2
 _LOOPBACK: Final = "127.0.0.1"
 _NO_PAGES: Final[dict[str, list[str]]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 """Dask's HTTP servers answer without a password. They cannot be left out; without routes they answer nothing."""
-
-
-class OpenedCluster:
-    """The part of a cluster that one session uses: its tasks.
-
-    Args:
-        graph, options: those of the session.
-        connection: the tasks.
-    """
-
-    def __init__(self, graph: Graph, options: SessionOptions, connection: Connection) -> None:
-        self._connection = connection
-        self.resources = ClusterResources(connection)
-        self.devices = ClusterDevices(graph, connection, options, self.resources)
-        self.resources.device_of = self.devices.device_of
-
-    def close(self) -> None:
-        """End the tasks, and release their variables."""
-        self._connection.close()
 
 
 class DaskCluster:
@@ -173,7 +153,7 @@ class DaskCluster:
                 found.append(Place(device, name, address, int(worker.get("memory_limit") or 0), worker.get("nanny") or ""))
         return found
 
-    def open(self, graph: Graph, options: SessionOptions) -> OpenedCluster:
+    def open(self, graph: Graph, options: SessionOptions) -> ClusterBackend:
         """Begin the tasks of a session.
 
         Raises:
@@ -184,7 +164,7 @@ class DaskCluster:
         while True:
             places = self._awaited_places()
             try:
-                return OpenedCluster(graph, options, Connection(self.client, places, self.heartbeat_timeout))
+                return ClusterBackend(graph, options, Connection(self.client, places, self.heartbeat_timeout))
             except AbortedError:
                 # A worker that has ended stays listed until Dask notices; then it may be started again elsewhere.
                 if [place.address for place in places] == [place.address for place in self._awaited_places()]:

@@ -69,15 +69,13 @@ class ClusterResources(ResourceManager):
 
     Args:
         connection: the tasks.
-
-    Attributes:
         device_of: gives the device of a node of the graph, by name.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, device_of: Callable[[str], str]) -> None:
         super().__init__()
         self._connection = connection
-        self.device_of: Callable[[str], str] | None = None
+        self._device_of = device_of
 
     def stored(
         self,
@@ -90,9 +88,8 @@ class ClusterResources(ResourceManager):
         node: str = "",
     ) -> RemoteVariable:
         """Find or make the storage of a variable, on the task of its node."""
-        assert self.device_of is not None
         made = Declaration(container, name, dtype.text, None if shape.rank is None else tuple(shape.as_list()), source, op, node)
-        return RemoteVariable(self._connection, self._connection.links[self.device_of(node)], made, dtype, shape)
+        return RemoteVariable(self._connection, self._connection.links[self._device_of(node)], made, dtype, shape)
 
     def value_of(self, container: str, name: str) -> Array | None:
         """The value of a variable, None if it has none or its task is lost. Makes nothing."""

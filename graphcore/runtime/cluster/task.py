@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from graphcore.dtypes import as_dtype
 from graphcore.errors import AbortedError, CancelledError, GraphError
 from graphcore.graph import Graph
 from graphcore.kernel_context import ResourceManager
+from graphcore.runtime.backends.kernels import Kernels
 from graphcore.runtime.cluster.calls import UNREACHABLE, call_actor, event_loop
 from graphcore.runtime.cluster.channel import StepChannel
 from graphcore.runtime.cluster.messages import (
@@ -39,9 +39,9 @@ from graphcore.runtime.core.cancellation import CancellationManager
 from graphcore.runtime.core.events import Recorder
 from graphcore.runtime.core.interruptible_call import AbandonedCallError, InterruptibleCall
 from graphcore.runtime.core.program import Step
+from graphcore.runtime.core.rendezvous import Rendezvous
 from graphcore.runtime.core.timed_run import stop_call, under_way
 from graphcore.runtime.core.value_records import ValueRecorder
-from graphcore.runtime.session.runner import Runner
 from graphcore.runtime.stepping.gate import Gate
 from graphcore.shapes import Shape
 
@@ -94,7 +94,9 @@ class Task:
         self._loop = event_loop(self._worker.loop)
         self._device = device
         self._graph = Graph()
-        self._runner = Runner(self._graph, 0)
+        resources = ResourceManager()
+        resources.channel = Rendezvous()  # of nodes of functions that send and receive by themselves
+        self._kernels = Kernels(self._graph.library, resources)
         self._programs: dict[str, TaskProgram] = {}
         self._parts: dict[int, _Part] = {}
         self._oldest = 0
@@ -118,12 +120,11 @@ class Task:
         library = self._graph.library
         functions, before = library.num_functions, library.version
         try:
-            make_kernel = partial(self._runner.make_kernel, mild=shipment.mild)
-            self._programs[shipment.digest] = build_task_program(shipment, library, make_kernel)
+            self._programs[shipment.digest] = build_task_program(shipment, library, self._kernels.maker(shipment.mild))
             failure = None
         except Exception as error:  # noqa: BLE001 - the session gets it
             failure = Failure.of(error, self._device)
-        resources = self._runner.resources
+        resources = self._kernels.resources
         redeclared, resources.redeclared = resources.redeclared, False
         added = library.num_functions - functions
         return Prepared(failure, redeclared, replaced=library.version - before > added)
@@ -273,26 +274,26 @@ class Task:
 
     async def held(self) -> list[Held]:
         """Its variables, queues and the like."""
-        resources = self._runner.resources
+        resources = self._kernels.resources
         variables = [Held(each.owner, each.op, each.value is not None) for each in list(resources.variables.values())]
         return variables + [Held(each.owner, each.op) for each in resources.shared.all()]
 
     async def disown(self, owners: Sequence[str]) -> None:
         """Clear the owner of resources whose owner is gone."""
         gone = frozenset(owners)
-        self._runner.resources.disown(lambda resource: resource.owner in gone)
+        self._kernels.resources.disown(lambda resource: resource.owner in gone)
 
     async def reset(self, containers: Sequence[str]) -> None:
         """Clear the variables and end the queues in `containers`."""
-        await self._loop.run_in_executor(None, self._runner.resources.reset, frozenset(containers))
+        await self._loop.run_in_executor(None, self._kernels.resources.reset, frozenset(containers))
 
     async def read(self, declaration: Declaration) -> Parcel:
         """The value of a variable, None if it has none."""
-        return Parcel(_variable(self._runner.resources, declaration).value)
+        return Parcel(_variable(self._kernels.resources, declaration).value)
 
     async def value_of(self, container: str, name: str) -> Parcel:
         """The value of a variable, None if it has none here. Makes nothing."""
-        return Parcel(self._runner.resources.value_of(container, name))
+        return Parcel(self._kernels.resources.value_of(container, name))
 
     async def assign(self, declaration: Declaration, parcel: Parcel) -> Failure | None:
         """Set the value of a variable; None takes it away."""
@@ -300,7 +301,7 @@ class Task:
 
     def _assign(self, declaration: Declaration, value: Any) -> Failure | None:
         try:
-            _variable(self._runner.resources, declaration).replace(value)
+            _variable(self._kernels.resources, declaration).replace(value)
         except GraphError as error:
             return Failure.of(error, self._device)
         return None
@@ -309,7 +310,7 @@ class Task:
         """End all that runs, and release the variables."""
         for part in list(self._parts.values()):
             await self._loop.run_in_executor(None, part.stop, CancelledError("The session was closed"))
-        await self._loop.run_in_executor(None, self._runner.close)
+        await self._loop.run_in_executor(None, self._kernels.close)
         self._programs.clear()
 
 

@@ -13,10 +13,10 @@ from graphcore.runtime.core.events import Event
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.rendezvous import Rendezvous
 from graphcore.runtime.core.virtual_clock import located
+from graphcore.runtime.engines import build_program, check_engine
 from graphcore.runtime.partitions.build import PartGraph, Partition
 from graphcore.runtime.partitions.partition_run import Inbox, PartitionRun
 from graphcore.runtime.plan.schedule import MakeKernel
-from graphcore.runtime.session.engines import build_program, check_engine
 
 
 class TaskProgram(Protocol):

@@ -105,7 +105,7 @@ class Recorder:
         now: the clock, in nanoseconds.
 
     Attributes:
-        argument_bytes: the bytes of the arguments of each function at its last call, by the name of their nodes.
+        argument_bytes: the bytes of the arguments of each function at its last call, and of the feeds under "", by the name of their nodes.
     """
 
     __slots__ = ("_append", "_arrays", "_is_short", "_now", "_records", "argument_bytes", "values")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +20,6 @@ from graphcore.runtime.core.rewrite import copy_with_shapes
 from graphcore.runtime.core.tokens import TRANSFER
 from graphcore.runtime.dataflow.table import build_table
 from graphcore.runtime.partitions.partition_run import Part
-from graphcore.runtime.partitions.program import PartitionedProgram
-from graphcore.runtime.plan.parallel import has_large
 from graphcore.runtime.plan.schedule import MakeKernel
 from graphcore.source import SourceLocation
 
@@ -31,45 +29,6 @@ if TYPE_CHECKING:
 Place = Callable[[Graph], None]
 """Assigns a device to every node of a graph."""
 _NO_GPUS: Final[Mapping[str, Gpu]] = MappingProxyType({})
-
-
-def build_partitioned(
-    fetches: Sequence[Tensor],
-    targets: Sequence[Node],
-    feeds: Sequence[Tensor],
-    make_kernel: MakeKernel,
-    place: Place,
-    incarnations: Mapping[str, int],
-    gpus: Mapping[str, Gpu] = _NO_GPUS,
-    partitions: Collection[str] = (),
-    *,
-    may_use_threads: bool = True,
-) -> PartitionedProgram | str:
-    """Prepare the subgraph for `fetches` and `targets`, given `feeds`, with one executor for each device.
-
-    Args:
-        place: assigns devices to the nodes of a copy of the subgraph, in which feeds are `_Arg` nodes.
-        incarnations: the incarnation of each device.
-        gpus: the CUDA devices among them.
-        partitions: devices that get a program of one partition when all nodes are there.
-        may_use_threads: False to run all partitions in one thread.
-
-    Returns:
-        The program; if all nodes are on one device, the name of that, "" for no nodes.
-
-    Raises:
-        GraphError: a node cannot be placed, has an error or cannot run, or a loop is malformed.
-    """
-    if not fetches and not targets:
-        return ""
-    placed = Placed(fetches, targets, feeds, place)
-    if len(placed.devices) == 1 and placed.devices.isdisjoint(partitions):
-        return placed.devices.pop()
-    library, seed = placed.graph.library, placed.graph.seed
-    divided = placed.partitions(incarnations)
-    parts = [PartGraph(each, library, seed).prepared(make_kernel, gpus.get(each.device)) for each in divided]
-    concurrent = may_use_threads and has_large(placed.graph.nodes, dict.fromkeys(placed.feeds, 0))
-    return PartitionedProgram(parts, len(fetches), concurrent=concurrent)
 
 
 class Partition(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.errors import NotFoundError
 from graphcore.graph import Graph, copy_graph
 from graphcore.graph.importing.from_nodes import graph_with_library
-from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
+from graphcore.runtime.functions.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.session.session import Session
 
 _CPU: Final = "/device:CPU:0"

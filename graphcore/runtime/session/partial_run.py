@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,19 @@ from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.saved_values import with_absent_values
 from graphcore.plumbing import ENTER
+from graphcore.runtime.backends.work import StepwiseProgram
 from graphcore.runtime.core.cancellation import CancellationManager
 from graphcore.runtime.core.feeds import Feeder, make_feeder, resolve_feeds
 from graphcore.runtime.core.fetches import FetchStructure, parse_fetches
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.prune import needed_nodes
-from graphcore.runtime.core.rewrite import subgraph_to_run
 from graphcore.runtime.core.timed_run import planning_within, run_watched
-from graphcore.runtime.session.planner import BuildStepwise, Planner
+from graphcore.runtime.session.planner import Planner
 from graphcore.runtime.session.prepared import uses_rendezvous
 from graphcore.runtime.session.runner import Runner
 
+_Build = Callable[[list[Tensor], list[Node], list[Tensor]], StepwiseProgram]
+"""Prepares a run that is fed step by step, given its fetches, targets and feeds."""
 _SET_UP_FIRST = "Must run 'setup' before performing partial runs!"
 
 
@@ -43,7 +45,7 @@ class PartialRun:
         GraphError: a node cannot run, or a loop is malformed, fed or fetched from.
     """
 
-    def __init__(self, structure: FetchStructure, feeds: Sequence[Tensor], build: BuildStepwise, watched: Step | None = None) -> None:
+    def __init__(self, structure: FetchStructure, feeds: Sequence[Tensor], build: _Build, watched: Step | None = None) -> None:
         self._waiting_fetches = {*structure.tensors, *structure.targets}
         self._fetches = frozenset(self._waiting_fetches)
         self._feeders: dict[Tensor, Feeder] = {tensor: make_feeder(tensor) for tensor in feeds}
@@ -51,9 +53,9 @@ class PartialRun:
         self._fed: dict[Tensor, Any] = {}
         self._feed_numbers = {tensor: number for number, tensor in enumerate(feeds)}
         self._fetch_numbers = {tensor: number for number, tensor in reversed(list(enumerate(structure.tensors)))}
-        what = structure.tensors, structure.targets, list(feeds)
-        needed = needed_nodes(*what)
-        self._run = build(subgraph_to_run(*what), needed).begin(watched)
+        ends = structure.tensors, structure.targets, list(feeds)
+        needed = needed_nodes(*ends)
+        self._run = build(*ends).begin(watched)
         self._watched = watched
         self.uses_rendezvous = uses_rendezvous(needed)
         self._enters: dict[object, list[Node]] = {}

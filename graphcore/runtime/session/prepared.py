@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.plumbing import RECV, SEND
+from graphcore.runtime.backends.work import Built
 from graphcore.runtime.core.feeds import Feeder, make_feeder
 from graphcore.runtime.core.fetches import FetchStructure
 from graphcore.runtime.core.program import Program
-from graphcore.runtime.session.specialise import Specialised
-
-if TYPE_CHECKING:
-    from graphcore.runtime.session.placing import SessionDevices
+from graphcore.runtime.functions.specialise import Specialised
 
 _RENDEZVOUS_OPS: Final = SEND | RECV
 
@@ -27,15 +25,13 @@ class Prepared:
         version: the version of the graph that it fits.
         names: the nodes that it depends on, whose changes invalidate it.
         uses_rendezvous: True if its nodes send or receive.
-        devices: the devices of the session, None for the CPU of this process.
-        device: in a session with devices, the one that does all of the run; "" if there are several.
+        program, device: what does the run; see `Built`.
         specialised: the plans for specific shapes of feeds, None if these do not pay.
         open_feeds: the places and names of the feeds whose shapes the graph does not know.
     """
 
     __slots__ = (
         "device",
-        "devices",
         "feeders",
         "feeds",
         "names",
@@ -47,11 +43,10 @@ class Prepared:
         "version",
     )
 
-    def __init__(self, version: int, program: Program, structure: FetchStructure, feeds: Sequence[Tensor], needed: Iterable[Node]) -> None:
+    def __init__(self, version: int, built: Built, structure: FetchStructure, feeds: Sequence[Tensor], needed: Iterable[Node]) -> None:
         self.version = version
-        self.program = program
-        self.devices: SessionDevices | None = None
-        self.device = ""
+        self.program = built.program
+        self.device = built.device
         self.specialised: Specialised | None = None
         self.structure = structure
         self.feeds = feeds

@@ -1,38 +1,30 @@
-"""The runner: executes planned runs, and holds their shared state."""
+"""The runner: executes planned runs."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from graphcore.errors import CancelledError, GraphError
 from graphcore.graph import Graph
-from graphcore.graph.model.node import Node
 from graphcore.graph.saved_values import with_absent_values
-from graphcore.kernel_context import KernelContext, ResourceManager
-from graphcore.registry import Kernel
+from graphcore.kernel_context import ResourceManager
+from graphcore.runtime.backends.backend import Backend
+from graphcore.runtime.backends.work import RecordedRun
 from graphcore.runtime.core import arguments
 from graphcore.runtime.core.events import Recorder
-from graphcore.runtime.core.kernel_checks import checked, is_built_in
 from graphcore.runtime.core.options import RunMetadata, RunOptions
 from graphcore.runtime.core.program import Program, Step
 from graphcore.runtime.core.rendezvous import Rendezvous
 from graphcore.runtime.core.timed_run import run_watched
 from graphcore.runtime.core.tracing import Trace
 from graphcore.runtime.core.value_records import ValueRecorder
-from graphcore.runtime.plan.schedule import MakeKernel
-from graphcore.runtime.session.body_errors import in_body
-from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime, kernel_of_op
-from graphcore.runtime.session.mild_initializers import unless_initialized
+from graphcore.runtime.functions.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.session.prepared import Prepared
 from graphcore.support.critical_section import critical_section
 from graphcore.support.forking import new_lock
-
-if TYPE_CHECKING:
-    from graphcore.runtime.gpu.gpu import Gpu
 
 _NO_RUN_OPTIONS: Final = RunOptions()
 
@@ -43,28 +35,32 @@ class Runner:
     Args:
         graph: the graph, with the functions that nodes may call.
         timeout_in_ms: the time limit of runs without one in their options; 0 for none.
-        resources: those of a session whose variables are elsewhere; its own by default.
+        backend: where they happen.
 
     Attributes:
-        resources: the variables, queues and the like.
-        functions: runs the functions that nodes call.
+        backend: as given.
         rendezvous: passes values between `_Send` and `_Recv` nodes and the client.
         trace: the last recorded run.
     """
 
-    def __init__(self, graph: Graph, timeout_in_ms: int, resources: ResourceManager | None = None) -> None:
+    def __init__(self, graph: Graph, timeout_in_ms: int, backend: Backend) -> None:
         self.graph = graph
-        self.library = graph.library
         self.timeout_in_ms = timeout_in_ms
+        self.backend = backend
         self.rendezvous = Rendezvous()
-        self.resources = ResourceManager() if resources is None else resources
         self.resources.channel = self.rendezvous
-        self.functions = FunctionLibraryRuntime(graph.library, resources=self.resources)
-        self._functions_on: dict[str, FunctionLibraryRuntime] = {}
         self.trace: Trace | None = None
-        self._kernels: dict[str, tuple[Any, Kernel]] = {}
-        self._kernels_lock = new_lock()
         self._rendezvous_lock = new_lock()
+
+    @property
+    def resources(self) -> ResourceManager:
+        """The variables, queues and the like."""
+        return self.backend.kernels.resources
+
+    @property
+    def functions(self) -> FunctionLibraryRuntime:
+        """The runtime of the functions that nodes call."""
+        return self.backend.kernels.functions
 
     def execute(self, prepared: Prepared, values: Sequence[Any]) -> list[Any]:
         """Run `prepared` on checked values.
@@ -147,11 +143,11 @@ class Runner:
 
     def _trace(self, prepared: Prepared, program: Program, values: Sequence[Any], step: Step, recorder: Recorder) -> Trace:
         """The trace of a run that has ended."""
-        recorded = recorder.values
-        records = None if recorded is None else recorded.end(program.nodes)
-        if prepared.devices is None:
-            return Trace(lambda: recorder.events, program.nodes, step.peak_bytes, recorder.arrays, values=records)
-        return prepared.devices.trace(prepared, program, values, step, self.functions, records)
+        recorder.argument_bytes[""] = {
+            tensor.node.name: getattr(value, "nbytes", 0) for tensor, value in zip(prepared.feeds, values, strict=True)
+        }
+        records = None if recorder.values is None else recorder.values.end(program.nodes)
+        return self.backend.trace(RecordedRun(program, prepared.device, recorder, step.peak_bytes, records))
 
     def _explained(self, prepared: Prepared, program: Program, error: BaseException) -> BaseException:
         """The error to raise instead of `error`."""
@@ -172,59 +168,11 @@ class Runner:
                 self.resources.channel = self.rendezvous
             ended.start_abort(status)
 
-    def kernels_on(self, gpu: Gpu, mild: Container[str] = ()) -> MakeKernel:
-        """A maker of kernels that run on a GPU, as do the functions they call; for `mild` see `make_kernel`."""
-        functions = self._functions_on.get(gpu.name)
-        if functions is None:
-            creator = gpu.kernels(kernel_of_op)
-            functions = self._functions_on[gpu.name] = FunctionLibraryRuntime(
-                self.library,
-                resources=self.resources,
-                custom_kernel_creator=lambda node, context: None if node.registration.is_function else creator(node, context),
-                device=gpu.name,
-                handles=self.functions.handles,
-            )
-        return gpu.kernels(partial(self.make_kernel, functions=functions, mild=mild))
-
-    def make_kernel(
-        self, node: Node, context: KernelContext, functions: FunctionLibraryRuntime | None = None, mild: Container[str] = ()
-    ) -> Kernel:
-        """The kernel of `node`; a stateful one has the lifetime of the session and of its node's definition.
-
-        Args:
-            functions: runs the functions that it calls; `self.functions` by default.
-            mild: the names of the initializers that leave values as they are in the run that the kernel is for.
-        """
-        context.resources = self.resources
-        context.functions = functions = functions or self.functions
-        if node.registration.is_function:
-            try:
-                return functions.function_kernel(node.op, node.node_def.attr)
-            except GraphError as error:
-                raise in_body(error, node) from error.__cause__
-        factory = node.registration.kernel
-        assert factory is not None
-        if node.name in mild:
-            return unless_initialized(factory(context))
-        if is_built_in(node):
-            return factory(context)  # the ops of this package keep their state among the resources
-        if not node.op_def.is_stateful:
-            return checked(node, factory(context))
-        with self._kernels_lock:  # plans for shapes of feeds are made while other threads run
-            known = self._kernels.get(node.name)
-            if known is None or known[0] != (node.op, node.node_def.attr):
-                known = self._kernels[node.name] = ((node.op, node.node_def.attr), checked(node, factory(context)))
-            return known[1]
-
     def close(self) -> None:
-        """Release the variables, and end waiting runs."""
+        """End waiting runs, and release the variables."""
         self.graph.run_count += 1
-        self._kernels.clear()
         self.abort_rendezvous(CancelledError("The session was closed"))
-        self.resources.shared.close()
-        self.resources = ResourceManager()
-        self.functions = FunctionLibraryRuntime(self.library, resources=self.resources)
-        self._functions_on.clear()
+        self.backend.close()
 
 
 def fed_values(prepared: Prepared, values: Sequence[Any], patterns: Sequence[str]) -> ValueRecorder:

@@ -14,9 +14,9 @@ import numpy as np
 from graphcore.definitions import GraphDef
 from graphcore.errors import FailedPreconditionError, GraphError, UnimplementedError
 from graphcore.graph import Graph, Node, get_default_graph
-from graphcore.graph.model.argument_errors import refuse
 from graphcore.kernel_context import ResourceManager
 from graphcore.placement.device import Device, DeviceSet
+from graphcore.runtime.backends.backend import Cluster, checked_cluster, checked_devices, open_backend
 from graphcore.runtime.core import arguments
 from graphcore.runtime.core.fetches import plan_key
 from graphcore.runtime.core.options import RunMetadata, RunOptions, SessionOptions
@@ -24,15 +24,13 @@ from graphcore.runtime.core.rendezvous import Rendezvous
 from graphcore.runtime.core.rewrite import DeviceAttributes
 from graphcore.runtime.core.timed_run import planning_within
 from graphcore.runtime.core.tracing import Trace
+from graphcore.runtime.engines import check_engine
+from graphcore.runtime.functions.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.plan.peak_memory import PeakMemory
 from graphcore.runtime.plan.plan import Plan
 from graphcore.runtime.session.callables import SessionCallable
-from graphcore.runtime.session.clusters import Cluster
 from graphcore.runtime.session.default_session import DefaultSession
-from graphcore.runtime.session.engines import check_engine
-from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.session.partial_run import PartialRuns
-from graphcore.runtime.session.placing import SessionDevices, checked_devices
 from graphcore.runtime.session.planner import Planner
 from graphcore.runtime.session.runner import Runner, fed_values
 from graphcore.runtime.session.variable_files import read_checkpoint, restore_values
@@ -102,18 +100,15 @@ class Session(DefaultSession):
         options, devices = arguments.configured(options, devices, config)
         self.target = arguments.checked_target(target)
         device_set = checked_devices(devices)
-        self.cluster = _checked_cluster(cluster, device_set)
+        self.cluster = checked_cluster(cluster, device_set)
         is_local = device_set is None and cluster is None
         self.options = arguments.checked_session(graph, options if is_local or options is not None else _STRICT)
         self.graph = get_default_graph() if graph is None else graph
         self.engine = check_engine(engine)
         self.source = caller_location()
-        self._opened = None if cluster is None else cluster.open(self.graph, self.options)
-        self.runner = Runner(self.graph, self.options.operation_timeout_in_ms, None if self._opened is None else self._opened.resources)
-        session_devices = None if device_set is None else SessionDevices(self.graph, device_set, self.options)
-        self.planner = Planner(
-            self.graph, self.options, self.engine, self.runner, session_devices if self._opened is None else self._opened.devices
-        )
+        backend = open_backend(self.graph, self.options, device_set, self.cluster)
+        self.runner = Runner(self.graph, self.options.operation_timeout_in_ms, backend)
+        self.planner = Planner(self.graph, self.options, self.engine, self.runner)
         self._partial_runs = PartialRuns(self.planner, self.runner)
         self._restored = 0
         self._stepped_runs: weakref.WeakSet[SteppedRun] = weakref.WeakSet()
@@ -153,8 +148,7 @@ class Session(DefaultSession):
     @property
     def devices(self) -> DeviceSet | None:
         """The devices that it runs on; None for the CPU of this process."""
-        devices = self.planner.devices
-        return None if devices is None else devices.devices
+        return self.runner.backend.devices
 
     def run(
         self,
@@ -348,18 +342,16 @@ class Session(DefaultSession):
             AbortedError: the scheduler is lost, or a worker does not answer.
         """
         self.planner.list_devices()
-        if self._opened is None:
+        if self.cluster is None:
             raise FailedPreconditionError("Required a session on a cluster to recover; this one runs in this process")
         values = read_checkpoint(self.graph, checkpoint)
-        chosen = self.cluster if cluster is None else _checked_cluster(cluster, None)
-        assert chosen is not None
+        chosen = checked_cluster(cluster, None) or self.cluster
         opened = chosen.open(self.graph, self.options)
         with critical_section:
-            before, self._opened, self.cluster = self._opened, opened, chosen
-            self.planner.move(opened.devices)
-            self.runner.resources = opened.resources
+            before, self.cluster = self.runner.backend, chosen
+            self.planner.move(opened)
         before.close()
-        restore_values(self.graph, opened.resources, values)
+        restore_values(self.graph, opened.kernels.resources, values)
 
     @property
     def graph_def(self) -> GraphDef:
@@ -394,8 +386,6 @@ class Session(DefaultSession):
         for stepped in list(self._stepped_runs):
             stepped.close()
         self.runner.close()
-        if self._opened is not None:
-            self._opened.close()
 
     def variables_with_other_initial_values(self) -> list[str]:
         """The names of the variables that keep their values although their initial values have changed."""
@@ -415,20 +405,6 @@ class Session(DefaultSession):
             return "<gc.Session closed>"
         where = "" if self.cluster is None else f" on {self.cluster!r}"
         return f"<gc.Session{where} {len(self.resources.initialised())} variables initialised>"
-
-
-def _checked_cluster(cluster: Any, devices: DeviceSet | None) -> Cluster | None:
-    """Check that `cluster` is one, and is given without devices.
-
-    Raises:
-        InvalidArgumentError: it is not.
-    """
-    if cluster is not None and not callable(getattr(cluster, "open", None)):
-        refuse("cluster", "a gc.DaskCluster, a gc.LocalCluster or None", cluster)
-    if cluster is not None and devices is not None:
-        refuse("devices", "None beside a cluster, whose tasks are the devices", devices)
-    found: Cluster | None = cluster
-    return found
 
 
 def _kept(value: Any) -> Any:

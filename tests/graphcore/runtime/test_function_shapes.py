@@ -10,8 +10,8 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import InvalidArgumentError
+from graphcore.runtime.functions import specialise
 from graphcore.runtime.plan import parallel
-from graphcore.runtime.session import specialise
 
 CHAIN = """Chain(x:float) -> (y:float) {
   a = Exp[T=float](x)

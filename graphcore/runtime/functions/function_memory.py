@@ -14,12 +14,12 @@ from graphcore.passes.functions.expand import names_executor
 from graphcore.plumbing import BRANCH, CALL, WHILE
 from graphcore.runtime.core.program import Program
 from graphcore.runtime.core.rewrite import copy_with_shapes
+from graphcore.runtime.engines import build_program
 from graphcore.runtime.plan.peak_memory import PeakMemory, Sizes, calls_functions, check_stores_nothing, taken_by
-from graphcore.runtime.session.engines import build_program
 from graphcore.shapes import Shape
 
 if TYPE_CHECKING:
-    from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
+    from graphcore.runtime.functions.function_runtime import FunctionLibraryRuntime
 
 
 def peak_within(runtime: FunctionLibraryRuntime, node: Node) -> PeakMemory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from graphcore.errors import NotFoundError
-from graphcore.runtime.session.function_item import FunctionItem
+from graphcore.runtime.functions.function_item import FunctionItem
 from graphcore.support.critical_section import critical_section
 from graphcore.support.forking import new_rlock
 

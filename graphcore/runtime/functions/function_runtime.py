@@ -24,12 +24,12 @@ from graphcore.passes import FunctionBody, InstantiatedFunctions, function_def_t
 from graphcore.registry import Kernel
 from graphcore.runtime.core.kernel_checks import checked, is_built_in
 from graphcore.runtime.core.program import Executor, current
+from graphcore.runtime.functions.executors import ExecutorParams, get_executor_factory
+from graphcore.runtime.functions.function_graph import runnable_body
+from graphcore.runtime.functions.function_handles import FunctionHandles
+from graphcore.runtime.functions.function_item import FunctionItem, Types
+from graphcore.runtime.functions.specialise import Specialised
 from graphcore.runtime.plan.plan import Plan, build_plan
-from graphcore.runtime.session.executors import ExecutorParams, get_executor_factory
-from graphcore.runtime.session.function_graph import runnable_body
-from graphcore.runtime.session.function_handles import FunctionHandles
-from graphcore.runtime.session.function_item import FunctionItem, Types
-from graphcore.runtime.session.specialise import Specialised
 from graphcore.support.gc_pause import paused_collector
 
 KernelCreator = Callable[[Node, KernelContext], "Kernel | None"]

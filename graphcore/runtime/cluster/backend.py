@@ -1,92 +1,81 @@
-"""The devices of a session on a cluster: one for each task."""
+"""The backend of sessions on a cluster: one device for each task."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import NoReturn
 
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph
-from graphcore.graph.model.node import Node, Tensor
-from graphcore.kernel_context import ResourceManager
 from graphcore.placement.device import Device, DeviceSet
 from graphcore.placement.placer import Placer
 from graphcore.plumbing import ARG, RECV, SEND
+from graphcore.runtime.backends.devices import Devices
+from graphcore.runtime.backends.work import Built, Subgraph
 from graphcore.runtime.cluster.connection import Connection
 from graphcore.runtime.cluster.program import ClusterProgram
+from graphcore.runtime.cluster.resources import ClusterResources
 from graphcore.runtime.core.options import SessionOptions
-from graphcore.runtime.core.prune import needed_nodes
-from graphcore.runtime.partitions.build import Placed
-from graphcore.runtime.plan.schedule import MakeKernel
-from graphcore.runtime.session.engines import Engine
-from graphcore.runtime.session.mild_initializers import mild_initializers
-from graphcore.runtime.session.placing import SessionDevices
+from graphcore.runtime.engines import Engine
 
 
-class ClusterDevices(SessionDevices):
-    """Places the runs of a session on the tasks of a cluster.
+class ClusterBackend(Devices):
+    """Places the nodes of a session on the tasks of a cluster, which run them and hold the variables. See `Backend`.
 
     Args:
-        graph: the graph of the session.
+        graph, options: those of the session.
         connection: the tasks.
-        options: those of the session.
-        resources: learns that variables were declared again.
     """
 
-    def __init__(self, graph: Graph, connection: Connection, options: SessionOptions, resources: ResourceManager) -> None:
+    def __init__(self, graph: Graph, options: SessionOptions, connection: Connection) -> None:
         links = connection.links.values()
         devices = DeviceSet([Device(link.device, link.memory, link.incarnation) for link in links])
-        super().__init__(graph, devices, options)
-        self.connection = connection
-        self._resources = resources
+        super().__init__(graph, options, devices, ClusterResources(connection, self.device_of))
+        self._connection = connection
 
-    def build(
-        self,
-        fetches: Sequence[Tensor],
-        targets: Sequence[Node],
-        feeds: Sequence[Tensor],
-        make_kernel: MakeKernel,  # noqa: ARG002 - the kernels are made by the tasks
-        engine: Engine,
-    ) -> ClusterProgram | str:
-        """Prepare a run on the tasks; see `SessionDevices.build`.
+    def build(self, subgraph: Subgraph, engine: Engine) -> Built:
+        """Prepare a run on the tasks.
 
         Raises:
             GraphError: a node cannot be placed, has an error or cannot run, or a task is lost.
-            UnimplementedError: a node was made to send or receive.
+            UnimplementedError: a node was made to send or receive, or the plan engine is required for a run on several tasks.
         """
-        if not fetches and not targets:
-            return ""
-        needed = needed_nodes(fetches, targets, feeds)
-        for node in needed:
+        if subgraph.is_empty:
+            return super().build(subgraph, engine)
+        for node in subgraph.nodes:
             if node.op in SEND | RECV:
                 raise UnimplementedError.at(
                     node, f"'{node.name}' (op {node.op}) sends or receives by itself, which sessions on a cluster do not support"
                 )
-        placed = Placed(fetches, targets, feeds, self._place)
-        incarnations = {device.name: device.incarnation for device in self.devices}
+        placed = self._placed_copy(subgraph, engine)
         program = ClusterProgram(
-            self.connection,
-            placed.partitions(incarnations),
+            self._connection,
+            placed.partitions({device.name: device.incarnation for device in self.devices}),
             self.graph.library,
             placed.graph.seed,
-            [tensor.name for tensor in feeds],
-            len(fetches),
+            [tensor.name for tensor in subgraph.feeds],
+            len(subgraph.fetches),
             engine,
             self.options.inter_op_threads,
-            sorted(mild_initializers(targets, needed)),
+            sorted(subgraph.mild),
         )
-        self._resources.redeclared = self._resources.redeclared or self.connection.redeclared
-        self.connection.redeclared = False
-        return program
+        resources = self.kernels.resources
+        resources.redeclared = resources.redeclared or self._connection.redeclared
+        self._connection.redeclared = False
+        return Built(program, self.client.name)
 
-    def build_stepwise(self, *_what: object) -> NoReturn:
-        """Refuse a run in several steps.
+    def build_stepwise(self, subgraph: Subgraph) -> NoReturn:  # noqa: ARG002 - the signature is Backend's
+        """Refuse a run that is fed step by step.
 
         Raises:
             UnimplementedError: always.
         """
         raise UnimplementedError("Required a session of this process for a run in several steps (partial_run); this one is on a cluster")
+
+    def close(self) -> None:
+        """End the tasks, and release their variables."""
+        super().close()
+        self._connection.close()
 
     def device_of(self, node: str) -> str:
         """The device of the node of the graph with this name.

@@ -9,8 +9,8 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionCallFrame, FunctionLibraryDefinition, InstantiateOptions
 from graphcore.kernel_context import ResourceManager
-from graphcore.runtime.session.function_handles import FunctionHandles
-from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime, KernelCreator
+from graphcore.runtime.functions.function_handles import FunctionHandles
+from graphcore.runtime.functions.function_runtime import FunctionLibraryRuntime, KernelCreator
 
 
 class ProcessFunctionLibraryRuntime:

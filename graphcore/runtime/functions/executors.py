@@ -13,9 +13,9 @@ from graphcore.functions.canonicalize import DEFAULT_EXECUTORS
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.plumbing import CONTROL_FLOW, SWITCH
 from graphcore.runtime.core.program import Executor
+from graphcore.runtime.engines import build_program
 from graphcore.runtime.plan.plan import build_plan
 from graphcore.runtime.plan.schedule import MakeKernel
-from graphcore.runtime.session.engines import build_program
 
 
 class ExecutorParams(msgspec.Struct, frozen=True):

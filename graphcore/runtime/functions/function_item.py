@@ -13,11 +13,11 @@ from graphcore.kernel_context import ResourceManager
 from graphcore.passes import FunctionBody, InstantiatedFunctions
 from graphcore.passes.functions.recursion import calls_itself
 from graphcore.runtime.core.program import Executor
-from graphcore.runtime.session.function_graph import RunnableBody
-from graphcore.runtime.session.specialise import Specialised
+from graphcore.runtime.functions.function_graph import RunnableBody
+from graphcore.runtime.functions.specialise import Specialised
 
 if TYPE_CHECKING:
-    from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
+    from graphcore.runtime.functions.function_runtime import FunctionLibraryRuntime
 
 Types = tuple[tuple[DType, ...], tuple[DType, ...]]
 

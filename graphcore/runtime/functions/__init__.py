@@ -1,0 +1,1 @@
+"""The functions that graphs call: instantiated once, and run by executors."""
