@@ -193,6 +193,7 @@ from graphcore.tf1.math.elementwise import (
     negative,
     not_equal,
     pow,  # noqa: A004 - TF1's name
+    relu,
     sigmoid,
     sqrt,
     square,
@@ -212,6 +213,7 @@ from graphcore.tf1.math.reductions import (
     reduce_sum,
 )
 from graphcore.tf1.random import random_normal, random_uniform, set_random_seed, truncated_normal
+from graphcore.tf1.train.optimizers import AdamOptimizer, GradientDescentOptimizer, MomentumOptimizer, Optimizer
 from graphcore.tf1.variables.collections import GraphKeys
 from graphcore.tf1.variables.listing import (
     all_variables,
@@ -226,7 +228,7 @@ from graphcore.tf1.variables.variables import Variable
 if TYPE_CHECKING:
     from graphcore.runtime.cluster.cluster import DaskCluster, LocalCluster
     from graphcore.runtime.gpu.cuda import gpu_devices
-    from graphcore.tf1 import app, flags, gfile, initializers, layers, logging, losses, nn
+    from graphcore.tf1 import app, flags, gfile, initializers, layers, logging, losses, nest, nn
     from graphcore.tf1.arrays.layout import *
     from graphcore.tf1.arrays.matrices import *
     from graphcore.tf1.arrays.ranges import *
@@ -235,7 +237,19 @@ if TYPE_CHECKING:
     from graphcore.tf1.framework import *
     from graphcore.tf1.functional import *
     from graphcore.tf1.gating import tuple  # noqa: A004 - TF1's name
-    from graphcore.tf1.initial_values import *
+    from graphcore.tf1.initializers import (
+        constant_initializer,
+        glorot_normal_initializer,
+        glorot_uniform_initializer,
+        ones_initializer,
+        orthogonal_initializer,
+        random_normal_initializer,
+        random_uniform_initializer,
+        truncated_normal_initializer,
+        uniform_unit_scaling_initializer,
+        variance_scaling_initializer,
+        zeros_initializer,
+    )
     from graphcore.tf1.math.clipping import *
     from graphcore.tf1.math.einsum import einsum
     from graphcore.tf1.math.elementwise import *
@@ -243,7 +257,6 @@ if TYPE_CHECKING:
     from graphcore.tf1.math.segments import *
     from graphcore.tf1.sessions import ConfigProto, GPUOptions, GraphOptions, InteractiveSession
     from graphcore.tf1.tensor_array import TensorArray
-    from graphcore.tf1.tools import nest
     from graphcore.tf1.values import *
     from graphcore.tf1.variable_scopes import *
     from graphcore.tf1.variables.assigning import *
@@ -251,5 +264,5 @@ if TYPE_CHECKING:
 
 
 if not TYPE_CHECKING:  # or type checkers would assume that every name exists
-    from graphcore.tf1.lookup import attribute_of_package as __getattr__
-    from graphcore.tf1.lookup import names_of_package as __dir__
+    from graphcore.tf1.names.lookup import attribute_of_package as __getattr__
+    from graphcore.tf1.names.lookup import names_of_package as __dir__

@@ -1,4 +1,4 @@
-"""The API for notebooks; `graphcore` re-exports it."""
+"""Functions that are Graphloupe's own: gradients, control flow, explanations, checks, files."""
 
 from graphcore.api import ops
 from graphcore.api.apply_op import apply_op
@@ -13,25 +13,20 @@ from graphcore.api.gradients.gradients import gradients
 from graphcore.api.graph_diff import graph_diff
 from graphcore.api.interchange import import_graph_def, load, register_op_list, save, save_saved_model
 from graphcore.api.loops import while_loop
-from graphcore.api.nn import bias_add, log_softmax, relu, softmax, softmax_cross_entropy_with_logits
-from graphcore.api.optimizers import AdamOptimizer, GradientDescentOptimizer, MomentumOptimizer, Optimizer
+from graphcore.api.short_forms import bias_add, log_softmax, softmax, softmax_cross_entropy_with_logits
 from graphcore.support.budget import set_evaluation_limits
 
 __all__ = [
-    "AdamOptimizer",
     "BackwardNode",
     "Function",
     "GradientCheck",
     "GradientCut",
-    "GradientDescentOptimizer",
     "GradientExplanation",
     "GradientPart",
     "GradientStep",
     "GradientSum",
     "InputCheck",
     "Instantiation",
-    "MomentumOptimizer",
-    "Optimizer",
     "apply_op",
     "bias_add",
     "case",
@@ -47,7 +42,6 @@ __all__ = [
     "log_softmax",
     "ops",
     "register_op_list",
-    "relu",
     "save",
     "save_saved_model",
     "set_evaluation_limits",

@@ -9,12 +9,12 @@ from graphcore.api.loops import while_loop
 from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.tf1 import nest
 from graphcore.tf1.arrays.layout import shape as shape_of
 from graphcore.tf1.arrays.layout import stop_gradient
 from graphcore.tf1.following import derived
 from graphcore.tf1.framework import constant, convert_to_tensor, name_scope
 from graphcore.tf1.tensor_array import TensorArray
-from graphcore.tf1.tools import nest
 
 __all__ = ["foldl", "foldr", "map_fn", "scan"]
 

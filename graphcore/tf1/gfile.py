@@ -12,7 +12,7 @@ from typing import Any, Self
 from graphcore.errors import AlreadyExistsError, NotFoundError
 from graphcore.support.files import checked_path, file_errors, is_folder, is_there, matching, open_file
 from graphcore.support.replacing import replacing
-from graphcore.tf1.tools.texts import as_bytes, as_text
+from graphcore.tf1.compat import as_bytes, as_text
 
 __all__ = [
     "Copy",

@@ -17,7 +17,7 @@ from widgets.scene.types import Scene, SceneNode
 from widgets.scene.visible import scope_tree
 
 MODELS = Path(__file__).parents[1] / "data" / "saved_models"
-SAVED_MODELS: Any = import_module("graphcore.tf1.saving.saved_models")
+SAVED_MODELS: Any = import_module("graphcore.tf1.saved_model")
 SAVING = "saving and restoring"
 
 

@@ -13,9 +13,9 @@ from graphcore.shapes import Shape, as_shape
 from graphcore.tf1.framework import constant, convert_to_tensor, get_static_value, group, name_scope
 from graphcore.tf1.math.elementwise import cast, equal
 from graphcore.tf1.math.reductions import reduce_sum
-from graphcore.tf1.queues.pipelines import add_summary, common_shapes, enqueued_if, tensors_of
 from graphcore.tf1.queues.queues import FIFOQueue, PaddingFIFOQueue
-from graphcore.tf1.training.queue_runners import QueueRunner, add_queue_runner
+from graphcore.tf1.train.pipelines import add_summary, common_shapes, enqueued_if, tensors_of
+from graphcore.tf1.train.queue_runners import QueueRunner, add_queue_runner
 
 __all__ = ["bucket", "bucket_by_sequence_length"]
 

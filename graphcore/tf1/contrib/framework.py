@@ -23,10 +23,10 @@ from graphcore.tf1.contrib.arg_scopes import (
 )
 from graphcore.tf1.framework import device as device_scope
 from graphcore.tf1.framework import get_collection, group, placeholder
-from graphcore.tf1.saving.checkpoint_states import list_variables, load_checkpoint, load_variable
-from graphcore.tf1.saving.initializing import init_from_checkpoint
-from graphcore.tf1.saving.saver import Saver
-from graphcore.tf1.training.global_steps import assert_global_step, create_global_step, get_global_step, get_or_create_global_step
+from graphcore.tf1.train.global_steps import assert_global_step, create_global_step, get_global_step, get_or_create_global_step
+from graphcore.tf1.train.saving.checkpoint_states import list_variables, load_checkpoint, load_variable
+from graphcore.tf1.train.saving.initializing import init_from_checkpoint
+from graphcore.tf1.train.saving.saver import Saver
 from graphcore.tf1.variable_scopes.getting import get_variable
 from graphcore.tf1.variables.collections import GraphKeys
 from graphcore.tf1.variables.variables import Variable

@@ -10,17 +10,16 @@ from graphcore.api.branches import cond
 from graphcore.dtypes import float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
-from graphcore.tf1 import nn
+from graphcore.tf1 import nest, nn
 from graphcore.tf1.arrays.layout import concat, reshape, stack, stop_gradient
 from graphcore.tf1.arrays.layout import shape as shape_of
 from graphcore.tf1.following import derived
 from graphcore.tf1.framework import name_scope, zeros
-from graphcore.tf1.initial_values import Zeros
+from graphcore.tf1.initializers import Zeros
 from graphcore.tf1.math.elementwise import add_n, cast, matmul, tanh
 from graphcore.tf1.math.reductions import argmax, reduce_sum
-from graphcore.tf1.rnn.unrolled import static_rnn
-from graphcore.tf1.rnn.wrappers import EmbeddingWrapper, OutputProjectionWrapper
-from graphcore.tf1.tools import nest
+from graphcore.tf1.nn.rnn.unrolled import static_rnn
+from graphcore.tf1.nn.rnn.wrappers import EmbeddingWrapper, OutputProjectionWrapper
 from graphcore.tf1.variable_scopes.getting import get_variable
 from graphcore.tf1.variable_scopes.opening import variable_scope
 from graphcore.tf1.variable_scopes.scope import get_variable_scope

@@ -12,7 +12,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import add_to_collection, constant, convert_to_tensor, get_collection, name_scope
-from graphcore.tf1.initial_values import fans
+from graphcore.tf1.initializers import fans
 from graphcore.tf1.math.elementwise import abs as absolute
 from graphcore.tf1.math.elementwise import add_n, multiply
 from graphcore.tf1.math.reductions import reduce_sum

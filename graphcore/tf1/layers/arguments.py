@@ -10,7 +10,7 @@ from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 from graphcore.shapes import Shape
 from graphcore.tf1 import initializers
-from graphcore.tf1.lookup import namespace
+from graphcore.tf1.names.lookup import namespace
 
 
 def as_activation(given: Any) -> Any:

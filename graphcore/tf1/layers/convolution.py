@@ -9,7 +9,7 @@ from graphcore.shapes import Shape, as_shape
 from graphcore.tf1 import nn
 from graphcore.tf1.arrays.layout import expand_dims, squeeze
 from graphcore.tf1.arrays.slices import pad
-from graphcore.tf1.initial_values import Zeros
+from graphcore.tf1.initializers import Zeros
 from graphcore.tf1.layers.arguments import as_activation, as_padding, as_sizes, format_of, is_channels_first, output_length
 from graphcore.tf1.layers.base import InputSpec, Layer, last_size
 

@@ -14,7 +14,7 @@ from graphcore.tf1 import nn
 from graphcore.tf1.arrays.layout import identity, reshape
 from graphcore.tf1.arrays.layout import shape as shape_of
 from graphcore.tf1.arrays.matrices import tensordot
-from graphcore.tf1.initial_values import Zeros
+from graphcore.tf1.initializers import Zeros
 from graphcore.tf1.layers.arguments import as_activation
 from graphcore.tf1.layers.base import InputSpec, Layer, last_size
 from graphcore.tf1.math.elementwise import matmul

@@ -12,11 +12,11 @@ from graphcore.shapes import Shape, as_shape
 from graphcore.tf1 import nn
 from graphcore.tf1.arrays.layout import reshape
 from graphcore.tf1.framework import convert_to_tensor, name_scope
-from graphcore.tf1.initial_values import Ones, Zeros
+from graphcore.tf1.initializers import Ones, Zeros
 from graphcore.tf1.layers.base import InputSpec, Layer, last_size
 from graphcore.tf1.layers.core import as_flag
 from graphcore.tf1.math.elementwise import cast
-from graphcore.tf1.moving import move
+from graphcore.tf1.train.moving import move
 
 
 class BatchNormalization(Layer):

@@ -9,7 +9,7 @@ from graphcore.shapes import Shape, as_shape
 from graphcore.tf1 import nn
 from graphcore.tf1.arrays.layout import shape as shape_of
 from graphcore.tf1.calls import apply_one
-from graphcore.tf1.initial_values import Zeros
+from graphcore.tf1.initializers import Zeros
 from graphcore.tf1.layers.convolution import Conv
 
 

@@ -6,7 +6,7 @@ All functions take tensors or values; values take the dtype of the tensors besid
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -16,19 +16,19 @@ from graphcore.graph import convert_to_tensor as as_tensor
 from graphcore.tf1.calls import apply_one, named
 from graphcore.tf1.framework import constant, convert_to_tensor, name_scope
 
+if TYPE_CHECKING:
 
-class _Unary(Protocol):
-    """An elementwise function of one tensor."""
+    class _Unary(Protocol):
+        """An elementwise function of one tensor."""
 
-    def __call__(self, x: Any, name: str | None = None) -> Tensor:
-        """A node of the function's op."""
+        def __call__(self, x: Any, name: str | None = None) -> Tensor:
+            """A node of the function's op."""
 
+    class _Binary(Protocol):
+        """An elementwise function of two tensors, with broadcasting."""
 
-class _Binary(Protocol):
-    """An elementwise function of two tensors, with broadcasting."""
-
-    def __call__(self, x: Any, y: Any, name: str | None = None) -> Tensor:
-        """A node of the function's op."""
+        def __call__(self, x: Any, y: Any, name: str | None = None) -> Tensor:
+            """A node of the function's op."""
 
 
 def _unary(function: str, op: str, doc: str) -> _Unary:
@@ -104,6 +104,11 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     """`-log(1 + exp(-x))`."""
     with name_scope(name or "LogSigmoid") as scope:
         return apply_one("Neg", [apply_one("Softplus", [-convert_to_tensor(x)], None)], scope)
+
+
+def relu(features: Any, name: str | None = None) -> Tensor:
+    """`max(features, 0)`."""
+    return apply_one("Relu", [features], name)
 
 
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Tensor:
@@ -222,9 +227,11 @@ def saturate_cast(value: Any, dtype: object, name: str | None = None) -> Tensor:
         return cast(value, wanted, scope)
 
 
-class _Cast(Protocol):
-    def __call__(self, x: Any, name: str = ...) -> Tensor:
-        """`x` with one dtype."""
+if TYPE_CHECKING:
+
+    class _Cast(Protocol):
+        def __call__(self, x: Any, name: str = ...) -> Tensor:
+            """`x` with one dtype."""
 
 
 def _cast_to(dtype: DType, function: str, node_name: str) -> _Cast:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -64,19 +64,21 @@ def _reduction_axes(x: Tensor, axis: Axis) -> Any:
     return graph.apply_op("Range", [0, rank_tensor, 1], None, "range").outputs[0]
 
 
-class _Reduction(Protocol):
-    """A reduction of a tensor along axes."""
+if TYPE_CHECKING:
 
-    def __call__(
-        self,
-        input_tensor: Any,
-        axis: Axis = None,
-        keepdims: bool | None = None,
-        name: str | None = None,
-        reduction_indices: Axis = None,
-        keep_dims: bool | None = None,
-    ) -> Tensor:
-        """A node of the reduction's op."""
+    class _Reduction(Protocol):
+        """A reduction of a tensor along axes."""
+
+        def __call__(
+            self,
+            input_tensor: Any,
+            axis: Axis = None,
+            keepdims: bool | None = None,
+            name: str | None = None,
+            reduction_indices: Axis = None,
+            keep_dims: bool | None = None,
+        ) -> Tensor:
+            """A node of the reduction's op."""
 
 
 def _reduce(function: str, op: str, result: str) -> _Reduction:

@@ -1,7 +1,6 @@
 """`tf.nn`: pieces of neural networks, with TensorFlow 1's signatures."""
 
-from graphcore.api.nn import relu
-from graphcore.tf1.math.elementwise import sigmoid, tanh
+from graphcore.tf1.math.elementwise import relu, sigmoid, tanh
 from graphcore.tf1.nn.activations import (
     bias_add,
     crelu,

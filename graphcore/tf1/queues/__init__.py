@@ -1,1 +1,1 @@
-"""Queues, the threads that fill them, and the pipelines of `tf.train` that are made of both."""
+"""Queues, readers of files into them, and accumulators of gradients."""

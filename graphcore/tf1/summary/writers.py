@@ -28,7 +28,7 @@ from graphcore.support.files import checked_path, file_errors
 from graphcore.support.forking import new_lock
 from graphcore.support.records import record_bytes
 from graphcore.support.watched import written_scalars
-from graphcore.tf1.saving.meta_graphs import whole_meta_graph
+from graphcore.tf1.train.saving.meta_graphs import whole_meta_graph
 
 __all__ = ["FileWriter", "FileWriterCache"]
 

@@ -13,7 +13,7 @@ from graphcore.graph import Graph, Tensor, as_constant_array, get_default_graph
 from graphcore.graph.model.default_stack import outermost
 from graphcore.shapes import as_shape
 from graphcore.tf1.framework import add_to_collection, name_scope
-from graphcore.tf1.initial_values import GlorotUniform, Zeros
+from graphcore.tf1.initializers import GlorotUniform, Zeros
 from graphcore.tf1.variable_scopes.scope import AUTO_REUSE, Getter, Reuse, VariableScope, get_variable_scope, refuse_partitioner
 from graphcore.tf1.variables.collections import GraphKeys
 from graphcore.tf1.variables.variables import Variable

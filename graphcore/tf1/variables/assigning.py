@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor, convert_to_tensor, get_default_graph
@@ -81,9 +81,11 @@ def _scattered(op: str, ref: Any, inputs: list[Any], use_locking: bool, name: st
         return variable.read_value()
 
 
-class _Scatter(Protocol):
-    def __call__(self, ref: Any, indices: Any, updates: Any, use_locking: bool = ..., name: str | None = None) -> Tensor:
-        """The new value of a variable, some rows or parts of which are changed."""
+if TYPE_CHECKING:
+
+    class _Scatter(Protocol):
+        def __call__(self, ref: Any, indices: Any, updates: Any, use_locking: bool = ..., name: str | None = None) -> Tensor:
+            """The new value of a variable, some rows or parts of which are changed."""
 
 
 def _scatter(function: str, op: str, doc: str, *, locking: bool = False) -> _Scatter:

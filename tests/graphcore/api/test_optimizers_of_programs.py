@@ -8,7 +8,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import InvalidArgumentError
-from graphcore.tf1.lookup import namespace
+from graphcore.tf1.names.lookup import namespace
 
 train = namespace("train")
 

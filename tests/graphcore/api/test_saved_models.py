@@ -15,7 +15,7 @@ import pytest
 import graphcore as gc
 from graphcore.errors import FailedPreconditionError
 
-SAVED_MODELS: Any = import_module("graphcore.tf1.saving.saved_models")
+SAVED_MODELS: Any = import_module("graphcore.tf1.saved_model")
 TRAIN: Any = import_module("graphcore").train
 FED = {"x:0": [[1.0, 1.0]]}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import graphcore as gc
 from graphcore.placement.exchange import EXCHANGES, Machines, exchanged
 from graphcore.placement.replica import Parameter, Replica, replicas_of
-from graphcore.tf1.replicas.replicate import replicate
+from graphcore.tf1.train.replicas.replicate import replicate
 from graphcore.tf1.variable_scopes import get_variable
 
 BANDWIDTH: Final = 1e9

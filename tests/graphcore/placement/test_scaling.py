@@ -11,7 +11,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.placement.cost_model import LATENCY
-from graphcore.tf1.replicas.replicate import replicate
+from graphcore.tf1.train.replicas.replicate import replicate
 from graphcore.tf1.variable_scopes import get_variable
 
 HARDWARE: Final = gc.SimulatedHardware(memory=1 << 30, bandwidth=1e9, throughput=1e11)

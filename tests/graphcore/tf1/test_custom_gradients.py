@@ -11,7 +11,7 @@ import pytest
 import graphcore as gc
 from graphcore.api import ops
 from graphcore.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, UnimplementedError
-from graphcore.tf1.training.custom_gradients import NotDifferentiable, RegisterGradient, custom_gradient, grad_pass_through
+from graphcore.tf1.train.custom_gradients import NotDifferentiable, RegisterGradient, custom_gradient, grad_pass_through
 from tests.graphcore.api.cell_runs import Cells
 
 

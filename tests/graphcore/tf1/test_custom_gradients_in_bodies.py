@@ -10,7 +10,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import InvalidArgumentError, UnimplementedError
-from graphcore.tf1.training.custom_gradients import RegisterGradient, custom_gradient
+from graphcore.tf1.train.custom_gradients import RegisterGradient, custom_gradient
 from tests.graphcore.api.cell_runs import Cells
 from tests.support.custom_gradient_programs import PLACES, values
 

@@ -9,7 +9,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import InvalidArgumentError, NotFoundError
-from graphcore.tf1.lookup import namespace
+from graphcore.tf1.names.lookup import namespace
 from tests.graphcore.api.cell_runs import Cells
 
 train: Any = namespace("train")

@@ -14,7 +14,7 @@ import pytest
 import graphcore as gc
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from graphcore.tf1 import logging
-from graphcore.tf1.lookup import namespace
+from graphcore.tf1.names.lookup import namespace
 
 train: Any = namespace("train")
 summary: Any = namespace("summary")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import graphcore as gc
-from graphcore.tf1.absent import ABSENT, what_to_use
+from graphcore.tf1.names.absent import ABSENT, what_to_use
 
 
 def test_a_namespace_is_an_attribute_and_a_module() -> None:

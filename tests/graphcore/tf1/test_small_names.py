@@ -11,7 +11,7 @@ import pytest
 
 import graphcore
 from graphcore.errors import InvalidArgumentError, UnimplementedError
-from graphcore.tf1.lookup import namespace
+from graphcore.tf1.names.lookup import namespace
 
 gc: Any = graphcore  # its namespaces are found on demand
 

@@ -9,7 +9,7 @@ import pytest
 
 import graphcore
 from graphcore.errors import InvalidArgumentError, OutOfRangeError
-from graphcore.tf1.lookup import namespace
+from graphcore.tf1.names.lookup import namespace
 
 gc: Any = graphcore  # its namespaces are found on demand
 

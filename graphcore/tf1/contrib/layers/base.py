@@ -8,7 +8,7 @@ from typing import Any, Final
 from graphcore.tf1.contrib.layers.utils import collect_named_outputs
 from graphcore.tf1.contrib.regularizers import xavier_initializer
 from graphcore.tf1.framework import add_to_collections
-from graphcore.tf1.initial_values import Zeros
+from graphcore.tf1.initializers import Zeros
 from graphcore.tf1.variable_scopes.opening import variable_scope
 from graphcore.tf1.variables.collections import GraphKeys
 

@@ -11,9 +11,9 @@ from graphcore.tf1.arrays.layout import identity, reshape, shape
 from graphcore.tf1.contrib.arg_scopes import add_arg_scope
 from graphcore.tf1.contrib.layers.base import ZEROS, collect_variable, finished, model_scope
 from graphcore.tf1.framework import add_to_collection, control_dependencies, convert_to_tensor
-from graphcore.tf1.initial_values import Ones
+from graphcore.tf1.initializers import Ones
 from graphcore.tf1.layers.normalization import BatchNormalization
-from graphcore.tf1.rnn.normalized import LEAST_VARIANCE
+from graphcore.tf1.nn.rnn.normalized import LEAST_VARIANCE
 from graphcore.tf1.variable_scopes.getting import get_variable
 from graphcore.tf1.variables.collections import GraphKeys
 

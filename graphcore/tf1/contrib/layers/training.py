@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from graphcore.api.optimizers import AdamOptimizer, GradientDescentOptimizer, MomentumOptimizer, Optimizer
-from graphcore.api.optimizers.adaptive import AdagradOptimizer, RMSPropOptimizer
-from graphcore.api.optimizers.proximal import FtrlOptimizer
 from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
@@ -16,11 +13,14 @@ from graphcore.tf1.arrays.layout import shape as shape_of
 from graphcore.tf1.contrib.framework import assert_scalar
 from graphcore.tf1.framework import control_dependencies, convert_to_tensor, get_collection
 from graphcore.tf1.indexed_slices import IndexedSlices
-from graphcore.tf1.initial_values import Constant
+from graphcore.tf1.initializers import Constant
 from graphcore.tf1.math.clipping import clip_by_global_norm, global_norm
 from graphcore.tf1.random import truncated_normal
 from graphcore.tf1.summary import histogram, scalar
-from graphcore.tf1.training.global_steps import assert_global_step, get_global_step
+from graphcore.tf1.train.global_steps import assert_global_step, get_global_step
+from graphcore.tf1.train.optimizers import AdamOptimizer, GradientDescentOptimizer, MomentumOptimizer, Optimizer
+from graphcore.tf1.train.optimizers.adaptive import AdagradOptimizer, RMSPropOptimizer
+from graphcore.tf1.train.optimizers.proximal import FtrlOptimizer
 from graphcore.tf1.variable_scopes.getting import get_variable
 from graphcore.tf1.variable_scopes.opening import variable_scope
 from graphcore.tf1.variables.collections import GraphKeys

@@ -16,7 +16,7 @@ from graphcore.tf1.arrays.layout import shape as shape_of
 from graphcore.tf1.arrays.ranges import sequence_mask
 from graphcore.tf1.calls import apply_one
 from graphcore.tf1.framework import control_dependencies, convert_to_tensor, name_scope, ones, zeros
-from graphcore.tf1.initial_values import Constant, Zeros
+from graphcore.tf1.initializers import Constant, Zeros
 from graphcore.tf1.layers.core import Dense
 from graphcore.tf1.math.elementwise import cast, matmul, square, tanh, where
 from graphcore.tf1.math.reductions import argmax, reduce_sum

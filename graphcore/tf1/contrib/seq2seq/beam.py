@@ -12,7 +12,7 @@ from graphcore.api.loops import while_loop
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.shapes import Shape
-from graphcore.tf1 import nn
+from graphcore.tf1 import nest, nn
 from graphcore.tf1.arrays.layout import concat, expand_dims, one_hot, reshape, stack, zeros_like
 from graphcore.tf1.arrays.layout import shape as shape_of
 from graphcore.tf1.arrays.ranges import fill
@@ -25,9 +25,8 @@ from graphcore.tf1.contrib.seq2seq.helpers import logical_or
 from graphcore.tf1.framework import convert_to_tensor, name_scope, zeros
 from graphcore.tf1.math.elementwise import cast, equal, minimum, where
 from graphcore.tf1.math.reductions import reduce_all, reduce_max
-from graphcore.tf1.rnn.cells import require_cell
+from graphcore.tf1.nn.rnn.cells import require_cell
 from graphcore.tf1.tensor_array import TensorArray
-from graphcore.tf1.tools import nest
 
 
 class BeamSearchDecoderState(NamedTuple):

@@ -10,6 +10,7 @@ from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.graph.shapes.constant_values import constant_value
+from graphcore.tf1 import nest
 from graphcore.tf1.arrays.layout import shape as shape_of
 from graphcore.tf1.arrays.layout import zeros_like
 from graphcore.tf1.arrays.ranges import fill
@@ -19,11 +20,10 @@ from graphcore.tf1.following import derived
 from graphcore.tf1.framework import constant, convert_to_tensor, name_scope, zeros
 from graphcore.tf1.math.elementwise import where
 from graphcore.tf1.math.reductions import reduce_all
-from graphcore.tf1.rnn.base import sizes_of
-from graphcore.tf1.rnn.cells import require_cell
-from graphcore.tf1.rnn.loops import exchanged
+from graphcore.tf1.nn.rnn.base import sizes_of
+from graphcore.tf1.nn.rnn.cells import require_cell
+from graphcore.tf1.nn.rnn.loops import exchanged
 from graphcore.tf1.tensor_array import TensorArray
-from graphcore.tf1.tools import nest
 from graphcore.tf1.variable_scopes.opening import variable_scope
 
 

@@ -11,7 +11,7 @@ from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.shapes import Shape
-from graphcore.tf1 import nn
+from graphcore.tf1 import nest, nn
 from graphcore.tf1.arrays.layout import reshape, zeros_like
 from graphcore.tf1.arrays.layout import shape as shape_of
 from graphcore.tf1.arrays.ranges import fill
@@ -20,10 +20,9 @@ from graphcore.tf1.contrib.seq2seq.attention import size_of
 from graphcore.tf1.framework import convert_to_tensor
 from graphcore.tf1.math.elementwise import cast, equal
 from graphcore.tf1.math.reductions import argmax, reduce_all
+from graphcore.tf1.nn.rnn.loops import exchanged
 from graphcore.tf1.random import multinomial
-from graphcore.tf1.rnn.loops import exchanged
 from graphcore.tf1.tensor_array import TensorArray
-from graphcore.tf1.tools import nest
 
 __all__ = [
     "CustomHelper",

@@ -9,14 +9,14 @@ from graphcore.brief import brief
 from graphcore.dtypes import int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.shapes import Shape
+from graphcore.tf1 import nest
 from graphcore.tf1.arrays.layout import concat, stack
 from graphcore.tf1.contrib.seq2seq.attention import AttentionMechanism, attend, checked, size_of
 from graphcore.tf1.framework import name_scope, zeros
 from graphcore.tf1.layers.core import Dense
-from graphcore.tf1.rnn.base import RNNCell
-from graphcore.tf1.rnn.cells import require_cell
+from graphcore.tf1.nn.rnn.base import RNNCell
+from graphcore.tf1.nn.rnn.cells import require_cell
 from graphcore.tf1.tensor_array import TensorArray
-from graphcore.tf1.tools import nest
 
 
 class AttentionWrapperState(NamedTuple):

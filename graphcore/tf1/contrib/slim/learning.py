@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from graphcore.api.ops import greater_equal
-from graphcore.api.optimizers import Optimizer
 from graphcore.graph import Graph, Tensor, get_default_graph
 from graphcore.runtime import Session
 from graphcore.tf1 import logging
@@ -19,9 +18,10 @@ from graphcore.tf1.indexed_slices import IndexedSlices
 from graphcore.tf1.math.clipping import clip_by_norm
 from graphcore.tf1.math.elementwise import equal, floormod
 from graphcore.tf1.summary import histogram
-from graphcore.tf1.training.global_steps import get_global_step, get_or_create_global_step
-from graphcore.tf1.training.monitored import USE_DEFAULT
-from graphcore.tf1.training.supervisors import Supervisor
+from graphcore.tf1.train.global_steps import get_global_step, get_or_create_global_step
+from graphcore.tf1.train.monitored import USE_DEFAULT
+from graphcore.tf1.train.optimizers import Optimizer
+from graphcore.tf1.train.supervisors import Supervisor
 from graphcore.tf1.variables.collections import GraphKeys
 from graphcore.tf1.variables.listing import trainable_variables
 

@@ -8,9 +8,9 @@ from typing import Any
 from graphcore import dtypes
 from graphcore.tf1.framework import name_scope
 from graphcore.tf1.math.elementwise import cast
-from graphcore.tf1.queues.pipelines import add_summary, tensors_of
 from graphcore.tf1.queues.queues import FIFOQueue, PaddingFIFOQueue, QueueBase
-from graphcore.tf1.training.queue_runners import QueueRunner, add_queue_runner
+from graphcore.tf1.train.pipelines import add_summary, tensors_of
+from graphcore.tf1.train.queue_runners import QueueRunner, add_queue_runner
 
 __all__ = ["prefetch_queue"]
 

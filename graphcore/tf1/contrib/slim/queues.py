@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from graphcore.runtime import Session
-from graphcore.tf1.training.coordinators import Coordinator
-from graphcore.tf1.training.queue_runners import start_queue_runners
+from graphcore.tf1.train.coordinators import Coordinator
+from graphcore.tf1.train.queue_runners import start_queue_runners
 
 __all__ = ["QueueRunners"]
 

@@ -13,7 +13,7 @@ import pytest
 import graphcore as gc
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.passes.gradients.explanation.flow import CutKind
-from graphcore.tf1.training.custom_gradients import grad_pass_through
+from graphcore.tf1.train.custom_gradients import grad_pass_through
 
 Built = tuple[gc.Tensor, gc.Tensor]
 

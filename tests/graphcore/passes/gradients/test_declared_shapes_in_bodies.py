@@ -12,7 +12,7 @@ import graphcore as gc
 from graphcore.definitions.wire import graph_def_from_bytes, graph_def_to_bytes
 from graphcore.tf1.python_calls import py_func
 from graphcore.tf1.queues.queues import FIFOQueue
-from graphcore.tf1.training.custom_gradients import RegisterGradient
+from graphcore.tf1.train.custom_gradients import RegisterGradient
 from tests.graphcore.api.cell_runs import Cells
 
 Source = Callable[[], gc.Tensor]

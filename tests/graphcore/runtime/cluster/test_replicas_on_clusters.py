@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import graphcore as gc
-from tests.graphcore.tf1.replicas.models import Together, layers, losses, normal, placeholders, train, trained_alone
+from tests.graphcore.tf1.train.replicas.models import Together, layers, losses, normal, placeholders, train, trained_alone
 
 
 def batches(count: int) -> list[Any]:

@@ -17,7 +17,7 @@ import pytest
 import graphcore as gc
 from tests.graphcore.runtime.cluster.processes import Processes, process_of
 from tests.graphcore.runtime.cluster.test_replicas_on_clusters import adam, batches, digits_mlp
-from tests.graphcore.tf1.replicas.models import placeholders, train, trained_alone
+from tests.graphcore.tf1.train.replicas.models import placeholders, train, trained_alone
 
 pytestmark = pytest.mark.slow
 HEARTBEAT = 2.0

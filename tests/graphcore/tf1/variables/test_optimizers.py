@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pytest
 
 import graphcore as gc
-from graphcore.api.optimizers.adaptive import AdagradOptimizer
-from graphcore.api.optimizers.proximal import FtrlOptimizer
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
+from graphcore.tf1.train.optimizers.adaptive import AdagradOptimizer
+from graphcore.tf1.train.optimizers.proximal import FtrlOptimizer
 from tests.graphcore.api.cell_runs import Cells
 from tests.graphcore.graph.example_graphs import everything
 

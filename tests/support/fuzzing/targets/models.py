@@ -14,7 +14,7 @@ import numpy as np
 import graphcore as gc
 from graphcore.errors import GraphError
 from graphcore.tf1.contrib.learn import VocabularyProcessor
-from graphcore.tf1.saving import checkpoint_states
+from graphcore.tf1.train.saving import checkpoint_states
 from tests.support.fuzzing.messages import damaged_json, damaged_text
 from tests.support.fuzzing.target import Target, maybe_damaged, packed, unpacked
 

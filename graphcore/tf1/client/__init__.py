@@ -1,0 +1,1 @@
+"""`tf.python.client`: the list of devices, and timelines of runs."""

@@ -1,0 +1,1 @@
+"""`tf.linalg`: decompositions, solutions and functions of matrices."""

@@ -1,1 +1,0 @@
-"""Small tools of TensorFlow 1 around graphs: cutting, freezing, timelines, nested structures, texts."""

@@ -1,0 +1,1 @@
+"""`tf.train`: optimizers, schedules, averages, savers, input pipelines, and sessions that train."""
