@@ -12,8 +12,8 @@ from graphcore.plumbing import CONTROL_FLOW, RECV, SEND
 from graphcore.runtime.core.program import Program
 from graphcore.runtime.core.prune import checked_frames, needed_nodes
 from graphcore.runtime.core.waiting import first_waiting
-from graphcore.runtime.dataflow.program import build_dataflow
-from graphcore.runtime.plan.loops import build_loop_plan
+from graphcore.runtime.dataflow.dataflow_program import build_dataflow
+from graphcore.runtime.plan.loop_plan import build_loop_plan
 from graphcore.runtime.plan.plan import build_plan
 from graphcore.runtime.plan.schedule import MakeKernel
 
@@ -29,9 +29,9 @@ def check_engine(engine: object) -> Engine:
     Raises:
         InvalidArgumentError: there is none of this name.
     """
-    for known in ENGINES:
-        if isinstance(engine, str) and engine == known:
-            return known
+    for name in ENGINES:
+        if isinstance(engine, str) and engine == name:
+            return name
     raise InvalidArgumentError(f"Required one of the engines {', '.join(map(repr, ENGINES))}, got {brief(engine)}")
 
 

@@ -23,11 +23,11 @@ from graphcore.runtime.core.events import Event
 from graphcore.runtime.core.options import SessionOptions
 from graphcore.runtime.core.tracing import Trace
 from graphcore.runtime.core.virtual_clock import VirtualClock, function_of, located
-from graphcore.runtime.dataflow.program import build_dataflow
+from graphcore.runtime.dataflow.dataflow_program import build_dataflow
 from graphcore.runtime.engines import Engine, build_program
-from graphcore.runtime.partitions.build import PartGraph, Placed
+from graphcore.runtime.partitions.partition_graphs import PartGraph, Placed
 from graphcore.runtime.partitions.partition_run import Part
-from graphcore.runtime.partitions.program import PartitionedProgram
+from graphcore.runtime.partitions.partitioned_program import PartitionedProgram
 from graphcore.runtime.plan.parallel import has_large
 
 CPU_TYPE: Final = "CPU"

@@ -15,7 +15,7 @@ from graphcore.runtime.core.options import SessionOptions
 from graphcore.runtime.engines import Engine, build_program
 from graphcore.runtime.functions.function_runtime import FunctionLibraryRuntime, kernel_of_op
 from graphcore.runtime.gpu.gpu import Gpu, open_gpus
-from graphcore.runtime.partitions.build import PartGraph
+from graphcore.runtime.partitions.partition_graphs import PartGraph
 from graphcore.runtime.partitions.partition_run import Part
 from graphcore.runtime.plan.schedule import MakeKernel
 

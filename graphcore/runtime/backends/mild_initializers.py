@@ -1,4 +1,4 @@
-"""Initializers that run only so that a variable has a value: they leave one that it has."""
+"""Initializers that run only to give a variable some value: they leave a value that is there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphcore.registry import Kernel
 
 
 def mild_initializers(targets: Iterable[Node], needed: Sequence[Node]) -> frozenset[str]:
-    """The names of the initializers that a run needs for initialized values alone.
+    """The names of the initializers that a run needs only so that variables have values.
 
     Args:
         targets: the nodes that are to run.

@@ -15,7 +15,7 @@ from graphcore.runtime.core.devices import check_devices, local_devices, remark_
 from graphcore.runtime.core.options import SessionOptions
 from graphcore.runtime.core.rewrite import DeviceAttributes
 from graphcore.runtime.core.tracing import CPU, Trace
-from graphcore.runtime.dataflow.program import build_dataflow
+from graphcore.runtime.dataflow.dataflow_program import build_dataflow
 from graphcore.runtime.engines import Engine, build_program
 
 

@@ -12,8 +12,8 @@ from graphcore.placement.placer import Placer
 from graphcore.plumbing import ARG, RECV, SEND
 from graphcore.runtime.backends.devices import Devices
 from graphcore.runtime.backends.work import Built, Subgraph
+from graphcore.runtime.cluster.cluster_program import ClusterProgram
 from graphcore.runtime.cluster.connection import Connection
-from graphcore.runtime.cluster.program import ClusterProgram
 from graphcore.runtime.cluster.resources import ClusterResources
 from graphcore.runtime.core.options import SessionOptions
 from graphcore.runtime.engines import Engine

@@ -13,8 +13,8 @@ UNREACHABLE: Final = (OSError, KeyError)
 
 def event_loop(loop: Any) -> asyncio.AbstractEventLoop:
     """The event loop below one of Dask's."""
-    found: asyncio.AbstractEventLoop = loop.asyncio_loop
-    return found
+    inner: asyncio.AbstractEventLoop = loop.asyncio_loop
+    return inner
 
 
 async def call_actor(rpc: Any, address: str, key: str, method: str, *arguments: Any) -> Any:

@@ -109,7 +109,7 @@ class DaskCluster:
             places = self.places()
         except GraphError as error:
             return f"<p>{html_text(repr(self))}</p><p>{html_text(error.message)}</p>"
-        cells = [(each.task, each.worker, each.address, f"{each.memory / 2**30:.1f} GiB" if each.memory else "") for each in places]
+        cells = [(place.task, place.worker, place.address, f"{place.memory / 2**30:.1f} GiB" if place.memory else "") for place in places]
         rows = "".join([f"<tr>{''.join([f'<td>{html_text(cell)}</td>' for cell in row])}</tr>" for row in cells])
         head = "<tr><th>task</th><th>worker</th><th>address</th><th>memory</th></tr>"
         return f"<p>{html_text(repr(self))}</p><table><thead>{head}</thead><tbody>{rows}</tbody></table>"
@@ -138,7 +138,7 @@ class DaskCluster:
         except OSError as error:
             raise AbortedError(f"The Dask scheduler does not answer ({error}): required a new gc.DaskCluster") from error
         by_name = {str(worker["name"]): address for address, worker in workers.items()} | {address: address for address in workers}
-        found, taken = [], dict[str, str]()
+        places, taken = [], dict[str, str]()
         for job, listed in self.tasks.items():
             for number, name in enumerate(listed):
                 address = by_name.get(name)
@@ -150,8 +150,8 @@ class DaskCluster:
                     raise InvalidArgumentError(f"tasks: worker '{name}' is listed for {taken[address]} and for {device}; required once")
                 taken[address] = device
                 worker = workers[address]
-                found.append(Place(device, name, address, int(worker.get("memory_limit") or 0), worker.get("nanny") or ""))
-        return found
+                places.append(Place(device, name, address, int(worker.get("memory_limit") or 0), worker.get("nanny") or ""))
+        return places
 
     def open(self, graph: Graph, options: SessionOptions) -> ClusterBackend:
         """Begin the tasks of a session.
@@ -183,7 +183,7 @@ class DaskCluster:
             time.sleep(_PAUSE)
 
     def _begin_missing(self) -> None:
-        """Let workers begin that are missing; those of others' clusters are begun by others."""
+        """Start missing workers, where this object has started the cluster."""
 
     def close(self) -> None:
         """Close the client, if it was made here. Workers go on."""
@@ -236,7 +236,7 @@ class LocalCluster(DaskCluster):
         self._owns_client = True
 
     def _begin_missing(self) -> None:
-        """Let Dask begin the workers that it has given up because they took long to start again."""
+        """Start the workers that Dask has given up because they took too long to start again."""
         self._cluster.scale(sum([len(workers) for workers in self.tasks.values()]))
 
     def close(self) -> None:
@@ -321,10 +321,10 @@ def _checked_tasks(tasks: Any) -> dict[str, list[str]]:
         for worker in listed:
             if not isinstance(worker, str | int):
                 refuse("tasks", f"names or addresses of workers for job '{job}'", worker)
-    found = {job: [str(worker) for worker in listed] for job, listed in tasks.items()}
-    if not any(found.values()):
+    names = {job: [str(worker) for worker in listed] for job, listed in tasks.items()}
+    if not any(names.values()):
         raise InvalidArgumentError(f"tasks: required at least one worker, got {brief(tasks)}")
-    return found
+    return names
 
 
 def _checked_client(client: Any, security: Any) -> Client:

@@ -68,12 +68,12 @@ class Link:
         task: its name, such as `/job:worker/task:1`.
         worker, address, nanny: its worker.
         key: the key of the actor.
-        incarnation: a number that the task does not share with the one that it replaces.
+        incarnation: a number that differs from that of the task that it replaces.
         lost: why it is lost; "" while it is not.
-        clock: what is added to its times to get those of the session, in nanoseconds.
-        programs: the number of plans that need each of the programs that it has.
+        clock: the nanoseconds to add to its times to get times of the session.
+        programs: the programs that it has, by digest, each with the number of plans that need it.
         renewals: the number of times that functions were replaced or variables declared again there.
-        prepared_at: the number of renewals at which each program was prepared.
+        prepared_at: the value of `renewals` when each program was prepared.
     """
 
     def __init__(self, place: Place, future: Any) -> None:
@@ -96,18 +96,18 @@ class Link:
         return f"<Link to {self.device} on worker {self.worker}{f', lost: {self.lost}' if self.lost else ''}>"
 
     def lose(self, reason: str) -> None:
-        """Note the loss of the task, unless it is lost already; "" notes none."""
+        """Record why the task is lost, unless it is lost already; "" records nothing."""
         self.lost = self.lost or reason
 
     def lacks(self, shipment: Shipment) -> bool:
-        """True if a partition is not prepared there for the functions and variables as they are now."""
+        """True if the task must prepare a partition, at first and after functions or variables changed."""
         return self.prepared_at.get(shipment.digest) != self.renewals
 
 
 def is_fork_of(process: int) -> bool:
     """True iff this process is not `process`, but a fork of it.
 
-    Dask's client has no event loop there, and would be waited for in vain.
+    Dask's client has no event loop in a fork, which would wait for it forever.
     """
     return os.getpid() != process
 
@@ -143,9 +143,9 @@ class Connection:
         made = uuid.uuid4().hex[:12]
         futures = [
             client.submit(
-                Task, each.device, key=f"graphloupe-{made}-{each.device}", workers=[each.address], allow_other_workers=False, actor=True
+                Task, place.device, key=f"graphloupe-{made}-{place.device}", workers=[place.address], allow_other_workers=False, actor=True
             )
-            for each in places
+            for place in places
         ]
         self.links = {place.device: Link(place, future) for place, future in zip(places, futures, strict=True)}
         for link in self.links.values():
@@ -284,14 +284,14 @@ class Connection:
         Raises:
             GraphError: a partition cannot be prepared, or a task is lost.
         """
-        missing = [each for each in shipments if self.links[each.device].lacks(each)]
-        links = [self.links[each.device] for each in missing]
+        missing = [sent for sent in shipments if self.links[sent.device].lacks(sent)]
+        links = [self.links[sent.device] for sent in missing]
         self.check(links)
 
         async def prepare() -> list[Prepared]:
-            calls = [self._watched(link, "prepare", Parcel(each)) for link, each in zip(links, missing, strict=True)]
-            found: list[Prepared] = await asyncio.gather(*calls)
-            return found
+            calls = [self._watched(link, "prepare", Parcel(sent)) for link, sent in zip(links, missing, strict=True)]
+            outcomes: list[Prepared] = await asyncio.gather(*calls)
+            return outcomes
 
         try:
             ended = self.wait(prepare())
@@ -302,12 +302,12 @@ class Connection:
             link.renewals += prepared.replaced or prepared.redeclared
             if prepared.failure is None:
                 link.prepared_at[shipment.digest] = link.renewals
-        failure = next((each.failure for each in ended if each.failure is not None), None)
+        failure = next((outcome.failure for outcome in ended if outcome.failure is not None), None)
         if failure is not None:
             raise failure.error()
-        for each in shipments:
-            programs = self.links[each.device].programs
-            programs[each.digest] = programs.get(each.digest, 0) + 1
+        for sent in shipments:
+            programs = self.links[sent.device].programs
+            programs[sent.digest] = programs.get(sent.digest, 0) + 1
 
     def release(self, digests: Mapping[str, str]) -> None:
         """Release a program of some tasks.
@@ -350,7 +350,7 @@ class Connection:
     async def _set_clocks(self) -> None:
         """Find the difference between the clock of each task and that of this process.
 
-        A difference within half of the shortest way there and back is none: processes of one machine have one clock.
+        A difference below half of the shortest round trip counts as none: processes of one machine share a clock.
         """
         for link in self.links.values():
             samples = []

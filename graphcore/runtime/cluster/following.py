@@ -6,14 +6,14 @@ import threading
 from collections.abc import Sequence
 
 from graphcore.errors import GraphError
+from graphcore.runtime.cluster.cluster_step import ClusterStep
 from graphcore.runtime.cluster.connection import Connection, Link
 from graphcore.runtime.cluster.messages import News, Records
-from graphcore.runtime.cluster.step import ClusterStep
 from graphcore.runtime.stepping.gate import Gate
 
 
 class Followers:
-    """Threads that let the tasks of a step wait at the gate of its stepped run, one for each task.
+    """One thread for each task of a step: the gate of the stepped run lets the task go on node by node.
 
     Args:
         connection: the tasks.

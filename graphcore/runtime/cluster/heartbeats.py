@@ -88,13 +88,13 @@ class Watch:
 
     async def _ping(self, link: Link) -> dict[int, str]:
         try:
-            found: dict[int, str] = await self._connection.call(link, "alive")
+            nodes: dict[int, str] = await self._connection.call(link, "alive")
         except LostError:
             return {}
-        return found
+        return nodes
 
     def _inquire(self, link: Link, timeout: float) -> None:
-        """Take the answer of the nanny, which is asked once a task has been silent for half of the time."""
+        """Ask the nanny once a task has been silent for half of the time limit, and take the answer."""
         inquiry = self._inquiries.get(link.device)
         if inquiry is not None and inquiry.done():
             del self._inquiries[link.device]
@@ -119,7 +119,7 @@ def worker_is_running(address: str, dask_worker: Any) -> bool:
 
     Args:
         address: the address of the worker.
-        dask_worker: the nanny, under the name by which Dask gives it.
+        dask_worker: the nanny; Dask passes it under this name.
     """
     number = dask_worker.pid
     if number is None or dask_worker.worker_address != address:

@@ -110,15 +110,15 @@ class Failure(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, error: BaseException, device: str) -> Failure:
-        """The message of an error on a device."""
+        """The failure for an error that occurred on a device."""
         if not isinstance(error, GraphError):
             error = InternalError(f"{type(error).__name__}: {error}")
-        known = next(each.__name__ for each in type(error).__mro__ if getattr(errors, each.__name__, None) is each)
+        name = next(base.__name__ for base in type(error).__mro__ if getattr(errors, base.__name__, None) is base)
         place = error.op, error.node, error.attr, error.input, error.source, error.device or device
-        return cls(known, error.message, *place, error.suggestion, error.required, error.came)
+        return cls(name, error.message, *place, error.suggestion, error.required, error.came)
 
     def error(self) -> GraphError:
-        """The error itself."""
+        """The error, to be raised in this process."""
         kind: type[GraphError] = getattr(errors, self.kind)
         made = kind(self.message, op=self.op, node=self.node, attr=self.attr, input=self.input, source=self.source)
         made.device = self.device
@@ -219,6 +219,6 @@ def checked_to_travel(value: Any, what: str) -> Any:
         return value
     if not isinstance(value, np.ndarray):
         raise UnimplementedError(f"{what} is {type(value).__name__}: {_HANDLES_STAY}")
-    if value.dtype.hasobject and not all(isinstance(each, bytes | str) for each in value.flat):
+    if value.dtype.hasobject and not all(isinstance(element, bytes | str) for element in value.flat):
         raise UnimplementedError(f"{what} contains other objects than strings: {_HANDLES_STAY}")
     return value

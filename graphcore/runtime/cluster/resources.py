@@ -37,8 +37,8 @@ class RemoteVariable:
 
     def current(self) -> Array | None:
         """The value, None if it has none."""
-        found: Array | None = arrived(self._connection.ask(self._link, "read", self._declaration).content)
-        return found
+        value: Array | None = arrived(self._connection.ask(self._link, "read", self._declaration).content)
+        return value
 
     def read(self) -> Array:
         """The value.
@@ -94,18 +94,18 @@ class ClusterResources(ResourceManager):
     def value_of(self, container: str, name: str) -> Array | None:
         """The value of a variable, None if it has none or its task is lost. Makes nothing."""
         with suppress(AbortedError):
-            found = self._connection.ask_all("value_of", container, name)
-            return next((arrived(each.content) for each in found if each.content is not None), None)
+            answers = self._connection.ask_all("value_of", container, name)
+            return next((arrived(answer.content) for answer in answers if answer.content is not None), None)
         return None
 
     def initialised(self) -> list[str]:
         """The owners of the variables with values, as far as their tasks are not lost."""
-        return [each.owner for _, held in self._held() for each in held if each.has_value]
+        return [resource.owner for _, held in self._held() for resource in held if resource.has_value]
 
     def disown(self, is_gone: Callable[[Owned], bool]) -> None:
         """Clear the owner of variables and queues whose owner is gone; the next node may declare them."""
         for link, held in self._held():
-            gone = [each.owner for each in held if each.owner and is_gone(each)]
+            gone = [resource.owner for resource in held if resource.owner and is_gone(resource)]
             if gone:
                 self._connection.ask(link, "disown", gone)
 

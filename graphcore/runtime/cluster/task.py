@@ -57,7 +57,7 @@ class _Part:
         step: the run, once it has begun.
         posts: the values on their way to other tasks.
         unreachable: the device of a task that could not be reached.
-        unsent: why another value could not be sent.
+        unsent: the error of a value that could not be sent for another reason.
     """
 
     def __init__(self, number: int, device: str, forward: Callable[[_Part, str, str, Any, bool], None]) -> None:
@@ -140,7 +140,7 @@ class Task:
         """Run a partition to its end, and until all values that it sends have arrived."""
         request: Request = parcel.content
         part = self._part(request.step)
-        for number in [each for each, other in self._parts.items() if each < request.oldest and other.call is None]:
+        for number in [earlier for earlier, other in self._parts.items() if earlier < request.oldest and other.call is None]:
             del self._parts[number]
         self._oldest = max(self._oldest, request.oldest)
         ended: asyncio.Future[Outcome] = self._loop.create_future()
@@ -214,7 +214,7 @@ class Task:
         return Records(program.located(list(recorder.events)), recorder.arrays, state)
 
     async def stop(self, number: int, failure: Failure | None) -> Ended:
-        """Stop the part of a step: before its next node, or in a node that runs on and has no lasting effect."""
+        """Stop the part of a step before its next node, or in a slow node without lasting effect."""
         part = self._part(number)
         status = CancelledError(_STOPPED) if failure is None else failure.error()
         await self._loop.run_in_executor(None, part.stop, status)
@@ -235,10 +235,10 @@ class Task:
 
     def _part(self, number: int) -> _Part:
         """The part of a step; values for it may arrive before it begins."""
-        found = self._parts.get(number)
-        if found is None:
-            found = self._parts[number] = _Part(number, self._device, self._forward)
-        return found
+        part = self._parts.get(number)
+        if part is None:
+            part = self._parts[number] = _Part(number, self._device, self._forward)
+        return part
 
     def _forward(self, part: _Part, receiver: str, key: str, value: Any, is_dead: bool) -> None:
         """Pass a value on to another task; called in the thread of the run."""
@@ -275,8 +275,8 @@ class Task:
     async def held(self) -> list[Held]:
         """Its variables, queues and the like."""
         resources = self._kernels.resources
-        variables = [Held(each.owner, each.op, each.value is not None) for each in list(resources.variables.values())]
-        return variables + [Held(each.owner, each.op) for each in resources.shared.all()]
+        variables = [Held(resource.owner, resource.op, resource.value is not None) for resource in list(resources.variables.values())]
+        return variables + [Held(resource.owner, resource.op) for resource in resources.shared.all()]
 
     async def disown(self, owners: Sequence[str]) -> None:
         """Clear the owner of resources whose owner is gone."""

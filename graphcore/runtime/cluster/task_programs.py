@@ -14,7 +14,7 @@ from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.rendezvous import Rendezvous
 from graphcore.runtime.core.virtual_clock import located
 from graphcore.runtime.engines import build_program, check_engine
-from graphcore.runtime.partitions.build import PartGraph, Partition
+from graphcore.runtime.partitions.partition_graphs import PartGraph, Partition
 from graphcore.runtime.partitions.partition_run import Inbox, PartitionRun
 from graphcore.runtime.plan.schedule import MakeKernel
 
@@ -41,7 +41,7 @@ def build_task_program(shipment: Shipment, library: FunctionLibraryDefinition, m
 
     Args:
         shipment: the partition.
-        library: the functions of the task; those of the partition that it lacks or knows otherwise are replaced.
+        library: the functions of the task; those of the partition are added, or replace others of the same name.
         make_kernel: makes the kernel of a node.
 
     Raises:
@@ -58,10 +58,10 @@ def _renew(library: FunctionLibraryDefinition, others: FunctionDefLibrary) -> No
     """Replace the functions and gradients of a library by those of another with the same names."""
     gradients = {gradient.function_name: gradient for gradient in others.gradient}
     for function in others.function:
-        known = library.find(function.name)
-        if known is None:
+        present = library.find(function.name)
+        if present is None:
             library.add_function_def(function)
-        elif known != function:
+        elif present != function:
             library.replace_function(function.name, function)
         own, gradient = library.find_gradient(function.name), gradients.get(function.name)
         if own and (gradient is None or gradient.gradient_func != own):
@@ -80,8 +80,8 @@ class _OneOfMany:
 
     def run(self, step: Step, values: Mapping[int, Any], channel: Rendezvous) -> dict[int, Any]:
         inbox = Inbox()
-        given = [values.get(number) for number in range(self._num_feeds)]
-        run = PartitionRun(self._part, step, given, channel, inbox)
+        feeds = [values.get(number) for number in range(self._num_feeds)]
+        run = PartitionRun(self._part, step, feeds, channel, inbox)
         try:
             inbox.serve([run])
         finally:

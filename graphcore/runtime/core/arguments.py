@@ -62,17 +62,17 @@ def graph_and_target(first: Any, second: Any, graph: Any, target: Any) -> tuple[
         if target:
             refuse("target", "it once", target)
         target, first = first, None
-    given = [each for each in (first, second if isinstance(second, Graph) else None, graph) if each is not None]
-    if len(given) > 1:
-        refuse("graph", "it once", given[1])
-    return (given[0] if given else None), target
+    graphs = [one for one in (first, second if isinstance(second, Graph) else None, graph) if one is not None]
+    if len(graphs) > 1:
+        refuse("graph", "it once", graphs[1])
+    return (graphs[0] if graphs else None), target
 
 
 def configured(options: SessionOptions | None, devices: Any, config: Any) -> tuple[SessionOptions | None, Any]:
     """The options and devices of a session, also from TensorFlow 1's form of them.
 
     Raises:
-        InvalidArgumentError: both forms are given, or a number of devices is none.
+        InvalidArgumentError: both forms are given, or a number of devices is not a number.
     """
     if config is None:
         return options, devices
@@ -94,7 +94,7 @@ def configured(options: SessionOptions | None, devices: Any, config: Any) -> tup
 
 
 def _counted_cpus(device_count: Any) -> list[str] | None:
-    """The CPUs of `ConfigProto.device_count`; None for the one of a session without further devices."""
+    """The CPUs that `ConfigProto.device_count` asks for; None if that is a single one."""
     count = device_count.get("CPU", 1) if isinstance(device_count, Mapping) else device_count
     if not isinstance(count, int) or count < 0:
         refuse("device_count", "a number of devices by type, such as {'CPU': 4}", device_count)
@@ -121,10 +121,10 @@ def flat_feeds(feed_dict: Mapping[Any, Any] | None) -> Mapping[Any, Any] | None:
         return feed_dict
     flat: dict[Any, Any] = {}
     for key, value in feed_dict.items():
-        for tensor, each in _pairs(key, value):
+        for tensor, item in _pairs(key, value):
             if tensor in flat:
                 refuse("feed_dict", "each tensor once", tensor)
-            flat[tensor] = each
+            flat[tensor] = item
     return flat
 
 
@@ -189,8 +189,8 @@ def checked_names(argument: str, names: Any) -> tuple[str, ...]:
     Raises:
         InvalidArgumentError: the argument is anything else.
     """
-    found = tuple(listed(argument, "names", names))
-    for name in found:
+    texts = tuple(listed(argument, "names", names))
+    for name in texts:
         if not isinstance(name, str):
             refuse(argument, "a list of names", name)
-    return found
+    return texts

@@ -16,7 +16,7 @@ class CancellationManager:
     """A scope of cancellation.
 
     Args:
-        parent: cancelling it cancels this one too; one made below a cancelled parent is cancelled from the start.
+        parent: the manager whose cancellation cancels this one too; if it is cancelled already, so is this one.
 
     Thread-safe. Callbacks are called without a lock held, in the cancelling thread.
     """
@@ -70,7 +70,7 @@ class CancellationManager:
             return True
 
     def deregister_callback(self, token: int) -> bool:
-        """Remove a callback. False if it was cancelled before; the callback has then returned.
+        """Remove a callback. False if cancellation came first: the callback was called, and has returned.
 
         Called by a callback itself, it returns False at once.
         """

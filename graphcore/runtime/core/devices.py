@@ -27,10 +27,10 @@ def check_devices(nodes: Iterable[Node], devices: Sequence[DeviceAttributes]) ->
     Raises:
         InvalidArgumentError: a requested device does not exist, or an op has no kernel.
     """
-    known = _Known(devices)
+    requests = _Requests(devices)
     for node in nodes:
         request = node.device
-        if not known.has(request):
+        if not requests.has(request):
             names = ", ".join(device.name for device in devices)
             raise InvalidArgumentError.at(
                 node,
@@ -45,8 +45,8 @@ def check_devices(nodes: Iterable[Node], devices: Sequence[DeviceAttributes]) ->
             raise InvalidArgumentError.at(node, f"No OpKernel was registered to support Op '{node.op}' used by {{{{node {node.name}}}}}")
 
 
-class _Known:
-    """The requests that the devices of a session fulfil."""
+class _Requests:
+    """Tells which requests the devices of a session fulfil."""
 
     def __init__(self, devices: Sequence[DeviceAttributes]) -> None:
         self._devices = [DeviceSpec.parse(device.name) for device in devices]
@@ -61,10 +61,10 @@ class _Known:
 
 def remark_absent_devices(nodes: Iterable[Node], devices: Sequence[DeviceAttributes]) -> None:
     """Say which requested devices do not exist, so that their nodes run on the CPU."""
-    known = _Known(devices)
+    requests = _Requests(devices)
     absent: dict[str, list[str]] = {}
     for node in nodes:
-        if not known.has(node.device):
+        if not requests.has(node.device):
             absent.setdefault(node.device, []).append(node.name)
     for request, names in absent.items():
         which = f"'{names[0]}' requests" if len(names) == 1 else f"'{names[0]}' and {len(names) - 1} more nodes request"

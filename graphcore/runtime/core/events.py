@@ -146,7 +146,7 @@ class Recorder:
         self._arrays += [list(msgspec.structs.astuple(life)) for life in arrays]
 
     def record_skipped(self, nodes: Sequence[tuple[str, str, Any, Any]], frame: str, iteration: int, call: str, around: Around) -> None:
-        """Record nodes that need no kernel: their events are at one time, and made after the run.
+        """Record nodes that need no kernel. Their events have one time, and are made after the run.
 
         Args:
             nodes: tuples that begin with the name of a node and the reason.

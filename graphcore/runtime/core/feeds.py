@@ -28,12 +28,12 @@ def resolve_feeds(graph: Graph, feeds: Iterable[Any]) -> list[Tensor]:
         InvalidArgumentError: something belongs to another graph, is no tensor, or is fed twice.
     """
     tensors: list[Tensor] = []
-    known: set[Tensor] = set()
+    fed: set[Tensor] = set()
     for key in feeds:
         tensor = _feed_tensor(graph, key)
-        if tensor in known:
+        if tensor in fed:
             raise InvalidArgumentError.at(tensor.node, f'Endpoint "{tensor.name}" fed more than once.')
-        known.add(tensor)
+        fed.add(tensor)
         tensors.append(tensor)
     return tensors
 
@@ -66,11 +66,11 @@ def make_feeder(tensor: Tensor) -> Feeder:
     return feed if kept is None else _keeping(tensor, feed, *kept)
 
 
-def _keeping(tensor: Tensor, feed: Feeder, reader: Node, known: Sequence[Any]) -> Feeder:
+def _keeping(tensor: Tensor, feed: Feeder, reader: Node, expected: Sequence[Any]) -> Feeder:
     def feed_same(value: Any) -> Array:
         array = feed(value)
-        given = array.reshape(-1).tolist()
-        if len(given) != len(known) or any(element not in (None, other) for element, other in zip(known, given, strict=True)):
+        elements = array.reshape(-1).tolist()
+        if len(elements) != len(expected) or any(element not in (None, other) for element, other in zip(expected, elements, strict=True)):
             raise may_not_be_fed(tensor, reader)
         return array
 
@@ -78,7 +78,7 @@ def _keeping(tensor: Tensor, feed: Feeder, reader: Node, known: Sequence[Any]) -
 
 
 def may_not_be_fed(tensor: Tensor, reader: Node) -> InvalidArgumentError:
-    """The error for feeding `tensor` a value other than the one read by `reader`."""
+    """The error for a feed of `tensor` that differs from the value that `reader` has read."""
     made = "" if reader.source is None else f", made in {reader.source.where}"
     return InvalidArgumentError.at(
         tensor.node,

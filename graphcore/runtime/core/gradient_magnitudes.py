@@ -23,7 +23,7 @@ _CARRIED: Final = ("sum", "b_arrived", "b_grad_exit", "b_acc_exit")
 
 
 class Magnitude(msgspec.Struct, frozen=True):
-    """The greatest absolute value of the gradients by the outputs of a forward node.
+    """The greatest absolute value of the gradients with respect to the outputs of a forward node.
 
     Attributes:
         node: the forward node.
@@ -47,16 +47,16 @@ def magnitudes_of(graph: Graph, recorded: Recorded) -> list[Magnitude]:
         graph: the graph of the run, whose gradient records say which node differentiates which.
         recorded: the statistics of a tensor in all iterations, () if it was not computed.
     """
-    found = {name: [one for tensor in tensors for one in recorded(tensor)] for name, tensors in _arriving(graph).items()}
-    found = {name: stats for name, stats in found.items() if stats}
-    depths = _depths(graph, found)
+    by_node = {name: [one for tensor in tensors for one in recorded(tensor)] for name, tensors in _arriving(graph).items()}
+    by_node = {name: stats for name, stats in by_node.items() if stats}
+    depths = _depths(graph, by_node)
     magnitudes = [
         Magnitude(
             node=name,
             depth=depth,
             weight=weight,
-            value=max([one.magnitude for one in found[name] if one.magnitude is not None], default=None),
-            is_finite=all(one.is_finite for one in found[name]),
+            value=max([one.magnitude for one in by_node[name] if one.magnitude is not None], default=None),
+            is_finite=all(one.is_finite for one in by_node[name]),
         )
         for name, (depth, weight) in depths.items()
     ]
@@ -64,12 +64,12 @@ def magnitudes_of(graph: Graph, recorded: Recorded) -> list[Magnitude]:
 
 
 def _arriving(graph: Graph) -> dict[str, list[Tensor]]:
-    """The gradients by the outputs of each differentiated node.
+    """The gradients with respect to the outputs of each differentiated node.
 
     They are sums, or what the gradient functions of other nodes return.
     """
     records = graph.gradient_records
-    found: dict[str, dict[Tensor, None]] = {}
+    by_node: dict[str, dict[Tensor, None]] = {}
     for name, record in records.items():
         node, forward = graph.find(name), graph.find(record.forward)
         if node is None or forward is None or record.forward in records or forward.registration.is_alias:
@@ -78,8 +78,8 @@ def _arriving(graph: Graph) -> dict[str, list[Tensor]]:
             arriving: Iterable[Tensor] = node.outputs
         else:
             arriving = [tensor for tensor in node.inputs if _is_gradient(tensor.node, record.forward, records)]
-        found.setdefault(record.forward, {}).update(dict.fromkeys([tensor for tensor in arriving if tensor.dtype.base.is_floating]))
-    return {name: list(tensors) for name, tensors in found.items()}
+        by_node.setdefault(record.forward, {}).update(dict.fromkeys([tensor for tensor in arriving if tensor.dtype.base.is_floating]))
+    return {name: list(tensors) for name, tensors in by_node.items()}
 
 
 def _is_gradient(node: Node, forward: str, records: Mapping[str, GradientRecord]) -> bool:
@@ -118,8 +118,8 @@ def _inputs_first(nodes: Iterable[Node]) -> list[Node]:
     """The nodes and all that they are computed from, each behind its inputs."""
     begun: set[Node] = set()
     done: dict[Node, None] = {}
-    for found in nodes:
-        pending = [found]
+    for start in nodes:
+        pending = [start]
         while pending:
             node = pending[-1]
             if node not in begun:

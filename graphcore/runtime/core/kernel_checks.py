@@ -21,7 +21,7 @@ from graphcore.support.memory_limits import AllocationLimitError, compared
 
 
 def wrong_dtype(node: Node) -> Callable[[int, Any], None]:
-    """A handler for outputs whose dtype object is not the expected one, but possibly equal to it."""
+    """A handler for outputs whose dtype is another object than the expected one, perhaps an equal one."""
     wanted = [dtype.as_numpy for dtype in node.output_types]
 
     def refuse(index: int, value: Any) -> None:
@@ -46,16 +46,16 @@ def checked(node: Node, kernel: Kernel) -> Kernel:
     count = len(node.outputs)
 
     def run(*inputs: Any) -> Any:
-        given = kernel(*inputs)
-        values = (given,) if count == 1 else given
+        result = kernel(*inputs)
+        values = (result,) if count == 1 else result
         if not isinstance(values, tuple | list) or len(values) != count:
-            raise outputs_unset(node, f"got {described(given)}" if not isinstance(values, tuple | list) else f"got {len(values)}")
+            raise outputs_unset(node, f"got {described(result)}" if not isinstance(values, tuple | list) else f"got {len(values)}")
         for i, dtype, shape in wanted:
             _check(node, i, dtype, shape, values[i])
         for i, base in references:
             if getattr(values[i], "dtype", None) is not base:
                 raise _wrong_type(node, i, values[i])
-        return given
+        return result
 
     return run
 
@@ -89,9 +89,9 @@ def described(value: Any) -> str:
 def _wrong_type(node: Node, index: int, value: Any) -> InternalError:
     if value is None:
         return _broken(node, f"Missing {index}-th output from {{{{node {node.name}}}}}", value)
-    declared, given = node.output_types[index].text, _type_name(value)
+    declared, actual = node.output_types[index].text, _type_name(value)
     return _broken(
-        node, f"Output {index} of type {given} does not match declared output type {declared} for node {{{{node {node.name}}}}}", value
+        node, f"Output {index} of type {actual} does not match declared output type {declared} for node {{{{node {node.name}}}}}", value
     )
 
 
@@ -140,7 +140,7 @@ def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> 
     text, values = str(error) or type(error).__name__, list(inputs)
     if not isinstance(error, ValueError | IndexError):
         return InvalidArgumentError.at(node, text + _where(node, values))
-    text, advise = in_our_words(text, node, [_value(each) for each in values], shown_name)
+    text, advise = in_our_words(text, node, [_value(value) for value in values], shown_name)
     return advise(InvalidArgumentError.at(node, text + _where(node, values)))
 
 
@@ -154,9 +154,9 @@ def too_large(node: Node, what: str, size: int) -> ResourceExhaustedError:
     return ResourceExhaustedError.at(node, f"The output of '{node.name}' = {called(node)} {what}: {compared(size)}")
 
 
-def _value(given: Any) -> Any:
+def _value(value: Any) -> Any:
     """The value of an input; of a reference that of its variable."""
-    return given.value if isinstance(given, RefVariable) else given
+    return value.value if isinstance(value, RefVariable) else value
 
 
 def _where(node: Node, inputs: Iterable[Any]) -> str:

@@ -72,7 +72,7 @@ def late_reads(needed: Sequence[Node], fed: Collection[Tensor]) -> list[LateRead
         return reachable(nodes, lambda node: following.get(node, ()))
 
     waiting = after([writer for written in writers.values() for writer in written])
-    found: dict[tuple[Node, tuple[str, ...]], LateRead] = {}
+    additions: dict[tuple[Node, tuple[str, ...]], LateRead] = {}
     for read in reads:
         consumers = [node for node in dict.fromkeys(following.get(read, ())) if node in waiting and node.op not in MERGE]
         if not consumers:
@@ -82,17 +82,17 @@ def late_reads(needed: Sequence[Node], fed: Collection[Tensor]) -> list[LateRead
             slots = [slot for slot, tensor in enumerate(node.inputs) if tensor.node is read]
             names = tuple(dict.fromkeys([producer.name for producer in producers_of(node) if producer in changed]))
             if slots and names:  # a node that changes the variable itself reads before
-                late = found.setdefault((read, names), LateRead(read, names, []))
+                late = additions.setdefault((read, names), LateRead(read, names, []))
                 late.consumers.extend([(node.name, slot) for slot in slots])
-    return list(found.values())
+    return list(additions.values())
 
 
 def add_late_reads(graph: Graph, late: Sequence[LateRead]) -> None:
     """Add reads to a copy of the nodes of a run."""
     nodes: Mapping[str, Node] = {node.name: node for node in graph.nodes}
-    for each in late:
-        read = nodes[each.read.name]
-        after = [nodes[name] for name in each.after]
+    for late_read in late:
+        read = nodes[late_read.read.name]
+        after = [nodes[name] for name in late_read.after]
         name = graph.names.unique(f"{read.name}_again")
         inputs = (*[input_text(tensor) for tensor in read.inputs], *[f"^{node.name}" for node in after])
         definition = NodeDef(name, read.op, inputs, read.node_def.device, {**read.attr, STANDS_FOR: read.outputs[0].name.encode()})
@@ -100,15 +100,15 @@ def add_late_reads(graph: Graph, late: Sequence[LateRead]) -> None:
             definition, read.registration, list(read.inputs), after, read.input_types, read.output_types, read.source
         )
         made.assigned_device = read.assigned_device
-        for consumer, slot in each.consumers:
+        for consumer, slot in late_read.consumers:
             graph.update_edge(made, 0, nodes[consumer], slot)
 
 
 def _named(handle: Node) -> Node:
     """The variable that a node is a handle of."""
     name = handle.attr[VALUE_OF]
-    found = handle.graph.find(attr_text(name))
-    return handle if found is None else found
+    variable = handle.graph.find(attr_text(name))
+    return handle if variable is None else variable
 
 
 def _variable(node: Node) -> Node:

@@ -54,7 +54,7 @@ def out_of_memory(error: MemoryError) -> str:
 class LiveArrays:
     """Counts arrays from their creation by a node to their release.
 
-    A view counts as its base. Arrays owned by others do not count: feeds, constants, the values of variables; nor do scalars.
+    A view counts as its base. Feeds, constants, values of variables and scalars do not count.
 
     Args:
         step: the run.

@@ -80,33 +80,33 @@ def times_of(runs: Iterable[NodeRun], local: str) -> tuple[NodeTime, ...]:
         call = plain.get(end.call)
         if call is None:
             call = plain[end.call] = without_repeats(end.call)
-        found, device = sums[call, end.node], end.device or local
-        found.own[device] = found.own.get(device, 0) + own
-        found.durations.append(end.ns - start.ns)
-        found.threads.add(start.thread)
-        found.bytes += end.bytes
-    for (call, node), found in sums.items():
+        summed, device = sums[call, end.node], end.device or local
+        summed.own[device] = summed.own.get(device, 0) + own
+        summed.durations.append(end.ns - start.ns)
+        summed.threads.add(start.thread)
+        summed.bytes += end.bytes
+    for (call, node), summed in sums.items():
         for place in ((call, node), *_callers(call)):
             if place in sums:
                 total = sums[place].total
-                for device, own in found.own.items():
+                for device, own in summed.own.items():
                     total[device] = total.get(device, 0) + own
-    return tuple([_node_time(call, node, found) for (call, node), found in sums.items()])
+    return tuple([_node_time(call, node, summed) for (call, node), summed in sums.items()])
 
 
-def _node_time(call: str, node: str, found: _Sum) -> NodeTime:
+def _node_time(call: str, node: str, summed: _Sum) -> NodeTime:
     return NodeTime(
         node=node,
         call=call,
-        runs=len(found.durations),
-        own=sum(found.own.values()),
-        total=sum(found.total.values()),
-        lasting=sum(found.durations),
-        shortest=min(found.durations),
-        longest=max(found.durations),
-        bytes=found.bytes,
-        devices=found.total,
-        threads=len(found.threads),
+        runs=len(summed.durations),
+        own=sum(summed.own.values()),
+        total=sum(summed.total.values()),
+        lasting=sum(summed.durations),
+        shortest=min(summed.durations),
+        longest=max(summed.durations),
+        bytes=summed.bytes,
+        devices=summed.total,
+        threads=len(summed.threads),
     )
 
 
@@ -119,7 +119,7 @@ def _callers(call: str) -> Iterator[tuple[str, str]]:
 
 
 def _own_times(runs: Sequence[NodeRun]) -> list[int]:
-    """The time of each run in which none that began later runs on its device."""
+    """The own time of each run: while no run that began later is under way on the same device."""
     own = [0] * len(runs)
     starts = [start.ns for start, _ in runs]
     ends = [end.ns for _, end in runs]

@@ -37,12 +37,12 @@ def needed_nodes(fetches: Iterable[Tensor], targets: Iterable[Node], fed: Collec
     def producers(node: Node) -> list[Node]:
         if is_replaced(node, fed_set):
             return []
-        found = [tensor.node for tensor in node.inputs if tensor not in fed_set]
-        found += node.control_inputs
+        producers = [tensor.node for tensor in node.inputs if tensor not in fed_set]
+        producers += node.control_inputs
         if node.op in MERGE:
-            roots.extend(producer for producer in found if is_back_edge(producer.op, node.op))
-            found = [producer for producer in found if not is_back_edge(producer.op, node.op)]
-        return found
+            roots.extend(producer for producer in producers if is_back_edge(producer.op, node.op))
+            producers = [producer for producer in producers if not is_back_edge(producer.op, node.op)]
+        return producers
 
     return dependency_order(roots, producers, cyclic)
 

@@ -51,7 +51,7 @@ class RewrittenGraph(msgspec.Struct, frozen=True):
 
 
 class _Client:
-    """A planned node at the client's end of `tensor`."""
+    """A node to be made, which takes `tensor` from the client as a feed, or gives it to the client."""
 
     __slots__ = ("attrs", "name", "op", "shape", "tensor")
 
@@ -134,7 +134,7 @@ def copy_with_shapes(
         GraphError: it cannot be copied.
     """
     graph = (fetches[0].node if fetches else targets[0] if targets else feeds[0].node).graph
-    given: Sequence[Shape | None] = shapes or [None] * len(feeds)
+    known_shapes: Sequence[Shape | None] = shapes or [None] * len(feeds)
     clients = [
         _Client(
             f"_arg_{tensor.node.name}_{tensor.index}_{i}",
@@ -143,7 +143,7 @@ def copy_with_shapes(
             {"T": tensor.dtype.base, "index": i, STANDS_FOR: tensor.name.encode()},
             shape,
         )
-        for i, (tensor, shape) in enumerate(zip(feeds, given, strict=True))
+        for i, (tensor, shape) in enumerate(zip(feeds, known_shapes, strict=True))
     ]
     rewriter = _Rewriter(graph, clients, "")
     fed = rewriter.fed
@@ -240,11 +240,11 @@ _Vertex = Node | _Client
 def _target_nodes(graph: Graph, fed: list[_Client], fetched: list[_Client], targets: Sequence[str]) -> list[_Vertex]:
     """The targets, which may be nodes of the client."""
     index: dict[str, _Vertex] = {item.name: item for item in (*fed, *fetched)}
-    found = [index.get(name) or graph.find(name) for name in targets]
-    missing = "".join([f"{name} " for name, node in zip(targets, found, strict=True) if node is None])
+    nodes = [index.get(name) or graph.find(name) for name in targets]
+    missing = "".join([f"{name} " for name, node in zip(targets, nodes, strict=True) if node is None])
     if missing:
         raise NotFoundError(f"PruneForTargets: Some target nodes not found: {missing}")
-    return [node for node in found if node is not None]
+    return [node for node in nodes if node is not None]
 
 
 class _Rewriter:

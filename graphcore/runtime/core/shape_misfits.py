@@ -51,9 +51,9 @@ def in_our_words(
     inputs = [(shown(tensor), _shape_of(value)) for tensor, value in zip(node.inputs, values, strict=False)]
     if _PRODUCT.search(text) and len(inputs) == 2:
         return _of_two(_PRODUCT_SAYS, *inputs), lambda error: _advise_on_product(error, *inputs)
-    found = _pair(inputs, _fit) if _BROADCAST.search(text) else None
-    if found is not None:
-        return _of_two(_PAIR_SAYS, *found), lambda error: _advise_on_pair(error, *found)
+    pair = _pair(inputs, _fit) if _BROADCAST.search(text) else None
+    if pair is not None:
+        return _of_two(_PAIR_SAYS, *pair), lambda error: _advise_on_pair(error, *pair)
     joined = _joined(text, inputs)
     if joined is not None:
         return _of_two(_JOINED_SAYS, *joined), lambda error: _advise_on_joined(error, *joined)

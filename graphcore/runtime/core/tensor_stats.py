@@ -137,7 +137,7 @@ Summary = tuple[float | None, float | None, "complex | float | None", int, int]
 
 
 class Summarizer:
-    """Computes least, greatest and mean value, and finiteness, of arrays. NumPy's warnings are to be off."""
+    """Computes least, greatest and mean value, and finiteness, of arrays. The caller switches off NumPy's warnings."""
 
     __slots__ = ("_ones",)
 

@@ -40,16 +40,16 @@ class Tokens:
         return [*self._taken(values, event), *self._taken(controls, event)]
 
     def values(self, node: Node, event: Event) -> list[Token]:
-        """Those of `inputs` that carry values, in the order of the inputs: not those of control inputs."""
+        """The tokens of `inputs` without those of control inputs, in the order of the inputs."""
         return self._taken(self._producers_of(node)[0], event)
 
     def _producers_of(self, node: Node) -> tuple[list[Node], list[Node]]:
         """The producers of the inputs of a node, and its other control inputs."""
-        found = self._producers.get(node.name)
-        if found is None:
+        producers = self._producers.get(node.name)
+        if producers is None:
             values = dict.fromkeys([tensor.node for tensor in node.inputs])
-            found = self._producers[node.name] = list(values), [other for other in node.control_inputs if other not in values]
-        return found
+            producers = self._producers[node.name] = list(values), [other for other in node.control_inputs if other not in values]
+        return producers
 
     def _taken(self, producers: Iterable[Node], event: Event) -> list[Token]:
         loop = _loop(event)

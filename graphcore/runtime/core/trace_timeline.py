@@ -72,13 +72,13 @@ class _Recorded:
 
     def _by_arrays(self, arrays: Sequence[ArrayLife]) -> list[Held]:
         devices = {event.node: event.device for event in self.events if event.kind == "end" and not event.call}
-        found = []
+        held = []
         for array in arrays:
             outermost = array.call.partition(":")[0] if array.call else array.node
             device = array.device or devices.get(outermost) or self.local
             start, end = ((time - self.origin) / 1e9 for time in (array.start, array.end))
-            found.append(Held(device, array.node, start, end, array.bytes, array.call))
-        return found
+            held.append(Held(device, array.node, start, end, array.bytes, array.call))
+        return held
 
     def _seconds(self, event: Event) -> float:
         return (event.ns - self.origin) / 1e9

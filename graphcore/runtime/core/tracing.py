@@ -145,8 +145,8 @@ class Trace:
     def events(self) -> tuple[Event, ...]:
         """The events in the order in which they came; made when they are first asked for."""
         if not isinstance(self._events, tuple):
-            found = self._events() if callable(self._events) else self._events
-            self._events = tuple(sorted(found, key=lambda event: event.ns))  # threads may record events slightly late
+            events = self._events() if callable(self._events) else self._events
+            self._events = tuple(sorted(events, key=lambda event: event.ns))  # threads may record events slightly late
         return self._events
 
     @property
@@ -328,13 +328,13 @@ def _run(event: Event) -> _Run:
 
 def _place(told: Event | NodeExecStats) -> dict[str, Any]:
     """The loops and calls of an event for trace viewers, without empty entries."""
-    found: dict[str, Any] = {"frame": told.frame, "iteration": told.iteration}
+    fields: dict[str, Any] = {"frame": told.frame, "iteration": told.iteration}
     if told.around:
-        found |= {"frame": "/".join([*[frame for frame, _ in told.around], told.frame]), "iteration": list(told.iterations)}
-    return found | {name: value for name, value in (("call", told.call), ("how", told.how)) if value}
+        fields |= {"frame": "/".join([*[frame for frame, _ in told.around], told.frame]), "iteration": list(told.iterations)}
+    return fields | {name: value for name, value in (("call", told.call), ("how", told.how)) if value}
 
 
 def _elsewhere(open_runs: dict[tuple[_Run, int], Event], run: _Run) -> Event | None:
     """Remove and return the start of a run that waited, and so ended in another thread."""
-    found = next((key for key in open_runs if key[0] == run), None)
-    return None if found is None else open_runs.pop(found)
+    waited = next((key for key in open_runs if key[0] == run), None)
+    return None if waited is None else open_runs.pop(waited)

@@ -51,8 +51,8 @@ class BadValue(msgspec.Struct, frozen=True):
 class ValueRecords:
     """The statistics of the tensors of a run, in the order in which they were computed.
 
-    `records["h:0"]`, `records["h"]` (its first output) and `records[tensor]` are the last of a tensor; a node that needed no kernel has
-    those of the tensor that has its value, and a call or loop that ran as part of its gradient has those of the gradient's.
+    `records["h:0"]`, `records["h"]` (its first output) and `records[tensor]` are the last statistics of a tensor. A node that needed no
+    kernel has those of the tensor with the same value; a call or loop that the node of its gradient ran has those of that node.
 
     Attributes:
         stats: all statistics, one for each output of each run of a node; feeds first.
@@ -80,11 +80,11 @@ class ValueRecords:
         return f"<gc.ValueRecords of {len(self._last):,} tensor{'s' * (len(self._last) != 1)}, {state}>"
 
     def __getitem__(self, tensor: Tensor | str) -> TensorStats:
-        found = self.find(tensor)
-        if found is None:
+        stats = self.find(tensor)
+        if stats is None:
             name = tensor if isinstance(tensor, str) else tensor.name
             raise NotFoundError(f"Required a tensor of the recorded run, got '{name}': it was not computed, or has no recorded values")
-        return found
+        return stats
 
     def find(self, tensor: Tensor | str, call: str = "") -> TensorStats | None:
         """The last statistics of a tensor; None if it was not computed.
@@ -108,10 +108,10 @@ class ValueRecords:
             return None
         node = self._nodes.get(bad.node) if not bad.call else None
         inputs = [self.find(tensor) for tensor in node.inputs] if node is not None else []
-        return BadValue(bad, tuple([found for found in inputs if found is not None]))
+        return BadValue(bad, tuple([stats for stats in inputs if stats is not None]))
 
     def gradient_magnitudes(self, graph: Graph) -> list[Magnitude]:
-        """The magnitudes of the gradients by the outputs of forward nodes, in the order of their depths.
+        """The magnitudes of the gradients with respect to the outputs of forward nodes, by depth.
 
         Args:
             graph: the graph of the run, whose gradient records say which node differentiates which.
@@ -131,9 +131,9 @@ class ValueRecords:
         """The statistics of a tensor, or of the tensor with the same value."""
         while key not in seen:
             seen.add(key)
-            known = self._last.get(key)
-            if known is not None:
-                return known
+            last = self._last.get(key)
+            if last is not None:
+                return last
             call, name, output = key
             other = self.same.get(key)
             if other is None and not call and name in self._elsewhere:
@@ -146,7 +146,7 @@ class ValueRecords:
         if call or node is None or not node.registration.is_alias or output:
             return None
         inputs = [self._resolved(("", tensor.node.name, tensor.index), seen) for tensor in node.inputs]
-        return next((found for found in inputs if found is not None), None)
+        return next((stats for stats in inputs if stats is not None), None)
 
 
 def _late_reads(nodes: Sequence[Node]) -> dict[str, str]:
@@ -241,7 +241,7 @@ class ValueRecorder:
         """The statistics recorded so far from a place on, and the place to go on from; 0 is the first place.
 
         Args:
-            first: the place: a record of nodes without kernels has as many statistics as constants are among them, or none.
+            first: the place, a number of records; a record of nodes without kernels gives statistics of each constant among them.
         """
         details = dict(self._details)
         names: dict[Any, str] = {}
@@ -253,9 +253,9 @@ class ValueRecorder:
                 row, details, constants, number
             ):
                 last, detail = details.get((call, node, output), (-1, None))
-                found = detail if last == number else None
+                full = detail if last == number else None
                 name = names.get(dtype) or names.setdefault(dtype, dtype_name(dtype))
-                stats.append(TensorStats(node, output, name, shape, *summary, frame, iteration, around, call, found, small))
+                stats.append(TensorStats(node, output, name, shape, *summary, frame, iteration, around, call, full, small))
         return stats, first + len(rows)
 
     def records(self, nodes: Sequence[Node]) -> ValueRecords:
@@ -280,7 +280,7 @@ class ValueRecorder:
         return self._patterns
 
     def state(self, first: int = 0) -> RecorderState:
-        """Its collected statistics without the `first` ones, for `merge` of the recorder of another process."""
+        """The statistics without the `first` ones, in a form that `merge` takes in another process."""
         details = {key: (place - first, detail) for key, (place, detail) in dict(self._details).items() if place >= first}
         return self._rows[first:], details, dict(self._same)
 
@@ -291,16 +291,16 @@ class ValueRecorder:
             states: the state of each.
             ends: the time at which each run of a node ended.
         """
-        found: list[tuple[int, int, int]] = []
+        order: list[tuple[int, int, int]] = []
         for number, (rows, _, same) in enumerate(states):
             time = 0
             for place, row in enumerate(rows):
                 if len(row) > 2:
                     time = ends.get((row[0], row[5]), time)  # what needed no kernel comes with the row before
-                found.append((time, number, place))
+                order.append((time, number, place))
             self._same.update(same)
         moved: dict[tuple[int, int], int] = {}
-        for _, number, place in sorted(found):
+        for _, number, place in sorted(order):
             moved[number, place] = len(self._rows)
             self._rows.append(states[number][0][place])
         for number, (_, details, _) in enumerate(states):
@@ -355,16 +355,16 @@ class ValueRecorder:
         """The summary of an array; that of an array that cannot change is computed once."""
         if array.flags.writeable or array.size < 64:
             return self._summarizer.summary(array)
-        known = self._unchanging.get(id(array))
-        if known is None or known[0] is not array:
-            known = self._unchanging[id(array)] = (array, self._summarizer.summary(array))
-        return known[1]
+        cached = self._unchanging.get(id(array))
+        if cached is None or cached[0] is not array:
+            cached = self._unchanging[id(array)] = (array, self._summarizer.summary(array))
+        return cached[1]
 
     def _wants_detail(self, node: str) -> bool:
-        found = self._detailed.get(node)
-        if found is None:
-            found = self._detailed[node] = any(fnmatchcase(node, pattern) for pattern in self._patterns)
-        return found
+        is_detailed = self._detailed.get(node)
+        if is_detailed is None:
+            is_detailed = self._detailed[node] = any(fnmatchcase(node, pattern) for pattern in self._patterns)
+        return is_detailed
 
 
 def _small(array: Array) -> Array | None:

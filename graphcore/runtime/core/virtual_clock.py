@@ -128,25 +128,25 @@ class VirtualClock:
         return start
 
     def _arrival(self, node: Node | None, event: Event) -> int:
-        known = None if node is None or not is_transfer(node) else self._arrivals.get(transfer_key(node, event))
-        return self._free[event.device] if known is None else known
+        arrival = None if node is None or not is_transfer(node) else self._arrivals.get(transfer_key(node, event))
+        return self._free[event.device] if arrival is None else arrival
 
 
 def located(events: Iterable[Event], device: str) -> list[Event]:
     """The events with the names of their devices: those in functions run where their caller does.
 
     Args:
-        device: the only device; "" if events outside of functions name theirs.
+        device: the device of all events; "" if the events outside of functions name their own.
     """
-    found, callers = [], dict[int, str]()
+    placed, callers = [], dict[int, str]()
     for event in events:
         where = event.device or device
         if event.call and not event.device:
             where = callers.get(event.thread, device)
         elif event.kind == "start":
             callers[event.thread] = where
-        found.append(event if where == event.device else msgspec.structs.replace(event, device=where))
-    return found
+        placed.append(event if where == event.device else msgspec.structs.replace(event, device=where))
+    return placed
 
 
 def function_of(call: str) -> str:
@@ -156,9 +156,9 @@ def function_of(call: str) -> str:
 
 def _elements(tensor: Tensor, sizes: Mapping[str, int]) -> int:
     """The number of elements of a tensor, by its shape or the bytes that its node gave last."""
-    known = tensor.shape.num_elements
+    elements = tensor.shape.num_elements
     size, count = tensor.dtype.base.size, sizes.get(tensor.node.name)
-    return known if known >= 0 or not size or count is None or len(tensor.node.output_types) != 1 else count // size
+    return elements if elements >= 0 or not size or count is None or len(tensor.node.output_types) != 1 else count // size
 
 
 def _run(event: Event) -> tuple[Any, ...]:

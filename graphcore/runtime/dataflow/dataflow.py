@@ -43,9 +43,9 @@ class DataflowRun:
 
     __slots__ = ("arrivals", "cancellation", "move", "own", "results", "step", "stopped", "table", "tracer", "waiting")
 
-    def __init__(self, table: Table, step: Step, given: Sequence[Any] = (), device: str = "") -> None:
+    def __init__(self, table: Table, step: Step, feeds: Sequence[Any] = (), device: str = "") -> None:
         self.table = table
-        self.tracer = None if step.recorder is None else StepTracer(step.recorder, step, given, device)
+        self.tracer = None if step.recorder is None else StepTracer(step.recorder, step, feeds, device)
         self.step = step
         self.cancellation = step.cancellation
         self.move = Propagation(table, self.tracer)
@@ -98,7 +98,7 @@ class DataflowRun:
         finally:
             if self.tracer is not None:
                 self.tracer.close()
-        for number, feed_number in table.given:
+        for number, feed_number in table.fed_fetches:
             self.results[number] = values[feed_number]
         return [self._fetched(number, value) for number, value in enumerate(self.results)]
 
@@ -192,33 +192,33 @@ class DataflowRun:
             return self._execute_special(item, at)
         inputs, base, count = at.inputs, item.base, item.count
         if item.passes:
-            given = inputs[base]
+            result = inputs[base]
             inputs[base] = None
-            return (given,)
+            return (result,)
         for slot in item.variables:
             inputs[base + slot] = inputs[base + slot].read()
         if count == 1:
-            given = item.kernel(inputs[base])
+            result = item.kernel(inputs[base])
             inputs[base] = None
         elif count == 2:
-            given = item.kernel(inputs[base], inputs[base + 1])
+            result = item.kernel(inputs[base], inputs[base + 1])
             inputs[base] = inputs[base + 1] = None
         else:
-            given = item.kernel(*inputs[base : base + count])
+            result = item.kernel(*inputs[base : base + count])
             inputs[base : base + count] = [None] * count
-        if item.dtype is not None and getattr(given, "dtype", None) is item.dtype and len(item.dtypes) == 1:
-            return (given,)
+        if item.dtype is not None and getattr(result, "dtype", None) is item.dtype and len(item.dtypes) == 1:
+            return (result,)
         if kind == SWITCH:
-            return given if type(given) is tuple else (given,)
-        return checked_outputs(item, given)
+            return result if type(result) is tuple else (result,)
+        return checked_outputs(item, result)
 
     def _execute_special(self, item: Item, at: Iteration) -> tuple[Any, ...]:
         kind, inputs, base = item.kind, at.inputs, item.base
         if kind == MERGING:
             value, number = inputs[base], inputs[base + 1]
             inputs[base] = None
-            given = item.node.input_types[0]
-            if type(value) is RefVariable and not given.is_ref and given is not resource:
+            input_type = item.node.input_types[0]
+            if type(value) is RefVariable and not input_type.is_ref and input_type is not resource:
                 value = value.read()
             return value, number
         if kind == FETCH:
@@ -359,14 +359,14 @@ class DataflowRun:
         raise dead_fetch(number, self.table.fetches[number])
 
 
-def checked_outputs(item: Item, given: Any) -> tuple[Any, ...]:
+def checked_outputs(item: Item, returned: Any) -> tuple[Any, ...]:
     """Check the outputs of a kernel, one value for each.
 
     Raises:
         InternalError: an output is missing, or of another type than declared.
     """
     node, dtypes = item.node, item.dtypes
-    outputs = () if given is None else given if type(given) is tuple else (given,)
+    outputs = () if returned is None else returned if type(returned) is tuple else (returned,)
     for index, dtype in enumerate(dtypes):
         value = outputs[index] if index < len(outputs) else None
         if value is None:

@@ -104,7 +104,7 @@ class StepTracer:
 
     __slots__ = ("_around", "_call", "_device", "_frame", "_iteration", "_live_arrays", "_recorder", "_step", "_within")
 
-    def __init__(self, recorder: Recorder, step: Step, given: Sequence[Any] = (), device: str = "") -> None:
+    def __init__(self, recorder: Recorder, step: Step, feeds: Sequence[Any] = (), device: str = "") -> None:
         self._recorder = recorder
         self._device = device
         self._step = step
@@ -113,7 +113,7 @@ class StepTracer:
         self._iteration = step.iteration
         self._around = step.around
         self._within = step.within()
-        self._live_arrays = LiveArrays(step, recorder, given, device)
+        self._live_arrays = LiveArrays(step, recorder, feeds, device)
 
     @contextmanager
     def within(self, item: Item, at: Iteration) -> Iterator[None]:

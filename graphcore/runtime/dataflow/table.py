@@ -149,11 +149,11 @@ class Table:
     Attributes:
         feeds: one item for each feed, which returns the fed value; `fed` are the tensors.
         roots: the items without inputs.
-        given: fetches that are fed, as (index of the fetch, index of the feed).
+        fed_fetches: fetches that are fed, as (index of the fetch, index of the feed).
         items: all items except feeds, producers first.
     """
 
-    __slots__ = ("fed", "feeds", "fetches", "given", "items", "nodes", "outermost", "roots")
+    __slots__ = ("fed", "fed_fetches", "feeds", "fetches", "items", "nodes", "outermost", "roots")
 
     def __init__(self) -> None:
         self.outermost = FrameTable("")
@@ -162,7 +162,7 @@ class Table:
         self.fed: list[Tensor] = []
         self.roots: list[Item] = []
         self.fetches: list[Tensor] = []
-        self.given: list[tuple[int, int]] = []
+        self.fed_fetches: list[tuple[int, int]] = []
         self.items: list[Item] = []
 
 
@@ -183,7 +183,7 @@ class _Builder:
         self.table = Table()
         self.items: dict[Node, Item] = {}
         self.frames: dict[str, FrameTable] = {"": self.table.outermost}
-        self.known: dict[Tensor, Array] = {}
+        self.constants: dict[Tensor, Array] = {}
         self.has_large = False
 
     def build(self, fetches: Sequence[Tensor], targets: Sequence[Node]) -> Table:
@@ -213,10 +213,10 @@ class _Builder:
         return is_replaced(node, self.feeds)
 
     def _frame(self, name: str) -> FrameTable:
-        found = self.frames.get(name)
-        if found is None:
-            found = self.frames[name] = FrameTable(name)
-        return found
+        frame = self.frames.get(name)
+        if frame is None:
+            frame = self.frames[name] = FrameTable(name)
+        return frame
 
     def _item(self, node: Node, inside: NodeFrame) -> Item:
         check_runs(node)
@@ -250,17 +250,17 @@ class _Builder:
 
     def _context(self, node: Node) -> KernelContext:
         self._record_constant(node)
-        return kernel_context(node, tuple([self.known.get(tensor) for tensor in node.inputs]))
+        return kernel_context(node, tuple([self.constants.get(tensor) for tensor in node.inputs]))
 
     def _record_constant(self, node: Node) -> None:
         """Record the output of `node` if it is the same in every run; kernels then bind axes and shapes."""
         if node.op_def.is_stateful or node.op in _KINDS or len(node.outputs) != 1 or node.outputs[0] in self.feeds:
             return
-        if node.op != CONST and not (node.inputs and all(tensor in self.known for tensor in node.inputs)):
+        if node.op != CONST and not (node.inputs and all(tensor in self.constants for tensor in node.inputs)):
             return
-        found = constant_outputs(node)
-        if found is not None:
-            self.known[node.outputs[0]] = found[0]
+        constants = constant_outputs(node)
+        if constants is not None:
+            self.constants[node.outputs[0]] = constants[0]
 
     def _connect(self, node: Node, item: Item) -> None:
         if self._is_fed(node):
@@ -306,7 +306,7 @@ class _Builder:
     def _fetch(self, number: int, tensor: Tensor) -> None:
         feed = self.feeds.get(tensor)
         if feed is not None:
-            self.table.given.append((number, feed))
+            self.table.fed_fetches.append((number, feed))
             return
         if self.has_large:
             refuse_fetched(tensor)

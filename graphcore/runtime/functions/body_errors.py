@@ -33,14 +33,14 @@ def in_body(error: GraphError, call: Node) -> GraphError:
 
 def _advice(message: str, function: FunctionDef, library: FunctionLibraryDefinition) -> str:
     """The likely mistake, "" if it is not known."""
-    if found := _NO_OP.search(message):
-        near = difflib.get_close_matches(found["op"], op_registry.names(), n=1)
+    if match := _NO_OP.search(message):
+        near = difflib.get_close_matches(match["op"], op_registry.names(), n=1)
         return f"Did you mean `{near[0]}`?" if near else ""
-    if found := _NO_ATTR.search(message):
-        attr = found["attr"]
+    if match := _NO_ATTR.search(message):
+        attr = match["attr"]
         return f"Give the node its attrs in square brackets before its inputs, as in `[{attr}=float]` or `[{attr}=${attr}]`."
-    if found := _NO_TENSOR.search(message):
-        node = next((node for node in function.node_def if node.name == found["node"]), None)
+    if match := _NO_TENSOR.search(message):
+        node = next((node for node in function.node_def if node.name == match["node"]), None)
         outputs = [] if node is None else [f"`{node.name}:{output.name}:0`" for output in library.look_up_op_def(node.op).output_arg]
-        return f"Write an output of '{found['node']}' as {' or '.join(outputs)}." if outputs else ""
+        return f"Write an output of '{match['node']}' as {' or '.join(outputs)}." if outputs else ""
     return ""

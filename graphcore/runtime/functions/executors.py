@@ -51,9 +51,9 @@ def _single_threaded(params: ExecutorParams) -> Executor:
     graphs = {item.node.graph for item in params.fetches} | {node.graph for node in params.targets}
     for node in itertools.chain.from_iterable(graph.op_nodes() for graph in graphs):
         if node.op in CONTROL_FLOW:
-            found = "switch op, but saw" if node.op in SWITCH else "low level control flow, but saw control flow"
+            saw = "switch op, but saw" if node.op in SWITCH else "low level control flow, but saw control flow"
             raise FailedPreconditionError.at(
-                node, f"Single-threaded executor does not support {found} node {node.name}; use gc.cond or gc.while_loop in the function"
+                node, f"Single-threaded executor does not support {saw} node {node.name}; use gc.cond or gc.while_loop in the function"
             )
     return build_plan(params.fetches, params.targets, params.feeds, params.create_kernel, threads=1)
 
@@ -80,13 +80,13 @@ def get_executor_factory(executor_type: str) -> ExecutorFactory:
     Raises:
         NotFoundError: there is none.
     """
-    found = _FACTORIES.get(executor_type)
-    if found is None:
+    factory = _FACTORIES.get(executor_type)
+    if factory is None:
         raise NotFoundError(
             f"No executor factory registered for the given executor type: {executor_type} "
             f"Registered factories are {{{', '.join(_FACTORIES)}}}."
         )
-    return found
+    return factory
 
 
 def new_executor(executor_type: str, params: ExecutorParams) -> Executor:

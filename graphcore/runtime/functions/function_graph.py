@@ -51,7 +51,7 @@ def runnable_body(functions: InstantiatedFunctions, body: FunctionBody) -> Runna
 
 
 def prune_function_graph(graph: Graph, control_rets: list[Node]) -> bool:
-    """Remove nodes, arguments included, that no return or stateful or control-flow node needs.
+    """Remove the nodes, arguments too, that neither a return nor a stateful or control-flow node needs.
 
     Returns True iff nodes were removed.
     """

@@ -38,21 +38,21 @@ def peak_within(runtime: FunctionLibraryRuntime, node: Node) -> PeakMemory:
     attrs, shapes = node.node_def.attr, [tensor.shape for tensor in node.inputs]
     why = f"'{node.name}' (op {node.op}) runs functions"
     if node.registration.is_function:
-        found = [_peak_of_body(runtime, node.op, attrs, shapes, why)]
+        peaks = [_peak_of_body(runtime, node.op, attrs, shapes, why)]
     elif node.op == GRADIENT_OP:
-        found = [_peak_of_body(runtime, node.op, {FUNC_ATTR: attrs[FUNC_ATTR]}, shapes, why)]
+        peaks = [_peak_of_body(runtime, node.op, {FUNC_ATTR: attrs[FUNC_ATTR]}, shapes, why)]
     elif node.op in CALL:
-        found = [_peak_of_body(runtime, func.name, func.attr, shapes, why) for func in _functions(node)]
+        peaks = [_peak_of_body(runtime, func.name, func.attr, shapes, why) for func in _functions(node)]
     elif node.op in BRANCH:
-        found = [_peak_of_body(runtime, func.name, func.attr, shapes[1:], why) for func in _functions(node)]
+        peaks = [_peak_of_body(runtime, func.name, func.attr, shapes[1:], why) for func in _functions(node)]
     elif node.op in WHILE:
         # The loop variables are live while the body makes the next ones.
         shapes = [tensor.shape for tensor in node.outputs]
         state = sum([taken_by(tensor) for tensor in node.outputs])
-        found = [state + _peak_of_body(runtime, func.name, func.attr, shapes, why) for func in _functions(node)]
+        peaks = [state + _peak_of_body(runtime, func.name, func.attr, shapes, why) for func in _functions(node)]
     else:
         raise UnimplementedError(f"'{node.name}' (op {node.op}) runs functions as often as values say")
-    return PeakMemory(max(found, default=0), True, f"{why}, which may hold less when the same shapes have come a few times")
+    return PeakMemory(max(peaks, default=0), True, f"{why}, which may hold less when the same shapes have come a few times")
 
 
 def _functions(node: Node) -> list[Func]:
@@ -101,15 +101,15 @@ def peak_for_shapes(
     """
     fetches, targets, feeds = copy_with_shapes(*what, shapes)
     sizes = Sizes([*[tensor.node for tensor in fetches], *targets][0].graph, partial(peak_within, runtime))
-    found = [general.peak_memory(sizes)]
+    peaks = [general.peak_memory(sizes)]
     if build is not None:
         special = build(fetches, targets, feeds)
-        found.append(special.peak_memory(sizes))
+        peaks.append(special.peak_memory(sizes))
         special.close()
-    for peak in found:
+    for peak in peaks:
         if peak.bytes is None:
             raise UnimplementedError(f"{why}, and there {peak.reason}" if why else peak.reason)
-    most = max(found, key=lambda peak: peak.bytes or 0)
-    if found[0].bytes == found[-1].bytes:
+    most = max(peaks, key=lambda peak: peak.bytes or 0)
+    if peaks[0].bytes == peaks[-1].bytes:
         return most
     return PeakMemory(most.bytes, True, most.reason or "it may be less when the same shapes have come a few times")

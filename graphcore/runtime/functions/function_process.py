@@ -58,10 +58,10 @@ class ProcessFunctionLibraryRuntime:
         Raises:
             NotFoundError: there is none.
         """
-        found = self._runtimes.get(device)
-        if found is None:
+        runtime = self._runtimes.get(device)
+        if runtime is None:
             raise NotFoundError(f"No function runtime for device '{device}'; there is one for {', '.join(self._runtimes)}")
-        return found
+        return runtime
 
     def instantiate(self, name: str, attrs: Mapping[str, object] | None = None, options: InstantiateOptions | None = None) -> int:
         """Instantiate a function on the target device of its options, by default the first one.

@@ -238,8 +238,8 @@ class FunctionLibraryRuntime:
         Raises:
             NotFoundError, InvalidArgumentError: as `instantiate`.
         """
-        given = {key: value for key, value in attrs.items() if key == EXECUTOR_ATTR or not key.startswith("_")}
-        item = self.handles.item(self._instantiated(name, given, options or InstantiateOptions()))
+        own = {key: value for key, value in attrs.items() if key == EXECUTOR_ATTR or not key.startswith("_")}
+        item = self.handles.item(self._instantiated(name, own, options or InstantiateOptions()))
         call, types = item.runtime._call, item.types
         count = len(types[1])
         if count == 1:
@@ -282,19 +282,21 @@ class FunctionLibraryRuntime:
         wanted = DeviceSpec.parse(target)
         if wanted.is_specification_of(DeviceSpec.parse(self.device)):
             return self
-        found = next((runtime for device, runtime in self._peers.items() if wanted.is_specification_of(DeviceSpec.parse(device))), None)
-        if found is None:
+        target_runtime = next(
+            (runtime for device, runtime in self._peers.items() if wanted.is_specification_of(DeviceSpec.parse(device))), None
+        )
+        if target_runtime is None:
             raise NotFoundError(f"No function runtime for device '{target}'; there is one for {', '.join(sorted(self._peers))}")
-        return found
+        return target_runtime
 
     def _functions_of(self, options: InstantiateOptions) -> InstantiatedFunctions:
         overlay = options.lib_def
         if not isinstance(overlay, FunctionLibraryDefinition):
             return self._functions
-        known = self._overlays.get(id(overlay))
-        if known is None or known.library is not overlay:
-            known = self._overlays[id(overlay)] = InstantiatedFunctions(overlay)
-        return known
+        instantiated = self._overlays.get(id(overlay))
+        if instantiated is None or instantiated.library is not overlay:
+            instantiated = self._overlays[id(overlay)] = InstantiatedFunctions(overlay)
+        return instantiated
 
     def _current_item(self, handle: int) -> FunctionItem:
         item = self.handles.item(handle)

@@ -56,7 +56,7 @@ class Specialised:
         """True iff `plan`, the body of a function, can be improved by known argument shapes.
 
         Then buffers are reused, heavy nodes run concurrently, and shape computations are left out. The kernels
-        must be of this package: others may keep state, which each plan would have apart.
+        must be of this package: others may keep state, and each plan would have its own.
         """
         if len(plan.nodes) < 2 or all(tensor.shape.is_fully_defined for tensor in feeds):
             return False
@@ -67,8 +67,8 @@ class Specialised:
     def plan_for(self, values: Sequence[Any]) -> Plan:
         """The plan to run on `values`."""
         shapes = tuple([value.shape for value in values])
-        found = self._plans.get(shapes)
-        return found if found is not None else self._count(shapes)
+        plan = self._plans.get(shapes)
+        return plan if plan is not None else self._count(shapes)
 
     def _count(self, shapes: tuple[Any, ...]) -> Plan:
         count = self._counts[shapes] = self._counts.get(shapes, 0) + 1

@@ -33,10 +33,11 @@ _MOST_GRAPHS: Final = 4
 
 
 class CapturedRuns:
-    """The runs of a plan, from the third one with the same types and shapes of feeds as a CUDA graph.
+    """Runs a plan, from the third run with the same types and shapes of feeds on as one CUDA graph.
 
-    It is captured in the first such run beside which no other one uses the device. A plan that reads values on the host, draws random numbers or has other state than variables runs as before. All feeds are on the device, so
-    that values on the host follow from constants and shapes alone, and are the same in every run with these shapes.
+    The graph is captured in the first such run during which no other run uses the device. A plan that reads values on the host, draws random
+    numbers or has other state than variables goes on running kernel by kernel. All feeds are on the device: values on the host follow from
+    constants and shapes alone, and are the same in every run with these shapes.
 
     Args:
         gpu: the device.
@@ -91,7 +92,7 @@ class CapturedRuns:
 class CapturedRun:
     """A run as a CUDA graph, with memory of its own, into which feeds and variables are copied.
 
-    New values of variables come out of it as one array. A variable is copied only if its value is not that of the launch before.
+    New values of variables come out of it as one array. A variable is copied only if its value has changed since the last launch.
 
     Args:
         gpu: the device, whose lock is held.
@@ -138,7 +139,7 @@ class CapturedRun:
     def _collect_new_values(self) -> list[tuple[RefVariable, slice]]:
         """Copy the new values of variables to one array, and from there to where the next launch reads them.
 
-        Returns the variables that no longer have the values of before, with their places in that array.
+        Returns the variables whose values have changed, with their places in that array.
         """
         places: list[tuple[RefVariable, slice]] = []
         end = 0

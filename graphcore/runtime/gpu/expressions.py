@@ -13,15 +13,15 @@ from graphcore.kernel_context import KernelContext
 from graphcore.registry import KernelFactory
 
 _NUMBERS: Final = (bool, int, float, complex, np.number, np.bool_)
-_MOST_STEPS: Final = 32
+_MOST_CALLS: Final = 32
 """The longest kernel: a series of hundreds of terms would take seconds to compile."""
 
 
 class Place(int):
-    """The index of a value among the inputs and the results of the steps before."""
+    """The index of a value among the inputs, followed by the results of the calls."""
 
 
-class Step(NamedTuple):
+class Call(NamedTuple):
     """A call of a function on values, by their places, and numbers."""
 
     function: Callable[..., Any]
@@ -29,16 +29,16 @@ class Step(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """The steps of a kernel.
+    """The calls that a kernel makes.
 
     Attributes:
-        steps: the steps.
+        calls: the calls, in order.
         result: the place of the result.
-        ranks: the ranks of inputs on which the steps depend.
-        alike: pairs of values on whose equal shapes the steps depend.
+        ranks: the ranks of inputs on which the calls depend.
+        alike: pairs of values on whose equal shapes the calls depend.
     """
 
-    steps: Sequence[Step]
+    calls: Sequence[Call]
     result: Place
     ranks: Mapping[Place, int]
     alike: Sequence[tuple[Place, Place]]
@@ -47,13 +47,13 @@ class Expression(NamedTuple):
         """The shape of the result for inputs of some shapes.
 
         Raises:
-            ValueError: they do not fit together, or other steps are for them.
+            ValueError: they do not fit together, or other calls are made for them.
         """
         shapes = list(inputs)
-        for _, arguments in self.steps:
-            shapes.append(np.broadcast_shapes(*[shapes[each] for each in arguments if type(each) is Place]))
+        for _, arguments in self.calls:
+            shapes.append(np.broadcast_shapes(*[shapes[place] for place in arguments if type(place) is Place]))
         if any(shapes[one] != shapes[other] for one, other in self.alike):
-            raise ValueError("the kernel has other steps for inputs of these shapes")
+            raise ValueError("the kernel makes other calls for inputs of these shapes")
         return shapes[self.result]
 
     def compute(self, *inputs: Any) -> Any:
@@ -63,15 +63,15 @@ class Expression(NamedTuple):
             TypeError: an input has another rank than its static one.
         """
         if any(inputs[place].ndim != rank for place, rank in self.ranks.items()):
-            raise TypeError("the kernel has other steps for inputs of these ranks")
+            raise TypeError("the kernel makes other calls for inputs of these ranks")
         values = list(inputs)
-        for function, arguments in self.steps:
-            values.append(function(*[values[each] if type(each) is Place else each for each in arguments]))
+        for function, arguments in self.calls:
+            values.append(function(*[values[argument] if type(argument) is Place else argument for argument in arguments]))
         return values[self.result]
 
 
 def expression_of(factory: KernelFactory, context: KernelContext, cupy: Any) -> Expression | None:
-    """The kernel as an expression; None for one that does more than to call ufuncs on all of its inputs.
+    """The kernel as an expression; None if the kernel does more than call ufuncs on its inputs.
 
     Such a kernel computes each element separately, and `cupy.fuse` can compile it.
 
@@ -87,12 +87,12 @@ def expression_of(factory: KernelFactory, context: KernelContext, cupy: Any) -> 
         result = factory(context)(*inputs)
     except Exception:  # noqa: BLE001  # a kernel that needs more than symbols fails in its own way
         return None
-    if len(recording.steps) > _MOST_STEPS:
+    if len(recording.calls) > _MOST_CALLS:
         return None
-    read = {each for step in recording.steps for each in step.arguments if type(each) is Place}
+    read = {argument for call in recording.calls for argument in call.arguments if type(argument) is Place}
     if type(result) is not Symbol or result.place < recording.inputs or not read.issuperset(range(recording.inputs)):
         return None
-    return Expression(recording.steps, result.place, recording.ranks, recording.alike)
+    return Expression(recording.calls, result.place, recording.ranks, recording.alike)
 
 
 class Symbol(NDArrayOperatorsMixin):
@@ -111,7 +111,7 @@ class Symbol(NDArrayOperatorsMixin):
 
     @property
     def ndim(self) -> int:
-        """The static rank, on which the steps now depend.
+        """The static rank, on which the calls now depend.
 
         Raises:
             TypeError: it is unknown.
@@ -138,7 +138,7 @@ class Symbol(NDArrayOperatorsMixin):
 
 
 class _Shape:
-    """The shape of a symbol: it equals that of any other, on which the steps then depend."""
+    """The shape of a symbol. It compares equal to any other; the expression then requires that both are equal."""
 
     def __init__(self, recording: _Recording, place: Place) -> None:
         self._recording = recording
@@ -168,7 +168,7 @@ class _Recording:
     def __init__(self, cupy: Any, inputs: int) -> None:
         self._cupy = cupy
         self.inputs = inputs
-        self.steps: list[Step] = []
+        self.calls: list[Call] = []
         self.ranks: dict[Place, int] = {}
         self.alike: list[tuple[Place, Place]] = []
 
@@ -178,16 +178,16 @@ class _Recording:
         Raises:
             AttributeError: it is neither a ufunc with one result nor `where`.
         """
-        found = getattr(self._cupy, name)
+        function = getattr(self._cupy, name)
         if name == "where":
-            return lambda condition, x, y: self.add(found, [condition, x, y])
-        if not isinstance(found, self._cupy.ufunc) or found.nout != 1:
+            return lambda condition, x, y: self.add(function, [condition, x, y])
+        if not isinstance(function, self._cupy.ufunc) or function.nout != 1:
             raise AttributeError(name)
-        return partial(self._call, found)
+        return partial(self._call, function)
 
     def _call(self, ufunc: Any, *arguments: Any, out: Any = None) -> Symbol:
-        given, into = arguments[: ufunc.nin], [*arguments[ufunc.nin :], *(out if type(out) is tuple else [out] * (out is not None))]
-        made = self.add(ufunc, given)
+        inputs, into = arguments[: ufunc.nin], [*arguments[ufunc.nin :], *(out if type(out) is tuple else [out] * (out is not None))]
+        made = self.add(ufunc, inputs)
         if not into:
             return made
         (target,) = into
@@ -196,16 +196,16 @@ class _Recording:
         target.place = made.place
         return target  # type: ignore[no-any-return]  # a symbol, since it has a place
 
-    def add(self, function: Callable[..., Any], given: Sequence[Any]) -> Symbol:
+    def add(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Symbol:
         """Record a call.
 
         Raises:
             TypeError: an argument is neither a symbol nor a number.
         """
-        if not all(isinstance(each, (Symbol, *_NUMBERS)) for each in given):
+        if not all(isinstance(argument, (Symbol, *_NUMBERS)) for argument in arguments):
             raise TypeError("required symbols and numbers")
-        self.steps.append(Step(function, [each.place if type(each) is Symbol else each for each in given]))
-        return Symbol(self, Place(self.inputs + len(self.steps) - 1))
+        self.calls.append(Call(function, [argument.place if type(argument) is Symbol else argument for argument in arguments]))
+        return Symbol(self, Place(self.inputs + len(self.calls) - 1))
 
 
 class _Module:

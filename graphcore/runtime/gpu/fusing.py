@@ -66,7 +66,7 @@ def fuse_chains(schedule: Schedule, gpu: Gpu) -> Schedule | None:
             if len(chain) > 1:
                 made.inputs, made.outputs = _inputs(chain), _results(chain, users)
                 made.reads = [False] * len(made.inputs)
-                fused = FusedChain(gpu, [(each, expressions[each]) for each in chain], made.inputs, made.outputs)
+                fused = FusedChain(gpu, [(member, expressions[member]) for member in chain], made.inputs, made.outputs)
                 made.kernel = DeviceKernel(gpu, fused, made.reads, [value.constant for value in made.inputs])
             made.inputs, made.outputs = own(made.inputs), own(made.outputs)
             for number_of_result, value in enumerate(made.outputs):
@@ -131,7 +131,7 @@ class FusedChain:
 
     def __init__(self, gpu: Gpu, chain: Sequence[tuple[Operation, Expression]], inputs: Sequence[Value], results: Sequence[Value]) -> None:
         places = {value: place for place, value in enumerate([*inputs, *[operation.outputs[0] for operation, _ in chain]])}
-        self._steps = [(each.node, each.kernel.kernel, how, [places[value] for value in each.inputs]) for each, how in chain]
+        self._steps = [(member.node, member.kernel.kernel, how, [places[value] for value in member.inputs]) for member, how in chain]
         self._results = [places[value] for value in results]
         self._depends_on_shapes = any(how.alike for _, how in chain)
         self._fits: dict[Any, bool] = {}
@@ -176,13 +176,13 @@ class FusedChain:
     def _compute_one_by_one(self, inputs: Sequence[Any]) -> Any:
         values = list(inputs)
         for node, kernel, _, places in self._steps:
-            given = [values[place] for place in places]
+            taken = [values[place] for place in places]
             try:
-                values.append(kernel(*given))
+                values.append(kernel(*taken))
             except Exception as error:
-                raise explain_at(node, error, given) from error
+                raise explain_at(node, error, taken) from error
         return self._chosen(values)
 
     def _chosen(self, values: Sequence[Any]) -> Any:
-        found = tuple([values[place] for place in self._results])
-        return found if len(found) > 1 else found[0]
+        results = tuple([values[place] for place in self._results])
+        return results if len(results) > 1 else results[0]

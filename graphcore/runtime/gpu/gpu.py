@@ -19,9 +19,9 @@ from graphcore.placement.partition.host_memory import ON_HOST
 from graphcore.runtime.core.memory import out_of_memory
 from graphcore.runtime.core.program import Program
 from graphcore.runtime.gpu.cuda import find_cupy
+from graphcore.runtime.gpu.gpu_program import GpuProgram
 from graphcore.runtime.gpu.kernels import CaptureError, kernel_on
 from graphcore.runtime.gpu.products import DeviceModule
-from graphcore.runtime.gpu.program import GpuProgram
 from graphcore.runtime.plan.schedule import MakeKernel
 
 _HELD: Final = frozenset("?bBhHiIlLqQefdFD")
@@ -53,7 +53,7 @@ class Gpu:
         cupy: the array module.
         module: the array module of kernels.
         lock: held while a kernel is launched.
-        peers: the devices of the session by name, as far as there are several.
+        peers: the GPUs of the session by name, this one included; none if two of them are the same GPU.
         memory_limit: the most bytes that it allocates.
         runs: the number of runs that may read variables now.
         cuda_error: the error of CUDA.
@@ -98,7 +98,7 @@ class Gpu:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Use the device for a run, which is not captured meanwhile if another one does so, too."""
+        """Use the device for a run. While two runs use it, neither is captured."""
         with self.lock:
             self.runs += 1
         try:
@@ -117,17 +117,17 @@ class Gpu:
         return attr_text(name) in self.peers
 
     def to_device(self, value: Any) -> Any:
-        """The value on the device, for an array that a GPU holds and a list of such; else the value itself."""
+        """The value on the device if a GPU can hold it: an array, or a list of tensors. Any other value as it is."""
         if self.holds(value):
             source = self._owner(value)
             return value if source is self else self._copied_from(source, value)
         if isinstance(value, np.ndarray | np.generic) and value.dtype.char in _HELD:
             return self.upload(np.asarray(value))
-        return _each(value, self.to_device)
+        return _converted(value, self.to_device)
 
     def to_host(self, value: Any) -> Any:
         """The value on the host, complete."""
-        return self._owner(value)._download(value) if self.holds(value) else _each(value, self.to_host)
+        return self._owner(value)._download(value) if self.holds(value) else _converted(value, self.to_host)
 
     def fed(self, value: Any) -> Any:
         """A fed value on the device, unless it is of a type that stays on the host."""
@@ -151,9 +151,9 @@ class Gpu:
 
     def end(self, results: Sequence[Any]) -> list[Any]:
         """The results of a run on the host, once all of its kernels have ended."""
-        found = [self.to_host(value) for value in results]
+        on_host = [self.to_host(value) for value in results]
         self.finish()
-        return found
+        return on_host
 
     def take(self, variable: RefVariable) -> None:
         """Move a value that was set from outside of runs to the device, unless its type stays on the host."""
@@ -261,7 +261,7 @@ class Gpu:
 
     @contextmanager
     def collecting(self, variables: set[RefVariable]) -> Iterator[None]:
-        """Add the variables that are taken within the block to `variables`. The lock is held."""
+        """Add the variables that are taken within the block to `variables`. The caller holds the lock."""
         before, self._taken = self._taken, variables
         try:
             yield
@@ -270,9 +270,9 @@ class Gpu:
 
     @contextmanager
     def capturing(self) -> Iterator[list[Any]]:
-        """Refuse transfers of this thread within the block, also those that CuPy itself makes. The lock is held.
+        """Refuse transfers of this thread within the block, also those that CuPy makes. The caller holds the lock.
 
-        Only copies of arrays of the host that are the same in every run are made, apart from what is captured; they are in the list that is given.
+        Arrays of the host that are the same in every run are still copied, outside of what is captured. The block gets the list of these copies.
         """
         self.finish()
         self._copied_apart = []
@@ -321,25 +321,25 @@ def open_gpus(devices: Iterable[Device]) -> dict[str, Gpu]:
     Raises:
         FailedPreconditionError: there is no CuPy, or CUDA cannot use a device.
     """
-    found: dict[str, Gpu] = {}
+    gpus: dict[str, Gpu] = {}
     for device in devices:
         if device.cuda >= 0:
             try:
-                found[device.name] = Gpu(device)
+                gpus[device.name] = Gpu(device)
             except find_cupy().cuda.runtime.CUDARuntimeError as error:
                 raise FailedPreconditionError(f"The device '{device.name}' cannot be used: {error}") from error
-    if len({gpu._number for gpu in found.values()}) == len(found):  # else an array would not tell by which stream it is made
-        for gpu in found.values():
-            gpu.peers = found
-    return found
+    if len({gpu._number for gpu in gpus.values()}) == len(gpus):  # else an array would not tell by which stream it is made
+        for gpu in gpus.values():
+            gpu.peers = gpus
+    return gpus
 
 
-def _each(value: Any, convert: Any) -> Any:
+def _converted(value: Any, convert: Any) -> Any:
     """A list of tensors, or an array of such lists, with the items converted; any other value as it is."""
     if isinstance(value, np.ndarray) and value.size and type(value.flat[0]) is TensorList:
         made = np.empty(value.shape, np.object_)
-        for place, each in np.ndenumerate(value):
-            made[place] = _each(each, convert)
+        for place, element in np.ndenumerate(value):
+            made[place] = _converted(element, convert)
         return made
     if type(value) is not TensorList:
         return value

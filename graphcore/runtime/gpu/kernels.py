@@ -36,7 +36,7 @@ def kernel_on(gpu: Gpu, make_kernel: MakeKernel, node: Node, context: KernelCont
 
 
 def bound(constants: Sequence[Array | None]) -> tuple[Array | None, ...]:
-    """The constants that kernels on a device bind; the others are inputs of the device."""
+    """The constants that the maker of a kernel on a device gets; others are inputs of its calls only."""
     return tuple([value if value is not None and value.dtype.kind in _BOUND else None for value in constants])
 
 

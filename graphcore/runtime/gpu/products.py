@@ -61,9 +61,9 @@ class DeviceModule:
         self._workspace: Any = None
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._cupy, name)
-        setattr(self, name, found)
-        return found
+        member = getattr(self._cupy, name)
+        setattr(self, name, member)
+        return member
 
     def prepare_capture(self) -> None:
         """Load cuBLAS and allocate its memory, which a capture could not do."""

@@ -145,7 +145,7 @@ class PartitionRun(DataflowRun):
         Raises:
             InvalidArgumentError: one is dead.
         """
-        for number, feed in self.table.given:
+        for number, feed in self.table.fed_fetches:
             self.results[number] = self.values[feed]
         for number, place in enumerate(self.part.fetches):
             try:
@@ -161,8 +161,8 @@ class PartitionRun(DataflowRun):
         Raises:
             InvalidArgumentError: it is dead.
         """
-        found, gpu = super().result(number), self.part.gpu
-        return found if gpu is None else gpu.to_host(found)
+        value, gpu = super().result(number), self.part.gpu
+        return value if gpu is None else gpu.to_host(value)
 
     def send(self, item: Item, at: Iteration, value: Any, *, is_dead: bool = False) -> None:
         """Send the value of `item`, or a dead value. It leaves the device by way of the host, unless another GPU takes it."""

@@ -15,7 +15,7 @@ from graphcore.graph.control_flow.frames import NodeFrame
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls
 from graphcore.plumbing import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE, NEXT_ITERATION, RECV, SEND
-from graphcore.runtime.plan.loops_order import clustered, in_order
+from graphcore.runtime.plan.loop_order import clustered, in_order
 
 _MAX_DEPTH: Final = 12
 _MAX_BRANCHES: Final = 24
@@ -99,7 +99,7 @@ class _Finder:
         self.info = info
         self.flow = ControlFlow(nodes, info, feeds)
         self.feeds = self.flow.feeds
-        self.given = {tensor.node for tensor in self.feeds if all(output in self.feeds for output in tensor.node.outputs)}
+        self.fed_nodes = {tensor.node for tensor in self.feeds if all(output in self.feeds for output in tensor.node.outputs)}
         self.deciders: dict[Tensor, int] = {}
         self.replacements = find_redundant_calls(nodes)
         self.loops: dict[str, PlannedLoop] = {"": PlannedLoop("", 0)}
@@ -163,10 +163,10 @@ class _Finder:
     def _find_variables(self, loop: PlannedLoop) -> None:
         members = self.members[loop.name]
         loop.enters = self.enters[loop.name]
-        found = {variable.merge: variable for variable in self.flow.loops[loop.name].variables}
+        variables = {variable.merge: variable for variable in self.flow.loops[loop.name].variables}
         for node in members:
             if node.op in MERGE and any(tensor.node.op in ENTER for tensor in node.inputs):
-                loop.variables.append(self._checked(node, found.get(node)))
+                loop.variables.append(self._checked(node, variables.get(node)))
             for control in node.control_inputs:
                 if control.op in NEXT_ITERATION:
                     raise _unfit(node, "it waits for what goes on into the next iteration")
@@ -199,9 +199,9 @@ class _Finder:
             nodes = [unit.node]
         else:
             nodes = self.enters[unit.loop.name]
-        found: list[Unit] = []
+        reached: list[Unit] = []
         for node in nodes:
-            if node in self.given:
+            if node in self.fed_nodes:
                 continue
             before = (
                 [self.replacements[node]]
@@ -211,8 +211,8 @@ class _Finder:
             for producer in [*before, *node.control_inputs]:
                 other = self._unit_of(loop, producer, units, loops)
                 if other is not None:
-                    found.append(other)
-        return found
+                    reached.append(other)
+        return reached
 
     def _unit_of(self, loop: PlannedLoop, producer: Node, units: Mapping[Node, Unit], loops: Mapping[str, Unit]) -> Unit | None:
         inside = self.info[producer]
@@ -242,11 +242,11 @@ class _Finder:
             raise _unfit(node, "it waits for what runs later in its loop")
 
     def _guard_of_loop(self, inner: PlannedLoop) -> Guard:
-        found = self.flow.loops[inner.name]
-        for enter, own in found.entering.items():
-            if own != found.guard and enter not in inner.constants:
+        flow = self.flow.loops[inner.name]
+        for enter, own in flow.entering.items():
+            if own != flow.guard and enter not in inner.constants:
                 raise _unfit(enter, "its value may be there where others that enter the same loop are not")
-        return found.guard
+        return flow.guard
 
     def _guard_of_node(self, node: Node) -> Guard:
         if node in self.flow.open_merges:
@@ -254,7 +254,7 @@ class _Finder:
         if node.op in EXIT:
             return self.flow.guard_of_inputs(node)
         guard = self.flow.guards[node]
-        if node.op in ANY_SWITCH and node not in self.given:
+        if node.op in ANY_SWITCH and node not in self.fed_nodes:
             self._note_decider(node)
         if node.op in SEND and guard:
             raise _unfit(node, "it sends word of a dead value")

@@ -95,7 +95,7 @@ def run_apart(schedule: Schedule, nodes: Iterable[Node], threads: int = 0) -> No
 
 
 def _may_move(operation: Operation) -> bool:
-    """True iff it may run in any thread: stateless, no calls, no product, for which BLAS has threads."""
+    """True iff it may run in any thread: stateless, without calls, no product (BLAS has threads itself)."""
     node = operation.node
     if operation.kernel is None or any(operation.reads) or not node.outputs:
         return False
@@ -114,8 +114,8 @@ def _levels(schedule: Schedule, nodes: Iterable[Node], heavy: set[Operation]) ->
     after: dict[Node, int] = {}
     last_state = 0
     for node in nodes:
-        known = [after.get(other, 0) for other in (*[tensor.node for tensor in node.inputs], *node.control_inputs)]
-        level = max(known, default=0)
+        before = [after.get(other, 0) for other in (*[tensor.node for tensor in node.inputs], *node.control_inputs)]
+        level = max(before, default=0)
         operation = operations.get(node)
         if operation is not None:
             level = max([level, *[values.get(value, 0) for value in operation.inputs]])

@@ -46,8 +46,8 @@ def taken_by(tensor: Tensor) -> int:
     if tensor.dtype is resource or tensor.shape.rank == 0:
         return 0
     size = tensor_bytes(tensor)
-    if size is None and (known := constant_value(tensor)) is not None:
-        return int(known.nbytes)
+    if size is None and (constant := constant_value(tensor)) is not None:
+        return int(constant.nbytes)
     if size is None:
         raise UnimplementedError(f"the shape of '{tensor.name}' (op {tensor.node.op}) is known only when it runs")
     return size

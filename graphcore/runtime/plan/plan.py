@@ -55,9 +55,9 @@ class Plan:
         self.nodes = [operation.node for operation in schedule.operations if operation.apart != JOIN]
 
     def __repr__(self) -> str:
-        given, gives = _named(self.schedule.feeds), _named(self.schedule.results)
+        feeds, gives = _named(self.schedule.feeds), _named(self.schedule.results)
         count = len(self.nodes)
-        return f"<{type(self).__name__} of {count} node{'s' * (count != 1)}: {given} -> {gives}; its code is in .source>"
+        return f"<{type(self).__name__} of {count} node{'s' * (count != 1)}: {feeds} -> {gives}; its code is in .source>"
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
         """Run with recording by node; cancellation stops it before the next node.
@@ -78,13 +78,13 @@ class Plan:
 
     def node_at(self, traceback: TracebackType | None) -> Node | None:
         """The node at the current line of the innermost frame of this plan."""
-        found = None
+        node = None
         while traceback is not None:
             lines = self._line_nodes.get(traceback.tb_frame.f_code.co_filename)
             if lines is not None:
-                found = lines.get(traceback.tb_lineno, found)
+                node = lines.get(traceback.tb_lineno, node)
             traceback = traceback.tb_next
-        return found
+        return node
 
     def explain(self, error: BaseException) -> BaseException:
         """Convert `error` to a GraphError with node, inputs and the user's line.

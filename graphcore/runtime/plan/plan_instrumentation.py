@@ -67,7 +67,7 @@ class Watcher:
 
     __slots__ = ("_call", "_live_arrays", "_names", "_plan", "_record", "_step", "_values", "after", "before")
 
-    def __init__(self, plan: WatchedPlan, step: Step, given: Sequence[Any] = ()) -> None:
+    def __init__(self, plan: WatchedPlan, step: Step, feeds: Sequence[Any] = ()) -> None:
         self._plan = plan
         self._names = plan.names
         self._step = step
@@ -75,7 +75,7 @@ class Watcher:
         recorder = Recorder() if step.recorder is None else step.recorder
         self._record = recorder.record
         self._values = recorder.values
-        self._live_arrays = LiveArrays(step, recorder, given)
+        self._live_arrays = LiveArrays(step, recorder, feeds)
         self.before: Callable[[int], None] = self._check
         self.after: Callable[..., None] = _nothing
         if step.recorder is not None:
@@ -121,13 +121,13 @@ class Watcher:
     def _apart(self, number: int, kernel: Callable[..., Any], place: tuple[str, int, Around], *inputs: Any) -> Any:
         name, record, (frame, iteration, around) = self._names[number], self._record, place
         record("start", name, frame=frame, iteration=iteration, call=self._call, around=around)
-        given = kernel(*inputs)
-        values = given if type(given) is tuple else (given,)
+        result = kernel(*inputs)
+        values = result if type(result) is tuple else (result,)
         record("end", name, bytes=_size(values), frame=frame, iteration=iteration, call=self._call, around=around)
         if self._values is not None:
             self._values.record(name, values, (frame, iteration, around, self._call))
         self._live_arrays.add(values, name)
-        return given
+        return result
 
     def _check(self, number: int) -> None:
         step, node = self._step, self._plan.schedule.operations[number].node

@@ -104,20 +104,20 @@ class Writer:
         lines: list[str] = []
         nodes: dict[int, Node] = {}
         parts = range(0, len(self.operations), PART)
-        given: list[str] = []
+        parameters: list[str] = []
         starts = []
         for first in parts:
             node = self.operations[first].node
             check_time(node.name, node.op)
             starts.append(len(lines))
-            given.append(", ".join(["v", *self.observers, *self._feeds_of(self.operations[first : first + PART])]))
-            lines.append(f"def part{first}({given[-1]}):")
+            parameters.append(", ".join(["v", *self.observers, *self._feeds_of(self.operations[first : first + PART])]))
+            lines.append(f"def part{first}({parameters[-1]}):")
             for number in range(first, min(first + PART, len(self.operations))):
                 lines.append(self._line(number, self.operations[number]))
                 nodes[len(lines)] = self.operations[number].node
         starts.append(len(lines))
         lines += [f"def run({self.parameters}):", f"    v = [None] * {places}"]
-        lines += [f"    part{first}({names})" for first, names in zip(parts, given, strict=True)]
+        lines += [f"    part{first}({names})" for first, names in zip(parts, parameters, strict=True)]
         lines += [f"    {self._noted(None)}return {self._list_of_results()}", ""]
         return PlanText("\n".join(lines), self.scope, nodes, self.notes, starts)
 

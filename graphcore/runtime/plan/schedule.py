@@ -213,10 +213,10 @@ class Scheduler:
                     return False
         if not node.outputs or node.op_def.is_stateful or any(value.is_reference for value in inputs):
             return False
-        found = constant_outputs(node)
-        if found is None:
+        constants = constant_outputs(node)
+        if constants is None:
             return False
-        for tensor, constant in zip(node.outputs, found, strict=True):
+        for tensor, constant in zip(node.outputs, constants, strict=True):
             self.values.setdefault(tensor, Value(tensor, f"c{self.constants}", constant))
             self.constants += 1
         return True

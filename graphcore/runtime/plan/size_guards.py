@@ -126,7 +126,7 @@ class _Guard:
 
     Attributes:
         most: the elements within the limit; fewer if attrs may multiply the inputs.
-        power: no output has more elements than all inputs together to this power, for any shapes.
+        power: if all inputs together have `n` elements, an output has at most `n ** power`, for any shapes.
     """
 
     __slots__ = ("_constants", "_last_shapes", "_node", "_requested", "most", "power")
@@ -161,14 +161,14 @@ class _Guard:
         if not self._requested and shapes == self._last_shapes:
             return
         node = self._node
-        known = dict(enumerate(self._constants)) | {slot: values[slot] for slot in self._requested}
+        inputs = dict(enumerate(self._constants)) | {slot: values[slot] for slot in self._requested}
         context = InferenceContext(
             node.name,
             node.op_def,
             node.attr,
             [shape_of_sizes(shape) for shape in shapes],
-            input_tensor=lambda slot: _on_host(known.get(slot)),
-            input_partial_shape=lambda slot: _as_shape(_on_host(known.get(slot))),
+            input_tensor=lambda slot: _on_host(inputs.get(slot)),
+            input_partial_shape=lambda slot: _as_shape(_on_host(inputs.get(slot))),
             num_outputs=len(node.outputs),
         )
         assert node.registration.shape_fn is not None  # it has a guard
@@ -221,10 +221,10 @@ def _may_outgrow(node: Node) -> bool:
             if _handle(tensor).dims is dims and size <= _itemsize(tensor.dtype):
                 return False
     inputs = [(_handle(tensor), _itemsize(tensor.dtype)) for tensor in node.inputs]
-    given = [(shape, _itemsize(dtype)) for shape, dtype in zip(node.output_handles, node.output_types, strict=False)]
-    if node.registration.shape_fn is broadcast_binary_op_shape_fn and given[0][1] <= min(inputs[0][1], inputs[1][1]):
+    outputs = [(shape, _itemsize(dtype)) for shape, dtype in zip(node.output_handles, node.output_types, strict=False)]
+    if node.registration.shape_fn is broadcast_binary_op_shape_fn and outputs[0][1] <= min(inputs[0][1], inputs[1][1]):
         return _may_outgrow_both(inputs[0][0], inputs[1][0])
-    return not all(any(_covers(*source, *output) for source in inputs) for output in given)
+    return not all(any(_covers(*source, *output) for source in inputs) for output in outputs)
 
 
 def _handle(tensor: Tensor) -> ShapeHandle:
@@ -257,14 +257,14 @@ def _covers(source: ShapeHandle, source_itemsize: int, shape: ShapeHandle, items
 
 def _parts(dims: tuple[DimensionHandle, ...]) -> tuple[list[DimensionHandle], int]:
     """The unknown dimensions, and the product of the known ones."""
-    known = 1
+    product = 1
     unknown: list[DimensionHandle] = []
     for dim in dims:
         if dim.value < 0:
             unknown.append(dim)
         else:
-            known *= dim.value
-    return unknown, known
+            product *= dim.value
+    return unknown, product
 
 
 def _may_outgrow_both(x: ShapeHandle, y: ShapeHandle) -> bool:

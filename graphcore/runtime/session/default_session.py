@@ -74,6 +74,6 @@ def get_default_session() -> Session | None:
 
 
 def _without(sessions: tuple[Any, ...], left: Any) -> tuple[Any, ...]:
-    """The sessions without the last entry of one that is left, which may be another than the innermost."""
-    found = next((number for number in reversed(range(len(sessions))) if sessions[number] is left), None)
-    return sessions if found is None else (*sessions[:found], *sessions[found + 1 :])
+    """The sessions without the last entry of `left`, which need not be the innermost."""
+    place = next((number for number in reversed(range(len(sessions))) if sessions[number] is left), None)
+    return sessions if place is None else (*sessions[:place], *sessions[place + 1 :])

@@ -146,11 +146,11 @@ class DirectSession:
             InvalidArgumentError: no such handle, or it was released; a wrong number of feeds; no place for results.
         """
         self._live("RunCallable()")
-        found = self._callable(handle)
+        function = self._callable(handle)
         number = self._counts[handle]
         if number and fetch_tensors is None:
             raise InvalidArgumentError("`fetch_tensors` must be provided when the callable has one or more outputs.")
-        results = list(found(*feed_tensors)[:number])
+        results = list(function(*feed_tensors)[:number])
         if fetch_tensors is not None:
             fetch_tensors[:] = results
         return results
@@ -221,19 +221,19 @@ class DirectSession:
             check_devices(nodes, self.list_devices())
 
     def _fetches(self, session: Session, outputs: Sequence[str], targets: Sequence[str]) -> list[Any]:
-        found = [session.graph.find(name) for name in targets]
-        missing = "".join([f"{name} " for name, node in zip(targets, found, strict=True) if node is None])
+        nodes = [session.graph.find(name) for name in targets]
+        missing = "".join([f"{name} " for name, node in zip(targets, nodes, strict=True) if node is None])
         if missing:
             raise NotFoundError(f"PruneForTargets: Some target nodes not found: {missing}")
-        return [*[fetched_tensor(session.graph, name) for name in outputs], *found]
+        return [*[fetched_tensor(session.graph, name) for name in outputs], *nodes]
 
     def _callable(self, handle: int) -> SessionCallable:
         if handle not in self._callables:
             raise InvalidArgumentError(f"No such callable handle: {handle}")
-        found = self._callables[handle]
-        if found is None:
+        function = self._callables[handle]
+        if function is None:
             raise InvalidArgumentError(f"{RELEASED}: {handle}")
-        return found
+        return function
 
 
 def _as_graph_def(graph: GraphDef | Graph) -> GraphDef:

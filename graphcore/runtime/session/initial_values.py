@@ -29,13 +29,13 @@ class InitialValues:
     def note_changes(self, graph: Graph, resources: ResourceManager, changed: set[str]) -> None:
         """Record changed nodes."""
         with_value = set(resources.initialised())
-        listed: list[Any] = [each for each in graph.get_collection(_VARIABLES) if each.op.name in with_value]
+        listed: list[Any] = [variable for variable in graph.get_collection(_VARIABLES) if variable.op.name in with_value]
         if listed and changed:
             reached = names_downstream(graph, changed)
-            for each in [each for each in listed if each.initializer.name in reached]:
-                lost = resources.is_declared_otherwise(each.op.name, *_declared(each.op))
-                (self.lost if lost else self.outdated)[each.initializer.name] = each.op.name
-                (self.outdated if lost else self.lost).pop(each.initializer.name, None)
+            for variable in [variable for variable in listed if variable.initializer.name in reached]:
+                lost = resources.is_declared_otherwise(variable.op.name, *_declared(variable.op))
+                (self.lost if lost else self.outdated)[variable.initializer.name] = variable.op.name
+                (self.outdated if lost else self.lost).pop(variable.initializer.name, None)
 
     def note_run(self, nodes: Iterable[Node]) -> None:
         """Record a prepared run of these nodes: it initialises the variables of initializers among them."""

@@ -81,7 +81,7 @@ class PartialRun:
         if watched is None:
             return self.step(structure, feeds)
         try:
-            return run_watched(_OneStep(self, structure, feeds), (), watched, timeout_in_ms)[0]
+            return run_watched(_StepProgram(self, structure, feeds), (), watched, timeout_in_ms)[0]
         finally:
             # Stopped: over, even while an abandoned kernel still runs.
             self._failed = self._failed or (watched.cancellation is not None and watched.cancellation.is_cancelled())
@@ -221,7 +221,7 @@ class PartialRuns:
         self._runs.clear()
 
 
-class _OneStep:
+class _StepProgram:
     """One step of a partial run, in the form of a program."""
 
     def __init__(self, run: PartialRun, structure: FetchStructure, feeds: Mapping[Tensor, Any]) -> None:

@@ -89,11 +89,11 @@ class Runner:
 
         Predictions are of steps like the last one.
         """
-        known = self.graph.fed_shapes
+        shapes = self.graph.fed_shapes
         for place, name in prepared.open_feeds:
             shape = getattr(values[place], "shape", None)
-            if shape is not None and known.get(name) != shape:
-                self.graph.fed_shapes = known = {**known, name: tuple(shape)}
+            if shape is not None and shapes.get(name) != shape:
+                self.graph.fed_shapes = shapes = {**shapes, name: tuple(shape)}
 
     def execute_watched(
         self, prepared: Prepared, values: Sequence[Any], options: RunOptions | None, metadata: RunMetadata | None, begun: float = 0.0

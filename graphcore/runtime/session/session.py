@@ -139,10 +139,10 @@ class Session(DefaultSession):
     @property
     def last_fetches(self) -> list[Node]:
         """The nodes that the last planned run fetches, as far as they still exist."""
-        found = self.planner.last_fetches
-        if found is None:
+        fetched = self.planner.last_fetches
+        if fetched is None:
             return []
-        names = dict.fromkeys([tensor.node.name for tensor in found.tensors] + [node.name for node in found.targets])
+        names = dict.fromkeys([tensor.node.name for tensor in fetched.tensors] + [node.name for node in fetched.targets])
         return [node for node in map(self.graph.find, names) if node is not None]
 
     @property

@@ -70,7 +70,7 @@ class Archive:
 
         Args:
             name: its name.
-            is_expected: its size is what the caller needs; otherwise compressed data have the limit of `reading_limits`.
+            is_expected: True if the caller needs an array of this size; otherwise `reading_limits` limits the size of compressed data.
 
         Raises:
             InvalidArgumentError: it is damaged.
@@ -83,8 +83,8 @@ class Archive:
                 "`graphcore.support.reading_limits` has the limit"
             )
         with self._reading(), self._archive.open(info) as part:
-            found: Array = np.lib.format.read_array(part, allow_pickle=False)
-        return found
+            array: Array = np.lib.format.read_array(part, allow_pickle=False)
+        return array
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

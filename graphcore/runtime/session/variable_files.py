@@ -69,7 +69,7 @@ def _read(archive: Archive, variables: Mapping[str, _Variable]) -> dict[str, Arr
 def read_checkpoint(graph: Graph, path: Any) -> dict[str, Array]:
     """The values for the variables of a graph in a checkpoint.
 
-    It is a file of `write_values`, or a checkpoint of TensorFlow's V2 format. Of the latter values without a variable in the graph are left out.
+    It is a file of `write_values`, or a checkpoint of TensorFlow's V2 format. Values of the latter without a variable in the graph are left out.
 
     Raises:
         NotFoundError: there is no such checkpoint.
@@ -133,12 +133,12 @@ def _check_known(variables: Mapping[str, object], names: Iterable[str], path: st
 
 def _variable_nodes(graph: Graph) -> dict[tuple[str, str], tuple[Node, str]]:
     """The first node of each variable and its name, by container and shared name."""
-    found: dict[tuple[str, str], tuple[Node, str]] = {}
+    variables: dict[tuple[str, str], tuple[Node, str]] = {}
     for node in graph.op_nodes():
         if node.registration.traits.role == "variable":
             container, shared = (attr_text(node.get_attr(name)) for name in ("container", "shared_name"))
-            found.setdefault((container, shared or node.name), (node, node.name))  # nodes with a shared name are one variable
-    return found
+            variables.setdefault((container, shared or node.name), (node, node.name))  # nodes with a shared name are one variable
+    return variables
 
 
 def _declared(graph: Graph) -> dict[str, _Variable]:
@@ -151,11 +151,11 @@ def _declared(graph: Graph) -> dict[str, _Variable]:
 
 def _storages(graph: Graph, resources: ResourceManager) -> dict[str, Stored]:
     """The storage of each variable by the name of its node."""
-    found: dict[str, Stored] = {}
+    storages: dict[str, Stored] = {}
     for place, (node, name) in _variable_nodes(graph).items():
         dtype, shape = as_dtype(node.get_attr("dtype")), as_shape(node.get_attr("shape"))
-        found[name] = resources.stored(*place, dtype, shape, node.source, node.op, node.name)
-    return found
+        storages[name] = resources.stored(*place, dtype, shape, node.source, node.op, node.name)
+    return storages
 
 
 def _checked_path(path: Any) -> Path:

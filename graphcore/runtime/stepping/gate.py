@@ -102,7 +102,7 @@ class Gate(Recorder):
             self._turn.notify_all()
 
     def adopt(self, events: Sequence[Event]) -> None:
-        """Add what another gate has recorded just now, of a part of this run in another process."""
+        """Add the events that a part of this run in another process has just recorded."""
         if events:
             shift = self._time() - events[-1].ns
             self.add([msgspec.structs.replace(event, ns=event.ns + shift) for event in events], ())

@@ -13,7 +13,7 @@ import graphcore as gc
 from graphcore.errors import AbortedError, CancelledError, DeadlineExceededError, InternalError, InvalidArgumentError
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime.core.program import Step
-from graphcore.runtime.dataflow.program import build_dataflow
+from graphcore.runtime.dataflow.dataflow_program import build_dataflow
 from tests.graphcore.runtime.loop_graphs import cond, enter, kernel_of, op, outputs, switch, while_loop
 from tests.support.threads import LiveThreads
 

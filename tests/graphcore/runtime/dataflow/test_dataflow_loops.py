@@ -14,8 +14,8 @@ import pytest
 import graphcore as gc
 from graphcore.errors import CancelledError, GraphError, InternalError
 from graphcore.runtime.core.program import Step
+from graphcore.runtime.dataflow.dataflow_program import build_dataflow
 from graphcore.runtime.dataflow.frames import Iteration
-from graphcore.runtime.dataflow.program import build_dataflow
 from tests.graphcore.runtime.loop_graphs import cond, enter, kernel_of, merge, op, outputs, switch, while_loop
 
 Tensor = gc.Tensor

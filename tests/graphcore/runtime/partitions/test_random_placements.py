@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphcore as gc
-from graphcore.runtime.partitions.program import PartitionedProgram
+from graphcore.runtime.partitions.partitioned_program import PartitionedProgram
 from tests.graphcore.runtime.random_programs import Program
 from tests.graphcore.runtime.test_engines_agree import NUMBERS, plain
 

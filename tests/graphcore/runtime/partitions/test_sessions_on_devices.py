@@ -10,7 +10,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
-from graphcore.runtime.partitions.program import PartitionedProgram
+from graphcore.runtime.partitions.partitioned_program import PartitionedProgram
 
 CPU: Final = [f"/job:localhost/replica:0/task:0/device:CPU:{number}" for number in range(2)]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.runtime.dataflow.program import DataflowProgram
-from graphcore.runtime.plan.loops import LoopPlan
+from graphcore.runtime.dataflow.dataflow_program import DataflowProgram
+from graphcore.runtime.plan.loop_plan import LoopPlan
 
 DATA = Path(__file__).parents[3] / "data"
 

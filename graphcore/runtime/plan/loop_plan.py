@@ -10,10 +10,10 @@ from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.events import Around
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.plan.buffers import reuse_buffers
+from graphcore.runtime.plan.loop_memory import peak_of_loops
+from graphcore.runtime.plan.loop_schedule import Begin, LoopSchedule, schedule_loops
 from graphcore.runtime.plan.loop_structure import find_structure
-from graphcore.runtime.plan.loops_memory import peak_of_loops
-from graphcore.runtime.plan.loops_schedule import Begin, LoopSchedule, schedule_loops
-from graphcore.runtime.plan.loops_text import loops_text
+from graphcore.runtime.plan.loop_text import loops_text
 from graphcore.runtime.plan.parallel import has_large, mark_long
 from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.plan.plan import Plan
@@ -52,8 +52,8 @@ class _LoopWatcher(Watcher):
 
     __slots__ = ("_around", "_loops")
 
-    def __init__(self, plan: WatchedPlan, step: Step, given: Sequence[Any] = ()) -> None:
-        super().__init__(plan, step, given)
+    def __init__(self, plan: WatchedPlan, step: Step, feeds: Sequence[Any] = ()) -> None:
+        super().__init__(plan, step, feeds)
         self._around: list[tuple[int, str, int, Around]] = []
         self._loops = {
             number: operation.loop.name

@@ -7,13 +7,13 @@ iteration makes them before the old ones are released.
 from __future__ import annotations
 
 from graphcore.errors import UnimplementedError
-from graphcore.runtime.plan.loops_schedule import Begin, End, LoopSchedule, Mark, Test
+from graphcore.runtime.plan.loop_schedule import Begin, End, LoopSchedule, Mark, Test
 from graphcore.runtime.plan.peak_memory import PeakMemory, Sizes
 from graphcore.runtime.plan.schedule import Value
 
 
 def peak_of_loops(schedule: LoopSchedule, sizes: Sizes) -> PeakMemory:
-    """The bound."""
+    """The bound for a schedule."""
     operations = schedule.operations
     segments: list[int] = []  # units that run equally often: between the same ends of iterations and tests
     around, depths = [0], []

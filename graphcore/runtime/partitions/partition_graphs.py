@@ -37,7 +37,7 @@ class Partition(msgspec.Struct, frozen=True):
     Args:
         device: the device that runs them.
         graph_def: the nodes, and the functions that they reach.
-        sources: the line that made each node, by its name or that of the node whose value it transfers.
+        sources: the source line of each node, by its name; of a transfer, by the name of the node whose value it transfers.
         feeds, fetches: the names of its fed and fetched tensors, by their positions among those of the whole step.
         targets: the names of its nodes that were asked for without their values.
     """
@@ -101,9 +101,9 @@ class Placed:
 
 
 def _read_variables_at_home(graph: Graph) -> None:
-    """Let a reference be read on its own device, when everything that its reader waits for is there.
+    """Read variables for nodes of other devices at home, after all that these nodes wait for.
 
-    A send would read it as soon as the variable is there, before changes that the reader waits for.
+    Otherwise the send would read a variable at once, before changes that the node waits for.
     """
     for node in graph.nodes:
         for slot, tensor in enumerate(node.inputs):

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 def in_order(units: Sequence[Unit], needs: Mapping[Unit, Sequence[Unit]]) -> list[Unit] | None:
     """`units` in topological order; None if there is a cycle."""
-    found = _sorted(units, needs, together=False)
-    return found if len(found) == len(units) else None
+    ordered = _sorted(units, needs, together=False)
+    return ordered if len(ordered) == len(units) else None
 
 
 def clustered(units: Sequence[Unit], needs: Mapping[Unit, Sequence[Unit]]) -> list[Unit]:

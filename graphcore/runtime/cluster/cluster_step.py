@@ -70,8 +70,8 @@ class ClusterStep:
         """Take what parts give, until all have ended."""
         while self._parts:
             done, _ = await asyncio.wait({*self._parts, *self._stops, self._watching}, return_when=asyncio.FIRST_COMPLETED)
-            for each in done & self._parts.keys():
-                self._take(each)
+            for part in done & self._parts.keys():
+                self._take(part)
             for stop in done & self._stops.keys():
                 self._take_stop(stop)
             if self._watching in done:
@@ -106,7 +106,7 @@ class ClusterStep:
 
     def _lose(self, link: Link) -> None:
         """Give up the part of a lost task."""
-        for part in [each for each, other in self._parts.items() if other is link]:
+        for part in [running for running, other in self._parts.items() if other is link]:
             part.cancel()
             del self._parts[part]
         self._fail(self._aborted(link))
@@ -148,6 +148,6 @@ class ClusterStep:
         ended = stop.result()
         if ended is not None and ended.node:
             self._given_up = ended
-            for part in [each for each, other in self._parts.items() if other is link]:
+            for part in [running for running, other in self._parts.items() if other is link]:
                 part.cancel()
                 del self._parts[part]

@@ -36,7 +36,7 @@ class Mark(Operation):
         self.loop = loop
 
     def may_fail(self) -> bool:
-        """False: it only passes on values."""
+        """False: a mark only passes values on."""
         return False
 
 
@@ -328,14 +328,14 @@ class _LoopScheduler(Scheduler):
 def _all_loops(loop: PlannedLoop) -> Iterable[PlannedLoop]:
     pending = [loop]
     while pending:
-        found = pending.pop()
-        yield found
-        for phase in found.phases:
+        inner = pending.pop()
+        yield inner
+        for phase in inner.phases:
             pending += [unit.loop for unit in phase if unit.loop is not None]
 
 
 def enter_guard(flow: ControlFlow, around: PlannedLoop, enter: Node) -> Guard:
-    """The guard of an Enter in the surrounding loop, without its test."""
+    """The branches that an Enter is on in the surrounding loop, without that of the loop's test."""
     test = flow.test(around.name)
     return frozenset([branch for branch in _entering(flow, enter) if branch.pred is not test])
 

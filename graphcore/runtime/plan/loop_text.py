@@ -12,9 +12,9 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph.control_flow.analysis import NO_BRANCH, Guard
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.kernel_checks import dead_fetch
+from graphcore.runtime.plan.loop_dead import dead_phase, dead_unit
+from graphcore.runtime.plan.loop_schedule import Begin, Choose, Decide, End, Leave, LoopSchedule, Mark, Repeat, Test
 from graphcore.runtime.plan.loop_structure import AFTER, INSIDE
-from graphcore.runtime.plan.loops_dead import dead_phase, dead_unit
-from graphcore.runtime.plan.loops_schedule import Begin, Choose, Decide, End, Leave, LoopSchedule, Mark, Repeat, Test
 from graphcore.runtime.plan.plan_instrumentation import Note
 from graphcore.runtime.plan.plan_text import PlanText, Writer
 from graphcore.runtime.plan.schedule import Operation, Schedule, Value
@@ -190,7 +190,7 @@ class _LoopWriter(Writer):
             self._write(f"{', '.join(names)} = {', '.join(values)}", node)
 
     def _clear(self, number: int) -> None:
-        """Release values after a mark: one on a branch that was not taken may be unset."""
+        """Release values after a mark; those of a branch that was not taken may not be set."""
         gone = [value.name for value in self.released.get(number, ())]
         if gone:
             self._write(" = ".join([*gone, "None"]))

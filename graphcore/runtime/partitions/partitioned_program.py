@@ -82,7 +82,7 @@ class PartitionedProgram:
         return InternalError(f"{type(error).__name__}: {error}") if is_plain else error
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the program holds no resources."""
 
     def _run_in_turn(self, step: Step, values: Sequence[Any], channel: Rendezvous) -> list[PartitionRun]:
         inbox = Inbox()

@@ -16,14 +16,14 @@ from graphcore.errors import CancelledError, GraphError, InternalError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.model.node import Node
 from graphcore.plumbing import ARG
+from graphcore.runtime.cluster.cluster_step import ClusterStep
 from graphcore.runtime.cluster.connection import Connection
 from graphcore.runtime.cluster.following import Followers
 from graphcore.runtime.cluster.messages import Outcome, Request, Shipment, arrived, checked_to_travel
 from graphcore.runtime.cluster.records import merge_records
-from graphcore.runtime.cluster.step import ClusterStep
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.tokens import TRANSFER
-from graphcore.runtime.partitions.build import PartGraph, Partition
+from graphcore.runtime.partitions.partition_graphs import PartGraph, Partition
 from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.stepping.gate import Gate
 
@@ -68,7 +68,7 @@ class ClusterProgram:
         self._engine = engine
         self._threads = threads
         self._mild = mild
-        self._names = {each.device: _names(each) for each in partitions}
+        self._names = {part.device: _names(part) for part in partitions}
         self._lock = threading.Lock()
         self._digests: dict[str, str] = {}
         self._library_version = -1
@@ -82,9 +82,9 @@ class ClusterProgram:
         version = self._library.version
         self._connection.release(self._digests)
         self._digests = {}
-        shipments = [self._shipment(each) for each in self.parts]
+        shipments = [self._shipment(part) for part in self.parts]
         self._connection.prepare(shipments)
-        self._digests = {each.device: each.digest for each in shipments}
+        self._digests = {shipment.device: shipment.digest for shipment in shipments}
         self._library_version = version
 
     def _shipment(self, part: Partition) -> Shipment:
@@ -147,11 +147,11 @@ class ClusterProgram:
                 followers.end()
                 self.close()  # it is prepared for this run alone
             elif step.recorder is not None:
-                merge_records(step, {connection.links[device]: each for device, each in under_way.outcomes.items()})
+                merge_records(step, {connection.links[device]: outcome for device, outcome in under_way.outcomes.items()})
         return _results(under_way.outcomes.values(), self._fetches)
 
     def _requests(self, number: int, step: Step, values: Sequence[Any]) -> dict[str, Request]:
-        given = [checked_to_travel(value, f"The value fed for '{name}'") for name, value in zip(self._feeds, values, strict=True)]
+        checked = [checked_to_travel(value, f"The value fed for '{name}'") for name, value in zip(self._feeds, values, strict=True)]
         recorder = step.recorder
         patterns = None if recorder is None or recorder.values is None else recorder.values.patterns
         oldest = min(self._connection.steps, default=number)
@@ -160,7 +160,7 @@ class ClusterProgram:
                 self._digests[part.device],
                 number,
                 oldest,
-                {place: given[place] for place in part.feeds},
+                {place: checked[place] for place in part.feeds},
                 recorder is not None,
                 patterns,
                 isinstance(recorder, Gate),

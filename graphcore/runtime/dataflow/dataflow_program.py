@@ -68,7 +68,7 @@ class DataflowProgram:
         )
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the program holds no resources."""
 
 
 def build_dataflow(fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel) -> DataflowProgram:

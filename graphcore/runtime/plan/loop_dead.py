@@ -12,8 +12,8 @@ from graphcore.graph.control_flow.analysis import ControlFlow
 from graphcore.graph.model.node import Node
 from graphcore.plumbing import CONTROL_TRIGGER, MERGE
 from graphcore.runtime.core.events import UNNEEDED
+from graphcore.runtime.plan.loop_schedule import enter_guard, enter_phase
 from graphcore.runtime.plan.loop_structure import BEFORE, INSIDE, PlannedLoop, Unit
-from graphcore.runtime.plan.loops_schedule import enter_guard, enter_phase
 from graphcore.runtime.plan.plan_instrumentation import Note
 
 
