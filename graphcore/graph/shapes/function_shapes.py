@@ -42,6 +42,18 @@ def _called(library: FunctionLibraryDefinition, node_def: NodeDef) -> dict[str, 
     return {name: found for name in names if (found := library.find(name)) is not None}
 
 
+class CallForm(msgspec.Struct, frozen=True, eq=False):
+    """The results of calls with one pattern of arguments, while nothing is known of the values that the body asks for.
+
+    Args:
+        results: see `CallPattern.form_of`.
+        asked: the numbers of the arguments with these values, with True for a value that is asked for as a shape.
+    """
+
+    results: tuple[Any, ...]
+    asked: frozenset[tuple[int, bool]]
+
+
 class InferredBody(msgspec.Struct, frozen=True, eq=False):
     """The nodes of a function, producers first; its arguments and returns by index.
 
@@ -53,7 +65,7 @@ class InferredBody(msgspec.Struct, frozen=True, eq=False):
     args: list[Node]
     results: list[Tensor]
     outputs: dict[tuple[object, ...], tuple[ShapeHandle, ...]] = msgspec.field(default_factory=dict)
-    forms: dict[tuple[object, ...], tuple[Any, ...]] = msgspec.field(default_factory=dict)
+    forms: dict[tuple[object, ...], CallForm] = msgspec.field(default_factory=dict)
 
     def keep(self, key: tuple[object, ...], outputs: tuple[ShapeHandle, ...]) -> None:
         """Cache the result of a call, and discard the oldest."""
@@ -61,7 +73,7 @@ class InferredBody(msgspec.Struct, frozen=True, eq=False):
             self.outputs.clear()
         self.outputs[key] = outputs
 
-    def keep_form(self, key: tuple[object, ...], form: tuple[Any, ...]) -> None:
+    def keep_form(self, key: tuple[object, ...], form: CallForm) -> None:
         """Cache the form of the results of a call, and discard the oldest."""
         if len(self.forms) >= _MOST_FORMS:
             self.forms.clear()

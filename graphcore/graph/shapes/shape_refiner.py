@@ -7,7 +7,7 @@ its own shapes on its nodes (`LiveRefiner`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +19,7 @@ from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.call_patterns import CallPattern
 from graphcore.graph.shapes.constant_values import ValueCache
-from graphcore.graph.shapes.function_shapes import MOST_NESTED_CALLS, FunctionShapes, InferredBody
+from graphcore.graph.shapes.function_shapes import MOST_NESTED_CALLS, CallForm, FunctionShapes, InferredBody
 from graphcore.inference import HandleData, InferenceContext, ShapeHandle, handle_to_shape, same_defined_shape, same_handle_data
 from graphcore.inference.partial_types import PartialValue
 from graphcore.inference.partial_values import partial_shape
@@ -164,8 +164,8 @@ class ShapeInference(ABC):
         pattern = CallPattern(list(zip(shapes, data, strict=True)))
         place = None if pattern.key is None else (library.version, self.graph_def_version, pattern.key)
         form = None if place is None else body.forms.get(place)
-        if form is not None:
-            return pattern.results_of(form)
+        if form is not None and _are_unknown(form.asked, context, slots):
+            return pattern.results_of(form.results)
         if not self.bodies.may_enter(body, is_nested=bool(self.enclosing)):
             return None
         key = self.key_of_call(library, context.node, shapes)
@@ -198,10 +198,10 @@ class ShapeInference(ABC):
             body.keep(key, tuple([shape for shape, _ in results]))
         with one_budget() as budget:
             is_whole = self.bodies.refused == refused and budget.seconds > 0
-        if place is not None and is_whole and not inner.reads_values:
+        if place is not None and is_whole and not inner.is_given_values:
             found = pattern.form_of(results)
             if found is not None:
-                body.keep_form(place, found)
+                body.keep_form(place, CallForm(found, frozenset(inner.asked)))
         return results
 
     def key_of_call(
@@ -409,7 +409,8 @@ class _BodyRefiner(ShapeRefiner):
         self.bodies = outer.bodies
         self.enclosing = (*outer.enclosing, name)
         self.context_type = context.within
-        self.reads_values = False
+        self.asked: set[tuple[int, bool]] = set()
+        self.is_given_values = False
         self._call = context
         self._shapes = shapes
         self._slots = slots
@@ -438,20 +439,42 @@ class _BodyRefiner(ShapeRefiner):
         return partial_shape(node, index, self.output_shape, self.evaluate_constant_tensor, self._partial_argument)
 
     def _argument(self, node: Node) -> Array | None:
-        self.reads_values = True
-        slot = self._slots[_index_of(node)]
-        return None if slot is None else self._call.input_tensor(slot)
+        number = _index_of(node)
+        slot = self._slots[number]
+        found = None if slot is None else self._call.input_tensor(slot)
+        self.asked.add((number, False))
+        self.is_given_values = self.is_given_values or found is not None
+        return found
 
     def _partial_argument(self, node: Any, index: int) -> PartialValue | None:
         if node.op not in ARG:
             return None
-        slot = self._slots[_index_of(node)]
+        number = _index_of(node)
+        slot = self._slots[number]
         shape = self.output_shape(node, index)
-        if slot is None or shape.dims is None or len(shape.dims) != 1:
+        if shape.dims is None or len(shape.dims) != 1:
             return None
-        self.reads_values = True
-        found = self._call.input_tensor_as_partial_shape(slot)
-        return None if found is None or found.dims is None else PartialValue(found.dims)
+        self.asked.add((number, True))
+        found = None if slot is None else self._call.input_tensor_as_partial_shape(slot)
+        if found is None or found.dims is None:
+            return None
+        self.is_given_values = True
+        return PartialValue(found.dims)
+
+
+def _are_unknown(asked: Iterable[tuple[int, bool]], context: ExtendedInferenceContext, slots: Sequence[int | None]) -> bool:
+    """True iff nothing is known of the values of these arguments of a call; see `CallForm.asked`."""
+    for number, as_shape in asked:
+        slot = slots[number]
+        if slot is None:
+            continue
+        if as_shape:
+            shape = context.input_tensor_as_partial_shape(slot)
+            if shape is not None and shape.dims is not None:
+                return False
+        elif context.input_tensor(slot) is not None:
+            return False
+    return True
 
 
 def _index_of(argument: Node) -> int:

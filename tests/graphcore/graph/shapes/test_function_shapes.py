@@ -20,6 +20,27 @@ def test_calls_in_calls_that_are_alike_are_inferred_once() -> None:
     assert deep.shape == gc.Shape([2, 3])
 
 
+def test_calls_that_ask_for_values_which_are_unknown_are_inferred_once() -> None:
+    """Each of twelve functions calls the next ten times; the innermost pads by numbers that only a run knows."""
+    graph = gc.Graph()
+    padded = "  y = Pad[T=float, Tpaddings=int32](x, p)\n  return y = y:output:0\n}"
+    graph.library.add_function_def(gc.parse_function(f"F0(x:float, p:int32) -> (y:float) {{\n{padded}", graph.library.look_up_op_def))
+    for level in range(1, 12):
+        body = "\n".join(f"  n{i} = F{level - 1}({'x' if i == 0 else f'n{i - 1}:y:0'}, p)" for i in range(10))
+        text = f"F{level}(x:float, p:int32) -> (y:float) @stateless {{\n{body}\n  return y = n9:y:0\n}}"
+        graph.library.add_function_def(gc.parse_function(text, graph.library.look_up_op_def))
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [None, None])
+        fed = gc.placeholder(gc.int32, [2, 2])
+        deep = graph.apply_op("F11", [x, fed]).outputs[0]
+        assert deep.shape.as_list() == [None, None]
+        y, by_one = gc.zeros([3, 4]), gc.constant([[1, 0], [0, 1]])
+        unknown, again, known = (graph.apply_op("F0", [y, by]).outputs[0] for by in (fed, fed, by_one))
+        assert [each.shape.as_list() for each in (unknown, again, known)] == [[None, None], [None, None], [4, 5]]
+        graph.update_edge(by_one.node, 0, again.node, 1)
+        assert again.shape.as_list() == [4, 5]
+
+
 def first_dim(tensor: gc.Tensor) -> object:
     """The handle of the first dimension."""
     dims = tensor.node.output_handles[tensor.index].dims
