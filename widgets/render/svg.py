@@ -1,13 +1,13 @@
 """A scene as one self-contained SVG file: no script, no link, no external style.
 
-Texts are escaped by `xml.sax.saxutils`; shapes and words show the kinds without colour.
+Shapes and words show the kinds without colour.
 """
 
 from __future__ import annotations
 
 import math
+from html import escape
 from typing import Final
-from xml.sax.saxutils import escape
 
 from widgets.render.geometry import Geometry, Point, Rect, Route
 from widgets.render.hulls import HULL_GAP, hull_of
@@ -224,7 +224,7 @@ def _size(text: str) -> str:
 def _text(text: str) -> str:
     """Text content: escaped, without the control characters that XML forbids."""
     lines = (one_line(line) for line in text.splitlines())
-    return escape("\n".join(lines))
+    return escape("\n".join(lines), quote=False)
 
 
 def _n(value: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from graphcore.attrs import Array, AttrValue, TensorValue
 from graphcore.definitions.value_text import summarize_attr_value
@@ -75,33 +75,37 @@ class KnownSteps:
         return found
 
 
-def explain_tensor(tensor: Tensor, steps: KnownSteps | None = None, most: int = _MOST_FACTS) -> ShapeExplanation:
-    """Explain the shape of `tensor`, by dimension.
+def explain_tensor(tensor: Tensor) -> ShapeExplanation:
+    """Explain the shape of `tensor`, a tensor of a settled graph, by dimension."""
+    node = tensor.node
+    trail = _Trail(node.graph, KnownSteps())
+    return ShapeExplanation(
+        tensor=tensor.name,
+        dtype=tensor.dtype.text,
+        shape=node.graph.shape_text(tensor),
+        rank=trail.origin(Fact(tensor.name, "rank"), tensor),
+        dimensions=tuple(trail.origins("dimension", tensor)),
+        held=tuple(trail.origins("held", tensor)),
+        error="" if node.error is None else node.error.message,
+        chains=() if node.error is None else node.error.chains,
+    )
+
+
+def explain_sizes(tensor: Tensor, steps: KnownSteps, most: int) -> list[Origin]:
+    """The origins of the dimensions of `tensor` and of the resource that it stands for; of its rank if it has neither.
 
     Args:
         tensor: a tensor of a settled graph.
         steps: those of earlier explanations; new ones are added.
         most: the most steps behind forks.
     """
-    node = tensor.node
-    trail = _Trail(node.graph, steps or KnownSteps(), most)
-    handle = _handle(tensor)
-    data = (node.handle_data or {}).get(tensor.index)
-    held = data[0].shape.dims if data else None
-    return ShapeExplanation(
-        tensor=tensor.name,
-        dtype=tensor.dtype.text,
-        shape=node.graph.shape_text(tensor),
-        rank=trail.origin(Fact(tensor.name, "rank"), tensor),
-        dimensions=tuple([trail.origin(Fact(tensor.name, "dimension", i), tensor) for i in range(len(handle.dims or ()))]),
-        held=tuple([trail.origin(Fact(tensor.name, "held", i), tensor) for i in range(len(held or ()))]),
-        error="" if node.error is None else node.error.message,
-        chains=() if node.error is None else node.error.chains,
-    )
+    trail = _Trail(tensor.node.graph, steps, most)
+    found = trail.origins("dimension", tensor) + trail.origins("held", tensor)
+    return found or ([trail.origin(Fact(tensor.name, "rank"), tensor)] if tensor.shape.dims is None else [])
 
 
-def explain_fact(tensor: Tensor, fact: Fact, steps: KnownSteps, most: int = _MOST_FACTS) -> Origin:
-    """Explain one fact about the shape of `tensor`; the other arguments are those of `explain_tensor`."""
+def explain_fact(tensor: Tensor, fact: Fact, steps: KnownSteps, most: int) -> Origin:
+    """Explain one fact about the shape of `tensor`; the other arguments are those of `explain_sizes`."""
     return _Trail(tensor.node.graph, steps, most).origin(fact, tensor)
 
 
@@ -164,6 +168,12 @@ class _Trail:
         self._behind_forks = 0
         self._left_out: dict[Fact, int] = {}
 
+    def origins(self, kind: Literal["dimension", "held"], tensor: Tensor) -> list[Origin]:
+        """The origins of all dimensions of `tensor`, or of the resource that it stands for."""
+        data = (tensor.node.handle_data or {}).get(tensor.index)
+        shape = _handle(tensor) if kind == "dimension" else data[0].shape if data else ShapeHandle()
+        return [self.origin(Fact(tensor.name, kind, index), tensor) for index in range(len(shape.dims or ()))]
+
     def origin(self, fact: Fact, tensor: Tensor, depth: int = 0) -> Origin:
         """The origin of `fact`, which is about `tensor`."""
         chain: list[tuple[Fact, Tensor, _Local]] = []
@@ -188,10 +198,9 @@ class _Trail:
             node = at.node
             merged = () if how == "cut" else self._steps.agreeing_with(known, at)
             value = _value_text(known, at) or self._name(known, at)
-            left_out = self._left_out.get(known, 0)
-            made = Origin(known, size, how, node.name, node.op, text, node.source, because, merged, value, left_out)
-            self._found[known] = made
-            because = (made,)
+            found = Origin(known, size, how, node.name, node.op, text, node.source, because, merged, value, self._left_out.get(known, 0))
+            self._found[known] = found
+            because = (found,)
         return because[0]
 
     def _name(self, fact: Fact, tensor: Tensor) -> str:
@@ -213,8 +222,7 @@ class _Trail:
 
 def _cut(fact: Fact, tensor: Tensor) -> Origin:
     node = tensor.node
-    text = f"{fact}: see there"
-    return Origin(fact, _size(fact, tensor), "cut", node.name, node.op, text, node.source, value=_value_text(fact, tensor))
+    return Origin(fact, _size(fact, tensor), "cut", node.name, node.op, f"{fact}: see there", node.source, value=_value_text(fact, tensor))
 
 
 def _value_text(fact: Fact, tensor: Tensor) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
 from graphcore.errors import GraphError
-from graphcore.graph.provenance.explain_shape import KnownSteps, explain_tensor
+from graphcore.graph.provenance.explain_shape import KnownSteps, explain_sizes
 from widgets.inspection import Why, WhyStep
 from widgets.scene.faults import fault_of
 from widgets.scene.outside import MOST_FACTS, OutsideOrigins
@@ -66,17 +66,19 @@ def why_of(node: Node, visible: Around, dimensions: Keys, steps: KnownSteps | No
     found: list[Why] = []
     for tensor in node.outputs[:MAX_OUTPUTS]:
         try:
-            explanation = explain_tensor(tensor, steps, MOST_FACTS)
+            origins = explain_sizes(tensor, steps or KnownSteps(), MOST_FACTS)
         except GraphError:
             continue
         keys = [dim.key for dim in dimensions.of(tensor)]
         name = f" of {tensor.name}" if len(node.outputs) > 1 else ""
-        for place, origin in enumerate(explanation.dimensions):
-            key = keys[place] if place < len(keys) else ""
-            found.append(_why(f"dimension {place}{name}", origin, visible, key))
-        found.extend(_why(f"dimension {place} of what it stands for", origin, visible) for place, origin in enumerate(explanation.held))
-        if tensor.shape.dims is None and not explanation.held:
-            found.append(_why(f"rank{name}", explanation.rank, visible))
+        for origin in origins:
+            kind, place = origin.fact.kind, origin.fact.index
+            if kind == "held":
+                found.append(_why(f"dimension {place} of what it stands for", origin, visible))
+            elif kind == "rank":
+                found.append(_why(f"rank{name}", origin, visible))
+            else:
+                found.append(_why(f"dimension {place}{name}", origin, visible, keys[place] if place < len(keys) else ""))
     return found
 
 
