@@ -92,7 +92,7 @@ def explain_tensor(tensor: Tensor) -> ShapeExplanation:
 
 
 def explain_sizes(tensor: Tensor, steps: KnownSteps, most: int) -> list[Origin]:
-    """The origins of the dimensions of `tensor` and of the resource that it stands for; of its rank if it has neither.
+    """The origins of the dimensions of `tensor` and of its resource; of its rank if it has neither.
 
     Args:
         tensor: a tensor of a settled graph.

@@ -43,7 +43,7 @@ def _called(library: FunctionLibraryDefinition, node_def: NodeDef) -> dict[str, 
 
 
 class CallForm(msgspec.Struct, frozen=True, eq=False):
-    """The results of calls with one pattern of arguments, while nothing is known of the values that the body asks for.
+    """The results of calls with one pattern of arguments, while the values asked for are unknown.
 
     Args:
         results: see `CallPattern.form_of`.

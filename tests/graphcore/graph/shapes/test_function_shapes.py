@@ -21,7 +21,7 @@ def test_calls_in_calls_that_are_alike_are_inferred_once() -> None:
 
 
 def test_calls_that_ask_for_values_which_are_unknown_are_inferred_once() -> None:
-    """Each of twelve functions calls the next ten times; the innermost pads by numbers that only a run knows."""
+    """Each of twelve functions calls the next ten times; the innermost pads by unknown numbers."""
     graph = gc.Graph()
     padded = "  y = Pad[T=float, Tpaddings=int32](x, p)\n  return y = y:output:0\n}"
     graph.library.add_function_def(gc.parse_function(f"F0(x:float, p:int32) -> (y:float) {{\n{padded}", graph.library.look_up_op_def))
