@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from graphcore.dtypes import bool_, float32, float64, int64
 from graphcore.graph import Tensor
 from graphcore.tf1.arrays.layout import identity, reshape
-from graphcore.tf1.calls import apply_one
+from graphcore.tf1.calls import apply_one, named
 from graphcore.tf1.framework import convert_to_tensor, name_scope
 from graphcore.tf1.math.elementwise import cast, where
 from graphcore.tf1.math.reductions import reduce_mean, reduce_sum
@@ -59,52 +59,41 @@ def _is(value: Tensor, wanted: bool) -> Tensor:
     return value if wanted else apply_one("LogicalNot", [value], None)
 
 
-def true_positives(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Collections = None,
-    updates_collections: Collections = None,
-    name: str | None = None,
-) -> Metric:
-    """The number of true predictions so far whose labels are true; see `gc.metrics.mean`."""
-    return gathered(*_count(labels, predictions, weights, True, True, name or "true_positives"), metrics_collections, updates_collections)
+if TYPE_CHECKING:
+
+    class _Count(Protocol):
+        def __call__(
+            self,
+            labels: Any,
+            predictions: Any,
+            weights: Any = None,
+            metrics_collections: Collections = None,
+            updates_collections: Collections = None,
+            name: str | None = None,
+        ) -> Metric:
+            """A number of predictions so far."""
 
 
-def true_negatives(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Collections = None,
-    updates_collections: Collections = None,
-    name: str | None = None,
-) -> Metric:
-    """The number of false predictions so far whose labels are false; see `gc.metrics.mean`."""
-    return gathered(*_count(labels, predictions, weights, False, False, name or "true_negatives"), metrics_collections, updates_collections)
+def _counting(function: str, truth: bool, found: bool) -> _Count:
+    def call(
+        labels: Any,
+        predictions: Any,
+        weights: Any = None,
+        metrics_collections: Collections = None,
+        updates_collections: Collections = None,
+        name: str | None = None,
+    ) -> Metric:
+        counted = _count(labels, predictions, weights, truth, found, name or function)
+        return gathered(*counted, metrics_collections, updates_collections)
+
+    made, right = (str(value).lower() for value in (found, truth))
+    return named(call, function, f"The number of {made} predictions so far whose labels are {right}; see `gc.metrics.mean`.")
 
 
-def false_positives(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Collections = None,
-    updates_collections: Collections = None,
-    name: str | None = None,
-) -> Metric:
-    """The number of true predictions so far whose labels are false; see `gc.metrics.mean`."""
-    return gathered(*_count(labels, predictions, weights, False, True, name or "false_positives"), metrics_collections, updates_collections)
-
-
-def false_negatives(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Collections = None,
-    updates_collections: Collections = None,
-    name: str | None = None,
-) -> Metric:
-    """The number of false predictions so far whose labels are true; see `gc.metrics.mean`."""
-    return gathered(*_count(labels, predictions, weights, True, False, name or "false_negatives"), metrics_collections, updates_collections)
+true_positives = _counting("true_positives", truth=True, found=True)
+true_negatives = _counting("true_negatives", truth=False, found=False)
+false_positives = _counting("false_positives", truth=False, found=True)
+false_negatives = _counting("false_negatives", truth=True, found=False)
 
 
 def precision(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
 from graphcore.graph.model.default_stack import building
 from graphcore.tf1.arrays.layout import identity, reshape
-from graphcore.tf1.calls import apply_one
+from graphcore.tf1.calls import apply_one, named
 from graphcore.tf1.framework import constant, control_dependencies, convert_to_tensor, name_scope
 from graphcore.tf1.math.elementwise import cast, maximum, minimum, where
 from graphcore.tf1.math.reductions import reduce_all, reduce_sum
@@ -63,78 +63,56 @@ def _is(value: Tensor, wanted: bool) -> Tensor:
     return value if wanted else apply_one("LogicalNot", [value], None)
 
 
-def _one(kind: str, labels: Any, predictions: Any, thresholds: Any, weights: Any, collections: tuple[Any, Any], name: str | None) -> Metric:
-    with name_scope(name or _NAMES[kind]):
-        values, updates = _counted(labels, predictions, thresholds, weights, [kind])
-        return gathered(values[kind], identity(updates[kind]), *collections)
+if TYPE_CHECKING:
+
+    class _AtThresholds(Protocol):
+        def __call__(
+            self,
+            labels: Any,
+            predictions: Any,
+            thresholds: Sequence[float],
+            weights: Any = None,
+            metrics_collections: Collections = None,
+            updates_collections: Collections = None,
+            name: str | None = None,
+        ) -> Metric:
+            """A number of predictions so far for each threshold."""
 
 
-def true_positives_at_thresholds(
-    labels: Any,
-    predictions: Any,
-    thresholds: Sequence[float],
-    weights: Any = None,
-    metrics_collections: Collections = None,
-    updates_collections: Collections = None,
-    name: str | None = None,
-) -> Metric:
-    """The number of predictions so far above each threshold whose labels are true.
+def _at_thresholds(kind: str) -> _AtThresholds:
+    function, (truth, found) = _NAMES[kind], _KINDS[kind]
+
+    def call(
+        labels: Any,
+        predictions: Any,
+        thresholds: Sequence[float],
+        weights: Any = None,
+        metrics_collections: Collections = None,
+        updates_collections: Collections = None,
+        name: str | None = None,
+    ) -> Metric:
+        with name_scope(name or function):
+            values, updates = _counted(labels, predictions, thresholds, weights, [kind])
+            return gathered(values[kind], identity(updates[kind]), metrics_collections, updates_collections)
+
+    return named(
+        call,
+        f"{function}_at_thresholds",
+        f"""The number of predictions so far {"above" if found else "up to"} each threshold whose labels are {str(truth).lower()}.
 
     Args:
         labels: truth values, of any shape.
         predictions: numbers from 0 to 1, of the same shape.
         thresholds: numbers.
         weights, metrics_collections, updates_collections, name: as of `gc.metrics.mean`.
-    """
-    return _one("tp", labels, predictions, thresholds, weights, (metrics_collections, updates_collections), name)
+    """,
+    )
 
 
-def false_negatives_at_thresholds(
-    labels: Any,
-    predictions: Any,
-    thresholds: Sequence[float],
-    weights: Any = None,
-    metrics_collections: Collections = None,
-    updates_collections: Collections = None,
-    name: str | None = None,
-) -> Metric:
-    """The number of predictions so far up to each threshold whose labels are true.
-
-    The arguments are those of `true_positives_at_thresholds`.
-    """
-    return _one("fn", labels, predictions, thresholds, weights, (metrics_collections, updates_collections), name)
-
-
-def true_negatives_at_thresholds(
-    labels: Any,
-    predictions: Any,
-    thresholds: Sequence[float],
-    weights: Any = None,
-    metrics_collections: Collections = None,
-    updates_collections: Collections = None,
-    name: str | None = None,
-) -> Metric:
-    """The number of predictions so far up to each threshold whose labels are false.
-
-    The arguments are those of `true_positives_at_thresholds`.
-    """
-    return _one("tn", labels, predictions, thresholds, weights, (metrics_collections, updates_collections), name)
-
-
-def false_positives_at_thresholds(
-    labels: Any,
-    predictions: Any,
-    thresholds: Sequence[float],
-    weights: Any = None,
-    metrics_collections: Collections = None,
-    updates_collections: Collections = None,
-    name: str | None = None,
-) -> Metric:
-    """The number of predictions so far above each threshold whose labels are false.
-
-    The arguments are those of `true_positives_at_thresholds`.
-    """
-    return _one("fp", labels, predictions, thresholds, weights, (metrics_collections, updates_collections), name)
+true_positives_at_thresholds = _at_thresholds("tp")
+false_negatives_at_thresholds = _at_thresholds("fn")
+true_negatives_at_thresholds = _at_thresholds("tn")
+false_positives_at_thresholds = _at_thresholds("fp")
 
 
 def precision_at_thresholds(
