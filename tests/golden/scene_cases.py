@@ -214,6 +214,11 @@ FIRST_CELLS: Final = (
 WITHOUT_X: Final = (*FIRST_CELLS, ("a", "w = gc.placeholder(gc.float32, [4, 2], name='w')"))
 FAILED_CELL: Final = (*WITHOUT_X, ("c", "q = gc.tanh(w, name='q')\nraise ValueError"))
 REFUSED: Final = (*FAILED_CELL, *((cell, "gc.matmul(w, w, name='product')") for cell in ("d", "e")))
+A_CIRCLE: Final = (
+    ("a", "x = gc.placeholder(gc.float32, [3], name='x')\nh = gc.tanh(x, name='h')"),
+    ("b", "with gc.name_scope('part'):\n    y = gc.tanh(gc.tanh(h, name='y'), name='z')"),
+    ("a", "x = gc.placeholder(gc.float32, [3], name='x')\nh = gc.tanh(y, name='h')"),
+)
 BIASES: Final = "biases = [gc.Variable(gc.zeros([{}]), name=f'bias{{n}}').value() for n in range(1, 7)]"
 ONE_WRONG: Final = (
     ("imports", "from tests.widgets.test_repeats import plain\nx = gc.placeholder(gc.float32, [None, 16], name='x')"),
@@ -282,6 +287,7 @@ CASES: Final[dict[str, Case]] = {
     "a_lost_input": Case(after(WITHOUT_X)),
     "a_failed_cell": Case(after(FAILED_CELL)),
     "two_refused_nodes": Case(after(REFUSED)),
+    "a_circle": Case(after(A_CIRCLE)),
     "one_wrong_instance_of_a_repeat": Case(after(ONE_WRONG)),
     "a_body_that_cannot_be_made": Case(a_body_that_cannot_be_made),
 }

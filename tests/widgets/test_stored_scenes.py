@@ -32,6 +32,7 @@ def test_each_file_of_scenes_has_a_case() -> None:
         ("a_lost_input", '"id": "gone:'),
         ("a_failed_cell", '"state": "stale"'),
         ("two_refused_nodes", '"id": "refused:'),
+        ("a_circle", '"id": "circle:'),
         ("one_wrong_instance_of_a_repeat", '"error": "number 4, '),
         ("a_body_that_cannot_be_made", "does not open: "),
         ("a_node_of_a_chain_removed", '"state": "removed"'),

@@ -13,7 +13,7 @@ from widgets.scene.calls import callees, has_hub, is_choice
 from widgets.scene.colocation import colocations_of
 from widgets.scene.difference import box_difference, frame_words, mark_edges
 from widgets.scene.edges import LostInput, bundle_edges, scene_edge
-from widgets.scene.faults import REFUSED, fault_text, is_faulty, refused_boxes
+from widgets.scene.faults import REFUSED, fault_text, is_faulty, refused_boxes, refused_input
 from widgets.scene.gaps import gap_boxes, gaps_of
 from widgets.scene.instances import number_of
 from widgets.scene.lenses import LensView, all_lenses, cell_label
@@ -288,7 +288,7 @@ def _circles(visible: Visible) -> list[SceneEdge]:
     edges = []
     for box in visible.boxes:
         for node in box.nodes:
-            refused = node.error.input if node.error is not None and node.error.is_mark else ""
+            refused = refused_input(node)
             source = visible.box_of.get(refused)
             if source is None or (source is box and len(box.nodes) > 1):
                 continue

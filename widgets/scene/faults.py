@@ -44,6 +44,11 @@ def is_faulty(node: Node) -> bool:
     return bool(node.input_errors) or fault_of(node) is not None
 
 
+def refused_input(node: Node) -> str:
+    """The node that its cell failed to make it take, since that depends on it: a circle; "" for none."""
+    return node.error.input if node.error is not None and node.error.is_mark else ""
+
+
 def fault_text(node: Node) -> str:
     """The errors of a node and its inputs in words, "" if there are none."""
     fault = fault_of(node)

@@ -36,7 +36,7 @@ from widgets.render.page_data.types import (
 from widgets.scene.calls import CallBody, callees, calls_functions, has_hub, is_choice, is_loop, is_loop_invariant
 from widgets.scene.colocation import groups_of, reasons_of
 from widgets.scene.devices import assigned_device, is_elsewhere
-from widgets.scene.faults import fault_of, fault_text, is_faulty
+from widgets.scene.faults import fault_of, fault_text, is_faulty, refused_input
 from widgets.scene.function_info import function_infos
 from widgets.scene.gaps import Gap, gaps_of
 from widgets.scene.lenses import OwnLens, cell_label, failure_note, own_lenses
@@ -454,6 +454,7 @@ class _Space:
                 text=fault_text(node),
                 inputs={str(slot): said for slot, said in node.input_errors.items()},
                 has_error=fault_of(node) is not None,
+                circle=self.number.get(refused_input(node), -1),
                 chains=chain_record(node, self.outside),
                 clashes=clashes_of(node),
                 explained=chains_of(node, self.outside),

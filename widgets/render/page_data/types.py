@@ -92,12 +92,14 @@ class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The errors of a node: all in words, by input slot, and the paths of clashing numbers.
 
     Each chain has its steps as pairs of producer and consumer, and its notes as pairs of a node and a text. `has_error` is false if only
-    inputs have errors. `clashes` and `explained` are the inspector's, with empty places.
+    inputs have errors. `circle` is the node that it was to take although that depends on it, -1 for none. `clashes` and `explained` are the
+    inspector's, with empty places.
     """
 
     text: str
     inputs: dict[str, str] = {}
     has_error: bool = True
+    circle: int = -1
     chains: list[tuple[list[tuple[str, str]], list[tuple[str, str]]]] = []
     clashes: list[Clash] = []
     explained: list[Why] = []

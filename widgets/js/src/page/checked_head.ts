@@ -52,14 +52,6 @@ const why = object<Why>({
   steps: list(object<WhyStep>({ text, node: text, name: text, depth: number, source: maybe(source) })),
 });
 const lines = list(tuple(text, text));
-const error = object<ErrorRecord>({
-  text,
-  inputs: table(text),
-  has_error: flag,
-  chains: list(tuple(lines, lines)),
-  clashes: list(object<Clash>({ tensor: text, shape: text, source: maybe(source) })),
-  explained: list(why),
-});
 const row = object<HealthRow>({ node: text, text });
 const times = object<RunTimes>({
   clock: text,
@@ -157,6 +149,15 @@ export function spaceFields(
   const node = within(0, size);
   const nodeOrNone = within(-1, size);
   const scope = within(0, paths);
+  const error = object<ErrorRecord>({
+    text,
+    inputs: table(text),
+    has_error: flag,
+    circle: nodeOrNone,
+    chains: list(tuple(lines, lines)),
+    clashes: list(object<Clash>({ tensor: text, shape: text, source: maybe(source) })),
+    explained: list(why),
+  });
   const group = object<GroupRecord>({
     keys: list(tuple(scope, number)),
     first: within(0, Math.max(size, paths)),

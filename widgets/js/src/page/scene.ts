@@ -66,6 +66,7 @@ export function buildScene(root: Part, folding: Folding, title: string): Built {
   const mirror = visible.origins.size > 0 || gapNodes.length > 0;
   const lines = bundles.map((bundle) => sceneEdge(bundle, roles, dimensions, clashes, visible));
   const [goneNodes, goneEdges] = lostInputs(lost);
+  goneEdges.push(...circles(visible));
   const [refused, refusedEdges] = refusedBoxes(root.instance, visible);
   const [nodes, edges] = cutLongEdges(
     [...shown, ...goneNodes, ...refused, ...gapNodes],
@@ -270,23 +271,46 @@ function lostInputs(lost: readonly LostInput[]): [SceneNode[], SceneEdge[]] {
   return [[...nodes.values()], [...edges.values()]];
 }
 
+const FAULTY = {
+  kind: "data",
+  label: "",
+  count: 1,
+  dims: [],
+  clash: 0,
+  reversed: false,
+  loose: false,
+  role: "forward",
+  state: "normal",
+  lenses: {},
+} as const;
+
 function faultyEdge(id: string, source: string, target: string, tensor: Tensor, error: string): SceneEdge {
-  return {
-    id,
-    source,
-    target,
-    kind: "data",
-    label: tensorLabel(tensor),
-    count: 1,
-    dims: [],
-    error,
-    clash: 0,
-    reversed: false,
-    loose: false,
-    role: "forward",
-    state: "normal",
-    lenses: {},
-  };
+  return { ...FAULTY, id, source, target, label: tensorLabel(tensor), error };
+}
+
+/** The inputs that would have closed a circle, from the node that its cell failed to make again. */
+function circles(visible: Visible): SceneEdge[] {
+  const edges: SceneEdge[] = [];
+  for (const box of visible.boxes) {
+    const { instance } = box.part;
+    const { errors } = instance.space.head;
+    for (const node of box.nodes) {
+      const refused = errors[node]?.circle ?? -1;
+      const source = visible.box(instance, refused);
+      if (!source || (source === box && box.nodes.length > 1)) continue;
+      const [name, input] = [instance.name(node), instance.name(refused)];
+      const error = `'${name}' would take '${input}' as an input, which itself depends on '${name}'`;
+      edges.push({
+        ...FAULTY,
+        id: `circle:${input}->${box.id}`,
+        source: source.id,
+        target: box.id,
+        error,
+        reversed: true,
+      });
+    }
+  }
+  return edges;
 }
 
 /** The boxes of nodes that could not be made, with edges from their inputs. */

@@ -1073,12 +1073,14 @@ export interface CallRecord {
  * The errors of a node: all in words, by input slot, and the paths of clashing numbers.
  *
  * Each chain has its steps as pairs of producer and consumer, and its notes as pairs of a node and a text. `has_error` is false if only
- * inputs have errors. `clashes` and `explained` are the inspector's, with empty places.
+ * inputs have errors. `circle` is the node that it was to take although that depends on it, -1 for none. `clashes` and `explained` are the
+ * inspector's, with empty places.
  */
 export interface ErrorRecord {
   readonly text: string;
   readonly inputs: Readonly<Record<string, string>>;
   readonly has_error: boolean;
+  readonly circle: number;
   readonly chains: readonly (readonly [readonly (readonly [string, string])[], readonly (readonly [string, string])[]])[];
   readonly clashes: readonly Clash[];
   readonly explained: readonly Why[];
