@@ -54,7 +54,7 @@ class _Union:
                 graph.node_store.adopt(node)
                 graph.names.take(node.name)
                 graph.edge_store.add_node(node)
-                graph.editor.publish("added", node)
+                graph.journal.publish("added", node)
             graph.ranks_are_stale = True
             graph.gradient_records.update({**self._removed_records(diff), **diff.after.gradient_records})
         graph.difference = self._marks()

@@ -31,7 +31,7 @@ class Companion(Protocol):
         """Forget the functions that nodes of `graph` do not call any more. Called when nodes have been removed."""
 
 
-LibraryState = tuple[dict[str, OpRegistration], dict[str, FunctionDef], dict[str, str], bytes, list[tuple[Companion, Any]]]
+LibraryState = tuple[dict[str, OpRegistration], dict[str, FunctionDef], dict[str, str], bytes, bool, list[tuple[Companion, Any]]]
 
 
 class _HasNodeDef(Protocol):
@@ -281,12 +281,12 @@ class FunctionLibraryDefinition:
     def state(self) -> LibraryState:
         """A snapshot for `restore`."""
         beside = [(each, each.state()) for each in self.companions]
-        return dict(self._functions), dict(self._definitions), dict(self._gradients), self._other_fields, beside
+        return dict(self._functions), dict(self._definitions), dict(self._gradients), self._other_fields, self.finalized, beside
 
     def restore(self, state: LibraryState) -> None:
         """Return to the snapshot `state`."""
         with critical_section:
-            self._functions, self._definitions, self._gradients, self._other_fields, beside = state
+            self._functions, self._definitions, self._gradients, self._other_fields, self.finalized, beside = state
             self.version += 1
             known = {id(each): kept for each, kept in beside}
             for each in self.companions:

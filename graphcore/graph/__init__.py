@@ -8,13 +8,13 @@ from graphcore.graph.building.scopes import ScopeStack
 from graphcore.graph.control_flow.frames import NodeFrame, build_control_flow_info
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.default_graph import get_default_graph, reset_default_graph
-from graphcore.graph.editing.changes import Change
 from graphcore.graph.graph import Graph
 from graphcore.graph.graph_text import debug_string, to_graph_def
 from graphcore.graph.importing.from_nodes import copy_sharing_library, graph_from_nodes, graph_with_library
 from graphcore.graph.importing.importer import import_graph_def
 from graphcore.graph.importing.options import ImportOptions, ImportResults
 from graphcore.graph.live_graphs import live_graphs
+from graphcore.graph.model.changes import Change
 from graphcore.graph.model.default_stack import default_graph
 from graphcore.graph.model.edge import CONTROL_KEY, CONTROL_SLOT, Edge
 from graphcore.graph.model.gradient_record import GradientRecord

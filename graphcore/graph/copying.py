@@ -44,7 +44,7 @@ def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
         for copied in copies.values():
             dst.node_store.adopt(copied)
             dst.names.take(copied.name)
-            dst.editor.publish("added", copied)
+            dst.journal.publish("added", copied)
         for name, consumer, slot in src.waiting():
             dst.node_store.await_node(name, copies[consumer], slot)
     return copies

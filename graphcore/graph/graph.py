@@ -32,17 +32,18 @@ from graphcore.graph.building.scopes import (
     name_scope,
 )
 from graphcore.graph.copying import copy_graph
-from graphcore.graph.editing.changes import Subscriber
 from graphcore.graph.editing.editor import GraphEditor
 from graphcore.graph.following import cell_edits
 from graphcore.graph.following.cells import CellOwnership
 from graphcore.graph.following.derivations import DerivationStore
 from graphcore.graph.live_graphs import note_graph
 from graphcore.graph.model.argument_errors import refuse
+from graphcore.graph.model.changes import Subscriber
 from graphcore.graph.model.default_stack import default_graph
 from graphcore.graph.model.edge import Edge
 from graphcore.graph.model.edges import EdgeStore
 from graphcore.graph.model.gradient_record import GradientRecord
+from graphcore.graph.model.journal import Attributes, Journal, Lists, Part, Table
 from graphcore.graph.model.names import NameTable
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.model.node_store import NodeStore
@@ -125,6 +126,7 @@ class Graph(GraphReader):
         self.finalized = False
         self.ranks_are_stale = False
         self.node_store = NodeStore()
+        self.journal = Journal(self.node_store, self.edge_store, self._parts)
         self.editor = GraphEditor(self)
         self.builder = GraphBuilder(self)
         self.source_node = Node(self, 0, "_SOURCE", NodeDef("_SOURCE", "_Source"), _SOURCE_OP, [], NO_CONTROLS, (), (), None)
@@ -133,13 +135,28 @@ class Graph(GraphReader):
         self.edge_store.add_ends(self.source_node, self.sink_node)
         note_graph(self)
 
+    def _parts(self) -> tuple[Part, ...]:
+        """The parts beside nodes and edges that transactions and undo restore."""
+        return (
+            Attributes(self, "versions", "seed", "other_fields", "signatures", "ranks_are_stale", "finalized"),
+            self.node_store,
+            self.refiner,
+            Lists(self.collections),
+            Table(self.named_variables),
+            Table(self.gradient_records),
+            self.names,
+            self.cells,
+            self.derivations,
+            self.library,
+        )
+
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call `subscriber` after each change with its record, in the changing thread.
 
         Returns:
             A function that unsubscribes.
         """
-        return self.editor.subscribe(subscriber)
+        return self.journal.subscribe(subscriber)
 
     # ---- changing --------------------------------------------------------------------------------------------------
 
@@ -266,7 +283,7 @@ class Graph(GraphReader):
 
         Subscribers are notified when the (outermost) block has succeeded.
         """
-        return self.editor.transaction()
+        return self.journal.transaction()
 
     def set_shape(self, tensor: Tensor, shape: object) -> None:
         """Merge `shape` into the shape of a tensor; shapes downstream are inferred again.
@@ -413,7 +430,7 @@ class Graph(GraphReader):
 
     def begin_cell(self, run: CellRun) -> None:
         """Begin the cell run `run`: it may make the nodes of the cell's earlier runs again by name."""
-        self.editor.atomically(cell_edits.begin_cell, self, run)
+        self.journal.atomically(cell_edits.begin_cell, self, run)
 
     def end_cell(self, run: CellRun, *, failed: bool = False, error: BaseException | None = None) -> list[str]:
         """End the cell run. Nodes it did not make again are removed; after a failure they are kept, marked.
@@ -426,25 +443,25 @@ class Graph(GraphReader):
         Returns:
             The names of the removed nodes.
         """
-        removed = self.editor.atomically(cell_edits.end_cell, self, run, failed=failed, error=error)
+        removed = self.journal.atomically(cell_edits.end_cell, self, run, failed=failed, error=error)
         self.settle()
         return removed
 
     def drop_unmade(self, but_for: Iterable[Tensor]) -> None:
         """Remove now the nodes that the end of the cell would remove, except those that some tensors need."""
-        self.editor.atomically(cell_edits.drop_unmade, self, but_for)
+        self.journal.atomically(cell_edits.drop_unmade, self, but_for)
 
     def delete_cell(self, cell: str) -> None:
         """Mark the nodes of a deleted cell as being without one; they stay until `forget_deleted_cells`."""
-        self.editor.atomically(cell_edits.delete_cell, self, cell)
+        self.journal.atomically(cell_edits.delete_cell, self, cell)
 
     def forget_deleted_cells(self) -> list[str]:
         """Remove the nodes of deleted cells. Returns their names."""
-        return self.editor.atomically(cell_edits.forget_deleted_cells, self)
+        return self.journal.atomically(cell_edits.forget_deleted_cells, self)
 
     def drop_cell(self, cell: str) -> list[str]:
         """Remove the nodes of a deleted cell. Returns their names."""
-        return self.editor.atomically(cell_edits.drop_cell, self, cell)
+        return self.journal.atomically(cell_edits.drop_cell, self, cell)
 
     def __repr__(self) -> str:
         errors = sum(1 for node in self.nodes if node.error or node.input_errors)

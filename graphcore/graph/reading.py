@@ -20,6 +20,7 @@ from graphcore.graph.dimension_classes import dimension_classes
 from graphcore.graph.editing.editor import GraphEditor
 from graphcore.graph.model.edge import Edge
 from graphcore.graph.model.edges import EdgeStore
+from graphcore.graph.model.journal import Journal
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.node_store import NodeStore
 from graphcore.graph.model.tensor_id import parse_tensor_name
@@ -48,6 +49,7 @@ class GraphReader:
     library: FunctionLibraryDefinition
     versions: VersionDef
     editor: GraphEditor
+    journal: Journal
     edge_store: EdgeStore
     refiner: LiveRefiner
     source_node: Node
@@ -70,7 +72,7 @@ class GraphReader:
     @property
     def version(self) -> int:
         """A number that increases with every change."""
-        return self.editor.version
+        return self.journal.version
 
     # ---- all of it -------------------------------------------------------------------------------------------------
 

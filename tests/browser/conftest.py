@@ -11,12 +11,14 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, ViewportSize, expect, sync_playwright
 
 from tests.browser.notebook_page import READY_MS, NotebookPage, prepare
 from tests.browser.server import LabServer
 from tests.browser.traffic import Traffic, outside_blocker
 from tests.support.tools.find_browser import ADVICE, find_browser
+
+expect.set_options(timeout=READY_MS)
 
 VIEWPORT: ViewportSize = {"width": 1600, "height": 1000}
 CHROMIUM_OPTIONS = [
@@ -46,6 +48,7 @@ CLEAR = """() => {
 def new_context(browser: Browser, traffic: Traffic) -> BrowserContext:
     """An empty profile without access to other machines."""
     context = browser.new_context(viewport=VIEWPORT, accept_downloads=True, service_workers="block")
+    context.set_default_timeout(READY_MS)  # a busy machine takes its time; what never comes fails all the same
     traffic.guard(context)
     return context
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from playwright.sync_api import Locator, Page
 
-SHOWN_MS = 30_000
+SHOWN_MS = 60_000
 
 
 @dataclass

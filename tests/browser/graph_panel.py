@@ -9,7 +9,7 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page
 
-DRAWN_MS = 30_000
+DRAWN_MS = 60_000
 READ_EDGES = """root => [...root.querySelectorAll('[data-edge-id]')].map(edge => ({
   text: edge.getAttribute('aria-label') ?? '', error: edge.getAttribute('data-error') ?? '', role: edge.getAttribute('data-role') ?? '',
 }))"""

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import graphcore as gc
-from graphcore.graph.editing.changes import Change
+from graphcore.graph.model.changes import Change
 
 
 class Mirror:

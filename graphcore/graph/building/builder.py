@@ -103,9 +103,9 @@ class GraphBuilder:
                 infer(node)
             existing = store.by_name.get(name)
             if existing is not None:
-                return graph.editor.atomically(replace, graph, existing, node)
+                return graph.journal.atomically(replace, graph, existing, node)
             if name in store.awaited:
-                return graph.editor.atomically(self._enter_awaited, node)
+                return graph.journal.atomically(self._enter_awaited, node)
             self.enter(node)
             return node
 
@@ -122,7 +122,7 @@ class GraphBuilder:
             if node.source is not None and node.source.run is not None:
                 graph.cells.own(node)
             store.by_id[node.id] = store.by_name[node.name] = node
-            graph.editor.publish("added", node)
+            graph.journal.publish("added", node)
         finally:
             if critical_section.deferred is not None:
                 critical_section.end()

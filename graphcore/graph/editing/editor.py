@@ -1,4 +1,4 @@
-"""The editor of a graph: atomic edits and transactions, published when they have succeeded.
+"""The editor of a graph: atomic edits, published when they have succeeded.
 
 A live graph may be inconsistent for a while: misfits are marked on the consumer (`Node.error`, `Node.input_errors`), and the marks are
 removed once it fits.
@@ -6,7 +6,7 @@ removed once it fits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
@@ -17,14 +17,11 @@ from graphcore.brief import brief
 from graphcore.definitions import NodeDef, in_out_types_for_node, name_ranges_for_node, validate_node_def
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
-from graphcore.graph.editing.change_publisher import ChangePublisher
-from graphcore.graph.editing.transaction import Before
 from graphcore.graph.model.input_checks import type_misfit
 from graphcore.graph.model.node import Node, Tensor, input_text
 from graphcore.graph.model.topological_order import refuse_cycle
 from graphcore.graph.shapes.propagation import infer_downstream, infer_orphan
 from graphcore.shapes import Shape
-from graphcore.support.critical_section import critical_contextmanager, critical_section
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
@@ -42,22 +39,16 @@ def _edit(change: Callable[Concatenate[GraphEditor, _P], _T]) -> Callable[Concat
     def edit(editor: GraphEditor, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         with editor.graph.lock:
             editor.refuse_finalized()
-            return editor.atomically(change, editor, *args, **kwargs)
+            return editor.graph.journal.atomically(change, editor, *args, **kwargs)
 
     return edit
 
 
-class GraphEditor(ChangePublisher):
-    """Changes the nodes and edges of one graph. Each edit is documented at the method of `Graph` that calls it.
-
-    Attributes:
-        before: the saved state of the innermost transaction, None if there is none.
-    """
+class GraphEditor:
+    """Changes the nodes and edges of one graph. Each edit is documented at the method of `Graph` that calls it."""
 
     def __init__(self, graph: Graph) -> None:
-        super().__init__()
         self.graph = graph
-        self.before: Before | None = None
 
     def refuse_finalized(self) -> None:
         """Check that the graph is not read-only.
@@ -67,43 +58,6 @@ class GraphEditor(ChangePublisher):
         """
         if self.graph.finalized:
             raise FailedPreconditionError(FINALIZED)
-
-    def atomically(self, change: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Call `change` atomically: Ctrl-C is deferred to the end, when subscribers are notified."""
-        with self.graph.lock, critical_section:
-            if self.unpublished is not None:
-                return change(*args, **kwargs)
-            unpublished = self.unpublished = []
-            try:
-                return change(*args, **kwargs)
-            finally:
-                self.unpublished = None
-                self.notify(unpublished)
-
-    @critical_contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Run the block atomically: after an error the graph is unchanged, and subscribers were not notified.
-
-        This covers nodes and their ids, edges, names, collections, function library, versions, gradient records, cell ownership and
-        `graph.version`. Subscribers are notified when the outermost block has succeeded. Other threads wait meanwhile. Ctrl-C within the
-        block raises there, like any error.
-        """
-        critical_section.acquire(self.graph.lock)
-        try:
-            before = Before(self.graph)
-            try:
-                yield
-            except BaseException:
-                before.restore()
-                raise
-            before.keep()
-        finally:
-            self.graph.lock.release()
-
-    def note(self, node: Node) -> None:
-        """Save the state of an existing node before it changes, for transactions."""
-        if self.before is not None:
-            self.before.note(node)
 
     # ---- nodes -----------------------------------------------------------------------------------------------------
 
@@ -137,7 +91,7 @@ class GraphEditor(ChangePublisher):
         graph.cells.disown(node)
         for consumer, slot in orphans:
             graph.node_store.await_node(node.name, consumer, slot)
-        self.publish("removed", node)
+        self.graph.journal.publish("removed", node)
         self._mark_orphans(node, orphans)
 
     def _mark_orphans(self, removed: Node, orphans: list[tuple[Node, int]]) -> None:
@@ -148,7 +102,7 @@ class GraphEditor(ChangePublisher):
         touched = [consumer for consumer, slot in orphans if slot >= 0 and consumer in graph]
         for consumer, slot in orphans:
             if slot < 0 and consumer in graph:
-                self.note(consumer)
+                self.graph.journal.note(consumer)
                 consumer.input_errors = {
                     **consumer.input_errors,
                     -1 - removed.id: f"Control input '{removed.name}' is no longer in the graph",
@@ -194,9 +148,9 @@ class GraphEditor(ChangePublisher):
         found = graph.edge_store.find(src, dst, (edge.src_output, edge.dst_input)) if src in graph and dst in graph else None
         if found is None or found.id != edge.id:
             raise InvalidArgumentError.at(dst, f"Edge {edge} is not in the graph")
-        self.note(dst)
+        self.graph.journal.note(dst)
         graph.edge_store.remove(src.outputs[edge.src_output], dst, edge.dst_input)
-        self.publish("inputs", dst)
+        self.graph.journal.publish("inputs", dst)
         infer_downstream(graph, dst, include_start=True)
 
     def _fitting(self, src: Node, src_output: int, dst: Node, dst_input: int) -> Tensor:
@@ -223,14 +177,14 @@ class GraphEditor(ChangePublisher):
     def _feed(self, tensor: Tensor, dst: Node, slot: int) -> None:
         """Connect the open input `slot` of `dst` to `tensor`, which fits."""
         graph = self.graph
-        self.note(dst)
+        self.graph.journal.note(dst)
         graph.node_store.stop_awaiting(dst, (slot,))
         dst.inputs = [*dst.inputs[:slot], tensor, *dst.inputs[slot + 1 :]]
         graph.edge_store.add(tensor, dst, slot)
         texts = list(dst.node_def.input)
         texts[slot] = input_text(tensor)
         dst.node_def = msgspec.structs.replace(dst.node_def, input=tuple(texts))
-        self.publish("inputs", dst)
+        self.graph.journal.publish("inputs", dst)
         infer_downstream(graph, dst, include_start=True)
 
     @_edit
@@ -243,7 +197,7 @@ class GraphEditor(ChangePublisher):
         if not allow_duplicates and store.has_control(src, dst):
             return None
         refuse_cycle(graph, dst, [src])
-        self.note(dst)
+        self.graph.journal.note(dst)
         if src.is_op and dst.is_op:
             if src not in dst.control_inputs:
                 dst.control_inputs = [*dst.control_inputs, src]
@@ -251,7 +205,7 @@ class GraphEditor(ChangePublisher):
             if not allow_duplicates and text not in dst.node_def.input:
                 dst.node_def = msgspec.structs.replace(dst.node_def, input=(*dst.node_def.input, text))
         store.add_control(src, dst, allow_duplicates=allow_duplicates)
-        self.publish("inputs", dst)
+        self.graph.journal.publish("inputs", dst)
         return store.last_control(src, dst)
 
     @_edit
@@ -262,12 +216,12 @@ class GraphEditor(ChangePublisher):
         graph.owned(dst)
         if not graph.edge_store.has_control(src, dst):
             return False
-        self.note(dst)
+        self.graph.journal.note(dst)
         dst.control_inputs = [control for control in dst.control_inputs if control is not src]
         graph.edge_store.remove_control(src, dst)
         text = f"^{src.name}"
         dst.node_def = msgspec.structs.replace(dst.node_def, input=tuple([name for name in dst.node_def.input if name != text]))
-        self.publish("inputs", dst)
+        self.graph.journal.publish("inputs", dst)
         return True
 
     # ---- attrs and shapes ------------------------------------------------------------------------------------------
@@ -285,9 +239,9 @@ class GraphEditor(ChangePublisher):
         node_def = msgspec.structs.replace(node.node_def, attr=attrs)
         if not node.is_opaque:
             _require_same_types(node, node_def, name)
-        self.note(node)
+        self.graph.journal.note(node)
         node.node_def = node_def
-        self.publish("replaced", node)
+        self.graph.journal.publish("replaced", node)
         if not name.startswith("_"):
             infer_downstream(self.graph, node, include_start=True)
 
@@ -296,18 +250,18 @@ class GraphEditor(ChangePublisher):
         """See `Graph.set_requested_device`."""
         self.graph.owned(node)
         parsed = spec if isinstance(spec, DeviceSpec) else DeviceSpec.parse(spec)
-        self.note(node)
+        self.graph.journal.note(node)
         node.node_def = msgspec.structs.replace(node.node_def, device=parsed.to_string())
-        self.publish("device", node)
+        self.graph.journal.publish("device", node)
 
     @_edit
     def set_shape(self, tensor: Tensor, shape: Shape) -> None:
         """See `Graph.set_shape`."""
         graph = self.graph
         graph.owned(tensor)
-        self.note(tensor.node)
+        self.graph.journal.note(tensor.node)
         if graph.refiner.set_shape(tensor.node, tensor.index, shape):
-            self.publish("shapes", tensor.node)
+            self.graph.journal.publish("shapes", tensor.node)
             infer_downstream(graph, tensor.node)
 
     @_edit
@@ -315,14 +269,14 @@ class GraphEditor(ChangePublisher):
         """See `Graph.set_shape_like`."""
         self.graph.owned(tensor)
         node, like = tensor.node, tensor.node.like
-        self.note(node)
+        self.graph.journal.note(node)
         node.like = {**like, tensor.index: other}
         try:
             self.graph.refiner.add_node(node)
         except Exception:
             node.like = like
             raise
-        self.publish("shapes", node)
+        self.graph.journal.publish("shapes", node)
 
     @_edit
     def shrink_type_info(self, node: Node, index_mapping: Mapping[int, int], type_attr_name: str) -> None:
@@ -358,7 +312,7 @@ class GraphEditor(ChangePublisher):
         store = graph.edge_store
         inputs = [node.inputs[slot] for slot in slots]
         types = in_out_types_for_node(node_def, node.op_def)
-        self.note(node)
+        self.graph.journal.note(node)
         graph.node_store.stop_awaiting(node, range(len(node.inputs)))
         for slot, tensor in enumerate(node.inputs):
             store.remove(tensor, node, slot)
@@ -373,7 +327,7 @@ class GraphEditor(ChangePublisher):
                 store.add(tensor, node, slot)
             else:
                 graph.node_store.await_node(tensor.node.name, node, slot)
-        self.publish("replaced", node)
+        self.graph.journal.publish("replaced", node)
         for edge in edges:
             self._feed(node.outputs[numbers.index(edge.src_output)], edge.dst, edge.dst_input)
         infer_downstream(graph, node, include_start=True)

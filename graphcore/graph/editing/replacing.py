@@ -24,7 +24,7 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
     same = existing.node_def == fresh.node_def and existing.inputs == fresh.inputs and existing.control_inputs == fresh.control_inputs
     if not same:
         _refuse_circle(graph, existing, fresh)
-    graph.editor.note(existing)
+    graph.journal.note(existing)
     _record_remake(graph, existing, fresh.source)
     if same and existing.error is None and existing.registration is fresh.registration:
         return existing
@@ -33,7 +33,7 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
     unchanged = existing.error is None and same_outputs(existing, fresh)
     _adopt(existing, fresh, same_shapes=unchanged)
     _connect(graph, existing)
-    graph.editor.publish("replaced", existing)
+    graph.journal.publish("replaced", existing)
     note_replaced(graph, existing, same_shapes=unchanged)
     return existing
 
@@ -106,7 +106,7 @@ def attach(graph: Graph, node: Node, waiting: list[tuple[Node, int]]) -> list[tu
             refused.append((consumer, slot))
             continue
         fed.append((consumer, slot))
-        graph.editor.note(consumer)
+        graph.journal.note(consumer)
         if slot < 0:
             consumer.control_inputs = [node if control.name == node.name else control for control in consumer.control_inputs]
             consumer.input_errors = {k: text for k, text in consumer.input_errors.items() if k >= 0}

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from graphcore.graph.editing.graph_state import GraphState
-from graphcore.graph.editing.transaction import STATE, state_of
+from graphcore.graph.model.journal import node_state, restore_nodes
 from graphcore.graph.model.node import Node
 from graphcore.support.critical_section import critical_section
 from graphcore.support.gc_pause import paused_collector
@@ -37,9 +36,9 @@ class Snapshot:
     def _take(self) -> None:
         graph = self.graph
         self.version = graph.version
-        self._nodes: dict[Node, tuple[Any, ...]] = {node: state_of(node) for node in graph.node_store.by_name.values()}
+        self._nodes: dict[Node, tuple[Any, ...]] = {node: node_state(node) for node in graph.node_store.by_name.values()}
         self._edges = graph.edge_store.copied()
-        self._state = GraphState(graph)
+        self._parts = graph.journal.parts_state()
 
     def restore(self) -> None:
         """Return to this state; the running cell goes on. Subscribers are notified of each node that changes.
@@ -49,30 +48,28 @@ class Snapshot:
         """
         graph = self.graph
         graph.editor.refuse_finalized()
-        graph.editor.atomically(self._restore)
+        graph.journal.atomically(self._restore)
 
     def _restore(self) -> None:
         graph = self.graph
         running = graph.cells.running
-        before = {node: state_of(node) for node in graph.node_store.by_name.values()}
+        before = {node: node_state(node) for node in graph.node_store.by_name.values()}
         with graph.derivations.kept(), paused_collector():
-            for node, state in self._nodes.items():
-                for name, value in zip(STATE, state, strict=True):
-                    setattr(node, name, value)
+            restore_nodes(self._nodes)
             graph.edge_store.return_to(self._edges)
-            self._state.restore(graph)
+            graph.journal.restore_parts(self._parts)
             graph.cells.running = running
             self._publish(before)
         self._take()  # the graph goes on with the tables of this snapshot
 
     def _publish(self, before: dict[Node, tuple[Any, ...]]) -> None:
-        editor = self.graph.editor
-        editor.outdate()
+        journal = self.graph.journal
+        journal.outdate()
         for node in before:
             if node not in self._nodes:
-                editor.publish("removed", node)
+                journal.publish("removed", node)
         for node, state in self._nodes.items():
             if node not in before:
-                editor.publish("added", node)
+                journal.publish("added", node)
             elif any(one is not other for one, other in zip(before[node], state, strict=True)):
-                editor.publish("replaced", node)
+                journal.publish("replaced", node)

@@ -77,7 +77,7 @@ def drop_cell(graph: Graph, cell: str) -> list[str]:
 def delete_cell(graph: Graph, cell: str) -> None:
     """See `Graph.delete_cell`."""
     if not graph.finalized and graph.cells.delete(cell):
-        graph.editor.outdate()
+        graph.journal.outdate()
 
 
 def forget_deleted_cells(graph: Graph) -> list[str]:

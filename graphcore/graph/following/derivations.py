@@ -23,8 +23,8 @@ from graphcore.graph.building.scopes import (
     only_device,
     variable_scopes,
 )
-from graphcore.graph.editing.changes import Change
 from graphcore.graph.following.marking import mark, unmark
+from graphcore.graph.model.changes import Change
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.reachability import names_downstream
 from graphcore.graph.model.topological_order import renew_stale_ranks
@@ -248,7 +248,7 @@ class DerivationStore:
     def reconsider(self) -> None:
         """Check all derivations before the next run, after a change outside of the graph's nodes."""
         self._is_requested = True
-        self._graph.editor.outdate()
+        self._graph.journal.outdate()
 
     @critical_contextmanager
     def kept(self) -> Iterator[None]:
@@ -291,7 +291,7 @@ class DerivationStore:
     def _notice(self, *, nodes_only: bool = False) -> bool:
         """Collect the affected derivations; False if nothing has changed."""
         graph = self._graph
-        for change in graph.editor.unpublished_changes():
+        for change in graph.journal.unpublished_changes():
             self._note_change(change)
         changed, self._changed, self._version = self._changed, set(), graph.version
         if not changed and (nodes_only or not self._is_requested):

@@ -19,21 +19,21 @@ def mark(graph: Graph, node: Node, error: GraphError) -> None:
     """
     if node.error is not None and node.error.is_mark and node.error.message == error.message:
         return
-    graph.editor.note(node)
+    graph.journal.note(node)
     error.is_mark = True
     node.error = error
     if error.is_left:
-        graph.editor.publish("shapes", node)
+        graph.journal.publish("shapes", node)
         return
     forget_shapes(node)
-    graph.editor.publish("shapes", node)
+    graph.journal.publish("shapes", node)
     infer_downstream(graph, node)
 
 
 def unmark(graph: Graph, node: Node) -> None:
     """Remove a mark; the node is inferred again."""
     if node.error is not None and node.error.is_mark:
-        graph.editor.note(node)
+        graph.journal.note(node)
         node.error = None
-        graph.editor.publish("replaced", node)
+        graph.journal.publish("replaced", node)
         infer_downstream(graph, node, include_start=True)

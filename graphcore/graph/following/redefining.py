@@ -34,13 +34,13 @@ def redefine_function(graph: Graph, function: FunctionDef, where: str) -> None:
     for node in list(graph.op_nodes()):
         if callers.isdisjoint(names_in_node(node.node_def)):
             continue
-        graph.editor.note(node)
+        graph.journal.note(node)
         if node.op == name:
             node.registration = library.look_up(name)
             node.op_def = node.registration.op_def
         if same_results and _takes(node, function) and _argument_counts_match(library, function, node):
             unmark(graph, node)
-            graph.editor.publish("replaced", node)
+            graph.journal.publish("replaced", node)
             infer_downstream(graph, node, include_start=True)
         else:
             mark(graph, node, _misfit(node, function, where))

@@ -83,7 +83,7 @@ def _renew(graph: Graph) -> None:
     order, _ = topological_sort(graph.nodes, lambda node: _before(graph, node), attrgetter("id"))
     for node, rank in zip(order, sorted([node.rank for node in order]), strict=True):
         if node.rank != rank:
-            graph.editor.note(node)
+            graph.journal.note(node)
             node.rank = rank
 
 
@@ -102,5 +102,5 @@ def _reorder(graph: Graph, above: set[Node], below: set[Node]) -> None:
     order = sorted(above, key=_rank) + sorted(below, key=_rank)
     ranks = sorted([node.rank for node in order])
     for node, rank in zip(order, ranks, strict=True):
-        graph.editor.note(node)
+        graph.journal.note(node)
         node.rank = rank

@@ -68,11 +68,11 @@ class _OnNodes:
         return None if node.constants is FORGOTTEN else node.constants
 
     def keep(self, node: Node, values: Values) -> None:
-        node.graph.editor.note(node)  # they may depend on changes that are rolled back
+        node.graph.journal.note(node)  # they may depend on changes that are rolled back
         node.constants = values
 
     def forget_large(self, node: Node) -> None:
-        node.graph.editor.note(node)
+        node.graph.journal.note(node)
         node.constants = FORGOTTEN
 
 

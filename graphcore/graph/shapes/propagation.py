@@ -151,7 +151,7 @@ class _Wave:
         """Queue the consumers of `node`, whose output shapes have changed."""
         opened, queued = self._opened, self._queued
         if node.constants is not None:
-            self._graph.editor.note(node)
+            self._graph.journal.note(node)
             node.constants = None
         for consumer in self._successors(node):
             if opened and consumer in opened:
@@ -169,13 +169,13 @@ class _Wave:
         while pending:
             current = pending.pop()
             if current.constants is not None:
-                graph.editor.note(current)
+                graph.journal.note(current)
                 current.constants = None
             for consumer in self._successors(current):
                 if consumer.requested_values:
                     self.infer(consumer)
                 if consumer.constants is not None:
-                    graph.editor.note(consumer)
+                    graph.journal.note(consumer)
                     consumer.constants = None
                     pending.append(consumer)
 
@@ -184,7 +184,7 @@ class _Wave:
         if mark is None or not mark.is_mark:
             self._infer_again(node)
         elif mark.is_left:
-            self._graph.editor.note(node)
+            self._graph.journal.note(node)
             self._careful.add(node)
             node.error = None
             self._infer_again(node)
@@ -195,7 +195,7 @@ class _Wave:
         if self._loops is not None:
             self._restart(node, self._loops)
         before, data, had_error = node.output_handles, node.handle_data, node.error
-        graph.editor.note(node)
+        graph.journal.note(node)
         if had_error is None and node not in self._careful and node.op not in MERGE:
             try:
                 self._infer(node)  # only shapes have changed: the inputs are still valid
@@ -210,18 +210,18 @@ class _Wave:
                 return
         elif had_error is not None and node.error is not None and all(handle.dims is None for handle in before):
             node.output_handles = before
-            graph.editor.publish("shapes", node)
+            graph.journal.publish("shapes", node)
             return
         elif node in self._heirs and _same_handles(before, self._heirs[node].output_handles):
             # Only this node had the unknown shapes of the removed faulty node, so it keeps them, and its descendants are unchanged.
             node.output_handles = before
             self.changed_value(node)
-            graph.editor.publish("shapes", node)
+            graph.journal.publish("shapes", node)
             return
         earlier = self._before.get(node)
         self._before[node] = before if earlier is None else earlier + before
         self.changed(node)
-        graph.editor.publish("shapes", node)
+        graph.journal.publish("shapes", node)
 
     def _restart(self, node: Node, loops: LoopsAround) -> None:
         """Infer the loops through `node` again from the start: shapes that were relaxed may hold now."""
@@ -266,11 +266,11 @@ class _Wave:
         """Relax shapes by loop back edges. True iff that changed any."""
         if head not in self._graph or head.error is not None:
             return False
-        self._graph.editor.note(head)
+        self._graph.journal.note(head)
         if not self._graph.refiner.relax_loop(head):
             return False
         self.changed(head)
-        self._graph.editor.publish("shapes", head)
+        self._graph.journal.publish("shapes", head)
         return True
 
 

@@ -53,8 +53,8 @@ def _announce(graph: Graph, name: str) -> None:
     running = functions_that_call(graph.library, asking)
     for node in list(graph.op_nodes()):
         if not graph.finalized and (_override(node) == name or not running.isdisjoint(names_in_node(node.node_def))):
-            graph.editor.note(node)
-            graph.editor.publish("replaced", node)
+            graph.journal.note(node)
+            graph.journal.publish("replaced", node)
 
 
 def _override(node: Node) -> str:

@@ -53,10 +53,10 @@ class Rewriting:
         graph = self.graph
         moved = [node for node in self._moved if node in graph]
         for node in moved:
-            graph.editor.note(node)
+            graph.journal.note(node)
             texts = [input_text(tensor) for tensor in node.inputs] + [f"^{control.name}" for control in node.control_inputs]
             node.node_def = msgspec.structs.replace(node.node_def, input=tuple(texts))
-            graph.editor.publish("inputs", node)
+            graph.journal.publish("inputs", node)
         if moved:
             infer_downstream(graph, *moved, include_start=True)
 
@@ -107,7 +107,7 @@ class Rewriting:
         store = self.graph.edge_store
         for edge in store.out_edges(node):
             consumer = edge.dst
-            self.graph.editor.note(consumer)
+            self.graph.journal.note(consumer)
             self._moved[consumer] = None
             if edge.is_control_edge:
                 kept = [other for other in consumer.control_inputs if other is not node]
@@ -131,7 +131,7 @@ class Rewriting:
             if edge.is_control_edge or edge.src_output != old.index:
                 continue
             consumer, slot = edge.dst, edge.dst_input
-            self.graph.editor.note(consumer)
+            self.graph.journal.note(consumer)
             self._moved[consumer] = None
             store.remove(old, consumer, slot)
             consumer.inputs = [*consumer.inputs[:slot], new, *consumer.inputs[slot + 1 :]]
@@ -143,7 +143,7 @@ class Rewriting:
     def feed(self, node: Node, slot: int, tensor: Tensor) -> None:
         """Connect input `slot` of `node` to `tensor`."""
         store = self.graph.edge_store
-        self.graph.editor.note(node)
+        self.graph.journal.note(node)
         store.remove(node.inputs[slot], node, slot)
         node.inputs = [*node.inputs[:slot], tensor, *node.inputs[slot + 1 :]]
         self._connect(tensor.node, node)
@@ -154,7 +154,7 @@ class Rewriting:
         """Add a control edge from `src` to `dst`."""
         if src in dst.control_inputs:
             return
-        self.graph.editor.note(dst)
+        self.graph.journal.note(dst)
         dst.control_inputs = [*dst.control_inputs, src]
         self._connect(src, dst)
         self.graph.edge_store.add_control(src, dst)

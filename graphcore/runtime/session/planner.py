@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from graphcore.errors import FailedPreconditionError, UnimplementedError
 from graphcore.graph import Graph
-from graphcore.graph.editing.changes import Change
+from graphcore.graph.model.changes import Change
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.placement.device import Device
 from graphcore.runtime.backends.backend import Backend
