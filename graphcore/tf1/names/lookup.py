@@ -49,9 +49,12 @@ def namespace(path: str) -> ModuleType:
             sys.modules[full] = made
     module = import_whole(full)
     if "__getattr__" not in vars(module):
+        shortest = min(
+            [known for known, place in NAMESPACES.items() if place == full], key=len, default=path
+        )  # of several names of one module
         public = vars(module).get("__all__", ())
-        vars(module)["__getattr__"] = partial(_attribute, path)
-        vars(module)["__dir__"] = partial(_names_in, path, public)
+        vars(module)["__getattr__"] = partial(_attribute, shortest)
+        vars(module)["__dir__"] = partial(_names_in, shortest, public)
     return module
 
 

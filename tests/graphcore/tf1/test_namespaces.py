@@ -30,6 +30,11 @@ def test_a_namespace_is_loaded_when_it_is_first_asked_for() -> None:
     subprocess.run([sys.executable, "-c", f"{code}; assert 'graphcore.tf1.gfile' in sys.modules"], check=True)
 
 
+def test_a_namespace_with_two_names_has_the_same_names_under_both() -> None:
+    code = "import graphcore as gc; gc.contrib.saved_model; gc.saved_model.builder.SavedModelBuilder"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_dir_lists_the_namespaces_and_their_names() -> None:
     assert {"app", "flags", "gfile", "constant"} <= set(dir(gc))
     assert "FLAGS" in dir(gc.flags)
