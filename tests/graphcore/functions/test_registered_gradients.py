@@ -10,6 +10,7 @@ import graphcore as gc
 from graphcore.attrs import AttrValue
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from tests.graphcore.opset.op_cases import REFUSED_GRADIENTS, Case, all_cases, constants
+from tests.support.op_checks import checked_for
 
 pytestmark = pytest.mark.sweep
 
@@ -52,14 +53,14 @@ def assert_reads_back(function: gc.FunctionDef) -> None:
     assert gc.parse_function(gc.debug_string(function)) == function
 
 
-@pytest.mark.parametrize("case", NOT_BUILT, ids=lambda case: case.id)
-def test_the_gradient_of_an_op_on_handles_reads_back_from_its_text(case: Case) -> None:
+@checked_for(NOT_BUILT)
+def the_gradient_of_an_op_on_handles_reads_back_from_its_text(case: Case) -> None:
     assert case.entry.gradient is not None
     assert_reads_back(case.entry.gradient(attrs_of(case)))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_gradient_reads_back_and_takes_inputs_and_output_gradients_and_gives_input_gradients(case: Case) -> None:
+@checked_for(CASES)
+def a_gradient_reads_back_and_takes_inputs_and_output_gradients_and_gives_input_gradients(case: Case) -> None:
     node = node_of(case)
     function = gradient_of(case, node)
     assert_reads_back(function)

@@ -21,6 +21,7 @@ from tests.graphcore.inference.surroundings import build
 from tests.graphcore.inference.sweep_cases import FUNCTIONS
 from tests.graphcore.opset.op_cases import Case
 from tests.graphcore.runtime.loop_graphs import cond, enter, while_loop
+from tests.support.op_checks import checked_for
 
 pytestmark = pytest.mark.sweep
 
@@ -178,17 +179,17 @@ def check_names(case: Case, know: Knowledge) -> None:
         holds(graph, sizes)
 
 
-@pytest.mark.parametrize("name", BY_OP)
+@checked_for(BY_OP)
 @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_names_hold_for_every_op(name: str, data: st.DataObject) -> None:
+def names_hold_for_every_op(name: str, data: st.DataObject) -> None:
     check_names(data.draw(st.sampled_from(BY_OP[name])), Partial(data.draw))
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@checked_for(DRAWN, slow=True)
 @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_names_hold_for_random_inputs_and_attrs(name: str, data: st.DataObject) -> None:
+def names_hold_for_random_inputs_and_attrs(name: str, data: st.DataObject) -> None:
     entry = gc.op_registry.look_up(name)
     drawn = DRAWN[name](data.draw, entry)
     case = Case(entry, 0, drawn.inputs, drawn.attrs, None, differentiable=False)

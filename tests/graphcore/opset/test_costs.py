@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from graphcore.registry import Kernel, OpRegistration
 from tests.graphcore.opset.hostile_inputs import argument_names
 from tests.graphcore.opset.op_cases import Array, Case
 from tests.graphcore.opset.test_traits import ENTRIES, called, cases_of, kernel_for
+from tests.support.op_checks import checked_for
 
 pytestmark = pytest.mark.sweep
 
@@ -114,6 +116,7 @@ def flat(outputs: Sequence[Any]) -> Array:
     return np.asarray(np.nan_to_num(joined))
 
 
+@cache
 def numeric_cases(entry: OpRegistration) -> list[tuple[Case, Node, Kernel]]:
     """Cases with numbers as inputs and outputs, with their nodes and kernels."""
     found = []
@@ -189,18 +192,18 @@ def name_of(entry: OpRegistration) -> str:
     return entry.op_def.name
 
 
-@pytest.mark.parametrize("entry", with_cost("elementwise", "transcendental"), ids=name_of)
-def test_an_op_of_linear_cost_does_not_combine_all_elements_with_each_other(entry: OpRegistration) -> None:
+@checked_for(with_cost("elementwise", "transcendental"))
+def an_op_of_linear_cost_does_not_combine_all_elements_with_each_other(entry: OpRegistration) -> None:
     assert (combined(entry) > MOST_COMBINED) == (name_of(entry) in BY_SUMS)
 
 
-@pytest.mark.parametrize("entry", with_cost("product", "convolution", "contraction", "pairs", "sort", "cubic", "transform"), ids=name_of)
-def test_an_op_of_higher_cost_would_not_pass_for_one_of_linear_cost(entry: OpRegistration) -> None:
+@checked_for(with_cost("product", "convolution", "contraction", "pairs", "sort", "cubic", "transform"))
+def an_op_of_higher_cost_would_not_pass_for_one_of_linear_cost(entry: OpRegistration) -> None:
     assert (combined(entry) > MOST_COMBINED) != (name_of(entry) in SEEMS_LINEAR)
 
 
-@pytest.mark.parametrize("entry", with_cost("product", "convolution", "contraction"), ids=name_of)
-def test_the_cost_of_an_op_of_products_counts_its_multiplications(entry: OpRegistration) -> None:
+@checked_for(with_cost("product", "convolution", "contraction"))
+def the_cost_of_an_op_of_products_counts_its_multiplications(entry: OpRegistration) -> None:
     """At the borders of images some are left out, and integers that are 0 show nothing."""
     for case, node, kernel in numeric_cases(entry):
         moved = len(case.arrays) - 1 if len(case.arrays) == 3 else 0
@@ -210,21 +213,21 @@ def test_the_cost_of_an_op_of_products_counts_its_multiplications(entry: OpRegis
         assert low * needed <= counted <= high * needed
 
 
-@pytest.mark.parametrize("entry", with_cost("pairs", "sort", "cubic", "transform"), ids=name_of)
-def test_a_result_of_a_slow_op_depends_on_several_elements_of_an_input(entry: OpRegistration) -> None:
+@checked_for(with_cost("pairs", "sort", "cubic", "transform"))
+def a_result_of_a_slow_op_depends_on_several_elements_of_an_input(entry: OpRegistration) -> None:
     found = [dependence(kernel, case.arrays, slot) for case, _, kernel in numeric_cases(entry) for slot in numbers(case)]
     assert (max(each.sum(axis=0).max() for each in found) > 1) != (name_of(entry) in UNSEEN)
 
 
-@pytest.mark.parametrize("entry", with_cost("cubic", "transform"), ids=name_of)
-def test_a_transform_or_a_solver_uses_each_element_for_all_results(entry: OpRegistration) -> None:
+@checked_for(with_cost("cubic", "transform"))
+def a_transform_or_a_solver_uses_each_element_for_all_results(entry: OpRegistration) -> None:
     assert any(
         dependence(kernel, case.arrays, 0).sum(axis=1).min() > 1 or case.arrays[0].ndim > 2 for case, _, kernel in numeric_cases(entry)
     )
 
 
-@pytest.mark.parametrize("entry", with_cost("sort"), ids=name_of)
-def test_sorting_only_compares(entry: OpRegistration) -> None:
+@checked_for(with_cost("sort"))
+def sorting_only_compares(entry: OpRegistration) -> None:
     """Twice each element gives twice the elements at the same places."""
     for case, _, kernel in numeric_cases(entry):
         first, second = called(kernel, case.arrays), called(kernel, [case.arrays[0] * 2, *case.arrays[1:]])
@@ -242,15 +245,15 @@ def curve(entry: OpRegistration, places: npt.NDArray[np.float64], others: float 
     return None if made is None else np.asarray(called(made[1], inputs)[0])[:, 0]
 
 
-@pytest.mark.parametrize("entry", [entry for entry in with_cost("elementwise") if entry.traits.elementwise], ids=name_of)
-def test_an_elementwise_op_without_a_higher_cost_is_a_polynomial_within_its_steps(entry: OpRegistration) -> None:
+@checked_for([entry for entry in with_cost("elementwise") if entry.traits.elementwise])
+def an_elementwise_op_without_a_higher_cost_is_a_polynomial_within_its_steps(entry: OpRegistration) -> None:
     values = curve(entry, np.linspace(0.55, 0.9, 8))
     is_curved = values is not None and values.dtype.kind == "f" and bool(np.abs(np.diff(values, 6)).max() > 1e-9)
     assert is_curved == (name_of(entry) in ALGEBRAIC)
 
 
-@pytest.mark.parametrize("entry", with_cost("transcendental"), ids=name_of)
-def test_a_transcendental_op_is_no_polynomial(entry: OpRegistration) -> None:
+@checked_for(with_cost("transcendental"))
+def a_transcendental_op_is_no_polynomial(entry: OpRegistration) -> None:
     """Differences of the sixth order of its values are not 0."""
     curves = [curve(entry, np.linspace(start, end, 8), others) for start, end in ((0.55, 0.9), (1.1, 1.9)) for others in (1.5, 0.5)]
     assert any(values is not None and np.abs(np.diff(values, 6)).max() > 1e-9 for values in curves)

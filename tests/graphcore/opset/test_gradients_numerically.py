@@ -13,6 +13,7 @@ import pytest
 import graphcore as gc
 from tests.graphcore.opset.op_cases import REFUSED_GRADIENTS, Array, Case, all_cases, constants, hidden
 from tests.graphcore.opset.test_complex_gradients import CASES as COMPLEX_CASES
+from tests.support.op_checks import checked_for
 
 pytestmark = pytest.mark.sweep
 
@@ -150,8 +151,8 @@ def weight(tensor: Any, random: np.random.Generator) -> Any:
     return gc.constant(random.uniform(0.5, 1.5, [size or 1 for size in tensor.shape]).astype(tensor.dtype.as_numpy))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_gradient_agrees_with_central_differences(case: Case) -> None:
+@checked_for(CASES)
+def a_gradient_agrees_with_central_differences(case: Case) -> None:
     made = Differentiated(case)
     assert made.loss is not None
     made.check(made.loss, made.gradients(made.loss))
@@ -224,8 +225,8 @@ def test_every_op_with_a_gradient_is_in_a_sweep_or_exempt() -> None:
     assert registered - swept - arrays == set(ELSEWHERE)
 
 
-@pytest.mark.parametrize("case", BY_SOME, ids=lambda case: case.id)
-def test_a_gradient_by_some_inputs_agrees_with_central_differences_and_so_does_the_second(case: Case) -> None:
+@checked_for(BY_SOME)
+def a_gradient_by_some_inputs_agrees_with_central_differences_and_so_does_the_second(case: Case) -> None:
     made = Differentiated(case, PARTLY[case.op_def.name])
     assert made.loss is not None
     gradients = made.gradients(made.loss)
@@ -235,8 +236,8 @@ def test_a_gradient_by_some_inputs_agrees_with_central_differences_and_so_does_t
     made.check(loss, made.gradients(loss))
 
 
-@pytest.mark.parametrize("case", TWICE, ids=lambda case: case.id)
-def test_a_second_derivative_agrees_with_central_differences(case: Case) -> None:
+@checked_for(TWICE)
+def a_second_derivative_agrees_with_central_differences(case: Case) -> None:
     made = Differentiated(case)
     assert made.loss is not None
     first = [gradient for gradient in made.gradients(made.loss) if gradient is not None]
@@ -247,8 +248,8 @@ def test_a_second_derivative_agrees_with_central_differences(case: Case) -> None
     made.check(loss, made.gradients(loss))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_gradient_is_the_same_where_no_shape_and_no_value_is_known(case: Case) -> None:
+@checked_for(CASES)
+def a_gradient_is_the_same_where_no_shape_and_no_value_is_known(case: Case) -> None:
     """Axes, shapes and indices are then read at run time, and broadcasting is reduced by run-time shapes."""
     results = []
     for make in (constants, lambda arrays: hidden(arrays, "unknown rank")):
@@ -304,10 +305,9 @@ def through_none(case: Case, number: int) -> str:
     return case.entry.no_gradient_through.get(names[number], "") if len(names) > 1 else ""
 
 
-@pytest.mark.parametrize(
-    ("case", "number"), [each for each in SEVERAL if not through_none(*each)], ids=lambda item: item.id if isinstance(item, Case) else None
-)
-def test_each_output_of_an_op_has_a_gradient_through_it_and_a_second_derivative(case: Case, number: int) -> None:
+@checked_for([each for each in SEVERAL if not through_none(*each)])
+def each_output_of_an_op_has_a_gradient_through_it_and_a_second_derivative(output: tuple[Case, int]) -> None:
+    case, number = output
     by = PARTLY.get(case.op_def.name)
     made = Differentiated(case, by, only=number)
     assert made.loss is not None
@@ -322,10 +322,9 @@ def test_each_output_of_an_op_has_a_gradient_through_it_and_a_second_derivative(
     made.check(loss, made.gradients(loss))
 
 
-@pytest.mark.parametrize(
-    ("case", "number"), [each for each in SEVERAL if through_none(*each)], ids=lambda item: item.id if isinstance(item, Case) else None
-)
-def test_a_gradient_that_comes_to_an_output_without_one_is_dropped_and_explained(case: Case, number: int) -> None:
+@checked_for([each for each in SEVERAL if through_none(*each)])
+def a_gradient_that_comes_to_an_output_without_one_is_dropped_and_explained(output: tuple[Case, int]) -> None:
+    case, number = output
     made = Differentiated(case, only=number)
     x = made.places[made.floating[0]]
     assert made.loss is not None

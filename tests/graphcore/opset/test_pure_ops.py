@@ -17,6 +17,7 @@ from graphcore.registry import OpRegistration
 from graphcore.support.budget import Budget, EvaluationLimits, one_budget
 from tests.graphcore.opset.backend_cases import assert_same
 from tests.graphcore.opset.op_cases import Case, all_cases
+from tests.support.op_checks import checked_for
 
 pytestmark = pytest.mark.sweep
 
@@ -82,14 +83,14 @@ def node_of(case: Case) -> gc.Node:
         return case.build_plain([gc.constant(value) for value in case.arrays])
 
 
-@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.traits.pure], ids=lambda entry: entry.op_def.name)
-def test_a_pure_op_has_no_state_and_examples_that_are_evaluated(entry: OpRegistration) -> None:
+@checked_for([entry for entry in ENTRIES if entry.traits.pure])
+def a_pure_op_has_no_state_and_examples_that_are_evaluated(entry: OpRegistration) -> None:
     assert not entry.op_def.is_stateful
     assert any(may_be_evaluated(node_of(case)) for case in PURE if case.entry is entry and case.arrays)
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.op_def.name)
-def test_an_op_that_may_have_an_effect_is_not_pure(entry: OpRegistration) -> None:
+@checked_for(ENTRIES)
+def an_op_that_may_have_an_effect_is_not_pure(entry: OpRegistration) -> None:
     name = entry.op_def.name
     module = "" if entry.kernel is None else entry.kernel.__module__
     has_effect = name not in PURE_IN_THEM and (any(word in name for word in IMPURE_WORDS) or module.startswith(IMPURE_MODULES))
@@ -98,11 +99,11 @@ def test_an_op_that_may_have_an_effect_is_not_pure(entry: OpRegistration) -> Non
         assert not entry.traits.pure
 
 
-@pytest.mark.parametrize("case", [case for case in PURE if case.arrays], ids=lambda case: case.id)
-def test_a_pure_op_does_the_same_twice_without_any_effect_in_the_memory_foretold(case: Case) -> None:
+@checked_for([case for case in PURE if case.arrays])
+def a_pure_op_does_the_same_twice_without_any_effect_in_the_memory_foretold(case: Case) -> None:
     node = node_of(case)
     if not may_be_evaluated(node) or not is_cheap(node, lambda tensor: tensor.shape):
-        pytest.skip("not evaluated for these types")
+        return  # not evaluated for these types
     first = evaluate_node(node, case.arrays, lambda tensor: tensor.shape)  # imports what the kernel needs
     budget = Budget(EvaluationLimits())
     with effects() as found, one_budget(budget):

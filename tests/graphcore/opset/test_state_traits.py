@@ -15,6 +15,7 @@ from graphcore.kernel_context import RefVariable
 from graphcore.registry import OpRegistration
 from tests.graphcore.opset.op_cases import Array, Case, all_cases, constants, with_variables
 from tests.graphcore.opset.test_traits import same
+from tests.support.op_checks import checked_for
 from widgets.scene.words import node_kind
 
 pytestmark = pytest.mark.sweep
@@ -32,8 +33,8 @@ def name_of(entry: OpRegistration) -> str:
     return entry.op_def.name
 
 
-@pytest.mark.parametrize("entry", entries_of(GIVING), ids=name_of)
-def test_just_an_op_that_draws_gives_other_results_in_the_next_run(entry: OpRegistration) -> None:
+@checked_for(entries_of(GIVING))
+def just_an_op_that_draws_gives_other_results_in_the_next_run(entry: OpRegistration) -> None:
     """With a seed, the results of a new session are the same from the start."""
     seeds = {"seed": 3, "seed2": 5} if entry.op_def.find_attr("seed") else {}
     differs = []
@@ -63,8 +64,8 @@ def same_results(one: list[Array], other: list[Array]) -> bool:
     )
 
 
-@pytest.mark.parametrize("entry", entries_of(READING), ids=name_of)
-def test_only_an_op_that_reads_a_variable_gives_another_value_after_it_changed(entry: OpRegistration) -> None:
+@checked_for(entries_of(READING))
+def only_an_op_that_reads_a_variable_gives_another_value_after_it_changed(entry: OpRegistration) -> None:
     """Ops that write their variable give no value of it."""
     changed = []
     for case in READING:
@@ -88,8 +89,8 @@ def test_only_an_op_that_reads_a_variable_gives_another_value_after_it_changed(e
 ROLES = [case for case in all_cases() if not case.inputs and not case.functions and not case.op_def.name.startswith("_")]
 
 
-@pytest.mark.parametrize("case", ROLES, ids=lambda case: case.id)
-def test_the_picture_shows_an_op_without_inputs_by_what_it_does(case: Case) -> None:
+@checked_for(ROLES)
+def the_picture_shows_an_op_without_inputs_by_what_it_does(case: Case) -> None:
     """A placeholder must be fed, a constant has a tensor as attr, a variable gives itself.
 
     Control ops give nothing.
@@ -133,8 +134,8 @@ def test_an_op_that_reads_once_fails_where_it_is_run_a_second_time(op: str) -> N
 TAKING = [case for case in RUN if len(case.inputs) > 1 and case.takes_variable and not case.entry.traits.stores]
 
 
-@pytest.mark.parametrize("entry", [entry for entry in entries_of(TAKING) if entry.op_def.input_arg[0].is_handle], ids=name_of)
-def test_only_declared_ops_make_their_second_input_the_value_of_a_variable(entry: OpRegistration) -> None:
+@checked_for([entry for entry in entries_of(TAKING) if entry.op_def.input_arg[0].is_handle])
+def only_declared_ops_make_their_second_input_the_value_of_a_variable(entry: OpRegistration) -> None:
     taken = []
     for case in TAKING:
         if case.entry is not entry or len(entry.colocated_inputs) > 1:

@@ -25,6 +25,7 @@ from graphcore.traits import FailsOn
 from tests.graphcore.opset.backend_cases import assert_same
 from tests.graphcore.opset.hostile_inputs import argument_names, changed, other_sizes, other_types
 from tests.graphcore.opset.op_cases import Array, Case, all_cases, as_case, run, with_variables
+from tests.support.op_checks import checked_for
 
 pytestmark = pytest.mark.sweep
 
@@ -98,8 +99,8 @@ def argument_names_of(node: Node) -> list[str]:
 SAFE = [entry for entry in ENTRIES if entry.traits.can_fail is not True and cases_of(entry)]
 
 
-@pytest.mark.parametrize("entry", SAFE, ids=lambda entry: entry.op_def.name)
-def test_an_op_that_cannot_fail_fails_on_no_values_shapes_or_types(entry: OpRegistration) -> None:
+@checked_for(SAFE)
+def an_op_that_cannot_fail_fails_on_no_values_shapes_or_types(entry: OpRegistration) -> None:
     ran = 0
 
     @SWEEP
@@ -116,8 +117,8 @@ def test_an_op_that_cannot_fail_fails_on_no_values_shapes_or_types(entry: OpRegi
     assert ran
 
 
-@pytest.mark.parametrize("entry", SAFE, ids=lambda entry: entry.op_def.name)
-def test_the_known_shape_of_a_result_of_an_op_that_cannot_fail_takes_no_kernel(entry: OpRegistration) -> None:
+@checked_for(SAFE)
+def the_known_shape_of_a_result_of_an_op_that_cannot_fail_takes_no_kernel(entry: OpRegistration) -> None:
     known = checked_inputs(entry)
     for case in cases_of(entry):
         if case.op_def.is_stateful or entry.traits.role == "control":
@@ -134,8 +135,8 @@ def test_the_known_shape_of_a_result_of_an_op_that_cannot_fail_takes_no_kernel(e
                 assert node not in plan.nodes
 
 
-@pytest.mark.parametrize("entry", list(dict.fromkeys(case.entry for case in PLAIN)), ids=lambda entry: entry.op_def.name)
-def test_shapes_follow_without_the_kernel_of_the_op(entry: OpRegistration, monkeypatch: pytest.MonkeyPatch) -> None:
+@checked_for(list(dict.fromkeys(case.entry for case in PLAIN)))
+def shapes_follow_without_the_kernel_of_the_op(entry: OpRegistration) -> None:
     """A shape made of the known shape of an output is itself known, and no kernel ran for it."""
     made: list[KernelContext] = []
     factory = entry.kernel
@@ -145,22 +146,23 @@ def test_shapes_follow_without_the_kernel_of_the_op(entry: OpRegistration, monke
         made.append(context)
         return factory(context)
 
-    monkeypatch.setattr(entry, "kernel", counted)
-    for case in cases_of(entry):
-        with gc.Graph().as_default() as graph:
-            node = case.build_plain([gc.constant(array) for array in case.arrays])
-            for output in node.outputs:
-                if output.shape.is_fully_defined:
-                    filled = graph.apply_op("Fill", [gc.ops.shape(output), gc.constant(0.0)])
-                    assert filled.outputs[0].shape == output.shape
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(entry, "kernel", counted)
+        for case in cases_of(entry):
+            with gc.Graph().as_default() as graph:
+                node = case.build_plain([gc.constant(array) for array in case.arrays])
+                for output in node.outputs:
+                    if output.shape.is_fully_defined:
+                        filled = graph.apply_op("Fill", [gc.ops.shape(output), gc.constant(0.0)])
+                        assert filled.outputs[0].shape == output.shape
     assert not made
 
 
 MEMORY = [entry for entry in ENTRIES if entry.traits.memory != "unknown" and cases_of(entry)]
 
 
-@pytest.mark.parametrize("entry", MEMORY, ids=lambda entry: entry.op_def.name)
-def test_outputs_are_of_the_memory_that_the_op_names(entry: OpRegistration) -> None:
+@checked_for(MEMORY)
+def outputs_are_of_the_memory_that_the_op_names(entry: OpRegistration) -> None:
     memory = entry.traits.memory
     for case in cases_of(entry):
         for known in ((), checked_inputs(entry)):
@@ -181,8 +183,8 @@ def test_outputs_are_of_the_memory_that_the_op_names(entry: OpRegistration) -> N
                     assert not np.may_share_memory(output, again)
 
 
-@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.traits.memory == "view"], ids=lambda entry: entry.op_def.name)
-def test_an_op_that_gives_views_gives_one_of_its_first_input(entry: OpRegistration) -> None:
+@checked_for([entry for entry in ENTRIES if entry.traits.memory == "view"])
+def an_op_that_gives_views_gives_one_of_its_first_input(entry: OpRegistration) -> None:
     shared = []
     for case in cases_of(entry):
         found = kernel_for(case, case.arrays, dict(case.attrs), checked_inputs(entry))
@@ -191,8 +193,8 @@ def test_an_op_that_gives_views_gives_one_of_its_first_input(entry: OpRegistrati
     assert any(shared)
 
 
-@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.traits.only_checks], ids=lambda entry: entry.op_def.name)
-def test_an_op_that_only_checks_returns_its_input(entry: OpRegistration) -> None:
+@checked_for([entry for entry in ENTRIES if entry.traits.only_checks])
+def an_op_that_only_checks_returns_its_input(entry: OpRegistration) -> None:
     for case in cases_of(entry):
         found = kernel_for(case, case.arrays, dict(case.attrs), checked_inputs(entry))
         assert found is not None
@@ -201,8 +203,8 @@ def test_an_op_that_only_checks_returns_its_input(entry: OpRegistration) -> None
     assert entry.failures
 
 
-@pytest.mark.parametrize("entry", list(dict.fromkeys(case.entry for case in PLAIN)), ids=lambda entry: entry.op_def.name)
-def test_a_plan_may_write_results_into_inputs_of_just_the_ops_that_say_so(entry: OpRegistration) -> None:
+@checked_for(list(dict.fromkeys(case.entry for case in PLAIN)))
+def a_plan_may_write_results_into_inputs_of_just_the_ops_that_say_so(entry: OpRegistration) -> None:
     known = checked_inputs(entry)
     kernels = [
         kernel_for(case, changed(case, {}, types, [3], known), {**case.attrs, **types}, known)
@@ -220,8 +222,8 @@ def broadcast(arrays: Sequence[Array]) -> list[Array] | None:
         return None
 
 
-@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.traits.elementwise], ids=lambda entry: entry.op_def.name)
-def test_an_elementwise_op_computes_each_element_from_those_at_its_place(entry: OpRegistration) -> None:
+@checked_for([entry for entry in ENTRIES if entry.traits.elementwise])
+def an_elementwise_op_computes_each_element_from_those_at_its_place(entry: OpRegistration) -> None:
     tried = 0
     for case in cases_of(entry):
         arrays = broadcast(case.arrays)
@@ -235,8 +237,8 @@ def test_an_elementwise_op_computes_each_element_from_those_at_its_place(entry: 
     assert tried
 
 
-@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.op_def.is_commutative], ids=lambda entry: entry.op_def.name)
-def test_a_commutative_op_takes_its_inputs_in_any_order(entry: OpRegistration) -> None:
+@checked_for([entry for entry in ENTRIES if entry.op_def.is_commutative])
+def a_commutative_op_takes_its_inputs_in_any_order(entry: OpRegistration) -> None:
     for case in cases_of(entry):
         arrays = case.arrays
         found, turned = (kernel_for(case, each, dict(case.attrs), ()) for each in (arrays, arrays[::-1]))
@@ -244,8 +246,8 @@ def test_a_commutative_op_takes_its_inputs_in_any_order(entry: OpRegistration) -
             assert_same(called(turned[1], arrays[::-1])[0], called(found[1], arrays)[0])
 
 
-@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.traits.neutral], ids=lambda entry: entry.op_def.name)
-def test_the_neutral_second_input_leaves_the_first_as_it_is(entry: OpRegistration) -> None:
+@checked_for([entry for entry in ENTRIES if entry.traits.neutral])
+def the_neutral_second_input_leaves_the_first_as_it_is(entry: OpRegistration) -> None:
     x = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], np.float32)
     if not isinstance(cases_of(entry)[0].arrays[0].dtype.type(0), np.floating):
         x = x.astype(cases_of(entry)[0].arrays[0].dtype)
@@ -258,8 +260,8 @@ def test_the_neutral_second_input_leaves_the_first_as_it_is(entry: OpRegistratio
         assert_same(session.run(gc.apply_op(entry.op_def.name, [gc.identity(gc.constant(each)) for each in inputs])), x)
 
 
-@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.traits.needs_only_shapes], ids=lambda entry: entry.op_def.name)
-def test_an_op_that_needs_only_shapes_gives_the_same_whatever_the_values(entry: OpRegistration) -> None:
+@checked_for([entry for entry in ENTRIES if entry.traits.needs_only_shapes])
+def an_op_that_needs_only_shapes_gives_the_same_whatever_the_values(entry: OpRegistration) -> None:
     for case in cases_of(entry):
         found = kernel_for(case, case.arrays, dict(case.attrs), ())
         assert found is not None
@@ -272,8 +274,8 @@ def test_an_op_that_needs_only_shapes_gives_the_same_whatever_the_values(entry: 
             assert tell([gc.Shape(None)] * len(case.arrays)) is None
 
 
-@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.traits.partial_rule], ids=lambda entry: entry.op_def.name)
-def test_the_rule_for_partial_values_agrees_with_the_kernel(entry: OpRegistration) -> None:
+@checked_for([entry for entry in ENTRIES if entry.traits.partial_rule])
+def the_rule_for_partial_values_agrees_with_the_kernel(entry: OpRegistration) -> None:
     rule = entry.traits.partial_rule
     assert rule is not None
     for case in cases_of(entry):
@@ -301,8 +303,8 @@ def partial_of(array: Array) -> PartialValue | None:
 CHANGING = [case for case in all_cases() if case.runs and case.takes_variable and not case.entry.traits.stores]
 
 
-@pytest.mark.parametrize("entry", list(dict.fromkeys(case.entry for case in CHANGING)), ids=lambda entry: entry.op_def.name)
-def test_only_declared_ops_change_their_variable(entry: OpRegistration) -> None:
+@checked_for(list(dict.fromkeys(case.entry for case in CHANGING)))
+def only_declared_ops_change_their_variable(entry: OpRegistration) -> None:
     changed = []
     for case in CHANGING:
         if case.entry is not entry or any(value is None for value in case.inputs):
@@ -341,12 +343,8 @@ def gives_float(case: Case) -> bool:
     return found is not None and bool(found[0].outputs) and found[0].output_types[0].is_floating
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [entry for entry in ENTRIES if entry.gradient_kind != "function" and entry.traits.role != "control" and of_floats(entry)],
-    ids=lambda entry: entry.op_def.name,
-)
-def test_a_gradient_stops_at_an_op_or_is_an_error_as_the_op_says(entry: OpRegistration) -> None:
+@checked_for([entry for entry in ENTRIES if entry.gradient_kind != "function" and entry.traits.role != "control" and of_floats(entry)])
+def a_gradient_stops_at_an_op_or_is_an_error_as_the_op_says(entry: OpRegistration) -> None:
     for case in of_floats(entry):
         with gc.Graph().as_default():
             node = case.build([gc.constant(array) for array in case.arrays])
@@ -357,8 +355,8 @@ def test_a_gradient_stops_at_an_op_or_is_an_error_as_the_op_says(entry: OpRegist
                     gc.gradients(node.outputs[0], node.inputs[0])
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.op_def.name)
-def test_an_op_that_uses_state_elsewhere_must_be_where_that_is(entry: OpRegistration) -> None:
+@checked_for(ENTRIES)
+def an_op_that_uses_state_elsewhere_must_be_where_that_is(entry: OpRegistration) -> None:
     traits, inputs = entry.traits, [arg.name for arg in entry.op_def.input_arg]
     if traits.writes_input or traits.reads_variable:
         assert entry.colocated_inputs[:1] == inputs[:1]
@@ -377,8 +375,8 @@ NEVER_FAIL_ALONE = {
 FAILING = [entry for entry in ENTRIES if entry.traits.can_fail is not False and entry.op_def.name not in NEVER_FAIL_ALONE]
 
 
-@pytest.mark.parametrize("entry", FAILING, ids=lambda entry: entry.op_def.name)
-def test_an_op_that_can_fail_has_a_use_that_fails(entry: OpRegistration) -> None:
+@checked_for(FAILING)
+def an_op_that_can_fail_has_a_use_that_fails(entry: OpRegistration) -> None:
     """An op on a variable fails as long as that has no value; the other ops show what they refuse."""
     takes_variable = bool(entry.colocated_inputs)
     assert entry.failures or takes_variable
@@ -404,6 +402,6 @@ def last_of(text: str) -> Node:
     return next(node for node in gc.get_default_graph().nodes if node.name == nodes[-1].name)
 
 
-@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.traits.can_fail is False], ids=lambda entry: entry.op_def.name)
-def test_an_op_that_cannot_fail_shows_no_use_that_fails(entry: OpRegistration) -> None:
+@checked_for([entry for entry in ENTRIES if entry.traits.can_fail is False])
+def an_op_that_cannot_fail_shows_no_use_that_fails(entry: OpRegistration) -> None:
     assert not entry.failures

@@ -10,6 +10,7 @@ import pytest
 import graphcore as gc
 from graphcore.errors import GraphError
 from tests.graphcore.opset.op_cases import Case, all_cases
+from tests.support.op_checks import checked_for
 
 pytestmark = pytest.mark.sweep
 
@@ -44,8 +45,8 @@ def refusals(case: Case) -> list[GraphError]:
     return found
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_an_error_names_the_clashing_numbers_and_their_origins(name: str) -> None:
+@checked_for(CASES)
+def an_error_names_the_clashing_numbers_and_their_origins(name: str) -> None:
     for error in refusals(CASES[name]):
         assert error.chains, error.message
         assert all(root.source is not None for chain in error.chains for root in chain.roots)

@@ -14,6 +14,7 @@ from graphcore.registry import op_registry
 from tests.graphcore.inference.knowledge import Partial
 from tests.graphcore.inference.shape_fns.test_shapes_agree_with_kernels import BY_OP, REGISTRY
 from tests.graphcore.inference.surroundings import SPECIAL, build
+from tests.support.op_checks import checked_for
 
 DIRECT = [entry.op_def.name for entry in op_registry if entry.direct_shape is not None and entry.op_def.name not in SPECIAL]
 
@@ -32,10 +33,10 @@ def test_most_elementwise_ops_are_inferred_without_a_context() -> None:
     assert {"AddV2", "Mul", "Tanh", "Relu", "Neg", "Greater"} <= set(DIRECT)
 
 
-@pytest.mark.parametrize("name", DIRECT)
+@checked_for(DIRECT)
 @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_a_node_has_the_same_shapes_with_and_without_a_context(name: str, data: st.DataObject) -> None:
+def a_node_has_the_same_shapes_with_and_without_a_context(name: str, data: st.DataObject) -> None:
     case = data.draw(st.sampled_from(BY_OP[name]))
     with gc.Graph(REGISTRY).as_default() as graph:
         node = build(case, Partial(data.draw)).node

@@ -18,11 +18,11 @@ from graphcore.kernel_context import RefVariable
 from tests.graphcore.inference.knowledge import Knowledge, Partial
 from tests.graphcore.inference.probes import SEEN, held, probe, probes, registry, shape_of
 from tests.graphcore.inference.surroundings import Built, build
-from tests.graphcore.inference.sweep_cases import sweep_cases
+from tests.graphcore.inference.sweep_cases import FUNCTIONS, sweep_cases
 from tests.graphcore.opset.op_cases import Case
-from tests.graphcore.opset.test_registry_sweep import FROM_VALUES
 from tests.oracle.cases.draws import Drawer, general
 from tests.oracle.cases.draws_of_arrays import DRAWERS
+from tests.support.op_checks import checked_for
 
 pytestmark = pytest.mark.sweep
 
@@ -31,9 +31,43 @@ REGISTRY = registry()
 ONE_OF_SEVERAL = {"Switch", "RefSwitch", "_SwitchN"}
 """Ops that give something on one output only."""
 UNTOLD = {
-    *FROM_VALUES,
-    # Outputs may differ in shape between branches or iterations.
-    *("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile", "Enter", "Exit", "NextIteration"),
+    # Shapes that depend on values.
+    "RaggedTensorToTensor",
+    *(f"NonMaxSuppression{version}" for version in ("", "V2", "V3", "V4", "V5", "WithOverlaps")),
+    *(f"Segment{name}" for name in ("Sum", "Mean", "Prod", "Max", "Min")),
+    *(f"SparseSegment{name}" for name in ("Sum", "Mean", "SqrtN")),
+    *(f"Decode{name}" for name in ("AndCropJpeg", "Bmp", "Gif", "Image", "Jpeg", "Png")),
+    *(f"SparseSegment{name}GradV2" for name in ("Sum", "Mean", "SqrtN")),
+    "ComputeAccidentalHits",
+    "DecodeRaw",
+    "DynamicPartition",
+    "CTCBeamSearchDecoder",
+    "CTCGreedyDecoder",
+    "SparseAdd",
+    "SparseConcat",
+    "SparseFillEmptyRows",
+    "SparseReduceMaxSparse",
+    "SparseReduceSumSparse",
+    "SparseSlice",
+    "SparseSparseMaximum",
+    "SparseSparseMinimum",
+    "SparseSplit",
+    "StringSplit",
+    "StringSplitV2",
+    "ListDiff",
+    "MatchingFiles",
+    "ParseExample",
+    "ParseSingleExample",
+    "Unique",
+    "Where",
+    "UniqueV2",
+    "UniqueWithCounts",
+    "UniqueWithCountsV2",
+    "BroadcastGradientArgs",
+    "PlaceholderWithDefault",
+    "FusedBatchNormV3",
+    # Outputs may differ in shape between iterations.
+    *("Enter", "Exit", "NextIteration"),
     # Values from elsewhere, or stored with any shape.
     *("_Recv", "_HostRecv", "StackPopV2", "TensorArrayConcatV3", "TensorListConcat", "TensorListConcatV2", "TensorListStack"),
     *("QueueDequeue", "QueueDequeueMany", "QueueDequeueUpTo", "QueueDequeueUpToV2", "RestoreV2"),
@@ -43,6 +77,8 @@ UNTOLD = {
     *("ReaderReadUpTo", "ReaderReadUpToV2"),
 }
 """Ops of whose outputs not all is known although all is known of their inputs."""
+OF_BODIES = {"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"}
+"""Ops whose outputs may differ in shape between branches or iterations; in the examples of the registry they do not."""
 Inferred = tuple[gc.Shape, HandleData | None]
 
 
@@ -158,23 +194,24 @@ def test_no_op_is_left_out() -> None:
     assert all(gc.op_registry.look_up(name).kernel is not None for name in BY_OP)
 
 
-@pytest.mark.parametrize("name", BY_OP)
-def test_inferred_shapes_of_every_op_hold_for_its_outputs(name: str) -> None:
+@checked_for(BY_OP)
+def inferred_shapes_of_every_op_hold_for_its_outputs(name: str) -> None:
     for case in BY_OP[name]:
         all_of_it = check(case, Knowledge())
-        assert name in UNTOLD or all(shape.is_fully_defined for shape, _ in all_of_it)
+        is_untold = name in UNTOLD or (name in OF_BODIES and case.functions == FUNCTIONS)
+        assert is_untold or all(shape.is_fully_defined for shape, _ in all_of_it)
 
 
-@pytest.mark.parametrize("name", BY_OP)
+@checked_for(BY_OP)
 @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_inferred_shapes_hold_for_any_knowledge_and_less_knowledge_infers_less(name: str, data: st.DataObject) -> None:
+def inferred_shapes_hold_for_any_knowledge_and_less_knowledge_infers_less(name: str, data: st.DataObject) -> None:
     number = data.draw(st.sampled_from(range(len(BY_OP[name]))))
     check_all(BY_OP[name][number], inferred_with_all(name, number), data.draw)
 
 
-@pytest.mark.parametrize("name", DRAWN)
-def test_it_is_true_for_inputs_and_attrs_that_are_drawn(name: str) -> None:
+@checked_for(DRAWN, slow=True)
+def it_is_true_for_inputs_and_attrs_that_are_drawn(name: str) -> None:
     entry, taken = gc.op_registry.look_up(name), 0
 
     @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -16,7 +16,7 @@ from graphcore.runtime.gpu.gpu import Gpu
 from graphcore.runtime.gpu.kernels import runs_on_host
 from tests.graphcore.opset.backend_cases import CASES, WITH_VARIABLES, Prepared, PreparedWithVariables, assert_same, host, values_of
 from tests.graphcore.opset.op_cases import Array, Case
-from tests.support.strict_cupy import StrictCupy
+from tests.support.op_checks import checked_for, make_all
 
 _NOT_ARITHMETIC: Final = (
     *("TensorArray", "Stack", "Optional", "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "Var", "Print", "Abort"),
@@ -33,11 +33,9 @@ _NOT_ARITHMETIC: Final = (
     ),
 )
 
-pytestmark = pytest.mark.sweep
 
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_kernel_in_a_session_on_a_gpu_gives_what_numpy_gives(case: Case, cupy: StrictCupy) -> None:
+@checked_for(CASES)
+def a_kernel_in_a_session_on_a_gpu_gives_what_numpy_gives(case: Case) -> None:
     gpu = Gpu(gc.Device("/gpu:0", cuda=0))
     prepared = Prepared(case)
     node = prepared.node
@@ -52,8 +50,8 @@ def test_a_kernel_in_a_session_on_a_gpu_gives_what_numpy_gives(case: Case, cupy:
             assert_same(host(mine), host(wanted))
 
 
-@pytest.mark.parametrize("case", WITH_VARIABLES, ids=lambda case: case.id)
-def test_a_kernel_moves_the_value_of_a_variable_to_the_gpu(case: Case, cupy: StrictCupy) -> None:
+@checked_for(WITH_VARIABLES)
+def a_kernel_moves_the_value_of_a_variable_to_the_gpu(case: Case) -> None:
     prepared = PreparedWithVariables(case)
     known: list[Array | None] = [None] * len(prepared.node.inputs)
     plain, given = (prepared.inputs(lambda array: array) for _ in range(2))
@@ -80,6 +78,17 @@ def run_on(gpu: Gpu, node: gc.Node, inputs: list[Any], known: list[Array | None]
     return [] if result is None else list(result) if isinstance(result, tuple | list) else [result]
 
 
+CHECKS: Final = [a_kernel_in_a_session_on_a_gpu_gives_what_numpy_gives, a_kernel_moves_the_value_of_a_variable_to_the_gpu]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cupy")
+@pytest.mark.parametrize("op", list(dict.fromkeys(case.op_def.name for case in (*CASES, *WITH_VARIABLES))))
+def test_the_kernel_of_an_op_gives_on_a_gpu_what_numpy_gives(op: str) -> None:
+    make_all(CHECKS, op)
+
+
+@pytest.mark.sweep
 def test_every_kernel_for_a_gpu_is_swept_or_belongs_to_a_structure_that_engines_run() -> None:
     """The others are control flow, calls, transfers, and objects of the host such as queues."""
     swept = {case.op_def.name for case in (*CASES, *WITH_VARIABLES)}
@@ -88,6 +97,7 @@ def test_every_kernel_for_a_gpu_is_swept_or_belongs_to_a_structure_that_engines_
     assert not [name for name in others - structures if not name.startswith(_NOT_ARITHMETIC)]
 
 
+@pytest.mark.sweep
 def test_values_that_decide_shapes_stay_on_the_host() -> None:
     nodes = {case.op_def.name: Prepared(case).node for case in CASES}
     on_host = {name for name, node in nodes.items() if any(decides_shapes(node, slot) for slot in range(len(node.inputs)))}
