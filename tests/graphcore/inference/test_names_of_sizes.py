@@ -1,4 +1,4 @@
-"""Names of unknown sizes hold in every run: one name is one number, and equalities are true."""
+"""Shapes and names of sizes hold in every run: one name is one number, and equalities are true."""
 
 from __future__ import annotations
 
@@ -12,11 +12,20 @@ from hypothesis import strategies as st
 
 import graphcore as gc
 from graphcore.attrs import Func
-from graphcore.errors import GraphError
+from graphcore.errors import GraphError, InternalError
 from graphcore.inference.expressions import Expression, expression_of
 from tests.graphcore.inference.knowledge import Knowledge, Partial
 from tests.graphcore.inference.probes import shape_of
-from tests.graphcore.inference.shape_fns.test_shapes_agree_with_kernels import BY_OP, DRAWN, REGISTRY, check, observed
+from tests.graphcore.inference.shape_fns.test_shapes_agree_with_kernels import (
+    BY_OP,
+    DRAWN,
+    REGISTRY,
+    check,
+    check_less,
+    inferred,
+    observed,
+    true_of,
+)
 from tests.graphcore.inference.surroundings import build
 from tests.graphcore.inference.sweep_cases import FUNCTIONS
 from tests.graphcore.opset.op_cases import Case
@@ -167,35 +176,49 @@ def test_names_hold_in_a_run(given_: list[tuple[int, int, bool, bool]], steps: l
 
 
 def check_names(case: Case, know: Knowledge) -> None:
-    """Run the op of a case in a graph with names under partial knowledge."""
+    """Run the op of a case in a graph with names under partial knowledge: shapes and names are true."""
     with gc.Graph(REGISTRY, infer="symbolic").as_default() as graph:
         built = build(case, know)
         if built.fails is not None:
+            with pytest.raises(built.fails):
+                observed(graph, built)
             return
         sizes = {tensor.name: value.shape for tensor, value in built.feeds.items()}
         for tensor, value in observed(graph, built):
+            known = inferred(tensor)
+            assert true_of(tensor, known, value), f"{tensor.name}: {known[0]}, but the kernel gives {shape_of(tensor, value)}"
             if built.loop is None or tensor.node is built.node:
                 sizes[tensor.name] = shape_of(tensor, value)
         holds(graph, sizes)
 
 
 @checked_for(BY_OP)
-@settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def names_hold_for_every_op(name: str, data: st.DataObject) -> None:
+def shapes_and_names_hold_for_any_knowledge(name: str, data: st.DataObject) -> None:
     check_names(data.draw(st.sampled_from(BY_OP[name])), Partial(data.draw))
 
 
 @checked_for(DRAWN, slow=True)
-@settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def names_hold_for_random_inputs_and_attrs(name: str, data: st.DataObject) -> None:
-    entry = gc.op_registry.look_up(name)
-    drawn = DRAWN[name](data.draw, entry)
-    case = Case(entry, 0, drawn.inputs, drawn.attrs, None, differentiable=False)
-    with np.errstate(all="ignore"):
-        try:
-            check(case, Knowledge())
-        except GraphError:
-            return  # invalid draws are refused
-        check_names(case, Partial(data.draw))
+def shapes_and_names_hold_for_inputs_and_attrs_that_are_drawn(name: str) -> None:
+    entry, taken = gc.op_registry.look_up(name), 0
+
+    @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(data=st.data())
+    def draw(data: st.DataObject) -> None:
+        nonlocal taken
+        drawn = DRAWN[name](data.draw, entry)
+        case = Case(entry, 0, drawn.inputs, drawn.attrs, None, differentiable=False)
+        with np.errstate(all="ignore"):
+            try:
+                all_of_it = check(case, Knowledge())
+            except InternalError:
+                raise
+            except GraphError:
+                return  # invalid draws are refused
+            taken += 1
+            check_less(case, all_of_it, data.draw)
+            check_names(case, Partial(data.draw))
+
+    draw()
+    assert taken, "everything that was drawn was refused"

@@ -127,6 +127,7 @@ RULES: list[tuple[ShapeFunction, str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("function", "template", "rule"), [pytest.param(*rule, id=f"{rule[0].__name__} {rule[1]}") for rule in RULES])
 @given(st.data())
 def test_less_knowledge_never_gives_a_wrong_shape(
