@@ -35,8 +35,8 @@ def free_port() -> int:
 
 
 def stop_process(process: subprocess.Popen[bytes]) -> None:
-    """Interrupt the process, terminate it if it stays, kill it as a last resort."""
-    for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+    """Terminate the process, kill it as a last resort. JupyterLab asks before it ends by an interrupt, and waits for the answer."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return
         process.send_signal(sign)
