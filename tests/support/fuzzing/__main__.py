@@ -12,14 +12,18 @@ An input depends on the target, the seed and its number alone. Inputs that fail 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from graphcore.errors import GraphError
@@ -31,6 +35,10 @@ KEPT: Final = ROOT / "artefacts" / "fuzz"
 CORPUS: Final = ROOT / "tests" / "data" / "fuzz"
 WAIT: Final = 300.0
 """The seconds after which an input that does not end, but does not compute either, is stopped; the machine may be busy."""
+
+
+_IN_THIS_PROCESS: Final = Lock()
+"""Held while inputs are read here, whose processor time is limited for the whole process; the targets' own processes run side by side."""
 
 
 class Report:
@@ -52,10 +60,11 @@ class Report:
 def fuzz(name: str, seed: int, first: int, runs: int, seconds: float) -> Report:
     """Fuzz a target. A process that dies, hangs or takes too much is a fault of its input; the next one goes on behind it."""
     report, last = Report(name), first + runs
-    for path in sorted((CORPUS / name).glob("*")):
-        report.count += 1
-        if fault := fault_of(TARGETS[name], path.read_bytes()):
-            report.faults[str(path)] = fault
+    with _IN_THIS_PROCESS:
+        for path in sorted((CORPUS / name).glob("*")):
+            report.count += 1
+            if fault := fault_of(TARGETS[name], path.read_bytes()):
+                report.faults[str(path)] = fault
     while first < last and seconds > 0:
         with tempfile.NamedTemporaryFile() as place:
             command = [sys.executable, "-m", "tests.support.fuzzing.child", name, *map(str, (seed, first, last, seconds)), place.name]
@@ -137,9 +146,10 @@ def main() -> None:
     runs = 1 << 40 if arguments.runs is None else arguments.runs
     seconds = (10.0 if arguments.runs is None else math.inf) if arguments.seconds is None else arguments.seconds
     reports = []
-    for name in names:
-        reports.append(fuzz(name, seed, arguments.first, runs, seconds))
-        print(reports[-1], flush=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for report in pool.map(fuzz, names, *map(itertools.repeat, (seed, arguments.first, runs, seconds))):
+            reports.append(report)
+            print(report, flush=True)
     faults = sum(len(report.faults) for report in reports)
     print(f"{sum(report.count for report in reports)} inputs, {faults} faults")
     sys.exit(bool(faults))
