@@ -13,7 +13,19 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parent
-MARKED_FOLDERS = {"browser": "browser", "oracle": "oracle", "gpu": "gpu", "notebooks": "notebook"}
+MARKED_FOLDERS = {
+    "browser": "browser",
+    "oracle": "oracle",
+    "gpu": "gpu",
+    "notebooks": "notebook",
+    # They compute on graphs by code of this project alone, the same on each version of Python and of the dependencies.
+    "graphcore/inference": "sweep",
+    "graphcore/passes": "sweep",
+    "graphcore/placement": "sweep",
+    "graphcore/difference": "sweep",
+}
+ONLY_IN_FOLDERS = {"browser", "oracle", "gpu", "notebook"}
+"""The markers that no other test has."""
 
 # Derandomised, so that the same code gives the same result. HYPOTHESIS_PROFILE=search looks for new cases; `few` is for further versions of
 # Python, on which another version has tried all examples of `steady`. No deadline and no health check
@@ -28,6 +40,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # None makes an import fail
 
 
+def marker_of(path: Path) -> str:
+    """The marker of the tests in a file or folder by its place."""
+    return next((marker for folder, marker in MARKED_FOLDERS.items() if path.is_relative_to(TESTS / folder)), "")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let Ctrl-C raise KeyboardInterrupt, also where a shell's background job ignores SIGINT."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -39,8 +56,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if not collection_path.is_relative_to(TESTS) or collection_path == TESTS:
         return None
     conditions = [condition.strip() for condition in config.option.markexpr.split(" and ")]
-    marker = MARKED_FOLDERS.get(collection_path.relative_to(TESTS).parts[0], "")
-    if any(wanted in conditions and wanted != marker for wanted in MARKED_FOLDERS.values()):
+    marker = marker_of(collection_path)
+    if any(wanted in conditions and wanted != marker for wanted in ONLY_IN_FOLDERS):
         return True
     return True if marker and f"not {marker}" in conditions else None
 
@@ -65,9 +82,9 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by folder, and run browser tests last: Playwright's event loop occupies the main thread."""
     for item in items:
-        folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
-        if folder in MARKED_FOLDERS:
-            item.add_marker(MARKED_FOLDERS[folder])
+        marker = marker_of(item.path)
+        if marker:
+            item.add_marker(marker)
     items.sort(key=lambda item: "browser" in item.keywords)
 
 
