@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 
 __all__ = ["HParams"]
+
+_OBJECT_REQUIRED: Final = """HParams.parse_json: required an object in JSON, such as '{"rate": 0.5}'"""
 
 
 class HParams:
@@ -86,8 +88,18 @@ class HParams:
         return self
 
     def parse_json(self, values_json: str) -> HParams:
-        """Change settings to those of an object in JSON."""
-        return self.override_from_dict(json.loads(values_json))
+        """Change settings to those of an object in JSON.
+
+        Raises:
+            InvalidArgumentError: the text is no object in JSON, or a setting is unknown or of another type.
+        """
+        try:
+            found = json.loads(values_json)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidArgumentError(f"{_OBJECT_REQUIRED}, got {brief(values_json)}: {error}") from error
+        if not isinstance(found, dict):
+            raise InvalidArgumentError(f"{_OBJECT_REQUIRED}, got {brief(values_json)}")
+        return self.override_from_dict(found)
 
     def values(self) -> dict[str, Any]:
         """The settings by their names."""

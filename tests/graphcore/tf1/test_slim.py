@@ -184,3 +184,7 @@ def test_settings_of_a_model_keep_their_types() -> None:
             settings.parse(change)
     with pytest.raises(ValueError, match=r"units: required a value of type int, got 1\.5"):
         settings.set_hparam("units", 1.5)
+    assert settings.parse_json('{"units": 3}').units == 3
+    for text in ("{units: 4}", "[4]", "", 4, None):
+        with pytest.raises(gc.GraphError, match=r"required an object in JSON, .*, got "):
+            settings.parse_json(text)
