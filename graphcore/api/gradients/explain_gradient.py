@@ -32,6 +32,7 @@ from graphcore.passes.gradients.gradients import DIFFERENTIABLE
 from graphcore.passes.gradients.slices import Part, Slices, combined, gradients_of_reads
 from graphcore.passes.gradients.trace import GradientTrace
 from graphcore.passes.infra.zero_analysis import is_zeros
+from graphcore.support.gc_pause import paused_collector
 
 _SCOPE: Final = "gradients"
 _MOST_PATHS: Final = 4
@@ -61,6 +62,12 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
           stop_gradient: 'stop' stops gradients: that is what gc.stop_gradient is for ...
               x -> stop -> y
     """
+    with paused_collector():
+        return _explained(y, x, stop_gradients)
+
+
+def _explained(y: Any, x: Any, stop_gradients: Any) -> GradientExplanation:
+    """See `explain_gradient`."""
     (y_tensor,), (x_tensor,) = _single(y, "y"), _single(x, "x")
     graph = building(y_tensor.graph)
     stop = tensors_of(stop_gradients or [], "stop_gradients")

@@ -59,8 +59,8 @@ def _announce(graph: Graph, name: str) -> None:
 
 def _override(node: Node) -> str:
     """The name of the gradient in place of that of the op, "" for none."""
-    name = _asked(node.node_def.attr)
-    return "" if node.registration.is_function or "PartitionedCall" in name else name  # a call has the gradient of its function
+    name = _asked(node.attr)
+    return "" if not name or node.registration.is_function or "PartitionedCall" in name else name  # a call has its function's gradient
 
 
 def _asked(attrs: Attrs) -> str:
@@ -93,7 +93,7 @@ def slots_with_gradients(node: Node) -> frozenset[int] | None:
 def op_of_gradient(node: Node) -> str:
     """The op that has the gradient of `node`: its own, or another one by request."""
     name = _override(node)
-    return name if name in op_registry else node.op
+    return name if name and name in op_registry else node.op
 
 
 def gradient_kind(node: Node) -> GradientKind:

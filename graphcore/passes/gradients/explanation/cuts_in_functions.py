@@ -9,7 +9,7 @@ from graphcore.attrs import Func
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Node, Tensor
 from graphcore.passes.functions.function_body import function_def_to_body
-from graphcore.passes.gradients.explanation.flow import Cut, Flow, passes
+from graphcore.passes.gradients.explanation.flow import Cut, Flow
 from graphcore.passes.gradients.functions.functional import functional_gradient
 from graphcore.passes.gradients.overrides import gradient_function
 from graphcore.passes.gradients.trace import GradientTrace
@@ -28,8 +28,9 @@ def kept_inside(x: Tensor, flow: Flow, trace: GradientTrace) -> list[tuple[Node,
             continue
         if functional_gradient(node) is None and gradient_function(node) is None:
             continue
-        for slot, source in enumerate(node.inputs):
-            if not passes(node, slot) or (source is not x and (source.node not in ahead or source.node is x.node)):
+        for slot in flow.slots.get(node, ()):
+            source = node.inputs[slot]
+            if source is not x and (source.node not in ahead or source.node is x.node):
                 continue
             if (node, slot) not in passed_on:
                 found.append((node, slot))

@@ -63,6 +63,7 @@ class Flow:
 
     Attributes:
         reached: the tensors it reaches.
+        slots: for each node that it goes through, the inputs that it reaches.
         upstream: all nodes that `y` depends on.
     """
 
@@ -76,7 +77,7 @@ class Flow:
         for node in self.upstream:
             for tensor in node.inputs:
                 self.consumers.setdefault(tensor, []).append(node)
-        self._sources: dict[Node, list[Tensor]] = {}
+        self.slots: dict[Node, list[int]] = {}
         self._walk()
         self._paths_from: PathsFrom | None = None
 
@@ -85,15 +86,13 @@ class Flow:
         while pending:
             tensor = pending.pop()
             node = tensor.node
-            if tensor in self.stop or node in self._sources:
+            if tensor in self.stop or node in self.slots:
                 continue
-            self._sources[node] = passed_on = []
+            self.slots[node] = passed_on = _open_slots(node)
             for slot, source in enumerate(node.inputs):
-                if not passes(node, slot):
+                if slot not in passed_on:
                     self.blocked.append((node, slot))
-                    continue
-                passed_on.append(source)
-                if source not in self.reached:
+                elif source not in self.reached:
                     self.reached.add(source)
                     pending.append(source)
 
@@ -101,7 +100,7 @@ class Flow:
         """The cuts on all paths from `x` to `y`. Long paths are omitted after `_MOST_STEPS` nodes in all."""
         if x is not self.y and x not in self.consumers:
             return [self._no_path(x)]
-        before, after = self.paths_from(x), self._paths_to
+        before = self.paths_from(x)
         found: dict[tuple[CutKind, Node], tuple[int, str, Node, Node]] = {}
         stopped = [tensor for tensor in self.reached & self.stop if tensor.node in before and tensor is not x]
         for tensor in sorted(stopped, key=_id):
@@ -111,7 +110,7 @@ class Flow:
             if source is not x and (source.node not in before or source.node is x.node):
                 continue
             kind, culprit, reason = self._reason(x, node, slot)
-            length = before.lengths[source.node] + after.lengths.get(node, 0)
+            length = before.lengths[source.node] + self._paths_to.lengths.get(node, 0)
             known = found.get((kind, culprit))
             if known is None or length < known[0]:
                 found[kind, culprit] = length, reason, source.node, node
@@ -119,7 +118,7 @@ class Flow:
         for (kind, culprit), (_, reason, last, first) in found.items():
             path: tuple[Node, ...] = ()
             if steps_left > 0:
-                path = (*before.path(last), *after.path(first)[1 if last is first else 0 :])
+                path = (*before.path(last), *self._paths_to.path(first)[1 if last is first else 0 :])
                 steps_left -= len(path)
             cuts.append(Cut(kind, culprit, reason, path))
         return cuts
@@ -132,7 +131,7 @@ class Flow:
 
     @cached_property
     def _paths_to(self) -> PathsTo:
-        return PathsTo(self.y, self._sources, self.reached, self.stop)
+        return PathsTo(self.y, self.slots, self.reached, self.stop)
 
     def path_through(self, x: Tensor, node: Node, slot: int) -> tuple[Node, ...]:
         """A shortest path from `x` to `y` through input `slot` of `node`."""
@@ -187,11 +186,16 @@ class Flow:
         return "dtype", leaving.node, text
 
 
-def passes(node: Node, slot: int) -> bool:
-    """True iff a gradient of an output of `node` reaches input `slot`."""
-    tensor = node.inputs[slot]
-    if tensor.node.output_types[tensor.index] not in DIFFERENTIABLE or slot in node.registration.no_gradient_by:
-        return False
+def _open_slots(node: Node) -> list[int]:
+    """The inputs that a gradient of an output of `node` reaches."""
+    closed = node.registration.no_gradient_by
+    slots = [
+        slot for slot, tensor in enumerate(node.inputs) if tensor.node.output_types[tensor.index] in DIFFERENTIABLE and slot not in closed
+    ]
+    return slots if slots and _has_gradient(node) else []
+
+
+def _has_gradient(node: Node) -> bool:
     if node.registration.is_function or node.op in CONTROL_FLOW or functional_gradient(node) is not None:
         return True
     try:

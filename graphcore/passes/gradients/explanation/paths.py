@@ -12,7 +12,7 @@ import msgspec
 from graphcore.graph import Node, Tensor
 from graphcore.graph.control_flow.analysis import ControlFlow
 from graphcore.graph.model.search import post_order
-from graphcore.passes.gradients.explanation.flow import Flow, passes
+from graphcore.passes.gradients.explanation.flow import Flow
 from graphcore.plumbing import EXIT, MERGE, NEXT_ITERATION, SWITCH
 
 
@@ -99,7 +99,7 @@ class GradientPaths:
 
     def _producers_first(self) -> list[Node]:
         def producers(node: Node) -> list[Node]:
-            self._hops[node] = hops = [] if node is self.x.node else [hop for hop in _hops(node) if self._is_open(hop)]
+            self._hops[node] = hops = [] if node is self.x.node else [hop for hop in _hops(node, self.flow) if self._is_open(hop)]
             return [hop.source.node for hop in hops]
 
         return post_order([self.y.node], producers)
@@ -108,7 +108,7 @@ class GradientPaths:
         return hop.source in self.flow.reached and self._without.isdisjoint(hop.through)
 
 
-def _hops(node: Node) -> list[_Hop]:
+def _hops(node: Node, flow: Flow) -> list[_Hop]:
     if node.op in EXIT and node.inputs[0].node.op in SWITCH:
         switch = node.inputs[0].node
         merge = switch.inputs[0].node
@@ -117,4 +117,4 @@ def _hops(node: Node) -> list[_Hop]:
         merge = node.inputs[0].node
         entering = [(slot, tensor) for slot, tensor in enumerate(merge.inputs) if tensor.node.op not in NEXT_ITERATION]
         return [_Hop(tensor, ((node, 0), (merge, slot))) for slot, tensor in entering]
-    return [_Hop(tensor, ((node, slot),)) for slot, tensor in enumerate(node.inputs) if passes(node, slot)]
+    return [_Hop(node.inputs[slot], ((node, slot),)) for slot in flow.slots.get(node, ())]

@@ -90,7 +90,7 @@ class PathsTo:
 
     Args:
         y: the end.
-        sources: returns the inputs that a gradient of any output of a node reaches.
+        slots: returns the inputs that a gradient of any output of a node reaches.
         reached: the tensors that gradients reach.
         stop: the tensors that they do not go through.
 
@@ -98,7 +98,7 @@ class PathsTo:
         lengths: for each node with such a path the number of nodes on it, both ends included.
     """
 
-    def __init__(self, y: Tensor, sources: Mapping[Node, Sequence[Tensor]], reached: Collection[Tensor], stop: Collection[Tensor]) -> None:
+    def __init__(self, y: Tensor, slots: Mapping[Node, Sequence[int]], reached: Collection[Tensor], stop: Collection[Tensor]) -> None:
         self.lengths: dict[Node, int] = {y.node: 1}
         self._after: dict[Node, Node] = {}
         waiting = deque([y])
@@ -107,7 +107,8 @@ class PathsTo:
             if tensor in stop:
                 continue
             node = tensor.node
-            for source in sources.get(node, ()):
+            for slot in slots.get(node, ()):
+                source = node.inputs[slot]
                 if source.node not in self.lengths:
                     self.lengths[source.node] = self.lengths[node] + 1
                     self._after[source.node] = node

@@ -408,6 +408,7 @@ def test_stop_gradients_are_cuts_as_well() -> None:
     assert list(map(cut_text, found.cuts)) == ["stop_gradients middle: x -> middle -> y"]
     assert gc.gradients(y, x, stop_gradients=[middle]) == [None]
     assert not gc.explain_gradient(y, middle, stop_gradients=[middle]).is_none
+    assert [step.node for step in gc.explain_gradient(y + x, x, stop_gradients=[middle]).steps] == ["add"]
 
 
 def test_the_text_names_the_node_the_line_and_the_way() -> None:
