@@ -14,6 +14,7 @@ from graphcore.api.ops import snake_case
 from graphcore.definitions import FunctionDef
 from graphcore.difference import GraphDiff, difference_graph
 from graphcore.graph import Graph, get_default_graph
+from graphcore.placement.last_placer import last_placer
 from graphcore.plumbing import FEEDABLE
 from graphcore.registry import op_registry
 
@@ -75,7 +76,7 @@ def feedable_names(graph: Graph, typed: str) -> list[str]:
 
 def device_names(graph: Graph) -> list[str]:
     """The devices of the last placement of a graph, and the usual short names."""
-    placer = graph.placer
+    placer = last_placer.of(graph)
     placed = [] if placer is None else [device.name for device in placer.options.devices]
     return [*_SHORT_DEVICES, *placed]
 

@@ -14,6 +14,7 @@ from traitlets.log import get_logger
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
+from graphcore.placement.last_placer import last_placement
 from graphcore.support.budget import within_one_budget
 from widgets import messages
 from widgets.messages import FailureMessage, HighlightMessage, Look, PictureMessage, PictureRequest, SceneMessage, ViewState
@@ -485,8 +486,7 @@ class Port:
     def _content(self) -> tuple[object, ...]:
         """Everything that decides what is in the graph behind the picture, for comparison of two moments."""
         graph = self._graph
-        placement = graph.placer and graph.placer.placement
-        return (id(graph), graph.version, placement, graph.trace, graph.recording, graph.cells.faults, own_lenses())
+        return (id(graph), graph.version, last_placement(graph), graph.trace, graph.recording, graph.cells.faults, own_lenses())
 
 
 def _main_names(boxes: Iterable[Box]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from graphcore.difference.text import counts_text
+from graphcore.graph.attached import Attached
 
 MarkKind = Literal["added", "removed", "changed", "renamed", "moved", "follows"]
 """`renamed` alone, or `moved` with its scope; `follows`: only types and shapes follow from a change."""
@@ -80,3 +81,7 @@ class Marks(msgspec.Struct, frozen=True, eq=False):
         """True iff the edge was not there before."""
         kinds = (self.kind_of(producer), self.kind_of(consumer))
         return "added" in kinds or (consumer, slot, producer if slot < 0 else "") in self.new_inputs
+
+
+shown_difference: Final[Attached[Marks]] = Attached()
+"""The marks of the difference that a graph shows; none for other graphs."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from graphcore.definitions import FunctionDefLibrary, GradientDef, OpDef
 from graphcore.difference.diff import GraphDiff
-from graphcore.difference.marks import Mark, Marks, OldEdge
+from graphcore.difference.marks import Mark, Marks, OldEdge, shown_difference
 from graphcore.difference.scopes import scope_of_renaming
 from graphcore.difference.state import GraphState, NodeState
 from graphcore.difference.text import counts_text, diff_text
@@ -28,7 +28,7 @@ FORMER: Final = " (before)"
 def difference_graph(diff: GraphDiff) -> Graph:
     """A graph of all nodes of the later state and the removed ones of the earlier state.
 
-    Its `difference` has the marks. It is for views and cannot be run. Kept nodes have their later definitions; a removed node is fed by the nodes that fed it.
+    `shown_difference.of` it has the marks. It is for views and cannot be run. Kept nodes have their later definitions; a removed node is fed by the nodes that fed it.
     """
     known: Graph | None = vars(diff).get(_GRAPH)
     if known is None:
@@ -57,7 +57,7 @@ class _Union:
                 graph.journal.publish("added", node)
             graph.ranks_are_stale = True
             graph.gradient_records.update({**self._removed_records(diff), **diff.after.gradient_records})
-        graph.difference = self._marks()
+        shown_difference.set(graph, self._marks())
         graph.finalize()
 
     def _removed_records(self, diff: GraphDiff) -> dict[str, GradientRecord]:

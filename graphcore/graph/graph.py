@@ -80,16 +80,10 @@ class Graph(GraphReader):
     """The graph around a function's body while that is traced."""
     place: str = ""
     """The user's words for the body of a function, such as "the body of loop 'while'"."""
-    placer: Any = None
-    """The placer that ran last."""
     trace: Any = None
     """The last recorded run of a session of this graph, also of one that is closed."""
     run_count: int = 0
     """The number of runs of its sessions that have ended; other changes of their values count too."""
-    stepped_run: Any = None
-    """The run of `Session.step_through` that was begun last."""
-    difference: Any = None
-    """The marks of the difference that this graph shows; None for any other graph. See `graphcore.difference`."""
     fed_shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({})
     """The shapes of the last feeds of tensors whose shape the graph does not know, by the name of the tensor."""
     saved_values: tuple[SavedValues, ...] = ()
@@ -114,6 +108,7 @@ class Graph(GraphReader):
         self.other_fields = b""
         self.signatures: Mapping[str, Any] = {}
         self.collections: dict[str, list[Any]] = {}
+        self.attached: dict[object, object] = {}  # by the `Attached` of its owner
         self.named_variables: dict[str, Any] = {}
         self.gradient_records: dict[str, GradientRecord] = {}
         self.names = NameTable()

@@ -11,6 +11,7 @@ from graphcore.graph import Graph, Node, Tensor
 from graphcore.placement.colocation_graph import ColocationGraph
 from graphcore.placement.device import Device
 from graphcore.placement.explanation import PlacementExplanation, explain
+from graphcore.placement.last_placer import last_placement
 from graphcore.support.critical_section import critical_contextmanager
 
 Rule = Literal["assigned before", "best device of its group", "goes with its group", "follows its consumers", "follows its input"]
@@ -87,7 +88,7 @@ def _by_id(node: Node) -> int:
 
 def withdraw_placement(graph: Graph) -> dict[Node, str]:
     """Take back the devices that the last placement chose, not those assigned by the user; return them."""
-    placement = graph.placer and graph.placer.placement
+    placement = last_placement(graph)
     devices = {node: node.assigned_device for node in (placement.chosen() if placement else ())}
     for node in devices:
         node.assigned_device = ""

@@ -12,6 +12,7 @@ from graphcore.placement.conflict import conflict_text, minimal_conflict
 from graphcore.placement.constraints import PlacementOptions
 from graphcore.placement.device import LOCAL, Device, DeviceSet
 from graphcore.placement.explanation import PlacementExplanation, explain
+from graphcore.placement.last_placer import last_placer
 from graphcore.placement.placement import Placement, choose_devices, without_placement
 
 _log: Final = logging.getLogger("graphcore.placement")
@@ -52,7 +53,7 @@ class Placer:
             InternalError: an assigned device is malformed, does not exist or has no kernel.
             UnimplementedError: a function that handles resources calls itself.
         """
-        self.graph.placer = self
+        last_placer.set(self.graph, self)
         self.placement = None
         colocation = self._colocation()
         try:
@@ -144,7 +145,7 @@ def node_behind(value: Any) -> Node:
 
 def placer_for(graph: Graph, devices: DeviceSet | None, allow_soft_placement: bool) -> Placer:
     """The placer for some devices, by default those of the last placement or the CPU of this process."""
-    last: Placer | None = graph.placer
+    last = last_placer.of(graph)
     if devices is None and last is not None:
         return last
     return Placer(graph, DeviceSet([LOCAL]) if devices is None else devices, allow_soft_placement)

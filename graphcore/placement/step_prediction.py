@@ -13,6 +13,7 @@ from graphcore.graph import Node, Tensor
 from graphcore.graph.model.search import reachable
 from graphcore.placement.cost_model import CostModel, model_of
 from graphcore.placement.device import Device
+from graphcore.placement.last_placer import last_placer
 from graphcore.placement.node_costs import passes_on
 from graphcore.placement.step_costs import StepCosts
 from graphcore.placement.timeline import ARROW, Held, Span, Timeline, make_timeline, peak
@@ -104,7 +105,7 @@ def client_of(devices: Iterable[Device]) -> Device | None:
 
 def _usual_client(devices: Mapping[Node, Device]) -> Device | None:
     """The client of the last placement, if the step is on its devices."""
-    placer = next(iter(devices)).graph.placer if devices else None
+    placer = last_placer.of(next(iter(devices)).graph) if devices else None
     used = {device.name: device for device in devices.values()}
     known = {} if placer is None else {device.name: device for device in placer.options.devices}
     return client_of((known if used.keys() <= known.keys() else used).values())

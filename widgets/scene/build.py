@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from graphcore.difference.marks import shown_difference
 from graphcore.plumbing import ARG
 from graphcore.support.budget import within_one_budget
 from widgets.scene.boxes import TOO_DEEP, Box, Foldable, Visible
@@ -75,8 +76,9 @@ def build_scene(
         for box in visible.boxes
     ]
     bundles, lost = bundle_edges(visible)
-    if graph.difference is not None:
-        bundles.extend(mark_edges(visible, graph, graph.difference, bundles))
+    marks = shown_difference.of(graph)
+    if marks is not None:
+        bundles.extend(mark_edges(visible, graph, marks, bundles))
     edges = [scene_edge(bundle, box_roles, dimensions, clashes, visible) for bundle in bundles]
     gone_nodes, gone_edges = _lost_inputs(lost)
     gone_edges += _circles(visible)
@@ -99,7 +101,7 @@ def build_scene(
         hidden_nodes=len(visible.box_of) - shown,
         summary=_summary(graph, visible, nodes, edges),
         mirror=mirror,
-        since="with the last cell" if graph.difference is None else "",
+        since="with the last cell" if marks is None else "",
     )
 
 
@@ -158,7 +160,7 @@ def _scene_node(
             op, label = main.op, visible.words[box.id]
         if main.op in ARG:
             label = user_name(main.node_def.attr) or captures.get(main.name, label)
-    marks = box.nodes[0].graph.difference
+    marks = shown_difference.of(box.nodes[0].graph)
     if marks is not None:
         state, words = box_difference(box, marks)
         detail = "; ".join(filter(None, [words, detail])) if main is None else words or detail
@@ -298,7 +300,7 @@ def _circles(visible: Visible) -> list[SceneEdge]:
 
 
 def _groups(visible: Visible, roles: Roles) -> list[SceneGroup]:
-    marks = roles.graph.difference
+    marks = shown_difference.of(roles.graph)
     return [
         SceneGroup(
             id=frame.id,
@@ -334,8 +336,9 @@ def _summary(graph: Graph, visible: Visible, nodes: list[SceneNode], edges: list
     total = len(visible.box_of)
     boxes = len(visible.boxes)
     parts = [counted(total, "node") + (f" in {boxes:,} boxes" if boxes != total else "")]
-    if graph.difference is not None:
-        return f"{graph.difference.summary}; {parts[0]}"
+    marks = shown_difference.of(graph)
+    if marks is not None:
+        return f"{marks.summary}; {parts[0]}"
     wrong = sum(1 for node in nodes if node.error and (node.kind != "stub" or node.id.startswith(REFUSED)))
     if wrong:  # first, because the end of a long line is cut off
         parts.append(f"{wrong:,} with errors")

@@ -9,6 +9,7 @@ import msgspec
 
 from graphcore.attrs import AttrValue, Func
 from graphcore.device_spec import merge_unset_dev_names
+from graphcore.difference.marks import shown_difference
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.functions import canonicalize
 from graphcore.functions.library import GRADIENT_OP
@@ -205,8 +206,9 @@ class Opener:
             body = self.functions.body_of(*((GRADIENT_OP, {"f": function}) if callee.gradient else (function.name, function.attr)))
             path = f"{node.name}:{callee.label}"
             made.append(call_body(callee, path, body, node.device, given, node))
-            if node.graph.difference is not None:
-                made[-1].graph.difference = node.graph.difference.within(function.name, path)
+            marks = shown_difference.of(node.graph)
+            if marks is not None:
+                shown_difference.set(made[-1].graph, marks.within(function.name, path))
         return made
 
     def _is_known(self, callee: Callee) -> bool:

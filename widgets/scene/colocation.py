@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from graphcore.placement.last_placer import last_placement
 from widgets.scene.tree import Group
 from widgets.scene.types import Colocation
 from widgets.scene.words import counted
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from graphcore.graph import Graph, Node
-    from graphcore.placement.placement import NodesTogether, Placement
+    from graphcore.placement.placement import NodesTogether
     from widgets.scene.boxes import Box, Visible
 
 MAX_NAMES: Final = 4
@@ -22,7 +23,7 @@ MAX_REASONS: Final = 8
 
 def groups_of(graph: Graph) -> Iterator[NodesTogether]:
     """The colocation groups of the last placement of a graph, as far as their nodes are still in it."""
-    placement: Placement | None = graph.placer and graph.placer.placement
+    placement = last_placement(graph)
     for group in placement.groups if placement is not None else ():
         nodes = tuple([node for node in group.nodes if graph.find(node.name) is node])
         if len(nodes) > 1:

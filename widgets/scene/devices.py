@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from graphcore.device_spec import is_specification
 from graphcore.errors import GraphError
+from graphcore.placement.last_placer import last_placer
 from graphcore.runtime.core.memory import tensor_bytes
 from widgets.scene.types import LensMark
 from widgets.scene.words import byte_count, counted
@@ -23,7 +24,7 @@ def assigned_device(node: Node) -> str:
     """The assigned device of a node, marked if it is simulated; "" if it has none."""
     if not node.assigned_device:
         return ""
-    placer = node.graph.placer
+    placer = last_placer.of(node.graph)
     device = None if placer is None else placer.options.devices.find_device_by_name(node.assigned_device)
     return node.assigned_device if device is None else str(device)
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from graphcore.device_spec import DeviceSpec
-from graphcore.placement import PlacementEffect, Placer, what_if
+from graphcore.placement import PlacementEffect, what_if
 from graphcore.placement.device import LOCAL, DeviceSet
+from graphcore.placement.last_placer import last_placer
 from graphcore.placement.placement import withdraw_placement
 from graphcore.runtime import live_sessions
 from widgets.inspection import DeviceChoice, Effect, EffectRow, RequestLine, WhatIf, WhyStep
@@ -43,7 +44,7 @@ def what_if_for(graph: Graph, visible: Visible, ids: Sequence[str], device: str 
     nodes = [node for node in found if node.graph is graph]
     if not nodes:
         return WhatIf(ids=list(ids), note="The body of a function runs on the device of its call: choose a device for the call")
-    placer: Placer | None = graph.placer
+    placer = last_placer.of(graph)
     known = DeviceSet([LOCAL]) if placer is None else placer.options.devices
     devices = [DeviceChoice(name=entry.name, label=str(entry)) for entry in known]
     answer = WhatIf(ids=list(ids), devices=devices, requested=_requested(nodes))

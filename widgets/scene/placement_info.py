@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from graphcore.errors import GraphError
 from graphcore.placement import explain_placement
 from graphcore.placement.explanation import RULES, PlacementExplanation
+from graphcore.placement.last_placer import last_placer
 from widgets.inspection import WhyStep
 from widgets.scene.shapes.why import MAX_NODES, Around, place_of
 
@@ -23,7 +24,7 @@ def placement_of(node: Node, visible: Around) -> list[WhyStep]:
 
     Empty before the first placement of the graph, and for graphs that are too large.
     """
-    if node.graph.placer is None or len(node.graph) > MAX_NODES:
+    if last_placer.of(node.graph) is None or len(node.graph) > MAX_NODES:
         return []
     try:
         return list(_steps(explain_placement(node), visible))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from graphcore.runtime.stepping.stepped_run import last_stepped_run
 from widgets.messages import LiveStepRequest, StepsMessage
 from widgets.scene.run_names import names_of_unfinished
 from widgets.scene.steps import DEAD, FAILED, MAX_RUNS, StepReader, StepRow, steps_of
@@ -39,7 +40,7 @@ class Stepping:
 
     def has_begun(self, graph: Graph) -> bool:
         """True once for each run that is stepped through."""
-        run = graph.stepped_run
+        run = last_stepped_run.of(graph)
         if run is None or run.is_over or (self._live is not None and self._live.run is run):
             return False
         self._follow(graph)
@@ -79,7 +80,7 @@ class Stepping:
 
     def _follow(self, graph: Graph) -> _Live | None:
         """The run that is stepped through, read up to now; None if there is none."""
-        run: SteppedRun | None = graph.stepped_run
+        run = last_stepped_run.of(graph)
         if run is None:
             self._live = None
         elif self._live is None or self._live.run is not run or self._live.version != graph.version:

@@ -13,6 +13,7 @@ from graphcore.plumbing import FEEDABLE, WHILE
 from graphcore.runtime.core.events import CONSTANT, MERGED, PASSED, Event
 from graphcore.runtime.core.node_times import without_repeats
 from graphcore.runtime.core.tokens import Tokens
+from graphcore.runtime.stepping.stepped_run import last_stepped_run
 from widgets.scene.run_names import RunNames, names_of_unfinished, run_names
 from widgets.steps import RecordedSteps, StepRuns
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Mapping
 
     from graphcore.graph import Graph
-    from graphcore.runtime import SteppedRun, Trace
+    from graphcore.runtime import Trace
     from graphcore.runtime.core.tensor_stats import TensorStats
     from graphcore.runtime.core.value_records import Key
 
@@ -44,7 +45,7 @@ def steps_of(graph: Graph, most: int = MAX_RUNS) -> RecordedSteps | None:
         graph: the graph.
         most: the most runs of nodes; later ones are left out.
     """
-    stepped: SteppedRun | None = graph.stepped_run
+    stepped = last_stepped_run.of(graph)
     if stepped is not None:
         reader = StepReader(graph, names_of_unfinished(graph, stepped.nodes), most, stepped.feeds, same=stepped.same)
         reader.read(stepped.events_from(0), stepped.stats_from(0)[0])

@@ -11,6 +11,7 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.errors import GraphError
 from graphcore.placement import Device, Timeline, predict_step
 from graphcore.placement.device import LOCAL
+from graphcore.placement.last_placer import last_placement, last_placer
 from graphcore.placement.timeline import ARROW
 from graphcore.plumbing import FEEDABLE
 from graphcore.runtime.core.node_times import without_repeats
@@ -45,7 +46,7 @@ WITH_VALUES: Final = "the values were recorded too, which takes time between the
 
 def timelines_key(graph: Graph) -> str:
     """A text that changes when the timelines of a graph may have changed."""
-    placement = graph.placer and graph.placer.placement
+    placement = last_placement(graph)
     return f"{id(graph)} {graph.version} {id(placement)} {id(graph.trace)}"
 
 
@@ -76,7 +77,7 @@ def box_around(node: str, boxes: Mapping[str, str]) -> str:
 
 def page_timelines(graph: Graph) -> list[StepTimeline]:
     """The timelines that a page carries: none for a graph that was neither placed nor recorded."""
-    return timelines_of(graph, MAX_PAGE_SPANS) if graph.trace is not None or graph.placer is not None else []
+    return timelines_of(graph, MAX_PAGE_SPANS) if graph.trace is not None or last_placer.of(graph) is not None else []
 
 
 def saved_timelines(graph: Graph) -> list[StepTimeline]:
@@ -154,7 +155,7 @@ def _predicted(graph: Graph, trace: Trace | None, most: int) -> StepTimeline:
     if len(nodes) > MAX_PREDICTED:
         reason = f"the step has {len(nodes):,} nodes, and a view predicts up to {MAX_PREDICTED:,}; see gc.predict_step"
         return StepTimeline(title="Prediction", clock="Not predicted", notes=[reason])
-    placement = graph.placer and graph.placer.placement
+    placement = last_placement(graph)
     local = Device(LOCAL)
     devices = {node: placement.devices.get(node, local) if placement else local for node in nodes}
     try:

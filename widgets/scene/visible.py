@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from graphcore.difference.marks import shown_difference
 from widgets.scene.boxes import Foldable, Visible
 from widgets.scene.mirror import place_mirrored
 from widgets.scene.origins import origins_of
@@ -97,7 +98,7 @@ class _Opener:
         if visible.origins:
             self.limit = 2 * self.limit // 3  # the rest is for their gradients
         total = root.total - len(visible.origins)
-        self.marks = visible.roles.graph.difference
+        self.marks = shown_difference.of(visible.roles.graph)
         self.least = total // 4 if total > FEW_NODES and self.marks is None else 0
         self.families: list[tuple[bool, int, str, int, list[Foldable]]] = []
 

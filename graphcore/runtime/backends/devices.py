@@ -13,6 +13,7 @@ from graphcore.kernel_context import ResourceManager
 from graphcore.placement.body_requests import remark_body_requests
 from graphcore.placement.cost_model import CostModel
 from graphcore.placement.device import Device, DeviceSet
+from graphcore.placement.last_placer import last_placer
 from graphcore.placement.partition.incarnations import FIRST_INCARNATION
 from graphcore.placement.placement import withdraw_placement
 from graphcore.placement.placer import Placer
@@ -55,7 +56,7 @@ class Devices:
         self.client = next((device for device in devices if device.device_type == CPU_TYPE), next(iter(devices)))
         self._placed: tuple[int, dict[str, Device]] = (-1, {})
         withdraw_placement(graph)
-        graph.placer = self._placer(graph)  # explains devices before the first run
+        last_placer.set(graph, self._placer(graph))  # explains devices before the first run
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {', '.join([device.name for device in self.devices])}>"

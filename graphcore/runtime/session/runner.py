@@ -23,6 +23,7 @@ from graphcore.runtime.core.tracing import Trace
 from graphcore.runtime.core.value_records import ValueRecorder
 from graphcore.runtime.functions.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.session.prepared import Prepared
+from graphcore.runtime.stepping.stepped_run import last_stepped_run
 from graphcore.support.critical_section import critical_section
 from graphcore.support.forking import new_lock
 
@@ -136,8 +137,9 @@ class Runner:
             self.graph.run_count += 1
             if step.recorder is not None:
                 self.graph.trace = self.trace = self._trace(prepared, program, values, step, step.recorder)
-                if self.graph.stepped_run is not None and self.graph.stepped_run.is_over:
-                    self.graph.stepped_run = None  # this run is newer
+                stepped = last_stepped_run.of(self.graph)
+                if stepped is not None and stepped.is_over:
+                    last_stepped_run.set(self.graph, None)  # this run is newer
                 if metadata is not None:
                     metadata.trace = self.trace
 

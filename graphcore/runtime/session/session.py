@@ -35,7 +35,7 @@ from graphcore.runtime.session.planner import Planner
 from graphcore.runtime.session.runner import Runner, fed_values
 from graphcore.runtime.session.variable_files import read_checkpoint, restore_values
 from graphcore.runtime.stepping.gate import Gate
-from graphcore.runtime.stepping.stepped_run import SteppedRun
+from graphcore.runtime.stepping.stepped_run import SteppedRun, last_stepped_run
 from graphcore.source import caller_location
 from graphcore.support.critical_section import critical_section
 
@@ -312,15 +312,16 @@ class Session(DefaultSession):
         feed_dict = arguments.flat_feeds(feed_dict)
         prepared = self.planner.prepare(fetches, feed_dict or (), engine="dataflow")
         values: list[Any] = [_kept(feed(value)) for feed, value in zip(prepared.feeders, (feed_dict or {}).values(), strict=True)]
-        if self.graph.stepped_run is not None:
-            self.graph.stepped_run.close()
+        before = last_stepped_run.of(self.graph)
+        if before is not None:
+            before.close()
         gate = Gate(fed_values(prepared, values, ()))
         fed = dict.fromkeys([tensor.node.name for tensor in prepared.feeds])
         self._restore_saved()
         begun = SteppedRun(
             prepared.program.nodes, list(fed), gate, lambda step: prepared.finish(self.runner.execute_step(prepared, values, step))
         )
-        self.graph.stepped_run = begun
+        last_stepped_run.set(self.graph, begun)
         self._stepped_runs.add(begun)
         return begun
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError
+from graphcore.graph.attached import Attached
 from graphcore.runtime.core.cancellation import CancellationManager
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.tracing import Trace
@@ -259,3 +260,7 @@ class SteppedRun:
     def _raise_error(self) -> None:
         if self.error is not None:
             raise self.error
+
+
+last_stepped_run: Final[Attached[SteppedRun]] = Attached()
+"""The run of `Session.step_through` that was begun last on a graph, until another recorded run of the graph is newer."""

@@ -307,7 +307,7 @@ class _Space:
             arguments=[] if body is None else [self.number[node.name] for node in body.args],
             returns=[] if body is None else [self.number[node.name] for node in body.rets],
             control_returns=[] if body is None else [self.number[node.name] for node in body.control_rets],
-            difference=None if self.graph.difference is None else difference_record(self.graph.difference, self.number),
+            difference=difference_record(self.graph, self.number),
         )
         return head, SpaceColumns(tree=column, **columns)
 

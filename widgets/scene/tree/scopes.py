@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from graphcore.difference.marks import shown_difference
 from graphcore.errors import GraphError
 from widgets.scene.calls import CallBody, Callee, Opener, calls_functions, has_hub
 from widgets.scene.tree.chains import chain_label, parents_of
@@ -152,7 +153,7 @@ class Scope(Fold):
             self._contents = [*sorted(self.all_nodes(), key=_node_id)]
         if self._contents is None:
             parts, graph = self.apart(), self._graph()
-            marks = None if graph is None else graph.difference
+            marks = None if graph is None else shown_difference.of(graph)
             if marks is not None:
                 self._contents = structured(self.path, unchanged_together(self.path, parts, marks), 0)
             elif graph is not None and self.parent is None and (graph.saver_nodes or graph.signatures):
