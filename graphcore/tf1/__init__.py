@@ -1,1 +1,4 @@
-"""TensorFlow 1's namespaces (`gc.nn`, `gc.train`, ...), each loaded when it is first asked for."""
+"""TensorFlow 1's namespaces, a module or package each; `names/table.py` has the home of each name.
+
+What `import graphcore` does not need is loaded when it is first asked for.
+"""
