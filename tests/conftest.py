@@ -18,11 +18,12 @@ MARKED_FOLDERS = {
     "oracle": "oracle",
     "gpu": "gpu",
     "notebooks": "notebook",
-    # They compute on graphs by code of this project alone, the same on each version of Python and of the dependencies.
+    # They compute on graphs by code of this project alone, or by the stand-in for CuPy, the same on each version of Python and the dependencies.
     "graphcore/inference": "sweep",
     "graphcore/passes": "sweep",
     "graphcore/placement": "sweep",
     "graphcore/difference": "sweep",
+    "graphcore/runtime/gpu": "sweep",
 }
 ONLY_IN_FOLDERS = {"browser", "oracle", "gpu", "notebook"}
 """The markers that no other test has."""

@@ -13,6 +13,7 @@ from tests.golden.scene_cases import CASES
 from tests.golden.scenes import FOLDER, changes, compiled, file_of, read
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", CASES)
 def test_the_scenes_of_a_graph_and_its_data_are_the_stored_ones(name: str) -> None:
     stored = read(name)

@@ -32,8 +32,6 @@ from tests.graphcore.opset.op_cases import Case
 from tests.graphcore.runtime.loop_graphs import cond, enter, while_loop
 from tests.support.op_checks import checked_for
 
-pytestmark = pytest.mark.sweep
-
 ops: Any = gc.ops
 Made = Callable[..., Any]
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 import graphcore as gc
 from graphcore.errors import GraphError
 from tests.graphcore.opset.op_cases import Case, all_cases
 from tests.support.op_checks import checked_for
-
-pytestmark = pytest.mark.sweep
 
 CASES: dict[str, Case] = {}
 for _case in all_cases():

@@ -24,8 +24,6 @@ from tests.oracle.cases.draws import Drawer, general
 from tests.oracle.cases.draws_of_arrays import DRAWERS
 from tests.support.op_checks import checked_for
 
-pytestmark = pytest.mark.sweep
-
 BY_OP = sweep_cases()
 REGISTRY = registry()
 ONE_OF_SEVERAL = {"Switch", "RefSwitch", "_SwitchN"}

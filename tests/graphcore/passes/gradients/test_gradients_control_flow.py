@@ -376,7 +376,6 @@ def test_a_loop_of_integers_has_no_gradient() -> None:
     assert [cut.kind for cut in gc.explain_gradient(y, x).cuts] == ["dtype"]
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize("simplify", [True, False], ids=["simplified", "plain"])
 @pytest.mark.parametrize("shape", [[3], [None]], ids=["known", "unknown"])
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -14,8 +14,6 @@ import pytest
 
 import graphcore as gc
 
-pytestmark = pytest.mark.sweep
-
 Tensor = Any
 tf: Any = gc  # names that are loaded on demand
 T, U = 0.1, 0.2

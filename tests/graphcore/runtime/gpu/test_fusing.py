@@ -63,7 +63,6 @@ def _around(tensor: gc.Tensor) -> gc.Tensor:
     return tf.logical_not(tensor) if tensor.dtype is gc.bool else gc.add(tensor, tensor)
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize("case", IN_CHAINS, ids=lambda case: case.op_def.name)
 def test_an_op_gives_in_a_chain_what_it_gives_alone(case: Case, cupy: StrictCupy) -> None:
     attrs = [attr for attr in case.op_def.attr if attr.type == "type"]

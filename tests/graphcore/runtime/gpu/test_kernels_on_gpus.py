@@ -88,7 +88,6 @@ def test_the_kernel_of_an_op_gives_on_a_gpu_what_numpy_gives(op: str) -> None:
     make_all(CHECKS, op)
 
 
-@pytest.mark.sweep
 def test_every_kernel_for_a_gpu_is_swept_or_belongs_to_a_structure_that_engines_run() -> None:
     """The others are control flow, calls, transfers, and objects of the host such as queues."""
     swept = {case.op_def.name for case in (*CASES, *WITH_VARIABLES)}
@@ -97,7 +96,6 @@ def test_every_kernel_for_a_gpu_is_swept_or_belongs_to_a_structure_that_engines_
     assert not [name for name in others - structures if not name.startswith(_NOT_ARITHMETIC)]
 
 
-@pytest.mark.sweep
 def test_values_that_decide_shapes_stay_on_the_host() -> None:
     nodes = {case.op_def.name: Prepared(case).node for case in CASES}
     on_host = {name for name, node in nodes.items() if any(decides_shapes(node, slot) for slot in range(len(node.inputs)))}
