@@ -39,7 +39,7 @@ def _edit(change: Callable[Concatenate[GraphEditor, _P], _T]) -> Callable[Concat
     def edit(editor: GraphEditor, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         with editor.graph.lock:
             editor.refuse_finalized()
-            return editor.graph.journal.atomically(change, editor, *args, **kwargs)
+            return editor.journal.atomically(change, editor, *args, **kwargs)
 
     return edit
 
@@ -49,6 +49,7 @@ class GraphEditor:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.journal = graph.journal
 
     def refuse_finalized(self) -> None:
         """Check that the graph is not read-only.
@@ -91,7 +92,7 @@ class GraphEditor:
         graph.cells.disown(node)
         for consumer, slot in orphans:
             graph.node_store.await_node(node.name, consumer, slot)
-        self.graph.journal.publish("removed", node)
+        self.journal.publish("removed", node)
         self._mark_orphans(node, orphans)
 
     def _mark_orphans(self, removed: Node, orphans: list[tuple[Node, int]]) -> None:
@@ -102,7 +103,7 @@ class GraphEditor:
         touched = [consumer for consumer, slot in orphans if slot >= 0 and consumer in graph]
         for consumer, slot in orphans:
             if slot < 0 and consumer in graph:
-                self.graph.journal.note(consumer)
+                self.journal.note(consumer)
                 consumer.input_errors = {
                     **consumer.input_errors,
                     -1 - removed.id: f"Control input '{removed.name}' is no longer in the graph",
@@ -148,9 +149,9 @@ class GraphEditor:
         found = graph.edge_store.find(src, dst, (edge.src_output, edge.dst_input)) if src in graph and dst in graph else None
         if found is None or found.id != edge.id:
             raise InvalidArgumentError.at(dst, f"Edge {edge} is not in the graph")
-        self.graph.journal.note(dst)
+        self.journal.note(dst)
         graph.edge_store.remove(src.outputs[edge.src_output], dst, edge.dst_input)
-        self.graph.journal.publish("inputs", dst)
+        self.journal.publish("inputs", dst)
         infer_downstream(graph, dst, include_start=True)
 
     def _fitting(self, src: Node, src_output: int, dst: Node, dst_input: int) -> Tensor:
@@ -177,14 +178,14 @@ class GraphEditor:
     def _feed(self, tensor: Tensor, dst: Node, slot: int) -> None:
         """Connect the open input `slot` of `dst` to `tensor`, which fits."""
         graph = self.graph
-        self.graph.journal.note(dst)
+        self.journal.note(dst)
         graph.node_store.stop_awaiting(dst, (slot,))
         dst.inputs = [*dst.inputs[:slot], tensor, *dst.inputs[slot + 1 :]]
         graph.edge_store.add(tensor, dst, slot)
         texts = list(dst.node_def.input)
         texts[slot] = input_text(tensor)
         dst.node_def = msgspec.structs.replace(dst.node_def, input=tuple(texts))
-        self.graph.journal.publish("inputs", dst)
+        self.journal.publish("inputs", dst)
         infer_downstream(graph, dst, include_start=True)
 
     @_edit
@@ -197,7 +198,7 @@ class GraphEditor:
         if not allow_duplicates and store.has_control(src, dst):
             return None
         refuse_cycle(graph, dst, [src])
-        self.graph.journal.note(dst)
+        self.journal.note(dst)
         if src.is_op and dst.is_op:
             if src not in dst.control_inputs:
                 dst.control_inputs = [*dst.control_inputs, src]
@@ -205,7 +206,7 @@ class GraphEditor:
             if not allow_duplicates and text not in dst.node_def.input:
                 dst.node_def = msgspec.structs.replace(dst.node_def, input=(*dst.node_def.input, text))
         store.add_control(src, dst, allow_duplicates=allow_duplicates)
-        self.graph.journal.publish("inputs", dst)
+        self.journal.publish("inputs", dst)
         return store.last_control(src, dst)
 
     @_edit
@@ -216,12 +217,12 @@ class GraphEditor:
         graph.owned(dst)
         if not graph.edge_store.has_control(src, dst):
             return False
-        self.graph.journal.note(dst)
+        self.journal.note(dst)
         dst.control_inputs = [control for control in dst.control_inputs if control is not src]
         graph.edge_store.remove_control(src, dst)
         text = f"^{src.name}"
         dst.node_def = msgspec.structs.replace(dst.node_def, input=tuple([name for name in dst.node_def.input if name != text]))
-        self.graph.journal.publish("inputs", dst)
+        self.journal.publish("inputs", dst)
         return True
 
     # ---- attrs and shapes ------------------------------------------------------------------------------------------
@@ -239,9 +240,9 @@ class GraphEditor:
         node_def = msgspec.structs.replace(node.node_def, attr=attrs)
         if not node.is_opaque:
             _require_same_types(node, node_def, name)
-        self.graph.journal.note(node)
+        self.journal.note(node)
         node.node_def = node_def
-        self.graph.journal.publish("replaced", node)
+        self.journal.publish("replaced", node)
         if not name.startswith("_"):
             infer_downstream(self.graph, node, include_start=True)
 
@@ -250,18 +251,18 @@ class GraphEditor:
         """See `Graph.set_requested_device`."""
         self.graph.owned(node)
         parsed = spec if isinstance(spec, DeviceSpec) else DeviceSpec.parse(spec)
-        self.graph.journal.note(node)
+        self.journal.note(node)
         node.node_def = msgspec.structs.replace(node.node_def, device=parsed.to_string())
-        self.graph.journal.publish("device", node)
+        self.journal.publish("device", node)
 
     @_edit
     def set_shape(self, tensor: Tensor, shape: Shape) -> None:
         """See `Graph.set_shape`."""
         graph = self.graph
         graph.owned(tensor)
-        self.graph.journal.note(tensor.node)
+        self.journal.note(tensor.node)
         if graph.refiner.set_shape(tensor.node, tensor.index, shape):
-            self.graph.journal.publish("shapes", tensor.node)
+            self.journal.publish("shapes", tensor.node)
             infer_downstream(graph, tensor.node)
 
     @_edit
@@ -269,14 +270,14 @@ class GraphEditor:
         """See `Graph.set_shape_like`."""
         self.graph.owned(tensor)
         node, like = tensor.node, tensor.node.like
-        self.graph.journal.note(node)
+        self.journal.note(node)
         node.like = {**like, tensor.index: other}
         try:
             self.graph.refiner.add_node(node)
         except Exception:
             node.like = like
             raise
-        self.graph.journal.publish("shapes", node)
+        self.journal.publish("shapes", node)
 
     @_edit
     def shrink_type_info(self, node: Node, index_mapping: Mapping[int, int], type_attr_name: str) -> None:
@@ -312,7 +313,7 @@ class GraphEditor:
         store = graph.edge_store
         inputs = [node.inputs[slot] for slot in slots]
         types = in_out_types_for_node(node_def, node.op_def)
-        self.graph.journal.note(node)
+        self.journal.note(node)
         graph.node_store.stop_awaiting(node, range(len(node.inputs)))
         for slot, tensor in enumerate(node.inputs):
             store.remove(tensor, node, slot)
@@ -327,7 +328,7 @@ class GraphEditor:
                 store.add(tensor, node, slot)
             else:
                 graph.node_store.await_node(tensor.node.name, node, slot)
-        self.graph.journal.publish("replaced", node)
+        self.journal.publish("replaced", node)
         for edge in edges:
             self._feed(node.outputs[numbers.index(edge.src_output)], edge.dst, edge.dst_input)
         infer_downstream(graph, node, include_start=True)
