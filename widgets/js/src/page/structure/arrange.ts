@@ -1,0 +1,111 @@
+// The arrangement of one scope: joined cycles, folded helpers, and groups of the rest.
+import { mainOps } from "./alike";
+import { evaluationOrder } from "./decompose";
+import { tellingLayers } from "./evidence";
+import { before, type Items, joined, loops, makeItems } from "./items";
+import { at, range } from "./lists";
+import { kindName } from "./naming";
+import type { GraphNode } from "./nodes";
+import { hosts, isEnd, servingNodes } from "./serving";
+import { type Bunch, bunchOf, PARTS, summarise } from "./summary";
+
+/** A scope with more parts than this is shown as groups of them. */
+export const FEW_PARTS = 40;
+
+/** One part, or the parts of a cycle, with the parts that serve them, such as parameters. Parts are known by position. */
+export interface Unit {
+  readonly parts: readonly number[];
+  readonly helpers: readonly number[];
+  /** The name of a cycle, "" for one part. */
+  readonly label: string;
+}
+
+/** Units in the order of the dataflow, and groups of them. A group of one unit is that unit. */
+export interface Arrangement {
+  readonly units: readonly Unit[];
+  readonly bunches: readonly Bunch[];
+}
+
+type Members = readonly (readonly GraphNode[])[];
+
+/**
+ * Arranges the parts of a scope.
+ *
+ * `members` are the nodes of each part, the main one first; `backward` is true for parts of the backward pass.
+ */
+export function arrange(members: Members, backward: readonly boolean[]): Arrangement {
+  const all = makeItems(members, backward);
+  const { items: apart, contents } = joined(all, loops(all));
+  const serving = servingNodes(apart.members.flat());
+  const serves = apart.members.map((nodes) => nodes.every((node) => serving.has(node.name)));
+  const order = evaluationOrder(apart);
+  const host = hosts(apart, order, serves);
+  const isOwn = (item: number): boolean => host[item] === item;
+  const linked = new Set<number>();
+  for (let item = 0; item < apart.members.length; item++)
+    for (const each of before(apart, item)) {
+      const [source, target] = [at(host, each), at(host, item)];
+      if (source !== target) linked.add(source).add(target);
+    }
+  const ends = apart.members.map((nodes) => isEnd(at(nodes, 0)));
+  const own = range(0, apart.members.length).filter(isOwn);
+  const alone = own.filter((item) => !linked.has(item));
+  const isMany = 2 * alone.filter((item) => ends[item]).length > own.length;
+  const idle = alone.filter((item) => serves[item] || (ends[item] && isMany));
+  const helpers: number[][] = host.map(() => []);
+  for (const [item, target] of host.entries()) if (target !== item) at(helpers, target).push(item);
+  const leftOut = new Set(idle.length > 1 ? idle : []);
+  const kept = own.filter((item) => !leftOut.has(item)).map((item) => [item, ...at(helpers, item)]);
+  const folded = joined(
+    apart,
+    kept.filter((group) => group.length > 1),
+    kept.flat(),
+  );
+  const { items } = folded;
+  const partsOf = (items: readonly number[]): number[] => items.flatMap((item) => at(contents, item));
+  const units = folded.contents.map((group): Unit => {
+    const parts = at(contents, at(group, 0));
+    return { parts, helpers: partsOf(group.slice(1)), label: cycleName(members, parts, serving) };
+  });
+  const few = units.length <= FEW_PARTS;
+  const sequence = items === apart ? order : evaluationOrder(items);
+  const bunches = withShared(
+    summarise(items, sequence, serving, few ? FEW_PARTS : PARTS).flatMap((bunch) => {
+      const isWhole = bunch.items.length === units.length;
+      if (bunch.instances.length > 0) return isWhole ? bunch.instances : [bunch];
+      return bunch.items.length === 1 || few || isWhole ? bunch.items.map((item) => bunchOf([item])) : [bunch];
+    }),
+    items,
+    serving,
+  );
+  if (leftOut.size > 0) {
+    const isInput = (item: number): boolean => at(ends, item);
+    const kind = idle.every(isInput) ? "inputs" : idle.some(isInput) ? "inputs and constants" : "constants";
+    const places = range(units.length, units.length + idle.length);
+    bunches.push(bunchOf(places, { label: `${idle.length} unused ${kind}`, isPlain: true }));
+    for (const item of idle) units.push({ parts: at(contents, item), helpers: partsOf(at(helpers, item)), label: "" });
+  }
+  return { units, bunches };
+}
+
+/** The name of the parts of a cycle, "" for one part. */
+function cycleName(members: Members, parts: readonly number[], serving: ReadonlySet<string>): string {
+  if (parts.length < 2) return "";
+  const nodes = parts.flatMap((part) => at(members, part));
+  return kindName(mainOps(nodes, serving), tellingLayers(nodes, serving)) || `cycle of ${parts.length}`;
+}
+
+/** The bunches, with parameters that serve one repeat alone inside it. */
+function withShared(bunches: readonly Bunch[], items: Items, serving: ReadonlySet<string>): Bunch[] {
+  const place = new Map<number, Bunch>();
+  for (const bunch of bunches) if (bunch.instances.length > 0) for (const item of bunch.items) place.set(item, bunch);
+  return bunches.filter((bunch) => {
+    const item = at(bunch.items, 0);
+    const users = new Set(at(items.outputs, item).map((target) => place.get(target)));
+    const [user] = users;
+    if (bunch.items.length !== 1 || users.size !== 1 || user === undefined) return true;
+    if (!at(items.members, item).every((node) => serving.has(node.name))) return true;
+    user.shared.push(item);
+    return false;
+  });
+}
