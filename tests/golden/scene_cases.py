@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -175,6 +177,33 @@ def unknown_sizes_in_bodies() -> None:
     gc.gradients([build(x) for build in (unknown.of_a_function, unknown.of_a_branch, unknown.of_a_loop)], x)
 
 
+def mixed(seed: int, more: int = 0) -> gc.Graph:
+    """Ops and calls in scopes that take from one another, drawn at random; `more` at the end."""
+    chance = random.Random(seed)
+    with gc.Graph().as_default() as graph:
+        tensors: list[gc.Tensor] = [gc.placeholder(gc.float32, [None, 4], name="x"), gc.ones([4])]
+        weights = [gc.Variable(gc.zeros([4]), name=f"w{number}", use_resource=True) for number in range(3)]
+
+        @gc.function
+        def waiting(x: gc.Tensor, y: gc.Tensor) -> tuple[gc.Tensor, gc.Tensor]:
+            found = gc.tanh(x + weights[0] + weights[1]) * y
+            with gc.control_dependencies([found]):
+                done = gc.ops.no_op(name="done")
+            with gc.control_dependencies([done]):
+                return gc.identity(found), gc.identity(y)
+
+        for _ in range(90 + more):
+            x, y = chance.choices(tensors[-12:], k=2)
+            scope = "/".join(chance.choices("abcd", k=chance.randint(0, 2)))
+            with gc.name_scope(f"{scope}/" if scope else None), gc.control_dependencies(tensors[:1] if chance.random() < 0.1 else []):
+                kind = chance.choice(("tanh", "exp", "identity", "relu", "add", "multiply", "add", "call"))
+                if kind == "call":
+                    tensors.extend(waiting(x, y))
+                else:
+                    tensors.append(getattr(gc, kind)(*[x, y][: 2 if kind in {"add", "multiply"} else 1]))
+    return graph
+
+
 PEOPLE: Final = [
     unknown_sizes_in_bodies,
     gradients_of_a_network,
@@ -277,6 +306,8 @@ CASES: Final[dict[str, Case]] = {
     "stages_of_blocks": Case(lambda: stages([3, 4, 6, 3])),
     **{f"deep_{number}": Case(make) for number, make in enumerate(deep.HOSTILE.values())},
     "chains_of_scopes": Case(lambda: deep.names("W", "W/a/b/c/d/e/f/x", "p/q/x", "p/r/a/b/c/d/e/f/x", "p/r/a/b/c/d/e/f/y")),
+    **{f"mixed_{seed}": Case(partial(mixed, seed)) for seed in (1, 2)},
+    "parts_of_mixed_added": Case(difference(partial(mixed, 3), partial(mixed, 3, 2))),
     "lenses_of_the_user": Case(
         made(a_call_with_its_gradient), {"<b>Fan-in</b>": fan_in, "call of": call_of, "marks nothing": marks_nothing, "fails": fails}
     ),

@@ -1,6 +1,6 @@
 """Stored scenes: the data of a graph, and the scene after each request of a viewer.
 
-They are in `tests/data/scenes`. Both compilers of scenes give them: `tests/widgets/test_stored_scenes.py`, `widgets/js/tests/stored_scenes.test.ts`.
+There are the parts of the graph, too, at any depth. They are in `tests/data/scenes`. Both compilers of scenes give them: `tests/widgets/test_stored_scenes.py`, `widgets/js/tests/stored_scenes.test.ts`.
 `python -m tests.golden.scenes` compiles them anew, prints which changed and how, and writes these; names of cases choose some.
 The requests stay those of the file; where there is none they are drawn at random.
 """
@@ -23,8 +23,9 @@ from tests.support.walks import Request, next_request
 from widgets.messages import FromViewer, Message, SceneMessage
 from widgets.port import Port
 from widgets.render.page_data import graph_data
-from widgets.render.page_data.types import GradientText, OpText
+from widgets.render.page_data.types import GradientText
 from widgets.scene import Scene, SceneState
+from widgets.scene.tree import FOLDS, Call, Group, Part, Scope, ScopeTree
 
 FOLDER: Final = DATA / "scenes"
 WALKS: Final = 2
@@ -75,7 +76,7 @@ def data_of(graph: Graph, case: Case) -> Json:
     data = graph_data(graph, SceneState(**case.limits))  # type: ignore[arg-type]
     head = msgspec.structs.replace(
         data.head,
-        ops={name: OpText(doc="", traits="", signature="") for name in data.head.ops},
+        ops={name: msgspec.structs.replace(op, doc="", traits="", signature="") for name, op in data.head.ops.items()},
         gradients=[GradientText(function="", definition="", instantiated="") for _ in data.head.gradients],
         spaces=[msgspec.structs.replace(space, why={}) for space in data.head.spaces],
     )
@@ -84,12 +85,33 @@ def data_of(graph: Graph, case: Case) -> Json:
     return found
 
 
+def parts_of(parts: Iterable[Part]) -> list[Json | str]:
+    """Some parts with all that is in them: names of nodes; key, label and contents of parts that open."""
+    found: list[Json | str] = []
+    for part in parts:
+        if not isinstance(part, FOLDS):
+            found.append(part.name)
+            continue
+        made: Json = {"kind": type(part).__name__, "key": part.key, "total": part.total}
+        if isinstance(part, Group):
+            made |= {"label": part.label, "differences": part.differences, "repeat": len(part.instances)}
+        elif isinstance(part, Scope):
+            made["label"] = part.label
+        elif isinstance(part, Call):
+            made["bodies"] = [parts_of(root.parts()) for root in part.roots]
+        found.append({**made, "parts": parts_of(part.beside() if isinstance(part, Call) else part.parts())})
+    return found
+
+
 def compiled(case: Case, walks: Iterable[list[Request]]) -> Json:
     """The contents of the file of a case, for these requests."""
     with case.opened() as graph:
         views = [View(graph, case) for _ in walks]
         made = [{"requests": walk, "answers": [view.answer(request) for request in walk]} for view, walk in zip(views, walks, strict=True)]
-        return {"data": data_of(graph, case), "walks": made}
+        tree = ScopeTree(graph)
+        tree.sync()
+        parts = {"parts": parts_of(tree.root.parts()), "opened_first": sorted(tree.opened_first)}
+        return {"data": data_of(graph, case), "tree": parts, "walks": made}
 
 
 def drawn(case: Case) -> list[list[Request]]:
@@ -108,9 +130,11 @@ def _drawn(view: View, chance: random.Random) -> list[Request]:
 
 def changes(before: Json, after: Json) -> Iterator[str]:
     """The differences between two files of a case, one line each."""
-    for name in before["data"]:
-        if before["data"][name] != after["data"][name]:
+    for name in ("head", "texts", "sources", "spaces"):
+        if before["data"].get(name) != after["data"].get(name):
             yield f"data: {name}"
+    if before.get("tree") != after["tree"]:
+        yield "tree"
     for number, (walk, other) in enumerate(zip(before["walks"], after["walks"], strict=True), 1):
         for request, old, new in zip(walk["requests"], walk["answers"], other["answers"], strict=True):
             for change in _changes_of_scene(old["scene"], new["scene"]):

@@ -1,4 +1,4 @@
-"""The data of a page that needs no kernel: a graph with its tree, bodies and shapes, in columns."""
+"""The data of a page that needs no kernel: the nodes of a graph, bodies and shapes, in columns."""
 
 from widgets.render.page_data.build import PageData, graph_data, graph_data_in_steps, pack, with_timelines
 

@@ -18,7 +18,6 @@ from widgets.render.page_data.differences import difference_record
 from widgets.render.page_data.explained import Gradients, Outside, SlotNames, chain_record, op_text, refused_records, why_rows
 from widgets.render.page_data.steps import STEP, Steps, charged
 from widgets.render.page_data.texts import AttrTexts, Numbers
-from widgets.render.page_data.tree import write_tree
 from widgets.render.page_data.types import (
     BodyRecord,
     CallRecord,
@@ -33,7 +32,7 @@ from widgets.render.page_data.types import (
     SpaceHead,
     TensorInfo,
 )
-from widgets.scene.calls import CallBody, callees, calls_functions, has_hub, is_choice, is_loop, is_loop_invariant
+from widgets.scene.calls import CallBody, Opener, callees, calls_functions, has_hub, is_choice, is_loop, is_loop_invariant
 from widgets.scene.colocation import groups_of, reasons_of
 from widgets.scene.devices import assigned_device, is_elsewhere
 from widgets.scene.faults import fault_of, fault_text, is_faulty, refused_input
@@ -48,14 +47,14 @@ from widgets.scene.shapes.unknowns import MAX_NODES, size_texts
 from widgets.scene.shapes.why import chains_of
 from widgets.scene.state import SceneState
 from widgets.scene.time_lens import recorded_times
-from widgets.scene.tree import Call, Part, Scope
+from widgets.scene.tree import Call, ends_of_signatures
 from widgets.scene.value_lens import recorded_values
 from widgets.scene.visible import scope_tree
 from widgets.scene.words import called_functions, is_short, user_name
 from widgets.timelines import StepTimeline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from graphcore.graph import Graph, Node, Tensor
 
@@ -145,7 +144,7 @@ class _Writer:
         self.own_lenses = own_lenses()
         self.spaces: list[tuple[SpaceHead, SpaceColumns] | None] = []
         self.known: dict[object, int] = {}
-        self.pending: list[tuple[int, CallBody, list[Part], dict[str, Tensor]]] = []
+        self.pending: list[tuple[int, CallBody, Opener, dict[str, Tensor]]] = []
         self.body_nodes = 0
         self.explains = len(graph) <= MAX_EXPLAINED
 
@@ -153,10 +152,10 @@ class _Writer:
         tree = scope_tree(self.graph, self.state)
         self.texts.of("")
         self.spaces.append(None)
-        self.spaces[0] = yield from _Space(self, self.graph, "", tree.root.parts(), Roles(self.graph, tree), None, {}).write()
+        self.spaces[0] = yield from _Space(self, self.graph, "", tree.root.opener, Roles(self.graph, tree), None, {}).write()
         while self.pending:
-            place, body, parts, given = self.pending.pop()
-            self.spaces[place] = yield from _Space(self, body.graph, f"{body.path}/", parts, None, body, given).write()
+            place, body, opener, given = self.pending.pop()
+            self.spaces[place] = yield from _Space(self, body.graph, f"{body.path}/", opener, None, body, given).write()
         written = [space for space in self.spaces if space is not None]
         recorded, valued = recorded_times(self.graph), recorded_values(self.graph)
         head = PageHead(
@@ -169,7 +168,6 @@ class _Writer:
             own_lenses=[(name, own.title) for name, own in self.own_lenses],
             max_boxes=self.state.max_boxes,
             auto_boxes=self.state.auto_boxes,
-            opened_first=sorted(tree.opened_first),
             times=None if recorded is None else recorded.times,
             values=None if valued is None else valued.values,
         )
@@ -211,7 +209,7 @@ class _Writer:
                 if key is not None:
                     self.known[whole] = place
                 inside = given if has_hub(call.node) else {**given, **_arguments(call, body)}
-                self.pending.append((place, body, root.parts(), inside))
+                self.pending.append((place, body, root.opener, inside))
             records.append(BodyRecord(space=place, label=body.callee.label, scope_label=root.label if several else ""))
         return records
 
@@ -235,6 +233,7 @@ class _Space:
 
     Args:
         prefix: what the names of its nodes begin with: "" for the graph, `call:then/` for a body.
+        opener: opens its calls.
         roles: the roles of the graph's nodes, None for a body, whose gradient nodes follow from its call.
         given: the tensors given to the arguments of the bodies around, by argument.
     """
@@ -244,7 +243,7 @@ class _Space:
         writer: _Writer,
         graph: Graph,
         prefix: str,
-        parts: list[Part],
+        opener: Opener,
         roles: Roles | None,
         body: CallBody | None,
         given: dict[str, Tensor],
@@ -252,7 +251,7 @@ class _Space:
         self.writer = writer
         self.graph = graph
         self.prefix = prefix
-        self.parts = parts
+        self.opener = opener
         self.roles = roles
         self.body = body
         self.given = given
@@ -260,8 +259,6 @@ class _Space:
         self.nodes = sorted(graph.nodes, key=lambda node: node.id)
         self.number = {node.name: place for place, node in enumerate(self.nodes)}
         self.paths: dict[str, int] = {prefix.removesuffix("/"): 0}
-        self.labels: dict[int, str] = {}
-        self.calls: list[CallRecord] = []
         self.foreign: list[ForeignTensor] = []
         self.dim_numbers: dict[object, int] = {}
         self.foreign_dims: dict[int, int] = {}
@@ -270,17 +267,17 @@ class _Space:
     def write(self) -> Steps[tuple[SpaceHead, SpaceColumns]]:
         columns = yield from self._columns()
         why = (yield from why_rows(self.nodes, self.outside)) if self.writer.explains else {}
-        column, groups = yield from write_tree(self.parts, self.number, self._scope, self._part, self._call)
-        roles, body = self.roles, self.body
+        calls: list[CallRecord] = []
+        for node in self.nodes:
+            if calls_functions(node):
+                calls.append(self._call(Call(node, None, self.opener)))
+                yield
+        body = self.body
         records = self.graph.gradient_records if body is None else {}
         origins = origins_of(self.graph, scope_tree(self.graph, self.writer.state)) if body is None else {}
         head = SpaceHead(
             paths=[path[len(self.prefix) :] for path in self.paths],
-            labels=self.labels,
-            gradient_scopes=[] if roles is None else [place for path, place in self.paths.items() if roles.is_mostly_gradient(path)],
-            body_scopes=[] if roles is None else [place for path, place in self.paths.items() if roles.body_of(path)],
-            groups=groups,
-            calls=self.calls,
+            calls=calls,
             foreign=self.foreign,
             errors=self._errors(),
             gradients=[
@@ -308,17 +305,16 @@ class _Space:
             returns=[] if body is None else [self.number[node.name] for node in body.rets],
             control_returns=[] if body is None else [self.number[node.name] for node in body.control_rets],
             difference=difference_record(self.graph, self.number),
+            saver_nodes=self._places(self.graph.saver_nodes),
+            saved_signatures=[(name, self._places(ends)) for name, ends in ends_of_signatures(self.graph).items()],
         )
-        return head, SpaceColumns(tree=column, **columns)
+        return head, SpaceColumns(**columns)
+
+    def _places(self, names: Iterable[str]) -> list[int]:
+        return sorted(self.number[name] for name in names if name in self.number)
 
     def _scope(self, path: str) -> int:
         return self.paths.setdefault(path, len(self.paths))
-
-    def _part(self, part: Scope) -> int:
-        place = self._scope(part.path)
-        if part.callee is None and part.label != part.path.rpartition("/")[2]:
-            self.labels[place] = part.label
-        return place
 
     def _columns(self) -> Steps[dict[str, Any]]:
         writer = self.writer
@@ -463,7 +459,7 @@ class _Space:
             if is_faulty(node)
         }
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: Call) -> CallRecord:
         node, writer = call.node, self.writer
         refusal = "" if call.failure else call.refusal
         bodies: list[BodyRecord] = []
@@ -473,19 +469,17 @@ class _Space:
             bodies = writer.bodies_of(call, self.given)
         titles = ", ".join(callee.title for callee in callees(node))
         loop = is_loop(node)
-        self.calls.append(
-            CallRecord(
-                refusal=refusal,
-                failure=call.failure,
-                has_scope=call.scope is not None,
-                hub=has_hub(node),
-                loop=loop,
-                choice=is_choice(node),
-                called=titles,
-                bodies=bodies,
-                invariant=[_invariant(node, index) for index in range(len(node.outputs))] if loop and bodies else [],
-                functions=function_infos(call),
-            )
+        return CallRecord(
+            node=self.number[node.name],
+            refusal=refusal,
+            failure=call.failure,
+            hub=has_hub(node),
+            loop=loop,
+            choice=is_choice(node),
+            called=titles,
+            bodies=bodies,
+            invariant=[_invariant(node, index) for index in range(len(node.outputs))] if loop and bodies else [],
+            functions=function_infos(call),
         )
 
 

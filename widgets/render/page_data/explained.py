@@ -123,10 +123,19 @@ class Gradients:
 
 
 def op_text(node: Node) -> OpText:
-    """The documentation of a node's op."""
+    """The documentation and the traits of a node's op."""
     definition = node.op_def
     doc = "\n\n".join(filter(None, (definition.summary, definition.description)))
-    return OpText(doc=doc, traits=describe_traits(node.registration), signature=debug_string(definition))
+    traits = node.registration.traits
+    return OpText(
+        doc=doc,
+        traits=describe_traits(node.registration),
+        signature=debug_string(definition),
+        layer=traits.layer,
+        memory=traits.memory,
+        elementwise=traits.elementwise,
+        needs_only_shapes=traits.needs_only_shapes,
+    )
 
 
 class SlotNames:

@@ -35,23 +35,6 @@ class ForeignTensor(msgspec.Struct, frozen=True, kw_only=True):
     dims: list[int] | None
 
 
-class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A group of parts. The key is `path/#depth.` for each entry of `keys`, and then the name of the first part inside.
-
-    `keys` are pairs of a scope and a depth; `first` is a scope if `first_is_scope`, else a node. `shape_class` and `passed_on` are the
-    class and the words for the tensors that the instances of a repeat pass on, "" for none.
-    """
-
-    keys: list[tuple[int, int]]
-    first: int
-    first_is_scope: bool
-    label: str
-    differences: str
-    instances: int
-    shape_class: str
-    passed_on: str
-
-
 class BodyRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A body of a call: a space whose names follow `label`.
 
@@ -67,18 +50,18 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A call: a box that opens into bodies.
 
     Attributes:
+        node: the node that calls.
         refusal: the reason for which it does not open, "" if it may.
         failure: the reason for which its bodies could not be made, known once it was opened.
-        has_scope: true if a scope of its name belongs to it.
         hub: true for branches and loops, which keep their own box when they are open.
         called: the titles of its functions.
         invariant: for each output of a loop `1` for each dimension that is loop-invariant, else `0`.
         functions: the inspector's entries.
     """
 
+    node: int
     refusal: str = ""
     failure: str = ""
-    has_scope: bool = False
     hub: bool = False
     loop: bool = False
     choice: bool = False
@@ -169,11 +152,8 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a space that is rare in its nodes.
 
     Attributes:
-        paths: the paths of its scopes, the first is the root's.
-        labels: the labels of scopes that stand for several within each other.
-        gradient_scopes: the scopes that mostly consist of gradient nodes.
-        body_scopes: the scopes that are one inlined gradient function.
-        groups, calls: in the order of the tree.
+        paths: the paths of the scopes that hold nodes, the first is the root's.
+        calls: in the order of their nodes.
         foreign: inputs from elsewhere, in the order of use.
         errors: by node.
         origins: each gradient node, and after it the node that it differentiates.
@@ -186,13 +166,11 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
         own_classes: a column for each of `PageHead.own_lenses`.
         arguments, returns, control_returns: nodes of a body, by index.
         difference: the difference that the graph shows, None for any other graph.
+        saver_nodes: the nodes of a SavedModel that save and restore.
+        saved_signatures: the signatures of a SavedModel but for that of its initialization, each with the nodes of its inputs and outputs.
     """
 
     paths: list[str]
-    labels: dict[int, str] = {}
-    gradient_scopes: list[int] = []
-    body_scopes: list[int] = []
-    groups: list[GroupRecord] = []
     calls: list[CallRecord] = []
     foreign: list[ForeignTensor] = []
     errors: dict[int, ErrorRecord] = {}
@@ -209,6 +187,8 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
     returns: list[int] = []
     control_returns: list[int] = []
     difference: DifferenceRecord | None = None
+    saver_nodes: list[int] = []
+    saved_signatures: list[tuple[str, list[int]]] = []
 
 
 class SpaceColumns(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,7 +210,6 @@ class SpaceColumns(msgspec.Struct, frozen=True, kw_only=True):
         waits: the number of control inputs; `awaited` are as `producers`.
         signatures: places in `PageData.signatures`.
         dims: the dimensions of outputs of known rank, one by one: 0 for one not seen before, else its distance from the newest, from 1 on.
-        tree: parts, each before its contents; see `widgets.render.page_data.tree`.
     """
 
     scopes: list[int]
@@ -254,15 +233,18 @@ class SpaceColumns(msgspec.Struct, frozen=True, kw_only=True):
     awaited: list[int]
     signatures: list[int]
     dims: list[int]
-    tree: list[int]
 
 
 class OpText(msgspec.Struct, frozen=True, kw_only=True):
-    """The documentation of an op, for the inspector."""
+    """The documentation of an op, for the inspector, and the traits from which its nodes are grouped."""
 
     doc: str
     traits: str
     signature: str
+    layer: str
+    memory: str
+    elementwise: bool
+    needs_only_shapes: bool
 
 
 class GradientText(msgspec.Struct, frozen=True, kw_only=True):
@@ -281,7 +263,6 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
         slots: names of inputs and outputs.
         own_lenses: the names and titles of lenses of the user.
         max_boxes, auto_boxes: the limits of the view.
-        opened_first: the keys of what is open until the user closes it.
         times: the times of the last recorded run, None if there is none.
         timelines: the timelines of a saved picture; those of pages are beside the data.
         values: its values, None if they were not recorded.
@@ -296,7 +277,6 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
     own_lenses: list[tuple[str, str]]
     max_boxes: int
     auto_boxes: int
-    opened_first: list[str] = []
     times: RunTimes | None = None
     timelines: list[StepTimeline] = []
     values: RunValues | None = None

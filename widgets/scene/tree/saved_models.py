@@ -69,7 +69,7 @@ def within_function(path: str, parts: list[Part]) -> list[Part]:
     if len(passed) > 1:
         inside = [kept.pop(place) for place in passed]
         kept[passed[0]] = Group.of(path, _DEPTH, _variables_label(nodes_of(inside)), inside)
-    for place in handles - set(passed):
+    for place in sorted(handles.difference(passed)):
         if len(after[place]) == 1:
             (host,) = after[place]
             kept[host] = _with_helper(kept[host], kept.pop(place))
@@ -133,7 +133,7 @@ def _after(items: Items) -> list[set[int]]:
 
 def _saving(items: Items, after: Sequence[set[int]], owner: Mapping[str, int], graph: Graph) -> set[int]:
     """The items that only save and restore: the saver's nodes, and what serves nothing else."""
-    kept = {owner[name] for names in _ends_of_signatures(graph).values() for name in names if name in owner}
+    kept = {owner[name] for names in ends_of_signatures(graph).values() for name in names if name in owner}
     found = {owner[name] for name in graph.saver_nodes if name in owner} - kept
     pending = [source for item in found for source in items.before(item)]
     while pending:
@@ -148,7 +148,7 @@ def _signatures(items: Items, owner: Mapping[str, int], graph: Graph) -> dict[st
     """The items of each signature whose results are those of calls: its inputs and these calls."""
     found: dict[str, list[int]] = {}
     taken: set[int] = set()
-    for name, ends in _ends_of_signatures(graph).items():
+    for name, ends in ends_of_signatures(graph).items():
         places = {owner[end] for end in ends if end in owner}
         calls = [place for place in places if calls_functions(items.members[place][0])]
         if calls and all(place in calls or not items.before(place) for place in places) and not places & taken:
@@ -157,7 +157,7 @@ def _signatures(items: Items, owner: Mapping[str, int], graph: Graph) -> dict[st
     return found
 
 
-def _ends_of_signatures(graph: Graph) -> dict[str, set[str]]:
+def ends_of_signatures(graph: Graph) -> dict[str, set[str]]:
     """The names of the nodes of the inputs and outputs of each signature."""
     return {
         name: {info.name.partition(":")[0] for infos in (signature.inputs, signature.outputs) for info in infos.values()}

@@ -68,7 +68,7 @@ def _edges(parts: Sequence[Part], marks: Marks) -> tuple[dict[int, Counter[int]]
 
 def _near(touched: set[int], after: Mapping[int, Counter[int]], before: Mapping[int, Counter[int]]) -> set[int]:
     links: Counter[int] = Counter()
-    for place in touched:
+    for place in sorted(touched):
         links.update(after.get(place, Counter()) + before.get(place, Counter()))
     return {place for place, _ in Counter({place: count for place, count in links.items() if place not in touched}).most_common(MOST_NEAR)}
 

@@ -1,10 +1,9 @@
 // Checks of a page's data, which may come from strangers.
-// Whatever counts, points or nests in its columns does so within them.
+// Whatever counts or points in its columns does so within them.
 import { type Check, isObject, nodeKind } from "../scene/checks";
 import type { SpaceColumns, SpaceHead } from "../scene/generated";
 import { headFields, sourceRows, spaceFields } from "./checked_head";
 import type { PageData } from "./data";
-import { CALL, GROUP, NODE, SCOPE } from "./space";
 
 /** The data of a page is damaged. */
 export class DataError extends Error {
@@ -71,8 +70,8 @@ const COLUMNS_OF_TEXTS = [
 /**
  * Checks what `unpackData` has read.
  *
- * Throws a DataError if a column has another length or type than its space has, if a number points beyond a table, or if parts of a
- * tree do not lie within each other.
+ * Throws a DataError if a column has another length or type than its space has, if a number points beyond a table, or if two nodes
+ * have one name.
  */
 export function checkPage(data: PageData): void {
   const { head } = data;
@@ -90,7 +89,7 @@ function checkSpace(data: PageData, head: SpaceHead, columns: SpaceColumns): voi
   require(isObject(head), "a graph has no head");
   const paths = texts(head.paths, "the list of scopes").length;
   const size = texts(columns.names, "the list of names").length;
-  checkFields(head, spaceFields(size, paths, data.spaces.length, words.length, data.head.gradients.length));
+  checkFields(head, spaceFields(size, data.spaces.length, words.length, data.head.gradients.length));
   for (const { classes } of head.own_classes)
     require([0, 1, size].includes(classes.length), "a lens has classes of other nodes");
   const fill = (name: keyof SpaceColumns, from: number, to: number, count = size): readonly number[] =>
@@ -117,7 +116,7 @@ function checkSpace(data: PageData, head: SpaceHead, columns: SpaceColumns): voi
     require(of(slots, inputs, input) < made, "column slots has an output that is not there");
   });
   checkSteps(columns.awaited, awaiting, size, () => undefined);
-  checkTree(columns.tree, size, head);
+  checkNames(head, columns);
   checkDims(columns.dims, signatures, size, data);
 
   require(head.foreign.length === foreign, "the list of inputs from elsewhere has another length");
@@ -150,38 +149,11 @@ function checkSteps(
   return zeros;
 }
 
-/** Checks that each part of the tree ends within the one around it, and has a node, scope, group or call of its own. */
-function checkTree(tree: readonly number[], size: number, { paths, groups, calls }: SpaceHead): void {
-  numbers(tree, 0, 2 ** 31, "column tree");
-  const left: number[] = [];
-  const placed = new Set<number>();
-  let [last, grouped, called] = [0, 0, 0];
-  for (let i = 0; i < tree.length; ) {
-    const code = tree[i++] as number;
-    const [kind, rest] = [code & 7, code >> 3];
-    require(kind <= SCOPE, "column tree has an unknown kind of part");
-    if (kind <= CALL) {
-      last += rest & 1 ? -((rest + 1) >> 1) : rest >> 1;
-      require(isWithin(last, 0, size), "column tree points beyond the graph");
-    }
-    if (kind === NODE || kind === CALL) {
-      require(!placed.has(last), "column tree has a node twice");
-      placed.add(last);
-    }
-    if (kind === SCOPE) require(rest < paths.length, "column tree names a scope that is not there");
-    if (kind === GROUP) grouped += 1;
-    if (kind === CALL) called += 1;
-    if (left.length > 0) left[left.length - 1] = (left.at(-1) as number) - 1;
-    if (kind !== NODE) {
-      const inside = tree[i++];
-      require(isWithin(inside, 0, tree.length), "column tree ends within a part");
-      left.push(inside);
-    }
-    while (left.at(-1) === 0) left.pop();
-  }
-  require(left.length === 0, "column tree ends within a part");
-  require(placed.size === size, "column tree has other nodes");
-  require(grouped === groups.length && called === calls.length, "column tree has other groups or calls");
+/** Checks that no two nodes have one name, and no two records of calls one node. */
+function checkNames({ paths, calls }: SpaceHead, { scopes, names }: SpaceColumns): void {
+  const whole = new Set(names.map((name, node) => `${paths[scopes[node] as number]}/${name}`));
+  require(whole.size === names.length, "column names has a node twice");
+  require(new Set(calls.map(({ node }) => node)).size === calls.length, "a node has two records of a call");
 }
 
 function checkDims(dims: readonly number[], signatures: readonly number[], size: number, { head }: PageData): void {

@@ -12,7 +12,6 @@ import type {
   GradientMagnitude,
   GradientRow,
   GradientText,
-  GroupRecord,
   HealthRow,
   OpText,
   OwnClasses,
@@ -124,12 +123,21 @@ export function headFields(infos: number): Readonly<Record<Exclude<keyof PageHea
     infos: list(info),
     signatures: list(list(within(0, infos))),
     gradients: list(object<GradientText>({ function: text, definition: text, instantiated: text })),
-    ops: table(object<OpText>({ doc: text, traits: text, signature: text })),
+    ops: table(
+      object<OpText>({
+        doc: text,
+        traits: text,
+        signature: text,
+        layer: text,
+        memory: text,
+        elementwise: flag,
+        needs_only_shapes: flag,
+      }),
+    ),
     slots: list(tuple(texts, texts)),
     own_lenses: list(tuple(text, text)),
     max_boxes: within(0, MOST_BOXES),
     auto_boxes: within(0, MOST_BOXES),
-    opened_first: texts,
     times: maybe(times),
     timelines: list(timeline),
     values: maybe(values),
@@ -138,17 +146,15 @@ export function headFields(infos: number): Readonly<Record<Exclude<keyof PageHea
 
 export const sourceRows = list(source);
 
-/** The fields of the head of a graph of `size` nodes and `paths` scopes, in data of `spaces` graphs and `words` texts. */
+/** The fields of the head of a graph of `size` nodes, in data of `spaces` graphs and `words` texts. */
 export function spaceFields(
   size: number,
-  paths: number,
   spaces: number,
   words: number,
   gradients: number,
 ): Readonly<Record<keyof SpaceHead, Check>> {
   const node = within(0, size);
   const nodeOrNone = within(-1, size);
-  const scope = within(0, paths);
   const error = object<ErrorRecord>({
     text,
     inputs: table(text),
@@ -158,20 +164,10 @@ export function spaceFields(
     clashes: list(object<Clash>({ tensor: text, shape: text, source: maybe(source) })),
     explained: list(why),
   });
-  const group = object<GroupRecord>({
-    keys: list(tuple(scope, number)),
-    first: within(0, Math.max(size, paths)),
-    first_is_scope: flag,
-    label: text,
-    differences: text,
-    instances: within(0, size + paths + 1),
-    shape_class: text,
-    passed_on: text,
-  });
   const call = object<CallRecord>({
+    node,
     refusal: text,
     failure: text,
-    has_scope: flag,
     hub: flag,
     loop: flag,
     choice: flag,
@@ -194,12 +190,6 @@ export function spaceFields(
   });
   return {
     paths: texts,
-    labels: table(text),
-    gradient_scopes: list(scope),
-    body_scopes: list(scope),
-    groups: list(
-      (value) => group(value) && (value as GroupRecord).first < ((value as GroupRecord).first_is_scope ? paths : size),
-    ),
     calls: list(call),
     foreign: list(object<ForeignTensor>({ name: text, slot: number, info, dims: maybe(numbers) })),
     errors: table(error),
@@ -226,5 +216,7 @@ export function spaceFields(
         summary: text,
       }),
     ),
+    saver_nodes: list(node),
+    saved_signatures: list(tuple(text, list(node))),
   };
 }

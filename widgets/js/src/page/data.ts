@@ -27,7 +27,6 @@ const COLUMNS = [
   "awaited",
   "signatures",
   "dims",
-  "tree",
 ] as const satisfies readonly (keyof SpaceColumns)[];
 
 export interface PageData {

@@ -4,9 +4,9 @@ import { type Bundle, CROWD } from "./edges";
 import { getOrMake, grouped } from "./order";
 import type { Instance, Part } from "./parts";
 import { at, SCOPE } from "./space";
+import { kindOf, TOUCHED } from "./touched";
 import { type Box, outputOf, tensorName, type Visible } from "./visible";
 
-const TOUCHED: ReadonlySet<string | undefined> = new Set(["added", "removed", "changed", "renamed"]);
 const SIGNS = [
   ["added", "+"],
   ["removed", "−"],
@@ -18,11 +18,6 @@ type Nodes = Iterable<number>;
 
 /** The marks of the difference that a graph shows; null for any other graph, and for bodies. */
 export const differenceOf = ({ space }: Instance): DifferenceRecord | null => space.head.difference;
-
-const kindOf = ({ nodes }: DifferenceRecord, node: number): string | undefined => nodes[node]?.[0];
-
-/** True if a node is different itself, not only moved with its scope or because of a change before it. */
-export const isTouched = (marks: DifferenceRecord, node: number): boolean => TOUCHED.has(kindOf(marks, node));
 
 /** The differences among some nodes, counted: `+3 −1 ~2`. */
 function counts(marks: DifferenceRecord, nodes: Nodes): string {

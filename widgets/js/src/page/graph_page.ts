@@ -19,10 +19,11 @@ import type { PageData } from "./data";
 import { Inspector } from "./inspect";
 import { MIRROR, Mirrored } from "./mirror";
 import { compareTexts } from "./order";
-import { Instance, type Part, ROOT } from "./parts";
+import { Instance, type Part } from "./parts";
 import { healthOf } from "./recorded_values";
 import { type Built, buildScene } from "./scene";
-import { CALL, Space } from "./space";
+import { CALL } from "./space";
+import { ScopeTree, SpaceGraph } from "./tree";
 
 /** The key of the timelines, which never change in a page. */
 const OF_PAGE = "page";
@@ -49,6 +50,7 @@ export class GraphPage {
   readonly #title: string;
   readonly #timelines: readonly StepTimeline[];
   readonly #steps: RecordedSteps | null;
+  readonly #tree: ScopeTree;
   #opened = new Set<string>();
   #closed = new Set<string>();
   #mode: Mode = "auto";
@@ -62,7 +64,9 @@ export class GraphPage {
   constructor(data: PageData, { title, lens, renderer, openings, timelines, steps }: Beginning) {
     this.#data = data;
     this.#autoBoxes = data.head.auto_boxes;
-    this.#root = new Instance(Space.first(data), "").part(ROOT);
+    const graph = SpaceGraph.first(data);
+    this.#tree = new ScopeTree(graph, graph);
+    this.#root = new Instance(graph, this.#tree.scopes).root;
     this.#title = title;
     this.#timelines = timelines ?? data.head.timelines;
     this.#steps = steps ?? null;
@@ -123,7 +127,7 @@ export class GraphPage {
       {
         opened: this.#opened,
         closed: this.#closed,
-        first: this.#data.head.opened_first,
+        first: [...this.#tree.openedFirst],
         mode: this.#mode,
         mirror: this.#mirror,
         maxBoxes: this.#data.head.max_boxes,
@@ -210,8 +214,7 @@ export class GraphPage {
       this.#closed.delete(MIRROR);
       return this.#open([MIRROR + instance.name(origin)]);
     }
-    const part = place.instance.part(place.instance.space.partOf[place.node] as number);
-    const keys = keysAround(part);
+    const keys = keysAround(place.instance.partOf(place.node));
     for (const [i] of keys.entries()) this.#open(keys.slice(0, i + 1));
   }
 
@@ -261,7 +264,7 @@ export class GraphPage {
       const node = instance.space.find(colon < 0 ? rest : rest.slice(0, colon));
       if (node === undefined) return null;
       if (colon < 0) return { instance, node };
-      const call = instance.part(instance.space.partOf[node] as number);
+      const call = instance.partOf(node);
       const bodies = call.kind === CALL ? call.bodies() : [];
       const body = bodies.find(({ record }) => rest.startsWith(`${record?.label}/`, colon + 1));
       if (!body) return null;
@@ -295,20 +298,11 @@ export class GraphPage {
 const withoutSlash = (id: string): string => (id.endsWith("/") ? id.slice(0, -1) : id);
 
 /** The keys of everything around a part, outermost first. */
-function keysAround(part: Part): string[] {
+export function keysAround(part: Part): string[] {
   const keys: string[] = [];
-  for (let inner: Part | null = part; inner; inner = around(inner)) if (inner !== part) keys.unshift(inner.key);
+  for (let outer = part.around; outer; outer = outer.around)
+    if (outer !== outer.instance.root || outer.isBody) keys.unshift(outer.key);
   return keys;
-}
-
-/** The part around another one, null at the top. */
-function around({ instance, index }: Part): Part | null {
-  if (index !== ROOT) {
-    const parent = instance.space.parents[index] as number;
-    if (parent !== ROOT) return instance.part(parent);
-    if (instance.several) return instance.part(ROOT);
-  }
-  return instance.call;
 }
 
 /** The nodes of a space for the search, whose facts are read when a query asks for them. */

@@ -3,13 +3,14 @@ import type { LegendEntry, Lens, LensMark, PageHead } from "../scene/generated";
 import { deviceOf, devicesOf, deviceWords } from "./devices";
 import type { Dimensions } from "./dimensions";
 import { SHAPE_TONES, shapeClass } from "./edges";
-import { numberedClasses } from "./instances";
+import { numbered, numberedClasses } from "./instances";
 import { Counter, grouped } from "./order";
-import type { Instance } from "./parts";
+import type { Instance, Part } from "./parts";
 import { valueMarks } from "./recorded_values";
-import { DIFFERENTIATED, GRADIENT, GROUP, type Space } from "./space";
+import { DIFFERENTIATED, GRADIENT, type Space } from "./space";
 import { timeMarks } from "./times";
-import { type Box, outputOf } from "./visible";
+import { Group } from "./tree";
+import { type Box, outputOf, type Tensor, tensorLabel } from "./visible";
 
 /** The tone of the sixth class and all after it; 7 is the red of what is wrong. */
 const LAST_TONE = 6;
@@ -181,14 +182,24 @@ function counterText(counter: Counter, rest: string): string {
   return parts.join(", ") + (size > 3 ? ", …" : "");
 }
 
+/** The tensors that the instances of a repeat pass on; none for other parts, and if one passes on none. */
+function passedOn({ fold, instance }: Part): Tensor[] {
+  const outputs = fold instanceof Group ? fold.outputs : [];
+  const found = outputs.flatMap((output) => (output ? [outputOf(instance, output.node.id, output.index)] : []));
+  return found.length === outputs.length ? found : [];
+}
+
 /** The shapes lens marks the outputs of nodes; edges have their own marks. */
 function shapes(boxes: readonly Box[], dimensions: Dimensions): LensView {
   const marks = new Map<Box, LensMark>();
   const used = new Map<number, string>();
   for (const box of boxes) {
-    const { instance, kind } = box.part;
-    if (kind === GROUP && box.part.group.shape_class) {
-      const { shape_class: found, passed_on: text } = box.part.group;
+    const { instance } = box.part;
+    const tensors = passedOn(box.part);
+    if (tensors.length > 0) {
+      const found = shapeClass(tensors);
+      const labels = tensors.map(tensorLabel);
+      const text = numbered(labels) || `each ${labels[0]}`;
       const tone = SHAPE_TONES[found] ?? 0;
       used.set(tone, found);
       marks.set(box, { text, tone });

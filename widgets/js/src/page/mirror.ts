@@ -1,16 +1,14 @@
 // The mirrored picture, as `widgets/scene/mirror.py` makes it.
-import type { GroupRecord } from "../scene/generated";
 import { getOrMake } from "./order";
 import { type Instance, Part } from "./parts";
 import { CALL, GROUP, SCOPE } from "./space";
+import { callsFunctions } from "./structure";
 import type { Folding, Frame, Visible } from "./visible";
 
 /** Begins the ids of boxes and frames that mirror others. */
 export const MIRROR = "∇";
 /** The frame of the backward pass, or its box. */
 export const BACKWARD = `${MIRROR}/`;
-/** A place among the parts that no part of the tree has. */
-const NOWHERE = -2;
 
 /** The gradient nodes of one forward box or frame. */
 export class Mirrored extends Part {
@@ -21,7 +19,7 @@ export class Mirrored extends Part {
   readonly ofNode: boolean;
 
   constructor(instance: Instance, key: string, label: string, nodes: readonly number[], ofNode = false) {
-    super(instance, NOWHERE, GROUP);
+    super(instance, null, null);
     this.#key = key;
     this.#label = label;
     this.#nodes = [...nodes];
@@ -34,19 +32,6 @@ export class Mirrored extends Part {
 
   override get label(): string {
     return this.#label;
-  }
-
-  override get group(): GroupRecord {
-    return {
-      keys: [],
-      first: 0,
-      first_is_scope: false,
-      label: this.#label,
-      differences: "",
-      instances: 0,
-      shape_class: "",
-      passed_on: "",
-    };
   }
 
   override get total(): number {
@@ -149,7 +134,7 @@ class Level {
     this.#visible.frames.push({ id: frame, parent: group, part });
     this.#visible.openCall(part);
     if (part.call.hub) this.#leaf(node, frame, "");
-    const bodies = part.bodies().map((body) => body.part(-1).key);
+    const bodies = part.bodies().map((body) => body.root.key);
     const opened = new Set([...this.#opened, ...bodies.filter((body) => !this.#folding.closed.has(body))]);
     this.#visible.placeParts(part.inside(), frame, opened);
     this.#keep(group, [node]);
@@ -158,16 +143,13 @@ class Level {
   /** A node with the part that it is: a call opens. */
   #partOf(node: number): Part {
     const { root } = this.#visible;
-    const index = root.space.partOf[node] as number;
-    const part = root.part(index);
-    return part.kind === CALL ? part : new Part(root, index, 0);
+    return callsFunctions(root.graph.node(node)) ? root.partOf(node) : root.node(node);
   }
 
   #leaf(node: number, group: string, words: string): void {
     const { root } = this.#visible;
     const id = root.name(node);
-    const found = this.#partOf(node);
-    const part = this.#visible.callOf(root, node) ? new Part(root, found.index, 0) : found;
+    const part = this.#visible.callOf(root, node) ? root.node(node) : this.#partOf(node);
     this.#visible.place({ id, group, part, main: node, nodes: Int32Array.of(node) });
     this.#keep(group, [node]);
     if (words) this.#visible.words.set(id, words);

@@ -2,29 +2,35 @@
 
 /** Compares texts by code points, as Python orders strings. */
 export function compareTexts(a: string, b: string): number {
-  const [left, right] = [a[Symbol.iterator](), b[Symbol.iterator]()];
-  for (;;) {
-    const [x, y] = [left.next(), right.next()];
-    if (x.done || y.done) return (x.done ? 0 : 1) - (y.done ? 0 : 1);
-    const difference = (x.value.codePointAt(0) as number) - (y.value.codePointAt(0) as number);
+  const most = Math.min(a.length, b.length);
+  let i = 0;
+  while (i < most && a.charCodeAt(i) === b.charCodeAt(i)) i += 1;
+  if (i < most || isHighSurrogate(a, i - 1)) {
+    const from = isHighSurrogate(a, i - 1) ? i - 1 : i;
+    const difference = (a.codePointAt(from) as number) - (b.codePointAt(from) as number);
     if (difference !== 0) return difference;
+    if (i < most) return (a.codePointAt(i) as number) - (b.codePointAt(i) as number);
   }
+  return a.length - b.length;
 }
 
-/** Counts values in the order in which they come. */
-export class Counter {
-  readonly counts = new Map<string, number>();
+/** True if a code point of two units begins here, or half of one. */
+const isHighSurrogate = (text: string, place: number): boolean => (text.charCodeAt(place) & 0xfc00) === 0xd800;
 
-  constructor(values: Iterable<string> = []) {
+/** Counts values in the order in which they come. */
+export class Counter<T = string> {
+  readonly counts = new Map<T, number>();
+
+  constructor(values: Iterable<T> = []) {
     for (const value of values) this.add(value);
   }
 
-  add(value: string, count = 1): void {
+  add(value: T, count = 1): void {
     this.counts.set(value, (this.counts.get(value) ?? 0) + count);
   }
 
   /** The most common values with their counts; of equals the one that came first. */
-  mostCommon(most = this.counts.size): [string, number][] {
+  mostCommon(most = this.counts.size): [T, number][] {
     return [...this.counts].sort((a, b) => b[1] - a[1]).slice(0, most);
   }
 }

@@ -1,94 +1,115 @@
-// The parts of a picture's tree, as `widgets/scene/tree.py` forms them.
-import type { BodyRecord, CallRecord, GroupRecord } from "../scene/generated";
-import { at, CALL, GROUP, NODE, SCOPE, type Space } from "./space";
+// The parts of a picture: those of the tree, with what the page's data says of them.
+import type { BodyRecord, CallRecord } from "../scene/generated";
+import { getOrMake } from "./order";
+import { CALL, GROUP, NODE, SCOPE, type Space, THING } from "./space";
+import {
+  Call,
+  Fold,
+  Group,
+  leadsTo,
+  nameOf,
+  nodesOf,
+  Roles,
+  Scope,
+  type Scopes,
+  type SpaceGraph,
+  Thing,
+  type Part as TreePart,
+} from "./tree";
 
 /** A space in the place where it is: the graph, or a body of one call. `prefix` begins the names of its nodes. */
 export class Instance {
+  readonly graph: SpaceGraph;
+  readonly scopes: Scopes;
   readonly space: Space;
   readonly prefix: string;
   /** The call whose body it is. */
   readonly call: Part | null;
   readonly record: BodyRecord | null;
   readonly several: boolean;
+  /** The root of its scopes, as a part. */
+  readonly root: Part;
+  #roles: Roles | null = null;
   readonly #parts = new Map<number, Part>();
-  #gradientBodies: ReadonlySet<string> | null = null;
 
   constructor(
-    space: Space,
-    prefix: string,
+    graph: SpaceGraph,
+    scopes: Scopes,
     call: Part | null = null,
     record: BodyRecord | null = null,
     several = false,
   ) {
-    this.space = space;
-    this.prefix = prefix;
+    this.graph = graph;
+    this.scopes = scopes;
+    this.space = graph.space;
+    this.prefix = graph.prefix;
     this.call = call;
     this.record = record;
     this.several = several;
+    this.root = new Part(this, scopes.root, call);
   }
 
   name(node: number): string {
     return this.prefix + this.space.name(node);
   }
 
-  /** The paths of the scopes that are one inlined gradient function. */
-  get gradientBodies(): ReadonlySet<string> {
-    this.#gradientBodies ??= new Set(this.space.head.body_scopes.map((scope) => this.path(scope)));
-    return this.#gradientBodies;
+  get roles(): Roles {
+    this.#roles ??= new Roles(this.graph, this.scopes);
+    return this.#roles;
   }
 
-  /** The full path of a scope. */
-  path(scope: number): string {
-    const path = this.space.head.paths[scope] ?? "";
-    return path ? this.prefix + path : this.prefix.slice(0, -1);
+  /** A node as a part by itself. */
+  node(node: number): Part {
+    return new Part(this, this.graph.node(node), null);
   }
 
-  part(index: number): Part {
-    let part = this.#parts.get(index);
-    if (!part) {
-      part = new Part(this, index);
-      this.#parts.set(index, part);
-    }
+  /** The part that is a node, or has it as its main one. */
+  partOf(node: number): Part {
+    return getOrMake(this.#parts, node, () => this.#find(node));
+  }
+
+  #find(node: number): Part {
+    const name = this.name(node);
+    let part = this.root;
+    do part = part.beside().find(({ fold }) => fold && leadsTo(fold, name)) as Part;
+    while (part.kind !== NODE && part.node !== node);
     return part;
   }
-
-  /** The parts from one place of the tree to another. */
-  partsBetween(from: number, to: number): Part[] {
-    const found: Part[] = [];
-    for (let i = from; i < to; i = at(this.space.ends, i)) found.push(this.part(i));
-    return found;
-  }
 }
 
-/** Parts, with those of rows in place of the rows. */
-function outOfRows(parts: readonly Part[]): Part[] {
-  return parts.flatMap((part) =>
-    part.kind === GROUP && (part.group.keys[0]?.[1] ?? 0) < 0 ? outOfRows(part.parts()) : [part],
-  );
+function kindOf(fold: TreePart | null): number {
+  if (fold instanceof Thing) return THING;
+  if (fold instanceof Call) return CALL;
+  if (fold instanceof Scope) return SCOPE;
+  return fold === null || fold instanceof Group ? GROUP : NODE;
 }
-
-/** The root of a space, as a part. */
-export const ROOT = -1;
 
 export class Part {
   readonly instance: Instance;
-  readonly index: number;
+  /** The part of the tree, null for one that is in no tree. */
+  readonly fold: TreePart | null;
+  /** The part around it, null at the top. */
+  readonly around: Part | null;
   readonly kind: number;
   /** Its bodies could not be made, and this was found by opening it. */
   attempted = false;
-  #bodies: Instance[] | null = null;
-  #key: string | null = null;
+  #bodies: readonly Instance[] | null = null;
   #contents: readonly Part[] | null = null;
+  #instances: readonly Part[] | null = null;
+  #nodes: Int32Array | null = null;
 
-  constructor(instance: Instance, index: number, kind = index === ROOT ? SCOPE : at(instance.space.kinds, index)) {
+  constructor(instance: Instance, fold: TreePart | null, around: Part | null) {
     this.instance = instance;
-    this.index = index;
-    this.kind = kind;
+    this.fold = fold;
+    this.around = around;
+    this.kind = kindOf(fold);
   }
 
   /** The number of its node, -1 for groups and scopes. */
   get node(): number {
-    return this.kind <= CALL ? at(this.instance.space.refs, this.index) : -1;
+    const { fold } = this;
+    if (fold instanceof Thing || fold instanceof Call) return fold.node.id;
+    return fold === null || fold instanceof Fold ? -1 : fold.id;
   }
 
   get folds(): boolean {
@@ -96,106 +117,95 @@ export class Part {
   }
 
   get key(): string {
-    this.#key ??= this.#makeKey();
-    return this.#key;
+    return this.fold ? nameOf(this.fold) : "";
   }
 
-  #makeKey(): string {
-    const { instance } = this;
-    if (this.index === ROOT) return instance.path(0);
-    if (this.kind <= CALL) return instance.name(this.node);
-    if (this.kind === SCOPE) return instance.path(at(instance.space.refs, this.index));
-    const { keys, first, first_is_scope: isScope } = this.group;
-    const start = isScope ? instance.path(first) : instance.name(first);
-    return keys.map(([path, depth]) => `${instance.path(path)}/#${depth}.`).join("") + start;
-  }
-
-  get group(): GroupRecord {
-    return this.instance.space.head.groups[at(this.instance.space.refs, this.index)] as GroupRecord;
+  /** The number of instances of a repeat, 0 for other parts. */
+  get repeat(): number {
+    return this.fold instanceof Group ? this.fold.instances.length : 0;
   }
 
   /** The instances of a repeat, none for other parts. */
   get instances(): readonly Part[] {
-    return this.kind === GROUP && this.group.instances > 0
-      ? outOfRows(this.parts()).slice(0, this.group.instances)
-      : [];
+    const { fold, instance } = this;
+    this.#instances ??= fold instanceof Group ? fold.instances.map((each) => new Part(instance, each, this)) : [];
+    return this.#instances;
+  }
+
+  /** The ops in which the instances of a repeat differ, in words. */
+  get differences(): string {
+    return this.fold instanceof Group ? this.fold.differences : "";
   }
 
   get call(): CallRecord {
-    return this.instance.space.head.calls[this.instance.space.callAt.get(this.index) as number] as CallRecord;
+    return this.instance.graph.call(this.node);
+  }
+
+  /** A scope of the name of a call belongs to it. */
+  get hasScope(): boolean {
+    return this.fold instanceof Call && this.fold.scope !== null;
   }
 
   /** One of several bodies of a call. */
   get isBody(): boolean {
-    return this.index === ROOT && this.instance.several;
-  }
-
-  /** The number of its scope's path, -1 for other parts. */
-  get scope(): number {
-    return this.index === ROOT ? 0 : this.kind === SCOPE ? at(this.instance.space.refs, this.index) : -1;
+    return this.instance.several && this === this.instance.root;
   }
 
   get label(): string {
-    if (this.kind === GROUP) return this.group.label;
-    if (this.isBody) return this.instance.record?.scope_label ?? "";
-    const label =
-      this.kind === SCOPE ? this.instance.space.head.labels[at(this.instance.space.refs, this.index)] : undefined;
-    return label ?? this.key.slice(this.key.lastIndexOf("/") + 1);
+    if (this.fold instanceof Group || this.fold instanceof Scope) return this.fold.label;
+    return this.key.slice(this.key.lastIndexOf("/") + 1);
   }
 
   /** The number of nodes, without those of bodies. */
   get total(): number {
-    if (this.kind === NODE) return 1;
-    const { space } = this.instance;
-    return this.index === ROOT ? space.size : at(space.to, this.index) - at(space.from, this.index);
+    return this.fold instanceof Fold ? this.fold.total : 1;
   }
 
   /** The nodes by number, without those of bodies. */
   nodes(): Int32Array {
-    if (this.kind === NODE) return Int32Array.of(this.node);
-    const { space } = this.instance;
-    const { order } = space;
-    return (
-      this.index === ROOT ? order.slice() : order.slice(at(space.from, this.index), at(space.to, this.index))
-    ).sort();
+    this.#nodes ??= Int32Array.from(nodesOf(this.fold ? [this.fold] : []), ({ id }) => id).sort();
+    return this.#nodes;
   }
 
   /** The parts shown when it is open. */
   parts(): readonly Part[] {
-    this.#contents ??= this.#makeParts();
-    return this.#contents;
-  }
-
-  #makeParts(): readonly Part[] {
-    const { instance, index } = this;
-    if (index === ROOT) return instance.partsBetween(0, instance.space.parts);
     if (this.kind !== CALL) return this.beside();
-    const hub = this.call.hub ? [new Part(instance, index, NODE)] : [];
+    const hub = this.call.hub ? [this.instance.node(this.node)] : [];
     return [...hub, ...this.inside(), ...this.beside()];
   }
 
   /** The parts of the bodies of a call. */
   inside(): readonly Part[] {
     const bodies = this.bodies();
-    return bodies.length > 1
-      ? bodies.map((body) => body.part(ROOT))
-      : bodies.flatMap((body) => body.part(ROOT).parts());
+    return bodies.length > 1 ? bodies.map(({ root }) => root) : bodies.flatMap(({ root }) => root.parts());
   }
 
   /** The parts in it, but for the bodies of a call. */
   beside(): readonly Part[] {
-    return this.instance.partsBetween(this.index + 1, at(this.instance.space.ends, this.index));
+    this.#contents ??= this.#makeContents();
+    return this.#contents;
+  }
+
+  #makeContents(): readonly Part[] {
+    const { fold } = this;
+    const inside = fold instanceof Call ? fold.beside() : fold instanceof Fold ? fold.parts() : [];
+    return inside.map((inner) => new Part(this.instance, inner, this));
   }
 
   /** The bodies of a call; empty if it does not open. */
   bodies(): readonly Instance[] {
     this.attempted = true;
-    const { bodies } = this.call;
-    this.#bodies ??= bodies.map((record) => {
-      const space = this.instance.space.other(record.space);
-      return new Instance(space, `${this.key}:${record.label}/`, this, record, bodies.length > 1);
-    });
+    this.#bodies ??= this.#makeBodies();
     return this.#bodies;
+  }
+
+  #makeBodies(): readonly Instance[] {
+    const bodies = this.fold instanceof Call ? this.fold.bodies : [];
+    const records = this.call.bodies;
+    return bodies.map(({ graph, scopes }, i) => {
+      const record = records[i] as BodyRecord;
+      return new Instance(graph as SpaceGraph, scopes, this, record, bodies.length > 1);
+    });
   }
 
   get opens(): boolean {

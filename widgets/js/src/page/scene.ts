@@ -135,9 +135,8 @@ function sceneNode(
     error,
     clash: clashes.note(box),
     count: nodes.length,
-    repeat: part.kind === GROUP ? part.group.instances : 0,
-    expandable:
-      box.depth < MOST_FRAMES && (part.kind === CALL ? !part.refusal || part.call.has_scope : part.kind !== NODE),
+    repeat: part.repeat,
+    expandable: box.depth < MOST_FRAMES && (part.kind === CALL ? !part.refusal || part.hasScope : part.kind !== NODE),
     mirrors: role === "gradient" ? mirrored(box, root, visible) : "",
     cell: cells(box),
     together: together.get(box) ?? "",
@@ -149,7 +148,7 @@ type Texts = Pick<SceneNode, "kind" | "op" | "label" | "detail">;
 
 function partTexts({ part, depth }: Box, root: Instance): Texts {
   const body = part instanceof Mirrored ? part.ofNode : part.kind === SCOPE && isFunctionScope(part, root);
-  const detail = depth >= MOST_FRAMES ? TOO_DEEP : part.kind === GROUP ? part.group.differences : "";
+  const detail = depth >= MOST_FRAMES ? TOO_DEEP : part.differences;
   return { kind: body ? "function" : "scope", op: "", label: part.label, detail };
 }
 
@@ -345,12 +344,12 @@ function sceneGroup({ id, parent, part }: Frame, root: Instance, visible: Visibl
 
 function frameRole(part: Part, visible: Visible): Role {
   if (part.kind !== SCOPE) return roleOf(part.instance, part.nodes());
-  if (part.instance.space.head.gradient_scopes.includes(part.scope)) return "gradient";
+  if (part.instance.roles.isMostlyGradient(part.key)) return "gradient";
   return visible.inner ? roleOf(part.instance, part.nodes()) : "forward";
 }
 
 function frameLabel(part: Part, parent: string): string {
-  if (part.kind === GROUP) return part.group.instances > 0 ? `${part.label} ×${part.group.instances}` : part.label;
+  if (part.kind === GROUP) return part.repeat > 0 ? `${part.label} ×${part.repeat}` : part.label;
   if (part.kind === SCOPE) return part.label;
   if (part.kind === THING) return labelOf(part.key, parent);
   const name = lastPart(part.key);

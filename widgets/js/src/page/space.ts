@@ -1,4 +1,4 @@
-// A graph, or the body of a function: its nodes by number, and its tree of parts.
+// A graph, or the body of a function: its nodes by number.
 import type { GradientRow, SpaceColumns, SpaceHead, TensorInfo } from "../scene/generated";
 import type { PageData } from "./data";
 
@@ -45,20 +45,6 @@ export class Space {
   readonly gradients: ReadonlyMap<number, GradientRow>;
   /** For each gradient node the node that it differentiates. */
   readonly origins: ReadonlyMap<number, number>;
-  /** The parts of the tree, each before its contents: kind, node or number of its scope or record, end of its contents. */
-  readonly kinds: Uint8Array;
-  readonly refs: Int32Array;
-  readonly ends: Int32Array;
-  readonly parents: Int32Array;
-  /** The nodes in the order of the tree, and where those of each part begin and end. */
-  readonly order: Int32Array;
-  readonly from: Int32Array;
-  readonly to: Int32Array;
-  /** The number of parts, and the record of each call by its part. */
-  parts = 0;
-  readonly callAt = new Map<number, number>();
-  /** The part that is a node, or has it as its main one. */
-  readonly partOf: Int32Array;
   readonly #foreignAt = new Map<number, number>();
   #dimsAt: Int32Array | null = null;
   #dimKeys: Int32Array | null = null;
@@ -73,8 +59,7 @@ export class Space {
     this.data = data;
     this.head = data.head.spaces[place] as SpaceHead;
     this.columns = data.spaces[place] as SpaceColumns;
-    const { names, tree } = this.columns;
-    this.size = names.length;
+    this.size = this.columns.names.length;
     this.flags = full(this.columns.flags, this.size);
     this.inputsAt = starts(full(this.columns.arities, this.size), this.size);
     this.producers = this.columns.producers;
@@ -87,15 +72,6 @@ export class Space {
       at(origins, 2 * i + 1),
     ]);
     this.origins = new Map(pairs);
-    this.kinds = new Uint8Array(tree.length);
-    this.refs = new Int32Array(tree.length);
-    this.ends = new Int32Array(tree.length);
-    this.parents = new Int32Array(tree.length);
-    this.order = new Int32Array(this.size);
-    this.from = new Int32Array(tree.length);
-    this.to = new Int32Array(tree.length);
-    this.partOf = new Int32Array(this.size).fill(-1);
-    this.#readTree();
     this.#readForeign();
   }
 
@@ -107,44 +83,6 @@ export class Space {
   /** The space with this number. */
   other(place: number): Space {
     return this.#all[place] ?? new Space(this.data, place, this.#all);
-  }
-
-  #readTree(): void {
-    const { tree } = this.columns;
-    const { kinds, refs, ends, parents, order, from, to, partOf } = this;
-    const open: number[] = [];
-    const left: number[] = [];
-    let [last, parts, placed, groups, calls] = [0, 0, 0, 0, 0];
-    for (let i = 0; i < tree.length; ) {
-      const code = at(tree, i++);
-      const [kind, rest] = [code & 7, code >> 3];
-      const part = parts++;
-      kinds[part] = kind;
-      from[part] = placed;
-      parents[part] = open.at(-1) ?? -1;
-      if (kind <= CALL) {
-        last += rest & 1 ? -((rest + 1) >> 1) : rest >> 1;
-        if (at(partOf, last) < 0) partOf[last] = part;
-      }
-      if (kind === NODE || kind === CALL) order[placed++] = last;
-      refs[part] = kind === SCOPE ? rest : kind === GROUP ? groups++ : last;
-      if (kind === CALL) this.callAt.set(part, calls++);
-      if (open.length > 0) left[left.length - 1] = at(left, left.length - 1) - 1;
-      if (kind === NODE) {
-        ends[part] = parts;
-        to[part] = placed;
-      } else {
-        open.push(part);
-        left.push(at(tree, i++));
-      }
-      while (open.length > 0 && left.at(-1) === 0) {
-        const closed = open.pop() as number;
-        left.pop();
-        ends[closed] = parts;
-        to[closed] = placed;
-      }
-    }
-    this.parts = parts;
   }
 
   #readForeign(): void {

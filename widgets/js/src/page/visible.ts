@@ -1,10 +1,11 @@
 // The visible boxes and frames, as `widgets/scene/visible.py` chooses them.
 import type { Mode, Role, TensorInfo } from "../scene/generated";
-import { differenceOf, isTouched } from "./difference";
+import { differenceOf } from "./difference";
 import { placeMirrored } from "./mirror";
 import { compareTexts, getOrMake } from "./order";
 import type { Instance, Part } from "./parts";
 import { at, CALL, GRADIENT, NODE, SCOPE, THING } from "./space";
+import { isTouched } from "./touched";
 
 /** However much the user opens: beyond this the oldest openings give way. */
 const HARD_LIMIT = 500;
@@ -399,5 +400,5 @@ function openLargest(root: Part, folding: Folding, visible: Visible, { opened, b
 
 /** True if the scope with this path is one inlined gradient function. Only the graph has such scopes. */
 export function isGradientBody(root: Instance, path: string): boolean {
-  return root.gradientBodies.has(path);
+  return root.roles.bodies.has(path);
 }

@@ -1017,23 +1017,6 @@ export interface ForeignTensor {
 }
 
 /**
- * A group of parts. The key is `path/#depth.` for each entry of `keys`, and then the name of the first part inside.
- *
- * `keys` are pairs of a scope and a depth; `first` is a scope if `first_is_scope`, else a node. `shape_class` and `passed_on` are the
- * class and the words for the tensors that the instances of a repeat pass on, "" for none.
- */
-export interface GroupRecord {
-  readonly keys: readonly (readonly [number, number])[];
-  readonly first: number;
-  readonly first_is_scope: boolean;
-  readonly label: string;
-  readonly differences: string;
-  readonly instances: number;
-  readonly shape_class: string;
-  readonly passed_on: string;
-}
-
-/**
  * A body of a call: a space whose names follow `label`.
  *
  * `scope_label` is the label of its scope if it is one of several bodies.
@@ -1048,18 +1031,18 @@ export interface BodyRecord {
  * A call: a box that opens into bodies.
  *
  * Attributes:
+ * node: the node that calls.
  * refusal: the reason for which it does not open, "" if it may.
  * failure: the reason for which its bodies could not be made, known once it was opened.
- * has_scope: true if a scope of its name belongs to it.
  * hub: true for branches and loops, which keep their own box when they are open.
  * called: the titles of its functions.
  * invariant: for each output of a loop `1` for each dimension that is loop-invariant, else `0`.
  * functions: the inspector's entries.
  */
 export interface CallRecord {
+  readonly node: number;
   readonly refusal: string;
   readonly failure: string;
-  readonly has_scope: boolean;
   readonly hub: boolean;
   readonly loop: boolean;
   readonly choice: boolean;
@@ -1149,11 +1132,8 @@ export interface DifferenceRecord {
  * The part of a space that is rare in its nodes.
  *
  * Attributes:
- * paths: the paths of its scopes, the first is the root's.
- * labels: the labels of scopes that stand for several within each other.
- * gradient_scopes: the scopes that mostly consist of gradient nodes.
- * body_scopes: the scopes that are one inlined gradient function.
- * groups, calls: in the order of the tree.
+ * paths: the paths of the scopes that hold nodes, the first is the root's.
+ * calls: in the order of their nodes.
  * foreign: inputs from elsewhere, in the order of use.
  * errors: by node.
  * origins: each gradient node, and after it the node that it differentiates.
@@ -1166,13 +1146,11 @@ export interface DifferenceRecord {
  * own_classes: a column for each of `PageHead.own_lenses`.
  * arguments, returns, control_returns: nodes of a body, by index.
  * difference: the difference that the graph shows, None for any other graph.
+ * saver_nodes: the nodes of a SavedModel that save and restore.
+ * saved_signatures: the signatures of a SavedModel but for that of its initialization, each with the nodes of its inputs and outputs.
  */
 export interface SpaceHead {
   readonly paths: readonly string[];
-  readonly labels: Readonly<Record<number, string>>;
-  readonly gradient_scopes: readonly number[];
-  readonly body_scopes: readonly number[];
-  readonly groups: readonly GroupRecord[];
   readonly calls: readonly CallRecord[];
   readonly foreign: readonly ForeignTensor[];
   readonly errors: Readonly<Record<number, ErrorRecord>>;
@@ -1189,6 +1167,8 @@ export interface SpaceHead {
   readonly returns: readonly number[];
   readonly control_returns: readonly number[];
   readonly difference: DifferenceRecord | null;
+  readonly saver_nodes: readonly number[];
+  readonly saved_signatures: readonly (readonly [string, readonly number[]])[];
 }
 
 /**
@@ -1210,7 +1190,6 @@ export interface SpaceHead {
  * waits: the number of control inputs; `awaited` are as `producers`.
  * signatures: places in `PageData.signatures`.
  * dims: the dimensions of outputs of known rank, one by one: 0 for one not seen before, else its distance from the newest, from 1 on.
- * tree: parts, each before its contents; see `widgets.render.page_data.tree`.
  */
 export interface SpaceColumns {
   readonly scopes: readonly number[];
@@ -1234,14 +1213,17 @@ export interface SpaceColumns {
   readonly awaited: readonly number[];
   readonly signatures: readonly number[];
   readonly dims: readonly number[];
-  readonly tree: readonly number[];
 }
 
-/** The documentation of an op, for the inspector. */
+/** The documentation of an op, for the inspector, and the traits from which its nodes are grouped. */
 export interface OpText {
   readonly doc: string;
   readonly traits: string;
   readonly signature: string;
+  readonly layer: string;
+  readonly memory: string;
+  readonly elementwise: boolean;
+  readonly needs_only_shapes: boolean;
 }
 
 /** A registered gradient function: its name, its definition, and its body with the attrs of one use. */
@@ -1259,7 +1241,6 @@ export interface GradientText {
  * slots: names of inputs and outputs.
  * own_lenses: the names and titles of lenses of the user.
  * max_boxes, auto_boxes: the limits of the view.
- * opened_first: the keys of what is open until the user closes it.
  * times: the times of the last recorded run, None if there is none.
  * timelines: the timelines of a saved picture; those of pages are beside the data.
  * values: its values, None if they were not recorded.
@@ -1274,7 +1255,6 @@ export interface PageHead {
   readonly own_lenses: readonly (readonly [string, string])[];
   readonly max_boxes: number;
   readonly auto_boxes: number;
-  readonly opened_first: readonly string[];
   readonly times: RunTimes | null;
   readonly timelines: readonly StepTimeline[];
   readonly values: RunValues | null;
