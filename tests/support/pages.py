@@ -30,7 +30,7 @@ def data_of(page: str) -> dict[str, Any]:
 def carried_by(data: dict[str, Any]) -> Carried:
     """The graph in the data of a page."""
     packed = gzip.decompress(base64.b64decode(data["graph_gzip_base64"]))
-    lines = packed.splitlines()
+    _, *lines = packed.splitlines()
     head, texts, _, scopes, names = [msgspec.json.decode(line) for line in lines[:5]]
     paths = head["spaces"][0]["paths"]
     full = ["/".join(filter(None, (paths[scope], name))) for scope, name in zip(scopes, names, strict=True)]

@@ -1,4 +1,4 @@
-"""Generator of `src/scene/generated.ts`, the TypeScript form of the scene and message structs.
+"""Generator of `src/scene/generated.ts`: the structs of scenes and messages, and constants.
 
 Run from anywhere: `python widgets/js/generate_types.py` writes the file, `--check` only verifies that it is up to date (exit status 1 if
 not). The structs in `widgets.scene.types`, `widgets.function_views`, `widgets.inspection`, `widgets.timelines`, `widgets.times`, `widgets.steps`, `widgets.recorded_values`, `widgets.messages` and `widgets.render.page_data.types` are the single
@@ -7,8 +7,13 @@ definition; the result must not be edited.
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
+import json
 import sys
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +33,17 @@ timelines = importlib.import_module("widgets.timelines")
 times = importlib.import_module("widgets.times")
 recorded_values = importlib.import_module("widgets.recorded_values")
 scene_types = importlib.import_module("widgets.scene.types")
-MAX_BOXES = importlib.import_module("widgets.scene.state").MAX_BOXES
 page_types = importlib.import_module("widgets.render.page_data.types")
 
+CONSTANTS = {
+    "widgets.scene.state": ("MAX_BOXES",),
+    "widgets.render.page_data.types": ("PAGE_FORMAT",),
+    "widgets.render.saved_picture": ("MAX_UNPACKED_BYTES",),
+    "widgets.scene.tree.folds": ("FEW_NODES",),
+    "widgets.scene.tree.scopes": ("MOST_FRAMES",),
+    "graphcore.plumbing": ("ARG", "CONST", "CONTROL_FLOW", "ENTER", "EXIT", "NEXT_ITERATION", "NO_OP", "RETVAL"),
+}
+"""The constants that both languages use, by module. The text below one in Python is its comment."""
 ALIASES = {
     frozenset(getattr(module, name).__args__): name
     for module, names in (
@@ -98,6 +111,24 @@ def interface(struct: type[Any]) -> str:
     return "\n".join([*lines, "}"])
 
 
+def constants(module: str, names: Iterable[str]) -> Iterator[str]:
+    """The constants of a module with these names; sets are of texts."""
+    found = importlib.import_module(module)
+    body = ast.parse(inspect.getsource(found)).body
+    texts = {
+        each.target.id: below.value.value
+        for each, below in pairwise(body)
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
+    }
+    for name in names:
+        value = getattr(found, name)
+        is_set = isinstance(value, frozenset)
+        text = json.dumps(sorted(value) if is_set else value, ensure_ascii=False)
+        typed = f"{name}: ReadonlySet<string> = new Set({text})" if is_set else f"{name} = {text}"
+        yield "\n".join([*_comment(texts.get(name)), f"export const {typed};"])
+
+
 def _structs(module: Any) -> list[type[Any]]:
     own = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, msgspec.Struct)]
     return [value for value in own if value.__module__ == module.__name__ and value is not messages.Message]
@@ -110,7 +141,7 @@ def _union(name: str, union: Any) -> str:
 
 def generate() -> str:
     """The whole text of `generated.ts`."""
-    parts = [HEADER, f"/** The most boxes that are opened without being asked for one by one. */\nexport const MAX_BOXES = {MAX_BOXES};"]
+    parts = [HEADER, *(constant for module, names in CONSTANTS.items() for constant in constants(module, names))]
     for values, name in ALIASES.items():
         literals = " | ".join(f'"{value}"' for value in sorted(values))
         parts.append(f"export type {name} = {literals};")

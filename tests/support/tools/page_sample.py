@@ -47,7 +47,7 @@ def written() -> str:
     """The text of the file, without the place of this one."""
     picture = GraphView(sample()).take_still(with_graph=True)
     lines = gzip.decompress(base64.b64decode(picture.graph_gzip_base64)).splitlines()
-    lines[2] = json.dumps([{**row, "file": "sample.py"} for row in json.loads(lines[2])]).encode()
+    lines[3] = json.dumps([{**row, "file": "sample.py"} for row in json.loads(lines[3])]).encode()
     graph = base64.b64encode(gzip.compress(b"\n".join(lines), mtime=0)).decode("ascii")
     return json.dumps(plain(msgspec.structs.replace(picture, model="", graph_gzip_base64=graph)), separators=(",", ":")) + "\n"
 

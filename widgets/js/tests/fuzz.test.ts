@@ -2,12 +2,12 @@
 // GRAPHLOUPE_FUZZ_SECONDS sets how long, GRAPHLOUPE_FUZZ_SEED where it begins; an input depends on its number alone.
 import { expect, test } from "vitest";
 import saved from "../../../tests/data/saved_picture.json";
-import { DataError } from "../src/page/checked_data";
+import { DataError, FormatError } from "../src/page/checked_data";
 import { unpackData } from "../src/page/data";
 import { toDot } from "../src/page/dot_text";
 import { GraphPage } from "../src/page/graph_page";
 import { toMermaid } from "../src/page/mermaid_text";
-import type { FromViewer, Openings, Scene } from "../src/scene/generated";
+import { type FromViewer, type Openings, PAGE_FORMAT, type Scene } from "../src/scene/generated";
 import { layoutDot } from "../src/scene/layout_dot";
 import { checkedPicture } from "../src/shell/checked_picture";
 import { searchBoxes } from "../src/shell/local_host";
@@ -206,7 +206,7 @@ test("a whole graph is read", async () => {
 });
 
 /** The place of a column of the graph in the lines. */
-const [NAMES, KINDS, ARITIES, PRODUCERS] = [4, 6, 17, 18] as const;
+const [NAMES, KINDS, ARITIES, PRODUCERS] = [5, 7, 18, 19] as const;
 
 test.each<[string, number, (column: unknown[]) => void]>([
   ["has a node twice", NAMES, (column) => column.fill("x")],
@@ -220,6 +220,17 @@ test.each<[string, number, (column: unknown[]) => void]>([
   const lines = LINES.map((line, i) => (i === place ? JSON.stringify(column) : line));
   const data = btoa(textOf(await packedLines(lines)));
   await expect(unpackData(data, MOST_BYTES)).rejects.toThrow(words);
+});
+
+test.each([
+  ["one without a number", LINES.slice(1)],
+  ["the one before", [String(PAGE_FORMAT - 1), ...LINES.slice(1)]],
+  ["a later one", [String(PAGE_FORMAT + 1), ...LINES.slice(1), "{}"]],
+])("a graph of another format is refused with that reason: %s", async (_, lines) => {
+  const data = btoa(textOf(await packedLines(lines)));
+  await expect(unpackData(data, MOST_BYTES)).rejects.toThrow(
+    "saved by another version of Graphloupe: run the notebook again",
+  );
 });
 
 const beginning = () => ({ title: "", lens: "", renderer: "graphviz" as const, openings: PICTURE.message.openings });
@@ -240,7 +251,7 @@ test(
         }
         shown += 1;
       } catch (error) {
-        if (!(error instanceof DataError)) throw error;
+        if (!(error instanceof DataError || error instanceof FormatError)) throw error;
         refused += 1;
       }
     });

@@ -1,6 +1,6 @@
 // The structure of graphs is the one that Python finds (`tests/support/tools/structure_cases.py`).
 import { describe, expect, test } from "vitest";
-import { Counter } from "../src/page/order";
+import { at, Counter } from "../src/page/order";
 import {
   arrange,
   type Bunch,
@@ -15,7 +15,6 @@ import { differences } from "../src/page/structure/alike";
 import { elements, evaluationOrder, Order, spanOf } from "../src/page/structure/decompose";
 import { tellingLayers } from "../src/page/structure/evidence";
 import { joined, loops } from "../src/page/structure/items";
-import { at } from "../src/page/structure/lists";
 import { commonName, isTelling, kindName, opsName, shapeWords, sharedWords } from "../src/page/structure/naming";
 import type { Role } from "../src/page/structure/nodes";
 import { type Element, findRuns, type Run } from "../src/page/structure/repeats";

@@ -19,6 +19,7 @@ from widgets.render.page_data.explained import Gradients, Outside, SlotNames, ch
 from widgets.render.page_data.steps import STEP, Steps, charged
 from widgets.render.page_data.texts import AttrTexts, Numbers
 from widgets.render.page_data.types import (
+    PAGE_FORMAT,
     BodyRecord,
     CallRecord,
     ErrorRecord,
@@ -113,8 +114,11 @@ def with_timelines(data: PageData, timelines: list[StepTimeline]) -> PageData:
 
 
 def pack(data: PageData) -> bytes:
-    """The data as gzipped lines of JSON: head, texts, source lines, then each column of each space. The same for the same data."""
-    lines = [_line(data.head), _line(data.texts), _line(data.sources)]
+    """The data as gzipped lines of JSON, the same for the same data.
+
+    The lines are the format, the head, texts, source lines, and each column of each space.
+    """
+    lines = [_line(PAGE_FORMAT), _line(data.head), _line(data.texts), _line(data.sources)]
     lines.extend(_line(getattr(space, name)) for space in data.spaces for name in space.__struct_fields__)
     return gzip.compress(b"\n".join(lines), 6, mtime=0)
 

@@ -6,12 +6,17 @@ columns of their space, in the order of node ids.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from widgets.inspection import Clash, FunctionInfo, Why
 from widgets.recorded_values import RunValues
 from widgets.timelines import StepTimeline
 from widgets.times import RunTimes
+
+PAGE_FORMAT: Final = 2
+"""The version of the data. A viewer reads only its own; each change of what a number or field means raises it. The first had none."""
 
 
 class TensorInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,13 @@ export class DataError extends Error {
   }
 }
 
+/** The data of a page or picture has the format of another version. */
+export class FormatError extends Error {
+  constructor() {
+    super("This picture was saved by another version of Graphloupe: run the notebook again");
+  }
+}
+
 /** Flags are bits. */
 const MOST_FLAGS = 2 ** 8;
 

@@ -1,8 +1,8 @@
 // The data of a page that needs no kernel: packed lines of JSON.
 import { reason } from "../dom";
 import { unpack } from "../engines/load";
-import type { PageHead, SourceRow, SpaceColumns } from "../scene/generated";
-import { checkPage, DataError } from "./checked_data";
+import { PAGE_FORMAT, type PageHead, type SourceRow, type SpaceColumns } from "../scene/generated";
+import { checkPage, DataError, FormatError } from "./checked_data";
 
 /** The columns of a space in the order of their lines, as `SpaceColumns` in Python. */
 const COLUMNS = [
@@ -39,13 +39,15 @@ export interface PageData {
 /**
  * Reads data as `pack` wrote it in Python: gzipped lines of JSON, in base64, of at most `most` bytes when unpacked.
  *
- * Rejects with a DataError if it is anything else.
+ * Rejects with a FormatError if another version wrote it, with a DataError if it is anything else.
  */
 export async function unpackData(base64: string, most: number): Promise<PageData> {
   const lines = await readLines(base64, most).catch((error: unknown) => {
     throw new DataError(reason(error));
   });
-  const [head, texts, sources, ...columns] = lines as [PageHead, readonly string[], readonly SourceRow[], ...unknown[]];
+  const [format, ...rest] = lines;
+  if (format !== PAGE_FORMAT) throw new FormatError();
+  const [head, texts, sources, ...columns] = rest as [PageHead, readonly string[], readonly SourceRow[], ...unknown[]];
   const spaces: SpaceColumns[] = [];
   for (let from = 0; from < columns.length; from += COLUMNS.length)
     spaces.push(Object.fromEntries(COLUMNS.map((name, i) => [name, columns[from + i]])) as unknown as SpaceColumns);

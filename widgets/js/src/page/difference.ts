@@ -1,9 +1,9 @@
 // The picture of a difference, as `widgets/scene/difference.py` marks it.
 import type { DifferenceRecord, State } from "../scene/generated";
 import { type Bundle, CROWD } from "./edges";
-import { getOrMake, grouped } from "./order";
+import { at, getOrMake, grouped } from "./order";
 import type { Instance, Part } from "./parts";
-import { at, SCOPE } from "./space";
+import { SCOPE } from "./space";
 import { kindOf, TOUCHED } from "./touched";
 import { type Box, outputOf, tensorName, type Visible } from "./visible";
 

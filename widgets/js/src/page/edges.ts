@@ -3,9 +3,8 @@ import type { EdgeKind, LensMark, Role, SceneEdge, State } from "../scene/genera
 import type { ClashLines } from "./clash_lines";
 import { copiedTo, copiesMark } from "./devices";
 import type { Dimensions } from "./dimensions";
-import { getOrMake } from "./order";
+import { at, getOrMake } from "./order";
 import type { Instance, Part } from "./parts";
-import { at } from "./space";
 import { type Box, inputsOf, outputOf, type Tensor, tensorName, type Visible } from "./visible";
 
 /** More control edges than this into one box are thinned out. */

@@ -1,12 +1,21 @@
 // The inspector's content from a page's data, as `widgets/scene/inspect.py` gathers it.
-import type { GradientInfo, GradientText, Inspection, NodeKind, TensorRow, Values, Why } from "../scene/generated";
+import {
+  CONST,
+  type GradientInfo,
+  type GradientText,
+  type Inspection,
+  type NodeKind,
+  type TensorRow,
+  type Values,
+  type Why,
+} from "../scene/generated";
 import { deviceWords } from "./devices";
 import { Dimensions } from "./dimensions";
 import { Mirrored } from "./mirror";
-import { Counter, counted, getOrMake, grouped } from "./order";
+import { at, Counter, counted, getOrMake, grouped } from "./order";
 import type { Instance, Part } from "./parts";
 import { detailOf, valueRows } from "./recorded_values";
-import { at, CALL, type Space } from "./space";
+import { CALL, type Space } from "./space";
 import { REFUSED } from "./stubs";
 import { timeRows } from "./times";
 import { type Box, inputsOf, isGradientBody, outputOf, type Tensor, tensorName, type Visible } from "./visible";
@@ -331,7 +340,7 @@ function usesOf(space: Space): ReadonlyMap<number, readonly Use[]> {
 /** The value of a scalar constant. */
 function scalarNote({ instance: { space }, node, info: { sizes } }: Tensor): string {
   const small = sizes?.every((size) => size === "1" || size === "0");
-  return space.text("ops", node) === "Const" && small ? `= ${space.text("details", node)}` : "";
+  return space.text("ops", node) === CONST && small ? `= ${space.text("details", node)}` : "";
 }
 
 function registered(space: Space, node: number): GradientInfo | null {

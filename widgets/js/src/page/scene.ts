@@ -1,5 +1,15 @@
 // Builds scenes from a page's data: the same as `widgets/scene/build.py` builds from the graph.
-import type { NodeKind, Role, Scene, SceneEdge, SceneGroup, SceneNode, State } from "../scene/generated";
+import {
+  ARG,
+  MOST_FRAMES,
+  type NodeKind,
+  type Role,
+  type Scene,
+  type SceneEdge,
+  type SceneGroup,
+  type SceneNode,
+  type State,
+} from "../scene/generated";
 import { ClashLines } from "./clash_lines";
 import { colocationsOf } from "./colocation";
 import { boxDifference, differenceOf, frameWords, markEdges } from "./difference";
@@ -19,7 +29,6 @@ import {
   type Frame,
   inputsOf,
   isGradientBody,
-  MOST_FRAMES,
   outputOf,
   roleOf,
   type Tensor,
@@ -37,7 +46,6 @@ const ENDS: Readonly<Record<string, string>> = {
   _Retval: "return",
   _DeviceRetval: "return",
 };
-const ARGUMENTS: ReadonlySet<string> = new Set(["_Arg", "_DeviceArg"]);
 const DEFAULT_NAME = /^(Const|zeros|ones)(_\d+)?$/;
 
 const lastPart = (name: string): string => name.slice(name.lastIndexOf("/") + 1);
@@ -161,7 +169,7 @@ function nodeTexts({ part, main, group }: Box, captures: Captures, dimensions: D
   const kind = space.text("kinds", main) as NodeKind;
   const op = space.text("ops", main);
   const name = instance.name(main);
-  const given = ARGUMENTS.has(op) ? space.head.user_names[main] || captures.get(instance)?.get(main) : undefined;
+  const given = ARG.has(op) ? space.head.user_names[main] || captures.get(instance)?.get(main) : undefined;
   const label = given ?? labelOf(name, group);
   const isInput = kind === "placeholder" && space.outputs(main).length > 0;
   let detail = isInput ? dimensions.label(outputOf(instance, main, 0)) : space.text("details", main);

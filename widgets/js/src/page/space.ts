@@ -1,6 +1,7 @@
 // A graph, or the body of a function: its nodes by number.
 import type { GradientRow, SpaceColumns, SpaceHead, TensorInfo } from "../scene/generated";
 import type { PageData } from "./data";
+import { at } from "./order";
 
 export const SHORT = 1;
 export const GRADIENT = 2;
@@ -16,9 +17,6 @@ export const GROUP = 3;
 export const SCOPE = 4;
 
 type TextColumn = "ops" | "kinds" | "details" | "cells" | "devices" | "requests" | "functions" | "definitions";
-
-/** A number that is there: places in the data are never beyond its ends. */
-export const at = (column: ArrayLike<number>, place: number): number => column[place] as number;
 
 /** A column whose one value stands for all. */
 function full(column: readonly number[], size: number): ArrayLike<number> {

@@ -1,20 +1,16 @@
 // The visible boxes and frames, as `widgets/scene/visible.py` chooses them.
-import type { Mode, Role, TensorInfo } from "../scene/generated";
+import { FEW_NODES, MOST_FRAMES, type Mode, type Role, type TensorInfo } from "../scene/generated";
 import { differenceOf } from "./difference";
 import { placeMirrored } from "./mirror";
-import { compareTexts, getOrMake } from "./order";
+import { at, compareTexts, getOrMake } from "./order";
 import type { Instance, Part } from "./parts";
-import { at, CALL, GRADIENT, NODE, SCOPE, THING } from "./space";
+import { CALL, GRADIENT, NODE, SCOPE, THING } from "./space";
 import { isTouched } from "./touched";
 
 /** However much the user opens: beyond this the oldest openings give way. */
 const HARD_LIMIT = 500;
 /** Gradients of higher order are not told apart. */
 export const MOST_ORDERS = 9;
-/** The most frames within each other; what is deeper stays in a closed box. */
-export const MOST_FRAMES = 64;
-/** Of larger graphs only major scopes open by themselves. */
-const FEW_NODES = 150;
 
 /** The user's choices of open and closed scopes. */
 export interface Folding {

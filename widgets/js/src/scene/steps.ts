@@ -1,5 +1,5 @@
 // A recorded run, node by node: the effect of a step, and the boxes and values after it.
-import type { Comparison, Quantity, RecordedSteps, StepTest } from "./generated";
+import { CONST, type Comparison, type Quantity, type RecordedSteps, type StepTest } from "./generated";
 
 export const RAN = 0;
 export const DEAD = 1;
@@ -185,7 +185,7 @@ export class Steps {
       const row = rows.get(turns[run] as number) ?? new Map<number, string>();
       rows.set(turns[run] as number, row);
       const label = labels[run] as number;
-      if (this.data.ops[label] === "Const" || (texts[run] as number) < 0) continue;
+      if (this.data.ops[label] === CONST || (texts[run] as number) < 0) continue;
       columns.add(label);
       row.set(label, this.text(run));
     }

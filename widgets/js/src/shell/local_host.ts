@@ -70,9 +70,7 @@ function filterBoxes(message: SceneMessage, query: string): HighlightMessage {
   );
 }
 
-/** The most bytes of the graph of a saved output when unpacked. It opens without a click, and parsed it takes many times as much. */
-export const MOST_SAVED_BYTES = 64_000_000;
-/** The same of a standalone page. */
+/** The most bytes of the graph of a standalone page when unpacked. */
 export const MOST_PAGE_BYTES = 500_000_000;
 
 /** The host of a picture without a kernel, whose graph has at most `most` bytes when unpacked. */

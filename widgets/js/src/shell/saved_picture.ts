@@ -1,7 +1,8 @@
 // The picture of a saved output: interactive, and hidden while a live view of it is in the page.
 import { reason } from "../dom";
 import { engineUrl } from "../engines/load";
-import { type FindScript, localHost, MOST_SAVED_BYTES, type PictureData } from "./local_host";
+import { MAX_UNPACKED_BYTES } from "../scene/generated";
+import { type FindScript, localHost, type PictureData } from "./local_host";
 import type { mount } from "./mount";
 import { isLive, LIVE_EVENT } from "./side_panel";
 
@@ -82,7 +83,7 @@ export class SavedPictureView {
   async #mount(): Promise<() => void> {
     const element = document.createElement("div");
     try {
-      const host = localHost(this.#picture, this.#findScript, MOST_SAVED_BYTES);
+      const host = localHost(this.#picture, this.#findScript, MAX_UNPACKED_BYTES);
       const core = (await import(await engineUrl("core", host))) as { mount: typeof mount };
       this.#place.replaceChildren(element);
       const { dispose } = core.mount(element, host, {

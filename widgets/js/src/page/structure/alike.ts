@@ -1,9 +1,10 @@
 // Likeness: symbols for equal op structure, and differences of ops. Names, shapes and attr values do not count.
-import { Counter, compareTexts } from "../order";
+
+import { NO_OP } from "../../scene/generated";
+import { at, Counter, commonTotal, compareTexts, excess, totalOf } from "../order";
 import type { Order, Span } from "./decompose";
-import { at, commonTotal, excess, totalOf } from "./lists";
 import type { GraphNode, Op } from "./nodes";
-import { isEnd, isPlumbing, NO_OP } from "./serving";
+import { isEnd, isPlumbing } from "./serving";
 
 /** Near-alike groups differ in at most this share of their ops. */
 export const OTHER = 0.2;

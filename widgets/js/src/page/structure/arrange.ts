@@ -1,9 +1,10 @@
 // The arrangement of one scope: joined cycles, folded helpers, and groups of the rest.
+
+import { at, range } from "../order";
 import { mainOps } from "./alike";
 import { evaluationOrder } from "./decompose";
 import { tellingLayers } from "./evidence";
 import { before, type Items, joined, loops, makeItems } from "./items";
-import { at, range } from "./lists";
 import { kindName } from "./naming";
 import type { GraphNode } from "./nodes";
 import { hosts, isEnd, servingNodes } from "./serving";

@@ -1,6 +1,7 @@
 // Decomposition: an order in which every region is an interval, and the cuts between regions.
+
+import { at, range } from "../order";
 import { allBefore, type Items } from "./items";
-import { at, range } from "./lists";
 
 /** A region of at most this many items is left whole. */
 const FEW = 40;

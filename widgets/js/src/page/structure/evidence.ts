@@ -1,7 +1,9 @@
 // The layers of a model that a group of nodes computes: those that can tell a known kind of block.
+
+import { NO_OP } from "../../scene/generated";
 import { Counter } from "../order";
 import type { GraphNode, Layer } from "./nodes";
-import { isEnd, isHeavy, isPlumbing, NO_OP } from "./serving";
+import { isEnd, isHeavy, isPlumbing } from "./serving";
 
 /** The most nodes between a softmax and the products around it: masks, dropout, changes of shape. */
 const FAR = 8;

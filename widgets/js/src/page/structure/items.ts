@@ -1,5 +1,6 @@
 // Items: the parts of one scope as a graph of whole numbers.
-import { at, compareLists, range } from "./lists";
+import { ENTER, EXIT } from "../../scene/generated";
+import { at, compareLists, range } from "../order";
 import type { GraphNode } from "./nodes";
 
 /** A graph of items. The lists are parallel; items are known by position. */
@@ -50,9 +51,6 @@ export function before(items: Items, item: number): readonly number[] {
 
 /** The same of all items. */
 export const allBefore = (items: Items): (readonly number[])[] => items.members.map((_, item) => before(items, item));
-
-const ENTER = new Set(["Enter", "RefEnter"]);
-const EXIT = new Set(["Exit", "RefExit"]);
 
 /** The strongly connected clumps of more than one item, each in the order of its items. */
 export function cycles(items: Items): number[][] {

@@ -1,6 +1,6 @@
 // Names of groups: from the names of their members, or else from their ops.
-import { Counter, compareTexts } from "../order";
-import { at, countOf, largest } from "./lists";
+import { CONTROL_FLOW, NEXT_ITERATION } from "../../scene/generated";
+import { at, Counter, compareTexts, countOf, largest } from "../order";
 import type { Dims, Layer, Op } from "./nodes";
 import { PARAMETRIC } from "./serving";
 
@@ -10,12 +10,6 @@ const VERSION = /^Fused|Native$|V\p{Nd}+$/gu;
 const NORMALISING: ReadonlySet<Layer> = new Set<Layer>(["addition", "normalization", "pooling", "scaling"]);
 const BEGINNING: ReadonlySet<Layer> = new Set<Layer>([...PARAMETRIC, "pooling", "resizing", "concatenation"]);
 const TAILS = new Set(["block", "layer", "stage", "unit"]);
-const NEXT_ITERATION = new Set(["NextIteration", "RefNextIteration"]);
-const CONTROL_FLOW = new Set([
-  ...NEXT_ITERATION,
-  ...["Switch", "RefSwitch", "_SwitchN", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit"],
-  ...["LoopCond", "ControlTrigger"],
-]);
 
 /** The words that all names begin with, "" if there are none; without those of `within`, with which everything around begins. */
 export function commonName(names: readonly string[], within: readonly string[]): string {

@@ -28,8 +28,7 @@ export type Role = "op" | "constant" | "variable" | "placeholder" | "control" | 
 /**
  * An op, or a function that stands for one: `node.op` and `node.registration.traits`.
  *
- * Functions and ops that are not registered have the defaults of `Traits`: "", "op", "unknown", false, false. In a page's data the
- * traits belong into `PageHead.ops`, by name; they are not there yet.
+ * Functions and ops that are not registered have the defaults of `Traits`: "", "op", "unknown", false, false. `PageHead.ops` in page data.
  */
 export interface Op {
   readonly name: string;
@@ -75,8 +74,8 @@ export interface GraphNode {
   /**
    * `node.inputs`; columns `arities`, `producers`, `slots`.
    *
-   * A producer may be a node that the graph has no more, or that another one of its name replaced: `SpaceHead.foreign`, which does not say its
-   * op yet. It is found by name among others, as in Python.
+   * A producer may be a node that the graph has no more, or that another one of its name replaced: `SpaceHead.foreign`. It is
+   * found by name among others, and its op is "".
    */
   readonly inputs: readonly Tensor[];
   /** `node.control_inputs`; columns `waits`, `awaited`. */

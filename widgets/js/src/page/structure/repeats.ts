@@ -1,20 +1,21 @@
 // Repeats in a sequence: the same pattern several times in a row, and near-alike neighbours.
-import { Counter, getOrMake } from "../order";
-import { difference, near, OTHER } from "./alike";
-import { type Span, sizeOf, spanOf } from "./decompose";
 import {
   addAll,
   areEqual,
   at,
+  Counter,
   commonTotal,
   compareLists,
   excess,
+  getOrMake,
   largest,
   range,
   runningSums,
   sum,
   totalOf,
-} from "./lists";
+} from "../order";
+import { difference, near, OTHER } from "./alike";
+import { type Span, sizeOf, spanOf } from "./decompose";
 import type { Dims, Op } from "./nodes";
 
 /** The longest pattern, in elements. */

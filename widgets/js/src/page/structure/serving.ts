@@ -1,6 +1,8 @@
 // Serving: parameters, constants and plumbing belong to the one item that they serve.
+
+import { NO_OP } from "../../scene/generated";
+import { at, largest, range } from "../order";
 import { before, type Items } from "./items";
-import { at, largest, range } from "./lists";
 import type { GraphNode, Layer } from "./nodes";
 
 /** A value computed from constants and variables is a parameter up to this many nodes; beyond, it is computation. */
@@ -16,7 +18,6 @@ export const PARAMETRIC: ReadonlySet<Layer> = new Set<Layer>([
   "depthwise convolution",
   "transposed convolution",
 ]);
-export const NO_OP = "NoOp";
 
 /** True for a product or a convolution, which may have parameters but is none. */
 export const isHeavy = (node: GraphNode): boolean => PARAMETRIC.has(node.op.layer);

@@ -1,10 +1,9 @@
 // The summary of one scope: at most so many groups and items, in the order of the dataflow.
-import { Counter, getOrMake } from "../order";
+import { addAll, at, Counter, compareLists, getOrMake, range, sum, totalOf } from "../order";
 import { differences, mainOps, Symbols } from "./alike";
 import { elements, elementsWithin, Order, type Span, sizeOf, spanOf } from "./decompose";
 import { tellingLayers } from "./evidence";
 import type { Items } from "./items";
-import { addAll, at, compareLists, range, sum, totalOf } from "./lists";
 import {
   beginsLayer,
   commonName,

@@ -1,7 +1,6 @@
 // Widths: tensors of unknown size that must have the same one.
-import { getOrMake } from "../order";
+import { at, getOrMake } from "../order";
 import type { Items } from "./items";
-import { at } from "./lists";
 import type { Dims, GraphNode, Layer, Tensor } from "./nodes";
 import { isPlumbing } from "./serving";
 

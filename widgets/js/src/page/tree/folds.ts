@@ -1,4 +1,5 @@
 // Parts that open: nodes with their helpers, and groups that dataflow joins. As `widgets/scene/tree/folds.py`.
+import { FEW_NODES } from "../../scene/generated";
 import {
   arrange,
   type Bunch,
@@ -17,9 +18,6 @@ import {
 } from "../structure";
 import { lastPart } from "./chains";
 import type { Scope } from "./scopes";
-
-/** Parts with more nodes than this together cannot all be open, so repeats among them are shown once. */
-export const FEW_NODES = 150;
 
 /** A part of a picture. */
 export type Part = GraphNode | Fold;

@@ -1,8 +1,8 @@
 // The nodes of a page's data as structure and tree read them.
 import type { CallRecord, OpText, TensorInfo } from "../../scene/generated";
 import type { PageData } from "../data";
-import { getOrMake } from "../order";
-import { at, Space } from "../space";
+import { at, getOrMake } from "../order";
+import { Space } from "../space";
 import type { Callee, GraphNode, Layer, Op, Output, Role, Tensor } from "../structure";
 import { isTouched } from "../touched";
 import type { CallBody, GraphData, Marks, Opener } from "./calls";

@@ -1,4 +1,5 @@
 // SavedModels in pictures: groups of signatures, of variables, and of what saves and restores. As `widgets/scene/tree/saved_models.py`.
+import { ARG, NO_OP, RETVAL } from "../../scene/generated";
 import { counted } from "../order";
 import {
   before,
@@ -17,9 +18,6 @@ const SAVING = "saving and restoring";
 /** The depth of these groups: deeper than that of groups by dataflow, so that their keys differ. */
 const DEPTH = 50;
 const DEFAULT = "serving_default";
-const ARG: ReadonlySet<string> = new Set(["_Arg", "_DeviceArg"]);
-const RETVAL: ReadonlySet<string> = new Set(["_Retval", "_DeviceRetval"]);
-const NO_OP = "NoOp";
 
 type Places = ReadonlySet<number>;
 

@@ -1,4 +1,5 @@
 // Name scopes and calls: the parts of a graph that names and functions form. As `widgets/scene/tree/scopes.py`.
+import { MOST_FRAMES } from "../../scene/generated";
 import { callsFunctions, type GraphNode } from "../structure";
 import type { CallBody, GraphData, Opener } from "./calls";
 import { chainLabel, countSlashes, parentsOf, scopeOf } from "./chains";
@@ -8,8 +9,6 @@ import { unchangedTogether } from "./unchanged";
 
 /** A node and the helper scope of the same name are one thing up to this many nodes. */
 export const SMALL_THING = 8;
-/** The most frames within each other; what is deeper stays in a closed box. */
-export const MOST_FRAMES = 64;
 
 /** The graph of some scopes, and what opens its calls. */
 interface Around {
