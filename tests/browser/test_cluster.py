@@ -48,7 +48,7 @@ def test_a_run_on_a_local_cluster_is_seen_like_one_in_the_kernel_and_ends_with_i
     for cell in range(4):
         notebook.run_cell(cell)
     shown = notebook.cell(1).locator("table")
-    assert re.search(r"/job:worker/task:1\s+1\s+tls://\S+\s+\S+ GiB", shown.inner_text())
+    assert re.search(r"/job:worker/task:1\s+1\s+graphloupe://\S+\s+\S+ GiB", shown.inner_text())
     panel = GraphPanel(notebook.page)
     panel.box("y").wait_for()
     root = panel.root

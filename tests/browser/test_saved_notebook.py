@@ -32,8 +32,10 @@ LARGE = (
                 x = gc.tanh(x)
 """
 )
-SAVED = f"""panel.content.model.cells.get(0).outputs.toJSON().some(
-  output => output.data && output.data['{SCENE_MIME_TYPE}'] && output.data['{SCENE_MIME_TYPE}'].graph_gzip_base64)"""
+SAVED = f"""panel.content.model.cells.get(0).outputs.toJSON()
+  .map(output => output.data && output.data['{SCENE_MIME_TYPE}'])
+  .some(picture => picture && picture.graph_gzip_base64 && picture.message.scene.nodes.some(box => box.label === 'y'))"""
+"""The picture of the whole graph, and the graph with it: the first cell alone saves an empty one."""
 WITHOUT_KERNELSPEC = "for (const key of ['kernelspec', 'language_info']) panel.content.model.deleteMetadata(key)"
 
 

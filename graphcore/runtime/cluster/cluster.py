@@ -26,6 +26,7 @@ except ImportError as error:
     raise NotFoundError("Sessions on a cluster need the package distributed, which is not installed: pip install distributed") from error
 
 from graphcore.runtime.cluster.backend import ClusterBackend
+from graphcore.runtime.cluster.comm import SCHEME
 from graphcore.runtime.cluster.connection import FORKED, Connection, Place, is_fork_of
 from graphcore.runtime.cluster.task import ignore_interrupts
 
@@ -270,6 +271,7 @@ def _started(count: int, processes: bool, dashboard: bool) -> distributed.LocalC
                     threads_per_worker=1,
                     processes=processes,
                     host=_LOOPBACK,
+                    protocol=SCHEME,
                     dashboard_address=f"{_LOOPBACK}:0",
                     scheduler_kwargs={"dashboard": dashboard},
                     silence_logs=logging.CRITICAL,  # faults are errors of runs; others are those of workers that close

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -46,8 +48,18 @@ def test_nobody_without_the_key_can_connect(opened: tuple[gc.LocalCluster, list[
     places = [_address(cluster), *[place.address for place in cluster.places()]]
     assert {int(place.rpartition(":")[2]) for place in places} <= {port for _, port in addresses}
     for place in places:
-        assert place.startswith("tls://")
+        assert place.startswith("graphloupe://")
         assert _answer_without_key(int(place.rpartition(":")[2])) == b""
+
+
+def test_a_client_without_the_key_is_refused_at_once_and_told_why(opened: tuple[gc.LocalCluster, list[tuple[str, int]]]) -> None:
+    cluster, _ = opened
+    program = f"import distributed; distributed.Client({_address(cluster)!r}, set_as_default=False)"
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=50)
+    assert done.returncode == 1
+    assert "takes only clients with its key: required distributed.Client(address, security=cluster.client.security)" in done.stderr
+    with pytest.raises(gc.errors.FailedPreconditionError, match="takes only clients with its key"):
+        gc.DaskCluster(_address(cluster), cluster.tasks)
 
 
 def _answer_without_key(port: int) -> bytes:
