@@ -136,6 +136,7 @@ def _fraction(xp: Any, a: Any, x: Any) -> _Part:
     before, last = (one, zero, x, zero), (x + 1, zero, z * x, -x)
     value = last[0] / last[2]
     slope = (last[1] - value * last[3]) / last[2]
+    settled = xp.zeros_like(x, dtype=bool)  # each element by itself: the last bits of some change for ever
     for _ in range(_MOST_TERMS):
         c, y, z = c + 1, y + 1, z + 2
         p = last[0] * z - before[0] * (y * c)
@@ -145,11 +146,11 @@ def _fraction(xp: Any, a: Any, x: Any) -> _Part:
         safe = xp.where(q == 0, 1.0, q)
         new = xp.where(q == 0, value, p / safe)
         new_slope = xp.where(q == 0, slope, (p_slope - new * q_slope) / safe)
-        done = (abs(new - value) <= _EPSILON * abs(new)) & (abs(new_slope - slope) <= 4 * _EPSILON * abs(new_slope))
+        settled |= (abs(new - value) <= _EPSILON * abs(new)) & (abs(new_slope - slope) <= 4 * _EPSILON * abs(new_slope))
         value, slope = new, new_slope
         scale = xp.where(abs(p) > _BIG, 1 / _BIG, 1.0)
         before, last = tuple([part * scale for part in last]), tuple([part * scale for part in (p, p_slope, q, q_slope)])
-        if bool(done.all()):
+        if bool(settled.all()):
             break
     return _Part(value, slope)
 

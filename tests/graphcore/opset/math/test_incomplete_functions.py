@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from graphcore.opset.numerics import incomplete_gamma
 
 tf: Any = gc
 
@@ -93,3 +94,20 @@ def test_a_drawn_number_moves_with_the_shape_of_its_distribution_so_that_its_ran
         by_alpha, by_sample = session.run(gc.gradients(below, [alpha, sample]), {sample: numbers[0]})
     np.testing.assert_allclose(slope, -by_alpha / by_sample, rtol=1e-8)
     assert (slope > 0).all()
+
+
+def test_a_fraction_ends_when_each_of_its_elements_has_settled_once() -> None:
+    """The last bits of some elements change for ever, those of others at other steps."""
+    steps = 0
+
+    class CountingNumPy:
+        def __getattr__(self, name: str) -> Any:
+            nonlocal steps
+            steps += 1
+            return getattr(np, name)
+
+    shapes, x = np.array([[0.5], [2.0], [10.0]]), np.array([0.25, 1.5, 12.0])
+    with np.errstate(divide="ignore"):
+        alone = [[incomplete_gamma.igammac(np, shape, each) for each in x] for shape in shapes[:, 0]]
+        np.testing.assert_allclose(incomplete_gamma.igammac(CountingNumPy(), shapes, x), alone, rtol=1e-14)
+    assert steps < 1000
