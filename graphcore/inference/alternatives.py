@@ -47,8 +47,8 @@ def relaxed_shape(known: ShapeHandle, again: ShapeHandle, first: Sequence[ShapeH
     return known if all(a is b for a, b in zip(known.dims, dims, strict=True)) else ShapeHandle(dims)
 
 
-def _relaxed_dim(known: DimensionHandle, again: DimensionHandle, is_certain: bool) -> DimensionHandle:
-    if known is again:
-        return known
-    holds = known.value == again.value if known.value >= 0 else not is_certain
-    return known if holds else DimensionHandle()
+def _relaxed_dim(dim: DimensionHandle, again: DimensionHandle, is_certain: bool) -> DimensionHandle:
+    if dim is again:
+        return dim
+    holds = dim.value == again.value if dim.value >= 0 else not is_certain
+    return dim if holds else DimensionHandle()

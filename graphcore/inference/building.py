@@ -55,15 +55,15 @@ class ShapeBuilding(Merging):
         """
         if shape.dims is None:
             return DimensionHandle()
-        known, product = True, DimensionHandle(1)
+        is_known, product = True, DimensionHandle(1)
         for dim in shape.dims:
             if dim.value == 0:
                 return dim
             if dim.value == UNKNOWN:
-                known = False
+                is_known = False
             else:
                 product = self.make_dim(self.multiply(product, dim.value))
-        return self.make_dim(product.value) if known else DimensionHandle()
+        return self.make_dim(product.value) if is_known else DimensionHandle()
 
     def make_shape(self, dims: Iterable[DimensionOrConstant]) -> ShapeHandle:
         """A new shape of these dimensions (ints and None make new ones)."""

@@ -121,12 +121,12 @@ class InferenceContext(HandleShapes):
         Raises:
             InvalidArgumentError: it has not been set.
         """
-        found = self.outputs[index]
-        if found is None:
+        shape = self.outputs[index]
+        if shape is None:
             raise InvalidArgumentError(
                 f"The shape of output {index} of '{self.node_name}' has not been set", op=self.op, node=self.node_name
             )
-        return found
+        return shape
 
     def set_output(self, index: int, shape: ShapeHandle) -> None:
         """Set the shape of output `index`.
@@ -153,9 +153,9 @@ class InferenceContext(HandleShapes):
         Raises:
             InvalidArgumentError: the node has no such attr.
         """
-        found = self.attrs.get(name)
-        if found is not None:
-            return found
+        value = self.attrs.get(name)
+        if value is not None:
+            return value
         declared = self.op_def.find_attr(name)
         if declared is None or declared.default_value is None:
             raise InvalidArgumentError(f"No attr named '{name}' in NodeDef:", op=self.op, node=self.node_name, attr=name)
@@ -223,21 +223,21 @@ class InferenceContext(HandleShapes):
         """The constant value of input `index`, None if it has none."""
         if self._requested_tensors is None:
             self._requested_tensors = {}
-        found = self._requested_tensors.get(index, _NOT_REQUESTED)
-        if found is _NOT_REQUESTED:
-            found = self.evaluate_input(index)
-            self._requested_tensors[index] = found
-        return found  # type: ignore[no-any-return]  # the sentinel is gone here
+        value = self._requested_tensors.get(index, _NOT_REQUESTED)
+        if value is _NOT_REQUESTED:
+            value = self.evaluate_input(index)
+            self._requested_tensors[index] = value
+        return value  # type: ignore[no-any-return]  # the sentinel is gone here
 
     def input_tensor_as_partial_shape(self, index: int) -> ShapeHandle | None:
         """The value of input `index` as a partial shape, None if nothing is known of it."""
         if self._requested_as_shape is None:
             self._requested_as_shape = {}
-        found = self._requested_as_shape.get(index, _NOT_REQUESTED)
-        if found is _NOT_REQUESTED:
-            found = self.evaluate_input_as_partial_shape(index)
-            self._requested_as_shape[index] = found
-        return found  # type: ignore[no-any-return]  # the sentinel is gone here
+        shape = self._requested_as_shape.get(index, _NOT_REQUESTED)
+        if shape is _NOT_REQUESTED:
+            shape = self.evaluate_input_as_partial_shape(index)
+            self._requested_as_shape[index] = shape
+        return shape  # type: ignore[no-any-return]  # the sentinel is gone here
 
     def evaluate_input(self, index: int) -> Array | None:
         """Compute the constant value of input `index`; overridden by a graph's context."""
@@ -286,11 +286,11 @@ class InferenceContext(HandleShapes):
 
         Unknown outputs get unknown shapes.
         """
-        found = self.function_outputs(name, attrs, self.inputs, range(len(self.inputs)))
-        if found is None or len(found) != len(self.outputs):
+        results = self.function_outputs(name, attrs, self.inputs, range(len(self.inputs)))
+        if results is None or len(results) != len(self.outputs):
             self.outputs = [ShapeHandle() for _ in self.outputs]
             return
-        for index, (shape, data) in enumerate(found):
+        for index, (shape, data) in enumerate(results):
             self.outputs[index] = shape
             if data is not None:
                 self.set_output_handle_shapes_and_types(index, data)

@@ -82,11 +82,11 @@ class Expression(msgspec.Struct, frozen=True):
     @property
     def names(self) -> frozenset[str]:
         """All names in it."""
-        found: set[str] = set()
+        factor_names: set[str] = set()
         for factors, _ in self.terms:
             for factor in factors:
-                found |= {factor} if isinstance(factor, str) else factor.names
-        return frozenset(found)
+                factor_names |= {factor} if isinstance(factor, str) else factor.names
+        return frozenset(factor_names)
 
     def __str__(self) -> str:
         text = ""
@@ -158,18 +158,18 @@ def symbol(name: str) -> Expression:
 
 def broadcast(*sizes: Expression) -> Expression:
     """The broadcast of sizes: all that are not 1 must be equal."""
-    found: dict[Expression, None] = {}
+    distinct: dict[Expression, None] = {}
     for size in sizes:
         factors = size.terms[0][0] if len(size.terms) == 1 and size.terms[0][1] == 1 else ()
         inner = factors[0] if len(factors) == 1 else None
-        found.update(dict.fromkeys(inner.sizes if isinstance(inner, Broadcast) else (size,)))
-    known = [size for size in found if size.constant is not None]
-    for size in known:
+        distinct.update(dict.fromkeys(inner.sizes if isinstance(inner, Broadcast) else (size,)))
+    constants = [size for size in distinct if size.constant is not None]
+    for size in constants:
         if size.constant != 1:
             return size
-    left = sorted([size for size in found if size.constant is None], key=str)
+    left = sorted([size for size in distinct if size.constant is None], key=str)
     if len(left) < 2:
-        return left[0] if left else known[0]
+        return left[0] if left else constants[0]
     return _alone(Broadcast(tuple(left)))
 
 
@@ -196,8 +196,8 @@ def unknown_result(operator: str, first: DimensionHandle | int | None, second: D
     if a is None or b is None:
         return DimensionHandle()
     result = a + b if operator == "+" else a - b if operator == "-" else a * b if operator == "*" else a // b
-    known = result.constant
-    return DimensionHandle(-1, result) if known is None or known < 0 else DimensionHandle(known)
+    size = result.constant
+    return DimensionHandle(-1, result) if size is None or size < 0 else DimensionHandle(size)
 
 
 def broadcast_result(first: DimensionHandle, second: DimensionHandle) -> DimensionHandle:

@@ -46,52 +46,52 @@ class HandleShapes(ShapeBuilding):
 
     def merge_input_handle_shapes_and_types(self, index: int, data: Sequence[ShapeAndType]) -> bool:
         """Merge into the handle data of input `index`. True iff that changed it."""
-        known = self.input_handle_shapes_and_types(index)
-        if known is None:
+        current = self.input_handle_shapes_and_types(index)
+        if current is None:
             self.set_input_handle_shapes_and_types(index, data)
             return True
-        return self._combine(data, known, self._merge_or_keep)
+        return self._combine(data, current, self._merge_or_keep)
 
     def merge_output_handle_shapes_and_types(self, index: int, data: Sequence[ShapeAndType]) -> bool:
         """Merge into the handle data of output `index`. True iff that changed it."""
-        known = self.output_handle_shapes_and_types(index)
-        if known is None:
+        current = self.output_handle_shapes_and_types(index)
+        if current is None:
             self.set_output_handle_shapes_and_types(index, data)
             return True
-        return self._combine(data, known, self._merge_or_keep)
+        return self._combine(data, current, self._merge_or_keep)
 
     def relax_input_handle_shapes_and_merge_types(self, index: int, data: Sequence[ShapeAndType]) -> bool:
         """Relax the shapes and merge the types of input `index`. True iff something changed."""
-        known = self.input_handle_shapes_and_types(index)
-        if known is None:
+        current = self.input_handle_shapes_and_types(index)
+        if current is None:
             self.set_input_handle_shapes_and_types(index, data)
             return True
-        return self._combine(data, known, self.relax)
+        return self._combine(data, current, self.relax)
 
     def relax_output_handle_shapes_and_merge_types(self, index: int, data: Sequence[ShapeAndType]) -> bool:
         """Relax the shapes and merge the types of output `index`. True iff something changed."""
-        known = self.output_handle_shapes_and_types(index)
-        if known is None:
+        current = self.output_handle_shapes_and_types(index)
+        if current is None:
             self.set_output_handle_shapes_and_types(index, data)
             return True
-        return self._combine(data, known, self.relax)
+        return self._combine(data, current, self.relax)
 
-    def _merge_or_keep(self, known: ShapeHandle, new: ShapeHandle) -> ShapeHandle:
+    def _merge_or_keep(self, old: ShapeHandle, new: ShapeHandle) -> ShapeHandle:
         try:
-            return self.merge(known, new)
+            return self.merge(old, new)
         except InvalidArgumentError:
-            return known  # a contradictory shape is ignored: the rest of the data may still be useful
+            return old  # a contradictory shape is ignored: the rest of the data may still be useful
 
     @staticmethod
-    def _combine(data: Sequence[ShapeAndType], known: HandleData, combine: _Combine) -> bool:
-        if len(data) != len(known):
+    def _combine(data: Sequence[ShapeAndType], current: HandleData, combine: _Combine) -> bool:
+        if len(data) != len(current):
             return False
         combined: HandleData = []
-        for old, new in zip(known, data, strict=True):
+        for old, new in zip(current, data, strict=True):
             if old.dtype is not None and new.dtype is not old.dtype:
                 return False
             combined.append(ShapeAndType(combine(old.shape, new.shape), new.dtype))
-        changed = any(old.dtype is not new.dtype or old.shape is not new.shape for old, new in zip(known, combined, strict=True))
+        changed = any(old.dtype is not new.dtype or old.shape is not new.shape for old, new in zip(current, combined, strict=True))
         if changed:
-            known[:] = combined
+            current[:] = combined
         return changed

@@ -88,11 +88,11 @@ def _sliced_positions(view: ValueView, length: int) -> range | None:
         return None  # a changed graph may be inconsistent; the error is reported at the slice
     masks = (view.int_attr("begin_mask"), view.int_attr("end_mask"), 0, 0, view.int_attr("shrink_axis_mask"))
     try:
-        found = strided_slice([length], SliceSpec(begin.tolist(), end.tolist(), strides.tolist(), *masks))
+        sliced = strided_slice([length], SliceSpec(begin.tolist(), end.tolist(), strides.tolist(), *masks))
     except InvalidArgumentError:
         return None  # the error is reported at the slice, not at the node that uses its value
-    first, last = found.begin[0], found.end[0]
-    return None if first is None or last is None else range(first, last, found.strides[0])
+    first, last = sliced.begin[0], sliced.end[0]
+    return None if first is None or last is None else range(first, last, sliced.strides[0])
 
 
 def _slice_rule(view: ValueView) -> PartialValue | None:

@@ -21,7 +21,7 @@ def partial_value(
     Dimensions that a Shape op reads remain the same handles, so that a shape made of them shares them. Iterative, so that chains may be of
     any length. Results of `get_known` are taken as given (a function's arguments).
     """
-    found: dict[tuple[int, int], PartialValue | None] = {}
+    values: dict[tuple[int, int], PartialValue | None] = {}
     if not may_take_steps(1):
         return None
     visited: set[tuple[int, int]] = set()
@@ -34,19 +34,19 @@ def partial_value(
             visited.add(key)
             constant = get_constant(current, output)
             if constant is not None:
-                found[key] = _from_array(constant)
-            elif get_known is not None and (known := get_known(current, output)) is not None:
-                found[key] = known
+                values[key] = _from_array(constant)
+            elif get_known is not None and (partial := get_known(current, output)) is not None:
+                values[key] = partial
             rule = current.registration.traits.partial_rule
-        if key in found:
+        if key in values:
             pending.pop()
         elif rule is not None and rule.reads_values:
             pending.extend([(tensor.node, tensor.index) for tensor in current.inputs])
         else:
             pending.pop()
-            found[key] = _evaluate(ValueView(current, output, found, get_shape, get_constant))
+            values[key] = _evaluate(ValueView(current, output, values, get_shape, get_constant))
     may_take_steps(len(visited))
-    return found[id(node), index]
+    return values[id(node), index]
 
 
 def partial_shape(
@@ -84,8 +84,8 @@ def as_shape_handle(value: PartialValue) -> ShapeHandle:
 
 def _evaluate(view: ValueView) -> PartialValue | None:
     rule = view.node.registration.traits.partial_rule
-    known = None if rule is None else rule.apply(view)
-    return _of_unknown_items(view.own_shape()) if known is None else known
+    value = None if rule is None else rule.apply(view)
+    return _of_unknown_items(view.own_shape()) if value is None else value
 
 
 def _from_array(array: Array) -> PartialValue | None:

@@ -79,7 +79,7 @@ def strided_slice(shape: Sequence[int], spec: SliceSpec) -> StridedSlice:
 def _spread(rank: int, spec: SliceSpec) -> tuple[list[_Entry], list[int]]:
     """Map each input dimension to its entry, and each result dimension to its input dimension."""
     count = len(spec.strides)
-    if any(given is not None and len(given) != count for given in (spec.begin, spec.end)):
+    if any(bound is not None and len(bound) != count for bound in (spec.begin, spec.end)):
         raise InvalidArgumentError("Expected begin, end, and strides to be 1D equal size tensors")
     ellipses = [i for i in range(count) if spec.ellipsis_mask >> i & 1]
     if spec.ellipsis_mask & (spec.ellipsis_mask - 1):  # more than one bit is set, possibly beyond the entries

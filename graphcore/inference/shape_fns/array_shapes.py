@@ -34,24 +34,24 @@ def unique_shape(c: InferenceContext) -> None:
     """
     if c.num_outputs == 2:
         c.with_rank(c.input(0), 1)
-    found = c.vector(UNKNOWN)
-    c.set_output(0, found)
+    vector = c.vector(UNKNOWN)
+    c.set_output(0, vector)
     c.set_output(1, c.input(0))
     for i in range(2, c.num_outputs):
-        c.set_output(i, found)
+        c.set_output(i, vector)
 
 
 def reshape_shape(c: InferenceContext) -> None:
     """The value of input 1; one unknown size is computed from the number of elements of input 0."""
-    given = c.inputs[0].dims
+    in_dims = c.inputs[0].dims
     out = c.make_shape_from_shape_tensor(1)
     c.outputs[0] = out
-    if given is None or out.dims is None:
+    if in_dims is None or out.dims is None:
         return
-    unknown_in, known_in = _known_part(given)
+    unknown_in, known_in = _known_part(in_dims)
     unknown_out, known_out = _known_part(out.dims)
     if c.is_symbolic and unknown_in and unknown_out and known_out > 0:
-        _reshape_symbolically(c, given, out, known_out)
+        _reshape_symbolically(c, in_dims, out, known_out)
         return
     if len(unknown_in) > 1 or len(unknown_out) > 1:
         return
@@ -67,14 +67,14 @@ def reshape_shape(c: InferenceContext) -> None:
         c.outputs[0] = c.replace_dim(out, unknown_out[0], size)
     elif not unknown_out and known_in != 0:
         size = c.divide(DimensionHandle(known_out), known_in, evenly_divisible=True)
-        c.merge_dim(given[unknown_in[0]], size)
+        c.merge_dim(in_dims[unknown_in[0]], size)
     elif unknown_in and unknown_out and known_in == known_out:
-        c.outputs[0] = c.replace_dim(out, unknown_out[0], given[unknown_in[0]])
+        c.outputs[0] = c.replace_dim(out, unknown_out[0], in_dims[unknown_in[0]])
 
 
-def _reshape_symbolically(c: InferenceContext, given: tuple[DimensionHandle, ...], out: ShapeHandle, known_out: int) -> None:
+def _reshape_symbolically(c: InferenceContext, in_dims: tuple[DimensionHandle, ...], out: ShapeHandle, known_out: int) -> None:
     """Compute the unknown size by cancelling factors common to input and output."""
-    left = list(given)
+    left = list(in_dims)
     remaining: list[int] = []
     for i, dim in enumerate(out.dims or ()):
         if dim.value < 0 and any(dim is other for other in left):
@@ -105,17 +105,17 @@ def _known_part(dims: tuple[DimensionHandle, ...]) -> tuple[list[int], int]:
 
 def transpose_shape(c: InferenceContext) -> None:
     """`x, perm: [rank of x]`: output dimension i is dimension perm[i] of x."""
-    given, perm_shape = c.input(0), c.input(1)
+    shape, perm_shape = c.input(0), c.input(1)
     perm = c.input_tensor(1)
     perm_count = c.num_elements(perm_shape)
-    rank = c.rank(given)
+    rank = c.rank(shape)
     if rank == UNKNOWN:
         rank = perm_count.value if perm is None else int(perm.size)
         if rank < 2:
             # A single element may stand for a vector or, in old graphs, for a scalar: the op returns either unchanged.
-            c.set_output(0, c.unknown_shape() if rank == UNKNOWN else given)
+            c.set_output(0, c.unknown_shape() if rank == UNKNOWN else shape)
             return
-    given = c.with_rank(given, rank)
+    shape = c.with_rank(shape, rank)
     c.with_rank(perm_shape, 1)
     c.with_value(perm_count, rank)
     if perm is None:
@@ -124,42 +124,42 @@ def transpose_shape(c: InferenceContext) -> None:
     for index in perm.tolist():
         if not -rank <= index < rank:
             raise InvalidArgumentError(f"perm dim {index} is out of range of input rank {rank}")
-    c.set_output(0, c.make_shape([c.dim(given, index) for index in perm.tolist()]))
+    c.set_output(0, c.make_shape([c.dim(shape, index) for index in perm.tolist()]))
 
 
 def squeeze_shape(c: InferenceContext) -> None:
     """Remove the dimensions of size 1, or those in attr `squeeze_dims`."""
-    given = c.input(0)
+    shape = c.input(0)
     listed = c.ints_attr("squeeze_dims")
-    if given.dims is None:
+    if shape.dims is None:
         c.set_output(0, c.unknown_shape())
         return
-    rank = len(given.dims)
+    rank = len(shape.dims)
     for i, index in enumerate(listed):
         if not -rank <= index < rank:
             raise InvalidArgumentError(f"squeeze_dims[{i}] not in [{-rank},{rank}).")
     wanted = {index % rank for index in listed}
     for i in sorted(wanted):
-        if given.dims[i].value not in {1, UNKNOWN}:
-            raise InvalidArgumentError(f"Can not squeeze dim[{i}], expected a dimension of 1, got {given.dims[i]}")
-    if not listed and any(dim.value == UNKNOWN for dim in given.dims):
+        if shape.dims[i].value not in {1, UNKNOWN}:
+            raise InvalidArgumentError(f"Can not squeeze dim[{i}], expected a dimension of 1, got {shape.dims[i]}")
+    if not listed and any(dim.value == UNKNOWN for dim in shape.dims):
         c.set_output(0, c.unknown_shape())
         return
-    c.set_output(0, c.make_shape([dim for i, dim in enumerate(given.dims) if (i not in wanted if listed else dim.value != 1)]))
+    c.set_output(0, c.make_shape([dim for i, dim in enumerate(shape.dims) if (i not in wanted if listed else dim.value != 1)]))
 
 
 def expand_dims_shape(c: InferenceContext) -> None:
     """Input 0 with a dimension of size 1 inserted at the axis in input 1."""
-    given = c.input(0)
+    shape = c.input(0)
     value = c.input_tensor(1)
     if value is not None and value.size != 1:
         raise InvalidArgumentError("'dim' input must be a tensor with a single value")
-    if value is None or given.dims is None:
+    if value is None or shape.dims is None:
         c.set_output(0, c.unknown_shape())
         return
-    rank, index = len(given.dims), int(value.reshape(-1)[0])
+    rank, index = len(shape.dims), int(value.reshape(-1)[0])
     if not -rank - 1 <= index <= rank:
         raise InvalidArgumentError(f"dim {index} not in the interval [{-rank - 1}, {rank}].")
     if index < 0:
         index += rank + 1
-    c.set_output(0, ShapeHandle((*given.dims[:index], DimensionHandle(1), *given.dims[index:])))
+    c.set_output(0, ShapeHandle((*shape.dims[:index], DimensionHandle(1), *shape.dims[index:])))

@@ -83,14 +83,14 @@ def broadcast_args_shape(c: InferenceContext) -> None:
 def broadcast_to_shape(c: InferenceContext) -> None:
     """The value of input 1, merged with the dimensions of input 0 other than 1, right-aligned."""
     out = c.make_shape_from_shape_tensor(1)
-    given = c.input(0)
-    if out.dims is None or given.dims is None:
+    shape = c.input(0)
+    if out.dims is None or shape.dims is None:
         c.set_output(0, out)
         return
-    c.with_rank_at_most(given, len(out.dims))
-    offset = len(out.dims) - len(given.dims)
-    for i in range(len(given.dims) - 1, -1, -1):
-        dim = given.dims[i]
+    c.with_rank_at_most(shape, len(out.dims))
+    offset = len(out.dims) - len(shape.dims)
+    for i in range(len(shape.dims) - 1, -1, -1):
+        dim = shape.dims[i]
         if dim.value not in {UNKNOWN, 1}:
             out = c.replace_dim(out, i + offset, c.merge_dim(dim, c.dim(out, i + offset)))
     c.set_output(0, out)

@@ -27,13 +27,13 @@ def conv3d_shape(c: InferenceContext) -> None:
 
 
 def _convolution(c: InferenceContext, layout: DataFormat, strides_text: str, dilations_text: str) -> ShapeHandle:
-    given = c.with_rank(c.input(0), layout.rank)
+    in_shape = c.with_rank(c.input(0), layout.rank)
     kernel = c.with_rank(c.input(1), layout.rank)
     dilations = sizes_attr(c, "dilations", layout.rank, what=dilations_text)
     strides = sizes_attr(c, "strides", layout.rank, what=strides_text)
     out_depth = c.dim(kernel, -1)
-    _check_groups(c.dim(given, layout.channel).value, c.dim(kernel, -2).value, out_depth.value)
-    return _slide(c, layout, given, kernel, strides, dilations, out_depth)
+    _check_groups(c.dim(in_shape, layout.channel).value, c.dim(kernel, -2).value, out_depth.value)
+    return _slide(c, layout, in_shape, kernel, strides, dilations, out_depth)
 
 
 def _check_groups(depth: int, kernel_depth: int, out_depth: int) -> None:
@@ -53,7 +53,7 @@ def _check_groups(depth: int, kernel_depth: int, out_depth: int) -> None:
 def _slide(
     c: InferenceContext,
     layout: DataFormat,
-    given: ShapeHandle,
+    in_shape: ShapeHandle,
     kernel: ShapeHandle,
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
@@ -61,21 +61,21 @@ def _slide(
 ) -> ShapeHandle:
     padding, pairs = c.text_attr("padding"), explicit_paddings(c, layout)
     spatial = [
-        windowed_output_size(c, c.dim(given, at), Window(c.dim(kernel, i), strides[at], dilations[at], pairs[at]), padding)
+        windowed_output_size(c, c.dim(in_shape, at), Window(c.dim(kernel, i), strides[at], dilations[at], pairs[at]), padding)
         for i, at in enumerate(layout.spatial)
     ]
-    return layout.assemble(c.dim(given, 0), spatial, out_depth)
+    return layout.assemble(c.dim(in_shape, 0), spatial, out_depth)
 
 
 def depthwise_conv2d_native_shape(c: InferenceContext) -> None:
     """`input: [b, rows, cols, d]  filter: [rows, cols, d, times]  -> [b, rows, cols, d * times]`."""
     layout = data_format(c, "NHWC")
-    given = c.with_rank(c.input(0), 4)
+    in_shape = c.with_rank(c.input(0), 4)
     kernel = c.with_rank(c.input(1), 4)
     strides = sizes_attr(c, "strides", 4, what="DepthwiseConv2D requires the stride")
     dilations = sizes_attr(c, "dilations", 4, what="DepthwiseConv2D requires the dilations")
-    depth = c.merge_dim(c.dim(given, layout.channel), c.dim(kernel, 2))
-    c.set_output(0, _slide(c, layout, given, kernel, strides, dilations, c.multiply(depth, c.dim(kernel, 3))))
+    depth = c.merge_dim(c.dim(in_shape, layout.channel), c.dim(kernel, 2))
+    c.set_output(0, _slide(c, layout, in_shape, kernel, strides, dilations, c.multiply(depth, c.dim(kernel, 3))))
 
 
 def conv2d_backprop_input_shape(c: InferenceContext) -> None:

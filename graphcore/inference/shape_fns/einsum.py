@@ -43,8 +43,8 @@ def einsum_shape(c: InferenceContext) -> None:
     if batch.dims is None:
         c.set_output(0, c.unknown_shape())
         return
-    found = [_dim_of(label, dims, equation) for label in before], [_dim_of(label, dims, equation) for label in after]
-    c.set_output(0, ShapeHandle((*found[0], *batch.dims, *found[1])))
+    outer_dims = [_dim_of(label, dims, equation) for label in before], [_dim_of(label, dims, equation) for label in after]
+    c.set_output(0, ShapeHandle((*outer_dims[0], *batch.dims, *outer_dims[1])))
 
 
 def _split(labels: str) -> tuple[str, bool, str]:
@@ -60,21 +60,21 @@ def _read_input(c: InferenceContext, i: int, labels: str, equation: str, dims: d
     before, ellipsis, after = _split(labels)
     named = len(before) + len(after)
     try:
-        given = c.with_rank_at_least(c.input(i), named) if ellipsis else c.with_rank(c.input(i), named)
+        shape = c.with_rank_at_least(c.input(i), named) if ellipsis else c.with_rank(c.input(i), named)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{error.message}\n\t for {i}th input and equation: {equation}") from error
     for position, label in enumerate(before):
-        _note(c, label, c.dim(given, position), dims)
+        _note(c, label, c.dim(shape, position), dims)
     for position, label in enumerate(after):
-        _note(c, label, c.dim(given, position - len(after)), dims)
-    if given.dims is None:
+        _note(c, label, c.dim(shape, position - len(after)), dims)
+    if shape.dims is None:
         return c.unknown_shape()
-    return ShapeHandle(given.dims[len(before) : len(given.dims) - len(after)])
+    return ShapeHandle(shape.dims[len(before) : len(shape.dims) - len(after)])
 
 
 def _note(c: InferenceContext, label: str, dim: DimensionHandle, dims: dict[str, DimensionHandle]) -> None:
-    known = dims.get(label)
-    dims[label] = dim if known is None else c.merge_dim(known, dim)
+    previous = dims.get(label)
+    dims[label] = dim if previous is None else c.merge_dim(previous, dim)
 
 
 def _check_no_batch(c: InferenceContext, batch: ShapeHandle, equation: str) -> None:
@@ -88,9 +88,9 @@ def _check_no_batch(c: InferenceContext, batch: ShapeHandle, equation: str) -> N
 
 
 def _dim_of(label: str, dims: dict[str, DimensionHandle], equation: str) -> DimensionHandle:
-    found = dims.get(label)
-    if found is None:
+    dim = dims.get(label)
+    if dim is None:
         raise InvalidArgumentError(
             f"Einsum output subscripts for equation '{equation}' has label '{label}' which is not present in the input subscripts"
         )
-    return found
+    return dim

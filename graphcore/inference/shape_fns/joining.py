@@ -80,12 +80,12 @@ def pack_shape(c: InferenceContext) -> None:
 
 def unpack_shape(c: InferenceContext) -> None:
     """The slices along attr `axis`, one an output."""
-    given = c.input(0)
+    shape = c.input(0)
     out = c.unknown_shape()
-    if given.dims is not None:
-        axis = _pack_axis(c, len(given.dims))
-        c.with_value(given.dims[axis], c.num_outputs)
-        out = ShapeHandle(given.dims[:axis] + given.dims[axis + 1 :])
+    if shape.dims is not None:
+        axis = _pack_axis(c, len(shape.dims))
+        c.with_value(shape.dims[axis], c.num_outputs)
+        out = ShapeHandle(shape.dims[:axis] + shape.dims[axis + 1 :])
     for i in range(c.num_outputs):
         c.set_output(i, out)
 
@@ -142,8 +142,8 @@ def _part_sizes(sizes: list[int], total: int) -> list[int]:
         raise InvalidArgumentError("size_splits can only have one -1")
     listed = sum([size for size in sizes if size != -1])
     parts: list[int] = []
-    for i, given in enumerate(sizes):
-        size = total - listed if given == -1 and total != UNKNOWN else given
+    for i, listed_size in enumerate(sizes):
+        size = total - listed if listed_size == -1 and total != UNKNOWN else listed_size
         if size < -1 or (size == -1 and total != UNKNOWN):
             raise InvalidArgumentError(f"Split size at index {i} must be >= 0. Got: {size}")
         parts.append(size)
@@ -154,35 +154,35 @@ def _part_sizes(sizes: list[int], total: int) -> list[int]:
 
 def tile_shape(c: InferenceContext) -> None:
     """`input  multiples: [rank]`: each dimension times its multiple."""
-    given, multiples = c.input(0), c.make_shape_from_shape_tensor(1)
-    if given.dims is not None:
-        multiples = c.with_rank(multiples, len(given.dims))
+    shape, multiples = c.input(0), c.make_shape_from_shape_tensor(1)
+    if shape.dims is not None:
+        multiples = c.with_rank(multiples, len(shape.dims))
     if multiples.dims is None:
         c.set_output(0, c.unknown_shape())
         return
-    c.set_output(0, c.make_shape([c.multiply(c.dim(given, i), times) for i, times in enumerate(multiples.dims)]))
+    c.set_output(0, c.make_shape([c.multiply(c.dim(shape, i), times) for i, times in enumerate(multiples.dims)]))
 
 
 def pad_shape(c: InferenceContext) -> None:
     """`input  paddings: [rank, 2]`: each dimension plus its paddings (Pad, PadV2, MirrorPad)."""
     paddings = c.with_rank(c.input(1), 2)
     c.with_value(c.dim(paddings, 1), 2)
-    given = c.input(0)
+    shape = c.input(0)
     count = c.dim(paddings, 0)
     if count.value != UNKNOWN:
-        given = c.with_rank(given, count.value)
-    elif given.dims is not None:
-        count = c.with_value(count, len(given.dims))
+        shape = c.with_rank(shape, count.value)
+    elif shape.dims is not None:
+        count = c.with_value(count, len(shape.dims))
     value = c.input_tensor(1)
     if value is None:
         c.set_output(0, c.unknown_shape_of_rank(count.value))
         return
-    given = c.with_rank(given, int(value.shape[0]))
+    shape = c.with_rank(shape, int(value.shape[0]))
     dims: list[DimensionHandle] = []
     for i, (before, after) in enumerate(value.tolist()):
         if before < 0 or after < 0:
             raise InvalidArgumentError("Paddings must be non-negative")
-        dims.append(c.add(c.dim(given, i), before + after))
+        dims.append(c.add(c.dim(shape, i), before + after))
     c.set_output(0, c.make_shape(dims))
 
 

@@ -13,7 +13,7 @@ def softmax_cross_entropy_shape(c: InferenceContext) -> None:
 
     backprop has the shape [batch, classes].
     """
-    features, labels = (c.unknown_shape_of_rank(2) if given.dims is None else given for given in c.inputs[:2])
+    features, labels = (c.unknown_shape_of_rank(2) if shape.dims is None else shape for shape in c.inputs[:2])
     backprop = broadcast_shapes(features, labels)
     if backprop.dims is None or len(backprop.dims) != 2:
         raise InvalidArgumentError(f"Shape must be broadcasted with rank 2, but is rank {c.rank(backprop)}")
@@ -49,11 +49,11 @@ def in_top_k_shape(c: InferenceContext) -> None:
 
 def top_k_shape(c: InferenceContext) -> None:
     """`input: [..., n] -> values, indices: [..., k]`; k is attr `k` (TopK) or scalar input 1 (TopKV2)."""
-    given = c.with_rank_at_least(c.input(0), 1)
+    shape = c.with_rank_at_least(c.input(0), 1)
     k = c.make_dim_for_scalar_input(1) if c.num_inputs > 1 else c.make_dim(c.int_attr("k"))
-    last = c.dim(given, -1)
+    last = c.dim(shape, -1)
     if UNKNOWN not in (last.value, k.value) and last.value < k.value:
         raise InvalidArgumentError(f"input must have last dimension >= k = {k} but is {last}")
-    out = c.unknown_shape() if given.dims is None else c.replace_dim(given, -1, k)
+    out = c.unknown_shape() if shape.dims is None else c.replace_dim(shape, -1, k)
     c.set_output(0, out)
     c.set_output(1, out)

@@ -71,17 +71,17 @@ def _window(c: InferenceContext, layout: DataFormat, name: str) -> tuple[tuple[i
 
 
 def _pool(c: InferenceContext, layout: DataFormat, ksize: tuple[int, ...], strides: tuple[int, ...], *, depth_too: bool) -> ShapeHandle:
-    given = c.with_rank(c.input(0), layout.rank)
+    in_shape = c.with_rank(c.input(0), layout.rank)
     padding, pairs = c.text_attr("padding"), explicit_paddings(c, layout)
 
     def places(at: int) -> DimensionHandle:
         if ksize[at] <= 0:
             raise InvalidArgumentError(f"Sliding window ksize must be > 0, but got {ksize[at]} for dimension {at}")
-        return windowed_output_size(c, c.dim(given, at), Window(DimensionHandle(ksize[at]), strides[at], 1, pairs[at]), padding)
+        return windowed_output_size(c, c.dim(in_shape, at), Window(DimensionHandle(ksize[at]), strides[at], 1, pairs[at]), padding)
 
     along_depth = depth_too and (ksize[layout.channel], strides[layout.channel]) != (1, 1)
-    depth = places(layout.channel) if along_depth else c.dim(given, layout.channel)
-    return layout.assemble(c.dim(given, 0), [places(at) for at in layout.spatial], depth)
+    depth = places(layout.channel) if along_depth else c.dim(in_shape, layout.channel)
+    return layout.assemble(c.dim(in_shape, 0), [places(at) for at in layout.spatial], depth)
 
 
 def fused_batch_norm_shape(c: InferenceContext) -> None:

@@ -11,20 +11,20 @@ from graphcore.inference.strided_slice import SliceSpec, strided_slice
 
 def slice_shape(c: InferenceContext) -> None:
     """`input  begin: [rank]  size: [rank]`: `size` elements from `begin` on, -1 for all that follow."""
-    given = c.input(0)
+    shape = c.input(0)
     ends = c.merge(c.with_rank(c.input(1), 1), c.with_rank(c.input(2), 1))
     rank = c.dim(ends, 0).value
     if rank != UNKNOWN:
-        given = c.with_rank(given, rank)
+        shape = c.with_rank(shape, rank)
     begin = c.make_shape_from_shape_tensor(1)  # not a shape, but it may be partially known in the same way
     sizes = c.input_tensor(2)
     if sizes is not None:
         begin = c.with_rank(begin, int(sizes.size))
-        c.set_output(0, c.make_shape([_slice_dim(c, i, c.dim(given, i), begin, size) for i, size in enumerate(sizes.tolist())]))
+        c.set_output(0, c.make_shape([_slice_dim(c, i, c.dim(shape, i), begin, size) for i, size in enumerate(sizes.tolist())]))
         return
     partial = c.make_shape_from_shape_tensor(2)
     if partial.dims is None:
-        c.set_output(0, c.unknown_shape_of_rank(c.rank(given)))
+        c.set_output(0, c.unknown_shape_of_rank(c.rank(shape)))
         return
     c.with_rank(begin, len(partial.dims))
     c.set_output(0, partial)  # a size of -1 and an unknown size both leave the dimension unknown
@@ -45,15 +45,15 @@ def strided_slice_shape(c: InferenceContext) -> None:
 
     The attrs are begin_mask, end_mask, ellipsis_mask, new_axis_mask and shrink_axis_mask.
     """
-    given = c.input(0)
+    shape = c.input(0)
     entries = c.merge(c.with_rank(c.input(1), 1), c.with_rank(c.input(2), 1))
     entries = c.merge(entries, c.with_rank(c.input(3), 1))
     strides = c.input_tensor(3)
-    if given.dims is None or strides is None or c.dim(entries, 0).value == UNKNOWN:
+    if shape.dims is None or strides is None or c.dim(entries, 0).value == UNKNOWN:
         c.set_output(0, c.unknown_shape())
         return
     spec = slice_spec(c, c.input_tensor(1), c.input_tensor(2), strides)
-    c.set_output(0, shape_of_sizes(strided_slice([dim.value for dim in given.dims], spec).final_shape))
+    c.set_output(0, shape_of_sizes(strided_slice([dim.value for dim in shape.dims], spec).final_shape))
     data = c.input_handle_shapes_and_types(0)
     if data is not None:
         c.set_output_handle_shapes_and_types(0, data)
@@ -95,9 +95,9 @@ def gather_v2_shape(c: InferenceContext) -> None:
     value = c.input_tensor(2)
     batch_dims = c.int_attr("batch_dims")
     if value is None:
-        known = params.dims is not None and indices.dims is not None
+        ranks_are_known = params.dims is not None and indices.dims is not None
         shared = batch_dims + c.rank(indices) if batch_dims < 0 else batch_dims
-        c.set_output(0, c.unknown_shape_of_rank(c.rank(params) + c.rank(indices) - 1 - shared if known else UNKNOWN))
+        c.set_output(0, c.unknown_shape_of_rank(c.rank(params) + c.rank(indices) - 1 - shared if ranks_are_known else UNKNOWN))
         return
     axis = int(value)
     c.with_rank_at_least(params, -axis if axis < 0 else axis + 1)
@@ -137,9 +137,9 @@ def tensor_scatter_shape(c: InferenceContext) -> None:
 
     For TensorScatterUpdate, TensorScatterAdd and the like.
     """
-    given = c.with_rank_at_least(c.input(0), 1)
-    _check_scatter(c, c.with_rank_at_least(c.input(1), 1), c.input(2), given)
-    c.set_output(0, given)
+    shape = c.with_rank_at_least(c.input(0), 1)
+    _check_scatter(c, c.with_rank_at_least(c.input(1), 1), c.input(2), shape)
+    c.set_output(0, shape)
 
 
 def _check_scatter(c: InferenceContext, indices: ShapeHandle, updates: ShapeHandle, out: ShapeHandle) -> None:
