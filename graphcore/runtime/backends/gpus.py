@@ -15,6 +15,8 @@ from graphcore.runtime.core.options import SessionOptions
 from graphcore.runtime.engines import Engine, build_program
 from graphcore.runtime.functions.function_runtime import FunctionLibraryRuntime, kernel_of_op
 from graphcore.runtime.gpu.gpu import Gpu, open_gpus
+from graphcore.runtime.gpu.gpu_program import GpuProgram
+from graphcore.runtime.gpu.kernels import kernels_on
 from graphcore.runtime.partitions.partition_graphs import PartGraph
 from graphcore.runtime.partitions.partition_run import Part
 from graphcore.runtime.plan.schedule import MakeKernel
@@ -45,7 +47,7 @@ class Gpus(Devices):
         if gpu is None:
             return super()._build_alone(subgraph, engine, device)
         program = build_program(*subgraph.ends, self._kernels_on(gpu, subgraph.mild), engine, subgraph.nodes, threads=1)
-        return Built(gpu.program(program, capture=bool(self.options.capture_on_gpu)), device)
+        return Built(GpuProgram(gpu, program, capture=bool(self.options.capture_on_gpu)), device)
 
     def _is_divided(self, devices: set[str]) -> bool:
         """True also for one GPU: a partition passes feeds and results between it and the host."""
@@ -59,7 +61,7 @@ class Gpus(Devices):
         """A maker of kernels that run on a GPU, as do the functions they call; for `mild` see `Kernels.make`."""
         functions = self._functions.get(gpu.name)
         if functions is None:
-            creator = gpu.kernels(kernel_of_op)
+            creator = kernels_on(gpu, kernel_of_op)
             functions = self._functions[gpu.name] = FunctionLibraryRuntime(
                 self.kernels.library,
                 resources=self.kernels.resources,
@@ -67,7 +69,7 @@ class Gpus(Devices):
                 device=gpu.name,
                 handles=self.kernels.functions.handles,
             )
-        return gpu.kernels(partial(self.kernels.make, functions=functions, mild=mild))
+        return kernels_on(gpu, partial(self.kernels.make, functions=functions, mild=mild))
 
     def _place(self, pruned: Graph) -> None:
         """Assign devices to the nodes of a run; a feed goes straight to the device of most of its users."""

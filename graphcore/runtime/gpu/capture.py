@@ -5,19 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from graphcore.dtypes import resource
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime.core.kernel_checks import is_built_in
-from graphcore.runtime.gpu.kernels import CaptureError, DeviceKernel, HostKernel
+from graphcore.runtime.gpu.gpu import CaptureError, Gpu
+from graphcore.runtime.gpu.kernels import DeviceKernel, HostKernel
 from graphcore.runtime.plan.plan import Plan
 from graphcore.runtime.plan.schedule import Operation
-
-if TYPE_CHECKING:
-    from graphcore.runtime.gpu.gpu import Gpu
 
 RunPlainly = Callable[[Sequence[Any]], list[Any]]
 """Takes fed arrays, and gives arrays of the device."""

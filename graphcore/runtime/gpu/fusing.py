@@ -6,16 +6,14 @@ import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from graphcore.graph.shapes.evaluation import kernel_context, needs_only_inputs
 from graphcore.runtime.core.kernel_checks import explain_at, is_built_in
 from graphcore.runtime.gpu.expressions import Expression, expression_of
+from graphcore.runtime.gpu.gpu import Gpu
 from graphcore.runtime.gpu.kernels import DeviceKernel, bound
 from graphcore.runtime.plan.schedule import Operation, Schedule, Value, number
-
-if TYPE_CHECKING:
-    from graphcore.runtime.gpu.gpu import Gpu
 
 _logger: Final = logging.getLogger("graphcore.gpu")
 _MOST_INPUTS: Final = 16

@@ -17,15 +17,15 @@ from graphcore.opset.numerics.tensor_list_values import TensorList
 from graphcore.placement.device import Device
 from graphcore.placement.partition.host_memory import ON_HOST
 from graphcore.runtime.core.memory import out_of_memory
-from graphcore.runtime.core.program import Program
 from graphcore.runtime.gpu.cuda import find_cupy
-from graphcore.runtime.gpu.gpu_program import GpuProgram
-from graphcore.runtime.gpu.kernels import CaptureError, kernel_on
 from graphcore.runtime.gpu.products import DeviceModule
-from graphcore.runtime.plan.schedule import MakeKernel
 
 _HELD: Final = frozenset("?bBhHiIlLqQefdFD")
 """The type codes of the arrays that a GPU holds; others stay on the host."""
+
+
+class CaptureError(Exception):
+    """A run that is being captured does what cannot be captured, such as a transfer."""
 
 
 class _Current(threading.local):
@@ -62,7 +62,6 @@ class Gpu:
     def __init__(self, device: Device) -> None:
         self.name = device.name
         self.cupy = cupy = find_cupy()
-        self.module = DeviceModule(self, cupy)
         self.lock = threading.RLock()
         self.peers: Mapping[str, Gpu] = {}
         self.runs = 0
@@ -75,6 +74,7 @@ class Gpu:
         self._number = device.cuda
         with cupy.cuda.Device(device.cuda):
             self.stream = cupy.cuda.Stream()
+            self.module = DeviceModule(cupy, self.stream, self.is_capturing)
             self._transfers = cupy.cuda.Stream()
             self.memory_limit = device.memory_limit_bytes
             self._pool = self._new_pool()
@@ -132,22 +132,6 @@ class Gpu:
     def fed(self, value: Any) -> Any:
         """A fed value on the device, unless it is of a type that stays on the host."""
         return value if getattr(value, "dtype", None) == np.int32 else self.to_device(value)
-
-    def kernels(self, make_kernel: MakeKernel) -> MakeKernel:
-        """A maker of kernels that run on the device, or on the host if all of their values are there.
-
-        Args:
-            make_kernel: makes the kernel for the array module in its context.
-        """
-        return lambda node, context: kernel_on(self, make_kernel, node, context)
-
-    def program(self, program: Program, *, capture: bool = False) -> GpuProgram:
-        """A program whose kernels all run on the device, with feeds and results on the host.
-
-        Args:
-            capture: capture plans as CUDA graphs, where that is possible.
-        """
-        return GpuProgram(self, program, capture=capture)
 
     def end(self, results: Sequence[Any]) -> list[Any]:
         """The results of a run on the host, once all of its kernels have ended."""

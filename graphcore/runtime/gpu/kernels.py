@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from graphcore.attrs import Array
 from graphcore.errors import InternalError
@@ -12,17 +12,23 @@ from graphcore.kernel_context import KernelContext, RefVariable
 from graphcore.placement.partition.host_memory import decides_shapes, in_host_memory
 from graphcore.registry import Kernel
 from graphcore.runtime.core.program import current
+from graphcore.runtime.gpu.gpu import Gpu
 from graphcore.runtime.plan.schedule import MakeKernel
-
-if TYPE_CHECKING:
-    from graphcore.runtime.gpu.gpu import Gpu
 
 _BOUND: Final = "iub"
 """The kinds of constants that kernels bind: axes, shapes, indices."""
 
 
-def kernel_on(gpu: Gpu, make_kernel: MakeKernel, node: Node, context: KernelContext) -> Kernel:
-    """The kernel of a node that is placed on a GPU; see `Gpu.kernels`."""
+def kernels_on(gpu: Gpu, make_kernel: MakeKernel) -> MakeKernel:
+    """A maker of kernels that run on a GPU, or on the host if all of their values are there.
+
+    Args:
+        make_kernel: makes the kernel for the array module in its context.
+    """
+    return lambda node, context: _kernel_on(gpu, make_kernel, node, context)
+
+
+def _kernel_on(gpu: Gpu, make_kernel: MakeKernel, node: Node, context: KernelContext) -> Kernel:
     if node.registration.is_function or node.registration.traits.numbers_from_shapes is not None:
         return make_kernel(node, context)  # the kernels of a body convert, and shapes can be read anywhere
     if runs_on_host(node):
@@ -51,10 +57,6 @@ def runs_on_host(node: Node) -> bool:
     return all(in_host_memory(node, slot, is_output=False) for slot in range(len(node.input_types))) and all(
         in_host_memory(node, slot, is_output=True) for slot in range(len(node.output_types))
     )
-
-
-class CaptureError(Exception):
-    """A run that is being captured does what cannot be captured, such as a transfer."""
 
 
 class HostKernel:

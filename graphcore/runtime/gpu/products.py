@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from graphcore.errors import InternalError
-
-if TYPE_CHECKING:
-    from graphcore.runtime.gpu.gpu import Gpu
 
 _WORKSPACE: Final = 32 << 20
 """The bytes that NVIDIA recommends for the largest GPUs."""
@@ -50,13 +48,15 @@ class DeviceModule:
     """CuPy for the kernels of one GPU, with products that can be captured.
 
     Args:
-        gpu: the device.
         cupy: the module.
+        stream: the stream of the kernels.
+        is_capturing: tells that this thread captures a run.
     """
 
-    def __init__(self, gpu: Gpu, cupy: Any) -> None:
-        self._gpu = gpu
+    def __init__(self, cupy: Any, stream: Any, is_capturing: Callable[[], bool]) -> None:
         self._cupy = cupy
+        self._stream = stream
+        self._is_capturing = is_capturing
         self._cublas: Any = None
         self._workspace: Any = None
 
@@ -74,13 +74,13 @@ class DeviceModule:
 
     def dot(self, a: Any, b: Any, out: Any = None) -> Any:
         """The product of two matrices, as `cupy.dot`."""
-        if not self._gpu.is_capturing() or a.dtype.char not in _TYPES or a.ndim != 2 or b.ndim != 2:
+        if not self._is_capturing() or a.dtype.char not in _TYPES or a.ndim != 2 or b.ndim != 2:
             return self._cupy.dot(a, b, out)
         return self._product(a, b, out)
 
     def matmul(self, a: Any, b: Any) -> Any:
         """The products of batches of matrices, as `cupy.matmul`."""
-        if not self._gpu.is_capturing() or a.dtype.char not in _TYPES or min(a.ndim, b.ndim) < 2:
+        if not self._is_capturing() or a.dtype.char not in _TYPES or min(a.ndim, b.ndim) < 2:
             return self._cupy.matmul(a, b)
         return self._product(a, b)
 
@@ -106,7 +106,7 @@ class DeviceModule:
         long = ctypes.c_longlong
         handle = ctypes.c_void_p(self._cupy.cuda.device.get_cublas_handle())
         workspace = ctypes.c_void_p(self._workspace.data.ptr)
-        _check(self._cublas.cublasSetStream_v2(handle, ctypes.c_void_p(self._gpu.stream.ptr)))
+        _check(self._cublas.cublasSetStream_v2(handle, ctypes.c_void_p(self._stream.ptr)))
         _check(self._cublas.cublasSetWorkspace_v2(handle, workspace, ctypes.c_size_t(_WORKSPACE)))
         _check(
             self._cublas.cublasGemmStridedBatchedEx(

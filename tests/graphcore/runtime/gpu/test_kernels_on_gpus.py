@@ -13,7 +13,7 @@ from graphcore.kernel_context import RefVariable
 from graphcore.placement.partition.host_memory import decides_shapes
 from graphcore.plumbing import ARG, CONST, CONTROL_FLOW, FAKE_PARAM, FEEDABLE, NO_OP, RECV, RETVAL, SEND
 from graphcore.runtime.gpu.gpu import Gpu
-from graphcore.runtime.gpu.kernels import runs_on_host
+from graphcore.runtime.gpu.kernels import kernels_on, runs_on_host
 from tests.graphcore.opset.backend_cases import CASES, WITH_VARIABLES, Prepared, PreparedWithVariables, assert_same, host, values_of
 from tests.graphcore.opset.op_cases import Array, Case
 from tests.support.op_checks import checked_for, make_all
@@ -72,7 +72,7 @@ def run_on(gpu: Gpu, node: gc.Node, inputs: list[Any], known: list[Array | None]
         assert node.registration.kernel is not None
         return node.registration.kernel(context)
 
-    kernel = gpu.kernels(make)(node, kernel_context(node, tuple(known)))
+    kernel = kernels_on(gpu, make)(node, kernel_context(node, tuple(known)))
     with np.errstate(all="ignore"):
         result = kernel(*inputs)
     return [] if result is None else list(result) if isinstance(result, tuple | list) else [result]
