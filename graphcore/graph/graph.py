@@ -49,6 +49,7 @@ from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.model.node_store import NodeStore
 from graphcore.graph.provenance.explain_shape import explain_error
 from graphcore.graph.reading import GraphReader
+from graphcore.graph.recorded import RecordedRun, RecordingOptions
 from graphcore.graph.saved_values import AbsentValues, SavedValues
 from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner, refiner_for
 from graphcore.registry import OpRegistration, OpRegistry
@@ -80,7 +81,7 @@ class Graph(GraphReader):
     """The graph around a function's body while that is traced."""
     place: str = ""
     """The user's words for the body of a function, such as "the body of loop 'while'"."""
-    trace: Any = None
+    trace: RecordedRun | None = None
     """The last recorded run of a session of this graph, also of one that is closed."""
     run_count: int = 0
     """The number of runs of its sessions that have ended; other changes of their values count too."""
@@ -92,7 +93,7 @@ class Graph(GraphReader):
     """The values that were looked for beside those files, and are not restored."""
     saver_nodes: frozenset[str] = frozenset()
     """The names of the nodes by which a SavedModel saves and restores, and of those that run afterwards."""
-    recording: Any = None
+    recording: RecordingOptions | None = None
     """The `RunOptions` by which sessions of this graph record all their runs, also those without options of their own; None for none."""
     lock: threading.RLock
     """Held by the thread that changes the graph or reads several parts of it.

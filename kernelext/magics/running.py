@@ -9,6 +9,7 @@ from IPython.core.error import UsageError
 
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.runtime import RunOptions, Trace
+from graphcore.runtime.core.tracing import last_trace
 from kernelext.magics.named import element, session_of, words_of
 from widgets.scene.steps import FAILED, steps_of
 
@@ -86,9 +87,9 @@ def _recorded(line: str, variables: Mapping[str, Any], evaluate: Evaluate, magic
     graph = _graph(fetches)
     if fetches:
         session_of(graph).run(fetches, feeds, options=options)
-    if graph.trace is None:
+    found = last_trace(graph)
+    if found is None:
         raise UsageError(f"%{magic}: no run was recorded; name what to run, as in %{magic} y.")
-    found: Trace = graph.trace
     return found
 
 

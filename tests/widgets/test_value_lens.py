@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from graphcore.runtime.core.tracing import last_trace
 from widgets import messages
 from widgets.port import Port
 from widgets.scene import Scene, SceneState, build_scene
@@ -109,7 +110,9 @@ def test_a_loop_that_ran_as_part_of_its_gradient_has_its_values_and_times(engine
         dx = gc.gradients(z, [x])[0]
     with gc.Session(graph, engine=engine) as session:
         value, *_ = session.run([y, z, dx], {x: [0.0, 0.5, 1.0]}, gc.RunOptions(values=True))
-    records = graph.trace.values
+    trace = last_trace(graph)
+    assert trace is not None
+    records = trace.values
     assert records is not None
     assert records["loop:1"].max == value.max()
     state = SceneState()

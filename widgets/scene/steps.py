@@ -13,6 +13,7 @@ from graphcore.plumbing import FEEDABLE, WHILE
 from graphcore.runtime.core.events import CONSTANT, MERGED, PASSED, Event
 from graphcore.runtime.core.node_times import without_repeats
 from graphcore.runtime.core.tokens import Tokens
+from graphcore.runtime.core.tracing import last_trace
 from graphcore.runtime.stepping.stepped_run import last_stepped_run
 from widgets.scene.run_names import RunNames, names_of_unfinished, run_names
 from widgets.steps import RecordedSteps, StepRuns
@@ -50,7 +51,7 @@ def steps_of(graph: Graph, most: int = MAX_RUNS) -> RecordedSteps | None:
         reader = StepReader(graph, names_of_unfinished(graph, stepped.nodes), most, stepped.feeds, same=stepped.same)
         reader.read(stepped.events_from(0), stepped.stats_from(0)[0])
         return reader.steps(is_over=stepped.is_over)
-    trace: Trace | None = graph.trace
+    trace = last_trace(graph)
     if trace is None:
         return None
     same = {} if trace.values is None else trace.values.same

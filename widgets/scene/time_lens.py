@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
+from graphcore.runtime.core.tracing import last_trace
 from widgets.scene.run_names import run_names, split_name
 from widgets.scene.timelines import CLOCKS, clock_notes, device_text
 from widgets.scene.types import LegendEntry, LensMark
@@ -85,7 +86,7 @@ _recorded: WeakKeyDictionary[Graph, tuple[Trace, int, RecordedTimes]] = WeakKeyD
 
 def recorded_times(graph: Graph) -> RecordedTimes | None:
     """The times of the last recorded run of a graph's sessions, None if there is none."""
-    trace: Trace | None = graph.trace
+    trace = last_trace(graph)
     if trace is None:
         return None
     known = _recorded.get(graph)

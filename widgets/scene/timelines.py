@@ -15,6 +15,7 @@ from graphcore.placement.last_placer import last_placement, last_placer
 from graphcore.placement.timeline import ARROW
 from graphcore.plumbing import FEEDABLE
 from graphcore.runtime.core.node_times import without_repeats
+from graphcore.runtime.core.tracing import last_trace
 from widgets.scene.run_names import run_names
 from widgets.timelines import StepTimeline, TimelineLane, TimelineMemory, TimelineSpans
 
@@ -58,7 +59,7 @@ def timelines_of(graph: Graph, most: int = MAX_SPANS) -> list[StepTimeline]:
     Args:
         most: the most spans of each.
     """
-    trace: Trace | None = graph.trace
+    trace = last_trace(graph)
     found = [] if trace is None else [_recorded(graph, trace, most)]
     return [*found, _predicted(graph, trace, most)]
 
@@ -82,7 +83,7 @@ def page_timelines(graph: Graph) -> list[StepTimeline]:
 
 def saved_timelines(graph: Graph) -> list[StepTimeline]:
     """The recorded run that a saved notebook carries, unless it is long."""
-    trace: Trace | None = graph.trace
+    trace = last_trace(graph)
     if trace is None or len(trace.events) > MAX_SAVED_EVENTS:
         return []
     return [_recorded(graph, trace, MAX_PAGE_SPANS)]

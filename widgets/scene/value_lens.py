@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from graphcore.runtime.core.node_times import without_repeats
+from graphcore.runtime.core.tracing import last_trace
 from widgets.inspection import Values
 from widgets.recorded_values import GradientMagnitude, HealthRow, RunHealth, RunValues
 from widgets.scene.run_names import RunNames, run_names, split_name
@@ -101,7 +102,7 @@ _recorded: WeakKeyDictionary[Graph, tuple[Trace, int, RecordedValues | None]] = 
 
 def recorded_values(graph: Graph) -> RecordedValues | None:
     """The values of the last recorded run of a graph's sessions, None if there are none."""
-    trace: Trace | None = graph.trace
+    trace = last_trace(graph)
     if trace is None:
         return None
     known = _recorded.get(graph)

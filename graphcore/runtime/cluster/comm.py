@@ -20,20 +20,20 @@ _NO_KEY: Final = (
 )
 
 
-class _Connector(TLSConnector):  # type: ignore[misc]
+class _Connector(TLSConnector):
     prefix = f"{SCHEME}://"
 
     def _get_connect_args(self, **connection_args: Any) -> Any:
         if not isinstance(connection_args.get("ssl_context"), ssl.SSLContext):
             raise FatalCommClosedError(_NO_KEY)
-        return super()._get_connect_args(**connection_args)
+        return super()._get_connect_args(**connection_args)  # type: ignore[no-untyped-call]
 
 
-class _Listener(TLSListener):  # type: ignore[misc]
+class _Listener(TLSListener):
     prefix = f"{SCHEME}://"
 
 
-class KeyedBackend(TLSBackend):  # type: ignore[misc]
+class KeyedBackend(TLSBackend):
     """Dask's backend for TLS, with these connections."""
 
     _connector_class = _Connector

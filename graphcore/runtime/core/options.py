@@ -14,6 +14,7 @@ from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from graphcore.graph.recorded import RecordingOptions
     from graphcore.runtime.core.tracing import StepStats, Trace
     from graphcore.runtime.core.value_records import ValueRecords
 
@@ -53,7 +54,7 @@ class RunOptions(msgspec.Struct, frozen=True):
         if not isinstance(self.values, bool | str) and not all(isinstance(pattern, str) for pattern in _listed(self.values)):
             raise InvalidArgumentError(f"values: required True, False or glob patterns of node names, got {brief(self.values)}")
 
-    def over(self, others: RunOptions | None) -> RunOptions:
+    def over(self, others: RecordingOptions | None) -> RunOptions:
         """These options, with those of `others` in place of defaults."""
         if others is None:
             return self

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from graphcore.errors import FailedPreconditionError
+from graphcore.graph import Graph
 from graphcore.graph.model.node import Node
 from graphcore.placement.timeline import Clock, Timeline
 from graphcore.runtime.core.events import Around, ArrayLife, Event, loop_iterations
@@ -320,6 +321,11 @@ class Trace:
                 started = open_runs.pop((_run(event), event.thread), None) or _elsewhere(open_runs, _run(event))
                 if started is not None:
                     yield started, event
+
+
+def last_trace(graph: Graph) -> Trace | None:
+    """The last recorded run of a graph, None without one."""
+    return graph.trace if isinstance(graph.trace, Trace) else None
 
 
 def _run(event: Event) -> _Run:

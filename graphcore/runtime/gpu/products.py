@@ -50,7 +50,7 @@ class DeviceModule:
     Args:
         cupy: the module.
         stream: the stream of the kernels.
-        is_capturing: tells that this thread captures a run.
+        is_capturing: true while this thread captures a run.
     """
 
     def __init__(self, cupy: Any, stream: Any, is_capturing: Callable[[], bool]) -> None:

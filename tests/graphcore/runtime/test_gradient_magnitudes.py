@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from graphcore.runtime.core.tracing import last_trace
 from tests.graphcore.runtime.loop_graphs import enter, op, while_loop
 
 Differentiated = tuple[gc.Tensor, list[Any]]
@@ -100,7 +101,10 @@ def test_weights_stand_beside_the_layer_that_they_serve() -> None:
         with gc.Session() as session:
             session.run(init)
             session.run(fetches, {"x:0": BATCH}, gc.RunOptions(values=True))
-        found = graph.trace.values.gradient_magnitudes(graph)
+        trace = last_trace(graph)
+        assert trace is not None
+        assert trace.values is not None
+        found = trace.values.gradient_magnitudes(graph)
     names = [one.node for one in found]
     depths = {one.node: one.depth for one in found}
     for number, layer in enumerate(("MatMul", "MatMul_1", "MatMul_2")):
@@ -121,7 +125,10 @@ def test_nodes_computed_from_weights_alone_stand_beside_the_layer_that_they_serv
         with gc.Session() as session:
             session.run(init)
             session.run(fetches, {"x:0": BATCH}, gc.RunOptions(values=True))
-        found = {one.node: one for one in graph.trace.values.gradient_magnitudes(graph)}
+        trace = last_trace(graph)
+        assert trace is not None
+        assert trace.values is not None
+        found = {one.node: one for one in trace.values.gradient_magnitudes(graph)}
     for number in range(3):
         scale, layer = found[f"scale{number}"], found[f"h{number}"]
         assert scale.weight
