@@ -75,14 +75,14 @@ class _Watching(LiveContext):
 
 def dimension_classes(graph: GraphReader, names: Iterable[str] | None = None) -> dict[str, tuple[int, ...]]:
     """See `Graph.dimension_classes`."""
-    version, known = _KNOWN.get(graph, (-1, {}))
+    version, classes = _KNOWN.get(graph, (-1, {}))
     if version != graph.version:
-        known = _found(graph)
-        _KNOWN[graph] = graph.version, known
+        classes = _found(graph)
+        _KNOWN[graph] = graph.version, classes
     if names is None:
-        return dict(known)
+        return dict(classes)
     wanted = frozenset(names)
-    return {name: numbers for name, numbers in known.items() if name in wanted}
+    return {name: numbers for name, numbers in classes.items() if name in wanted}
 
 
 def _found(graph: GraphReader) -> dict[str, tuple[int, ...]]:
@@ -91,12 +91,14 @@ def _found(graph: GraphReader) -> dict[str, tuple[int, ...]]:
     for node in graph.op_nodes():
         _watch(graph, node, classes)
     numbers: dict[int, int] = {}
-    found: dict[str, tuple[int, ...]] = {}
+    numbers_by_tensor: dict[str, tuple[int, ...]] = {}
     for node in graph.op_nodes():
         for index, handle in enumerate(node.output_handles):
             if handle.dims is not None:
-                found[f"{node.name}:{index}"] = tuple([numbers.setdefault(classes.find(dim), len(numbers)) for dim in handle.dims])
-    return found
+                numbers_by_tensor[f"{node.name}:{index}"] = tuple(
+                    [numbers.setdefault(classes.find(dim), len(numbers)) for dim in handle.dims]
+                )
+    return numbers_by_tensor
 
 
 def _watch(graph: GraphReader, node: Node, classes: _Classes) -> None:

@@ -392,7 +392,7 @@ class Graph(GraphReader):
             self.editor.refuse_finalized()
             items = self.collections.setdefault(name, [])
             own_name = getattr(value, "name", None)
-            names = [getattr(known, "name", None) for known in items]
+            names = [getattr(item, "name", None) for item in items]
             if own_name is not None and own_name in names:
                 items[names.index(own_name)] = value
             else:

@@ -308,7 +308,7 @@ class GraphReader:
         if not self.num_op_nodes:
             return ", which has no nodes"
         lowered = name.lower()
-        near = [known for known in list(self.node_store.by_name) if lowered in known.lower() or known.lower() in lowered][:3]
+        near = [other for other in list(self.node_store.by_name) if lowered in other.lower() or other.lower() in lowered][:3]
         return f"; there is {', '.join(repr(item) for item in near)}" if near else ""
 
     def waiting(self) -> list[tuple[str, Node, int]]:

@@ -62,8 +62,8 @@ class AbsentValues(msgspec.Struct, frozen=True):
                 f"; `session.run('{self.restore_op}', {{'{self.filename_tensor}': path}})` runs the saver of the graph, "
                 "where `path` is a checkpoint without its suffixes"
             )
-        made = _with_text(error, text)
-        return made.advise(f"{advice}.", required=error.required, came="none: the graph was loaded without values")
+        explained = _with_text(error, text)
+        return explained.advise(f"{advice}.", required=error.required, came="none: the graph was loaded without values")
 
 
 def with_absent_values(error: BaseException, graph: Graph) -> BaseException:
@@ -71,19 +71,19 @@ def with_absent_values(error: BaseException, graph: Graph) -> BaseException:
     name = uninitialized_name(error) if isinstance(error, FailedPreconditionError) else ""
     if not name or not isinstance(error, FailedPreconditionError):
         return error
-    known = [variable for collection in _OF_VARIABLES for variable in graph.collections.get(collection, ())]
-    if any(getattr(variable, "name", "") == f"{name}:0" for variable in known):
+    variables = [variable for collection in _OF_VARIABLES for variable in graph.collections.get(collection, ())]
+    if any(getattr(variable, "name", "") == f"{name}:0" for variable in variables):
         return error
-    lacking = next((each for each in graph.absent_values if name in each.names), None)
+    lacking = next((absent for absent in graph.absent_values if name in absent.names), None)
     return _unknown_to_python(error, graph, name) if lacking is None else lacking.instead_of(error)
 
 
 def _unknown_to_python(error: FailedPreconditionError, graph: Graph, name: str) -> FailedPreconditionError:
     """The error for a variable that has nodes, as in an imported graph, but no Python object."""
-    made = _with_text(error, ": no variable of Python has this name, so gc.initialize_all_variables() does not initialise it")
+    explained = _with_text(error, ": no variable of Python has this name, so gc.initialize_all_variables() does not initialise it")
     initializer = _initializer(graph, name)
     advice = f"Run `session.run('{initializer}')` for its initial value, or restore a saved one" if initializer else "Restore its value"
-    return made.advise(f"{advice}, in the same session: {_READS}.", required=error.required, came=error.came)
+    return explained.advise(f"{advice}, in the same session: {_READS}.", required=error.required, came=error.came)
 
 
 def _initializer(graph: Graph, name: str) -> str:
@@ -91,14 +91,14 @@ def _initializer(graph: Graph, name: str) -> str:
     for node in graph.op_nodes():
         shared = node.node_def.attr.get("shared_name") or node.name
         if node.registration.traits.role == "variable" and (shared.decode() if isinstance(shared, bytes) else shared) == name:
-            found = graph.find(f"{node.name}/Assign")
-            return "" if found is None else found.name
+            assign = graph.find(f"{node.name}/Assign")
+            return "" if assign is None else assign.name
     return ""
 
 
 def _with_text(error: FailedPreconditionError, text: str) -> FailedPreconditionError:
     """The error with another text behind the name of the variable."""
-    made = FailedPreconditionError(
+    copy = FailedPreconditionError(
         error.message.replace(NOT_INITIALIZED, text, 1),
         op=error.op,
         node=error.node,
@@ -106,5 +106,5 @@ def _with_text(error: FailedPreconditionError, text: str) -> FailedPreconditionE
         input=error.input,
         source=error.source,
     )
-    made.device = error.device
-    return made
+    copy.device = error.device
+    return copy

@@ -51,17 +51,17 @@ class FunctionGraph(Graph):
     @classmethod
     def within(cls, outer: Graph, label: str, place: str = "", caller: str = "") -> FunctionGraph:
         """An empty body of a function of `outer`; both share one function library."""
-        made = cls(outer.registry)
-        made.library = outer.library
-        made.outer = outer
-        made.lock = made.edge_store.lock = outer.lock
-        made.seed = outer.seed
-        made.scopes.container = outer.scopes.container
-        made.label = label
-        made.place = place or f"function '{label}'"
-        made.caller = caller
-        made.drops_unneeded = bool(caller) and (not isinstance(outer, FunctionGraph) or outer.drops_unneeded)
-        return made
+        body = cls(outer.registry)
+        body.library = outer.library
+        body.outer = outer
+        body.lock = body.edge_store.lock = outer.lock
+        body.seed = outer.seed
+        body.scopes.container = outer.scopes.container
+        body.label = label
+        body.place = place or f"function '{label}'"
+        body.caller = caller
+        body.drops_unneeded = bool(caller) and (not isinstance(outer, FunctionGraph) or outer.drops_unneeded)
+        return body
 
     def argument(
         self, name: str, dtype: DType, shape: Shape, index: int | None = None, handle: HandleData | None = None, label: str = ""
@@ -94,9 +94,9 @@ class FunctionGraph(Graph):
         Raises:
             InvalidArgumentError: it is a reference, or no longer in its graph.
         """
-        known = self.captures.get(tensor)
-        if known is not None:
-            return known
+        earlier = self.captures.get(tensor)
+        if earlier is not None:
+            return earlier
         assert self.outer is not None
         source = self.outer.as_graph_element(tensor)
         assert isinstance(source, Tensor)
@@ -114,8 +114,8 @@ class FunctionGraph(Graph):
                 "function has given a value",
             )
         handle = (tensor.node.handle_data or {}).get(tensor.index)
-        made = self.captures[tensor] = self.argument(_plain(tensor), tensor.dtype, tensor.shape, handle=handle)
-        return made
+        argument = self.captures[tensor] = self.argument(_plain(tensor), tensor.dtype, tensor.shape, handle=handle)
+        return argument
 
     def get_collection(self, name: str, scope: str | None = None) -> list[Any]:
         """See `Graph.get_collection`; those of the surrounding graphs are there, too."""
@@ -131,13 +131,13 @@ class FunctionGraph(Graph):
         """See `Graph.set_shape`. A shape that nothing else gives becomes part of the function, whose calls and copies infer it again."""
         was_unknown, node = tensor.shape.rank is None, tensor.node
         super().set_shape(tensor, shape)
-        known = tensor.shape
-        if was_unknown and known.rank is not None and node.op not in ARG:
+        shape_after = tensor.shape
+        if was_unknown and shape_after.rank is not None and node.op not in ARG:
             before = node.attr.get(DECLARED_SHAPES)
             shapes = list(before) if isinstance(before, tuple) else [Shape(None)] * len(node.outputs)
-            shapes[tensor.index] = known
+            shapes[tensor.index] = shape_after
             if not node.inputs or any(source.dtype.base is not resource for source in node.inputs):
-                for body in (self, *[each for each in surrounding(self) if isinstance(each, FunctionGraph)]):
+                for body in (self, *[outer for outer in surrounding(self) if isinstance(outer, FunctionGraph)]):
                     body.declares_shapes = True
             node.node_def = msgspec.structs.replace(node.node_def, attr={**node.attr, DECLARED_SHAPES: tuple(shapes)})
 
@@ -147,9 +147,9 @@ class FunctionGraph(Graph):
         If these change, the body has to be built again.
         """
         if graph.outer is None:
-            found = {node.name: described(node) for node in nodes}
-            for body in (self, *[each for each in surrounding(self) if isinstance(each, FunctionGraph)]):
-                body.outside |= found
+            descriptions = {node.name: described(node) for node in nodes}
+            for body in (self, *[outer for outer in surrounding(self) if isinstance(outer, FunctionGraph)]):
+                body.outside |= descriptions
 
     def name_outside(self) -> str:
         """The name scope, in the outermost graph, of what is made there on behalf of this body."""

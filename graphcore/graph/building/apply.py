@@ -84,7 +84,7 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
         plan: _Plan | None = registration.apply_plan
         if plan is None:
             plan = registration.apply_plan = _Plan(op_def)
-        given = _given_attrs(plan, attrs, op, name) if attrs else {}
+        attr_values = _given_attrs(plan, attrs, op, name) if attrs else {}
         types: list[DType] = []
         tensors: list[Any] = []
         first_new = 0
@@ -92,7 +92,7 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
             for item in inputs:  # most often all are tensors of this graph, and one check of each suffices
                 if type(item) is not Tensor or item.node.graph is not graph:
                     first_new = graph.num_node_ids
-                    tensors = _as_tensors(graph, plan, op_def, inputs, given, name)
+                    tensors = _as_tensors(graph, plan, op_def, inputs, attr_values, name)
                     types = [tensor.dtype for tensor in tensors] if plan.simple else []
                     break
                 types.append(item.node.output_types[item.index])
@@ -101,9 +101,9 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
             scopes = graph.thread_scopes.here
             node_name = exact_name(graph, name) if name else graph.names.unique(scopes.name + op)
             controls = list(scopes.controls) if scopes.controls else NO_CONTROLS
-            resolved = _remembered_match(plan, tuple(types), given) if plan.simple else None
+            resolved = _remembered_match(plan, tuple(types), attr_values) if plan.simple else None
             if resolved is None:
-                node_def = _build(op_def, node_name, tensors, given, controls, scopes.device)
+                node_def = _build(op_def, node_name, tensors, attr_values, controls, scopes.device)
                 in_out = in_out_types_for_node(node_def, op_def)
                 flat = [tensor for item in tensors for tensor in (item if isinstance(item, list) else [item])]
                 if scopes.device_functions:
@@ -121,7 +121,7 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
             )
         except BaseException as error:
             if isinstance(error, GraphError):
-                error.about_inputs(tuple([each for item in tensors for each in (item if isinstance(item, list) else [item])]))
+                error.about_inputs(tuple([tensor for item in tensors for tensor in (item if isinstance(item, list) else [item])]))
             if first_new:
                 _take_back_constants(graph, first_new)
             raise
@@ -147,21 +147,21 @@ def exact_name(graph: Graph, name: str) -> str:
     return exact
 
 
-def _remembered_match(plan: _Plan, types: tuple[DType, ...], given: dict[str, AttrValue]) -> _Match | None:
+def _remembered_match(plan: _Plan, types: tuple[DType, ...], attr_values: dict[str, AttrValue]) -> _Match | None:
     """The cached attrs for inputs of the same types without further attrs, shared by all such nodes."""
-    if given:
-        return _match(plan, types, given)
+    if attr_values:
+        return _match(plan, types, attr_values)
     matched = plan.matched.get(types)
     if matched is None:
-        matched = plan.matched[types] = _match(plan, types, given)
+        matched = plan.matched[types] = _match(plan, types, attr_values)
     return matched
 
 
-def _match(plan: _Plan, types: tuple[DType, ...], given: dict[str, AttrValue]) -> _Match | None:
+def _match(plan: _Plan, types: tuple[DType, ...], attr_values: dict[str, AttrValue]) -> _Match | None:
     """Attrs and types if everything fits exactly, None if a closer check is needed."""
-    if len(types) != len(plan.args) or not _are_right(given, plan.checks):
+    if len(types) != len(plan.args) or not _are_right(attr_values, plan.checks):
         return None
-    attrs: dict[str, Any] = {**plan.defaults, **given} if given else dict(plan.defaults)
+    attrs: dict[str, Any] = {**plan.defaults, **attr_values} if attr_values else dict(plan.defaults)
     inferred: dict[str, DType] = {}
     input_types = []
     for given_type, (_, fixed, type_attr, _, is_ref) in zip(types, plan.args, strict=True):
@@ -179,7 +179,7 @@ def _match(plan: _Plan, types: tuple[DType, ...], given: dict[str, AttrValue]) -
         input_types.append(actual)
     for attr_name, dtype in inferred.items():
         allowed = plan.allowed[attr_name]
-        if (allowed is not None and dtype not in allowed) or given.get(attr_name, dtype) is not dtype:
+        if (allowed is not None and dtype not in allowed) or attr_values.get(attr_name, dtype) is not dtype:
             return None
         attrs[attr_name] = dtype
     for attr_name in plan.required:
@@ -192,9 +192,9 @@ def _match(plan: _Plan, types: tuple[DType, ...], given: dict[str, AttrValue]) -
     return attrs, tuple(input_types), tuple(output_types)
 
 
-def _are_right(given: dict[str, AttrValue], checks: Mapping[str, AttrCheck]) -> bool:
+def _are_right(attr_values: dict[str, AttrValue], checks: Mapping[str, AttrCheck]) -> bool:
     """False if an attr is unknown to the op, of another kind, or beyond its limits."""
-    for name, value in given.items():
+    for name, value in attr_values.items():
         check = checks.get(name)
         if check is None:
             if not name.startswith("_"):
@@ -209,9 +209,11 @@ def _are_right(given: dict[str, AttrValue], checks: Mapping[str, AttrCheck]) -> 
     return True
 
 
-def _build(op_def: OpDef, node_name: str, tensors: list[Any], given: dict[str, AttrValue], controls: list[Node], device: str) -> NodeDef:
+def _build(
+    op_def: OpDef, node_name: str, tensors: list[Any], attr_values: dict[str, AttrValue], controls: list[Node], device: str
+) -> NodeDef:
     builder = NodeDefBuilder(node_name, op_def)
-    for key, value in given.items():
+    for key, value in attr_values.items():
         builder.attr(key, value)
     for item in tensors:
         if isinstance(item, list):
@@ -225,7 +227,7 @@ def _build(op_def: OpDef, node_name: str, tensors: list[Any], given: dict[str, A
     try:
         return builder.finalize()
     except GraphError as error:
-        name, text = dtype_misfit(op_def, tensors, given)
+        name, text = dtype_misfit(op_def, tensors, attr_values)
         if text:
             error.add_note(error.message)
             error.message, error.input = text, name
@@ -235,26 +237,26 @@ def _build(op_def: OpDef, node_name: str, tensors: list[Any], given: dict[str, A
 
 
 def _given_attrs(plan: _Plan, attrs: Mapping[str, Any], op: str, name: str | None) -> dict[str, AttrValue]:
-    given: dict[str, AttrValue] = {}
+    attr_values: dict[str, AttrValue] = {}
     for key, value in attrs.items():
         if value is None and plan.attr_kinds.get(key) != "shape":
             continue
         try:
-            given[key] = as_attr_value(value, plan.attr_kinds.get(key))
+            attr_values[key] = as_attr_value(value, plan.attr_kinds.get(key))
         except GraphError as error:
             error.attr = key
             raise error.with_node(name or op, op=op, source=caller_location()) from None
-    return given
+    return attr_values
 
 
 def _as_tensors(
-    graph: Graph, plan: _Plan, op_def: OpDef, inputs: Sequence[Any], given: dict[str, AttrValue], name: str | None
+    graph: Graph, plan: _Plan, op_def: OpDef, inputs: Sequence[Any], attr_values: dict[str, AttrValue], name: str | None
 ) -> list[Any]:
     """Convert every input to a tensor of this graph (a list of them for a list input)."""
     result: list[Any] = []
     for item in inputs:
         if type(item) is not Tensor:
-            return _convert_all(graph, plan, op_def, inputs, given, name)
+            return _convert_all(graph, plan, op_def, inputs, attr_values, name)
         if item.node.graph is not graph:
             item = graph.as_graph_element(item)  # a function's body captures the tensor as an argument
         result.append(item)
@@ -262,19 +264,19 @@ def _as_tensors(
 
 
 def _convert_all(
-    graph: Graph, plan: _Plan, op_def: OpDef, inputs: Sequence[Any], given: dict[str, AttrValue], name: str | None
+    graph: Graph, plan: _Plan, op_def: OpDef, inputs: Sequence[Any], attr_values: dict[str, AttrValue], name: str | None
 ) -> list[Any]:
     references = [arg.is_handle for arg in op_def.input_arg]
     held = [as_held_tensor(graph, item, reference=i < len(references) and references[i]) for i, item in enumerate(inputs)]
-    known = {key: value for key, value in given.items() if isinstance(value, DType)}
+    types_by_attr = {key: value for key, value in attr_values.items() if isinstance(value, DType)}
     for item, (_, _, type_attr, is_list, _) in zip(held, plan.args, strict=False):
         first = _first_tensor(item) if is_list else item
         if isinstance(first, Tensor) and type_attr:
-            known.setdefault(type_attr, first.dtype.base)
+            types_by_attr.setdefault(type_attr, first.dtype.base)
     result: list[Any] = []
     for i, item in enumerate(held):
         _, fixed, type_attr, is_list, _ = plan.args[i] if i < len(plan.args) else ("", None, "", False, False)
-        dtype = fixed or known.get(type_attr) or _preferred_dtype(plan, type_attr, item)
+        dtype = fixed or types_by_attr.get(type_attr) or _preferred_dtype(plan, type_attr, item)
         where = f"input {i} of {name or op_def.name} (op {op_def.name})"
         if is_list and isinstance(item, list | tuple):
             result.append([convert_to_tensor(graph, part, dtype, where) for part in item])
@@ -284,7 +286,7 @@ def _convert_all(
         except InvalidArgumentError as error:
             raise _beside_tensors(error, held, dtype).with_node("", op=op_def.name) from None
         if type_attr and not is_list:
-            known.setdefault(type_attr, tensor.dtype.base)
+            types_by_attr.setdefault(type_attr, tensor.dtype.base)
         result.append(tensor)
     return result
 
@@ -365,9 +367,9 @@ def _holds_tensor(value: Any) -> bool:
 def _first_held(graph: Graph, values: Sequence[Any]) -> Tensor | None:
     """The first tensor in nested lists."""
     for item in values:
-        found = _first_held(graph, item) if isinstance(item, list | tuple) else as_held_tensor(graph, item)
-        if isinstance(found, Tensor):
-            return found
+        tensor = _first_held(graph, item) if isinstance(item, list | tuple) else as_held_tensor(graph, item)
+        if isinstance(tensor, Tensor):
+            return tensor
     return None
 
 

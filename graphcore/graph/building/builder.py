@@ -156,15 +156,15 @@ class GraphBuilder:
 
     def add(self, left: object, right: object, name: str) -> Tensor:
         """`left + right`; strings are joined, by an op of their own."""
-        joins = any(isinstance(each, Tensor) and each.dtype.base is string for each in (left, right))
+        joins = any(isinstance(item, Tensor) and item.dtype.base is string for item in (left, right))
         return self.binary("Add" if joins else "AddV2", left, right, name)
 
     def truediv(self, left: object, right: object) -> Tensor:
         """`left / right`: integers are converted to floats first, those of 32 and 64 bits to float64."""
         operands = [as_held_tensor(self.graph, item) for item in (left, right)]
-        found = next((item for item in operands if isinstance(item, Tensor)), None)
-        first = convert_to_tensor(self.graph, operands[0], None, "operand of /") if found is None else found
-        operands = [first, operands[1]] if found is None else operands
+        held = next((item for item in operands if isinstance(item, Tensor)), None)
+        first = convert_to_tensor(self.graph, operands[0], None, "operand of /") if held is None else held
+        operands = [first, operands[1]] if held is None else operands
         wanted = _QUOTIENTS.get(first.dtype.base)
         if wanted is None:
             return self.binary("RealDiv", operands[0], operands[1], "truediv")
@@ -209,8 +209,8 @@ class GraphBuilder:
             adjoint: transpose and conjugate each of the factors.
         """
         operands = [as_held_tensor(self.graph, item) for item in (left, right)]
-        known = next((item.dtype.base for item in operands if isinstance(item, Tensor)), None)
-        tensors = [convert_to_tensor(self.graph, item, known, "factor of matmul") for item in operands]
+        dtype = next((item.dtype.base for item in operands if isinstance(item, Tensor)), None)
+        tensors = [convert_to_tensor(self.graph, item, dtype, "factor of matmul") for item in operands]
         if any(tensor.shape.rank is None or tensor.shape.rank > 2 for tensor in tensors):
             pairs = zip(tensors, transposed, strict=True)
             factors = [self._conjugate(tensor) if turned and tensor.dtype.is_complex else tensor for tensor, turned in pairs]

@@ -48,7 +48,7 @@ def dtype_misfit(op_def: OpDef, given: Inputs, attrs: Mapping[str, AttrValue]) -
             return name, text + _advice(actual, wanted)
         allowed = next((attr.allowed_values for attr in op_def.attr if attr.name == arg.type_attr), None)
         if allowed is not None and actual not in allowed:
-            return name, _not_allowed(op_def, name, actual, [each for each in allowed if isinstance(each, DType)])
+            return name, _not_allowed(op_def, name, actual, [dtype for dtype in allowed if isinstance(dtype, DType)])
     return "", ""
 
 
@@ -78,7 +78,7 @@ def cast_advice(error: GraphError, op_def: OpDef, given: Inputs) -> None:
 def _advise_on_one(error: GraphError, op_def: OpDef, arg: ArgDef, wrong: Tensor) -> None:
     """Suggest a conversion of an input that fits no dtype of its argument."""
     choices = next((attr.allowed_values for attr in op_def.attr if attr.name == arg.type_attr), None)
-    wanted = [arg.type.base] if arg.type is not None else [each for each in choices or () if isinstance(each, DType)]
+    wanted = [arg.type.base] if arg.type is not None else [dtype for dtype in choices or () if isinstance(dtype, DType)]
     if not wanted:
         return
     floats = [dtype for dtype in wanted if dtype in (dtypes.float32, dtypes.float64)]
@@ -101,8 +101,8 @@ def inputs_text(op_def: OpDef, given: Inputs) -> str:
     return "".join(lines) + (f"\n  ... ({len(named)} inputs in all)" if len(named) > _MOST_INPUTS else "")
 
 
-def _named(op_def: OpDef, given: Inputs) -> Iterator[tuple[str, ArgDef, Tensor]]:
-    for arg, item in zip(op_def.input_arg, given, strict=False):
+def _named(op_def: OpDef, inputs: Inputs) -> Iterator[tuple[str, ArgDef, Tensor]]:
+    for arg, item in zip(op_def.input_arg, inputs, strict=False):
         if isinstance(item, list):
             yield from ((f"{arg.name}[{index}]", arg, tensor) for index, tensor in enumerate(item))
         else:

@@ -67,7 +67,7 @@ class NodeBuilder:
     def input(self, source: Source | Sequence[Source], index: int = 0) -> NodeBuilder:
         """Add the next input: output `index` of a node, a tensor, or a list of these for a list input."""
         if isinstance(source, list | tuple):
-            outs = [self._out(each, 0) for each in source]
+            outs = [self._out(item, 0) for item in source]
             if all(out is not None for out in outs):
                 self._builder.input([out for out in outs if out is not None])
             return self

@@ -44,13 +44,13 @@ class NodeDefBuilder:
         self._device = ""
         self._errors: list[str] = []
         self._next = 0
-        found = op if isinstance(op, OpDef) else self._look_up(op, registry)
-        self._op_def = found
-        if found is None:
+        op_def = op if isinstance(op, OpDef) else self._look_up(op, registry)
+        self._op_def = op_def
+        if op_def is None:
             self._tables = None
             self._plans = ()
         else:
-            self._tables = tables_of(found)
+            self._tables = tables_of(op_def)
             self._plans = self._tables.inputs
 
     def _look_up(self, name: str, registry: OpDefSource | None) -> OpDef | None:
@@ -215,11 +215,11 @@ class NodeDefBuilder:
             self._inputs.append(node)
 
     def _set_attr(self, name: str, value: AttrValue) -> None:
-        known = self._attrs.get(name)
-        if known is None:
+        earlier = self._attrs.get(name)
+        if earlier is None:
             self._attrs[name] = value
-        elif known is not value and not attr_values_equal(known, value):
-            self._errors.append(f"Inconsistent values for attr '{name}' {summarize_attr_value(known)} vs. {summarize_attr_value(value)}")
+        elif earlier is not value and not attr_values_equal(earlier, value):
+            self._errors.append(f"Inconsistent values for attr '{name}' {summarize_attr_value(earlier)} vs. {summarize_attr_value(value)}")
 
     def _wrong_type(self, plan: InputPlan, dtype: DType, expected: str) -> None:
         self._errors.append(f"Input '{plan.arg.name}' passed {dtype.text} expected {expected}")

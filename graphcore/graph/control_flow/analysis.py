@@ -167,14 +167,14 @@ class ControlFlow:
 
     def guard_of_inputs(self, node: Node) -> Guard:
         """The guard of the inputs and control inputs of a node."""
-        found = NO_BRANCH
+        branches = NO_BRANCH
         for tensor in node.inputs:
             guard = self.guard_of(tensor)
-            if guard is not found:
-                found |= guard
+            if guard is not branches:
+                branches |= guard
         for control in node.control_inputs:
-            found |= self.guards.get(control, NO_BRANCH)
-        return found
+            branches |= self.guards.get(control, NO_BRANCH)
+        return branches
 
     def loop_left_by(self, exit_node: Node) -> Loop:
         """The loop that an Exit leaves.
@@ -184,8 +184,8 @@ class ControlFlow:
         """
         loop = self.loops.get(self.frames[exit_node.inputs[0].node])
         if loop is None:
-            given = exit_node.inputs[0].name
-            raise InvalidArgumentError.at(exit_node, f"Exit requires an input from within a loop, but '{given}' is in none")
+            outside = exit_node.inputs[0].name
+            raise InvalidArgumentError.at(exit_node, f"Exit requires an input from within a loop, but '{outside}' is in none")
         return loop
 
     def add_exit(self, exit_node: Node, loop: Loop) -> None:
@@ -202,9 +202,9 @@ class ControlFlow:
 
     def _ordered(self, frame: str, guard: Guard) -> list[tuple[Tensor, int]]:
         test = self.test(frame)
-        found = [branch for branch in guard if branch.pred is not test and branch.sides]
-        found.sort(key=lambda branch: (len(self.guard_of(branch.pred)), branch.pred.node.id))
-        return [(branch.pred, branch.side) for branch in found]
+        outer_branches = [branch for branch in guard if branch.pred is not test and branch.sides]
+        outer_branches.sort(key=lambda branch: (len(self.guard_of(branch.pred)), branch.pred.node.id))
+        return [(branch.pred, branch.side) for branch in outer_branches]
 
     def joined_branches(self, merge: Node) -> list[Branch]:
         """The branch side of each input of a Merge; () if they are not sides of one branch."""
@@ -259,10 +259,12 @@ class ControlFlow:
             pending = [root]
             while pending:
                 node = pending[-1]
-                waiting = () if node in guards or node in begun else [each for each in self._producers(node) if each not in guards]
+                waiting = (
+                    () if node in guards or node in begun else [producer for producer in self._producers(node) if producer not in guards]
+                )
                 if waiting:
                     begun.add(node)
-                    pending += [each for each in waiting if each in frames and each not in begun]
+                    pending += [producer for producer in waiting if producer in frames and producer not in begun]
                     continue
                 pending.pop()
                 if node not in guards:

@@ -66,13 +66,13 @@ def control_flow_info(nodes: Iterable[Node], fed: Collection[Tensor] = ()) -> di
         if node.op in EXIT:
             inside = frame_around(info, inside)
         for successor in successors.get(node, ()):
-            known = info.get(successor)
-            if known is None:
+            frame = info.get(successor)
+            if frame is None:
                 info[successor] = _entered(successor, inside)
                 came_from[successor] = node
                 ready.append(successor)
                 continue
-            there = frame_around(info, known) if successor.op in ENTER else known
+            there = frame_around(info, frame) if successor.op in ENTER else frame
             if there.frame_name != inside.frame_name:
                 raise _different_frames(successor, node, inside.frame_name, came_from.get(successor), there.frame_name)
     _validate(nodes, info)
@@ -127,15 +127,15 @@ def _validate(nodes: list[Node], info: Mapping[Node, NodeFrame]) -> None:
     parents: dict[str, str] = {}
     conditions: dict[str, Node] = {}
     for node in nodes:
-        found = info.get(node)
-        if found is None:
+        frame = info.get(node)
+        if frame is None:
             continue
-        name, parent = found.frame_name, frame_around(info, found).frame_name
-        known = parents.setdefault(name, parent)
-        if known != parent:
+        name, parent = frame.frame_name, frame_around(info, frame).frame_name
+        other_parent = parents.setdefault(name, parent)
+        if other_parent != parent:
             raise _located(
                 InternalError,
-                f'Invalid loop structure: Mismatched parent frames for "{name}": "{parent}" vs "{known}". '
+                f'Invalid loop structure: Mismatched parent frames for "{name}": "{parent}" vs "{other_parent}". '
                 f"The node giving this error: {{{{node {node.name}}}}}.",
                 node,
             )

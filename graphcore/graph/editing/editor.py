@@ -146,8 +146,8 @@ class GraphEditor:
         if edge.is_control_edge:
             self.remove_control_edge(src, dst)
             return
-        found = graph.edge_store.find(src, dst, (edge.src_output, edge.dst_input)) if src in graph and dst in graph else None
-        if found is None or found.id != edge.id:
+        actual = graph.edge_store.find(src, dst, (edge.src_output, edge.dst_input)) if src in graph and dst in graph else None
+        if actual is None or actual.id != edge.id:
             raise InvalidArgumentError.at(dst, f"Edge {edge} is not in the graph")
         self.journal.note(dst)
         graph.edge_store.remove(src.outputs[edge.src_output], dst, edge.dst_input)

@@ -121,14 +121,18 @@ class DerivationStore:
 
     def state(self) -> tuple[Any, ...]:
         """A copy for `restore`."""
-        kept = [(each, each.names, each.result, each.seen, each.error, list(each.parts)) for each in self._all.values()]
+        kept = [
+            (derivation, derivation.names, derivation.result, derivation.seen, derivation.error, list(derivation.parts))
+            for derivation in self._all.values()
+        ]
         return dict(self._all), dict(self._owners), dict(self._devices), kept
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Restore a copy made by `state`."""
         self._all, self._owners, self._devices, kept = state
-        for each, names, result, seen, error, parts in kept:
-            each.names, each.result, each.seen, each.error, each.parts = names, result, seen, error, list(parts)
+        for derivation, names, result, seen, error, parts in kept:
+            derivation.names, derivation.result, derivation.seen = names, result, seen
+            derivation.error, derivation.parts = error, list(parts)
 
     # ---- making -----------------------------------------------------------------------------------------------------
 
@@ -156,37 +160,42 @@ class DerivationStore:
         graph = self._graph
         if graph.outer is not None:  # the function being traced is derived as a whole
             return build()
-        made = Derivation(what, build, depends_on, fingerprint, keeps_result=keeps_result, check=check, about=about)
+        derivation = Derivation(what, build, depends_on, fingerprint, keeps_result=keeps_result, check=check, about=about)
         with graph.lock:
             if fingerprint is not None and self._building:
                 return build()
-            broken = self.problem_of(made.depends_on)
+            broken = self.problem_of(derivation.depends_on)
             if broken is not None:
                 raise broken
             scopes = graph.scopes
-            made.source, made.run = caller_location(2), cell_run()
-            made.variable_scopes = None if scopes.variables is None else scopes.variables.snapshot()
+            derivation.source, derivation.run = caller_location(2), cell_run()
+            derivation.variable_scopes = None if scopes.variables is None else scopes.variables.snapshot()
             waits_for = tuple([node.name for node in scopes.controls])
             devices = scopes.device, scopes.device_functions, scopes.device_is_fixed
-            made.is_entered = scopes.is_entered
-            made.scopes = scopes.name, scopes.container, *devices, scopes.colocated, waits_for
-            made.number = self.count = self.count + 1
-            made.parent = self._building[-1] if self._building else None
+            derivation.is_entered = scopes.is_entered
+            derivation.scopes = scopes.name, scopes.container, *devices, scopes.colocated, waits_for
+            derivation.number = self.count = self.count + 1
+            derivation.parent = self._building[-1] if self._building else None
             self._subscribe()
-            self._record(made)
-            if made.names:
-                self._all[made.number] = made
-                self._own(made)
-        return made.result
+            self._record(derivation)
+            if derivation.names:
+                self._all[derivation.number] = derivation
+                self._own(derivation)
+        return derivation.result
 
     def take_over(self, other: DerivationStore) -> None:
         """Copy the dependencies to a copy of the graph, where affected nodes are marked and not rebuilt."""
-        for each in other._all.values():
-            if each.depends_on and each.parent is None:
-                made = Derivation(each.what, each.build, (), None, check=_refuse_in_copy)
-                made.depends_on, made.names, made.source, made.number = each.depends_on, each.names, each.source, each.number
-                self._all[made.number] = made
-                self._own(made)
+        for original in other._all.values():
+            if original.depends_on and original.parent is None:
+                copy = Derivation(original.what, original.build, (), None, check=_refuse_in_copy)
+                copy.depends_on, copy.names, copy.source, copy.number = (
+                    original.depends_on,
+                    original.names,
+                    original.source,
+                    original.number,
+                )
+                self._all[copy.number] = copy
+                self._own(copy)
                 self._subscribe()
         self._version = self._graph.version
 
@@ -197,49 +206,49 @@ class DerivationStore:
 
     def made_by(self, kind: type[T]) -> list[tuple[T, Any]]:
         """The calls of one kind, each with the result of its last build."""
-        return [(each.about, each.result) for each in self._all.values() if isinstance(each.about, kind)]
+        return [(derivation.about, derivation.result) for derivation in self._all.values() if isinstance(derivation.about, kind)]
 
     def made_before(self, node: Node, number: int) -> bool:
         """True iff one of the first `number` derivations made `node`."""
         owner = self._owners.get(node.name)
         return owner is not None and owner.number <= number
 
-    def _record(self, made: Derivation) -> None:
-        with self._recording(made):
-            made.result = made.build()
-            made.names = list(dict.fromkeys(self._taken))
-            made.seen = None if made.fingerprint is None else made.fingerprint()
-        found = [node for name in made.names if (node := self._graph.find(name)) is not None]
-        self._devices.update({node.name: node.device for node in found})
+    def _record(self, derivation: Derivation) -> None:
+        with self._recording(derivation):
+            derivation.result = derivation.build()
+            derivation.names = list(dict.fromkeys(self._taken))
+            derivation.seen = None if derivation.fingerprint is None else derivation.fingerprint()
+        nodes = [node for name in derivation.names if (node := self._graph.find(name)) is not None]
+        self._devices.update({node.name: node.device for node in nodes})
 
     @critical_contextmanager
-    def _recording(self, made: Derivation) -> Iterator[None]:
+    def _recording(self, derivation: Derivation) -> Iterator[None]:
         """Record the names taken while `made` is built."""
         outer, self._taken = self._taken, []
-        self._building.append(made)
+        self._building.append(derivation)
         try:
             yield
         finally:
             self._building.pop()
             self._taken = [*outer, *self._taken] if self._building else []
 
-    def _own(self, made: Derivation) -> None:
-        outermost = made if made.parent is None else made.parent
-        self._owners.update(dict.fromkeys(made.names, outermost))
-        if outermost is not made:
-            outermost.parts.append(made)
-            outermost.names = list(dict.fromkeys([*outermost.names, *made.names]))
+    def _own(self, derivation: Derivation) -> None:
+        outermost = derivation if derivation.parent is None else derivation.parent
+        self._owners.update(dict.fromkeys(derivation.names, outermost))
+        if outermost is not derivation:
+            outermost.parts.append(derivation)
+            outermost.names = list(dict.fromkeys([*outermost.names, *derivation.names]))
 
     def _note_taken(self, name: str) -> None:
         owner = self._owners.get(name)
-        if owner is not None and not any(owner in (each, each.parent) for each in self._building):
+        if owner is not None and not any(owner in (building, building.parent) for building in self._building):
             self._drop(owner)  # its cell has made something else under this name
         if self._building:
             self._taken.append(name)
 
     def _drop(self, dropped: Derivation) -> None:
-        for each in [dropped, *dropped.parts]:
-            self._all.pop(each.number, None)
+        for part in [dropped, *dropped.parts]:
+            self._all.pop(part.number, None)
         for name in dropped.names:
             if self._owners.get(name) is dropped:
                 del self._owners[name]
@@ -298,21 +307,26 @@ class DerivationStore:
             return False
         self._is_requested = nodes_only  # a rebuild may have changed collections and definitions, too
         reached = names_downstream(graph, changed)
-        for each in self._all.values():
-            if any(name in reached or (each.error is None and graph.find(name) is None) for name, _ in each.depends_on):
-                each.is_outdated = True
-            if not nodes_only and each.fingerprint is not None and each.error is None and each.fingerprint() != each.seen:
-                each.is_outdated = True
+        for derivation in self._all.values():
+            if any(name in reached or (derivation.error is None and graph.find(name) is None) for name, _ in derivation.depends_on):
+                derivation.is_outdated = True
+            if (
+                not nodes_only
+                and derivation.fingerprint is not None
+                and derivation.error is None
+                and derivation.fingerprint() != derivation.seen
+            ):
+                derivation.is_outdated = True
         return True
 
     def _settle(self) -> None:
         self._forget_gone()
-        for each in self._all.values():
-            each.is_outdated = each.is_outdated or each.error is not None
+        for derivation in self._all.values():
+            derivation.is_outdated = derivation.is_outdated or derivation.error is not None
         rounds: dict[Derivation, int] = {}
         is_new = True
         while is_new:
-            while outdated := [each for each in self._all.values() if each.is_outdated]:
+            while outdated := [derivation for derivation in self._all.values() if derivation.is_outdated]:
                 following = self._first(outdated)
                 rounds[following] = rounds.get(following, 0) + 1
                 if rounds[following] > _MOST_ROUNDS:
@@ -326,49 +340,53 @@ class DerivationStore:
     def _forget_gone(self) -> None:
         """Discard derivations without nodes, which were removed or replaced with their cell."""
         find = self._graph.find
-        for each in list(self._all.values()):
-            if all(find(name) is None for name in each.names):
-                self._drop(each)
+        for derivation in list(self._all.values()):
+            if all(find(name) is None for name in derivation.names):
+                self._drop(derivation)
 
     def _first(self, outdated: list[Derivation]) -> Derivation:
         """The first derivation in order of dependencies: one whose inputs depend on no other."""
         graph = self._graph
         renew_stale_ranks(graph)
 
-        def order(each: Derivation) -> int:
-            names = [*(name for name, _ in each.depends_on), *each.names]
+        def order(derivation: Derivation) -> int:
+            names = [*(name for name, _ in derivation.depends_on), *derivation.names]
             return max((node.rank for name in names if (node := graph.find(name)) is not None), default=0)
 
         return min(outdated, key=order)
 
-    def _follow(self, each: Derivation) -> None:
+    def _follow(self, derivation: Derivation) -> None:
         cells = self._graph.cells
-        if each.run is not None and each.run.cell in cells.failed and cells.last_runs.get(each.run.cell) != each.run.execution:
+        if (
+            derivation.run is not None
+            and derivation.run.cell in cells.failed
+            and cells.last_runs.get(derivation.run.cell) != derivation.run.execution
+        ):
             return  # its cell has failed since before it was made again: its nodes are marked
         try:
-            if each.check is not None:
-                each.check()
-                self._unmark(each)
+            if derivation.check is not None:
+                derivation.check()
+                self._unmark(derivation)
                 return
-            broken = self.problem_of(each.depends_on)
+            broken = self.problem_of(derivation.depends_on)
             if broken is not None:
                 raise broken
             with self._graph.transaction():
-                for part in each.parts:
+                for part in derivation.parts:
                     self._all.pop(part.number, None)
-                each.parts = []
-                self._build_again(each)
-                self._own(each)
-            each.error = None
+                derivation.parts = []
+                self._build_again(derivation)
+                self._own(derivation)
+            derivation.error = None
         except GraphError as error:
-            if each.parent is not None and each.parent in self._all.values():
-                each.parent.is_outdated = True
-            self._mark(each, error)
+            if derivation.parent is not None and derivation.parent in self._all.values():
+                derivation.parent.is_outdated = True
+            self._mark(derivation, error)
 
     def problem_of(self, tensors: Iterable[tuple[str, int]]) -> GraphError | None:
         """The error of these tensors (node names and indices) or their ancestors; None if there is none."""
         graph = self._graph
-        found: set[Node] = set()
+        checked: set[Node] = set()
         pending: list[Node] = []
         for name, index in tensors:
             node = graph.find(name)
@@ -377,32 +395,32 @@ class DerivationStore:
             pending.append(node)
         while pending:
             node = pending.pop()
-            if node in found:
+            if node in checked:
                 continue
-            found.add(node)
+            checked.add(node)
             if node not in graph:
                 return FailedPreconditionError(f"'{node.name}' is no longer in the graph")
             if node.error is not None:
                 return FailedPreconditionError.at(node, f"'{node.name}' has an error: {node.error.message}")
-            pending += [tensor.node for tensor in node.inputs if tensor.node not in found]
+            pending += [tensor.node for tensor in node.inputs if tensor.node not in checked]
         return None
 
-    def _build_again(self, each: Derivation) -> None:
-        graph, before = self._graph, each.result
+    def _build_again(self, derivation: Derivation) -> None:
+        graph, before = self._graph, derivation.result
         running = graph.cells.running
-        nodes = {name: node for name in each.names if (node := graph.find(name)) is not None}
+        nodes = {name: node for name in derivation.names if (node := graph.find(name)) is not None}
         requested = {name: node.device for name, node in nodes.items() if node.device != self._devices.get(name, node.device)}
         stale = graph.cells.begin_again(dict(nodes))
-        released = graph.names.begin_again(each.names)
-        name, container, device, device_functions, device_is_fixed, colocated, controls = each.scopes
+        released = graph.names.begin_again(derivation.names)
+        name, container, device, device_functions, device_is_fixed, colocated, controls = derivation.scopes
         lost = [control for control in controls if graph.find(control) is None]
         if lost:
             raise FailedPreconditionError(f"'{lost[0]}', which it waits for, is no longer in the graph")
-        assert each.source is not None
-        run = each.run
+        assert derivation.source is not None
+        run = derivation.run
         waited = [graph.get_operation_by_name(control) for control in controls]
         with (
-            _made_by(run, each.source),
+            _made_by(run, derivation.source),
             graph.as_default(),
             name_scope(graph, name or None),
             container_scope(graph, container),
@@ -411,42 +429,42 @@ class DerivationStore:
             ExitStack() as stack,
             control_dependencies(graph, None),
             control_dependencies(graph, waited),
-            variable_scopes(graph, each.variable_scopes),
+            variable_scopes(graph, derivation.variable_scopes),
         ):
-            graph.scopes.is_entered = each.is_entered
+            graph.scopes.is_entered = derivation.is_entered
             for function, around in device_functions:
                 stack.enter_context(device_scope(graph, around or "/"))
                 stack.enter_context(device_scope(graph, function))
             stack.enter_context(only_device(graph, device, fixed=True) if device_is_fixed else device_scope(graph, device or "/"))
-            self._record(each)
-        if each.keeps_result:
-            _require_same(before, each.result)
+            self._record(derivation)
+        if derivation.keeps_result:
+            _require_same(before, derivation.result)
         graph.editor.remove_all(graph.cells.end_again({}))
         graph.names.end_again(released)
         for name, wanted in requested.items():
-            if (made := graph.find(name)) is not None:
-                graph.set_requested_device(made, wanted)
+            if (rebuilt := graph.find(name)) is not None:
+                graph.set_requested_device(rebuilt, wanted)
         left = {name: node for name, node in stale.items() if node in graph}
         if running is not None and run is not None and run.cell == running.cell and run.execution != running.execution:
-            left.update({name: node for name in each.names if (node := graph.find(name)) is not None})
+            left.update({name: node for name in derivation.names if (node := graph.find(name)) is not None})
         graph.cells.begin_again(left)
 
-    def _unmark(self, each: Derivation) -> None:
+    def _unmark(self, derivation: Derivation) -> None:
         """Remove the marks, since all dependencies are as they were at the last build."""
-        each.seen = None if each.fingerprint is None else each.fingerprint()
-        was_marked, each.error = each.error is not None, None
-        for name in each.names if was_marked else ():
+        derivation.seen = None if derivation.fingerprint is None else derivation.fingerprint()
+        was_marked, derivation.error = derivation.error is not None, None
+        for name in derivation.names if was_marked else ():
             node = self._graph.find(name)
             if node is not None:
                 unmark(self._graph, node)
 
-    def _mark(self, each: Derivation, error: GraphError) -> None:
+    def _mark(self, derivation: Derivation, error: GraphError) -> None:
         """Mark the nodes of a call that could not be rebuilt: they refuse to run, with the reason."""
-        each.error = error
-        for name in each.names:
+        derivation.error = error
+        for name in derivation.names:
             node = self._graph.find(name)
             if node is not None:
-                mark(self._graph, node, FailedPreconditionError.at(node, f"{each.what} could not follow a change: {error.message}"))
+                mark(self._graph, node, FailedPreconditionError.at(node, f"{derivation.what} could not follow a change: {error.message}"))
 
 
 @critical_contextmanager

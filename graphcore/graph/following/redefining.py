@@ -76,11 +76,11 @@ def _misfit(node: Node, function: FunctionDef, where: str) -> GraphError:
 
 def functions_that_call(library: FunctionLibraryDefinition, names: Iterable[str]) -> set[str]:
     """The names of the functions that call one of some functions, directly or not, and their own."""
-    found = set(names)
+    callers = set(names)
     bodies = {function.name: {called for node in function.node_def for called in names_in_node(node)} for function in library}
     grew = True
     while grew:
-        more = {other for other, called in bodies.items() if other not in found and not found.isdisjoint(called)}
-        found |= more
+        more = {other for other, called in bodies.items() if other not in callers and not callers.isdisjoint(called)}
+        callers |= more
         grew = bool(more)
-    return found
+    return callers

@@ -53,6 +53,6 @@ def graph_with_library(library: FunctionLibraryDefinition | None) -> Graph:
 
 def copy_sharing_library(graph: Graph) -> tuple[Graph, dict[Node, Node]]:
     """A copy that shares the function library of `graph`, and the mapping of its nodes."""
-    made = graph_with_library(graph.library)
-    made.refiner.require_shape_inference_fns = graph.refiner.require_shape_inference_fns
-    return made, copy_graph(graph, made)
+    copy = graph_with_library(graph.library)
+    copy.refiner.require_shape_inference_fns = graph.refiner.require_shape_inference_fns
+    return copy, copy_graph(graph, copy)

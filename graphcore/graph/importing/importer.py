@@ -73,16 +73,16 @@ def import_graph_def(
     check_versions(graph_def.versions)
     graph.editor.refuse_finalized()
     refiners: list[ShapeInference] = [graph.refiner] if refiner is None else [graph.refiner, refiner]
-    known_versions = [each.graph_def_version for each in refiners]
+    known_versions = [refiner.graph_def_version for refiner in refiners]
     source = caller_location()
     try:
         with paused_collector(), graph.transaction():
-            for each in refiners:
-                each.graph_def_version = min(each.graph_def_version, graph_def.versions.producer)
+            for shape_refiner in refiners:
+                shape_refiner.graph_def_version = min(shape_refiner.graph_def_version, graph_def.versions.producer)
             _Import(graph, graph_def, options, refiner, source).run(results)
     except GraphError as error:
-        for each, known_version in zip(refiners, known_versions, strict=True):
-            each.graph_def_version = known_version
+        for shape_refiner, known_version in zip(refiners, known_versions, strict=True):
+            shape_refiner.graph_def_version = known_version
         if results is not None:
             results.return_tensors, results.return_nodes, results.missing_unused_input_map_keys = [], [], []
         error.source = error.source or source
@@ -162,11 +162,11 @@ class _Import:
     def _try(self, number: int) -> None:
         node_def = self.nodes[number]
         plan = self.plans.get(node_def.op) or self._plan(node_def)
-        made = self.made
+        nodes = self.made
         inputs: list[Tensor] = []
         if self.plain:
             for text in node_def.input:
-                producer = made.get(text)
+                producer = nodes.get(text)
                 outputs = None if producer is None else producer.outputs
                 if not outputs:
                     break
@@ -319,11 +319,11 @@ class _Import:
         if registration.is_opaque:
             types: _Types = tuple([tensor.dtype for tensor in inputs]), self.opaque.get(own_name, ())
         else:
-            known = plan.completed.get(id(node_def.attr))
-            if known is None:
+            completed = plan.completed.get(id(node_def.attr))
+            if completed is None:
                 node_def, types = self._completed(node_def, plan)
             else:
-                _, attr, types = known
+                _, attr, types = completed
                 if attr is not node_def.attr:
                     node_def = msgspec.structs.replace(node_def, attr=attr)
                 if len(types[0]) != len(inputs):
@@ -350,11 +350,11 @@ class _Import:
 
     def _completed(self, node_def: NodeDef, plan: _OpPlan) -> tuple[NodeDef, _Types]:
         """The node with defaults of attrs, and its types. Shared attr dicts are checked once."""
-        given = node_def.attr
+        attrs = node_def.attr
         node_def = add_default_attrs(node_def, plan.op_def)
         validate_node_def(node_def, plan.op_def)
         types = in_out_types_for_node(node_def, plan.op_def)
-        plan.completed[id(given)] = given, node_def.attr, types
+        plan.completed[id(attrs)] = attrs, node_def.attr, types
         return node_def, types
 
     # ---- after all nodes -----------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ def _control_dependency(graph: Graph, item: str | Node | Tensor) -> TensorId:
 
 def find_existing(graph: Graph, name: str) -> Node | None:
     """The node called `name`, the graph's own source and sink included; None if there is none."""
-    found = graph.find(name)
-    if found is not None:
-        return found
+    node = graph.find(name)
+    if node is not None:
+        return node
     return next((end for end in (graph.source_node, graph.sink_node) if end.name == name), None)

@@ -36,15 +36,15 @@ def is_known(op: str, library: FunctionLibraryDefinition) -> bool:
 
 def opaque_outputs(graph_def: GraphDef, library: FunctionLibraryDefinition, wanted: Iterable[TensorId]) -> OutputTypes:
     """The outputs of nodes of unknown ops: as many as are used, with the types their consumers expect."""
-    known = {op: is_known(op, library) for op in {node.op for node in graph_def.node}}
-    counts = {node.name: _declared_outputs(node) for node in graph_def.node if not known[node.op]}
+    known_ops = {op: is_known(op, library) for op in {node.op for node in graph_def.node}}
+    counts = {node.name: _declared_outputs(node) for node in graph_def.node if not known_ops[node.op]}
     if not counts:
         return {}
     types: dict[TensorId, DType] = {}
     for name, index in wanted:
         counts[name] = max(counts.get(name, 0), index + 1)
     for node in graph_def.node:
-        expected = _input_types(node, library) if known[node.op] else ()
+        expected = _input_types(node, library) if known_ops[node.op] else ()
         for slot, text in enumerate(node.input):
             name, index = parse_tensor_name(text)
             if name not in counts or index == CONTROL:

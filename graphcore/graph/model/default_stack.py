@@ -36,11 +36,11 @@ def building(graph: Graph) -> Graph:
 
 def surrounding(graph: Graph) -> list[Graph]:
     """The graphs around the body of a function while it is traced, the innermost first."""
-    found: list[Graph] = []
+    graphs: list[Graph] = []
     while graph.outer is not None:
         graph = graph.outer
-        found.append(graph)
-    return found
+        graphs.append(graph)
+    return graphs
 
 
 def outermost(graph: Graph) -> Graph:

@@ -85,11 +85,11 @@ class EdgeReader(ABC):
         """The edges to `node`, including that from the source, by id."""
         with self.lock:
             self._anchor()
-            found = []
+            edges = []
             for name, keys in self._pred[node.name].items():
                 src = self._nodes[name]["node"]
-                found += [Edge(data["id"], src, key[0], node, max(key[1], CONTROL_SLOT)) for key, data in keys.items()]
-        return sorted(found, key=_by_id)
+                edges += [Edge(data["id"], src, key[0], node, max(key[1], CONTROL_SLOT)) for key, data in keys.items()]
+        return sorted(edges, key=_by_id)
 
     def _edges_from(self, node: Node) -> list[Edge]:
         with self.lock:
@@ -153,8 +153,8 @@ class EdgeReader(ABC):
         with self.lock:
             self.sync()
             nodes = self._nodes
-            found = [nodes[name]["node"] for name in self._succ[node.name]]
-        return [other for other in found if other.id > 1]
+            nodes_after = [nodes[name]["node"] for name in self._succ[node.name]]
+        return [other for other in nodes_after if other.id > 1]
 
     def has_successors(self, node: Node) -> bool:
         """True iff an op node has inputs from `node`; constant time."""
@@ -185,8 +185,8 @@ class EdgeReader(ABC):
         with self.lock:
             self.sync()
             nodes = self._nodes
-            found = [nodes[name]["node"] for name in self._pred[node.name]]
-        return [other for other in found if other.id > 1]
+            nodes_before = [nodes[name]["node"] for name in self._pred[node.name]]
+        return [other for other in nodes_before if other.id > 1]
 
     def all_successors(self, node: Node) -> list[Node]:
         """The distinct targets of edges from `node`, including the sink."""

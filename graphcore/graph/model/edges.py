@@ -194,8 +194,8 @@ class EdgeStore(EdgeReader):
             self._nodes[copied.name] = {"node": copied}
             self._succ[copied.name] = {}
             self._pred[copied.name] = {}
-        found = [(data["id"], u, v, key) for u, after in other._succ.items() for v, keys in after.items() for key, data in keys.items()]
-        for _, u, v, key in sorted(found):
+        edges = [(data["id"], u, v, key) for u, after in other._succ.items() for v, keys in after.items() for key, data in keys.items()]
+        for _, u, v, key in sorted(edges):
             if key not in self._succ[u].get(v, ()):
                 self._add(u, v, key)
         self._pinned |= other._pinned

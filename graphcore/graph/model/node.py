@@ -247,8 +247,8 @@ class Node:
 
     def colocation_groups(self) -> list[bytes]:
         """The groups of nodes that share a device: attr `_class`, or the node's own (TF1's name)."""
-        given = self.attr.get("_class")
-        return list(given) if isinstance(given, tuple) and given else [f"loc:@{self.name}".encode()]
+        groups = self.attr.get("_class")
+        return list(groups) if isinstance(groups, tuple) and groups else [f"loc:@{self.name}".encode()]
 
     def run(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> None:
         """Run it, with its ancestors, in `session` (the default session if None)."""

@@ -77,8 +77,8 @@ class NodeStore:
 
     def awaiting(self) -> list[tuple[str, Node, int]]:
         """The inputs that await a node: name of the node, consumer, slot."""
-        found = [(name, consumer, slot) for name, entries in self.awaited.items() for consumer, slot in entries]
-        return [(name, consumer, slot) for name, consumer, slot in found if self.has(consumer)]
+        waiting = [(name, consumer, slot) for name, entries in self.awaited.items() for consumer, slot in entries]
+        return [(name, consumer, slot) for name, consumer, slot in waiting if self.has(consumer)]
 
     # ---- transactions ------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,6 @@ def names_downstream(graph: Graph, names: Iterable[str]) -> set[str]:
     """`names` with the names of all nodes reachable from these along data edges."""
     with graph.lock:
         graph.edge_store.sync()
-        found = set(names)
-        nodes = filter(None, map(graph.find, found))
-        return found.union([node.name for node in reachable(nodes, graph.edge_store.data_successors())])
+        reached_names = set(names)
+        nodes = filter(None, map(graph.find, reached_names))
+        return reached_names.union([node.name for node in reachable(nodes, graph.edge_store.data_successors())])

@@ -11,14 +11,14 @@ _T = TypeVar("_T", bound=Hashable)
 
 def reachable(starts: Iterable[_T], following: Callable[[_T], Iterable[_T]]) -> set[_T]:
     """`starts` and all that can be reached from these."""
-    found = set(starts)
-    pending = list(found)
+    reached = set(starts)
+    pending = list(reached)
     while pending:
         for other in following(pending.pop()):
-            if other not in found:
-                found.add(other)
+            if other not in reached:
+                reached.add(other)
                 pending.append(other)
-    return found
+    return reached
 
 
 def post_order(starts: Iterable[_T], following: Callable[[_T], Iterable[_T]]) -> list[_T]:

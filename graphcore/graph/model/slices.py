@@ -68,25 +68,25 @@ def _read(tensor: Tensor, entries: Sequence[Any]) -> tuple[list[Place], dict[str
     return places, masks
 
 
-def _index(tensor: Tensor, at: int, given: Any) -> Any:
+def _index(tensor: Tensor, at: int, entry: Any) -> Any:
     """Convert an int or a scalar tensor of ints to an index."""
-    if _is_tensor(given):
-        if given.dtype.base.name not in {"int32", "int64"} or given.shape.rank not in {0, None}:
-            raise _refused(tensor, at, f"the {given.dtype.text} tensor '{given.name}' of shape {given.shape}")
-        return given
-    if isinstance(given, bool | np.bool_):
-        raise _refused(tensor, at, f"{brief(given)}")
+    if _is_tensor(entry):
+        if entry.dtype.base.name not in {"int32", "int64"} or entry.shape.rank not in {0, None}:
+            raise _refused(tensor, at, f"the {entry.dtype.text} tensor '{entry.name}' of shape {entry.shape}")
+        return entry
+    if isinstance(entry, bool | np.bool_):
+        raise _refused(tensor, at, f"{brief(entry)}")
     try:
-        number = operator.index(given)
+        number = operator.index(entry)
     except TypeError:
-        raise _refused(tensor, at, f"{brief(given)} ({type(given).__name__})") from None
+        raise _refused(tensor, at, f"{brief(entry)} ({type(entry).__name__})") from None
     if not _INT64.min <= number < _INT64.max:
         raise _refused(tensor, at, f"{number}, which has more than 64 bits")
     return number
 
 
-def _is_tensor(given: Any) -> bool:
-    return hasattr(given, "value_index")  # this module cannot import the class, which imports it
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "value_index")  # this module cannot import the class, which imports it
 
 
 def _is_wide(places: Sequence[Place]) -> bool:

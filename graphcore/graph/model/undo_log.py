@@ -25,7 +25,7 @@ class EdgeJournal:
         self._succ = succ
         self._pred = pred
         self._dicts: tuple[dict[str, Any], ...] = (nodes, succ, pred)
-        self._top = [dict(each) for each in self._dicts]
+        self._top = [dict(adjacency) for adjacency in self._dicts]
         self._kept: dict[str, tuple[list[Any], list[Any]]] = {}
 
     def note(self, *names: str) -> None:
@@ -37,9 +37,9 @@ class EdgeJournal:
 
     def restore(self) -> None:
         """Restore the edges, in their order."""
-        for each, before in zip(self._dicts, self._top, strict=True):
-            each.clear()
-            each.update(before)
+        for adjacency, before in zip(self._dicts, self._top, strict=True):
+            adjacency.clear()
+            adjacency.update(before)
         for name, (leaving, entering) in self._kept.items():
             succ, pred = self._succ[name], self._pred[name]
             succ.clear()

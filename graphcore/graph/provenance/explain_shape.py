@@ -60,19 +60,19 @@ class KnownSteps:
 
     def step(self, fact: Fact, tensor: Tensor) -> _Local:
         """One step backwards from `fact`, which is about `tensor`."""
-        found = self.steps.get(fact)
-        if found is None:
-            found = self.steps[fact] = _Step(fact, tensor).explain()
-        return found
+        local = self.steps.get(fact)
+        if local is None:
+            local = self.steps[fact] = _Step(fact, tensor).explain()
+        return local
 
     def agreeing_with(self, fact: Fact, tensor: Tensor) -> tuple[Fact, ...]:
         """The dimensions that must agree with this one."""
         if fact.kind != "dimension" or self.steps[fact][0] not in {"passed", "computed"}:
             return ()
-        found = self.agreeing.get(fact)
-        if found is None:
-            found = self.agreeing[fact] = _agreeing(fact, tensor)
-        return found
+        facts = self.agreeing.get(fact)
+        if facts is None:
+            facts = self.agreeing[fact] = _agreeing(fact, tensor)
+        return facts
 
 
 def explain_tensor(tensor: Tensor) -> ShapeExplanation:
@@ -100,8 +100,8 @@ def explain_sizes(tensor: Tensor, steps: KnownSteps, most: int) -> list[Origin]:
         most: the most steps behind forks.
     """
     trail = _Trail(tensor.node.graph, steps, most)
-    found = trail.origins("dimension", tensor) + trail.origins("held", tensor)
-    return found or ([trail.origin(Fact(tensor.name, "rank"), tensor)] if tensor.shape.dims is None else [])
+    origins = trail.origins("dimension", tensor) + trail.origins("held", tensor)
+    return origins or ([trail.origin(Fact(tensor.name, "rank"), tensor)] if tensor.shape.dims is None else [])
 
 
 def explain_fact(tensor: Tensor, fact: Fact, steps: KnownSteps, most: int) -> Origin:
@@ -115,11 +115,11 @@ def explain_error(node: Node) -> tuple[Origin, ...]:
     if wrong is None:
         return ()
     kind = _kind_of(wrong)
-    known = needed(node, lambda result: result.error is not None and _kind_of(result.error) == kind)
-    found = _merged_values([(_fact_of(node, each), node.inputs[each.slot]) for each in known])
+    parts = needed(node, lambda result: result.error is not None and _kind_of(result.error) == kind)
+    merged = _merged_values([(_fact_of(node, part), node.inputs[part.slot]) for part in parts])
     trail = _Trail(node.graph, KnownSteps())
-    chains = [trail.origin(fact, tensor) for fact, tensor in found]
-    if len({fact.tensor for fact, _ in found}) < 2 or _names_attr(node, wrong):
+    chains = [trail.origin(fact, tensor) for fact, tensor in merged]
+    if len({fact.tensor for fact, _ in merged}) < 2 or _names_attr(node, wrong):
         chains.append(_required(node))
     return tuple(chains)
 
@@ -138,12 +138,12 @@ def _kind_of(error: GraphError) -> str:
     return _NUMBERS.sub("#", error.message.partition(" for '")[0].partition(". Shapes are")[0])
 
 
-def _merged_values(found: list[tuple[Fact, Tensor]]) -> list[tuple[Fact, Tensor]]:
+def _merged_values(pairs: list[tuple[Fact, Tensor]]) -> list[tuple[Fact, Tensor]]:
     """The facts with elements of a value merged to the value if all are needed."""
     merged: dict[Fact, Tensor] = {}
-    for fact, tensor in found:
+    for fact, tensor in pairs:
         size = tensor.shape.num_elements
-        elements = sum(other.kind == "element" and other.tensor == fact.tensor for other, _ in found)
+        elements = sum(other.kind == "element" and other.tensor == fact.tensor for other, _ in pairs)
         whole = fact.kind == "element" and elements == size
         merged[Fact(fact.tensor, "value") if whole else fact] = tensor
     return list(merged.items())
@@ -194,13 +194,15 @@ class _Trail:
             middle: _Local = ("cut", f"is passed on by {left_out} more nodes", [], size)
             chain = [*chain[:half], (skipped, at, middle), *chain[half + left_out :]]
             self._left_out[skipped] = left_out
-        for known, at, (how, text, _, size) in reversed(chain):
+        for link_fact, at, (how, text, _, size) in reversed(chain):
             node = at.node
-            merged = () if how == "cut" else self._steps.agreeing_with(known, at)
-            value = _value_text(known, at) or self._name(known, at)
-            found = Origin(known, size, how, node.name, node.op, text, node.source, because, merged, value, self._left_out.get(known, 0))
-            self._found[known] = found
-            because = (found,)
+            merged = () if how == "cut" else self._steps.agreeing_with(link_fact, at)
+            value = _value_text(link_fact, at) or self._name(link_fact, at)
+            origin = Origin(
+                link_fact, size, how, node.name, node.op, text, node.source, because, merged, value, self._left_out.get(link_fact, 0)
+            )
+            self._found[link_fact] = origin
+            because = (origin,)
         return because[0]
 
     def _name(self, fact: Fact, tensor: Tensor) -> str:
@@ -216,8 +218,8 @@ class _Trail:
             return (self._found.get(fact) or _cut(fact, tensor),)
         facts = chain[-1][2][2]
         if depth >= _DEEPEST:
-            return tuple([_cut(each, _tensor(tensor.node, each)) for each in facts])
-        return tuple([self.origin(each, _tensor(tensor.node, each), depth + 1) for each in facts])
+            return tuple([_cut(cause, _tensor(tensor.node, cause)) for cause in facts])
+        return tuple([self.origin(cause, _tensor(tensor.node, cause), depth + 1) for cause in facts])
 
 
 def _cut(fact: Fact, tensor: Tensor) -> Origin:
@@ -246,8 +248,8 @@ def _tensor(node: Node, fact: Fact) -> Tensor:
     return next(tensor for tensor in (*node.inputs, *others) if tensor.name == fact.tensor)
 
 
-def _fact_of(node: Node, known: KnownPart) -> Fact:
-    return Fact(node.inputs[known.slot].name, known.kind, known.index)
+def _fact_of(node: Node, part: KnownPart) -> Fact:
+    return Fact(node.inputs[part.slot].name, part.kind, part.index)
 
 
 def _size(fact: Fact, tensor: Tensor) -> int | None:
@@ -356,8 +358,8 @@ class _Step:
 
     def _of_needed(self) -> _Local:
         """The facts needed for this number: all others may be hidden."""
-        found = needed(self.node, lambda result: result.error is None and self._read(result) == self.size)
-        facts = [fact for fact, _ in _merged_values([(_fact_of(self.node, known), self.node.inputs[known.slot]) for known in found])]
+        parts = needed(self.node, lambda result: result.error is None and self._read(result) == self.size)
+        facts = [fact for fact, _ in _merged_values([(_fact_of(self.node, part), self.node.inputs[part.slot]) for part in parts])]
         if len(facts) > 1 and self.fact.kind != "rank":
             facts = [fact for fact in facts if fact.kind != "rank"] or facts  # the position of a dimension is not part of its number
         settings = _settings(self.node)
@@ -385,19 +387,19 @@ class _Step:
                 facts.append(Fact(tensor.name, "value"))
         if not facts:
             settings = _settings(node)
-            given = f": {settings}" if settings and not node.inputs else ""
+            settings_text = f": {settings}" if settings and not node.inputs else ""
             not_followed = why_not_followed(node.graph.library, node.node_def)
             if not_followed:
                 return "unknown", f"is not known: `{node.name}` (op {node.op}) is a call, {not_followed}", [], None
-            return "unknown", f"is known only when the graph runs; `{node.name}` (op {node.op}) leaves it open{given}", [], None
+            return "unknown", f"is known only when the graph runs; `{node.name}` (op {node.op}) leaves it open{settings_text}", [], None
         return "computed", f"is computed by `{node.name}` (op {node.op}) from what is known only when the graph runs", facts, None
 
     def _of_unknown_sizes(self, slot: int, shape: ShapeHandle) -> list[Fact]:
         """The unknown dimensions of an input that determine this one, found by guessing their sizes."""
         unknown = [KnownPart("dimension", slot, i) for i, dim in enumerate(shape.dims or ()) if dim.value < 0]
-        guesses = [replay(self.node, sizes={known: _GUESS}) for known in unknown]
-        hits = [known for known, guess in zip(unknown, guesses, strict=True) if guess.error is not None or self._read(guess) is not None]
-        return [_fact_of(self.node, known) for known in hits]
+        guesses = [replay(self.node, sizes={part: _GUESS}) for part in unknown]
+        hits = [part for part, guess in zip(unknown, guesses, strict=True) if guess.error is not None or self._read(guess) is not None]
+        return [_fact_of(self.node, part) for part in hits]
 
     def _of_value(self) -> _Local:
         """The sources of an element of a value, or of all of it."""
@@ -409,10 +411,10 @@ class _Step:
             return "unknown", f"is not known: {not_evaluated}", [], self.size
         sources = element_sources(self.tensor, self.fact.index) if self.fact.kind == "element" or self._is_number() else None
         if sources is None:
-            known = [Fact(tensor.name, "value") for tensor in node.inputs]
-            if not known or (self.size is None and _value(self.tensor) is None):
+            values_read = [Fact(tensor.name, "value") for tensor in node.inputs]
+            if not values_read or (self.size is None and _value(self.tensor) is None):
                 return "unknown", f"is known only when `{node.name}` (op {node.op}) runs", [], self.size
-            return "computed", f"is computed by `{node.name}` (op {node.op})", _first_of_each(known), self.size
+            return "computed", f"is computed by `{node.name}` (op {node.op})", _first_of_each(values_read), self.size
         facts = _first_of_each([_fact_of_element(node, source) for source in sources])
         if not facts:
             return "unknown", f"is known only when `{node.name}` (op {node.op}) runs", [], self.size
@@ -459,22 +461,22 @@ def _agreeing(fact: Fact, tensor: Tensor) -> tuple[Fact, ...]:
     if not own:
         return ()
     met = {id(other) for pair in result.context.merged_dims for other in pair if shape.dims[fact.index] in pair}
-    found: list[Fact] = []
+    facts: list[Fact] = []
     for slot, handle in enumerate(result.context.inputs):
         for index, dim in enumerate(handle.dims or ()):
-            known = KnownPart("dimension", slot, index)
-            if known in own:
+            part = KnownPart("dimension", slot, index)
+            if part in own:
                 continue
-            same = id(dim) in met if dim.value < 0 or size is None else dim.value == size > 1 and _is_bound(node, known, own[0], size)
+            same = id(dim) in met if dim.value < 0 or size is None else dim.value == size > 1 and _is_bound(node, part, own[0], size)
             if same:
-                found.append(_fact_of(node, known))
-    return tuple(found)
+                facts.append(_fact_of(node, part))
+    return tuple(facts)
 
 
-def _is_bound(node: Node, known: KnownPart, own: KnownPart, size: int) -> bool:
+def _is_bound(node: Node, part: KnownPart, own: KnownPart, size: int) -> bool:
     """True iff both must be equal: another size of one is refused, of both it is not."""
-    changed = replay(node, sizes={known: size + 1})
-    return changed.error is not None and replay(node, sizes={known: size + 1, own: size + 1}).error is None
+    changed = replay(node, sizes={part: size + 1})
+    return changed.error is not None and replay(node, sizes={part: size + 1, own: size + 1}).error is None
 
 
 def _settings(node: Node) -> str:

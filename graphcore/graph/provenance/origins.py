@@ -126,27 +126,27 @@ class Origin(msgspec.Struct, frozen=True, eq=False):
 
     def lines(self, indent: str = "") -> list[str]:
         """The chain in words, one step a line. Several causes are indented, and a shared part appears once."""
-        found: list[str] = []
+        lines: list[str] = []
         told: set[int] = set()
         pending: list[tuple[Origin, int]] = [(self, 0)]
-        while pending and len(found) < _MOST_LINES:
+        while pending and len(lines) < _MOST_LINES:
             origin, level = pending.pop()
             space = indent + "    " * min(level, _MOST_LEVELS)
             if level:
                 above = ", as above" if id(origin) in told else ""
-                found.append(f"{space[:-2]}{origin.statement}{above}")
+                lines.append(f"{space[:-2]}{origin.statement}{above}")
             if id(origin) in told:
                 continue
             steps = _way(origin, told)
-            found += _way_lines(steps, space)
+            lines += _way_lines(steps, space)
             last = steps[-1]
             if len(last.because) == 1:
-                found.append(f"{space}{last.because[0].statement}, as above")
+                lines.append(f"{space}{last.because[0].statement}, as above")
             else:
                 pending.extend((earlier, level + 1) for earlier in reversed(last.because))
         if pending:
-            found.append(f"{indent}... and {len(pending)} more, with what leads to them ...")
-        return found
+            lines.append(f"{indent}... and {len(pending)} more, with what leads to them ...")
+        return lines
 
     def __str__(self) -> str:
         return shown("\n".join([self.statement, *self.lines("  ")]))
@@ -171,15 +171,15 @@ def _way_lines(steps: Sequence[Origin], indent: str) -> list[str]:
     shown: list[Origin | None] = [*steps]
     if len(steps) > _SHOWN_STEPS:
         shown = [*steps[: _SHOWN_STEPS // 2], None, *steps[-_SHOWN_STEPS // 2 :]]
-    found: list[str] = []
+    lines: list[str] = []
     for step in shown:
         if step is None:
             hidden = steps[_SHOWN_STEPS // 2 : -_SHOWN_STEPS // 2]
-            found.append(f"{indent}... {sum(max(1, each.left_out) for each in hidden)} more nodes pass it on ...")
+            lines.append(f"{indent}... {sum(max(1, skipped.left_out) for skipped in hidden)} more nodes pass it on ...")
             continue
-        found.append(indent + step.text + (f" ({step.source})" if step.source is not None and not step.because else ""))
-        found += [f"{indent}  merged with {fact} at `{step.node}`" for fact in step.merged_with]
-    return found
+        lines.append(indent + step.text + (f" ({step.source})" if step.source is not None and not step.because else ""))
+        lines += [f"{indent}  merged with {fact} at `{step.node}`" for fact in step.merged_with]
+    return lines
 
 
 class ShapeExplanation(msgspec.Struct, frozen=True):
@@ -206,17 +206,17 @@ class ShapeExplanation(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The explanation in words, by dimension."""
-        found = [f"{self.tensor} {self.dtype} {self.shape}"]
+        lines = [f"{self.tensor} {self.dtype} {self.shape}"]
         if self.error:
-            found.append(f"  {self.error}")
-            found += [f"  {line}" for chain in self.chains for line in str(chain).splitlines()]
+            lines.append(f"  {self.error}")
+            lines += [f"  {line}" for chain in self.chains for line in str(chain).splitlines()]
         parts = [*self.dimensions, *self.held] or [self.rank]
         for origin in parts:
             what = "rank" if origin.fact.kind == "rank" else f"dimension {origin.fact.index}"
             what += " of what it stands for" if origin.fact.kind == "held" else ""
-            found.append(f"  {what} = {origin.number}")
-            found += origin.lines("    ")
-        return shown("\n".join(found))
+            lines.append(f"  {what} = {origin.number}")
+            lines += origin.lines("    ")
+        return shown("\n".join(lines))
 
     def as_data(self) -> dict[str, object]:
         """The explanation as dicts, lists, strings and numbers. A part that several origins lead to is whole once."""

@@ -30,9 +30,9 @@ def element_sources(tensor: Tensor, index: int) -> list[Element] | None:
     refiner = node.graph.refiner
 
     def mark(value: int, element: Element) -> DimensionHandle:
-        made = DimensionHandle(value)
-        marks[id(made)] = made, element
-        return made
+        dim = DimensionHandle(value)
+        marks[id(dim)] = dim, element
+        return dim
 
     def shape_of(producer: Any, output: int) -> ShapeHandle:
         shape = refiner.output_shape(producer, output)
@@ -41,26 +41,26 @@ def element_sources(tensor: Tensor, index: int) -> list[Element] | None:
             return shape
         return ShapeHandle(tuple([mark(dim.value, Element("dimension", slot, i)) for i, dim in enumerate(shape.dims)]))
 
-    found: dict[tuple[int, int], PartialValue | None] = {}
+    values: dict[tuple[int, int], PartialValue | None] = {}
     for slot, other in enumerate(node.inputs):
-        known = (
+        parts = (
             partial_value(other.node, other.index, refiner.output_shape, refiner.evaluate_constant_tensor) if rule.reads_values else None
         )
-        if known is None or len(known.items) > MAX_ITEMS:
+        if parts is None or len(parts.items) > MAX_ITEMS:
             continue
-        items = [mark(item if isinstance(item, int) else item.value, Element("element", slot, i)) for i, item in enumerate(known.items)]
-        found[id(other.node), other.index] = PartialValue(tuple(items), known.is_scalar)
-    made = rule.apply(ValueView(node, tensor.index, found, shape_of, refiner.evaluate_constant_tensor))
+        items = [mark(item if isinstance(item, int) else item.value, Element("element", slot, i)) for i, item in enumerate(parts.items)]
+        values[id(other.node), other.index] = PartialValue(tuple(items), parts.is_scalar)
+    result = rule.apply(ValueView(node, tensor.index, values, shape_of, refiner.evaluate_constant_tensor))
     if rule.reads_rank:
         return [Element("rank", 0)]
     position = max(index, 0)
-    if made is None or position >= len(made.items):
+    if result is None or position >= len(result.items):
         return None
-    item = made.items[position]
+    item = result.items[position]
     hit = marks.get(id(item))
     if hit is not None:
         return [hit[1]]
-    return _operands(rule, [element for _, element in marks.values()], position, len(made.items))
+    return _operands(rule, [element for _, element in marks.values()], position, len(result.items))
 
 
 def _operands(rule: Rule, elements: list[Element], position: int, count: int) -> list[Element]:

@@ -55,7 +55,7 @@ class ReplayContext(LiveContext):
 
     def evaluate_input(self, index: int) -> Array | None:
         """The constant value, unless it or a part of it is hidden."""
-        if any(known.slot == index and known.kind in {"value", "element"} for known in self._hidden):
+        if any(part.slot == index and part.kind in {"value", "element"} for part in self._hidden):
             return None
         tensor = self.node.inputs[index]
         return self.refiner.evaluate_constant_tensor(tensor.node, tensor.index)
@@ -65,8 +65,8 @@ class ReplayContext(LiveContext):
         if KnownPart("value", index) in self._hidden:
             return None
         tensor = self.node.inputs[index]
-        found = self.refiner.constant_partial_shape(tensor.node, tensor.index)
-        return None if found is None else self._copy(found, "element", index)
+        shape = self.refiner.constant_partial_shape(tensor.node, tensor.index)
+        return None if shape is None else self._copy(shape, "element", index)
 
     def input_handle_shapes_and_types(self, index: int) -> HandleData | None:
         """The handle data, with new handles."""
@@ -75,22 +75,26 @@ class ReplayContext(LiveContext):
 
     def places_of(self, dim: DimensionHandle) -> list[KnownPart]:
         """The positions of a dimension among the inputs, dimensions of shapes first."""
-        found = self.places.get(id(dim))
-        return [] if found is None else sorted(found[1], key=lambda known: (known.kind != "dimension", known.slot, known.index))
+        entry = self.places.get(id(dim))
+        return (
+            []
+            if entry is None
+            else sorted(entry[1], key=lambda known_part: (known_part.kind != "dimension", known_part.slot, known_part.index))
+        )
 
     def _copy(self, shape: ShapeHandle, kind: Literal["dimension", "held", "element"], slot: int) -> ShapeHandle:
         if shape.dims is None or (kind == "dimension" and KnownPart("rank", slot) in self._hidden):
             return ShapeHandle()
         dims: list[DimensionHandle] = []
         for index, dim in enumerate(shape.dims):
-            known = KnownPart(kind, slot, index)
-            if known in self._hidden:
+            part = KnownPart(kind, slot, index)
+            if part in self._hidden:
                 copied = DimensionHandle()
-            elif known in self._sizes:
-                copied = DimensionHandle(self._sizes[known])
+            elif part in self._sizes:
+                copied = DimensionHandle(self._sizes[part])
             else:
                 copied = self.copies.setdefault(id(dim), DimensionHandle(dim.value, dim.origin))
-            self.places.setdefault(id(copied), (copied, []))[1].append(known)
+            self.places.setdefault(id(copied), (copied, []))[1].append(part)
             dims.append(copied)
         return ShapeHandle(tuple(dims))
 
@@ -130,10 +134,10 @@ def needed(node: Node, holds: Callable[[Result], bool]) -> list[KnownPart]:
     """
     hidden: set[KnownPart] = set()
 
-    def try_to_hide(known: KnownPart) -> bool:
-        if not holds(replay(node, hidden | {known})):
+    def try_to_hide(part: KnownPart) -> bool:
+        if not holds(replay(node, hidden | {part})):
             return False
-        hidden.add(known)
+        hidden.add(part)
         return True
 
     def look_at(slots: Sequence[int], facts: Callable[[int], list[KnownPart]], one: Callable[[int], None]) -> None:
@@ -144,7 +148,7 @@ def needed(node: Node, holds: Callable[[Result], bool]) -> list[KnownPart]:
         if len(slots) == 1:
             one(slots[0])
             return
-        together = {known for slot in slots for known in facts(slot)}
+        together = {part for slot in slots for part in facts(slot)}
         if not together or holds(replay(node, hidden | together)):
             hidden.update(together)
             return
@@ -158,13 +162,13 @@ def needed(node: Node, holds: Callable[[Result], bool]) -> list[KnownPart]:
     def look_at_input(slot: int) -> None:
         rank, value = KnownPart("rank", slot), KnownPart("value", slot)
         if not try_to_hide(value):
-            found.extend(_needed_elements(node, slot, try_to_hide) or [value])
+            parts.extend(_needed_elements(node, slot, try_to_hide) or [value])
         dims = _present_shape(node, slot).dims
         if dims is None or try_to_hide(rank):
             return
         sizes = [KnownPart("dimension", slot, i) for i, dim in enumerate(dims) if dim.value >= 0]
         # Shape functions check the first facts first; hidden last, these are kept.
-        found.extend([known for known in reversed(sizes) if not try_to_hide(known)][::-1] or [rank])
+        parts.extend([part for part in reversed(sizes) if not try_to_hide(part)][::-1] or [rank])
 
     def held_facts(slot: int) -> list[KnownPart]:
         tensor = node.inputs[slot]
@@ -173,14 +177,14 @@ def needed(node: Node, holds: Callable[[Result], bool]) -> list[KnownPart]:
         return [KnownPart("held", slot, i) for i, dim in enumerate(dims or ()) if dim.value >= 0]
 
     def look_at_held(slot: int) -> None:
-        found.extend([known for known in held_facts(slot) if not try_to_hide(known)])
+        parts.extend([part for part in held_facts(slot) if not try_to_hide(part)])
 
-    found: list[KnownPart] = []
+    parts: list[KnownPart] = []
     slots = range(len(node.inputs))
     if slots:
         look_at(slots, facts_of_input, look_at_input)
         look_at(slots, held_facts, look_at_held)
-    return found
+    return parts
 
 
 def _needed_elements(node: Node, slot: int, try_to_hide: Callable[[KnownPart], bool]) -> list[KnownPart]:
@@ -192,4 +196,4 @@ def _needed_elements(node: Node, slot: int, try_to_hide: Callable[[KnownPart], b
     if partial is None or partial.dims is None or len(partial.dims) > _MOST_ELEMENTS:
         return []
     elements = [KnownPart("element", slot, i) for i in range(len(partial.dims))]
-    return [known for known in reversed(elements) if not try_to_hide(known)][::-1]
+    return [part for part in reversed(elements) if not try_to_hide(part)][::-1]

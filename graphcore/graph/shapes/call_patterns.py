@@ -45,11 +45,11 @@ class CallPattern:
 
     def _number(self, dim: DimensionHandle) -> int:
         self._is_named = self._is_named or dim.origin is not None
-        known = self._numbers.get(id(dim))
-        if known is None:
-            known = self._numbers[id(dim)] = len(self._dims)
+        number = self._numbers.get(id(dim))
+        if number is None:
+            number = self._numbers[id(dim)] = len(self._dims)
             self._dims.append(dim)
-        return known
+        return number
 
     def form_of(self, results: CallResult) -> tuple[Any, ...] | None:
         """The results in terms of the arguments; None if one has a named dimension."""

@@ -104,10 +104,10 @@ class ValueCache:
 
     def known(self, node: Node) -> Values | None:
         """The values of `node`; an argument's are those of the call."""
-        found = self._found.get(node)
-        if found is None and self._argument is not None and node.op in ARG:
-            found = self._found[node] = {0: self._argument(node)}
-        return found
+        values = self._found.get(node)
+        if values is None and self._argument is not None and node.op in ARG:
+            values = self._found[node] = {0: self._argument(node)}
+        return values
 
     def keep(self, node: Node, values: Values) -> None:
         """Cache the values of `node` until shapes change."""
@@ -128,19 +128,19 @@ def constant_value(tensor: Tensor) -> Array | None:
 
 def constant_outputs(node: Node) -> list[Array] | None:
     """The constant values of all outputs of a node; None if one is unknown, or too large to compute."""
-    found: list[Array] = []
+    values: list[Array] = []
     for tensor in node.outputs:
         value = constant_value(tensor)
         if value is None or (value.size > MAX_INFERRED_ELEMENTS and node.op != CONST):
             return None
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def why_not_evaluated(tensor: Tensor) -> str:
     """The reason for which the constant value of `tensor` was not computed; "" if there is none."""
-    known = tensor.node.constants
-    return known.reason if isinstance(known, NotEvaluated) else ""
+    values = tensor.node.constants
+    return values.reason if isinstance(values, NotEvaluated) else ""
 
 
 def inferred_value(tensor: Tensor) -> Array | None:
@@ -153,11 +153,11 @@ def _value_of(tensor: Tensor, source: ValueSource) -> Array | None:
     node = tensor.node
     if node.op == CONST:
         return const_array(node)
-    known = source.known(node)
-    if known is None:
+    values = source.known(node)
+    if values is None:
         _compute(tensor, source)
-        known = source.known(node)
-    value = (known or {}).get(tensor.index)
+        values = source.known(node)
+    value = (values or {}).get(tensor.index)
     if value is not None and value.size > MAX_CACHED_ELEMENTS:
         source.forget_large(node)
     return value
@@ -172,10 +172,10 @@ def _compute(tensor: Tensor, source: ValueSource) -> None:
         current = wanted.node
         if waiter is not None and source.known(waiter) is not None:
             pending.pop()  # one of its inputs has no value, so the others do not matter
-        elif (found := source.known(current)) is not None:
+        elif (values := source.known(current)) is not None:
             pending.pop()
-            if waiter is not None and found.get(wanted.index) is None:
-                source.keep(waiter, found if isinstance(found, NotEvaluated) else {})
+            if waiter is not None and values.get(wanted.index) is None:
+                source.keep(waiter, values if isinstance(values, NotEvaluated) else {})
         elif (waiting := _unvisited_inputs(current, source)) is None:
             source.keep(current, {})
         elif waiting:

@@ -29,7 +29,7 @@ def why_not_followed(library: FunctionLibraryDefinition, node_def: NodeDef) -> s
     """The reason for which calls within those of a node are not inferred; "" if all are."""
     called = _called(library, node_def)
     for _ in range(MOST_NESTED_CALLS + 1):
-        called = {name: inner for each in called.values() for node in each.node_def for name, inner in _called(library, node).items()}
+        called = {name: inner for body in called.values() for node in body.node_def for name, inner in _called(library, node).items()}
         if not called:
             return ""
     return f"its functions call others more than {MOST_NESTED_CALLS} deep, and shapes there are not inferred"
@@ -38,8 +38,8 @@ def why_not_followed(library: FunctionLibraryDefinition, node_def: NodeDef) -> s
 def _called(library: FunctionLibraryDefinition, node_def: NodeDef) -> dict[str, FunctionDef]:
     names = {node_def.op}
     for value in node_def.attr.values():
-        names |= {each.name for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Func)}
-    return {name: found for name in names if (found := library.find(name)) is not None}
+        names |= {function.name for function in (value if isinstance(value, tuple) else (value,)) if isinstance(function, Func)}
+    return {name: definition for name in names if (definition := library.find(name)) is not None}
 
 
 class CallForm(msgspec.Struct, frozen=True, eq=False):
@@ -106,10 +106,10 @@ class FunctionShapes:
             return None
         public = {key: value for key, value in attrs.items() if not key.startswith("_")}
         key = canonicalize(name, public)
-        known = self._bodies.get(key)
-        if known is None or known[0] is not definition:
-            known = self._bodies[key] = (definition, _made(library, graph_class, definition, public))
-        return known[1]
+        entry = self._bodies.get(key)
+        if entry is None or entry[0] is not definition:
+            entry = self._bodies[key] = (definition, _made(library, graph_class, definition, public))
+        return entry[1]
 
 
 def _made(

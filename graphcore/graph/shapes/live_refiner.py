@@ -98,11 +98,11 @@ class LiveRefiner(ShapeInference):
         if node.like:
             return False
         try:
-            found = shape_of(*handles)
+            shape = shape_of(*handles)
         except Exception:  # noqa: BLE001 - a context raises it again, with its place
             return False
         first = inputs[0].node.output_handles
-        node.output_handles = first if len(first) == 1 and first[0] is found else (found,)
+        node.output_handles = first if len(first) == 1 and first[0] is shape else (shape,)
         node.constants = node.handle_data = None
         return True
 
@@ -172,9 +172,9 @@ class LiveRefiner(ShapeInference):
                 f"output_port '{index}' is out of range, node '{node.name}' has {len(node.outputs)} outputs", node=node.name, op=node.op
             )
         context = self.get_context(node)
-        known = node.output_handles[index]
-        merged = context.merge(known, context.make_shape_from_shape(shape))
-        if merged is known:
+        before = node.output_handles[index]
+        merged = context.merge(before, context.make_shape_from_shape(shape))
+        if merged is before:
             return False
         node.output_handles = (*node.output_handles[:index], merged, *node.output_handles[index + 1 :])
         if not isinstance(node.like.get(index), Tensor):

@@ -87,23 +87,23 @@ class LoopsAround:
             return None
         consumers_of, ends = self._graph.edge_store.consumers_of, self._ends
         seen, pending = {node}, [node]
-        found: dict[Node, None] = {}
+        nodes_ahead: dict[Node, None] = {}
         while pending:
             if len(seen) > _MOST_AHEAD:
                 return None
             current = pending.pop()
-            found.update(dict.fromkeys(ends.get(current, ())))
+            nodes_ahead.update(dict.fromkeys(ends.get(current, ())))
             fresh = [other for other in consumers_of(current) if other not in seen]
             seen.update(fresh)
             pending += fresh
-        return list(found)
+        return list(nodes_ahead)
 
     def _nodes(self, head: Node) -> set[Node]:
-        known = self._on.get(head)
-        if known is None:
+        loop_nodes = self._on.get(head)
+        if loop_nodes is None:
             back = [end for end, heads in self._ends.items() if head in heads]
-            known = self._on[head] = _between(self._graph, head, back)
-        return known
+            loop_nodes = self._on[head] = _between(self._graph, head, back)
+        return loop_nodes
 
 
 def _between(graph: GraphReader, head: Node, back: list[Node]) -> set[Node]:

@@ -347,9 +347,9 @@ def _same_handles(shapes: tuple[ShapeHandle, ...], others: tuple[ShapeHandle, ..
 
 def _unknowns(shapes: list[ShapeHandle]) -> set[int]:
     """The unknowns in them: dimensions, and shapes of unknown rank."""
-    found = {id(dim) for shape in shapes for dim in shape.dims or () if dim.value < 0}
-    found.update([id(shape) for shape in shapes if shape.dims is None])
-    return found
+    open_ids = {id(dim) for shape in shapes for dim in shape.dims or () if dim.value < 0}
+    open_ids.update([id(shape) for shape in shapes if shape.dims is None])
+    return open_ids
 
 
 def _same_data(before: object, node: Node) -> bool:

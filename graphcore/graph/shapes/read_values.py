@@ -16,7 +16,7 @@ from graphcore.inference.partial_values import partial_value
 def value_read(node: Node, tensor: Tensor) -> Array | None:
     """The value of an input of `node` read by its shape function, None if it was not, or not constant."""
     requested = node.requested_values
-    if any(requested >> slot & 1 for slot, given in enumerate(node.inputs) if given is tensor):
+    if any(requested >> slot & 1 for slot, source in enumerate(node.inputs) if source is tensor):
         return constant_value(tensor)
     return None
 
@@ -38,12 +38,12 @@ def _known_elements(tensor: Tensor) -> list[int | None] | None:
     if not tensor.dtype.base.is_integer or tensor.shape.rank not in {0, 1} or tensor.node.error is not None:
         return None
     refiner = tensor.graph.refiner
-    found = partial_value(tensor.node, tensor.index, refiner.output_shape, refiner.evaluate_constant_tensor)
-    if found is None:
+    value = partial_value(tensor.node, tensor.index, refiner.output_shape, refiner.evaluate_constant_tensor)
+    if value is None:
         return None
-    sizes = [item if isinstance(item, int) else item.value for item in found.items]
-    known = [size if isinstance(item, int) or size >= 0 else None for item, size in zip(found.items, sizes, strict=True)]
-    return known if any(size is not None for size in known) else None
+    sizes = [item if isinstance(item, int) else item.value for item in value.items]
+    elements = [size if isinstance(item, int) or size >= 0 else None for item, size in zip(value.items, sizes, strict=True)]
+    return elements if any(size is not None for size in elements) else None
 
 
 def _reader_of(tensor: Tensor) -> Node | None:
@@ -59,9 +59,9 @@ def _reader_of(tensor: Tensor) -> Node | None:
                 return node
             if node.registration.traits.numbers_from_shapes is not None:
                 continue
-            made = [output for output in node.outputs if output not in seen and _is_known(output)]
-            seen.update(made)
-            pending += made
+            readers = [output for output in node.outputs if output not in seen and _is_known(output)]
+            seen.update(readers)
+            pending += readers
     return None
 
 

@@ -169,9 +169,9 @@ class ShapeInference(ABC):
         if not self.bodies.may_enter(body, is_nested=bool(self.enclosing)):
             return None
         key = self.key_of_call(library, context.node, shapes)
-        known = body.outputs.get(key) if key is not None else None
-        if known is not None:
-            return [(shape, None) for shape in known]
+        known_shapes = body.outputs.get(key) if key is not None else None
+        if known_shapes is not None:
+            return [(shape, None) for shape in known_shapes]
         with one_budget() as budget:
             if not budget.charge_nodes(len(body.order)):
                 self.bodies.refused += 1
@@ -199,9 +199,9 @@ class ShapeInference(ABC):
         with one_budget() as budget:
             is_whole = self.bodies.refused == refused and budget.seconds > 0
         if place is not None and is_whole and not inner.is_given_values:
-            found = pattern.form_of(results)
-            if found is not None:
-                body.keep_form(place, CallForm(found, frozenset(inner.asked)))
+            form = pattern.form_of(results)
+            if form is not None:
+                body.keep_form(place, CallForm(form, frozenset(inner.asked)))
         return results
 
     def key_of_call(
@@ -309,11 +309,11 @@ class ShapeRefiner(ShapeInference):
         data = producer.output_handle_shapes_and_types(index)
         if data is None:
             return changed
-        known = list(context.input_handle_shapes_and_types(slot) or ())
+        data_before = list(context.input_handle_shapes_and_types(slot) or ())
         if not relax:
             return context.merge_input_handle_shapes_and_types(slot, data) or changed
         learned = context.relax_input_handle_shapes_and_merge_types(slot, data)
-        return changed or (learned and not same_handle_data(known, context.input_handle_shapes_and_types(slot)))
+        return changed or (learned and not same_handle_data(data_before, context.input_handle_shapes_and_types(slot)))
 
     def set_shape(self, node: Node, output_port: int, shape: Shape | ShapeHandle) -> bool:
         """Merge `shape` into the shape of an output. True iff that changed it.
@@ -329,10 +329,10 @@ class ShapeRefiner(ShapeInference):
                 node=node.name,
                 op=node.op,
             )
-        known = context.output(output_port)
-        merged = context.merge(known, shape if isinstance(shape, ShapeHandle) else context.make_shape_from_shape(shape))
+        before = context.output(output_port)
+        merged = context.merge(before, shape if isinstance(shape, ShapeHandle) else context.make_shape_from_shape(shape))
         context.set_output(output_port, merged)
-        return merged is not known
+        return merged is not before
 
     def set_unknown_shape(self, node: Node, output_port: int) -> None:
         """Make the shape of an output unknown.
@@ -441,10 +441,10 @@ class _BodyRefiner(ShapeRefiner):
     def _argument(self, node: Node) -> Array | None:
         number = _index_of(node)
         slot = self._slots[number]
-        found = None if slot is None else self._call.input_tensor(slot)
+        value = None if slot is None else self._call.input_tensor(slot)
         self.asked.add((number, False))
-        self.is_given_values = self.is_given_values or found is not None
-        return found
+        self.is_given_values = self.is_given_values or value is not None
+        return value
 
     def _partial_argument(self, node: Any, index: int) -> PartialValue | None:
         if node.op not in ARG:
@@ -455,11 +455,11 @@ class _BodyRefiner(ShapeRefiner):
         if shape.dims is None or len(shape.dims) != 1:
             return None
         self.asked.add((number, True))
-        found = None if slot is None else self._call.input_tensor_as_partial_shape(slot)
-        if found is None or found.dims is None:
+        partial = None if slot is None else self._call.input_tensor_as_partial_shape(slot)
+        if partial is None or partial.dims is None:
             return None
         self.is_given_values = True
-        return PartialValue(found.dims)
+        return PartialValue(partial.dims)
 
 
 def _are_unknown(asked: Iterable[tuple[int, bool]], context: ExtendedInferenceContext, slots: Sequence[int | None]) -> bool:

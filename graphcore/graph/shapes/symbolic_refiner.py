@@ -89,14 +89,14 @@ class SymbolicRefiner(LiveRefiner):
     def finish(self, context: LiveContext) -> None:
         """Name unnamed sizes, and store the merges."""
         node = context.node
-        found = _equations_of(context)
+        equations = _equations_of(context)
         super().finish(context)
         for index, handle in enumerate(node.output_handles):
             for position, dim in enumerate(handle.dims or ()):
                 if dim.value < 0 and dim.origin is None:
                     dim.origin = symbol(self._new_name(node, index, position))
-        if found:
-            self._equations[node] = found
+        if equations:
+            self._equations[node] = equations
         else:
             self._equations.pop(node, None)
 
@@ -120,14 +120,14 @@ class SymbolicRefiner(LiveRefiner):
         super().copy_from(other, copies)
         if isinstance(other, SymbolicRefiner):
             self._taken = dict(other._taken)
-            self._equations = {copies[node]: found for node, found in other._equations.items() if node in copies}
+            self._equations = {copies[node]: equations for node, equations in other._equations.items() if node in copies}
 
     def equations_in(self, graph: GraphReader) -> list[Equation]:
         """The equations found at the nodes of `graph`.
 
         Those on branches, which may not be taken, and in loops, which hold for one iteration only, do not count.
         """
-        self._equations = {node: found for node, found in self._equations.items() if node in graph}
+        self._equations = {node: equations for node, equations in self._equations.items() if node in graph}
         if not self._equations:
             return []
         uncertain = uncertain_nodes(graph)
@@ -153,10 +153,10 @@ class BodyRefiner(SymbolicRefiner):
 def refiner_within(caller: GraphReader) -> LiveRefiner:
     """The refiner of a function body called from `caller`. It knows the results of calls that the caller's refiner knows."""
     outer = caller.refiner
-    made = BodyRefiner(caller) if isinstance(outer, SymbolicRefiner) else LiveRefiner(outer.graph_def_version, outer.explain)
-    if made.require_shape_inference_fns == outer.require_shape_inference_fns:
-        made.bodies = outer.bodies
-    return made
+    refiner = BodyRefiner(caller) if isinstance(outer, SymbolicRefiner) else LiveRefiner(outer.graph_def_version, outer.explain)
+    if refiner.require_shape_inference_fns == outer.require_shape_inference_fns:
+        refiner.bodies = outer.bodies
+    return refiner
 
 
 def refiner_for(infer: str, graph_def_version: int, explain: Explainer) -> LiveRefiner:
@@ -195,8 +195,8 @@ class Symbols(msgspec.Struct, frozen=True):
     @property
     def equalities(self) -> list[str]:
         """`n1 = batch`, ... in the order of the names."""
-        known = [f"{name} = {self._resolved(value)}" for name, value in self.values.items()]
-        return [*known, *[f"{left} = {right}" for left, right in (*self.open, *self.contradictions)]]
+        equalities = [f"{name} = {self._resolved(value)}" for name, value in self.values.items()]
+        return [*equalities, *[f"{left} = {right}" for left, right in (*self.open, *self.contradictions)]]
 
     def _resolved(self, expression: Expression) -> Expression:
         return _resolved(expression, self.values)
@@ -209,11 +209,11 @@ def symbols_of(graph: GraphReader) -> Symbols:
         return Symbols({})
     if isinstance(refiner, BodyRefiner):
         return symbols_of(refiner.caller)
-    version, known = refiner.symbols
-    if known is None or version != graph.version:
-        known = _worked_out(refiner.equations_in(graph))
-        refiner.symbols = graph.version, known
-    return known
+    version, symbols = refiner.symbols
+    if symbols is None or version != graph.version:
+        symbols = _worked_out(refiner.equations_in(graph))
+        refiner.symbols = graph.version, symbols
+    return symbols
 
 
 def _worked_out(waiting: list[Equation]) -> Symbols:
@@ -244,12 +244,12 @@ def _equations_of(context: LiveContext) -> list[Equation]:
     for first, second in context.merged_shapes:
         if first.dims is not None and second.dims is not None:
             pairs += zip(first.dims, second.dims, strict=False)
-    found: dict[Equation, None] = {}
+    equations: dict[Equation, None] = {}
     for one, other in pairs:
         a, b = expression_of(one), expression_of(other)
         if one is not other and a is not None and b is not None and a != b:
-            found[a, b] = None
-    return list(found)
+            equations[a, b] = None
+    return list(equations)
 
 
 def _resolved(expression: Expression, values: dict[str, Expression]) -> Expression:
