@@ -29,6 +29,7 @@ function_views = importlib.import_module("widgets.function_views")
 inspection = importlib.import_module("widgets.inspection")
 messages = importlib.import_module("widgets.messages")
 steps = importlib.import_module("widgets.steps")
+traits = importlib.import_module("graphcore.traits")
 timelines = importlib.import_module("widgets.timelines")
 times = importlib.import_module("widgets.times")
 recorded_values = importlib.import_module("widgets.recorded_values")
@@ -39,17 +40,52 @@ CONSTANTS = {
     "widgets.scene.state": ("MAX_BOXES",),
     "widgets.render.page_data.types": ("PAGE_FORMAT",),
     "widgets.render.saved_picture": ("MAX_UNPACKED_BYTES",),
-    "widgets.scene.tree.folds": ("FEW_NODES",),
-    "widgets.scene.tree.scopes": ("MOST_FRAMES",),
     "graphcore.plumbing": ("ARG", "CONST", "CONTROL_FLOW", "ENTER", "EXIT", "NEXT_ITERATION", "NO_OP", "RETVAL"),
 }
 """The constants that both languages use, by module. The text below one in Python is its comment."""
+TABLES = {
+    "widgets.scene.boxes": ("MOST_ORDERS", "TOO_DEEP"),
+    "widgets.scene.build": ("ENDS", "MAX_NAMED_ERRORS"),
+    "widgets.scene.calls": ("MAX_DEPTH",),
+    "widgets.scene.colocation": ("MAX_NAMES",),
+    "widgets.scene.devices": ("COPY_TONE",),
+    "widgets.scene.edges": ("CROWD", "MARKS", "REMOVED", "SHAPE_TONES", "SIGNS"),
+    "widgets.scene.faults": ("REFUSED",),
+    "widgets.scene.gaps": ("MOST_LINES",),
+    "widgets.scene.gradient_info": ("MAX_BUILT",),
+    "widgets.scene.inspect": ("MAX_CONSUMERS", "MAX_CONTENTS", "MAX_ERRORS"),
+    "widgets.scene.instances": ("MOST",),
+    "widgets.scene.lenses": ("GRADIENT_TONES", "LAST_TONE"),
+    "widgets.scene.origins": ("MIRROR",),
+    "widgets.scene.shapes.clash_lines": ("MAX_ERRORS",),
+    "widgets.scene.shapes.unknowns": ("MAX_NODES",),
+    "widgets.scene.structure.alike": ("OTHER", "ROUNDS"),
+    "widgets.scene.structure.arrange": ("FEW_PARTS",),
+    "widgets.scene.structure.decompose": ("BROADCAST", "FEW"),
+    "widgets.scene.structure.evidence": ("FAR",),
+    "widgets.scene.structure.naming": ("BEGINNING", "NORMALISING", "TAILS"),
+    "widgets.scene.structure.repeats": ("FEW_LONG", "LEAST", "LONGEST", "SAME_KERNELS", "SEED"),
+    "widgets.scene.structure.serving": ("CONE", "NEAR", "PARAMETRIC"),
+    "widgets.scene.structure.summary": ("LAYERS_ABOVE", "MANY", "PARTS", "SMALL", "TALL"),
+    "widgets.scene.structure.widths": ("FLAT", "WIDE", "WINDOWS"),
+    "widgets.scene.stubs": ("FAR", "LONG_TOTAL", "MANY", "VERY_FAR"),
+    "widgets.scene.time_lens": ("HEAT", "NOT_RECORDED"),
+    "widgets.scene.tree.chains": ("LONGEST_LABEL", "MOST_SINGLE"),
+    "widgets.scene.tree.folds": ("FEW_NODES",),
+    "widgets.scene.tree.saved_models": ("DEFAULT", "DEPTH", "SAVING"),
+    "widgets.scene.tree.scopes": ("MOST_FRAMES", "SMALL_THING"),
+    "widgets.scene.tree.unchanged": ("DEPTH", "FEWEST", "LABEL", "MOST_NEAR"),
+    "widgets.scene.value_lens": ("CLASSES", "NOT_RECORDED", "TONES"),
+    "widgets.scene.visible": ("HARD_LIMIT",),
+}
+"""Those of the compiler of scenes, which are one object for each module; one that is private in Python has no underscore in it."""
 ALIASES = {
-    frozenset(getattr(module, name).__args__): name
+    frozenset(getattr(module, name).__args__): "NodeRole" if module is traits and name == "Role" else name
     for module, names in (
         (scene_types, ("NodeKind", "Role", "State", "EdgeKind", "Mode")),
         (messages, ("Renderer", "ExportFormat", "Engine", "Pane")),
         (steps, ("Quantity", "Comparison")),
+        (traits, ("Layer", "Role")),
     )
     for name in names
 }
@@ -111,8 +147,11 @@ def interface(struct: type[Any]) -> str:
     return "\n".join([*lines, "}"])
 
 
-def constants(module: str, names: Iterable[str]) -> Iterator[str]:
-    """The constants of a module with these names; sets are of texts."""
+def constants(module: str, names: Iterable[str]) -> Iterator[tuple[list[str], str, str, str]]:
+    """The constants of a module with these names: the lines of the comment, the name, the value, and its type.
+
+    Sets are of texts, dicts and tuples of texts or of whole numbers.
+    """
     found = importlib.import_module(module)
     body = ast.parse(inspect.getsource(found)).body
     texts = {
@@ -122,11 +161,33 @@ def constants(module: str, names: Iterable[str]) -> Iterator[str]:
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
     }
     for name in names:
-        value = getattr(found, name)
-        is_set = isinstance(value, frozenset)
-        text = json.dumps(sorted(value) if is_set else value, ensure_ascii=False)
-        typed = f"{name}: ReadonlySet<string> = new Set({text})" if is_set else f"{name} = {text}"
-        yield "\n".join([*_comment(texts.get(name)), f"export const {typed};"])
+        own = name if hasattr(found, name) else f"_{name}"
+        value = getattr(found, own)
+        text = json.dumps(sorted(value) if isinstance(value, frozenset) else value, ensure_ascii=False)
+        yield _comment(texts.get(own)), name, f"new Set({text})" if isinstance(value, frozenset) else text, _type_of(value)
+
+
+def _type_of(value: object) -> str:
+    """The TypeScript type of a constant, "" for the one that its text has."""
+    if isinstance(value, frozenset):
+        return "ReadonlySet<string>"
+    if isinstance(value, dict | tuple):
+        item = "number" if isinstance(next(iter(value.values() if isinstance(value, dict) else value)), int) else "string"
+        return f"Readonly<Record<string, {item}>>" if isinstance(value, dict) else f"readonly {item}[]"
+    return ""
+
+
+def constant(comment: list[str], name: str, value: str, typed: str) -> str:
+    """A constant of its own."""
+    return "\n".join([*comment, f"export const {name}{typed and f': {typed}'} = {value};"])
+
+
+def table(module: str, names: Iterable[str]) -> str:
+    """An object with the constants of a module."""
+    lines = [f"/** The constants of `{module}`. */", f"export const {module.rpartition('.')[2].upper()} = {{"]
+    for comment, name, value, typed in constants(module, names):
+        lines += [f"  {line}" for line in [*comment, f"{name}: {value}{typed and f' as {typed}'},"]]
+    return "\n".join([*lines, "};"])
 
 
 def _structs(module: Any) -> list[type[Any]]:
@@ -141,7 +202,8 @@ def _union(name: str, union: Any) -> str:
 
 def generate() -> str:
     """The whole text of `generated.ts`."""
-    parts = [HEADER, *(constant for module, names in CONSTANTS.items() for constant in constants(module, names))]
+    parts = [HEADER, *(constant(*each) for module, names in CONSTANTS.items() for each in constants(module, names))]
+    parts += [table(module, names) for module, names in TABLES.items()]
     for values, name in ALIASES.items():
         literals = " | ".join(f'"{value}"' for value in sorted(values))
         parts.append(f"export type {name} = {literals};")

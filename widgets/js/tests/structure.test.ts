@@ -1,26 +1,24 @@
 // The structure of graphs is the one that Python finds (`tests/support/tools/structure_cases.py`).
 import { describe, expect, test } from "vitest";
 import { at, Counter } from "../src/page/order";
-import {
-  arrange,
-  type Bunch,
-  cycles,
-  type Dims,
-  type GraphNode,
-  type Layer,
-  makeItems,
-  type Op,
-} from "../src/page/structure";
+import { arrange, type Bunch, cycles, type Dims, type GraphNode, makeItems, type Op } from "../src/page/structure";
 import { differences } from "../src/page/structure/alike";
 import { elements, evaluationOrder, Order, spanOf } from "../src/page/structure/decompose";
 import { tellingLayers } from "../src/page/structure/evidence";
 import { joined, loops } from "../src/page/structure/items";
 import { commonName, isTelling, kindName, opsName, shapeWords, sharedWords } from "../src/page/structure/naming";
-import type { Role } from "../src/page/structure/nodes";
 import { type Element, findRuns, type Run } from "../src/page/structure/repeats";
 import { hosts, servingNodes } from "../src/page/structure/serving";
+import type { Layer, NodeRole } from "../src/scene/generated";
 
-type OpRow = [name: string, layer: Layer, role: Role, memory: string, elementwise: boolean, needsOnlyShapes: boolean];
+type OpRow = [
+  name: string,
+  layer: Layer,
+  role: NodeRole,
+  memory: string,
+  elementwise: boolean,
+  needsOnlyShapes: boolean,
+];
 type NodeRow = [
   id: number,
   name: string,

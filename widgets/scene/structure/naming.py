@@ -16,6 +16,7 @@ _WORDS: Final = re.compile(r"[_.\-/]+")
 _VERSION: Final = re.compile(r"^Fused|Native$|V\d+$")
 """The parts of an op's name that say nothing of what it computes."""
 _NORMALISING: Final = frozenset({"addition", "normalization", "pooling", "scaling"})
+_BEGINNING: Final = PARAMETRIC | {"pooling", "resizing", "concatenation"}
 _TAILS: Final = frozenset({"block", "layer", "stage", "unit"})
 
 
@@ -71,7 +72,7 @@ def common_words(names: Sequence[str]) -> list[str]:
 
 def begins_layer(op: str) -> bool:
     """True for an op that a model's layer begins with, which an activation or a sum then ends."""
-    return layer_of(op) in PARAMETRIC or layer_of(op) in {"pooling", "resizing", "concatenation"}
+    return layer_of(op) in _BEGINNING
 
 
 def layer_of(op: str) -> Layer:

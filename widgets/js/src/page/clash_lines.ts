@@ -1,10 +1,9 @@
 // The edges and boxes that lead to shape errors, as `widgets/scene/shapes/clash_lines.py` has them.
-import type { ErrorRecord } from "../scene/generated";
+import { CLASH_LINES, type ErrorRecord } from "../scene/generated";
 import type { Instance } from "./parts";
 import type { Box, Visible } from "./visible";
 
-/** Nodes whose clashes are drawn; more would be a picture of nothing but red. */
-const MAX_ERRORS = 3;
+const { MAX_ERRORS } = CLASH_LINES;
 
 export class ClashLines {
   readonly #lines = new Map<string, number>();

@@ -1,10 +1,9 @@
 // Dimensions that are the same number, as `widgets/scene/shapes/dimensions.py` joins them.
-import type { Dim } from "../scene/generated";
+import { type Dim, UNKNOWNS } from "../scene/generated";
 import type { Instance, Part } from "./parts";
 import { calleeArguments, inputsOf, outputOf, type Tensor, type Visible } from "./visible";
 
-/** In larger graphs unknown sizes are not told apart. */
-const MAX_NODES = 4000;
+const { MAX_NODES } = UNKNOWNS;
 
 /** True for an unknown size without a name: `?`, `?1`. */
 const isUnknown = (size: string): boolean => size.startsWith("?");

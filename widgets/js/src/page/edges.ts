@@ -1,5 +1,5 @@
 // Edges between boxes, as `widgets/scene/edges.py` bundles them: one for each pair of boxes and kind.
-import type { EdgeKind, LensMark, Role, SceneEdge, State } from "../scene/generated";
+import { EDGES, type EdgeKind, type LensMark, type Role, type SceneEdge, type State } from "../scene/generated";
 import type { ClashLines } from "./clash_lines";
 import { copiedTo, copiesMark } from "./devices";
 import type { Dimensions } from "./dimensions";
@@ -7,14 +7,8 @@ import { at, getOrMake } from "./order";
 import type { Instance, Part } from "./parts";
 import { type Box, inputsOf, outputOf, type Tensor, tensorName, type Visible } from "./visible";
 
-/** More control edges than this into one box are thinned out. */
-export const CROWD = 3;
-const MARKS: Readonly<Record<EdgeKind, string>> = { data: "", control: "^", reference: "&" };
-
-/** Ends the ids of edges that are gone. */
-const REMOVED = " (removed)";
-/** Begin the labels of edges in the picture of a difference. */
-const SIGNS: Readonly<Record<string, string>> = { new: "+ ", removed: "− " };
+export const { CROWD, SHAPE_TONES } = EDGES;
+const { MARKS, REMOVED, SIGNS } = EDGES;
 
 /** All tensors (or control edges) between two boxes. */
 export interface Bundle {
@@ -230,15 +224,6 @@ function outputOfSeveral({ part, main }: Box, [tensor, ...others]: readonly Tens
   return isOwn && part.instance.space.outputs(main).length > 1 ? `:${tensor.slot} ` : "";
 }
 
-export const SHAPE_TONES: Readonly<Record<string, number>> = {
-  scalar: 1,
-  vector: 2,
-  matrix: 3,
-  "rank 3 and more": 4,
-  "sizes partly known": 5,
-  "several shapes": 6,
-  "rank unknown": 7,
-};
 const RANKS = ["scalar", "vector", "matrix", "rank 3 and more"] as const;
 
 /** The row of the shapes lens's legend for these tensors. */

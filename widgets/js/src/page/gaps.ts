@@ -1,11 +1,11 @@
 // Gradients that are None in a mirrored picture, as `widgets/scene/gaps.py` draws them.
-import type { SceneEdge, SceneNode } from "../scene/generated";
+import { GAPS, type SceneEdge, type SceneNode } from "../scene/generated";
 import { BACKWARD, MIRROR } from "./mirror";
 import { getOrMake } from "./order";
 import { PLAIN } from "./stubs";
 import type { Box, Visible } from "./visible";
 
-const MOST_LINES = 3;
+const { MOST_LINES } = GAPS;
 
 /** A place where gradients stop, and what is responsible for it. */
 type Cut = readonly [last: number, node: number, reason: string];

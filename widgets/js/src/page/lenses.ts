@@ -1,5 +1,5 @@
 // Lenses: a further property of each box, as `widgets/scene/lenses.py` marks them.
-import type { LegendEntry, Lens, LensMark, PageHead } from "../scene/generated";
+import { LENSES, type LegendEntry, type Lens, type LensMark, type PageHead } from "../scene/generated";
 import { deviceOf, devicesOf, deviceWords } from "./devices";
 import type { Dimensions } from "./dimensions";
 import { SHAPE_TONES, shapeClass } from "./edges";
@@ -12,14 +12,7 @@ import { timeMarks } from "./times";
 import { Group } from "./tree";
 import { type Box, outputOf, type Tensor, tensorLabel } from "./visible";
 
-/** The tone of the sixth class and all after it; 7 is the red of what is wrong. */
-const LAST_TONE = 6;
-const GRADIENT_TONES: ReadonlyMap<string, number> = new Map([
-  ["not differentiated", 0],
-  ["forward, differentiated", 1],
-  ["gradient", 2],
-  ["gradient seed or sum", 3],
-]);
+const { LAST_TONE, GRADIENT_TONES } = LENSES;
 
 type Classify = (instance: Instance, node: number) => string;
 
@@ -57,7 +50,7 @@ export function allLenses(boxes: readonly Box[], whole: Space, dimensions: Dimen
       first: devicesOf(whole),
     }),
     byClass("gradients", "Gradients", boxes, gradientClass, {
-      tones: GRADIENT_TONES,
+      tones: new Map(Object.entries(GRADIENT_TONES)),
       words: gradientWords,
       empty: "Nothing here was differentiated",
     }),

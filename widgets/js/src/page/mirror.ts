@@ -1,12 +1,12 @@
 // The mirrored picture, as `widgets/scene/mirror.py` makes it.
+import { ORIGINS } from "../scene/generated";
 import { getOrMake } from "./order";
 import { type Instance, Part } from "./parts";
 import { CALL, GROUP, SCOPE } from "./space";
 import { callsFunctions } from "./structure";
 import type { Folding, Frame, Visible } from "./visible";
 
-/** Begins the ids of boxes and frames that mirror others. */
-export const MIRROR = "∇";
+export const { MIRROR } = ORIGINS;
 /** The frame of the backward pass, or its box. */
 export const BACKWARD = `${MIRROR}/`;
 

@@ -1,13 +1,18 @@
 // The values lens: the statistics of a recorded run on boxes (`widgets/scene/value_lens.py`).
-import type { HealthMessage, LegendEntry, LensMark, RunValues, Values } from "../scene/generated";
+import {
+  type HealthMessage,
+  type LegendEntry,
+  type LensMark,
+  type RunValues,
+  VALUE_LENS,
+  type Values,
+} from "../scene/generated";
 import { grouped } from "./order";
 import type { Instance } from "./parts";
 import { rowsOf } from "./run_rows";
 import type { Box } from "./visible";
 
-const CLASSES = ["NaN", "Inf", "all zero", "beyond 10,000", "finite"];
-const TONES = [7, 2, 5, 4, 1];
-export const NOT_RECORDED = "No values are recorded: use %graph values, or options=gc.RunOptions(values=True)";
+const { NOT_RECORDED, CLASSES, TONES } = VALUE_LENS;
 
 /** The marks of the boxes, the legend, and the health of the run in words, or the reason why there are no marks. */
 export function valueMarks(

@@ -2,7 +2,7 @@
 import type { Instance } from "./parts";
 
 /** The names of nodes, a row each: their entry in `prefixes`, followed by that in `names`. */
-export interface NamedRows {
+interface NamedRows {
   readonly prefixes: readonly string[];
   readonly places: readonly number[];
   readonly names: readonly string[];

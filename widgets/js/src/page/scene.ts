@@ -1,9 +1,11 @@
 // Builds scenes from a page's data: the same as `widgets/scene/build.py` builds from the graph.
 import {
   ARG,
-  MOST_FRAMES,
+  BOXES,
+  BUILD,
   type NodeKind,
   type Role,
+  SCOPES,
   type Scene,
   type SceneEdge,
   type SceneGroup,
@@ -38,14 +40,10 @@ import {
   visibleBoxes,
 } from "./visible";
 
-const MAX_NAMED_ERRORS = 3;
-const TOO_DEEP = `closed: ${MOST_FRAMES} frames around it`;
-const ENDS: Readonly<Record<string, string>> = {
-  _Arg: "argument",
-  _DeviceArg: "argument",
-  _Retval: "return",
-  _DeviceRetval: "return",
-};
+const { MOST_FRAMES } = SCOPES;
+
+const { MAX_NAMED_ERRORS, ENDS } = BUILD;
+const { TOO_DEEP } = BOXES;
 const DEFAULT_NAME = /^(Const|zeros|ones)(_\d+)?$/;
 
 const lastPart = (name: string): string => name.slice(name.lastIndexOf("/") + 1);

@@ -1,20 +1,12 @@
 // Stubs for far-away producers, as `widgets/scene/stubs.py` cuts long edges.
-import type { SceneEdge, SceneNode } from "../scene/generated";
+import { FAULTS, type SceneEdge, type SceneNode, STUBS } from "../scene/generated";
 import { getOrMake } from "./order";
 import { estimateRanks } from "./ranks";
 import { MOST_ORDERS } from "./visible";
 
-/** Layers that a line from the forward into the backward pass may span. */
-const FAR = 7;
-/** Layers that all lines together may span before the longest are cut. */
-const LONG_TOTAL = 300;
-/** Shorter lines are never cut for the sake of the total. */
-const VERY_FAR = 5;
-/** More far producers than this of one box share one stub. */
-const MANY = 6;
+const { FAR, LONG_TOTAL, VERY_FAR, MANY } = STUBS;
 
-/** The beginning of the ids of boxes of nodes that could not be made. */
-export const REFUSED = "refused:";
+export const { REFUSED } = FAULTS;
 
 export const PLAIN: Omit<SceneNode, "id" | "label" | "kind"> = {
   op: "",

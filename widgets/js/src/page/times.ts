@@ -1,15 +1,13 @@
 // The time lens: the times of a recorded run on boxes, as `widgets/scene/time_lens.py` marks them.
-import type { LegendEntry, LensMark, RunTimes } from "../scene/generated";
+import { type LegendEntry, type LensMark, type RunTimes, TIME_LENS } from "../scene/generated";
 import { byteCount } from "./devices";
 import { grouped } from "./order";
 import type { Instance } from "./parts";
 import { rowsOf } from "./run_rows";
 import type { Box } from "./visible";
 
-/** The tones from hot to cold. */
-const HEAT = [7, 2, 5, 3, 6, 1];
+const { HEAT, NOT_RECORDED } = TIME_LENS;
 const LAST = HEAT.length - 1;
-const NOT_RECORDED = "No run is recorded: use %graph time, or options=gc.RunOptions(trace=True)";
 const UNITS = [
   [1e9, "s"],
   [1e6, "ms"],

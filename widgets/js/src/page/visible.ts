@@ -1,5 +1,5 @@
 // The visible boxes and frames, as `widgets/scene/visible.py` chooses them.
-import { FEW_NODES, MOST_FRAMES, type Mode, type Role, type TensorInfo } from "../scene/generated";
+import { BOXES, FOLDS, type Mode, type Role, SCOPES, type TensorInfo, VISIBLE } from "../scene/generated";
 import { differenceOf } from "./difference";
 import { placeMirrored } from "./mirror";
 import { at, compareTexts, getOrMake } from "./order";
@@ -7,10 +7,12 @@ import type { Instance, Part } from "./parts";
 import { CALL, GRADIENT, NODE, SCOPE, THING } from "./space";
 import { isTouched } from "./touched";
 
-/** However much the user opens: beyond this the oldest openings give way. */
-const HARD_LIMIT = 500;
-/** Gradients of higher order are not told apart. */
-export const MOST_ORDERS = 9;
+const { FEW_NODES } = FOLDS;
+
+const { MOST_FRAMES } = SCOPES;
+
+const { HARD_LIMIT } = VISIBLE;
+export const { MOST_ORDERS } = BOXES;
 
 /** The user's choices of open and closed scopes. */
 export interface Folding {

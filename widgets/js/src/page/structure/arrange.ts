@@ -1,5 +1,6 @@
 // The arrangement of one scope: joined cycles, folded helpers, and groups of the rest.
 
+import { ARRANGE } from "../../scene/generated";
 import { at, range } from "../order";
 import { mainOps } from "./alike";
 import { evaluationOrder } from "./decompose";
@@ -10,8 +11,7 @@ import type { GraphNode } from "./nodes";
 import { hosts, isEnd, servingNodes } from "./serving";
 import { type Bunch, bunchOf, PARTS, summarise } from "./summary";
 
-/** A scope with more parts than this is shown as groups of them. */
-export const FEW_PARTS = 40;
+export const { FEW_PARTS } = ARRANGE;
 
 /** One part, or the parts of a cycle, with the parts that serve them, such as parameters. Parts are known by position. */
 export interface Unit {

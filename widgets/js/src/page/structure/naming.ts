@@ -1,15 +1,13 @@
 // Names of groups: from the names of their members, or else from their ops.
-import { CONTROL_FLOW, NEXT_ITERATION } from "../../scene/generated";
+import { CONTROL_FLOW, type Layer, NAMING, NEXT_ITERATION } from "../../scene/generated";
 import { at, Counter, compareTexts, countOf, largest } from "../order";
-import type { Dims, Layer, Op } from "./nodes";
+import type { Dims, Op } from "./nodes";
 import { PARAMETRIC } from "./serving";
 
 const WORDS = /[_.\-/]+/;
 /** The parts of an op's name that say nothing of what it computes. */
 const VERSION = /^Fused|Native$|V\p{Nd}+$/gu;
-const NORMALISING: ReadonlySet<Layer> = new Set<Layer>(["addition", "normalization", "pooling", "scaling"]);
-const BEGINNING: ReadonlySet<Layer> = new Set<Layer>([...PARAMETRIC, "pooling", "resizing", "concatenation"]);
-const TAILS = new Set(["block", "layer", "stage", "unit"]);
+const { BEGINNING, NORMALISING, TAILS } = NAMING;
 
 /** The words that all names begin with, "" if there are none; without those of `within`, with which everything around begins. */
 export function commonName(names: readonly string[], within: readonly string[]): string {
@@ -40,7 +38,7 @@ export function sharedWords(names: readonly string[]): string[] {
 }
 
 /** The first words of all names: parts of names between separators. */
-export function commonWords(names: readonly string[]): string[] {
+function commonWords(names: readonly string[]): string[] {
   const first = largest(names, (one, other) => compareTexts(other, one))?.split(WORDS) ?? [];
   const last = largest(names, compareTexts)?.split(WORDS) ?? [];
   const end = first.findIndex((word, i) => word !== last[i]);

@@ -4,26 +4,7 @@
 // `GraphNode`, so that they may be compared and be the keys of maps. Each field names its counterpart in Python, and the place in the
 // page's data that has it.
 
-/** The kind of layer that an op computes in models; "" for other ops and for functions. As `graphcore.traits.Layer`. */
-export type Layer =
-  | ""
-  | "product"
-  | "convolution"
-  | "depthwise convolution"
-  | "transposed convolution"
-  | "bias"
-  | "normalization"
-  | "pooling"
-  | "resizing"
-  | "concatenation"
-  | "addition"
-  | "scaling"
-  | "softmax"
-  | "sigmoid"
-  | "tanh";
-
-/** The kind of box that stands for a node. As `graphcore.traits.Role`. */
-export type Role = "op" | "constant" | "variable" | "placeholder" | "control" | "return";
+import type { Layer, NodeRole } from "../../scene/generated";
 
 /**
  * An op, or a function that stands for one: `node.op` and `node.registration.traits`.
@@ -33,7 +14,7 @@ export type Role = "op" | "constant" | "variable" | "placeholder" | "control" | 
 export interface Op {
   readonly name: string;
   readonly layer: Layer;
-  readonly role: Role;
+  readonly role: NodeRole;
   /** The memory of the first output, of which only "alias" counts: the input as it is. */
   readonly memory: string;
   readonly elementwise: boolean;

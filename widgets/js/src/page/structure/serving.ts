@@ -1,23 +1,14 @@
 // Serving: parameters, constants and plumbing belong to the one item that they serve.
 
-import { NO_OP } from "../../scene/generated";
+import { NO_OP, SERVING } from "../../scene/generated";
 import { at, largest, range } from "../order";
 import { before, type Items } from "./items";
-import type { GraphNode, Layer } from "./nodes";
+import type { GraphNode } from "./nodes";
 
-/** A value computed from constants and variables is a parameter up to this many nodes; beyond, it is computation. */
-export const CONE = 24;
-/** A parameter of several items is kept with the first if they are at most so many items apart. */
-const NEAR = 24;
+export const { CONE, PARAMETRIC } = SERVING;
+const { NEAR } = SERVING;
 /** The scopes that gradients have in files, which say nothing else of them. */
 const GRADIENTS = /^(.*\/)?gradients(_\p{Nd}+)?(\/|$)/u;
-/** Layers that have parameters. */
-export const PARAMETRIC: ReadonlySet<Layer> = new Set<Layer>([
-  "product",
-  "convolution",
-  "depthwise convolution",
-  "transposed convolution",
-]);
 
 /** True for a product or a convolution, which may have parameters but is none. */
 export const isHeavy = (node: GraphNode): boolean => PARAMETRIC.has(node.op.layer);

@@ -1,15 +1,11 @@
 // Widths: tensors of unknown size that must have the same one.
+import { WIDTHS } from "../../scene/generated";
 import { at, getOrMake } from "../order";
 import type { Items } from "./items";
-import type { Dims, GraphNode, Layer, Tensor } from "./nodes";
+import type { Dims, GraphNode, Tensor } from "./nodes";
 import { isPlumbing } from "./serving";
 
-/** Layers whose results are as wide as what they take, but for parameters, beside elementwise ops. */
-const WIDE: ReadonlySet<Layer> = new Set<Layer>(["addition", "bias", "normalization", "softmax"]);
-/** Layers whose results cover the same area as what they take. */
-const FLAT: ReadonlySet<Layer> = new Set<Layer>([...WIDE, "concatenation", "product"]);
-/** Layers whose results cover the same area as what they take if they are padded and have no strides. */
-const WINDOWS: ReadonlySet<Layer> = new Set<Layer>(["convolution", "depthwise convolution", "pooling"]);
+const { WIDE, FLAT, WINDOWS } = WIDTHS;
 
 /** Disjoint sets of names, joined step by step. */
 class Sets {

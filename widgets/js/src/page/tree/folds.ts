@@ -1,5 +1,5 @@
 // Parts that open: nodes with their helpers, and groups that dataflow joins. As `widgets/scene/tree/folds.py`.
-import { FEW_NODES } from "../../scene/generated";
+import { FOLDS } from "../../scene/generated";
 import {
   arrange,
   type Bunch,
@@ -18,6 +18,8 @@ import {
 } from "../structure";
 import { lastPart } from "./chains";
 import type { Scope } from "./scopes";
+
+const { FEW_NODES } = FOLDS;
 
 /** A part of a picture. */
 export type Part = GraphNode | Fold;
@@ -189,7 +191,7 @@ export function structured(path: string, parts: readonly Part[], depth: number):
  *
  * Scopes in a cycle stay whole if all of them share one loop of nodes. The nodes of each part come with them.
  */
-export function withoutCyclesOfNames(
+function withoutCyclesOfNames(
   parts: readonly Part[],
 ): readonly [parts: readonly Part[], members: readonly (readonly GraphNode[])[]] {
   let loopOf: Map<string, number> | null = null;
@@ -237,7 +239,7 @@ function loopsAt(nodes: readonly GraphNode[], loopOf: ReadonlyMap<string, number
 }
 
 /** The parts in their order, with what only an initial value needs inside its variable. */
-export function withInitialValues(parts: readonly Part[]): readonly Part[] {
+function withInitialValues(parts: readonly Part[]): readonly Part[] {
   const variables = new Map<number, Thing>();
   for (const [place, part] of parts.entries())
     if (part instanceof Thing && isVariable(part.node)) variables.set(place, part);
@@ -265,12 +267,12 @@ export function withInitialValues(parts: readonly Part[]): readonly Part[] {
 }
 
 /** A group of these units, or the only one. */
-export function groupOrPart(path: string, depth: number, bunch: Bunch, units: readonly Part[]): Part {
+function groupOrPart(path: string, depth: number, bunch: Bunch, units: readonly Part[]): Part {
   return bunch.items.length > 1 ? new Group(path, depth, bunch, units) : (units[bunch.items[0] as number] as Part);
 }
 
 /** The instances of a repeat, joined in rows of neighbours if they are many. */
-export function inRows(path: string, instances: readonly Part[], level = 0, number = 1): readonly Part[] {
+function inRows(path: string, instances: readonly Part[], level = 0, number = 1): readonly Part[] {
   if (instances.length <= FEW_PARTS) return instances;
   let size = FEW_PARTS;
   while (size * FEW_PARTS < instances.length) size *= FEW_PARTS;

@@ -1,14 +1,13 @@
 // The nodes of a page's data as structure and tree read them.
-import type { CallRecord, OpText, TensorInfo } from "../../scene/generated";
+import { CALLS, type CallRecord, type Layer, type NodeRole, type OpText, type TensorInfo } from "../../scene/generated";
 import type { PageData } from "../data";
 import { at, getOrMake } from "../order";
 import { Space } from "../space";
-import type { Callee, GraphNode, Layer, Op, Output, Role, Tensor } from "../structure";
+import type { Callee, GraphNode, Op, Output, Tensor } from "../structure";
 import { isTouched } from "../touched";
 import type { CallBody, GraphData, Marks, Opener } from "./calls";
 
-/** The deepest calls within calls that open. */
-const MAX_DEPTH = 24;
+const { MAX_DEPTH } = CALLS;
 const NOTHING: OpText = {
   doc: "",
   traits: "",
@@ -39,7 +38,7 @@ interface Windows {
 }
 
 /** The tables that all spaces of a page's data share. */
-export class Shared {
+class Shared {
   readonly data: PageData;
   readonly #ops = new Map<string, Op>();
   readonly #outputs = new Map<TensorInfo, Output>();
@@ -53,7 +52,7 @@ export class Shared {
   op(name: string, kind: string): Op {
     return getOrMake(this.#ops, name, () => {
       const { layer, memory, elementwise, needs_only_shapes: needsOnlyShapes } = this.data.head.ops[name] ?? NOTHING;
-      const role = (kind === "function" ? "op" : kind) as Role;
+      const role = (kind === "function" ? "op" : kind) as NodeRole;
       return { name, layer: layer as Layer, role, memory, elementwise, needsOnlyShapes };
     });
   }

@@ -1,5 +1,5 @@
 // Name scopes and calls: the parts of a graph that names and functions form. As `widgets/scene/tree/scopes.py`.
-import { MOST_FRAMES } from "../../scene/generated";
+import { SCOPES } from "../../scene/generated";
 import { callsFunctions, type GraphNode } from "../structure";
 import type { CallBody, GraphData, Opener } from "./calls";
 import { chainLabel, countSlashes, parentsOf, scopeOf } from "./chains";
@@ -7,8 +7,7 @@ import { anyLeadsTo, Fold, nodesOf, type Part, structured, Thing, totalOf } from
 import { withinFunction, withSignatures } from "./saved_models";
 import { unchangedTogether } from "./unchanged";
 
-/** A node and the helper scope of the same name are one thing up to this many nodes. */
-export const SMALL_THING = 8;
+const { SMALL_THING, MOST_FRAMES } = SCOPES;
 
 /** The graph of some scopes, and what opens its calls. */
 interface Around {
@@ -212,7 +211,7 @@ function alone(scope: Scope): Part {
 }
 
 /** A part for a node by itself: a call if it calls functions. */
-export function singlePart(node: GraphNode, opener: Opener): Part {
+function singlePart(node: GraphNode, opener: Opener): Part {
   return callsFunctions(node) ? new Call(node, null, opener) : node;
 }
 

@@ -1,16 +1,11 @@
 // Differences in pictures: the parts of a scope that have not changed are shown together. As `widgets/scene/tree/unchanged.py`.
+import { UNCHANGED } from "../../scene/generated";
 import { getOrMake } from "../order";
 import type { Marks } from "./calls";
 import { countSlashes } from "./chains";
 import { Group, nodesOf, type Part } from "./folds";
 
-/** Fewer unchanged parts than this are shown as they are. */
-export const FEWEST = 3;
-/** The unchanged parts beside changed ones that are shown: those with most edges to them. */
-export const MOST_NEAR = 16;
-/** The depths of these groups: deeper than those of groups by dataflow, so that their keys differ. */
-const DEPTH = 60;
-const LABEL = "unchanged";
+const { FEWEST, MOST_NEAR, DEPTH, LABEL } = UNCHANGED;
 
 /** The number of edges to each part. */
 type Counts = Map<number, number>;
