@@ -61,15 +61,15 @@ def _by_name(
     op_def: OpDef, inputs: Sequence[Any], attrs: Mapping[str, Any], keywords: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """Combine positional inputs and attrs with those given by name."""
-    given = dict(keywords)
+    by_name = dict(keywords)
     following = [arg.name for arg in op_def.input_arg[len(inputs) :]]
-    missing = [name for name in following if name not in given]
+    missing = [name for name in following if name not in by_name]
     if missing:
         raise InvalidArgumentError(
             f"Op {op_def.name} takes the inputs {', '.join(map(repr, following))}; {missing[0]!r} is not given", op=op_def.name
         )
-    whole = [*inputs, *[given.pop(name) for name in following]]
-    twice = next((name for name in given if name in attrs), None)
+    whole = [*inputs, *[by_name.pop(name) for name in following]]
+    twice = next((name for name in by_name if name in attrs), None)
     if twice is not None:
         raise InvalidArgumentError(f"Attr '{twice}' is given twice to op {op_def.name}", op=op_def.name, attr=twice)
-    return whole, {**attrs, **{name: value for name, value in given.items() if value is not None}}
+    return whole, {**attrs, **{name: value for name, value in by_name.items() if value is not None}}

@@ -172,11 +172,11 @@ class TracedFor:
 
         Inputs with errors keep their former entries, since nothing is known of them.
         """
-        found = [*[self._kind(tensor) for tensor in self._tensors], *[self._passed(name) for name in self._outside]]
-        if self.first and found != self.first:
+        kinds = [*[self._kind(tensor) for tensor in self._tensors], *[self._passed(name) for name in self._outside]]
+        if self.first and kinds != self.first:
             problem = self._graph.derivations.problem_of([(tensor.node.name, tensor.index) for tensor in self._tensors])
-            return found if problem is None else self.first
-        return found
+            return kinds if problem is None else self.first
+        return kinds
 
     def _passed(self, name: str) -> str:
         """A node outside that gradients within go through."""
@@ -217,8 +217,8 @@ def following_captures(graph: Graph, name: str, build: Callable[[], Any], traced
             present[:] = calls
 
     def check() -> None:
-        known = traced_for()
-        pairs = [] if known is None else zip(known.kinds(), known.first, strict=True)
+        traced = traced_for()
+        pairs = [] if traced is None else zip(traced.kinds(), traced.first, strict=True)
         other = next((f"{now}, and was {then}" for now, then in pairs if now != then), "")
         if other:
             raise FailedPreconditionError(f"its Python functions were called for other tensors: {other}; run its cell again")
@@ -231,8 +231,8 @@ def following_captures(graph: Graph, name: str, build: Callable[[], Any], traced
             )
 
     def state() -> object:
-        known = traced_for()
-        return None if known is None else known.kinds(), all(call.is_current(graph.library) for call in present)
+        traced = traced_for()
+        return None if traced is None else traced.kinds(), all(call.is_current(graph.library) for call in present)
 
     return graph.derivations.derive(f"'{name}'", build_first, fingerprint=state, check=check)
 
@@ -275,12 +275,12 @@ def _remove_from(graph: Graph, first: int) -> None:
 
 
 def _checked(branches: Mapping[str, Branch | None], name: str, *, strict: bool) -> dict[str, Branch]:
-    found: dict[str, Branch] = {}
+    checked: dict[str, Branch] = {}
     for label, branch in branches.items():
         if branch is None or not callable(branch):
             raise InvalidArgumentError(f"{label} branch of {name} must be a function, got {brief(branch)}", node=name)
-        found[label] = branch if strict else partial(_without_list_of_one, branch)
-    return found
+        checked[label] = branch if strict else partial(_without_list_of_one, branch)
+    return checked
 
 
 def _without_list_of_one(branch: Branch) -> Any:
@@ -315,7 +315,7 @@ class _Choice:
         self.awaited = list(dict.fromkeys([node for branch in traced for node in branch.body.awaited or ()]))
         types = self._types(traced)
         defined = [branch.define(types) for branch in traced]
-        node = finish([Func(made.name) for made in defined], inputs, types, any(made.signature.is_stateful for made in defined))
+        node = finish([Func(body.name) for body in defined], inputs, types, any(body.signature.is_stateful for body in defined))
         if not isinstance(self.graph, FunctionGraph):
             sweep(self.graph)
         self.traced_for = TracedFor(self.graph, node.inputs, [branch.body for branch in traced])
@@ -361,9 +361,9 @@ class _Choice:
         for leaves in zip(*[branch.leaves for branch in traced], strict=True):
             if isinstance(leaves[0], Node):
                 continue
-            known = next((leaf for leaf in leaves if isinstance(leaf, Tensor)), None)
+            tensor = next((leaf for leaf in leaves if isinstance(leaf, Tensor)), None)
             types.append(
-                convert_to_tensor(traced[0].body, leaves[0], None, "a branch's output").dtype.base if known is None else known.dtype.base
+                convert_to_tensor(traced[0].body, leaves[0], None, "a branch's output").dtype.base if tensor is None else tensor.dtype.base
             )
         return tuple(types)
 
@@ -375,8 +375,8 @@ class _Traced:
         self.body = FunctionGraph.within(graph, function_label(graph, name, label), f"branch '{label}' of '{name}'", name)
         self.body.awaited = {}
         with self.body.as_default():
-            self.structure, given = flatten(branch())
-            self.leaves = [held(self.body, leaf) for leaf in given]
+            self.structure, values = flatten(branch())
+            self.leaves = [held(self.body, leaf) for leaf in values]
         drop_unneeded_effects(self.body, self.leaves)
         settle_references(self.body)
 

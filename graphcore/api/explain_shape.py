@@ -41,10 +41,12 @@ def explain_shape(tensor: Any) -> ShapeExplanation:
     """
     graph = getattr(tensor, "graph", None) or get_default_graph()
     graph.settle()
-    found = graph.as_graph_element(tensor)
-    if isinstance(found, Node):
-        if not found.outputs:
-            raise InvalidArgumentError(f"Node '{found.name}' (op {found.op}) has no output whose shape could be explained", node=found.name)
-        found = found.outputs[0]
-    assert isinstance(found, Tensor)
-    return explain_tensor(found)
+    element = graph.as_graph_element(tensor)
+    if isinstance(element, Node):
+        if not element.outputs:
+            raise InvalidArgumentError(
+                f"Node '{element.name}' (op {element.op}) has no output whose shape could be explained", node=element.name
+            )
+        element = element.outputs[0]
+    assert isinstance(element, Tensor)
+    return explain_tensor(element)

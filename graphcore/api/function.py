@@ -126,7 +126,7 @@ class Function:
     @property
     def instantiations(self) -> list[Instantiation]:
         """The instantiations, one for each graph and combination of input types, in order of first use."""
-        return [made for of_graph in self._traced.values() for made in of_graph.values()]
+        return [instantiation for of_graph in self._traced.values() for instantiation in of_graph.values()]
 
     def succeeds_to(self, other: Function) -> bool:
         """True iff `other` is this function, or was defined at the same place of the same cell."""
@@ -170,15 +170,15 @@ class Function:
             convert_to_tensor(graph, as_held_tensor(graph, value), None, f"argument {label} of {self.name}")
             for label, value in zip(labels, values, strict=True)
         ]
-        made = self._instantiate(graph, labels, tuple([tensor.dtype.base for tensor in tensors]))
-        return made.structure, graph.apply_op(made.fdef.name, [*tensors, *made.captured], None, self.name)
+        instantiation = self._instantiate(graph, labels, tuple([tensor.dtype.base for tensor in tensors]))
+        return instantiation.structure, graph.apply_op(instantiation.fdef.name, [*tensors, *instantiation.captured], None, self.name)
 
     def _run(self, session: Session, labels: list[str], values: list[Any]) -> Any:
         arrays = [as_constant_array(value, None, f"argument {label} of {self.name}") for label, value in zip(labels, values, strict=True)]
-        made = self._instantiate(session.graph, labels, tuple([array.dtype for array in arrays]))
-        handle = session.functions.instantiate(made.fdef.name)
-        captured = session.run(list(made.captured)) if made.captured else []
-        return _filled(made.structure, session.functions.run(handle, [*[array.array for array in arrays], *captured]))
+        instantiation = self._instantiate(session.graph, labels, tuple([array.dtype for array in arrays]))
+        handle = session.functions.instantiate(instantiation.fdef.name)
+        captured = session.run(list(instantiation.captured)) if instantiation.captured else []
+        return _filled(instantiation.structure, session.functions.run(handle, [*[array.array for array in arrays], *captured]))
 
     def _flat(self, arguments: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
         labels: list[str] = []
@@ -200,23 +200,23 @@ class Function:
             return self._instantiated(graph, root, labels, types)
 
     def _instantiated(self, graph: Graph, root: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
-        known = self.known(graph, types)
-        if known is not None:
-            return self._note_use(known)
+        earlier = self.known(graph, types)
+        if earlier is not None:
+            return self._note_use(earlier)
         root.editor.refuse_finalized()
         before = graph.library.state()
         try:
-            made = self._trace(graph, labels, types)
-            graph.library.add_function_def(made.fdef)
+            instantiation = self._trace(graph, labels, types)
+            graph.library.add_function_def(instantiation.fdef)
         except BaseException:
             graph.library.restore(before)
             raise
         # An instantiation that uses values of the function being traced serves that function alone.
-        place = root if all(tensor.graph is root for tensor in made.captured) else graph
-        self._traced.setdefault(place, {})[types] = made
+        place = root if all(tensor.graph is root for tensor in instantiation.captured) else graph
+        self._traced.setdefault(place, {})[types] = instantiation
         self._graphs.add(root)
-        _record_instantiation(graph.library, made, before[1].get(made.fdef.name))
-        return self._note_use(made)
+        _record_instantiation(graph.library, instantiation, before[1].get(instantiation.fdef.name))
+        return self._note_use(instantiation)
 
     def traced_for(self, graph: Graph, types: tuple[DType, ...]) -> Instantiation:
         """The instantiation for arguments of these types.
@@ -238,17 +238,17 @@ class Function:
     def known(self, graph: Graph, types: tuple[DType, ...]) -> Instantiation | None:
         """The current instantiation for these types, None if there is none."""
         for place in (outermost(graph), graph):
-            known = self._traced.get(place, {}).get(types)
-            if known is not None and known.is_current(graph.library):
-                return known
+            instantiation = self._traced.get(place, {}).get(types)
+            if instantiation is not None and instantiation.is_current(graph.library):
+                return instantiation
         return None
 
     @staticmethod
-    def _note_use(made: Instantiation) -> Instantiation:
+    def _note_use(instantiation: Instantiation) -> Instantiation:
         calls = tracing.get()
         if calls is not None:
-            calls.append(made)
-        return made
+            calls.append(instantiation)
+        return instantiation
 
     def _trace(self, graph: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
         body = FunctionGraph.within(graph, self.name)
@@ -265,13 +265,13 @@ class Function:
             tracing.reset(token)
         settle_references(body)
         with body.as_default():
-            found: list[tuple[str, Tensor]] = []
-            structure = self._numbered(body, result, "output", found)
-            for index, (label, tensor) in enumerate(found):
+            outputs: list[tuple[str, Tensor]] = []
+            structure = self._numbered(body, result, "output", outputs)
+            for index, (label, tensor) in enumerate(outputs):
                 body.apply_op("_Retval", [tensor], {"index": index}, f"{normalized_name(label)}_RetVal")
-        made = self._defined(graph, body)
-        note_sources(graph.library, made.name, body)
-        instantiation = Instantiation(self, types, made, structure, [_origin(tensor) for tensor in body.captures])
+        definition = self._defined(graph, body)
+        note_sources(graph.library, definition.name, body)
+        instantiation = Instantiation(self, types, definition, structure, [_origin(tensor) for tensor in body.captures])
         for other in used:
             instantiation.uses(other)
         return instantiation
@@ -290,17 +290,17 @@ class Function:
                 positional.append(next(left))
         return self.python_function(*positional, **named)
 
-    def _numbered(self, graph: Graph, value: Any, label: str, found: list[tuple[str, Tensor]]) -> Any:
+    def _numbered(self, graph: Graph, value: Any, label: str, outputs: list[tuple[str, Tensor]]) -> Any:
         """Replace each tensor in the structure `value` by a number; the tensors are added to `found`."""
         if value is None:
             return None
         if isinstance(value, dict):
-            return {key: self._numbered(graph, item, f"{label}_{key}", found) for key, item in value.items()}
+            return {key: self._numbered(graph, item, f"{label}_{key}", outputs) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            items = [self._numbered(graph, item, f"{label}_{index}", found) for index, item in enumerate(value)]
+            items = [self._numbered(graph, item, f"{label}_{index}", outputs) for index, item in enumerate(value)]
             return items if isinstance(value, list) else tuple(items)
-        found.append((label, convert_to_tensor(graph, value, None, f"what {self.name} returns")))
-        return len(found) - 1
+        outputs.append((label, convert_to_tensor(graph, value, None, f"what {self.name} returns")))
+        return len(outputs) - 1
 
     def _defined(self, graph: Graph, body: FunctionGraph) -> FunctionDef:
         """Add a function with this body to the library, or reuse an equal one (from an earlier run).
@@ -309,21 +309,21 @@ class Function:
         """
         name, count = self.name, 0
         while name in graph.library or name in graph.registry:
-            known = graph.library.find(name)
-            made = graph_to_function_def(body, name)
-            if known is not None and function_defs_equal(known, made):
-                return known
-            if known is not None and self._may_replace(graph, known):
-                redefine_function(outermost(graph), made, self.source.where)
-                return made
+            earlier = graph.library.find(name)
+            definition = graph_to_function_def(body, name)
+            if earlier is not None and function_defs_equal(earlier, definition):
+                return earlier
+            if earlier is not None and self._may_replace(graph, earlier):
+                redefine_function(outermost(graph), definition, self.source.where)
+                return definition
             count += 1
             name = f"{self.name}_{count}"
         return graph_to_function_def(body, name)
 
-    def _may_replace(self, graph: Graph, known: FunctionDef) -> bool:
+    def _may_replace(self, graph: Graph, earlier: FunctionDef) -> bool:
         """True iff `known` was traced from this function, or from one it replaces, and is outdated."""
-        made = _instantiation_of(graph.library, known)
-        return made is not None and made.is_of(self) and not made.is_current(graph.library)
+        instantiation = _instantiation_of(graph.library, earlier)
+        return instantiation is not None and instantiation.is_of(self) and not instantiation.is_current(graph.library)
 
 
 _instantiations: Final[WeakKeyDictionary[FunctionLibraryDefinition, dict[str, list[Instantiation]]]] = WeakKeyDictionary()
@@ -331,12 +331,17 @@ _instantiations: Final[WeakKeyDictionary[FunctionLibraryDefinition, dict[str, li
 
 
 def _instantiation_of(library: FunctionLibraryDefinition, function: FunctionDef) -> Instantiation | None:
-    return next((made for made in _instantiations.get(library, {}).get(function.name, ()) if made.fdef is function), None)
+    return next(
+        (instantiation for instantiation in _instantiations.get(library, {}).get(function.name, ()) if instantiation.fdef is function), None
+    )
 
 
-def _record_instantiation(library: FunctionLibraryDefinition, made: Instantiation, before: FunctionDef | None) -> None:
-    known = _instantiations.setdefault(library, {})
-    known[made.fdef.name] = [*[each for each in known.get(made.fdef.name, ()) if each.fdef is before and before is not made.fdef], made]
+def _record_instantiation(library: FunctionLibraryDefinition, instantiation: Instantiation, before: FunctionDef | None) -> None:
+    by_name = _instantiations.setdefault(library, {})
+    by_name[instantiation.fdef.name] = [
+        *[other for other in by_name.get(instantiation.fdef.name, ()) if other.fdef is before and before is not instantiation.fdef],
+        instantiation,
+    ]
 
 
 class _Call:
@@ -365,10 +370,10 @@ class _Call:
         except Exception as error:
             raise function.refusal(error) from error
         if (structure, node.output_types) != self.first:
-            given = [", ".join([dtype.text for dtype in types]) for types in (self.first[1], node.output_types)]
+            signatures = [", ".join([dtype.text for dtype in types]) for types in (self.first[1], node.output_types)]
             raise FailedPreconditionError(
-                f"function '{function.name}', defined again in {function.source.where}, has another signature: it gave ({given[0]}) and gives "
-                f"({given[1]})"
+                f"function '{function.name}', defined again in {function.source.where}, has another signature: it gave ({signatures[0]}) and gives "
+                f"({signatures[1]})"
             )
         return _filled(structure, node.outputs)
 
@@ -419,8 +424,8 @@ def function(python_function: Callable[..., Any] | None = None, *, name: str | N
     """
     if python_function is None:
         return lambda decorated: function(decorated, name=name)
-    given: Any = python_function
-    if not callable(given) or not (name or hasattr(given, "__name__")):
+    target: Any = python_function
+    if not callable(target) or not (name or hasattr(target, "__name__")):
         raise InvalidArgumentError(
             f"gc.function takes a Python function, whose types come from each call (a callable without a name needs name=); "
             f"got {brief(python_function)} ({type(python_function).__name__})"

@@ -164,14 +164,14 @@ def _mapped_tensors(graph: Graph, input_map: InputMap) -> dict[str | TensorId, s
     Raises:
         InvalidArgumentError: a constant would get no valid name.
     """
-    found: dict[str | TensorId, str | TensorId | Tensor | Node] = {}
+    mapped: dict[str | TensorId, str | TensorId | Tensor | Node] = {}
     for key, value in input_map.items():
         is_control = isinstance(key, str) and key.startswith("^")
         if isinstance(value, str | TensorId):
-            found[key] = value
+            mapped[key] = value
             continue
         if isinstance(value, Node) and is_control:
-            found[key] = value
+            mapped[key] = value
             continue
         is_value = not hasattr(value, "as_graph_element")
         if is_value and not graph.scopes.name:
@@ -180,8 +180,8 @@ def _mapped_tensors(graph: Graph, input_map: InputMap) -> dict[str | TensorId, s
             )
         with graph.name_scope("_inputs") if is_value else nullcontext():
             tensor = convert_to_tensor(graph, value, None, f"input_map[{key!r}]")
-        found[key] = tensor.node if is_control else tensor
-    return found
+        mapped[key] = tensor.node if is_control else tensor
+    return mapped
 
 
 def _as_graph_def(value: Any) -> GraphDef:
@@ -312,11 +312,11 @@ def save_saved_model(
         FailedPreconditionError: the directory cannot be written.
     """
     wire, place = _wire(), checked_path(directory)
-    made = {
+    built = {
         name: wire.Signature(*[_infos(graph, name, side) for side in (inputs, outputs)], _PREDICT)
         for name, (inputs, outputs) in (signatures or {}).items()
     }
-    meta_graph = wire.MetaGraph(graph.as_graph_def(), tuple(tags), {**graph.signatures, **made})
+    meta_graph = wire.MetaGraph(graph.as_graph_def(), tuple(tags), {**graph.signatures, **built})
     wire.save_meta_graphs([meta_graph], place, text=text)
     return place
 
@@ -324,10 +324,10 @@ def save_saved_model(
 def _infos(graph: Graph, signature: str, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
     infos = {}
     for name, tensor in tensors.items():
-        found = graph.as_graph_element(tensor)
-        if not isinstance(found, Tensor):
+        element = graph.as_graph_element(tensor)
+        if not isinstance(element, Tensor):
             raise InvalidArgumentError(f"Signature '{signature}': '{name}' must be a tensor of the graph, got {brief(tensor)}")
-        infos[name] = _wire().TensorInfo(found.name, found.dtype.base, found.shape)
+        infos[name] = _wire().TensorInfo(element.name, element.dtype.base, element.shape)
     return infos
 
 

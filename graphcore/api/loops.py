@@ -62,14 +62,14 @@ def while_loop(
     """
     graph = get_default_graph()
     name = name or "while"
-    made: list[_WhileBuilder] = []
+    builders: list[_WhileBuilder] = []
 
     def build() -> Any:
         with leaving_no_trace(graph, name) as exact:
-            made.append(_WhileBuilder(graph, exact, loop_vars, maximum_iterations, shape_invariants))
-            return made[0].build(cond, body, parallel_iterations)
+            builders.append(_WhileBuilder(graph, exact, loop_vars, maximum_iterations, shape_invariants))
+            return builders[0].build(cond, body, parallel_iterations)
 
-    result = following_captures(graph, name, build, lambda: made[0].traced_for if made else None)
+    result = following_captures(graph, name, build, lambda: builders[0].traced_for if builders else None)
     if not back_prop:
         structure, leaves = flatten(result)
         result = fill(structure, [stop_gradient(leaf) for leaf in leaves])
@@ -95,13 +95,13 @@ class _WhileBuilder:
     def _shapes(self, invariants: Any) -> list[Shape]:
         if invariants is None:
             return [tensor.shape for tensor in self.starts]
-        given = _spread(fill(self.structure, self.starts), invariants)
-        if len(given) != len(self.starts):
+        invariant_shapes = _spread(fill(self.structure, self.starts), invariants)
+        if len(invariant_shapes) != len(self.starts):
             raise InvalidArgumentError(
-                f"shape_invariants of '{self.name}': required {len(self.starts)} shapes, one a loop variable, got {len(given)}",
+                f"shape_invariants of '{self.name}': required {len(self.starts)} shapes, one a loop variable, got {len(invariant_shapes)}",
                 node=self.name,
             )
-        shapes = [as_shape(item) for item in given]
+        shapes = [as_shape(item) for item in invariant_shapes]
         for i, (shape, tensor) in enumerate(zip(shapes, self.starts, strict=True)):
             if not _covers(shape, tensor.shape):
                 raise InvalidArgumentError(
@@ -264,7 +264,7 @@ def _spread(value: Any, invariants: Any) -> list[Any]:
         return [invariants]
     if len(value) != len(invariants) or _is_one_shape(invariants, flatten(value)[1]):
         return [invariants] if _is_one_shape(invariants, flatten(value)[1]) else list(invariants)
-    return [shape for item, given in zip(value, invariants, strict=True) for shape in _spread(item, given)]
+    return [shape for item, invariant in zip(value, invariants, strict=True) for shape in _spread(item, invariant)]
 
 
 def _is_one_shape(value: Any, starts: list[Tensor]) -> bool:
@@ -299,7 +299,7 @@ def _parameter_names(function: Callable[..., Any], structure: Any, count: int) -
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return [""] * count
-    found = [""] * count
+    names = [""] * count
     for place, value in enumerate(structure if isinstance(structure, list | tuple) else [structure]):
         numbers = flatten(value)[1]
         parameter = parameters[min(place, len(parameters) - 1)] if parameters else None
@@ -308,8 +308,8 @@ def _parameter_names(function: Callable[..., Any], structure: Any, count: int) -
         several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
         for offset, number in enumerate(numbers):
             index = place - len(parameters) + 1 if several else offset
-            found[number] = f"{parameter.name}[{index}]" if several or len(numbers) > 1 else parameter.name
-    return found
+            names[number] = f"{parameter.name}[{index}]" if several or len(numbers) > 1 else parameter.name
+    return names
 
 
 def _variable_name(tensor: Tensor) -> str:

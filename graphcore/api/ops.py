@@ -46,13 +46,13 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Callable[..., Any]:
     if name.startswith("_"):
         raise AttributeError(name)
-    found = _cache.get(name)
-    if found is None:
+    wrapper = _cache.get(name)
+    if wrapper is None:
         op = _names().get(name)
         if op is None:
             raise UnknownNameError(f"No op is registered that would be called gc.ops.{name}{_advice(name, 'ops.')}; dir(gc.ops) lists them")
-        found = _cache[name] = _wrapper(op_registry.look_up_op_def(op), name)
-    return found
+        wrapper = _cache[name] = _wrapper(op_registry.look_up_op_def(op), name)
+    return wrapper
 
 
 def raise_missing(name: str, names: Iterable[str] = ()) -> NoReturn:
@@ -77,8 +77,8 @@ def _advice(name: str, prefix: Literal["", "ops."], more: Iterable[str] = ()) ->
     op = name if name in ops else next((snake for snake, camel in ops.items() if camel == name), None)
     if op is not None:
         return f": the op {ops[op]} is called as gc.ops.{op}(...)"
-    known = {each: f"gc.{each}" for each in [*vars(sys.modules[_PACKAGE]), *more] if not each.startswith("_")}
-    places = [known, {each: f"gc.ops.{each}" for each in ops}]
+    texts = {public_name: f"gc.{public_name}" for public_name in [*vars(sys.modules[_PACKAGE]), *more] if not public_name.startswith("_")}
+    places = [texts, {op: f"gc.ops.{op}" for op in ops}]
     for place in reversed(places) if prefix else places:
         near = difflib.get_close_matches(name, place, 1, _ALIKE)
         if near:
@@ -95,10 +95,10 @@ def _wrapper(op_def: OpDef, name: str) -> Callable[..., Any]:
     attrs = [attr for attr in op_def.attr if attr.name not in inferred]
     required = [attr for attr in attrs if attr.default_value is None]
     optional = [attr for attr in attrs if attr.default_value is not None]
-    given = [each.name for each in op_def.input_arg] + [each.name for each in (*required, *optional)]
-    parameters = _distinct(given)
+    names = [arg.name for arg in op_def.input_arg] + [attr.name for attr in (*required, *optional)]
+    parameters = _distinct(names)
     defaults = [*[_default(attr) for attr in optional], None]
-    made = function_with_parameters(
+    function = function_with_parameters(
         _generated(
             len(op_def.input_arg),
             len(required),
@@ -108,8 +108,8 @@ def _wrapper(op_def: OpDef, name: str) -> Callable[..., Any]:
                 "default_graph": get_default_graph,
                 "apply": apply_op,
                 "op": op_def.name,
-                **{f"n{place}": each for place, each in enumerate(given)},
-                **{f"d{place}": default for place, default in enumerate(defaults, len(given) - len(optional))},
+                **{f"n{place}": own_name for place, own_name in enumerate(names)},
+                **{f"d{place}": default for place, default in enumerate(defaults, len(names) - len(optional))},
             },
         ),
         _safe(name),
@@ -117,12 +117,12 @@ def _wrapper(op_def: OpDef, name: str) -> Callable[..., Any]:
         defaults,
         f"{__file__}<{name}>",  # inside this package, so that the user's line is taken for the one that made a node
     )
-    call: Any = made  # mypy knows no attributes of functions
+    call: Any = function  # mypy knows no attributes of functions
     call.__module__ = __name__
     call.__doc__ = _doc(op_def)
     call.op_name = op_def.name
     call.getdoc = lambda: _help(op_def, name)  # IPython's `?` asks for this text
-    return made
+    return function
 
 
 def _generated(inputs: int, required: int, optional: int, scope: dict[str, Any]) -> Any:
@@ -166,8 +166,8 @@ def _safe(name: str) -> str:
 def _distinct(names: Sequence[str]) -> list[str]:
     """The parameters for inputs and attrs, and that for the node's name."""
     parameters: list[str] = []
-    for each in [*names, "node_name" if "name" in names else "name"]:
-        name = _safe(each)
+    for own_name in [*names, "node_name" if "name" in names else "name"]:
+        name = _safe(own_name)
         while name in parameters:
             name += "_"
         parameters.append(name)
@@ -192,8 +192,8 @@ def _doc(op_def: OpDef, sections: str = "") -> str:
         lines.append("Args:")
     lines += [f"    {arg.name}: {_arg_type(arg)}. {arg.description}".rstrip() for arg in op_def.input_arg]
     inferred = _inferred(op_def)
-    given = [attr for attr in op_def.attr if attr.name not in inferred]
-    lines += [f"    {attr.name}: {attr.type}{_one_of(attr)}. {attr.description}".rstrip() for attr in given]
+    attrs = [attr for attr in op_def.attr if attr.name not in inferred]
+    lines += [f"    {attr.name}: {attr.type}{_one_of(attr)}. {attr.description}".rstrip() for attr in attrs]
     lines += ["    name: the node's name, made unique.", ""]
     types = [f"{attr.name} is{_one_of(attr).lstrip(',')}." for attr in op_def.attr if attr.name in inferred and attr.allowed_values]
     lines += [*types, ""] if types else []

@@ -160,13 +160,13 @@ def read_strings(data: bytes, count: int) -> tuple[Array, int]:
     if len(data) != position + _WORD.size + sum(lengths):
         raise InvalidArgumentError(f"{len(data)} bytes for {count} strings of together {sum(lengths)}")
     of_lengths = crc32c(b"".join((_WORD if length <= _LARGEST_WORD else _LONG).pack(length) for length in lengths))
-    found: np.ndarray[Any, Any] = np.empty(count, object)
+    strings: np.ndarray[Any, Any] = np.empty(count, object)
     checksum = masked(crc32c(memoryview(data)[position:], of_lengths))
     position += _WORD.size
     for i, length in enumerate(lengths):
-        found[i] = data[position : position + length]
+        strings[i] = data[position : position + length]
         position += length
-    return found, checksum
+    return strings, checksum
 
 
 def part_spec(entry: Entry, extents: tuple[tuple[int, int], ...]) -> SliceSpec:

@@ -25,8 +25,8 @@ def merge_checkpoints(prefixes: Sequence[str], destination: str, *, delete_old_d
     entries: dict[bytes, Entry] = {}
     sources: list[Path] = []
     for prefix in prefixes:
-        shards, found = read_index(prefix)
-        _add(entries, found, len(sources))
+        shards, index = read_index(prefix)
+        _add(entries, index, len(sources))
         for shard in range(shards):
             source = Path(data_path(prefix, shard, shards))
             if not is_file(source):
@@ -51,14 +51,14 @@ def _remove_empty(folders: Iterable[Path]) -> None:
             folder.rmdir()
 
 
-def _add(entries: dict[bytes, Entry], found: dict[bytes, Entry], first: int) -> None:
+def _add(entries: dict[bytes, Entry], index: dict[bytes, Entry], first: int) -> None:
     """Add the entries of a checkpoint whose files get the numbers from `first` on."""
-    for key, entry in found.items():
-        known = entries.get(key)
-        if known is not None and not (entry.slices and known.slices):
+    for key, entry in index.items():
+        earlier = entries.get(key)
+        if earlier is not None and not (entry.slices and earlier.slices):
             raise InvalidArgumentError(f"Cannot merge checkpoints: '{key.decode(errors='replace')}' is in two of them")
         shift = 0 if entry.slices else first
-        slices = (*known.slices, *entry.slices) if known is not None else entry.slices
+        slices = (*earlier.slices, *entry.slices) if earlier is not None else entry.slices
         entries[key] = Entry(entry.dtype, entry.shape, entry.shard + shift, entry.offset, entry.size, entry.checksum, slices)
 
 

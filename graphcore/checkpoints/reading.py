@@ -144,8 +144,8 @@ class CheckpointReader:
             )
         if wanted.extents in entry.slices:
             return self._read(name, self._part(name, entry, wanted.extents)[1])
-        found: Array = self.get_tensor(name)[wanted.index()]
-        return found
+        part: Array = self.get_tensor(name)[wanted.index()]
+        return part
 
     def _entry(self, name: str) -> Entry:
         entry = self._entries.get(name)
@@ -190,7 +190,7 @@ class CheckpointReader:
             raise UnimplementedError(
                 f"Tensor '{name}' of checkpoint '{self.prefix}' has {len(entry.shape)} dimensions; required at most {_MOST_DIMENSIONS}"
             )
-        size = math.prod(max(each, 1) for each in entry.shape) * dtype.itemsize  # NumPy counts empty arrays so
+        size = math.prod(max(extent, 1) for extent in entry.shape) * dtype.itemsize  # NumPy counts empty arrays so
         check_claim(size, f"tensor '{name}' of checkpoint '{self.prefix}'")
         return dtype
 
@@ -204,14 +204,14 @@ class CheckpointReader:
         data = self._bytes(name, entry)
         if entry.dtype is string:
             try:
-                found, checksum = read_strings(data, count)
+                array, checksum = read_strings(data, count)
             except InvalidArgumentError as error:
                 raise self._damaged(name, error.message) from None
         else:
-            found, checksum = np.frombuffer(data, dtype), masked(crc32c(data))
+            array, checksum = np.frombuffer(data, dtype), masked(crc32c(data))
         if checksum != entry.checksum:
             raise self._damaged(name, f"the checksum of its {entry.size} bytes is wrong")
-        return found.reshape(entry.shape)
+        return array.reshape(entry.shape)
 
     def _bytes(self, name: str, entry: Entry) -> bytes:
         path = data_path(self.prefix, entry.shard, self._shards)

@@ -53,10 +53,10 @@ def parse_slice_spec(spec: str | bytes) -> SliceSpec | None:
     *sizes, last = text.split(" ")
     extents = []
     for part in last.split(":"):
-        found = _EXTENT.fullmatch(part)
-        if found is None and part != "-":
+        match = _EXTENT.fullmatch(part)
+        if match is None and part != "-":
             raise _wrong(text)
-        extents.append((0, _FULL) if found is None else (int(found[1]), int(found[2])))
+        extents.append((0, _FULL) if match is None else (int(match[1]), int(match[2])))
     if not all(_SIZE.fullmatch(size) for size in sizes) or len(sizes) != len(extents):
         raise _wrong(text)
     full = tuple(map(int, sizes))

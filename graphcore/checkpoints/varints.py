@@ -9,12 +9,12 @@ _MOST_BITS = 64
 
 def varint(number: int) -> bytes:
     """The bytes of a number >= 0."""
-    found = bytearray()
+    encoded = bytearray()
     while number >= 0x80:
-        found.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    found.append(number)
-    return bytes(found)
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:

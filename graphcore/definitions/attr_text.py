@@ -92,12 +92,12 @@ def _type(value: Value) -> DType:
     text = _word(value)
     if _ENUM.fullmatch(text) is not None and len(text) <= MOST_DIGITS and int(text) in _INT32:
         return dtype_from_wire(int(text))
-    found = dtype_by_name(text[3:].lower()) if text.startswith("DT_") and text == text.upper() else None
+    dtype = dtype_by_name(text[3:].lower()) if text.startswith("DT_") and text == text.upper() else None
     if text == "DT_INVALID":
         return dtypes.INVALID
-    if found is None:
+    if dtype is None:
         raise InvalidArgumentError(f"Expected a data type, got {text}")
-    return found
+    return dtype
 
 
 def _dims(value: Value) -> tuple[int, ...] | None:

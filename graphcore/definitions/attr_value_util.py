@@ -54,7 +54,7 @@ def _check_list_kinds(value: tuple[AttrValue, ...], kind: str) -> None:
     if not kind.startswith("list("):
         raise InvalidArgumentError(f"AttrValue missing value with expected type '{kind}'")
     if not kinds <= set(KIND_ORDER):
-        raise InvalidArgumentError(f"AttrValue has a list of {', '.join(sorted(each.__name__ for each in kinds))} when '{kind}' expected")
+        raise InvalidArgumentError(f"AttrValue has a list of {', '.join(sorted(cls.__name__ for cls in kinds))} when '{kind}' expected")
 
 
 def _check_dtype(dtype: DType, verb: str) -> None:
@@ -99,7 +99,7 @@ def _check_allowed(value: AttrValue, attr: AttrDef) -> None:
     items = value if isinstance(value, tuple) else () if isinstance(value, NoValue) else (value,)
     for item in items:
         if item not in attr.allowed_values:
-            allowed = ", ".join(_plain(each) for each in attr.allowed_values)
+            allowed = ", ".join(_plain(allowed_value) for allowed_value in attr.allowed_values)
             raise InvalidArgumentError(
                 f"Value for attr '{attr.name}' of {_plain(item)} is not in the list of allowed values: {allowed}", attr=attr.name
             )

@@ -43,7 +43,7 @@ class FakeInput:
         elif isinstance(first, DType | str):
             dtype = first
         elif first is not None:
-            self.dtypes = [as_dtype(each) for each in first]
+            self.dtypes = [as_dtype(item) for item in first]
         self.dtype = None if dtype is None else as_dtype(dtype)
 
     def resolve(self, op_def: OpDef, position: int, attrs: Mapping[str, AttrValue], node_name: str) -> NodeOut | list[NodeOut]:

@@ -132,18 +132,18 @@ def in_out_types_for_node(node_def: NodeDef, op_def: OpDef) -> InOutTypes:
         return fixed
     attr = node_def.attr
     try:
-        found: InOutTypes
+        types: InOutTypes
         if tables.type_attr:
-            found = tables.types[attr[tables.type_attr]]
+            types = tables.types[attr[tables.type_attr]]
         else:
             for name in tables.number_attrs:
                 # A bool would match the entry of the equal int.
                 if type(attr[name]) is not int:
                     return tables.compute_types(node_def)
-            found = tables.types[tuple([attr[name] for name in tables.type_attrs])]
+            types = tables.types[tuple([attr[name] for name in tables.type_attrs])]
     except (KeyError, TypeError):
         return tables.compute_types(node_def)
-    return found
+    return types
 
 
 def attr_of(node_def: NodeDef, name: str) -> AttrValue:

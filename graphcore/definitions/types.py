@@ -281,9 +281,9 @@ class GraphDef(msgspec.Struct, kw_only=True):
         Raises:
             InvalidArgumentError: it is no serialized GraphDef.
         """
-        made = cls()
-        made.ParseFromString(serialized)
-        return made
+        graph_def = cls()
+        graph_def.ParseFromString(serialized)
+        return graph_def
 
 
 class OpDefSource(Protocol):

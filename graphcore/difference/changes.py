@@ -43,7 +43,7 @@ def _last_parts(before: str, after: str) -> tuple[str, str]:
 
 def _waits(changes: list[Change]) -> str:
     """Control inputs that are all gone, or all new."""
-    names = [each.before or each.after for each in changes]
+    names = [change.before or change.after for change in changes]
     words = "no longer waits for" if changes[0].before else "waits for"
     more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
     return f"{words} {', '.join(names[:MOST_NAMES])}{more}"
@@ -70,14 +70,14 @@ class NodeChange(msgspec.Struct, frozen=True):
     def words(self) -> list[str]:
         """The changes in words; those of control inputs are two at most."""
         waits = self.of_kind("control")
-        gone, new = [each for each in waits if each.before], [each for each in waits if each.after]
-        return [*(str(each) for each in self.changes if each.kind != "control"), *(_waits(each) for each in (gone, new) if each)]
+        gone, new = [wait for wait in waits if wait.before], [wait for wait in waits if wait.after]
+        return [*(str(change) for change in self.changes if change.kind != "control"), *(_waits(group) for group in (gone, new) if group)]
 
     def brief(self) -> str:
         """The changes in words for a picture, where the edges show the scopes of producers."""
         shortened = [
-            Change(each.kind, each.what, *_last_parts(each.before, each.after)) if each.kind in ("input", "control") else each
-            for each in self.changes
+            Change(change.kind, change.what, *_last_parts(change.before, change.after)) if change.kind in ("input", "control") else change
+            for change in self.changes
         ]
         return str(NodeChange(self.name, self.before, tuple(shortened)))
 

@@ -38,8 +38,8 @@ def _compare(a: GraphState, b: GraphState) -> GraphDiff:
     changed = {}
     for old, new in pairs.items():
         before, after = a.nodes[old], b.nodes[new]
-        if before is not after and (found := list(_changes(before, after, names, functions.renamed))):
-            changed[new] = NodeChange(new, old, tuple(found))
+        if before is not after and (changes := list(_changes(before, after, names, functions.renamed))):
+            changed[new] = NodeChange(new, old, tuple(changes))
     _mark_following(changed, b)
     kept = set(pairs.values())
     return GraphDiff(
@@ -57,7 +57,7 @@ def _compare(a: GraphState, b: GraphState) -> GraphDiff:
 def _mark_following(changed: dict[str, NodeChange], after: GraphState) -> None:
     """Mark nodes of which only types and shapes have changed, because those of an input have."""
     for name, change in changed.items():
-        if not all(each.kind in _FOLLOWING for each in change.changes):
+        if not all(part.kind in _FOLLOWING for part in change.changes):
             continue
         producers = [parse_input(text)[0] for text in after.nodes[name].node_def.input]
         if any(producer in changed for producer in producers):

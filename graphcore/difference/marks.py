@@ -69,13 +69,13 @@ class Marks(msgspec.Struct, frozen=True, eq=False):
 
     def counts(self, names: Iterable[str]) -> str:
         """The differences among some nodes, counted: `+3 −1 ~2`; "" if there are none."""
-        found = dict.fromkeys(get_args(MarkKind), 0)
+        totals = dict.fromkeys(get_args(MarkKind), 0)
         for name in names:
             mark = self.nodes.get(name)
             if mark is not None:
-                found[mark.kind] += 1
-        counts = counts_text(found["added"], found["removed"], found["changed"], found["renamed"])
-        return counts or (f"{found['follows']:,} of other shapes" if found["follows"] else "")
+                totals[mark.kind] += 1
+        counts = counts_text(totals["added"], totals["removed"], totals["changed"], totals["renamed"])
+        return counts or (f"{totals['follows']:,} of other shapes" if totals["follows"] else "")
 
     def is_new_edge(self, producer: str, consumer: str, slot: int) -> bool:
         """True iff the edge was not there before."""

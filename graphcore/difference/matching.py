@@ -83,11 +83,11 @@ class _Matcher:
     def _definition(self, node: NodeState) -> int:
         """The part of a definition that does not depend on names."""
         key = id(node)
-        found = self.definitions.get(key)
-        if found is None:
+        digest = self.definitions.get(key)
+        if digest is None:
             attrs = frozenset([(name, value) for name, value in node.attr.items() if name != COLOCATION])
-            found = self.definitions[key] = hash((node.op, node.node_def.device, attrs))
-        return found
+            digest = self.definitions[key] = hash((node.op, node.node_def.device, attrs))
+        return digest
 
     def _match_alike(self) -> None:
         """Match nodes with equal nodes before and after them, up to matched ones."""
@@ -196,22 +196,22 @@ class _Matcher:
 
 
 def _structure(
-    state: GraphState, wires: Wiring, names: list[str], known: Mapping[str, str], definition: Callable[[NodeState], int]
+    state: GraphState, wires: Wiring, names: list[str], matched: Mapping[str, str], definition: Callable[[NodeState], int]
 ) -> dict[str, tuple[int, int]]:
     """For each of some nodes what leads to it and what follows from it, up to known nodes."""
     own = {name: definition(state.nodes[name]) for name in names}
     before, waits = wires.inputs, wires.controls
     after = {name: wires.consumers.get(name, []) for name in names}
 
-    def key(name: str, found: Mapping[str, int]) -> str | int:
-        return known.get(name) or found.get(name, 0)
+    def key(name: str, hashes: Mapping[str, int]) -> str | int:
+        return matched.get(name) or hashes.get(name, 0)
 
-    def down(name: str, found: Mapping[str, int]) -> int:
-        data = tuple([(key(producer, found), output) for producer, output in before[name]])
-        return hash((own[name], data, frozenset([key(producer, found) for producer in waits[name]])))
+    def down(name: str, hashes: Mapping[str, int]) -> int:
+        data = tuple([(key(producer, hashes), output) for producer, output in before[name]])
+        return hash((own[name], data, frozenset([key(producer, hashes) for producer in waits[name]])))
 
-    def up(name: str, found: Mapping[str, int]) -> int:
-        users = Counter([(key(user, found), slot, output) for user, slot, output in after[name]])
+    def up(name: str, hashes: Mapping[str, int]) -> int:
+        users = Counter([(key(user, hashes), slot, output) for user, slot, output in after[name]])
         return hash((own[name], frozenset(users.items())))
 
     downs = _in_order(names, lambda name: [*(producer for producer, _ in before[name]), *waits[name]], down)
@@ -222,7 +222,7 @@ def _structure(
 def _in_order(names: list[str], needs: Callable[[str], Iterable[str]], value: Callable[[str, Mapping[str, int]], int]) -> dict[str, int]:
     """The value of each name after those that it needs; a cycle is cut where it is met."""
     left = set(names)
-    found: dict[str, int] = {}
+    values: dict[str, int] = {}
     for start in names:
         if start not in left:
             continue
@@ -233,11 +233,11 @@ def _in_order(names: list[str], needs: Callable[[str], Iterable[str]], value: Ca
             inner = next((other for other in following if other in left), None)
             if inner is None:
                 stack.pop()
-                found[name] = value(name, found)
+                values[name] = value(name, values)
             else:
                 left.discard(inner)
                 stack.append((inner, iter(needs(inner))))
-    return found
+    return values
 
 
 def _grouped(names: Iterable[str], keys: Mapping[str, object]) -> dict[object, list[str]]:

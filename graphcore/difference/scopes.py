@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 def renamed_scopes(renamed: Mapping[str, str]) -> dict[str, str]:
     """The later names of scopes by their former ones, for scopes of at least two renamed nodes."""
-    found: Counter[tuple[str, str]] = Counter(scope for old, new in renamed.items() if (scope := scope_of_renaming(old, new)) is not None)
-    return {old: new for (old, new), count in found.items() if count >= 2}
+    counts: Counter[tuple[str, str]] = Counter(scope for old, new in renamed.items() if (scope := scope_of_renaming(old, new)) is not None)
+    return {old: new for (old, new), count in counts.items() if count >= 2}
 
 
 def scope_of_renaming(old: str, new: str) -> tuple[str, str] | None:

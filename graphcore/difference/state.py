@@ -83,11 +83,11 @@ def state_of_graph(graph: Graph, earlier: GraphState | None = None) -> GraphStat
         earlier: an earlier state of it; the states of unchanged nodes are taken from there.
     """
     graph.settle()
-    known = {} if earlier is None else earlier.nodes
+    earlier_nodes = {} if earlier is None else earlier.nodes
     with graph.lock, paused_collector():
         library = graph.library.to_proto()
         return GraphState(
-            nodes={node.name: _node_state(node, known.get(node.name)) for node in graph.op_nodes()},
+            nodes={node.name: _node_state(node, earlier_nodes.get(node.name)) for node in graph.op_nodes()},
             functions={function.name: function for function in library.function},
             gradients={entry.function_name: entry.gradient_func for entry in library.gradient},
             gradient_records=dict(graph.gradient_records),

@@ -75,12 +75,12 @@ def _summary(diff: GraphDiff, changed: int, following: int) -> list[str]:
 def _scope_lines(entries: dict[str, list[tuple[int, str]]]) -> Iterable[str]:
     scopes = sorted(entries)
     for scope in scopes[:MOST_SCOPES]:
-        found = entries[scope]
+        scope_entries = entries[scope]
         if scope:
-            yield f"{scope}/  {counts_text(*[sum(1 for kind, _ in found if kind == each) for each in (1, 0, 3, 2)])}"
+            yield f"{scope}/  {counts_text(*[sum(1 for kind, _ in scope_entries if kind == wanted) for wanted in (1, 0, 3, 2)])}"
         indent = "  " if scope else ""
         for kind in range(4):
-            lines = [line for each, line in found if each == kind]
+            lines = [line for entry_kind, line in scope_entries if entry_kind == kind]
             yield from (indent + line for line in lines[:MOST_NODES])
             if len(lines) > MOST_NODES:
                 yield f"{indent}{lines[0][0]} … and {len(lines) - MOST_NODES:,} more"

@@ -30,10 +30,10 @@ def difference_graph(diff: GraphDiff) -> Graph:
 
     `shown_difference.of` it has the marks. It is for views and cannot be run. Kept nodes have their later definitions; a removed node is fed by the nodes that fed it.
     """
-    known: Graph | None = vars(diff).get(_GRAPH)
-    if known is None:
-        known = vars(diff)[_GRAPH] = _Union(diff).graph
-    return known
+    graph: Graph | None = vars(diff).get(_GRAPH)
+    if graph is None:
+        graph = vars(diff)[_GRAPH] = _Union(diff).graph
+    return graph
 
 
 class _Union:
@@ -114,15 +114,15 @@ class _Union:
         new_inputs: set[tuple[str, int, str]] = set()
         old_edges: list[OldEdge] = []
         for name, change in diff.changed.items():
-            for each in change.of_kind("input"):
-                slot = int(each.what)
-                if each.after:
+            for wire in change.of_kind("input"):
+                slot = int(wire.what)
+                if wire.after:
                     new_inputs.add((name, slot, ""))
-                old_edges.extend(self._old_edge(each.before, name, slot))
-            for each in change.of_kind("control"):
-                if each.after:
-                    new_inputs.add((name, -1, each.after))
-                old_edges.extend(self._old_edge(each.before and CONTROL + each.before, name, -1))
+                old_edges.extend(self._old_edge(wire.before, name, slot))
+            for wire in change.of_kind("control"):
+                if wire.after:
+                    new_inputs.add((name, -1, wire.after))
+                old_edges.extend(self._old_edge(wire.before and CONTROL + wire.before, name, -1))
         return Marks(
             nodes=marks,
             new_inputs=frozenset(new_inputs),
@@ -143,10 +143,12 @@ class _Union:
 
     def _mark_of_call(self, name: str) -> Mark:
         changed = self.diff.functions.changed
-        called = [each for each in dict.fromkeys(names_in_node(self.diff.after.nodes[name].node_def)) if each in changed]
-        texts = [counts_text(len(changed[each].added), len(changed[each].removed), len(changed[each].changed)) for each in called]
+        called = [function for function in dict.fromkeys(names_in_node(self.diff.after.nodes[name].node_def)) if function in changed]
+        texts = [
+            counts_text(len(changed[function].added), len(changed[function].removed), len(changed[function].changed)) for function in called
+        ]
         return Mark(
-            "changed", "; ".join([f"body of {each}: {text or 'other signature'}" for each, text in zip(called, texts, strict=True)])
+            "changed", "; ".join([f"body of {function}: {text or 'other signature'}" for function, text in zip(called, texts, strict=True)])
         )
 
     def _old_edge(self, text: str, consumer: str, slot: int) -> Iterable[OldEdge]:

@@ -95,9 +95,9 @@ class FunctionCallFrame:
         if not 0 <= index < len(self.ret_types):
             raise InvalidArgumentError(f"SetRetval {index} is not within [0, {len(self.ret_types)})")
         dtype = self.ret_types[index]
-        given = misfit(dtype)
-        if given:
-            raise InvalidArgumentError(f"Expects ret[{index}] to be {dtype.text}, but {given} is provided.")
+        provided = misfit(dtype)
+        if provided:
+            raise InvalidArgumentError(f"Expects ret[{index}] to be {dtype.text}, but {provided} is provided.")
         if self._has_value[index]:
             raise InternalError(f"Retval[{index}] has already been set.")
 
@@ -123,8 +123,8 @@ class FunctionCallFrame:
         return values
 
 
-def _other_type(given: DType, wanted: DType) -> str:
-    return "" if given is wanted else given.text
+def _other_type(actual: DType, wanted: DType) -> str:
+    return "" if actual is wanted else actual.text
 
 
 def _fits(value: Any, dtype: DType) -> bool:

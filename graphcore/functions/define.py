@@ -101,15 +101,15 @@ class _Names:
 
     def returned(self, name: str, returns: dict[str, str]) -> str:
         value = returns.get(name, name)
-        found = self.tensors.get(value)
-        if found is None and name not in returns:
+        tensor = self.tensors.get(value)
+        if tensor is None and name not in returns:
             raise InvalidArgumentError(f"Return '{name}' in '{self.function}' not found.")
-        return found or value
+        return tensor or value
 
     def _data(self, name: str, statement: Statement) -> str:
-        found = self.tensors.get(name)
-        if found is not None:
-            return found
+        tensor = self.tensors.get(name)
+        if tensor is not None:
+            return tensor
         explicit = ":" in name and self.text is not None
         if not explicit:
             self._fail(statement, f"Node input '{name}' in '{statement.node.name}' of {self.function} not found")

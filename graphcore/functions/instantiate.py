@@ -164,12 +164,12 @@ class FunctionInstantiationHelper:
         attrs: dict[str, AttrValue] = {}
         for name, value in node.attr.items():
             if type(value) in _MAY_HOLD_PLACEHOLDERS:
-                found = bound.get(value.name) if type(value) is Placeholder else substitute_placeholders(bound.get, value)
-                if found is None:
+                bound_value = bound.get(value.name) if type(value) is Placeholder else substitute_placeholders(bound.get, value)
+                if bound_value is None:
                     raise InvalidArgumentError(
                         f"Failed to bind all placeholders in {summarize_attr_value(value)}", node=node.name, attr=name
                     )
-                value = found
+                value = bound_value
             attrs[name] = value
         plan = self.plans.get(node.op)
         if plan is None:

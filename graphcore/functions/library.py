@@ -256,18 +256,18 @@ class FunctionLibraryDefinition:
         """
         nodes = start.node if isinstance(start, GraphDef) else start.node_def if isinstance(start, FunctionDef) else start
         waiting = [name for node in nodes for name in names_in_node(node)]
-        found = FunctionLibraryDefinition(self.default_registry)
+        reachable = FunctionLibraryDefinition(self.default_registry)
         while waiting:
             name = waiting.pop()
             function = self._definitions.get(name)
-            if function is None or name in found:
+            if function is None or name in reachable:
                 continue
-            found._set(function)
+            reachable._set(function)
             waiting += [inner for node in function.node_def for inner in names_in_node(node)]
             if name in self._gradients:
-                found._gradients[name] = self._gradients[name]
+                reachable._gradients[name] = self._gradients[name]
                 waiting.append(self._gradients[name])
-        return found
+        return reachable
 
     def to_proto(self) -> FunctionDefLibrary:
         """The functions and gradients as a value."""
@@ -280,7 +280,7 @@ class FunctionLibraryDefinition:
 
     def state(self) -> LibraryState:
         """A snapshot for `restore`."""
-        beside = [(each, each.state()) for each in self.companions]
+        beside = [(companion, companion.state()) for companion in self.companions]
         return dict(self._functions), dict(self._definitions), dict(self._gradients), self._other_fields, self.finalized, beside
 
     def restore(self, state: LibraryState) -> None:
@@ -288,9 +288,9 @@ class FunctionLibraryDefinition:
         with critical_section:
             self._functions, self._definitions, self._gradients, self._other_fields, self.finalized, beside = state
             self.version += 1
-            known = {id(each): kept for each, kept in beside}
-            for each in self.companions:
-                each.restore(known.get(id(each)))
+            states = {id(companion): kept for companion, kept in beside}
+            for companion in self.companions:
+                companion.restore(states.get(id(companion)))
 
     def _called_by(self, node: NodeDef) -> FunctionDef | None:
         if node.op != GRADIENT_OP:

@@ -48,7 +48,9 @@ def request_note(requests: list[BodyRequest], device: str) -> str:
     """The requests of one call in words, "" for none."""
     if not requests:
         return ""
-    named = [f"'{each.node}' ({each.op}) in the body '{each.function}' requests {each.device}" for each in requests[:_MOST_NAMED]]
+    named = [
+        f"'{request.node}' ({request.op}) in the body '{request.function}' requests {request.device}" for request in requests[:_MOST_NAMED]
+    ]
     more = f"; {len(requests) - _MOST_NAMED} more nodes in bodies request other devices" if len(requests) > _MOST_NAMED else ""
     return f"{'; '.join(named)}{more}; a body runs as one on the device of its call, which is {device}"
 

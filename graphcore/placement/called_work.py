@@ -75,8 +75,8 @@ class CalledWorks:
         if node.op in BRANCH and len(parts) > 1:
             most = max(parts, key=lambda part: sum(flops * count for flops, count in part.work.items()))
             return msgspec.structs.replace(most, assumed=most.assumed | {"branch"})
-        found = _sum(parts)
-        return msgspec.structs.replace(found, assumed=found.assumed | {"loop"}) if node.op in WHILE else found
+        work = _sum(parts)
+        return msgspec.structs.replace(work, assumed=work.assumed | {"loop"}) if node.op in WHILE else work
 
     def _of_function(self, node: Node, function: Func, first: int, sizes: StepSizes, path: str, depth: int) -> CalledWork:
         """The work of a function that a node calls with its inputs from number `first` on."""
@@ -84,8 +84,8 @@ class CalledWorks:
         if body is None or self._left < len(body.graph):
             return CalledWork({}, is_whole=False)
         self._left -= len(body.graph)
-        given = {arg.outputs[0].name: sizes.shape_of(node.inputs[first + place]) for place, arg in enumerate(body.arg_nodes)}
-        inner = StepSizes(body.graph.op_nodes(), {name: shape for name, shape in given.items() if shape.rank is not None})
+        shapes = {arg.outputs[0].name: sizes.shape_of(node.inputs[first + place]) for place, arg in enumerate(body.arg_nodes)}
+        inner = StepSizes(body.graph.op_nodes(), {name: shape for name, shape in shapes.items() if shape.rank is not None})
         called = _path(path, node, function)
         work: dict[float, float] = {}
         parts = []
@@ -115,8 +115,8 @@ def _callees(node: Node) -> list[tuple[Func, int]]:
         return [(Func(node.op, dict(node.attr)), 0)]
     names = ("then_branch", "else_branch") if node.op in IF else ("cond", "body") if node.op in WHILE else ("f",)
     branches = node.attr.get("branches")
-    found = branches if node.op in CASE and isinstance(branches, tuple) else [node.attr.get(name) for name in names]
-    return [(function, int(node.op in BRANCH)) for function in found if isinstance(function, Func)]
+    functions = branches if node.op in CASE and isinstance(branches, tuple) else [node.attr.get(name) for name in names]
+    return [(function, int(node.op in BRANCH)) for function in functions if isinstance(function, Func)]
 
 
 def _path(around: str, node: Node, function: Func) -> str:

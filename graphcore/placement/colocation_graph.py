@@ -89,10 +89,10 @@ class ColocationGraph:
         assigned = node.assigned_device
         if assigned:
             key = (types, assigned)
-            found = self._interned.get(key)
-            if found is None:
-                found = self._interned[key] = self._assigned_member(node, Member(types))
-            return found
+            member = self._interned.get(key)
+            if member is None:
+                member = self._interned[key] = self._assigned_member(node, Member(types))
+            return member
         if not types:
             raise InvalidArgumentError.at(
                 node,
@@ -103,11 +103,11 @@ class ColocationGraph:
         device = node.device
         generator = bool(device) and makes_handle(node)
         key = (types, f"{'resource' if generator else 'request'} {device}")
-        found = self._interned.get(key)
-        if found is None:
+        member = self._interned.get(key)
+        if member is None:
             requested = requested_device(node) if device else ANYWHERE
-            found = self._interned[key] = Member(types, requested, resource=requested if generator else ANYWHERE)
-        return found
+            member = self._interned[key] = Member(types, requested, resource=requested if generator else ANYWHERE)
+        return member
 
     def _assigned_member(self, node: Node, member: Member) -> Member:
         name = node.assigned_device
@@ -121,7 +121,7 @@ class ColocationGraph:
                 node,
                 f"Assigned device '{name}' does not match any device; available devices are [ {available_text(self.options.devices)} ]",
             )
-        if not any(device.device_type == known for known, _ in member.types):
+        if not any(device.device_type == device_type for device_type, _ in member.types):
             raise InternalError.at(node, f"Assigned device '{name}' does not have registered OpKernel support for {node.op}")
         return Member(member.types, spec, assigned=spec)
 
@@ -337,12 +337,12 @@ class ColocationGraph:
             InvalidArgumentError: there is none.
         """
         member = self._members[self.root(self._index[node])]
-        found = self._possible.get(member)
-        if found is None:
-            found = self._possible[member] = possible_devices(member, self.options)
-        if not found:
+        devices = self._possible.get(member)
+        if devices is None:
+            devices = self._possible[member] = possible_devices(member, self.options)
+        if not devices:
             raise impossible(node, member, self.options, self._debug_text(self._index[node]))
-        return found
+        return devices
 
     def _debug_text(self, entry: int) -> str:
         """The types of device of each op of a group, and its members with their requests."""

@@ -45,9 +45,9 @@ def minimal_conflict(nodes: Sequence[Node], options: PlacementOptions) -> list[N
     soft = options.allow_soft_placement
     for spec_of, certain in ((_assigned, True), (_firm, not soft), (_requested, False)):
         masks = _masks({node: members[node] for node in neighbours}, options, spec_of)
-        found = _conflict_of_masks(neighbours, masks)
-        if found and (certain or fails(found)):
-            return _in_order(nodes, _reduced(found, fails) if len(found) <= _FEW else found)
+        conflict = _conflict_of_masks(neighbours, masks)
+        if conflict and (certain or fails(conflict)):
+            return _in_order(nodes, _reduced(conflict, fails) if len(conflict) <= _FEW else conflict)
     joined = list(neighbours_of(nodes, with_classes=True))
     if not fails(joined):
         joined = list(nodes)
@@ -88,13 +88,13 @@ def _impossible_alone(nodes: Sequence[Node], single: ColocationGraph, members: d
 
 def neighbours_of(nodes: Sequence[Node], *, with_classes: bool) -> Neighbours:
     """The nodes that edges, and optionally `_class`, join to each node; nodes without any are left out."""
-    found: Neighbours = {}
-    known = set(nodes)
+    neighbours: Neighbours = {}
+    node_set = set(nodes)
 
     def join(first: Node, second: Node) -> None:
-        if first is not second and first in known and second in known:
-            found.setdefault(first, []).append(second)
-            found.setdefault(second, []).append(first)
+        if first is not second and first in node_set and second in node_set:
+            neighbours.setdefault(first, []).append(second)
+            neighbours.setdefault(second, []).append(first)
 
     for node in nodes:
         if is_exempt(node) and resource not in node.output_types:
@@ -106,7 +106,7 @@ def neighbours_of(nodes: Sequence[Node], *, with_classes: bool) -> Neighbours:
         for members in class_groups(nodes).values():
             for other in members[1:]:
                 join(members[0], other)
-    return found
+    return neighbours
 
 
 def _assigned(member: Member) -> DeviceSpec:
@@ -127,19 +127,19 @@ def _masks(members: dict[Node, Member], options: PlacementOptions, spec_of: Call
     `spec_of` says which of its devices counts.
     """
     devices = options.devices.devices
-    known: dict[tuple[int, bool], int] = {}
+    mask_of: dict[tuple[int, bool], int] = {}
     masks: dict[Node, int] = {}
     everywhere = (1 << len(devices)) - 1
     for node, member in members.items():
         call = called_function(node) is not None
         key = (id(member), call)
-        if key not in known:
+        if key not in mask_of:
             spec = spec_of(member)
             fitting = set(options.devices.find_matching_devices(spec)) if spec != ANYWHERE else set(devices)
             types = {name for name, _ in member.types}
             bits = sum([1 << index for index, device in enumerate(devices) if device in fitting and device.device_type in types])
-            known[key] = everywhere if call else bits
-        masks[node] = known[key]
+            mask_of[key] = everywhere if call else bits
+        masks[node] = mask_of[key]
     return masks
 
 
@@ -201,31 +201,31 @@ def _grown(group: set[Node], last: Node, neighbours: Neighbours, masks: dict[Nod
     return set(included)
 
 
-def _pruned(found: set[Node], neighbours: Neighbours, masks: dict[Node, int]) -> set[Node]:
+def _pruned(remaining: set[Node], neighbours: Neighbours, masks: dict[Node, int]) -> set[Node]:
     """Leave out the nodes at the ends of chains that the conflict does not need."""
     again = True
     while again:
         again = False
-        for node in list(found):
-            inner = {other for other in neighbours[node] if other in found}
+        for node in list(remaining):
+            inner = {other for other in neighbours[node] if other in remaining}
             if len(inner) > 1:
                 continue
             common = -1
-            for other in found:
+            for other in remaining:
                 common &= masks[other] if other is not node else -1
-            if not common and len(found) > 1:
-                found.discard(node)
+            if not common and len(remaining) > 1:
+                remaining.discard(node)
                 again = True
-    return found
+    return remaining
 
 
-def _reduced(found: Collection[Node], fails: Callable[[Collection[Node]], bool]) -> set[Node]:
+def _reduced(nodes: Collection[Node], fails: Callable[[Collection[Node]], bool]) -> set[Node]:
     """Leave out single nodes as long as the rest cannot be placed."""
-    kept = set(found)
+    kept = set(nodes)
     again = True
     while again:
         again = False
-        for node in list(found):
+        for node in list(nodes):
             if node in kept and fails(kept - {node}):
                 kept.discard(node)
                 again = True
@@ -247,8 +247,8 @@ def _halved(nodes: list[Node], fails: Callable[[Collection[Node]], bool]) -> lis
     return nodes
 
 
-def _in_order(nodes: Sequence[Node], found: Collection[Node]) -> list[Node]:
-    return [node for node in nodes if node in found]
+def _in_order(nodes: Sequence[Node], chosen: Collection[Node]) -> list[Node]:
+    return [node for node in nodes if node in chosen]
 
 
 def conflict_text(found: Sequence[Node]) -> str:

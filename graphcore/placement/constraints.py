@@ -93,11 +93,11 @@ def makes_handle(node: Node) -> bool:
 
 def link_map(links: Iterable[Link]) -> dict[Node, list[Link]]:
     """The links of each node."""
-    found: dict[Node, list[Link]] = {}
+    links_by_node: dict[Node, list[Link]] = {}
     for link in links:
-        found.setdefault(link.first, []).append(link)
-        found.setdefault(link.second, []).append(link)
-    return found
+        links_by_node.setdefault(link.first, []).append(link)
+        links_by_node.setdefault(link.second, []).append(link)
+    return links_by_node
 
 
 def requested_device(node: Node) -> DeviceSpec:

@@ -35,17 +35,17 @@ def copies_of(node: Node, devices: Mapping[Node, Device]) -> list[Copy]:
     here = devices.get(node)
     if here is None:
         return []
-    found: dict[Copy, None] = {}
+    copies: dict[Copy, None] = {}
     for tensor in node.inputs:
         there = devices.get(tensor.node)
         if there is not None and there is not here:
-            found[Copy(tensor.name, there.name, here.name, size_of(tensor))] = None
+            copies[Copy(tensor.name, there.name, here.name, size_of(tensor))] = None
     for tensor in node.outputs:
         for consumer in tensor.consumers():
             there = devices.get(consumer)
             if there is not None and there is not here:
-                found[Copy(tensor.name, here.name, there.name, size_of(tensor))] = None
-    return list(found)
+                copies[Copy(tensor.name, here.name, there.name, size_of(tensor))] = None
+    return list(copies)
 
 
 def size_of(tensor: Tensor) -> int | None:
@@ -59,6 +59,6 @@ def size_of(tensor: Tensor) -> int | None:
 
 def total_text(copies: Sequence[Copy]) -> str:
     """The number of copies and their bytes in words."""
-    known = sum([copy.bytes for copy in copies if copy.bytes is not None])
+    known_bytes = sum([copy.bytes for copy in copies if copy.bytes is not None])
     unknown = sum([copy.bytes is None for copy in copies])
-    return f"{len(copies)}, {known:,} bytes" + (f" and {unknown} of unknown size" if unknown else "")
+    return f"{len(copies)}, {known_bytes:,} bytes" + (f" and {unknown} of unknown size" if unknown else "")

@@ -61,10 +61,10 @@ class CostModel:
 
         Memory accesses count as the operations that take their time.
         """
-        found = self._flops.get(node)
-        if found is None:
-            found = self._flops[node] = cost(node) * FLOPS_PER_MICROSECOND
-        return found
+        flops = self._flops.get(node)
+        if flops is None:
+            flops = self._flops[node] = cost(node) * FLOPS_PER_MICROSECOND
+        return flops
 
     def runs(self, node: Node) -> float:
         """The number of runs of a node in a step: more in a loop, 0 on a branch that is not taken."""

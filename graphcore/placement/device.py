@@ -109,11 +109,11 @@ class DeviceSet:
             AlreadyExistsError: there is a device of this name.
             InvalidArgumentError: the name is not a device name.
         """
-        made = Device(device) if isinstance(device, str) else device
-        if made.name in self._by_name:
-            raise AlreadyExistsError(f"Device '{made.name}' is in the device set already")
-        self._by_name[made.name] = made
-        self._aliases.update(dict.fromkeys(get_names_for_device_mappings(made.name), made))
+        added = Device(device) if isinstance(device, str) else device
+        if added.name in self._by_name:
+            raise AlreadyExistsError(f"Device '{added.name}' is in the device set already")
+        self._by_name[added.name] = added
+        self._aliases.update(dict.fromkeys(get_names_for_device_mappings(added.name), added))
         self._matches.clear()
 
     @property
@@ -132,11 +132,11 @@ class DeviceSet:
             InvalidArgumentError: `spec` is not a device name.
         """
         wanted = DeviceSpec.parse(spec) if isinstance(spec, str) else spec
-        found = self._matches.get(wanted)
-        if found is None:
-            found = tuple([device for device in self if wanted.is_specification_of(device.spec)])
-            self._matches[wanted] = found
-        return found
+        devices = self._matches.get(wanted)
+        if devices is None:
+            devices = tuple([device for device in self if wanted.is_specification_of(device.spec)])
+            self._matches[wanted] = devices
+        return devices
 
     @property
     def simulated(self) -> bool:
@@ -154,10 +154,10 @@ class DeviceSet:
         Raises:
             InvalidArgumentError: there is none; the error lists the devices that exist.
         """
-        found = self.find_device_by_name(name)
-        if found is None:
+        device = self.find_device_by_name(name)
+        if device is None:
             raise InvalidArgumentError(f"Device '{name}' does not exist: available devices are [ {self.names_text()} ]")
-        return found
+        return device
 
     def names_text(self) -> str:
         """The names of all devices, sorted, with commas."""

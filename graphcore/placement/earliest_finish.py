@@ -123,10 +123,10 @@ class _EarliestFinish(ListScheduler):
             arrival = self.ends[tensor.node]
             is_there = tensor.node not in self._deferred or self._is_decided(tensor.node) or self.costs.is_fed(tensor.node)
             if there.name != device.name and is_there:
-                known = self.arrived.get((tensor.node, tensor.index, device.name))
+                arrived_at = self.arrived.get((tensor.node, tensor.index, device.name))
                 lane = f"{there.name} -> {device.name}"
                 begin = max(arrival, lanes.get(lane, self.free[lane]))
-                arrival = lanes[lane] = begin + self.copy_time(tensor, device) if known is None else known
+                arrival = lanes[lane] = begin + self.copy_time(tensor, device) if arrived_at is None else arrived_at
             start = max(start, arrival)
         return start + self._work(self._clusters[node], device)
 

@@ -102,7 +102,7 @@ class _Step:
         servers = {} if mirrored else _servers(self.replica, self.machines.servers)
         begin = sum([parameter.reading for parameter in self.replica.parameters]) if mirrored else self._read(servers)
         end = begin + self.replica.seconds
-        for parameter in sorted(self.replica.parameters, key=lambda each: each.ready):
+        for parameter in sorted(self.replica.parameters, key=lambda parameter: parameter.ready):
             ready = begin + parameter.ready
             server = servers.get(parameter.name, "")
             if self.machines.workers > 1:
@@ -126,7 +126,7 @@ class _Step:
     def _read(self, servers: dict[str, str]) -> float:
         """Send all parameters to each worker. -> seconds: the time for which the computation waits."""
         wait = 0.0
-        for parameter in sorted(self.replica.parameters, key=lambda each: each.needed):
+        for parameter in sorted(self.replica.parameters, key=lambda parameter: parameter.needed):
             server = servers[parameter.name]
             ready = self._use(_NODES + server, 0.0, parameter.reading)
             once = self.machines.to_server(parameter.bytes)
@@ -177,9 +177,9 @@ class _Step:
 def _servers(replica: Replica, servers: int) -> dict[str, str]:
     """The server of each parameter: the one with the fewest bytes so far."""
     held = [0] * servers
-    found = {}
+    server_of = {}
     for parameter in replica.parameters:
         number = held.index(min(held))
         held[number] += parameter.size
-        found[parameter.name] = "the server" if servers == 1 else f"server {number}"
-    return found
+        server_of[parameter.name] = "the server" if servers == 1 else f"server {number}"
+    return server_of

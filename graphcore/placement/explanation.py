@@ -264,16 +264,16 @@ class _Subject(msgspec.Struct):
 def _joined(node: Node, links: Sequence[Link]) -> dict[Node, tuple[Node, str] | None]:
     """The nodes joined with a node, the nearest first, each with the node before it and the link."""
     by_node = link_map(links)
-    found: dict[Node, tuple[Node, str] | None] = {node: None}
+    reached_from: dict[Node, tuple[Node, str] | None] = {node: None}
     waiting = deque([node])
     while waiting:
         here = waiting.popleft()
         for link in by_node.get(here, ()):
             other = link.second if link.first is here else link.first
-            if other not in found:
-                found[other] = (here, link.detail)
+            if other not in reached_from:
+                reached_from[other] = (here, link.detail)
                 waiting.append(other)
-    return found
+    return reached_from
 
 
 def _notes(subject: _Subject, group: Sequence[Node]) -> list[str]:

@@ -71,9 +71,9 @@ def register_kernel(
     DeviceSpec.parse(f"/device:{device_type}:0")
     limits = [(name, _dtypes(allowed)) for name, allowed in (constraints or {}).items()]
     kernel = KernelRegistration(device_type, priority, tuple(limits))
-    known = _registered.setdefault(op, [])
-    if kernel not in known:
-        known.append(kernel)
+    kernels = _registered.setdefault(op, [])
+    if kernel not in kernels:
+        kernels.append(kernel)
 
 
 def _dtypes(allowed: Iterable[DType | str] | DType | str) -> tuple[DType, ...]:
@@ -110,25 +110,25 @@ class KernelLookup:
         """The supported device types of a node, those with the highest priority of a kernel first."""
         registration = node.registration
         key = (registration, node.input_types, node.output_types)
-        found = self._plain.get(key)
-        if found is None:
+        types = self._plain.get(key)
+        if types is None:
             kernels = kernels_of(registration, of_strings=_has_strings(node))
-            found = self._among(node, kernels)
-            if found and not any(kernel.constraints for kernel in kernels):
-                self._plain[key] = found
-        return found
+            types = self._among(node, kernels)
+            if types and not any(kernel.constraints for kernel in kernels):
+                self._plain[key] = types
+        return types
 
     def _among(self, node: Node, kernels: Sequence[KernelRegistration]) -> DeviceTypes:
         if node.registration.is_function:
             return tuple([(name, 0) for name in self.device_types])
-        found: list[tuple[str, int]] = []
+        types: list[tuple[str, int]] = []
         for name in self.device_types:
             fitting = [kernel.priority for kernel in kernels if kernel.device_type == name and kernel.allows(node.attr)]
             if fitting:
-                found.append((name, max(fitting)))
-        if not found and not kernels:
-            found = self._elsewhere(node)
-        return tuple(sorted(found, key=lambda entry: -entry[1]))
+                types.append((name, max(fitting)))
+        if not types and not kernels:
+            types = self._elsewhere(node)
+        return tuple(sorted(types, key=lambda entry: -entry[1]))
 
     def _elsewhere(self, node: Node) -> list[tuple[str, int]]:
         """The types for a node without kernels here that is requested in another task."""

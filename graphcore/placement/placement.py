@@ -42,8 +42,8 @@ class Placement:
 
     def __getitem__(self, node: Node | str) -> Device:
         """The device of a node, given itself or by name."""
-        found = self.graph.find(node) if isinstance(node, str) else node
-        return self.devices[found]  # type: ignore[index]  # an unknown name is a KeyError
+        placed = self.graph.find(node) if isinstance(node, str) else node
+        return self.devices[placed]  # type: ignore[index]  # an unknown name is a KeyError
 
     def explain(self, node: Node | Tensor | str) -> PlacementExplanation:
         """Explain the device of a node, given itself, by a tensor of it, or by name.
@@ -51,10 +51,10 @@ class Placement:
         Raises:
             NotFoundError: the placement has no such node.
         """
-        found = self.graph.find(node) if isinstance(node, str) else node.node if isinstance(node, Tensor) else node
-        if found not in self.devices:
+        placed = self.graph.find(node) if isinstance(node, str) else node.node if isinstance(node, Tensor) else node
+        if placed not in self.devices:
             raise NotFoundError(f"Required a node of the placed graph, got {node!r}")
-        return explain(found, self.colocation, self.devices, self.rules)
+        return explain(placed, self.colocation, self.devices, self.rules)
 
     @cached_property
     def groups(self) -> tuple[NodesTogether, ...]:
@@ -67,10 +67,10 @@ class Placement:
                 nodes.setdefault(root, {})[node] = None
                 reasons.setdefault(root, {})[link.detail] = None
         # A call whose resource is elsewhere is in links of that group, but not in the group.
-        found = [
+        groups = [
             NodesTogether(tuple(sorted(members, key=_by_id)), tuple(reasons[root])) for root, members in nodes.items() if len(members) > 1
         ]
-        return tuple(sorted(found, key=lambda group: group.nodes[0].id))
+        return tuple(sorted(groups, key=lambda group: group.nodes[0].id))
 
     def chosen(self) -> list[Node]:
         """The nodes that still have the device chosen here; not those that were assigned to theirs before."""
@@ -204,12 +204,12 @@ def is_generator(node: Node) -> bool:
 
 def consumers_of(nodes: Sequence[Node], producers: Sequence[Node]) -> dict[Node, list[Node]]:
     """The nodes among `nodes` that have inputs or control inputs from each of `producers`."""
-    found: dict[Node, list[Node]] = {producer: [] for producer in producers}
+    consumers: dict[Node, list[Node]] = {producer: [] for producer in producers}
     for node in nodes:
         for tensor in node.inputs:
-            if tensor.node in found:
-                found[tensor.node].append(node)
+            if tensor.node in consumers:
+                consumers[tensor.node].append(node)
         for control in node.control_inputs:
-            if control in found:
-                found[control].append(node)
-    return found
+            if control in consumers:
+                consumers[control].append(node)
+    return consumers

@@ -125,8 +125,8 @@ def explain_placement(node: Any, devices: DeviceSet | None = None, *, allow_soft
           devices:
             /job:localhost/replica:0/task:0/device:CPU:0: chosen
     """
-    found = node_behind(node)
-    return placer_for(found.graph, devices, allow_soft_placement).explain(found)
+    target = node_behind(node)
+    return placer_for(target.graph, devices, allow_soft_placement).explain(target)
 
 
 def node_behind(value: Any) -> Node:
@@ -139,8 +139,8 @@ def node_behind(value: Any) -> Node:
     graph = getattr(value, "graph", None)
     graph = graph if isinstance(graph, Graph) else get_default_graph()
     graph.settle()
-    found = graph.as_graph_element(value)
-    return found.node if isinstance(found, Tensor) else found
+    element = graph.as_graph_element(value)
+    return element.node if isinstance(element, Tensor) else element
 
 
 def placer_for(graph: Graph, devices: DeviceSet | None, allow_soft_placement: bool) -> Placer:

@@ -31,9 +31,9 @@ def fitting_request(member: Member, options: PlacementOptions) -> tuple[DeviceSp
         same_type = firmly(msgspec.structs.replace(requested, id=None), member.firm)
         specs += [same_type, firmly(bare, member.firm), firmly(bare, member.assigned)]
     for spec in specs:
-        found = _supported(member, spec, options)
-        if found:
-            return spec, found
+        devices = _supported(member, spec, options)
+        if devices:
+            return spec, devices
     return requested, ()
 
 

@@ -166,8 +166,8 @@ class _Search:
         backward = {node for node, _ in gradients}
         forward = [node for node in self.placed if node not in backward]
         producers = {node: {tensor.node for tensor in node.inputs if self._computes(tensor.node)} for node in forward}
-        consumers = Counter(producer for found in producers.values() for producer in found)
-        only = [(node, next(iter(found))) for node, found in producers.items() if len(found) == 1]
+        consumers = Counter(producer for node_producers in producers.values() for producer in node_producers)
+        only = [(node, next(iter(node_producers))) for node, node_producers in producers.items() if len(node_producers) == 1]
         return [(producer, node) for node, producer in only if consumers[producer] == 1]
 
     def _computes(self, node: Node) -> bool:
@@ -191,9 +191,9 @@ class _Search:
             self.steps += len(groups)
             for group in groups:
                 self._count()
-                found = self._better(group, best)
-                if found is not None:
-                    device, best = found
+                better = self._better(group, best)
+                if better is not None:
+                    device, best = better
                     self.devices = self.devices | dict.fromkeys(group, device)
                     improved = True
         return best
@@ -207,14 +207,14 @@ class _Search:
                 if other in links and self._way(other) == self._way(node):
                     linked.add(other)
                     links[other].add(node)
-        found: list[list[Node]] = []
+        moved: list[list[Node]] = []
         left = dict.fromkeys(links)
         while left:
             start = next(iter(left))
             together = reachable([start], links.__getitem__)
-            found.append([node for node in left if node in together])
+            moved.append([node for node in left if node in together])
             left = {node: None for node in left if node not in together}
-        return sorted(found, key=lambda nodes: -sum(map(self.costs.flops, nodes)))
+        return sorted(moved, key=lambda nodes: -sum(map(self.costs.flops, nodes)))
 
     def _way(self, node: Node) -> tuple[str, str]:
         return self.placed[node].name, self.devices[node].name
@@ -226,15 +226,15 @@ class _Search:
 
     def _better(self, group: list[Node], best: StepPrediction) -> tuple[Device, StepPrediction] | None:
         """The best other device of a group with its prediction; None if no move helps."""
-        found = None
+        better = None
         current = self.devices[group[0]]
         for device in self.colocation.devices_for(group[0]):
             if device.name == current.name:
                 continue
             prediction = self._predict_better(self.devices | dict.fromkeys(group, device), best)
             if prediction is not None and self._is_better(prediction, best):
-                found, best = (device, prediction), prediction
-        return found
+                better, best = (device, prediction), prediction
+        return better
 
     def _is_better(self, prediction: StepPrediction, best: StepPrediction) -> bool:
         """Less memory beyond the limits, or as much and less time."""

@@ -72,7 +72,10 @@ class Replica(msgspec.Struct, frozen=True):
 
     def stretched(self, factor: float) -> Replica:
         """The same with a computation that takes `factor` times as long."""
-        parameters = [msgspec.structs.replace(each, needed=each.needed * factor, ready=each.ready * factor) for each in self.parameters]
+        parameters = [
+            msgspec.structs.replace(parameter, needed=parameter.needed * factor, ready=parameter.ready * factor)
+            for parameter in self.parameters
+        ]
         return msgspec.structs.replace(self, parameters=tuple(parameters), seconds=self.seconds * factor)
 
 
@@ -94,13 +97,15 @@ def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[
         raise InvalidArgumentError.at(
             step, f"'{step.name}' changes no variable by a gradient: required a training step, as `minimize` of an optimizer returns it"
         )
-    computing = reachable([tensor.node for found in writes.values() for write in found for tensor in _changes(write)], _before)
+    computing = reachable(
+        [tensor.node for variable_writes in writes.values() for write in variable_writes for tensor in _changes(write)], _before
+    )
     reads: dict[Node, list[Node]] = {variable: [] for variable in writes}
     for node in order:
         if node in computing:
             for variable in {*_sources(node)} & reads.keys():
                 reads[variable].append(node)
-    held = {*writes, *[node for found in reads.values() for node in found]}
+    held = {*writes, *[node for node_reads in reads.values() for node in node_reads]}
     worked = {node: worker for node in order if node in computing and node not in held}
     prediction = predict_step(worked, model)
     spans = {span.name: span for span in prediction.spans}
@@ -108,7 +113,7 @@ def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[
     for node in worked:
         for read in {*_sources(node)} & held:
             needed[read] = min(needed.get(read, spans[node.name].start), spans[node.name].start)
-    updates = {node for found in writes.values() for node in found}
+    updates = {node for variable_writes in writes.values() for node in variable_writes}
     sizes = StepSizes(order)
     is_measured = all(model.is_measured(node, worker) for node in worked)
     notes = (*(() if is_measured else prediction.notes), *_whole(writes), *_of_unknown_rows(writes, sizes))
@@ -116,10 +121,10 @@ def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[
     replicas = []
     for holder in holders:
         parameters = []
-        for variable in sorted(writes, key=lambda each: each.id):  # as `replicate` gives them to servers
-            found = writes[variable]
+        for variable in sorted(writes, key=lambda variable: variable.id):  # as `replicate` gives them to servers
+            variable_writes = writes[variable]
             elements, size = _extent(variable)
-            changes = [tensor for write in found for tensor in _changes(write)]
+            changes = [tensor for write in variable_writes for tensor in _changes(write)]
             parameters.append(
                 Parameter(
                     variable.name,
@@ -130,8 +135,8 @@ def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[
                     min([needed[read] for read in reads[variable] if read in needed], default=0.0),
                     max([spans[tensor.node.name].end for tensor in changes if tensor.node.name in spans], default=0.0),
                     sum([model.seconds(node, holder, sizes.elements) for node in (variable, *reads[variable])]),
-                    sum([model.seconds(node, holder, sizes.elements) for node in found]),
-                    any(_INDICES in _names(write) for write in found),
+                    sum([model.seconds(node, holder, sizes.elements) for node in variable_writes]),
+                    any(_INDICES in _names(write) for write in variable_writes),
                 )
             )
         after = sum([model.seconds(node, holder, sizes.elements) for node in later])
@@ -141,15 +146,15 @@ def replicas_of(step: Node, model: CostModel, worker: Device, holders: Iterable[
 
 def _writes(nodes: list[Node]) -> dict[Node, list[Node]]:
     """The nodes that change each parameter, by the variable."""
-    found: dict[Node, list[Node]] = defaultdict(list)
+    writes: dict[Node, list[Node]] = defaultdict(list)
     trainable = {variable.op.name for variable in nodes[0].graph.collections.get(_TRAINABLE, [])}
     for node in nodes:
         if node.registration.traits.writes_input:
             variable = node.inputs[0].node
             names = _names(node)
             if names & _GRADIENTS or (names & _CHANGES and variable.name in trainable):
-                found[variable].append(node)
-    return found
+                writes[variable].append(node)
+    return writes
 
 
 def _names(write: Node) -> set[str]:
@@ -158,8 +163,12 @@ def _names(write: Node) -> set[str]:
 
 def _whole(writes: dict[Node, list[Node]]) -> list[str]:
     """The assumptions about variables that assignments change, in words."""
-    known = _GRADIENTS | {_INDICES}
-    names = [variable.name for variable, found in writes.items() if not any(_names(write) & known for write in found)]
+    gradient_names = _GRADIENTS | {_INDICES}
+    names = [
+        variable.name
+        for variable, variable_writes in writes.items()
+        if not any(_names(write) & gradient_names for write in variable_writes)
+    ]
     return [f"assignments change '{name}': its gradient counts as large as the variable" for name in names]
 
 
@@ -167,8 +176,8 @@ def _of_unknown_rows(writes: dict[Node, list[Node]], sizes: StepSizes) -> list[s
     """The assumptions about gradients of an unknown number of rows, in words."""
     unknown = {
         variable.name: None
-        for variable, found in writes.items()
-        for write in found
+        for variable, variable_writes in writes.items()
+        for write in variable_writes
         if _INDICES in _names(write) and any(sizes.bytes_of(tensor) is None for tensor in _changes(write))
     }
     return [f"the rows of '{name}' in a step are unknown: they and their indices count as large as the variable each" for name in unknown]

@@ -40,13 +40,13 @@ class DeviceLine(msgspec.Struct, frozen=True):
 
 def device_lines(graph: Graph, requests: Requests) -> tuple[DeviceLine, ...]:
     """The lines that make the cells of the nodes request devices, in the order of the nodes."""
-    found: dict[tuple[SourceLocation | None, str], list[str]] = {}
+    names_by_place: dict[tuple[SourceLocation | None, str], list[str]] = {}
     for node, device in _nodes(graph, requests):
-        found.setdefault((node.source, device), []).append(node.name)
+        names_by_place.setdefault((node.source, device), []).append(node.name)
     lines = []
-    made = Counter(node.source for node in graph.nodes)
-    for (source, device), names in found.items():
-        where, others = ("", 0) if source is None else (source.where, made[source] - len(names))
+    nodes_at = Counter(node.source for node in graph.nodes)
+    for (source, device), names in names_by_place.items():
+        where, others = ("", 0) if source is None else (source.where, nodes_at[source] - len(names))
         lines.append(DeviceLine(where, f'with gc.device("{device}"):', tuple(names), others))
     return tuple(lines)
 
@@ -83,8 +83,8 @@ def tried_requests(graph: Graph, requests: Requests) -> Iterator[None]:
 
 
 def _nodes(graph: Graph, requests: Requests) -> list[tuple[Node, str]]:
-    found = [(graph.find(name), device) for name, device in requests.items()]
-    missing = [name for name, (node, _) in zip(requests, found, strict=True) if node is None]
+    pairs = [(graph.find(name), device) for name, device in requests.items()]
+    missing = [name for name, (node, _) in zip(requests, pairs, strict=True) if node is None]
     if missing:
         raise NotFoundError(f"Required names of nodes of the graph, got {', '.join(repr(name) for name in missing)}")
-    return [(node, device) for node, device in found if node is not None]
+    return [(node, device) for node, device in pairs if node is not None]

@@ -61,14 +61,14 @@ def simulated_devices(description: str, *, job: str = "worker", hardware: Mappin
         raise InvalidArgumentError(
             f"Required at most {_MOST_DEVICES} simulated devices, got {tasks * sum(counts.values())} in '{description}'"
         )
-    given = {name.upper(): properties for name, properties in (hardware or {}).items()}
-    unknown = sorted(given.keys() - counts.keys())
+    properties_by_type = {name.upper(): properties for name, properties in (hardware or {}).items()}
+    unknown = sorted(properties_by_type.keys() - counts.keys())
     if unknown:
         raise InvalidArgumentError(f"Required properties of the devices in '{description}', got some of {', '.join(unknown)}")
     devices = DeviceSet()
     for task in range(tasks):
         for device_type, count in counts.items():
-            properties = given.get(device_type, _CPU if device_type == "CPU" else _ACCELERATOR)
+            properties = properties_by_type.get(device_type, _CPU if device_type == "CPU" else _ACCELERATOR)
             for number in range(count):
                 devices.add(
                     Device(

@@ -42,44 +42,47 @@ class StepCosts:
     def seconds(self, node: Node, device: Device) -> float:
         """The time of all runs of a node in the step."""
         key = node, device.name
-        found = self._seconds.get(key)
-        if found is None:
-            found = self._seconds[key] = self.model.runs(node) * self._of_one_run(node, device)
-        return found
+        seconds = self._seconds.get(key)
+        if seconds is None:
+            seconds = self._seconds[key] = self.model.runs(node) * self._of_one_run(node, device)
+        return seconds
 
     def flops(self, node: Node) -> float:
         """The floating-point operations of one run of a node, those of the functions that it runs included."""
         if runs_functions(node):
             return sum([flops * runs for flops, runs in self._work(node).work.items()])
-        found = self._flops.get(node)
-        if found is None:
-            found = self._flops[node] = (
+        flops = self._flops.get(node)
+        if flops is None:
+            flops = self._flops[node] = (
                 self.model.flops(node) or cost(node, self.sizes.elements, self.sizes.shape_of) * FLOPS_PER_MICROSECOND
             )
-        return found
+        return flops
 
     def bytes_of(self, tensor: Tensor) -> int:
         """The bytes of a tensor, 0 if unknown."""
-        found = self._bytes.get(tensor)
-        if found is None:
-            found = self._bytes[tensor] = self.sizes.bytes_of(tensor) or 0
-        return found
+        size = self._bytes.get(tensor)
+        if size is None:
+            size = self._bytes[tensor] = self.sizes.bytes_of(tensor) or 0
+        return size
 
     @cached_property
     def producers(self) -> dict[Node, list[Node]]:
         """For each node those of the step that it waits for, each once; those of back edges aside."""
         step = dict.fromkeys(self._nodes)
         before = {node: dict.fromkeys([tensor.node for tensor in node.inputs] + node.control_inputs) for node in step}
-        return {node: [each for each in found if each in step and not is_back_edge(each.op, node.op)] for node, found in before.items()}
+        return {
+            node: [producer for producer in producers if producer in step and not is_back_edge(producer.op, node.op)]
+            for node, producers in before.items()
+        }
 
     @cached_property
     def consumers(self) -> dict[Node, list[Node]]:
         """For each node those of the step that wait for it."""
-        found: dict[Node, list[Node]] = {node: [] for node in self._nodes}
+        consumers: dict[Node, list[Node]] = {node: [] for node in self._nodes}
         for node, producers in self.producers.items():
             for producer in producers:
-                found[producer].append(node)
-        return found
+                consumers[producer].append(node)
+        return consumers
 
     @cached_property
     def order(self) -> list[Node]:
@@ -104,10 +107,10 @@ class StepCosts:
         )
 
     def _work(self, node: Node) -> CalledWork:
-        found = self._works.get(node)
-        if found is None:
-            found = self._works[node] = self._called.of(node, self.sizes)
-        return found
+        work = self._works.get(node)
+        if work is None:
+            work = self._works[node] = self._called.of(node, self.sizes)
+        return work
 
     @cached_property
     def unknown(self) -> list[Node]:
@@ -125,28 +128,28 @@ class StepCosts:
 
     def notes(self) -> list[str]:
         """The assumptions, and what is unknown, in words."""
-        found = []
+        notes = []
         if any(node.op in CONTROL_FLOW for node in self._nodes):
             as_traced = "the nodes of loops and branches run as often as in the trace"
-            found.append(as_traced if self.model.knows_runs else "without a trace, each node of a loop or branch is assumed to run once")
+            notes.append(as_traced if self.model.knows_runs else "without a trace, each node of a loop or branch is assumed to run once")
         works = [self._work(node) for node in self._nodes if runs_functions(node)]
         assumed = frozenset().union(*[work.assumed for work in works])
         if "loop" in assumed:
-            found.append("without a recorded run, a loop that calls functions is assumed to have one iteration")
+            notes.append("without a recorded run, a loop that calls functions is assumed to have one iteration")
         if "branch" in assumed:
-            found.append("without a recorded run, the branch with the most work is assumed to be taken")
+            notes.append("without a recorded run, the branch with the most work is assumed to be taken")
         if not all(work.is_whole for work in works):
-            found.append("some functions could not be read, or are too large: their nodes do not count")
+            notes.append("some functions could not be read, or are too large: their nodes do not count")
         unknown = self.unknown
         inner = sum([work.unknown for work in works])
         if unknown or inner:
             named = ", ".join([f"'{node.name}'" for node in _first(unknown)])
             more = f", such as {named}" if named else ""
-            found.append(
+            notes.append(
                 f"the sizes of {len(unknown) + inner:,} nodes are unknown{more}: each counts as the start of a kernel, and its copies as 0 bytes; "
                 "after a run with the feeds of the step they are known"
             )
-        return found
+        return notes
 
 
 def _first(nodes: list[Node]) -> list[Node]:

@@ -107,8 +107,8 @@ def _usual_client(devices: Mapping[Node, Device]) -> Device | None:
     """The client of the last placement, if the step is on its devices."""
     placer = last_placer.of(next(iter(devices)).graph) if devices else None
     used = {device.name: device for device in devices.values()}
-    known = {} if placer is None else {device.name: device for device in placer.options.devices}
-    return client_of((known if used.keys() <= known.keys() else used).values())
+    available = {} if placer is None else {device.name: device for device in placer.options.devices}
+    return client_of((available if used.keys() <= available.keys() else used).values())
 
 
 class ListScheduler:
@@ -215,9 +215,9 @@ class ListScheduler:
 
     def _keep(self, key: tuple[Node, int, str], end: float) -> None:
         """Keep the memory of a tensor until a time."""
-        known = self.alive.get(self.owners.get(key, key))
-        if known is not None:
-            known[1] = max(known[1], end)
+        lifetime = self.alive.get(self.owners.get(key, key))
+        if lifetime is not None:
+            lifetime[1] = max(lifetime[1], end)
 
     def _seconds(self, node: Node) -> float:
         return self.costs.seconds(node, self.devices[node])
@@ -239,7 +239,7 @@ class ListScheduler:
         if key not in self.arrived:
             size, lane = self.costs.bytes_of(tensor), f"{there.name} -> {device.name}"
             used = (f"{there.name} ->", f"-> {device.name}") if self.one_port else (lane,)
-            start = max([self.ends[tensor.node], *[self.free[each] for each in used]])
+            start = max([self.ends[tensor.node], *[self.free[lane] for lane in used]])
             end = start + self.copy_time(tensor, device)
             self.free.update(dict.fromkeys(used, end))
             self.arrived[key] = end
@@ -249,7 +249,7 @@ class ListScheduler:
         return self.arrived[key]
 
     def _peaks(self) -> dict[str, int]:
-        found: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
+        intervals_of: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
         for (_, _, device), (start, end, size) in self.alive.items():
-            found[device].append((start, end, int(size)))
-        return {device: peak(intervals) for device, intervals in found.items()}
+            intervals_of[device].append((start, end, int(size)))
+        return {device: peak(intervals) for device, intervals in intervals_of.items()}

@@ -46,8 +46,8 @@ class StepSizes:
 
     def elements(self, tensor: Tensor) -> int:
         """The number of elements of a tensor, -1 if unknown."""
-        found = self.shape_of(tensor).num_elements
-        return 1 if found < 0 and self._is_small(tensor) else found
+        count = self.shape_of(tensor).num_elements
+        return 1 if count < 0 and self._is_small(tensor) else count
 
     def bytes_of(self, tensor: Tensor) -> int | None:
         """The bytes of a tensor, None if unknown; handles take none."""
@@ -65,7 +65,7 @@ class StepSizes:
         """True for a list of axes or sizes that follows from other such lists: its length hardly matters."""
         if self.shape_of(tensor).rank != 1 or not tensor.dtype.base.is_integer or not tensor.node.inputs:
             return False
-        return all(0 <= self.shape_of(given).num_elements <= _MOST_SMALL for given in tensor.node.inputs)
+        return all(0 <= self.shape_of(input_tensor).num_elements <= _MOST_SMALL for input_tensor in tensor.node.inputs)
 
 
 class _FedRefiner(ShapeRefiner):
@@ -95,15 +95,15 @@ class _FedRefiner(ShapeRefiner):
         context = self._contexts.get(node)
         return (node.handle_data or {}).get(index) if context is None else context.output_handle_shapes_and_types(index)
 
-    def _infer(self, node: Node, given: Mapping[str, Shape]) -> None:
+    def _infer(self, node: Node, shapes: Mapping[str, Shape]) -> None:
         try:
             self.add_node(node)
             if enters_loop(node) or is_loop_head(node):
                 first = node.inputs[forward_slots(node)[0]]
                 self._added(node).set_output(0, self.output_shape(first.node, first.index))
             for tensor in node.outputs:
-                if tensor.name in given:
-                    self.set_shape(node, tensor.index, given[tensor.name])
+                if tensor.name in shapes:
+                    self.set_shape(node, tensor.index, shapes[tensor.name])
         except GraphError:  # such as a feed of another shape before an edit
             self._contexts.pop(node, None)
 

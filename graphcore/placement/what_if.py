@@ -129,14 +129,14 @@ def what_if(
         NotFoundError: no such node.
         FailedPreconditionError: there are no devices.
     """
-    given = nodes if isinstance(nodes, list | tuple | set | frozenset) else [nodes]
-    found = list(dict.fromkeys([node_behind(item) for item in given]))
-    if not found or any(node.graph is not found[0].graph for node in found):
-        raise InvalidArgumentError(f"Required nodes of one graph, got {_listed([node.name for node in found]) or 'none'}")
-    graph = found[0].graph
+    items = nodes if isinstance(nodes, list | tuple | set | frozenset) else [nodes]
+    targets = list(dict.fromkeys([node_behind(item) for item in items]))
+    if not targets or any(node.graph is not targets[0].graph for node in targets):
+        raise InvalidArgumentError(f"Required nodes of one graph, got {_listed([node.name for node in targets]) or 'none'}")
+    graph = targets[0].graph
     spec = device if isinstance(device, DeviceSpec) else DeviceSpec.parse(device)
     placer = placer_for(graph, devices, allow_soft_placement)
-    names = tuple([node.name for node in found])
+    names = tuple([node.name for node in targets])
     requests = dict.fromkeys(names, spec.to_string())
     try:
         before = placer.choose().devices
@@ -163,7 +163,7 @@ def what_if(
                 if node in before and before[node].name != there.name
             ]
         ),
-        ignored=tuple([node.name for node in found if not spec.is_specification_of(after[node].spec)]),
+        ignored=tuple([node.name for node in targets if not spec.is_specification_of(after[node].spec)]),
         before=predict_step(before, model, wanted, client=client) if before else None,
         after=predict_step(after, model, wanted, client=client),
         copies_before=_copies(step_devices(before, wanted)),
@@ -181,9 +181,9 @@ def _names(nodes: Iterable[MovedNode]) -> list[str]:
 
 
 def _listed(names: Iterable[str], most: int = 3) -> str:
-    found = list(names)
-    more = [f"{len(found) - most} more"] if len(found) > most else []
-    shown = found[:most] + more
+    listed = list(names)
+    more = [f"{len(listed) - most} more"] if len(listed) > most else []
+    shown = listed[:most] + more
     return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 

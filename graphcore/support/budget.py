@@ -138,11 +138,11 @@ def set_evaluation_limits(seconds: float | None = None, bytes: int | None = None
         InvalidArgumentError: a limit is negative.
     """
     before = _limits[0] if _limits else EvaluationLimits()
-    made = EvaluationLimits(before.seconds if seconds is None else float(seconds), before.bytes if bytes is None else int(bytes))
-    if not made.seconds >= 0 or made.bytes < 0:
-        raise InvalidArgumentError(f"Limits of evaluation must not be negative, got {made.seconds} seconds and {made.bytes} bytes")
-    _limits[:] = [made]
-    return made
+    limits = EvaluationLimits(before.seconds if seconds is None else float(seconds), before.bytes if bytes is None else int(bytes))
+    if not limits.seconds >= 0 or limits.bytes < 0:
+        raise InvalidArgumentError(f"Limits of evaluation must not be negative, got {limits.seconds} seconds and {limits.bytes} bytes")
+    _limits[:] = [limits]
+    return limits
 
 
 @critical_contextmanager

@@ -37,13 +37,13 @@ def _byte_table() -> list[int]:
 def _word_tables() -> tuple[Words, Words]:
     """The effect of the low and of the high half of a word on a checksum, four bytes later."""
     table = np.array(_byte_table(), np.uint32)
-    found = []
+    tables = []
     for place in (0, 1):
         values = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16 * place)
         for _ in range(4):
             values = values >> np.uint32(8) ^ table[values & np.uint32(0xFF)]
-        found.append(values)
-    return found[0], found[1]
+        tables.append(values)
+    return tables[0], tables[1]
 
 
 @functools.lru_cache(256)
@@ -52,8 +52,8 @@ def _shift_tables(length: int) -> Words:
     if length == 1:
         table = np.array(_byte_table(), np.uint32)
         values = np.arange(256, dtype=np.uint32)[None, :] << (np.arange(4, dtype=np.uint32) * 8)[:, None]
-        found: Words = values >> np.uint32(8) ^ table[values & np.uint32(0xFF)]
-        return found
+        shifted: Words = values >> np.uint32(8) ^ table[values & np.uint32(0xFF)]
+        return shifted
     half = _shift_tables(length // 2)
     twice = _shifted(half, half)
     return _shifted(_shift_tables(1), twice) if length % 2 else twice
@@ -68,17 +68,17 @@ def _long(data: memoryview) -> int:
     """The bare checksum of lanes: one that starts at 0 and is not inverted."""
     low, high = _word_tables()
     lanes = np.frombuffer(data, "<u4").reshape(-1, _LANE // 4).T.copy()
-    found = np.zeros(lanes.shape[1], np.uint32)
+    checksums = np.zeros(lanes.shape[1], np.uint32)
     for column in lanes:
-        found ^= column
-        found = low[found & np.uint32(0xFFFF)] ^ high[found >> np.uint32(16)]
+        checksums ^= column
+        checksums = low[checksums & np.uint32(0xFFFF)] ^ high[checksums >> np.uint32(16)]
     length = _LANE
-    while found.size > 1:
-        if found.size % 2:  # zeros in front change nothing
-            found = np.concatenate([np.zeros(1, np.uint32), found])
-        found = _shifted(_shift_tables(length), found[0::2]) ^ found[1::2]
+    while checksums.size > 1:
+        if checksums.size % 2:  # zeros in front change nothing
+            checksums = np.concatenate([np.zeros(1, np.uint32), checksums])
+        checksums = _shifted(_shift_tables(length), checksums[0::2]) ^ checksums[1::2]
         length *= 2
-    return int(found[0])
+    return int(checksums[0])
 
 
 def crc32c(data: bytes | bytearray | memoryview, before: int = 0) -> int:

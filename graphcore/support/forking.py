@@ -44,7 +44,7 @@ def call_in_child(function: Callable[[], object]) -> None:
 def _take_all() -> None:
     """Take all locks. While this thread waits for one, it holds no other, since the thread that has it may wait for those."""
     until = time.monotonic() + PATIENCE
-    locks = {lock for known in list(_locks) if (lock := known()) is not None}
+    locks = {lock for reference in list(_locks) if (lock := reference()) is not None}
     busy = _take(locks)
     while busy is not None:
         _release()

@@ -70,12 +70,12 @@ def function_with_parameters(
     Raises:
         InternalError: a name is no identifier.
     """
-    for each in (name, *parameters):
-        if not each.isidentifier() or keyword.iskeyword(each):
-            raise InternalError(f"{each!r} is no name for a function or a parameter")
+    for identifier in (name, *parameters):
+        if not identifier.isidentifier() or keyword.iskeyword(identifier):
+            raise InternalError(f"{identifier!r} is no name for a function or a parameter")
     code: CodeType = function.__code__
     names = (*parameters, *code.co_varnames[len(parameters) :])
     code = code.replace(co_varnames=names, co_name=name, co_qualname=name, co_filename=filename)
-    made = FunctionType(code, function.__globals__, name, tuple(defaults))
-    made.__qualname__ = name
-    return made
+    result = FunctionType(code, function.__globals__, name, tuple(defaults))
+    result.__qualname__ = name
+    return result

@@ -158,10 +158,10 @@ class _Inflating:
     def read(self, size: int = -1) -> bytes:
         """The next bytes of the data."""
         parts = [self._held]
-        found = len(self._held)
-        while (size < 0 or found < size) and (packed := self._inflate.unconsumed_tail or self._file.read(_PART)):
+        length = len(self._held)
+        while (size < 0 or length < size) and (packed := self._inflate.unconsumed_tail or self._file.read(_PART)):
             parts.append(self._inflate.decompress(packed, _PART))
-            found += len(parts[-1])
+            length += len(parts[-1])
         whole = b"".join(parts)
         end = len(whole) if size < 0 else size
         self._held = whole[end:]

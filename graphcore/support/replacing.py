@@ -55,9 +55,9 @@ def replacing(path: Path, *, like: Path | None = None) -> Iterator[IO[bytes]]:
     checked_path(path)
     try:
         target = Path(os.path.realpath(path))
-        known = next((each for each in (target, like) if each is not None and os.path.lexists(each)), None)
-        mode = None if known is None else known.lstat().st_mode
-        is_file = known != target or mode is None or stat.S_ISREG(mode)
+        existing = next((candidate for candidate in (target, like) if candidate is not None and os.path.lexists(candidate)), None)
+        mode = None if existing is None else existing.lstat().st_mode
+        is_file = existing != target or mode is None or stat.S_ISREG(mode)
         with _beside(target, mode) if is_file else target.open("wb") as file:
             yield file
     except OSError as error:

@@ -106,11 +106,11 @@ def _read_typed(scanner: Scanner) -> list[tuple[str, DType, str]]:
     while not scanner.take(")"):
         name = scanner.name("a tensor and its type, such as x:float", _TENSOR)
         start = scanner.skip()
-        found = scanner.match(_TYPED)
-        dtype = None if found is None else dtype_by_name(found.group(1))
-        if found is None or dtype is None:
+        match = scanner.match(_TYPED)
+        dtype = None if match is None else dtype_by_name(match.group(1))
+        if match is None or dtype is None:
             scanner.fail("':' and a data type", start)
-        entries.append((name, dtype, f"/device:{found.group(2)}" if found.group(2) else ""))
+        entries.append((name, dtype, f"/device:{match.group(2)}" if match.group(2) else ""))
         if not scanner.take(",") and not scanner.sees(")"):
             scanner.fail("',' or ')'")
     return entries

@@ -45,9 +45,9 @@ class Scanner:
 
     def skip(self) -> int:
         """Skip to the next significant character. Returns its position."""
-        found = SPACE.match(self.text, self.pos)
-        if found is not None:
-            self.pos = found.end()
+        match = SPACE.match(self.text, self.pos)
+        if match is not None:
+            self.pos = match.end()
         return self.pos
 
     def sees(self, mark: str) -> bool:
@@ -72,17 +72,17 @@ class Scanner:
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Read a match of `pattern` at the current position, if there is one."""
-        found = pattern.match(self.text, self.skip())
-        if found is not None:
-            self.pos = found.end()
-        return found
+        match = pattern.match(self.text, self.skip())
+        if match is not None:
+            self.pos = match.end()
+        return match
 
     def match_here(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """`match` without skipping spaces first."""
-        found = pattern.match(self.text, self.pos)
-        if found is not None:
-            self.pos = found.end()
-        return found
+        match = pattern.match(self.text, self.pos)
+        if match is not None:
+            self.pos = match.end()
+        return match
 
     def name(self, what: str, pattern: re.Pattern[str] = NAME) -> str:
         """Read a name, bare (according to `pattern`) or quoted.
@@ -90,9 +90,9 @@ class Scanner:
         Raises:
             InvalidArgumentError: there is none; `what` names the expectation.
         """
-        found = self.match(pattern)
-        if found is not None:
-            return found.group()
+        match = self.match(pattern)
+        if match is not None:
+            return match.group()
         if not self.sees('"'):
             self.fail(what)
         start = self.pos
@@ -108,10 +108,10 @@ class Scanner:
             InvalidArgumentError: none comes next.
         """
         start = self.skip()
-        found = self.match(QUOTED)
-        if found is None:
+        match = self.match(QUOTED)
+        if match is None:
             self.fail(what)
-        return self.unescape(found.group(1), start + 1)
+        return self.unescape(match.group(1), start + 1)
 
     def at_end(self) -> bool:
         """True iff nothing is left."""
@@ -124,8 +124,8 @@ class Scanner:
             InvalidArgumentError: always.
         """
         position = self.skip() if at is None else at
-        found = self.text[position : position + _MOST_FOUND].split("\n", 1)[0]
-        fail_at(self.text, position, f"expected {expected}, found '{found}'" if found else f"expected {expected}, found the end")
+        next_text = self.text[position : position + _MOST_FOUND].split("\n", 1)[0]
+        fail_at(self.text, position, f"expected {expected}, found '{next_text}'" if next_text else f"expected {expected}, found the end")
 
     def unescape(self, raw: str, start: int) -> bytes:
         """Decode the C escapes in `raw`, which begins at `start`.
@@ -137,14 +137,14 @@ class Scanner:
             return raw.encode(errors="surrogatepass")
         parts = bytearray()
         done = 0
-        for found in _ESCAPED.finditer(raw):
-            parts += raw[done : found.start()].encode(errors="surrogatepass")
-            octal, hexadecimal, other = found.groups()
+        for escape in _ESCAPED.finditer(raw):
+            parts += raw[done : escape.start()].encode(errors="surrogatepass")
+            octal, hexadecimal, other = escape.groups()
             value = int(octal, 8) if octal else int(hexadecimal, 16) if hexadecimal else _ESCAPES.get(other, 256)
             if value > 255:
-                self.fail("an escape that C knows", start + found.start())
+                self.fail("an escape that C knows", start + escape.start())
             parts.append(value)
-            done = found.end()
+            done = escape.end()
         return bytes(parts + raw[done:].encode(errors="surrogatepass"))
 
 

@@ -241,10 +241,10 @@ def _read_args(scanner: Scanner, attrs: dict[str, AttrDef]) -> tuple[ArgDef, ...
     args: list[ArgDef] = []
     while not scanner.take(")"):
         start = scanner.skip()
-        found = scanner.match(_ARG)
-        if found is None:
+        match = scanner.match(_ARG)
+        if match is None:
             scanner.fail("an argument such as x:T, x:N*T or x:Ref(T)")
-        args.append(_arg(scanner, found, attrs, start))
+        args.append(_arg(scanner, match, attrs, start))
         if not scanner.take(",") and not scanner.sees(")"):
             scanner.fail("',' or ')'")
     if len({arg.name for arg in args}) < len(args):
@@ -252,8 +252,8 @@ def _read_args(scanner: Scanner, attrs: dict[str, AttrDef]) -> tuple[ArgDef, ...
     return tuple(args)
 
 
-def _arg(scanner: Scanner, found: re.Match[str], attrs: dict[str, AttrDef], start: int) -> ArgDef:
-    name, ref, number, kind = found.groups(default="")
+def _arg(scanner: Scanner, match: re.Match[str], attrs: dict[str, AttrDef], start: int) -> ArgDef:
+    name, ref, number, kind = match.groups(default="")
     is_ref = bool(ref)
     if name.startswith('"'):
         name = Scanner(name).name("the name of an argument")

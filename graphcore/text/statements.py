@@ -153,12 +153,12 @@ def _read_return(scanner: Scanner, returns: dict[str, str]) -> None:
 
 
 def _read_arg_attrs(scanner: Scanner, body: ParsedBody) -> None:
-    found = scanner.match(_INDEX)
-    if found is None:
+    match = scanner.match(_INDEX)
+    if match is None:
         scanner.fail("the index of an argument")
-    index = int(found.group())
+    index = int(match.group())
     if index in body.arg_attr:
-        scanner.fail("the attrs of each argument once", found.start())
+        scanner.fail("the attrs of each argument once", match.start())
     scanner.expect("[")
     body.arg_attr[index] = read_attrs(scanner, "]")
 

@@ -98,11 +98,11 @@ def _as_shape(value: tuple[Any, ...]) -> AttrValue:
     return Shape(value) if all(type(size) is int and size >= 0 for size in value) else value
 
 
-def _number(scanner: Scanner, found: re.Match[str], start: int) -> int | float:
-    text = found.group()
+def _number(scanner: Scanner, match: re.Match[str], start: int) -> int | float:
+    text = match.group()
     if len(text) > _MOST_DIGITS:
         scanner.fail(f"a number of at most {_MOST_DIGITS} digits", start)
-    if found["fraction"] is None and found["exponent"] is None and text.lstrip("-").isdigit():
+    if match["fraction"] is None and match["exponent"] is None and text.lstrip("-").isdigit():
         return int(text)
     return c_float(float(text)).value
 
@@ -219,16 +219,16 @@ def _string_values(scanner: Scanner) -> list[Any]:
         if scanner.sees('"'):
             values.append(scanner.quoted("a closed string"))
             continue
-        found = scanner.match(_STRING_VALUE)
-        if found is None:
+        match = scanner.match(_STRING_VALUE)
+        if match is None:
             scanner.fail("a string or '>'")
-        values.append(scanner.unescape(found.group(), found.start()))
+        values.append(scanner.unescape(match.group(), match.start()))
     return values
 
 
 def _plain_values(scanner: Scanner, dtype: DType, start: int) -> list[Any]:
-    found = scanner.match(_PLAIN_VALUES)
-    texts = [] if found is None else found.group().replace("[", " ").replace("]", " ").split()
+    match = scanner.match(_PLAIN_VALUES)
+    texts = [] if match is None else match.group().replace("[", " ").replace("]", " ").split()
     scanner.expect(">")
     convert = _element_reader(dtype)
     try:

@@ -78,7 +78,7 @@ def check_gradient(
         raise InvalidArgumentError(f"check_gradient requires one y, got {len(targets)}")
     with targets[0].graph.as_default():  # names are resolved in this graph
         wanted = tensors_of(xs, "xs")
-        given = {tensors_of(key, "feed_dict")[0]: value for key, value in (feed_dict or {}).items()}
+        fed = {tensors_of(key, "feed_dict")[0]: value for key, value in (feed_dict or {}).items()}
     if not wanted:
         raise InvalidArgumentError("check_gradient requires at least one x, got none")
     for tensor in (*targets, *wanted):
@@ -86,7 +86,7 @@ def check_gradient(
         targets[0].graph.as_graph_element(tensor)
     if most_elements < 1:
         raise InvalidArgumentError(f"check_gradient requires most_elements of at least 1, got {most_elements}")
-    work = _work(targets[0], wanted, given, dtype, session)
+    work = _work(targets[0], wanted, fed, dtype, session)
     size = work.y.dtype.size // (2 if work.y.dtype.is_complex else 1)
     step = delta if delta is not None else _DELTAS.get(size, _LOW_PRECISION[0])
     limit = tolerance if tolerance is not None else _TOLERANCES.get(size, _LOW_PRECISION[1])
@@ -95,17 +95,17 @@ def check_gradient(
     return work.check(step, limit, most_elements)
 
 
-def _work(y: Tensor, xs: Sequence[Tensor], given: Mapping[Tensor, Any], dtype: object, session: Session | None) -> _Work:
+def _work(y: Tensor, xs: Sequence[Tensor], fed: Mapping[Tensor, Any], dtype: object, session: Session | None) -> _Work:
     """The computation in the dtype asked for; else in double, if the ops allow it."""
     if dtype is not None:
-        return _Work(y, xs, given, _floating(dtype), session)
+        return _Work(y, xs, fed, _floating(dtype), session)
     if all(tensor.dtype.base in {float64, complex128} for tensor in (y, *xs)):
-        return _Work(y, xs, given, None, session)
+        return _Work(y, xs, fed, None, session)
     try:
-        work = _Work(y, xs, given, float64, session)
+        work = _Work(y, xs, fed, float64, session)
         work.run(work.y)
     except GraphError:  # an op that takes no doubles; any other error comes again
-        return _Work(y, xs, given, None, session)
+        return _Work(y, xs, fed, None, session)
     return work
 
 
@@ -134,10 +134,10 @@ class _Work:
                 graph.finalized = False  # the transaction restores it
                 attrs: dict[str, Any] = {"dtype": y.dtype.base, "shape": y.shape}
                 seed = graph.apply_op("Placeholder", [], attrs, graph.unique_name("check_gradient/weights")).outputs[0]
-                found = build_gradients(graph, [y], xs, [seed], name="check_gradient/")
-                self.copy = StatelessCopy([y, *xs, *_present(found), seed], given, precision)
+                results = build_gradients(graph, [y], xs, [seed], name="check_gradient/")
+                self.copy = StatelessCopy([y, *xs, *_present(results), seed], given, precision)
                 self.seed = self.copy.of(seed)
-                self.gradients = [None if gradient is None else self.copy.of(gradient) for gradient in found]
+                self.gradients = [None if gradient is None else self.copy.of(gradient) for gradient in results]
                 raise _UndoError
         except _UndoError:
             self.y = self.copy.of(y)
@@ -327,10 +327,10 @@ def _chosen(size: int, most: int) -> Array:
 
 
 def _floating(dtype: object) -> DType:
-    found = as_dtype(dtype)
-    if not found.is_floating:
-        raise InvalidArgumentError(f"check_gradient computes in a floating dtype, got {found.text}")
-    return found.base
+    precision = as_dtype(dtype)
+    if not precision.is_floating:
+        raise InvalidArgumentError(f"check_gradient computes in a floating dtype, got {precision.text}")
+    return precision.base
 
 
 def _require_differentiable(tensor: Tensor) -> None:

@@ -142,21 +142,21 @@ class _Trial:
         self.stop = stop
 
     def explanation(self, flow: Flow, cuts: tuple[GradientCut, ...]) -> GradientExplanation:
-        found: list[GradientExplanation] = []
+        explanations: list[GradientExplanation] = []
         try:
             with self.graph.transaction():
                 self.graph.finalized = False  # the transaction restores it
-                found.append(self._look(flow, cuts))
+                explanations.append(self._look(flow, cuts))
                 raise _UndoError
         except _UndoError:
-            return found[0]
+            return explanations[0]
 
     def _look(self, flow: Flow, cuts: tuple[GradientCut, ...]) -> GradientExplanation:
         graph, names = self.graph, (self.y.name, self.name)
         graph.drop_unmade([self.y, *self.xs, *self.stop])
         built = self._built_before()
         trace = GradientTrace()
-        known, first_new = set(graph.gradient_records), graph.num_node_ids
+        records_before, first_new = set(graph.gradient_records), graph.num_node_ids
         with graph.name_scope(None), graph.control_dependencies(None):
             scope = graph.unique_name(_SCOPE) + "/"
             try:
@@ -171,7 +171,7 @@ class _Trial:
                     simplify=True,
                     trace=trace,
                 )
-                made = self._made_since(known)
+                new_names = self._made_since(records_before)
                 whole = combined(graph, parts, scope)
                 gradient = whole.values if isinstance(whole, Slices) else whole
             except GraphError as error:
@@ -182,21 +182,21 @@ class _Trial:
         cuts = tuple(dict.fromkeys([*cuts, *inside, *dropped]))
         if gradient is None:
             return GradientExplanation(y=names[0], x=names[1], cuts=cuts)
-        old = next((old for old in built if all(old + name.removeprefix(scope) in known for name in made)), None)
+        old = next((old for old in built if all(old + name.removeprefix(scope) in records_before for name in new_names)), None)
         namer = _Namer(scope, old)
         path_sets = [GradientPaths(x, self.y, flow, kept[x]) for x, part in zip(self.xs, parts, strict=True) if part is not None]
-        partial = [partial_cut(node, each.slots(node), each.x, flow) for each in path_sets for node in each.nodes if each.slots(node)]
+        partial = [partial_cut(node, paths.slots(node), paths.x, flow) for paths in path_sets for node in paths.nodes if paths.slots(node)]
         cuts = tuple(dict.fromkeys([*cuts, *[described(cut) for cut in partial if cut is not None]]))
-        backward = self._backward(self._made_since(known), namer)
-        slots = {node: sorted({slot for each in path_sets for slot in each.slots(node)}) for node in _consumers_first(path_sets)}
+        backward = self._backward(self._made_since(records_before), namer)
+        slots = {node: sorted({slot for paths in path_sets for slot in paths.slots(node)}) for node in _consumers_first(path_sets)}
         slots.update(
             {
-                each.x.node: [0]
-                for each in path_sets
-                if self.variable is not None and each.x.node.registration.traits.reads_variable == "rows"
+                paths.x.node: [0]
+                for paths in path_sets
+                if self.variable is not None and paths.x.node.registration.traits.reads_variable == "rows"
             }
         )
-        tensors = frozenset[Tensor]().union(*[each.tensors for each in path_sets])
+        tensors = frozenset[Tensor]().union(*[paths.tensors for paths in path_sets])
         sums = [_sum(tensor, total, trace, namer) for tensor, total in trace.sums.items() if tensor in tensors]
         result = graph.find(namer(scope + self.result))
         return GradientExplanation(
@@ -206,7 +206,7 @@ class _Trial:
             kind=f"{gradient.dtype.text} {gradient.shape}{', slices' if isinstance(whole, Slices) else ''}",
             built=graph.get_tensor_by_name(namer(gradient.name)).node.id < first_new,
             is_zero=is_zeros(gradient),
-            path_count=min(sum(each.count for each in path_sets), MOST_COUNTED),
+            path_count=min(sum(paths.count for paths in path_sets), MOST_COUNTED),
             paths=_shortest(path_sets),
             steps=tuple(
                 [
@@ -220,9 +220,9 @@ class _Trial:
             cuts=cuts,
         )
 
-    def _made_since(self, known: Collection[str]) -> list[str]:
+    def _made_since(self, before: Collection[str]) -> list[str]:
         """The nodes of gradients that are not `known`."""
-        return [name for name in self.graph.gradient_records if name not in known]
+        return [name for name in self.graph.gradient_records if name not in before]
 
     def _sum_of_reads(self, parts: Sequence[Part], total: Tensor, namer: _Namer) -> list[GradientSum]:
         """The sum over a variable's reads: each read passes the gradient of its value to its input 0."""
@@ -241,14 +241,14 @@ class _Trial:
         seeds = [name for name, record in records if record.body_node == "seed" and record.forward == self.y.node.name]
         return [name.rpartition("/")[0] + "/" for name in reversed(seeds)]
 
-    def _backward(self, made: Sequence[str], namer: _Namer) -> dict[str, list[BackwardNode]]:
+    def _backward(self, names: Sequence[str], namer: _Namer) -> dict[str, list[BackwardNode]]:
         """The backward nodes by the name of their forward node."""
-        found: dict[str, list[BackwardNode]] = {}
-        for name in made:
+        backward_nodes: dict[str, list[BackwardNode]] = {}
+        for name in names:
             record, node = self.graph.gradient_records[name], self.graph.find(name)
             if node is not None and record.body_node not in _NOT_OF_A_STEP:
-                found.setdefault(record.forward, []).append(BackwardNode(name=namer(name), op=node.op, body_node=record.body_node))
-        return found
+                backward_nodes.setdefault(record.forward, []).append(BackwardNode(name=namer(name), op=node.op, body_node=record.body_node))
+        return backward_nodes
 
 
 class _Namer:
@@ -272,12 +272,12 @@ def _consumers_first(path_sets: Sequence[GradientPaths]) -> list[Node]:
     if len(path_sets) == 1:
         return path_sets[0].nodes
     renew_stale_ranks(path_sets[0].x.graph)
-    return sorted({node for each in path_sets for node in each.nodes}, key=lambda node: node.rank, reverse=True)
+    return sorted({node for paths in path_sets for node in paths.nodes}, key=lambda node: node.rank, reverse=True)
 
 
 def _shortest(path_sets: Sequence[GradientPaths]) -> tuple[tuple[str, ...], ...]:
-    found = sorted([path for each in path_sets for path in each.shortest(_MOST_PATHS)], key=len)
-    return tuple([tuple([node.name for node in path]) for path in found[:_MOST_PATHS]])
+    shortest = sorted([path for paths in path_sets for path in paths.shortest(_MOST_PATHS)], key=len)
+    return tuple([tuple([node.name for node in path]) for path in shortest[:_MOST_PATHS]])
 
 
 def _sum(tensor: Tensor, total: Tensor, trace: GradientTrace, namer: _Namer) -> GradientSum:

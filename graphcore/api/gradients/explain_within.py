@@ -110,9 +110,9 @@ def _joined(total: _Way, inside: _Way, outside: _Way) -> _Way:
     cuts = [*total.cuts, *(inside.cuts if outside.number else []), *(outside.cuts if inside.number else [])]
     if not count:
         return total._replace(cuts=cuts)
-    slots = {node: set(found) for node, found in total.slots.items()}
+    slots = {node: set(node_slots) for node, node_slots in total.slots.items()}
     for part in (inside.slots, outside.slots):
-        for node, found in part.items():
-            slots.setdefault(node, set()).update(found)
+        for node, node_slots in part.items():
+            slots.setdefault(node, set()).update(node_slots)
     paths = [(*before, *after[1:]) for before in outside.paths for after in inside.paths]
     return _Way(total.number + count, [*total.paths, *paths], slots, cuts)

@@ -163,8 +163,8 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
 def _became(step: GradientStep) -> tuple[str, str]:
     names = [node if isinstance(node, _Omitted) else f"{node.name} ({node.op})" for node in _ends(step.backward, _MOST_NAMES)]
-    made = ", ".join(map(str, names)) or ("passed on as it is" if step.is_tried else "differentiated in the body")
-    return f"-> {made}", "" if step.source is None else step.source.where
+    became = ", ".join(map(str, names)) or ("passed on as it is" if step.is_tried else "differentiated in the body")
+    return f"-> {became}", "" if step.source is None else step.source.where
 
 
 def _origin(part: GradientPart) -> str:

@@ -78,22 +78,22 @@ def gradients(
     if cell_run() is not None:
         gradient_calls[caller_location()] += 1
     graph = building(y_tensors[0].graph)
-    given = _seeds(y_tensors, grad_ys)
+    seeds = _seeds(y_tensors, grad_ys)
     if isinstance(graph, FunctionGraph):  # the body being traced is derived again as a whole
         stop = tensors_of(stop_gradients or [], "stop_gradients")
-        return _in_body(graph, y_tensors, x_list, given, stop, name, simplify=simplify, zeros=_gives_zeros(unconnected_gradients))
-    call = GradientCall(graph, y_tensors, x_list, given, tensors_of(stop_gradients or [], "stop_gradients"), name, simplify)
+        return _in_body(graph, y_tensors, x_list, seeds, stop, name, simplify=simplify, zeros=_gives_zeros(unconnected_gradients))
+    call = GradientCall(graph, y_tensors, x_list, seeds, tensors_of(stop_gradients or [], "stop_gradients"), name, simplify)
     call.zeros = _gives_zeros(unconnected_gradients)
     call.beside_ops = bool(colocate_gradients_with_ops)
     graph.settle()
     call.check()
     what = f"the gradients of {', '.join([repr(y.name) for y in y_tensors])}"
-    found: list[Any] = graph.derivations.derive(
-        what, call.build, depends_on=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True, about=call
+    results: list[Any] = graph.derivations.derive(
+        what, call.build, depends_on=[*y_tensors, *(g for g in seeds if g is not None)], keeps_result=True, about=call
     )
-    if not call.zeros and all(gradient is None for gradient in found):
+    if not call.zeros and all(gradient is None for gradient in results):
         remark(_nothing_depends(y_tensors, x_list))
-    return list(found)
+    return list(results)
 
 
 def _nothing_depends(ys: list[Tensor], xs: list[Any]) -> str:
@@ -108,10 +108,10 @@ def _seeds(ys: Sequence[Tensor], grad_ys: Any) -> list[Tensor | None]:
     """The incoming gradient of each y as a tensor; None for ones."""
     if grad_ys is None:
         return [None] * len(ys)
-    given = _as_list(grad_ys)
-    if len(given) != len(ys):
-        raise InvalidArgumentError(f"grad_ys must have one item a y: required {len(ys)}, got {len(given)}")
-    return [None if seed is None else _seed(y, seed) for y, seed in zip(ys, given, strict=True)]
+    seeds = _as_list(grad_ys)
+    if len(seeds) != len(ys):
+        raise InvalidArgumentError(f"grad_ys must have one item a y: required {len(ys)}, got {len(seeds)}")
+    return [None if seed is None else _seed(y, seed) for y, seed in zip(ys, seeds, strict=True)]
 
 
 def _seed(y: Tensor, seed: Any) -> Tensor:
@@ -127,7 +127,7 @@ def _in_body(
     body: FunctionGraph,
     ys: list[Tensor],
     xs: list[Any],
-    given: list[Tensor | None],
+    outer_seeds: list[Tensor | None],
     stop: list[Tensor],
     name: str,
     *,
@@ -138,10 +138,10 @@ def _in_body(
     tensors = [tensors_of(x, "xs")[0] for x in xs]
     check_in_reach(body, [*ys, *tensors, *stop])
     inside = [_captured(body, y) for y in ys]
-    seeds = [None if seed is None else _captured(body, seed) for seed in given]
+    seeds = [None if seed is None else _captured(body, seed) for seed in outer_seeds]
     _check_seeds(inside, seeds)
     outermost(body).settle()
-    found = GradientsWithin(body, inside, xs, tensors).find(seeds, stop, name, simplify=simplify)
+    results = GradientsWithin(body, inside, xs, tensors).find(seeds, stop, name, simplify=simplify)
     writer = GradientWriter(body)
     return [
         _public(gradient)
@@ -149,14 +149,14 @@ def _in_body(
         else writer.zeros_like(body.scopes.name + "zeros", _captured(body, tensor), tensor.node.name)
         if zeros
         else None
-        for gradient, tensor in zip(found, tensors, strict=True)
+        for gradient, tensor in zip(results, tensors, strict=True)
     ]
 
 
 def _captured(body: FunctionGraph, tensor: Tensor) -> Tensor:
-    found = body.as_graph_element(tensor)
-    assert isinstance(found, Tensor)
-    return found
+    element = body.as_graph_element(tensor)
+    assert isinstance(element, Tensor)
+    return element
 
 
 def _public(gradient: Part) -> Tensor | IndexedSlices | None:
@@ -221,11 +221,11 @@ class GradientCall:
                 put_beside_forward_nodes(graph, scope)
             return results
 
-    def _results(self, names: Sequence[str], found: Sequence[Part]) -> list[Tensor | IndexedSlices | None]:
+    def _results(self, names: Sequence[str], gradient_parts: Sequence[Part]) -> list[Tensor | IndexedSlices | None]:
         """Nodes with the reserved `names` for the gradients that exist."""
         writer = GradientWriter(self.graph)
         results: list[Tensor | IndexedSlices | None] = []
-        for name, x, gradient in zip(names, self.xs, found, strict=True):
+        for name, x, gradient in zip(names, self.xs, gradient_parts, strict=True):
             forward = tensors_of(x, "xs")[0].node.name
             if gradient is None:
                 self.graph.names.free(name)
@@ -254,7 +254,7 @@ class GradientCall:
         """Compute the gradients in the given scope or a new one."""
         graph, name = self.graph, scope or self.name
         counts, reads, of_variables = _with_reads(self.ys, self.xs)
-        found = gradients_of_reads(
+        gradient_parts = gradients_of_reads(
             graph,
             self.ys,
             reads,
@@ -264,9 +264,9 @@ class GradientCall:
             stop_gradients=self.stop,
             simplify=self.simplify,
         )
-        if len(counts) == len(found):
-            return found
-        parts = iter(found)
+        if len(counts) == len(gradient_parts):
+            return gradient_parts
+        parts = iter(gradient_parts)
         return [combined(graph, list(islice(parts, count)), name) for count in counts]
 
 
@@ -292,21 +292,21 @@ def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor
     aliases = handles_of_references(ys[0].graph if ys else get_default_graph())
     for x in xs:
         handle = getattr(x, "handle", None)
-        found = tensors_of(x, "xs")
+        x_tensors = tensors_of(x, "xs")
         if isinstance(handle, Tensor):
             if handle.dtype is resource:
-                found += [read for read in reads_of(handle) if read not in found]
+                x_tensors += [read for read in reads_of(handle) if read not in x_tensors]
                 check_read_outside(ys, handle)
             for alias in aliases.get(handle.node.name, ()):
                 check_read_outside(ys, alias)
-            of_variables += range(len(tensors), len(tensors) + len(found))
-        counts.append(len(found))
-        tensors += found
+            of_variables += range(len(tensors), len(tensors) + len(x_tensors))
+        counts.append(len(x_tensors))
+        tensors += x_tensors
     return counts, tensors, of_variables
 
 
-def _check_seeds(ys: list[Tensor], given: Sequence[Tensor | None]) -> None:
-    for y, seed in zip(ys, given, strict=True):
+def _check_seeds(ys: list[Tensor], seeds: Sequence[Tensor | None]) -> None:
+    for y, seed in zip(ys, seeds, strict=True):
         if seed is None:
             continue
         if seed.dtype.base is not y.dtype.base or not seed.shape.is_compatible_with(y.shape):

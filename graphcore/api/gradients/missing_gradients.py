@@ -34,7 +34,7 @@ class MissingGradient(msgspec.Struct, frozen=True, kw_only=True):
 
 def missing_gradients(graph: Graph) -> list[MissingGradient]:
     """The gradients that calls of `gc.gradients` and optimizers have found to be None."""
-    found = []
+    missing = []
     for call, results in graph.derivations.made_by(GradientCall):
         gone = [x for x, gradient in zip(call.xs, results or (), strict=False) if gradient is None]
         ys = [y for y in call.ys[:_MOST_YS] if y in graph]
@@ -43,8 +43,8 @@ def missing_gradients(graph: Graph) -> list[MissingGradient]:
             first = tensors_of(x, "x")[0]
             if first in graph:
                 cuts = dict.fromkeys([described(cut) for flow in flows for read in _reads(first, x, flow) for cut in flow.cuts(read)])
-                found.append(MissingGradient(x=first.node, cuts=tuple(cuts)))
-    return found
+                missing.append(MissingGradient(x=first.node, cuts=tuple(cuts)))
+    return missing
 
 
 def _reads(first: Tensor, x: Any, flow: Flow) -> Sequence[Tensor]:

@@ -14,9 +14,9 @@ def put_beside_forward_nodes(graph: Graph, scope: str) -> None:
     Aliases share that of the gradient that they name.
     """
     records = graph.gradient_records
-    made = [node for node in graph.op_nodes() if node.name.startswith(scope) and node.name in records]
-    aliases = [node for node in made if records[node.name].body_node == _ALIAS and records[node.name].function is None]
-    for node in made:
+    new_nodes = [node for node in graph.op_nodes() if node.name.startswith(scope) and node.name in records]
+    aliases = [node for node in new_nodes if records[node.name].body_node == _ALIAS and records[node.name].function is None]
+    for node in new_nodes:
         forward = graph.find(records[node.name].forward)
         if forward is not None and node not in aliases:
             _put_beside(graph, node, forward)

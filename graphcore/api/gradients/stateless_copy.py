@@ -51,8 +51,8 @@ class StatelessCopy:
             return value
         return np.asarray(value).astype(copy.dtype.as_numpy)
 
-    def _collect(self, wanted: Sequence[Tensor], given: Collection[Tensor]) -> dict[str, NodeDef]:
-        found: dict[str, NodeDef] = {}
+    def _collect(self, wanted: Sequence[Tensor], fed: Collection[Tensor]) -> dict[str, NodeDef]:
+        node_defs: dict[str, NodeDef] = {}
         seen: set[Node] = set()
         pending = [tensor.node for tensor in wanted]
         while pending:
@@ -60,16 +60,16 @@ class StatelessCopy:
             if node in seen:
                 continue
             seen.add(node)
-            is_fed = len(node.outputs) == 1 and node.outputs[0] in given
+            is_fed = len(node.outputs) == 1 and node.outputs[0] in fed
             if not is_fed and _is_variable(node):
                 self.variables.append(node.outputs[0])
             if is_fed or _is_variable(node):
-                found[node.name] = self._converted(_placeholder(node.outputs[0]))
+                node_defs[node.name] = self._converted(_placeholder(node.outputs[0]))
                 continue
-            found[node.name] = self._converted(node.node_def)
+            node_defs[node.name] = self._converted(node.node_def)
             pending.extend(tensor.node for tensor in node.inputs)
             pending.extend(node.control_inputs)
-        return found
+        return node_defs
 
     def _converted(self, node: NodeDef) -> NodeDef:
         if self.precision is None:
@@ -91,10 +91,10 @@ class StatelessCopy:
     def _dtype(self, dtype: DType) -> DType:
         assert self.precision is not None
         if dtype.base.is_complex:
-            made = complex128 if self.precision is float64 else complex64
+            target = complex128 if self.precision is float64 else complex64
         else:
-            made = self.precision if dtype.base.is_floating else dtype.base
-        return made.ref if dtype.is_ref else made
+            target = self.precision if dtype.base.is_floating else dtype.base
+        return target.ref if dtype.is_ref else target
 
 
 def _placeholder(tensor: Tensor) -> NodeDef:

@@ -40,12 +40,12 @@ def check_read_outside(ys: list[Tensor], handle: Tensor) -> None:
 
 def handles_of_references(graph: Graph) -> dict[str, list[Tensor]]:
     """The handles that calls take of reference variables, by the names of these."""
-    found: dict[str, list[Tensor]] = {}
+    handles: dict[str, list[Tensor]] = {}
     for node in graph.op_nodes():
         name = node.attr.get(VALUE_OF)
         if isinstance(name, bytes):
-            found.setdefault(attr_text(name), []).append(node.outputs[0])
-    return found
+            handles.setdefault(attr_text(name), []).append(node.outputs[0])
+    return handles
 
 
 def _called(node: Node) -> list[str]:

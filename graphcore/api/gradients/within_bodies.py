@@ -69,7 +69,7 @@ class GradientsWithin:
             of_variables = [i for i, x in enumerate(owners) if _is_variable(x)]
             if inside:
                 self.check(graph, self.ys)
-                given = gradients_of_reads(
+                results = gradients_of_reads(
                     self.body,
                     self.ys,
                     wanted,
@@ -82,13 +82,13 @@ class GradientsWithin:
             else:
                 self.check(graph, list(arriving))
                 outer = OuterPass(self.body, graph, arriving, wanted, of_variables)
-                given = outer.run([tensor for tensor in stop if tensor.graph is graph], name, simplify=simplify)
+                results = outer.run([tensor for tensor in stop if tensor.graph is graph], name, simplify=simplify)
                 self.body.note_outside(graph, outer.used)
-            found = iter(given)
+            remaining = iter(results)
             for mine, tensors in zip(parts, reads, strict=True):
-                mine += islice(found, len(tensors))
-            arriving = {outer: gradient for (outer, _), gradient in zip(captures, found, strict=True) if isinstance(gradient, Tensor)}
-        return [combined(self.body, each, name) for each in parts]
+                mine += islice(remaining, len(tensors))
+            arriving = {outer: gradient for (outer, _), gradient in zip(captures, remaining, strict=True) if isinstance(gradient, Tensor)}
+        return [combined(self.body, part, name) for part in parts]
 
     # ---- where gradients go ------------------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class GradientsWithin:
         wanted = frozenset(targets)
         between = tensors_between(targets, [outer for outer, _ in flowing]) if targets else set()
         own = {read for reads in self.reads[graph] for read in reads}
-        return [each for each in flowing if each[1] not in own and (each[0] in wanted or each[0] in between)]
+        return [pair for pair in flowing if pair[1] not in own and (pair[0] in wanted or pair[0] in between)]
 
     def check(self, graph: Graph, ys: Sequence[Tensor]) -> None:
         """Refuse what gradients would miss.

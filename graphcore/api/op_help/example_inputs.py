@@ -21,13 +21,13 @@ def example_inputs(op_def: OpDef, example: Any) -> list[list[Array]] | None:
     if any(arg.is_ref or arg.type in (resource, variant) or arg.type_list_attr for arg in op_def.input_arg):
         return None
     types = {name: as_dtype(value) for name, value in example.attrs.items() if _is_type(op_def, name)}
-    found = []
+    examples = []
     for arg, value in zip(op_def.input_arg, example.inputs, strict=True):
         arrays = [_array(part, arg.type or types.get(arg.type_attr)) for part in (value if arg.number_attr else [value])]
         if arg.type_attr and arrays:
             types.setdefault(arg.type_attr, as_dtype(arrays[0].dtype))
-        found.append(arrays)
-    return found
+        examples.append(arrays)
+    return examples
 
 
 def argument(arg: ArgDef, tensors: list[Any]) -> Any:

@@ -37,11 +37,11 @@ def help_sections(op_def: OpDef, function: str) -> str:
         op_def: the op.
         function: its name in `gc.ops`.
     """
-    known = uses(op_def)
-    if not known:
+    op_uses = uses(op_def)
+    if not op_uses:
         return ""
-    shapes = [f"    {line}" for line in shape_lines(known)]
-    example = [f"    {line}" for line in example_lines(known[0], function)]
+    shapes = [f"    {line}" for line in shape_lines(op_uses)]
+    example = [f"    {line}" for line in example_lines(op_uses[0], function)]
     return "\n".join(["Shapes:", *shapes, "", *(["Example:", *example, ""] if example else [])])
 
 
@@ -52,8 +52,8 @@ def shape_lines(known: list[Use]) -> list[str]:
 
 def given_attrs(use: Use) -> str:
     """`with strides=[1, 1, 1, 1], padding='SAME'`; "" without attrs."""
-    given = _attrs(use)
-    return f"with {given}" if given else ""
+    attr_text = _attrs(use)
+    return f"with {attr_text}" if attr_text else ""
 
 
 def example_lines(use: Use, function: str) -> list[str]:
@@ -69,22 +69,22 @@ def example_lines(use: Use, function: str) -> list[str]:
     results = _results(use)
     lines = [f"gc.ops.{function}({', '.join([*_arguments(use, inputs), *filter(None, [_attrs(use)])])})"]
     taken = [] if small else [f"{name} {_type(array)}" for name, array in use.arrays.items()]
-    given = [_value(result) if result.size <= MOST_VALUES else _type(result) for result in results]
-    told = " -> ".join(filter(None, [", ".join(taken), ", ".join(given)]))
-    return [*lines, f"    {told if taken or not given else f'-> {told}'}"] if told else lines
+    result_texts = [_value(result) if result.size <= MOST_VALUES else _type(result) for result in results]
+    told = " -> ".join(filter(None, [", ".join(taken), ", ".join(result_texts)]))
+    return [*lines, f"    {told if taken or not result_texts else f'-> {told}'}"] if told else lines
 
 
 def _arguments(use: Use, texts: list[str]) -> list[str]:
     """The texts of all arguments; those of a list argument in brackets."""
-    found, left = [], iter(texts)
+    arguments, left = [], iter(texts)
     for arg in use.node.registration.op_def.input_arg:
         if not arg.number_attr:
-            found.append(next(left))
+            arguments.append(next(left))
             continue
         count = use.node.node_def.attr[arg.number_attr]
         assert isinstance(count, int), "the attr of a list's length is a number"
-        found.append(f"[{', '.join([next(left) for _ in range(count)])}]")
-    return found
+        arguments.append(f"[{', '.join([next(left) for _ in range(count)])}]")
+    return arguments
 
 
 def _attrs(use: Use) -> str:
@@ -96,7 +96,7 @@ def _attrs(use: Use) -> str:
 
 def _attr(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return f"[{', '.join([_attr(each) for each in value])}]"
+        return f"[{', '.join([_attr(item) for item in value])}]"
     return f"gc.{value!r}" if isinstance(value, Shape) else repr(value)
 
 

@@ -66,12 +66,12 @@ def uses(op_def: OpDef) -> list[Use]:
     None for ops on variables, resources and lists of tensors.
     """
     registration = op_registry.look_up(op_def.name)
-    found: dict[str, Use] = {}
+    uses_by_formula: dict[str, Use] = {}
     for example in registration.examples:
-        use = None if len(found) == MOST_USES or example.functions else _use(registration, example)
+        use = None if len(uses_by_formula) == MOST_USES or example.functions else _use(registration, example)
         if use is not None and use.outputs:
-            found.setdefault(re.sub(r"\d+", "", use.formula), use)
-    return list(found.values())
+            uses_by_formula.setdefault(re.sub(r"\d+", "", use.formula), use)
+    return list(uses_by_formula.values())
 
 
 def _use(registration: OpRegistration, example: Any) -> Use | None:
@@ -129,15 +129,15 @@ def _named(arg: ArgDef, array: Array, name: str, taken: set[str]) -> Tensor:
     tensor = placeholder(as_dtype(array.dtype), [None] * array.ndim, name=name)
     handle = tensor.node.output_handles[0]
     for dim, word in zip(handle.dims or (), _words(arg, array.ndim, taken), strict=True):
-        free = next(each for each in chain([word], (f"{word}_{number}" for number in count(2))) if each not in taken)
+        free = next(candidate for candidate in chain([word], (f"{word}_{number}" for number in count(2))) if candidate not in taken)
         taken.add(free)
         dim.origin = symbol(free)
     return tensor
 
 
 def _words(arg: ArgDef, rank: int, taken: set[str]) -> Sequence[str]:
-    found = _SIZES.match(arg.description)
-    words = [word.strip() for word in found[1].split(",")] if found else []
+    match = _SIZES.match(arg.description)
+    words = [word.strip() for word in match[1].split(",")] if match else []
     if len(words) == rank and all(_WORD.match(word) for word in words):
         return [word.replace(" ", "_") for word in words]
     return [letter for letter in ascii_lowercase if letter not in taken][:rank]
@@ -149,8 +149,8 @@ def _described(node: Node, op_def: OpDef, example: Any, arrays: list[list[Array]
     inputs = [_text(tensor, array) for tensor, array in zip(tensors, flat, strict=True)]
     names = [arg.name for arg in op_def.output_arg]
     several = len(names) != len(node.outputs)
-    known = {name for text in inputs for name in _NAME.findall(text)}
-    outputs = [f"{names[0 if several else number]} {_result(tensor, known)}" for number, tensor in enumerate(node.outputs)]
+    size_names = {name for text in inputs for name in _NAME.findall(text)}
+    outputs = [f"{names[0 if several else number]} {_result(tensor, size_names)}" for number, tensor in enumerate(node.outputs)]
     return Use(
         node=node,
         arrays={tensor.node.name: array for tensor, array in zip(tensors, flat, strict=True)},
@@ -160,11 +160,11 @@ def _described(node: Node, op_def: OpDef, example: Any, arrays: list[list[Array]
     )
 
 
-def _result(tensor: Tensor, known: set[str]) -> str:
+def _result(tensor: Tensor, size_names: set[str]) -> str:
     """The shape of an output; `?` for sizes that do not follow from those of the inputs."""
     if tensor.shape.dims is None:
         return "?"
-    sizes = [size if known.issuperset(_NAME.findall(size)) else "?" for size in tensor.graph.size_texts(tensor)]
+    sizes = [size if size_names.issuperset(_NAME.findall(size)) else "?" for size in tensor.graph.size_texts(tensor)]
     return f"[{','.join(sizes)}]"
 
 

@@ -103,7 +103,7 @@ class Schema(Generic[_F]):
 
     def fields_of(self, descriptor: Any) -> Fields[_F]:
         """The fields of a message type."""
-        known = self._known.get(descriptor.full_name)
-        if known is None:
-            known = self._known[descriptor.full_name] = Fields(descriptor, self._make)
-        return known
+        fields = self._known.get(descriptor.full_name)
+        if fields is None:
+            fields = self._known[descriptor.full_name] = Fields(descriptor, self._make)
+        return fields

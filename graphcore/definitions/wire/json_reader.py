@@ -161,18 +161,18 @@ def read_json(text: str, message: Any) -> None:
     _fill(message, _SCHEMA.fields_of(message.DESCRIPTOR), value, 1)
 
 
-def _fill(message: Any, known: Fields[JsonField], value: Any, depth: int) -> None:
+def _fill(message: Any, fields: Fields[JsonField], value: Any, depth: int) -> None:
     if depth > MOST_NESTED:
         raise JsonError(f"messages may be nested {MOST_NESTED} deep, these are nested deeper")
     if type(value) is not dict:
         raise JsonError(f"expected an object, found {_shown(value)}")
     chosen: dict[str, str] = {}
     for name, item in value.items():
-        field = known.by_json_name.get(name)
+        field = fields.by_json_name.get(name)
         if field is None:
-            raise JsonError(f"{known.full_name} has no field named {_shown(name)}")
+            raise JsonError(f"{fields.full_name} has no field named {_shown(name)}")
         if field.oneof is not None and item is not None and chosen.setdefault(field.oneof, name) != name:
-            raise JsonError(f'"{name}" beside "{chosen[field.oneof]}": {known.full_name} has one of them')
+            raise JsonError(f'"{name}" beside "{chosen[field.oneof]}": {fields.full_name} has one of them')
         try:
             _fill_field(message, field, item, depth)
         except JsonError as error:
@@ -211,12 +211,12 @@ def _expected(field: JsonField, value: Any) -> JsonError:
 
 
 def _fill_messages(values: Any, field: JsonField, items: list[Any], depth: int) -> None:
-    known = _SCHEMA.fields_of(field.inside)
+    fields = _SCHEMA.fields_of(field.inside)
     add = values.add
     index = 0
     try:
         for index, item in enumerate(items):  # noqa: B007 - used in errors, for the place
-            _fill(add(), known, item, depth + 1)
+            _fill(add(), fields, item, depth + 1)
     except JsonError as error:
         error.path.append(f"[{index}]")
         raise

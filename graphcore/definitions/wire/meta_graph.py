@@ -153,7 +153,7 @@ def _read(message: Any) -> FullMetaGraph:
         if kind is not None:
             collections[key] = list(getattr(held, kind).value)
     graph_def = read_graph_def(graph, has_unknown=may_have_unknown(graph, graph.SerializeToString()))
-    signatures = {name: read_signature(each) for name, each in sorted(message.signature_def.items())}
+    signatures = {name: read_signature(signature) for name, signature in sorted(message.signature_def.items())}
     return FullMetaGraph(graph_def, saver, collections, tuple(message.meta_info_def.tags), signatures)
 
 

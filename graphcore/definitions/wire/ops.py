@@ -41,15 +41,15 @@ def read_op_def(message: Any, *, has_unknown: bool = False) -> OpDef:
     return OpDef(**values, other_fields=rest)
 
 
-def _read_fields(message: Any, known: frozenset[str], has_unknown: bool) -> tuple[dict[str, Any], bytes]:
+def _read_fields(message: Any, readable: frozenset[str], has_unknown: bool) -> tuple[dict[str, Any], bytes]:
     """The fields that are set, and the rest of the message.
 
     Most fields of most messages are unset, so listing the set ones is faster than testing each.
     """
     values = {field.name: value for field, value in message.ListFields()}
-    if values.keys() <= known and not (has_unknown and has_unknown_fields(message)):
+    if values.keys() <= readable and not (has_unknown and has_unknown_fields(message)):
         return values, b""
-    return {name: value for name, value in values.items() if name in known}, without(message, known)
+    return {name: value for name, value in values.items() if name in readable}, without(message, readable)
 
 
 def _read_arg(message: Any, has_unknown: bool) -> ArgDef:

@@ -20,15 +20,15 @@ def read_each(messages: Iterable[Any], read: Callable[[Any], _Value]) -> list[_V
         messages: of one kind.
         read: makes an immutable value of a message.
     """
-    known: dict[bytes, _Value] = {}
+    values_by_data: dict[bytes, _Value] = {}
     values = []
     for message in messages:
         data = message.SerializeToString()
-        value = known.get(data)
+        value = values_by_data.get(data)
         if value is None:
             value = read(message)
             if len(data) < _LARGEST_SHARED:
-                known[data] = value
+                values_by_data[data] = value
         values.append(value)
     return values
 

@@ -92,7 +92,7 @@ def read_meta_graphs(data: bytes) -> tuple[MetaGraph, ...]:
     first = "" if looks_binary(data) else _first_field(data)
     if data.startswith(_SCHEMA_VERSION_TAG) or first in _SAVED_MODEL_FIELDS:
         message = parse_saved_model(data)
-        return tuple(_read_meta_graph(each, data) for each in message.meta_graphs)
+        return tuple(_read_meta_graph(meta_graph, data) for meta_graph in message.meta_graphs)
     if first in _META_GRAPH_FIELDS or (not first and _is_binary_meta_graph(data)):
         return (_read_meta_graph(_parse(schema.MetaGraphDef(), data, "MetaGraphDef"), data),)
     return (MetaGraph(graph_def_from_bytes(data)),)
@@ -151,13 +151,13 @@ def _read_meta_graph(message: Any, data: bytes) -> MetaGraph:
     graph = message.graph_def
     info = message.meta_info_def
     saver = message.saver_def
-    known = [key for key in _INIT_COLLECTIONS if key in message.collection_def]
-    collections = [node for key in known for node in message.collection_def[key].node_list.value]
+    keys = [key for key in _INIT_COLLECTIONS if key in message.collection_def]
+    collections = [node for key in keys for node in message.collection_def[key].node_list.value]
     outputs = message.signature_def[INIT_SIGNATURE].outputs if INIT_SIGNATURE in message.signature_def else {}
     return MetaGraph(
         graph_def=read_graph_def(graph, has_unknown=looks_binary(data) and may_have_unknown(graph, graph.SerializeToString())),
         tags=tuple(info.tags),
-        signatures={name: read_signature(each) for name, each in sorted(message.signature_def.items())},
+        signatures={name: read_signature(signature) for name, signature in sorted(message.signature_def.items())},
         tensorflow_version=info.tensorflow_version,
         restores=(saver.filename_tensor_name, saver.restore_op_name) if saver.restore_op_name else (),
         saves=saver.save_tensor_name,
@@ -200,10 +200,10 @@ def load_meta_graphs(path: str | Path) -> tuple[MetaGraph, ...]:
     """
     place = checked_path(path)
     if is_folder(place):
-        found = next((place / name for name in (MODEL_FILE, MODEL_TEXT_FILE) if is_file(place / name)), None)
-        if found is None:
+        model_file = next((place / name for name in (MODEL_FILE, MODEL_TEXT_FILE) if is_file(place / name)), None)
+        if model_file is None:
             raise NotFoundError(f"No {MODEL_FILE} or {MODEL_TEXT_FILE} in directory {place}")
-        place = found
+        place = model_file
     if not is_there(place):
         raise NotFoundError(f"No such file or directory: {place}")
     data = file_bytes(place)
@@ -269,12 +269,12 @@ def meta_graphs_to_bytes(meta_graphs: Collection[MetaGraph], *, text: bool = Fal
     """
     message = schema.SavedModel(saved_model_schema_version=SCHEMA_VERSION)
     for meta_graph in meta_graphs:
-        made = message.meta_graphs.add()
-        made.meta_info_def.tags.extend(meta_graph.tags)
-        made.meta_info_def.tensorflow_version = meta_graph.tensorflow_version
-        made.graph_def.ParseFromString(graph_def_to_bytes(meta_graph.graph_def))
+        entry = message.meta_graphs.add()
+        entry.meta_info_def.tags.extend(meta_graph.tags)
+        entry.meta_info_def.tensorflow_version = meta_graph.tensorflow_version
+        entry.graph_def.ParseFromString(graph_def_to_bytes(meta_graph.graph_def))
         for name, signature in meta_graph.signatures.items():
-            write_signature(signature, made.signature_def[name])
+            write_signature(signature, entry.signature_def[name])
     if text:
         return to_text(message).encode()
     data: bytes = message.SerializeToString(deterministic=True)

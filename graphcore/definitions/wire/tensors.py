@@ -95,9 +95,9 @@ def read_tensor(message: Any, *, has_unknown: bool = False) -> TensorValue:
     values: Any = ()
     if field in set_fields:
         values = (message.float8_val,) if field == "float8_val" else set_fields[field][:]
-    known = _KNOWN.get(dtype.text, _ALWAYS)
-    complete = set_fields.keys() <= known and not (has_unknown and has_unknown_fields(message))
-    return TensorValue.from_encoded(EncodedTensor(dtype, dims, content, values, b"" if complete else without(message, known)))
+    field_names = _KNOWN.get(dtype.text, _ALWAYS)
+    complete = set_fields.keys() <= field_names and not (has_unknown and has_unknown_fields(message))
+    return TensorValue.from_encoded(EncodedTensor(dtype, dims, content, values, b"" if complete else without(message, field_names)))
 
 
 def write_tensor(value: TensorValue, message: Any) -> None:

@@ -29,13 +29,13 @@ class Cursor:
 
     def token(self, pos: int) -> str:
         """The token that begins here; empty at the end."""
-        found = _TOKEN.match(self.text, pos)
-        return found[0] if found is not None else ""
+        match = _TOKEN.match(self.text, pos)
+        return match[0] if match is not None else ""
 
     def skip(self, pos: int) -> int:
         """The position after white space and comments."""
-        found = _SKIPPED.match(self.text, pos)
-        return found.end() if found is not None else pos
+        match = _SKIPPED.match(self.text, pos)
+        return match.end() if match is not None else pos
 
     def after(self, pos: int) -> int:
         """The position after a field, with the one comma or semicolon that may follow it."""
@@ -70,15 +70,15 @@ class Cursor:
         pieces = []
         last = pos
         while True:
-            found = _QUOTED.match(self.text, pos)
-            if found is None:
+            match = _QUOTED.match(self.text, pos)
+            if match is None:
                 break
             last = pos
             try:
-                pieces.append(unescaped(found[0][1:-1]))
+                pieces.append(unescaped(match[0][1:-1]))
             except ValueError as error:
                 raise self.error(pos, f"a string in which {error}") from None
-            pos = self.skip(found.end())
+            pos = self.skip(match.end())
         if self.text[pos : pos + 1] in ('"', "'"):
             raise self.error(pos, f"a string without its closing quote: {short(self.token(pos))}")
         if not pieces:

@@ -128,8 +128,8 @@ class _Reader(Cursor):
         text, match = self.text, _ITEM.match
         pos = self.skip(0)
         while True:
-            found = match(text, pos)
-            if found is None:
+            token = match(text, pos)
+            if token is None:
                 if pos < len(text):
                     self.mark = pos
                 elif not self.stack:
@@ -137,26 +137,26 @@ class _Reader(Cursor):
                 pos = self.item(pos)
                 continue
             self.mark = pos
-            frame, group = self.frame, found.lastindex or 0
+            frame, group = self.frame, token.lastindex or 0
             if group == _CLOSE:
-                if found[_CLOSE] == frame.closing and not frame.listed:
+                if token[_CLOSE] == frame.closing and not frame.listed:
                     frame.close()
                     self.frame = self.stack.pop()
-                    pos = found.end()
+                    pos = token.end()
                     if 0 < pos - frame.began < _LONGEST_REPEATED:
                         pos = self.repeat(frame, pos)
                 else:
                     pos = self.item(pos)
             elif frame.fields is None:
-                pos = self.skip_found(found, group)
+                pos = self.skip_found(token, group)
             else:
-                field = frame.fields.get(found[1])
+                field = frame.fields.get(token[1])
                 if field is None:
                     pos = self.item(pos)
                 elif group == _OPEN:
-                    pos = self.open_found(frame.message, field, found)
+                    pos = self.open_found(frame.message, field, token)
                 else:
-                    pos = self.scalar_found(frame.message, field, found, group)
+                    pos = self.scalar_found(frame.message, field, token, group)
 
     # Handlers of matches. Each falls back to reading token by token if something is wrong.
 
@@ -191,11 +191,11 @@ class _Reader(Cursor):
     def run(self, values: Any, field: TextField, pos: int) -> int:
         """Read `name: value name: value ...` as far as it goes."""
         while pos >= self.no_run_before:
-            found = field.run.match(self.text, pos)
-            if found is None or not self.take(values, field, found):
+            match = field.run.match(self.text, pos)
+            if match is None or not self.take(values, field, match):
                 break
             self.mark = pos
-            pos = found.end()
+            pos = match.end()
         return pos
 
     def take(self, values: Any, field: TextField, found: re.Match[str]) -> bool:
@@ -309,9 +309,9 @@ class _Reader(Cursor):
     def list(self, values: Any, field: TextField, pos: int) -> int:
         """Read `value, value, ...]`."""
         while True:
-            found = field.listed.match(self.text, pos) if pos >= self.no_run_before else None
-            if found is not None and self.take(values, field, found):
-                pos = found.end()
+            match = field.listed.match(self.text, pos) if pos >= self.no_run_before else None
+            if match is not None and self.take(values, field, match):
+                pos = match.end()
                 continue
             self.mark = pos
             value, _, pos = self.scalar(field, pos)
@@ -359,13 +359,13 @@ class _Reader(Cursor):
         if field is None:
             frame = _Frame(None, None)
         else:
-            known = _SCHEMA.fields_of(field.inside)
-            frame = _Frame(None, known)
+            fields = _SCHEMA.fields_of(field.inside)
+            frame = _Frame(None, fields)
             place = getattr(outer.message, field.name)
             if field.is_map:
                 frame.values = place
-                frame.of_messages = known.by_name["value"].is_message
-                in_place = frame.of_messages and known.by_name["key"].kind == "string"
+                frame.of_messages = fields.by_name["value"].is_message
+                in_place = frame.of_messages and fields.by_name["key"].kind == "string"
                 frame.message = _Entry(place) if in_place else place.GetEntryClass()()
             elif field.repeated:
                 frame.message = place.add()

@@ -49,21 +49,21 @@ def unescaped(text: str) -> bytes:
     return _ESCAPE.sub(_unescape, raw)
 
 
-def _unescape(found: re.Match[bytes]) -> bytes:
-    letter, octal, byte, short, long, wrong = found.groups()
+def _unescape(escape: re.Match[bytes]) -> bytes:
+    letter, octal, byte, short, long, wrong = escape.groups()
     if letter is not None:
         return bytes([_LETTERS[letter[0]]])
     if octal is not None or byte is not None:
         number = int(octal, 8) if octal is not None else int(byte, 16)
         if number > 0xFF:
-            raise ValueError(f"the escape {found[0].decode()} is more than a byte")
+            raise ValueError(f"the escape {escape[0].decode()} is more than a byte")
         return bytes([number])
     if short is not None or long is not None:
         # Invalid code points and lone surrogates have no UTF-8 form.
         return chr(int(short or long, 16)).encode()
     if wrong is not None:
-        raise ValueError(f"the escape {found[0].decode()} is cut off or has no meaning here")
-    return found[0]
+        raise ValueError(f"the escape {escape[0].decode()} is cut off or has no meaning here")
+    return escape[0]
 
 
 def integer(word: str) -> int:

@@ -127,7 +127,7 @@ def _require_readable(func: Func) -> None:
     """
     inner = [func]
     for _ in range(_MOST_NESTED_FUNCS):
-        values = [value for each in inner for value in each.attr.values()]
+        values = [value for function in inner for value in function.attr.values()]
         inner = [item for value in values for item in (value if isinstance(value, tuple) else (value,)) if isinstance(item, Func)]
         if not inner:
             return

@@ -119,11 +119,11 @@ class ControlLoops:
         """Add a loop for `frame` on the device of `dst`, and those around it, unless there are any."""
         inner: ControlLoop | None = None
         while frame.frame_name:
-            known = self._loops.get((frame.frame_name, dst.device))
-            loop = known or self._new_loop(frame, dst)
+            existing = self._loops.get((frame.frame_name, dst.device))
+            loop = existing or self._new_loop(frame, dst)
             if inner is not None:
                 self._connect(loop.merge, inner.enter)
-            if known is not None:
+            if existing is not None:
                 return
             inner, frame = loop, frame_around(self._info, frame)
         if inner is not None:
@@ -154,12 +154,12 @@ class ControlLoops:
         return loop
 
     def _new(self, name: str, op: str, attr: dict[str, AttrValue], dst: Vertex, frame: NodeFrame) -> Vertex:
-        made = Vertex(name, op, attr)
-        made.input_types, made.output_types = _TYPES[op]
-        made.move_to(dst)
-        self._frames[made] = frame
-        self.added.append(made)
-        return made
+        vertex = Vertex(name, op, attr)
+        vertex.input_types, vertex.output_types = _TYPES[op]
+        vertex.move_to(dst)
+        self._frames[vertex] = frame
+        self.added.append(vertex)
+        return vertex
 
     def _connect(self, src: Vertex, dst: Vertex, output: int = 0) -> None:
         self.edges[src, dst, len(dst.inputs)] = self._next_edge

@@ -42,11 +42,11 @@ def set_incarnation(graph_def: GraphDef, get_incarnation: GetIncarnation) -> Gra
 
 
 def _with_incarnations(nodes: tuple[NodeDef, ...], get_incarnation: GetIncarnation) -> tuple[NodeDef, ...]:
-    found = [number for number, node in enumerate(nodes) if node.op in _TRANSFERS and _lacks_incarnation(node)]
-    if not found:
+    lacking = [number for number, node in enumerate(nodes) if node.op in _TRANSFERS and _lacks_incarnation(node)]
+    if not lacking:
         return nodes
     changed = list(nodes)
-    for number in found:
+    for number in lacking:
         node = nodes[number]
         incarnation: AttrValue = get_incarnation(attr_text(node.attr["send_device"]))
         changed[number] = msgspec.structs.replace(node, attr={**node.attr, _ATTR: incarnation})

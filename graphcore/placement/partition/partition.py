@@ -122,9 +122,9 @@ class _Arrival:
 
     def needed_at(self, time: int) -> None:
         """Set its start time to the smallest of those of its consumers."""
-        known = self.recv.attr.get(START_TIME, time)
-        assert isinstance(known, int)
-        self.recv.attr[START_TIME] = self.last.attr[START_TIME] = min(known, time)
+        start = self.recv.attr.get(START_TIME, time)
+        assert isinstance(start, int)
+        self.recv.attr[START_TIME] = self.last.attr[START_TIME] = min(start, time)
 
 
 class _Partitioner:
@@ -151,13 +151,13 @@ class _Partitioner:
         for vertex in self.vertices:
             self._add(vertex)
         library = self.graph.library
-        found = {}
+        partitions = {}
         for location, drafts in self.drafts.items():
             nodes = tuple([draft.node_def() for draft in drafts])
             functions = library.reachable_definitions(nodes).to_proto() if len(library) else FunctionDefLibrary()
-            made = set_incarnation(GraphDef(node=nodes, versions=self.graph.versions, library=functions), self.get_incarnation)
-            found[location] = with_traces(made, self.graph) if self.options.stack_traces else made
-        return found
+            partition = set_incarnation(GraphDef(node=nodes, versions=self.graph.versions, library=functions), self.get_incarnation)
+            partitions[location] = with_traces(partition, self.graph) if self.options.stack_traces else partition
+        return partitions
 
     def _control_loops(self) -> ControlLoops | None:
         if not any(vertex.op in ENTER for vertex in self.vertices):
@@ -296,8 +296,8 @@ class _Partitioner:
             "_dst": dst.name.encode(),
         }
 
-    def _cast(self, src: Vertex, at: Vertex, text: str, given: DType, wanted: DType, *, in_host: bool) -> _Draft:
-        attrs: dict[str, AttrValue] = {"SrcT": given, "DstT": wanted, "Truncate": wanted.text == "bfloat16"}
+    def _cast(self, src: Vertex, at: Vertex, text: str, held: DType, wanted: DType, *, in_host: bool) -> _Draft:
+        attrs: dict[str, AttrValue] = {"SrcT": held, "DstT": wanted, "Truncate": wanted.text == "bfloat16"}
         return self._new(src.name, "_HostCast" if in_host else "Cast", at, attrs, [text])
 
     def _new(self, prefix: str, op: str, at: Vertex, attr: Mapping[str, AttrValue], inputs: list[str]) -> _Draft:
@@ -308,9 +308,9 @@ class _Partitioner:
         return self._draft(at.location, self.new_name(prefix), op, at.device, attrs, inputs)
 
     def _draft(self, location: str, name: str, op: str, device: str, attr: dict[str, AttrValue], inputs: list[str]) -> _Draft:
-        made = _Draft(name, op, device, attr, inputs)
-        self.drafts.setdefault(location, []).append(made)
-        return made
+        draft = _Draft(name, op, device, attr, inputs)
+        self.drafts.setdefault(location, []).append(draft)
+        return draft
 
 
 def _in_edges(dst: Vertex) -> list[tuple[Vertex, int, int]]:

@@ -27,7 +27,7 @@ def topological_sort_nodes_with_time_priority(graph_def: GraphDef) -> list[tuple
     """
     nodes = {node.name: node for node in graph_def.node}
     own = {node.name: _start_time(node) for node in graph_def.node}
-    found: dict[str, int] = {}
+    start_times: dict[str, int] = {}
 
     def producers(name: str) -> list[str]:
         node = nodes[name]
@@ -35,12 +35,12 @@ def topological_sort_nodes_with_time_priority(graph_def: GraphDef) -> list[tuple
         return [producer for producer in names if producer not in nodes or not is_back_edge(nodes[producer].op, node.op)]
 
     def start_time(name: str) -> int:
-        after = [found[producer] + 1 for producer in producers(name) if producer in found]
-        found[name] = max([own[name], *after])
-        return found[name]
+        after = [start_times[producer] + 1 for producer in producers(name) if producer in start_times]
+        start_times[name] = max([own[name], *after])
+        return start_times[name]
 
     order, _ = topological_sort(nodes, producers, start_time)
-    return [(nodes[name], found[name]) for name in order]
+    return [(nodes[name], start_times[name]) for name in order]
 
 
 def _producer(text: str) -> str:
@@ -48,7 +48,7 @@ def _producer(text: str) -> str:
 
 
 def _start_time(node: NodeDef) -> int:
-    found = node.attr.get(START_TIME)
-    if not isinstance(found, int):
+    time = node.attr.get(START_TIME)
+    if not isinstance(time, int):
         raise InvalidArgumentError(f"No attr named '{START_TIME}' in NodeDef '{node.name}'", op=node.op, node=node.name, attr=START_TIME)
-    return found
+    return time

@@ -80,12 +80,12 @@ def vertices_of(graph: Graph, node_to_loc: Callable[[Node], str] | None) -> dict
     devices: dict[str, bool] = {}
     vertices: dict[Node, Vertex] = {}
     for node in graph.nodes:
-        made = vertices[node] = Vertex(node.name, node.op, node.attr, node)
+        vertex = vertices[node] = Vertex(node.name, node.op, node.attr, node)
         location = node.assigned_device if node_to_loc is None else node_to_loc(node)
         device = node.assigned_device or location
         if device not in devices:
             devices[device] = _is_cpu(device, node)
-        made.device, made.location, made.on_cpu = device, location, devices[device]
+        vertex.device, vertex.location, vertex.on_cpu = device, location, devices[device]
     for node, vertex in vertices.items():
         missing = sum(tensor.node not in vertices for tensor in node.inputs)
         if missing:
