@@ -148,9 +148,9 @@ def interface(struct: type[Any]) -> str:
 
 
 def constants(module: str, names: Iterable[str]) -> Iterator[tuple[list[str], str, str, str]]:
-    """The constants of a module with these names: the lines of the comment, the name, the value, and its type.
+    """The constants of a module with these names.
 
-    Sets are of texts, dicts and tuples of texts or of whole numbers.
+    Each is the lines of its comment, its name, its value, and its type. Sets are of texts, dicts and tuples of texts or of whole numbers.
     """
     found = importlib.import_module(module)
     body = ast.parse(inspect.getsource(found)).body
