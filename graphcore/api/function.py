@@ -291,7 +291,7 @@ class Function:
         return self.python_function(*positional, **named)
 
     def _numbered(self, graph: Graph, value: Any, label: str, outputs: list[tuple[str, Tensor]]) -> Any:
-        """Replace each tensor in the structure `value` by a number; the tensors are added to `found`."""
+        """Replace each tensor in the structure `value` by a number; the tensors are added to `outputs`."""
         if value is None:
             return None
         if isinstance(value, dict):
@@ -321,7 +321,7 @@ class Function:
         return graph_to_function_def(body, name)
 
     def _may_replace(self, graph: Graph, earlier: FunctionDef) -> bool:
-        """True iff `known` was traced from this function, or from one it replaces, and is outdated."""
+        """True iff `earlier` was traced from this function, or from one it replaces, and is outdated."""
         instantiation = _instantiation_of(graph.library, earlier)
         return instantiation is not None and instantiation.is_of(self) and not instantiation.is_current(graph.library)
 

@@ -221,7 +221,7 @@ class _Trial:
         )
 
     def _made_since(self, before: Collection[str]) -> list[str]:
-        """The nodes of gradients that are not `known`."""
+        """The nodes of gradients that were not there `before`."""
         return [name for name in self.graph.gradient_records if name not in before]
 
     def _sum_of_reads(self, parts: Sequence[Part], total: Tensor, namer: _Namer) -> list[GradientSum]:

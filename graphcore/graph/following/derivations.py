@@ -223,7 +223,7 @@ class DerivationStore:
 
     @critical_contextmanager
     def _recording(self, derivation: Derivation) -> Iterator[None]:
-        """Record the names taken while `made` is built."""
+        """Record the names taken while `derivation` is built."""
         outer, self._taken = self._taken, []
         self._building.append(derivation)
         try:

@@ -121,11 +121,11 @@ RESHAPE_GRADIENT: Final = f"""[T:type](x:T, shape:{INDEX_TYPE}, dy:T) -> (dx:T, 
 }}"""
 
 
-def _without_unknown(given: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
+def _without_unknown(sizes: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
     """Replace -1 in `wanted` if sizes of 0 occur, so that the products of all other sizes are equal."""
     if 0 not in wanted or -1 not in wanted:
         return wanted
-    missing = math.prod([size for size in given if size]) // math.prod([size for size in wanted if size > 0])
+    missing = math.prod([size for size in sizes if size]) // math.prod([size for size in wanted if size > 0])
     return tuple([missing if size == -1 else size for size in wanted])
 
 
@@ -148,9 +148,9 @@ class Reshape:
     failures = (Example([_X, [-1, -1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        known = constant_ints(k, 1)
-        if known is not None and not (0 in known and -1 in known):
-            return lambda x, _: _reshaped(k, x, known)
+        constant_sizes = constant_ints(k, 1)
+        if constant_sizes is not None and not (0 in constant_sizes and -1 in constant_sizes):
+            return lambda x, _: _reshaped(k, x, constant_sizes)
 
         def reshape(x: Any, shape: Any) -> Any:
             wanted = ints(shape)
@@ -200,10 +200,10 @@ class ExpandDims:
     failures = (Example([_X, 99]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        known = constant_int(k, 1)
+        constant_axis = constant_int(k, 1)
 
         def expand(x: Any, dim: Any) -> Any:
-            axis = one_int(k, dim) if known is None else known
+            axis = one_int(k, dim) if constant_axis is None else constant_axis
             if not -x.ndim - 1 <= axis <= x.ndim:
                 raise invalid(k, f"Tried to expand dim index {axis} for tensor with {x.ndim} dimensions.")
             sizes = list(x.shape)
@@ -264,10 +264,10 @@ def _transpose_grad(name: str) -> Any:
 
 def _transpose(*, conjugate: bool) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
-        known = constant_ints(k, 1)
+        constant_axes = constant_ints(k, 1)
 
         def transpose(x: Any, perm: Any) -> Any:
-            axes = ints(perm) if known is None else known
+            axes = ints(perm) if constant_axes is None else constant_axes
             if len(axes) != x.ndim:
                 raise invalid(k, f"transpose expects a vector of size {x.ndim}. But input(1) is {list(axes)}")
             return x.transpose(axes)

@@ -63,9 +63,9 @@ class BroadcastGradientArgs:
                 [i for i, (_, b) in enumerate(pairs) if b == 1], dtype
             )
 
-        known = constant_ints(k, 0), constant_ints(k, 1)
-        if known[0] is not None and known[1] is not None:
-            answer = axes(known[0], known[1])
+        constant_shapes = constant_ints(k, 0), constant_ints(k, 1)
+        if constant_shapes[0] is not None and constant_shapes[1] is not None:
+            answer = axes(constant_shapes[0], constant_shapes[1])
             return lambda *_: answer
         return lambda s0, s1: axes(ints(s0), ints(s1))
 
@@ -121,10 +121,10 @@ class BroadcastTo:
 
     def kernel(k: KernelContext) -> Kernel:
         broadcast_to = k.xp.broadcast_to
-        known = constant_ints(k, 1)
+        constant_sizes = constant_ints(k, 1)
 
         def broadcast(x: Any, shape: Any) -> Any:
-            sizes = ints(shape) if known is None else known
+            sizes = ints(shape) if constant_sizes is None else constant_sizes
             try:
                 return broadcast_to(x, sizes)
             except ValueError:
@@ -169,10 +169,10 @@ class Tile:
 
     def kernel(k: KernelContext) -> Kernel:
         broadcast_to = k.xp.broadcast_to
-        known = constant_ints(k, 1)
+        constant_repeats = constant_ints(k, 1)
 
         def tile(x: Any, multiples: Any) -> Any:
-            repeats = ints(multiples) if known is None else known
+            repeats = ints(multiples) if constant_repeats is None else constant_repeats
             if len(repeats) != x.ndim or min(repeats, default=0) < 0:
                 raise invalid(k, f"Expected one multiple >= 0 a dimension of {list(x.shape)}, got {list(repeats)}")
             if math.prod(repeats) == 1:

@@ -196,9 +196,9 @@ class Fill:
 
     def kernel(k: KernelContext) -> Kernel:
         full, dtype = k.xp.full, k.dtype("T")
-        known = constant_ints(k, 0)
-        if known is not None:
-            return lambda _, value: full(known, value, dtype)
+        constant_sizes = constant_ints(k, 0)
+        if constant_sizes is not None:
+            return lambda _, value: full(constant_sizes, value, dtype)
         return lambda dims, value: full(ints(dims), value, dtype)
 
 

@@ -111,8 +111,8 @@ class CropAndResize:
         c.with_value(c.dim(boxes, 1), 4)
         c.with_value(c.dim(c.with_rank(c.input(3), 1), 0), 2)
         size = c.make_shape_from_shape_tensor(3)
-        known = size.dims if size.dims is not None and len(size.dims) == 2 else (c.unknown_dim(), c.unknown_dim())
-        c.set_output(0, c.make_shape([count, *known, c.dim(image, 3)]))
+        spatial = size.dims if size.dims is not None and len(size.dims) == 2 else (c.unknown_dim(), c.unknown_dim())
+        c.set_output(0, c.make_shape([count, *spatial, c.dim(image, 3)]))
 
     def kernel(k: KernelContext) -> Kernel:
         xp, nearest, outside = k.xp, k.attr("method") == b"nearest", float_attr(k, "extrapolation_value")

@@ -88,15 +88,15 @@ def _known_band(c: InferenceContext, index: int) -> tuple[int, int] | None:
 
 def _part_shape(c: InferenceContext) -> None:
     c.with_rank(c.input(2), 0)
-    given, band = c.with_rank_at_least(c.input(0), 2), _known_band(c, 1)
+    in_shape, band = c.with_rank_at_least(c.input(0), 2), _known_band(c, 1)
     c.with_rank(c.input(2), 0)
-    if given.dims is None or band is None:
+    if in_shape.dims is None or band is None:
         c.set_output(0, c.unknown_shape())
         return
-    rows, columns = c.value(c.dim(given, -2)), c.value(c.dim(given, -1))
+    rows, columns = c.value(c.dim(in_shape, -2)), c.value(c.dim(in_shape, -1))
     length = c.unknown_dim() if rows < 0 or columns < 0 else c.make_dim(longest(rows, columns, *band))
     lines = [] if band[0] == band[1] else [c.make_dim(band[1] - band[0] + 1)]
-    c.set_output(0, c.make_shape([*given.dims[:-2], *lines, length]))
+    c.set_output(0, c.make_shape([*in_shape.dims[:-2], *lines, length]))
 
 
 def _part(k: KernelContext) -> Kernel:
@@ -113,12 +113,12 @@ def _part(k: KernelContext) -> Kernel:
     return part
 
 
-def _part_gradient(version: str, given: str) -> str:
-    return f"""[T:type{", align:string" if given else ""}](x:T, k:int32, padding:T, dy:T) -> (dx:T, dk:int32, dpadding:T) {{
+def _part_gradient(version: str, options: str) -> str:
+    return f"""[T:type{", align:string" if options else ""}](x:T, k:int32, padding:T, dy:T) -> (dx:T, dk:int32, dpadding:T) {{
       zeros = ZerosLike[T=$T](x)
-      dx = MatrixSetDiag{version}[T=$T{given}](zeros, dy, k)
+      dx = MatrixSetDiag{version}[T=$T{options}](zeros, dy, k)
       zero = ZerosLike[T=$T](padding)
-      taken = MatrixDiagPart{version}[T=$T{given}](dx, k, zero)
+      taken = MatrixDiagPart{version}[T=$T{options}](dx, k, zero)
       left = Sub[T=$T](dy, taken)
       rank = Rank[T=$T](dy)
       first = {scalar("int32", 0)}
@@ -177,16 +177,16 @@ class MatrixDiagPartV3:
 
 
 def _set_shape(c: InferenceContext) -> None:
-    given, diagonal, band = c.with_rank_at_least(c.input(0), 2), c.with_rank_at_least(c.input(1), 1), _known_band(c, 2)
-    if given.dims is not None and diagonal.dims is not None and band is not None:
-        rows, columns = c.value(c.dim(given, -2)), c.value(c.dim(given, -1))
+    in_shape, diagonal, band = c.with_rank_at_least(c.input(0), 2), c.with_rank_at_least(c.input(1), 1), _known_band(c, 2)
+    if in_shape.dims is not None and diagonal.dims is not None and band is not None:
+        rows, columns = c.value(c.dim(in_shape, -2)), c.value(c.dim(in_shape, -1))
         length = c.unknown_dim() if rows < 0 or columns < 0 else c.make_dim(longest(rows, columns, *band))
         lines = [] if band[0] == band[1] else [c.make_dim(band[1] - band[0] + 1)]
-        c.merge(c.make_shape([*given.dims[:-2], *lines, length]), diagonal)
-    if given.dims is None and diagonal.dims is not None and (band is not None or len(diagonal.dims) == 1):
+        c.merge(c.make_shape([*in_shape.dims[:-2], *lines, length]), diagonal)
+    if in_shape.dims is None and diagonal.dims is not None and (band is not None or len(diagonal.dims) == 1):
         batch = c.subshape(diagonal, 0, -1 if band is None or band[0] == band[1] else -2)
-        given = c.concatenate(batch, c.matrix(c.unknown_dim(), c.unknown_dim()))
-    c.set_output(0, given)
+        in_shape = c.concatenate(batch, c.matrix(c.unknown_dim(), c.unknown_dim()))
+    c.set_output(0, in_shape)
 
 
 def _set(k: KernelContext) -> Kernel:
@@ -205,13 +205,13 @@ def _set(k: KernelContext) -> Kernel:
     return put
 
 
-def _set_gradient(version: str, given: str) -> str:
-    return f"""[T:type{", align:string" if given else ""}](x:T, diagonal:T, k:int32, dy:T) -> (dx:T, ddiagonal:T, dk:int32) {{
+def _set_gradient(version: str, options: str) -> str:
+    return f"""[T:type{", align:string" if options else ""}](x:T, diagonal:T, k:int32, dy:T) -> (dx:T, ddiagonal:T, dk:int32) {{
       zeros = ZerosLike[T=$T](diagonal)
-      dx = MatrixSetDiag{version}[T=$T{given}](dy, zeros, k)
+      dx = MatrixSetDiag{version}[T=$T{options}](dy, zeros, k)
       zero = Const[dtype=float, value=Tensor<type: float shape: [] values: 0>]()
       padding = Cast[SrcT=float, DstT=$T](zero)
-      ddiagonal = MatrixDiagPart{version}[T=$T{given}](dy, k, padding)
+      ddiagonal = MatrixDiagPart{version}[T=$T{options}](dy, k, padding)
       dk = ZerosLike[T=int32](k)
     }}"""
 
@@ -283,7 +283,7 @@ def _matrix_shape(c: InferenceContext) -> None:
     diagonal, band = c.with_rank_at_least(c.input(0), 1), _known_band(c, 1)
     for index in (2, 3, 4):
         c.with_rank(c.input(index), 0)
-    given = [c.input_tensor(index) for index in (2, 3)]
+    sides_given = [c.input_tensor(index) for index in (2, 3)]
     if diagonal.dims is None or band is None:
         c.set_output(0, c.unknown_shape())
         return
@@ -291,10 +291,10 @@ def _matrix_shape(c: InferenceContext) -> None:
         c.with_value(c.dim(c.with_rank_at_least(diagonal, 2), -2), band[1] - band[0] + 1)
     batch = diagonal.dims[: -1 if band[0] == band[1] else -2]
     length = c.value(c.dim(diagonal, -1))
-    if length < 0 or given[0] is None or given[1] is None:
+    if length < 0 or sides_given[0] is None or sides_given[1] is None:
         c.set_output(0, c.make_shape([*batch, c.unknown_dim(), c.unknown_dim()]))
         return
-    c.set_output(0, c.make_shape([*batch, *map(c.make_dim, sides(length, band, int(given[0]), int(given[1])))]))
+    c.set_output(0, c.make_shape([*batch, *map(c.make_dim, sides(length, band, int(sides_given[0]), int(sides_given[1])))]))
 
 
 def _matrix(k: KernelContext) -> Kernel:
@@ -314,13 +314,13 @@ def _matrix(k: KernelContext) -> Kernel:
     return matrix
 
 
-def _matrix_gradient(version: str, given: str) -> str:
-    return f"""[T:type{", align:string" if given else ""}](diagonal:T, k:int32, num_rows:int32, num_cols:int32, padding:T, dy:T) ->
+def _matrix_gradient(version: str, options: str) -> str:
+    return f"""[T:type{", align:string" if options else ""}](diagonal:T, k:int32, num_rows:int32, num_cols:int32, padding:T, dy:T) ->
         (ddiagonal:T, dk:int32, drows:int32, dcols:int32, dpadding:T) {{
       zero = ZerosLike[T=$T](padding)
-      ddiagonal = MatrixDiagPart{version}[T=$T{given}](dy, k, zero)
+      ddiagonal = MatrixDiagPart{version}[T=$T{options}](dy, k, zero)
       zeros = ZerosLike[T=$T](ddiagonal)
-      outside = MatrixSetDiag{version}[T=$T{given}](dy, zeros, k)
+      outside = MatrixSetDiag{version}[T=$T{options}](dy, zeros, k)
       rank = Rank[T=$T](dy)
       first = {scalar("int32", 0)}
       step = {scalar("int32", 1)}

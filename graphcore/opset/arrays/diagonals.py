@@ -65,14 +65,14 @@ class DiagPart:
     examples = (Example([[[1.0, 2.0], [3.0, 4.0]]], outputs=[[1.0, 4.0]]),)
 
     def shape(c: InferenceContext) -> None:
-        given = c.input(0)
-        if given.dims is None:
+        in_shape = c.input(0)
+        if in_shape.dims is None:
             c.set_output(0, c.unknown_shape())
             return
-        half, odd = divmod(len(given.dims), 2)
+        half, odd = divmod(len(in_shape.dims), 2)
         if odd or not half:
-            raise invalid_rank(c, len(given.dims))
-        c.set_output(0, c.merge(c.subshape(given, 0, half), c.subshape(given, half)))
+            raise invalid_rank(c, len(in_shape.dims))
+        c.set_output(0, c.merge(c.subshape(in_shape, 0, half), c.subshape(in_shape, half)))
 
     def kernel(k: KernelContext) -> Kernel:
         def diag_part(x: Any) -> Any:
@@ -112,11 +112,11 @@ class MatrixDiag(Total):
     examples = (Example([_X]),)
 
     def shape(c: InferenceContext) -> None:
-        given = c.with_rank_at_least(c.input(0), 1)
-        if given.dims is None:
+        in_shape = c.with_rank_at_least(c.input(0), 1)
+        if in_shape.dims is None:
             c.set_output(0, c.unknown_shape())  # not that of the input, which has one dimension less
             return
-        c.set_output(0, c.concatenate(given, c.vector(c.dim(given, -1))))
+        c.set_output(0, c.concatenate(in_shape, c.vector(c.dim(in_shape, -1))))
 
     def kernel(k: KernelContext) -> Kernel:
         xp, dtype = k.xp, k.dtype("T")
@@ -124,10 +124,10 @@ class MatrixDiag(Total):
 
 
 def _diagonal_size(c: InferenceContext) -> Any:
-    given = c.with_rank_at_least(c.input(0), 2)
-    if given.dims is None:
-        return given, None
-    return given, c.min(c.dim(given, -2), c.dim(given, -1))
+    in_shape = c.with_rank_at_least(c.input(0), 2)
+    if in_shape.dims is None:
+        return in_shape, None
+    return in_shape, c.min(c.dim(in_shape, -2), c.dim(in_shape, -1))
 
 
 @op
@@ -148,8 +148,8 @@ class MatrixDiagPart:
     examples = (Example([_X], outputs=[[1.0, 5.0]]), Example([[[[1.0, 2.0], [3.0, 4.0]]] * 2]))
 
     def shape(c: InferenceContext) -> None:
-        given, size = _diagonal_size(c)
-        c.set_output(0, given if size is None else c.concatenate(c.subshape(given, 0, -2), c.vector(size)))
+        in_shape, size = _diagonal_size(c)
+        c.set_output(0, in_shape if size is None else c.concatenate(c.subshape(in_shape, 0, -2), c.vector(size)))
 
     def kernel(k: KernelContext) -> Kernel:
         return lambda x: x.diagonal(0, -2, -1)
@@ -173,13 +173,13 @@ class MatrixSetDiag(Total):
     examples = (Example([_X, [-1.0, -2.0]], outputs=[[[-1.0, 2.0, 3.0], [4.0, -2.0, 6.0]]]),)
 
     def shape(c: InferenceContext) -> None:
-        given, size = _diagonal_size(c)
+        in_shape, size = _diagonal_size(c)
         diagonal = c.with_rank_at_least(c.input(1), 1)
         if size is not None and diagonal.dims is not None:
-            c.merge(c.concatenate(c.subshape(given, 0, -2), c.vector(size)), diagonal)
-        if given.dims is None and diagonal.dims is not None:
-            given = c.concatenate(c.subshape(diagonal, 0, -1), c.matrix(c.unknown_dim(), c.unknown_dim()))
-        c.set_output(0, given)
+            c.merge(c.concatenate(c.subshape(in_shape, 0, -2), c.vector(size)), diagonal)
+        if in_shape.dims is None and diagonal.dims is not None:
+            in_shape = c.concatenate(c.subshape(diagonal, 0, -1), c.matrix(c.unknown_dim(), c.unknown_dim()))
+        c.set_output(0, in_shape)
 
     def kernel(k: KernelContext) -> Kernel:
         xp = k.xp

@@ -29,13 +29,13 @@ def _sequences(k: KernelContext, indices: Any, values: Any, shape: tuple[int, ..
     """The sequences of a sparse tensor by their position: all dimensions but the last."""
     if indices.ndim != 2 or indices.shape[1] != len(shape) or indices.shape[0] != values.size:
         raise invalid(k, f"indices of shape {list(indices.shape)} do not fit {values.size} values of a tensor of shape {list(shape)}")
-    found: dict[tuple[int, ...], list[Any]] = {}
+    sequences: dict[tuple[int, ...], list[Any]] = {}
     for place, value in zip(indices.tolist(), values.tolist(), strict=True):
         # The place within a sequence is not looked at, as in TensorFlow: programs give a last size of 1.
         if any(not 0 <= at < size for at, size in zip(place[:-1], shape[:-1], strict=True)):
             raise invalid(k, f"index {place} is out of bounds of shape {list(shape)}")
-        found.setdefault(tuple(place[:-1]), []).append(value)
-    return found
+        sequences.setdefault(tuple(place[:-1]), []).append(value)
+    return sequences
 
 
 def _sparse(rows: list[list[int]], values: list[int], shape: list[int]) -> list[Any]:

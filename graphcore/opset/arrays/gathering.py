@@ -167,10 +167,10 @@ class GatherV2:
     failures = (Example([_X, [-1, -1, -1], 0]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        known, batch_dims = constant_int(k, 2), int(str(k.attr("batch_dims")))
+        constant_axis, batch_dims = constant_int(k, 2), int(str(k.attr("batch_dims")))
 
         def gather(params: Any, indices: Any, axis: Any) -> Any:
-            along = normal_axis(k, one_int(k, axis) if known is None else known, params.ndim)
+            along = normal_axis(k, one_int(k, axis) if constant_axis is None else constant_axis, params.ndim)
             checked_indices(k, indices, params.shape[along])
             if not batch_dims:
                 return params.take(indices, along)

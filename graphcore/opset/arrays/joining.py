@@ -84,8 +84,8 @@ class Concat:
     failures = (Example([-1, [_A, _B]]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        known = constant_int(k, 0)
-        return lambda dim, *values: _joined(k, values, one_int(k, dim) if known is None else known)
+        constant_axis = constant_int(k, 0)
+        return lambda dim, *values: _joined(k, values, one_int(k, dim) if constant_axis is None else constant_axis)
 
 
 @op
@@ -106,8 +106,8 @@ class ConcatV2:
     failures = (Example([[_A, _B], -1]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        known = constant_int(k, required_int(k.attrs, "N"))
-        return lambda *values: _joined(k, values[:-1], one_int(k, values[-1]) if known is None else known)
+        constant_axis = constant_int(k, required_int(k.attrs, "N"))
+        return lambda *values: _joined(k, values[:-1], one_int(k, values[-1]) if constant_axis is None else constant_axis)
 
 
 @op
@@ -249,10 +249,10 @@ class Split:
         }}"""
 
     def kernel(k: KernelContext) -> Kernel:
-        count, known = required_int(k.attrs, "num_split"), constant_int(k, 0)
+        count, constant_axis = required_int(k.attrs, "num_split"), constant_int(k, 0)
 
         def split(dim: Any, x: Any) -> Any:
-            axis = normal_axis(k, one_int(k, dim) if known is None else known, x.ndim)
+            axis = normal_axis(k, one_int(k, dim) if constant_axis is None else constant_axis, x.ndim)
             size, rest = divmod(x.shape[axis], count)
             if rest:
                 raise invalid(
@@ -292,20 +292,20 @@ class SplitV:
         }}"""
 
     def kernel(k: KernelContext) -> Kernel:
-        known = constant_ints(k, 1)
+        constant_sizes = constant_ints(k, 1)
 
         def split(x: Any, size_splits: Any, dim: Any) -> Any:
             axis = normal_axis(k, one_int(k, dim), x.ndim)
-            given = ints(size_splits) if known is None else known
-            if len(given) == 1 and given[0] != x.shape[axis]:  # also for a size of -1
-                text = f"Input size: {x.shape[axis]} output size: {given[0]}"
+            listed_sizes = ints(size_splits) if constant_sizes is None else constant_sizes
+            if len(listed_sizes) == 1 and listed_sizes[0] != x.shape[axis]:  # also for a size of -1
+                text = f"Input size: {x.shape[axis]} output size: {listed_sizes[0]}"
                 raise invalid(k, f"If there is only one output, it must have the same size as the input. {text}")
-            left = x.shape[axis] - sum(size for size in given if size >= 0)
-            sizes = tuple([left if size == -1 else size for size in given])
-            if min(sizes) < 0 or sum(sizes) != x.shape[axis] or given.count(-1) > 1:
+            left = x.shape[axis] - sum(size for size in listed_sizes if size >= 0)
+            sizes = tuple([left if size == -1 else size for size in listed_sizes])
+            if min(sizes) < 0 or sum(sizes) != x.shape[axis] or listed_sizes.count(-1) > 1:
                 raise invalid(
                     k,
-                    f"Determined shape must either match input shape along split_dim exactly if fully specified, or be less than the size of the input along split_dim if not fully specified.  Got: {list(given)} for size {x.shape[axis]}",
+                    f"Determined shape must either match input shape along split_dim exactly if fully specified, or be less than the size of the input along split_dim if not fully specified.  Got: {list(listed_sizes)} for size {x.shape[axis]}",
                 )
             return _parts(x, axis, sizes)
 

@@ -61,8 +61,8 @@ class Pad:
     failures = (Example([_X, [[-1, -1], [-1, -1]]]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        known = constant_ints(k, 1)
-        return lambda x, paddings: _padded(k, x, ints(paddings) if known is None else known, None)
+        constant_paddings = constant_ints(k, 1)
+        return lambda x, paddings: _padded(k, x, ints(paddings) if constant_paddings is None else constant_paddings, None)
 
 
 @op
@@ -93,8 +93,8 @@ class PadV2:
     }}"""
 
     def kernel(k: KernelContext) -> Kernel:
-        known = constant_ints(k, 1)
-        return lambda x, paddings, value: _padded(k, x, ints(paddings) if known is None else known, value)
+        constant_paddings = constant_ints(k, 1)
+        return lambda x, paddings, value: _padded(k, x, ints(paddings) if constant_paddings is None else constant_paddings, value)
 
 
 def _mirror_index(k: KernelContext, size: int, before: int, after: int) -> Any:
@@ -128,10 +128,10 @@ class MirrorPad:
     failures = (Example([_X, [[-1, -1], [-1, -1]]], {"mode": "REFLECT"}),)
 
     def kernel(k: KernelContext) -> Kernel:
-        known = constant_ints(k, 1)
+        constant_paddings = constant_ints(k, 1)
 
         def pad(x: Any, paddings: Any) -> Any:
-            flat = ints(paddings) if known is None else known
+            flat = ints(paddings) if constant_paddings is None else constant_paddings
             for axis, (before, after) in enumerate(zip(flat[::2], flat[1::2], strict=True)):
                 if before or after:
                     x = x.take(k.xp.asarray(_mirror_index(k, x.shape[axis], before, after)), axis)
@@ -180,10 +180,10 @@ class MirrorPadGrad:
     failures = (Example([[[1.0, 2.0, 3.0, 4.0, 5.0]], [[-1, -1], [-1, -1]]], {"mode": "REFLECT"}),)
 
     def kernel(k: KernelContext) -> Kernel:
-        known = constant_ints(k, 1)
+        constant_paddings = constant_ints(k, 1)
 
         def fold(x: Any, paddings: Any) -> Any:
-            flat = ints(paddings) if known is None else known
+            flat = ints(paddings) if constant_paddings is None else constant_paddings
             for axis, (before, after) in enumerate(zip(flat[::2], flat[1::2], strict=True)):
                 if before or after:
                     x = _folded(k, x, axis, before, after)
@@ -284,5 +284,5 @@ class ReverseV2:
 
     def kernel(k: KernelContext) -> Kernel:
         flip = k.xp.flip
-        known = constant_ints(k, 1)
-        return lambda x, axis: flip(x, ints(axis) if known is None else known)
+        constant_axes = constant_ints(k, 1)
+        return lambda x, axis: flip(x, ints(axis) if constant_axes is None else constant_axes)

@@ -57,13 +57,15 @@ class RaggedTensorToTensor:
             count = c.dim(c.input(0), 0).value if wanted is None and c.rank(c.input(0)) == 1 else -1
             _check_rank(natural, count)
             rest = natural if count < 0 or natural is not None else [None] * count
-            c.set_output(0, c.unknown_shape() if rest is None else c.make_shape([each or c.unknown_dim() for each in rest]))
+            c.set_output(0, c.unknown_shape() if rest is None else c.make_shape([dim or c.unknown_dim() for dim in rest]))
             return
         sizes = [int(size) for size in wanted.reshape(-1)]
         _check_rank(natural, len(sizes))
         rest = [None] * len(sizes) if natural is None else natural
-        dims = [c.make_dim(size) if size >= 0 else each or c.unknown_dim() for size, each in zip(sizes, rest, strict=True)]
-        c.set_output(0, c.make_shape([dim if each is None else c.merge_dim(each, dim) for dim, each in zip(dims, rest, strict=True)]))
+        dims = [c.make_dim(size) if size >= 0 else dim or c.unknown_dim() for size, dim in zip(sizes, rest, strict=True)]
+        c.set_output(
+            0, c.make_shape([dim if rest_dim is None else c.merge_dim(rest_dim, dim) for dim, rest_dim in zip(dims, rest, strict=True)])
+        )
 
     def kernel(k: KernelContext) -> Kernel:
         kinds = _kinds(k.attr("row_partition_types"))
@@ -79,14 +81,16 @@ class RaggedTensorToTensor:
                 if int(lengths.sum()) != count:
                     raise invalid(k, f"the rows hold {int(lengths.sum())} elements, but there are {count}")
             natural = [len(rows[0]), *[int(lengths.max(initial=0)) for lengths in rows], *elements.shape[1:]]
-            given = ints(shape)
+            wanted_sizes = ints(shape)
             sizes = (
-                natural if not shape.ndim and given[0] < 0 else [n if size < 0 else size for n, size in zip(natural, given, strict=False)]
+                natural
+                if not shape.ndim and wanted_sizes[0] < 0
+                else [n if size < 0 else size for n, size in zip(natural, wanted_sizes, strict=False)]
             )
-            if len(sizes) != len(natural) or (shape.ndim and len(given) != len(natural)):
-                raise invalid(k, f"shape must have {len(natural)} sizes, got {list(given)}")
+            if len(sizes) != len(natural) or (shape.ndim and len(wanted_sizes) != len(natural)):
+                raise invalid(k, f"shape must have {len(natural)} sizes, got {list(wanted_sizes)}")
             if sizes[len(rows) + 1 :] != list(elements.shape[1:]):
-                raise invalid(k, f"the last sizes must be those of an element, {list(elements.shape[1:])}, got {list(given)}")
+                raise invalid(k, f"the last sizes must be those of an element, {list(elements.shape[1:])}, got {list(wanted_sizes)}")
             check_allocation(sizes, elements.dtype)
             result = np.empty(sizes, elements.dtype if dtype is None else dtype)
             result[...] = np.broadcast_to(on_host(default), sizes[len(rows) + 1 :])

@@ -63,16 +63,16 @@ def _join_blocks(k: KernelContext, x: Any, block: tuple[int, ...], crops: tuple[
 
 
 def _blocks_shape(
-    c: InferenceContext, given: ShapeHandle, block: list[int] | None, pairs: Array | None, count: int, *, to_batch: bool
+    c: InferenceContext, in_shape: ShapeHandle, block: list[int] | None, pairs: Array | None, count: int, *, to_batch: bool
 ) -> None:
     """The shape after moving blocks of `count` spatial dimensions between space and batch.
 
     Block sizes and pairs may be unknown.
     """
-    if given.dims is None or count < 0:
-        c.set_output(0, c.unknown_shape() if given.dims is None else c.unknown_shape_of_rank(len(given.dims)))
+    if in_shape.dims is None or count < 0:
+        c.set_output(0, c.unknown_shape() if in_shape.dims is None else c.unknown_shape_of_rank(len(in_shape.dims)))
         return
-    batch, space, rest = given.dims[0], given.dims[1 : 1 + count], given.dims[1 + count :]
+    batch, space, rest = in_shape.dims[0], in_shape.dims[1 : 1 + count], in_shape.dims[1 + count :]
     if block is None:
         c.set_output(0, c.make_shape([c.unknown_dim() for _ in range(1 + count)] + list(rest)))
         return
@@ -100,12 +100,12 @@ def _pairs(c: InferenceContext, slot: int, count: DimensionHandle | int, *, to_b
 def _nd_shape(*, to_batch: bool) -> Callable[[InferenceContext], None]:
     def shape(c: InferenceContext) -> None:
         count = c.dim(c.with_rank(c.input(1), 1), 0)
-        given = c.with_rank_at_least(c.input(0), 1 + max(0, count.value))
+        in_shape = c.with_rank_at_least(c.input(0), 1 + max(0, count.value))
         pairs = _pairs(c, 2, count, to_batch=to_batch)
         block = c.input_tensor(1)
         if block is not None and (block < 1).any():
             raise InvalidArgumentError("block_shape must be positive")
-        _blocks_shape(c, given, None if block is None else block.tolist(), pairs, count.value, to_batch=to_batch)
+        _blocks_shape(c, in_shape, None if block is None else block.tolist(), pairs, count.value, to_batch=to_batch)
 
     return shape
 
@@ -173,8 +173,8 @@ class BatchToSpaceND:
 
 def _square_shape(*, to_batch: bool) -> Callable[[InferenceContext], None]:
     def shape(c: InferenceContext) -> None:
-        given = c.with_rank(c.input(0), 4)
-        _blocks_shape(c, given, [c.int_attr("block_size")] * 2, _pairs(c, 1, 2, to_batch=to_batch), 2, to_batch=to_batch)
+        in_shape = c.with_rank(c.input(0), 4)
+        _blocks_shape(c, in_shape, [c.int_attr("block_size")] * 2, _pairs(c, 1, 2, to_batch=to_batch), 2, to_batch=to_batch)
 
     return shape
 
@@ -243,16 +243,16 @@ def _is_nchw(attrs: Attrs) -> bool:
 
 def _depth_shape(*, to_depth: bool) -> Callable[[InferenceContext], None]:
     def shape(c: InferenceContext) -> None:
-        given = c.with_rank(c.input(0), 4)
+        in_shape = c.with_rank(c.input(0), 4)
         size, nchw = c.int_attr("block_size"), _is_nchw(c.attrs)
-        rows, columns, depth = (c.dim(given, axis) for axis in ((2, 3, 1) if nchw else (1, 2, 3)))
+        rows, columns, depth = (c.dim(in_shape, axis) for axis in ((2, 3, 1) if nchw else (1, 2, 3)))
         if to_depth:
             space = [c.divide(dim, size, evenly_divisible=True) for dim in (rows, columns)]
             depth = c.multiply(depth, size * size)
         else:
             space = [c.multiply(dim, size) for dim in (rows, columns)]
             depth = c.divide(depth, size * size, evenly_divisible=True)
-        c.set_output(0, c.make_shape([c.dim(given, 0), depth, *space] if nchw else [c.dim(given, 0), *space, depth]))
+        c.set_output(0, c.make_shape([c.dim(in_shape, 0), depth, *space] if nchw else [c.dim(in_shape, 0), *space, depth]))
 
     return shape
 

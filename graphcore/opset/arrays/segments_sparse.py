@@ -46,13 +46,13 @@ def _scaled(k: KernelContext, scale: str, values: Any, ids: Any, rows: int) -> A
 def _reduction(scale: str, *, with_count: bool) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
         xp, dtype = k.xp, k.dtype("T")
-        known = constant_int(k, 3) if with_count else None
+        constant_count = constant_int(k, 3) if with_count else None
 
         def reduce(data: Any, indices: Any, ids: Any, num_segments: Any = None) -> Any:
             picked = data.take(checked_indices(k, indices, data.shape[0]), 0)
             rows = counted_rows(k, picked, ids)
             if with_count:
-                wanted = one_int(k, num_segments) if known is None else known
+                wanted = one_int(k, num_segments) if constant_count is None else constant_count
                 if rows > wanted:
                     raise invalid(k, f"segment ids must be below num_segments = {wanted}, got {rows - 1}")
                 rows = wanted
@@ -65,10 +65,10 @@ def _reduction(scale: str, *, with_count: bool) -> KernelFactory:
 
 def _reduction_grad_kernel(scale: str) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
-        xp, dtype, known = k.xp, k.dtype("T"), constant_int(k, 3)
+        xp, dtype, constant_count = k.xp, k.dtype("T"), constant_int(k, 3)
 
         def spread(grad: Any, indices: Any, ids: Any, output_dim0: Any) -> Any:
-            rows = one_int(k, output_dim0) if known is None else known
+            rows = one_int(k, output_dim0) if constant_count is None else constant_count
             checked_indices(k, ids, grad.shape[0])
             parts = _scaled(k, scale, grad, ids, grad.shape[0]).take(ids, 0)
             return combined(xp, "add", parts, checked_indices(k, indices, rows), rows, 0).astype(dtype, copy=False)

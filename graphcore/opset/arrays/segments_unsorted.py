@@ -53,11 +53,11 @@ def _gradient(body: str, indices: str = "{int32, int64}") -> str:
 
 def _unsorted(name: str, start: Any) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
-        xp, dtype, known = k.xp, k.dtype("T"), constant_int(k, 2)
+        xp, dtype, constant_count = k.xp, k.dtype("T"), constant_int(k, 2)
         begin = start(dtype) if callable(start) else start
 
         def reduce(data: Any, ids: Any, num_segments: Any) -> Any:
-            rows = one_int(k, num_segments) if known is None else known
+            rows = one_int(k, num_segments) if constant_count is None else constant_count
             if rows < 0 or data.shape[: ids.ndim] != ids.shape:
                 raise invalid(
                     k,

@@ -123,22 +123,22 @@ class ListDiff(Total):
 
 
 def _unique_along_shape(c: InferenceContext) -> None:
-    given, axis = c.input(0), c.input_tensor(1)
+    in_shape, axis = c.input(0), c.input_tensor(1)
     index = c.vector(c.unknown_dim())
-    output = c.unknown_shape_of_rank(c.rank(given))
+    output = c.unknown_shape_of_rank(c.rank(in_shape))
     if axis is not None and axis.size > 1:
         raise InvalidArgumentError("axis must have at most one element", op=c.op, node=c.node_name)
     if axis is not None and axis.size == 1:
         at = int(axis.reshape(-1)[0])
-        rank = c.rank(given)
+        rank = c.rank(in_shape)
         if rank >= 0 and not -rank <= at < rank:
             raise InvalidArgumentError(f"axis expected to be in the range [{-rank}, {rank}), got {at}", op=c.op, node=c.node_name)
         if rank >= 0:
-            output = c.replace_dim(given, at, c.unknown_dim())
-            index = c.vector(c.dim(given, at))
+            output = c.replace_dim(in_shape, at, c.unknown_dim())
+            index = c.vector(c.dim(in_shape, at))
     elif axis is not None:
-        given = c.with_rank(given, 1)
-        output, index = c.vector(c.unknown_dim()), given
+        in_shape = c.with_rank(in_shape, 1)
+        output, index = c.vector(c.unknown_dim()), in_shape
     c.set_output(0, output)
     c.set_output(1, index)
     if c.num_outputs == 3:
@@ -168,8 +168,8 @@ def _unique_along(outputs: int) -> KernelFactory:
 
 def _row_numbers(rows: Any) -> Any:
     """A number for each row; equal rows have the same one."""
-    known: dict[tuple[Any, ...], int] = {}
-    return np.array([known.setdefault(tuple(row), len(known)) for row in rows.tolist()], np.int64)
+    numbers: dict[tuple[Any, ...], int] = {}
+    return np.array([numbers.setdefault(tuple(row), len(numbers)) for row in rows.tolist()], np.int64)
 
 
 _V2_ATTRS: Final = f"T:type, Taxis:{INDEX} = int64, out_idx:{INDEX} = int32"

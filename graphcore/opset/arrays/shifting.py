@@ -47,10 +47,10 @@ class ReverseSequence:
     def shape(c: InferenceContext) -> None:
         lengths = c.with_rank(c.input(1), 1)
         seq, batch = c.int_attr("seq_dim"), c.int_attr("batch_dim")
-        given = c.with_rank_at_least(c.input(0), max(seq, batch) + 1)
-        if given.dims is not None:
-            given = c.replace_dim(given, batch, c.merge_dim(c.dim(given, batch), c.dim(lengths, 0)))
-        c.set_output(0, given)
+        in_shape = c.with_rank_at_least(c.input(0), max(seq, batch) + 1)
+        if in_shape.dims is not None:
+            in_shape = c.replace_dim(in_shape, batch, c.merge_dim(c.dim(in_shape, batch), c.dim(lengths, 0)))
+        c.set_output(0, in_shape)
 
     def kernel(k: KernelContext) -> Kernel:
         xp, seq, batch = k.xp, required_int(k.attrs, "seq_dim"), required_int(k.attrs, "batch_dim")
@@ -130,14 +130,14 @@ class Bitcast:
 
     def shape(c: InferenceContext) -> None:
         source, target = c.attr("T"), c.attr("type")
-        given = c.input(0)
-        if given.dims is None or not isinstance(source, DType) or not isinstance(target, DType) or source.size == target.size:
-            c.set_output(0, given)
+        in_shape = c.input(0)
+        if in_shape.dims is None or not isinstance(source, DType) or not isinstance(target, DType) or source.size == target.size:
+            c.set_output(0, in_shape)
         elif source.size > target.size:
-            c.set_output(0, c.concatenate(given, c.vector(source.size // target.size)))
+            c.set_output(0, c.concatenate(in_shape, c.vector(source.size // target.size)))
         else:
-            c.with_value(c.dim(c.with_rank_at_least(given, 1), -1), target.size // source.size)
-            c.set_output(0, c.subshape(given, 0, -1))
+            c.with_value(c.dim(c.with_rank_at_least(in_shape, 1), -1), target.size // source.size)
+            c.set_output(0, c.subshape(in_shape, 0, -1))
 
     def kernel(k: KernelContext) -> Kernel:
         source, target = k.dtype("T"), k.dtype("type")

@@ -132,8 +132,8 @@ def _basic_index(k: KernelContext, begin: tuple[int, ...], end: tuple[int, ...],
 
 def with_index(k: KernelContext, first: int, use: Any) -> Kernel:
     """A kernel with begin, end, strides from input `first` on; `use(index, inputs)` computes."""
-    known = [constant_ints(k, first + i) for i in range(3)]
-    begin, end, strides = known
+    constant_bounds = [constant_ints(k, first + i) for i in range(3)]
+    begin, end, strides = constant_bounds
     if begin is not None and end is not None and strides is not None:
         index = _basic_index(k, begin, end, strides)
         return lambda *inputs: use(index, inputs)

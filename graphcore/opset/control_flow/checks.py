@@ -137,12 +137,12 @@ class CheckNumerics:
 
         def check(x: Any) -> Any:
             if not isfinite(x).all():
-                found = " and ".join(name for name, present in (("Inf", isinf(x).any()), ("NaN", isnan(x).any())) if present)
-                raise invalid(k, f"{message} : Tensor had {found} values").advise(
+                kinds = " and ".join(name for name, present in (("Inf", isinf(x).any()), ("NaN", isnan(x).any())) if present)
+                raise invalid(k, f"{message} : Tensor had {kinds} values").advise(
                     "In training, try a tenth of the learning rate. Else look where it begins: with `%graph values` in a cell above, "
                     "this run marks the first bad tensor in the picture.",
                     required="finite numbers",
-                    came=found,
+                    came=kinds,
                 )
             return x
 

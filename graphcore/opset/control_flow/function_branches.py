@@ -51,11 +51,11 @@ def _branch_shapes(c: InferenceContext, branches: Sequence[Func]) -> None:
         for i, shape in enumerate(declared):
             c.set_output(i, c.make_shape_from_shape(shape))
         return
-    given, slots = c.inputs[1:], range(1, c.num_inputs)
-    results = [c.function_outputs(branch.name, branch.attr, given, slots) for branch in branches]
+    in_shapes, slots = c.inputs[1:], range(1, c.num_inputs)
+    results = [c.function_outputs(branch.name, branch.attr, in_shapes, slots) for branch in branches]
     for i in range(c.num_outputs):
-        known = [None if result is None or i >= len(result) else result[i][0] for result in results]
-        c.set_output(i, c.unknown_shape() if None in known else common_shape([shape for shape in known if shape is not None]))
+        shapes = [None if result is None or i >= len(result) else result[i][0] for result in results]
+        c.set_output(i, c.unknown_shape() if None in shapes else common_shape([shape for shape in shapes if shape is not None]))
 
 
 def _branches(attrs: Attrs) -> tuple[Func, ...]:
@@ -103,8 +103,8 @@ def _case_gradient(op_name: str, attrs: Attrs) -> FunctionDef:
 
 
 def _gradient_branch(attrs: Attrs, branch: Func) -> Func:
-    given = (*types_attr(attrs, "Tin"), *types_attr(attrs, "Tout"))
-    return Func("SymbolicGradient", {"f": branch, "Tin": given, "Tout": _gradient_types(types_attr(attrs, "Tin"))})
+    in_types = (*types_attr(attrs, "Tin"), *types_attr(attrs, "Tout"))
+    return Func("SymbolicGradient", {"f": branch, "Tin": in_types, "Tout": _gradient_types(types_attr(attrs, "Tin"))})
 
 
 def _gradient_types(types: tuple[DType, ...]) -> tuple[DType, ...]:

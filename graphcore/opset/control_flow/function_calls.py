@@ -80,18 +80,18 @@ def fitting(k: KernelContext, func: Func, inputs: Sequence[DType], outputs: Sequ
 def _argument_problem(takes: Sequence[DType], inputs: Sequence[DType]) -> str:
     if len(takes) != len(inputs):
         return f"Expects {len(takes)} arguments, but {len(inputs)} is provided"
-    for index, (wanted, given) in enumerate(zip(takes, inputs, strict=True)):
-        if wanted.base is not given.base:
-            return f"Expects arg[{index}] to be {wanted.base.text} but {given.base.text} is provided"
+    for index, (wanted, actual) in enumerate(zip(takes, inputs, strict=True)):
+        if wanted.base is not actual.base:
+            return f"Expects arg[{index}] to be {wanted.base.text} but {actual.base.text} is provided"
     return ""
 
 
 def _return_problem(gives: Sequence[DType], outputs: Sequence[DType]) -> str:
     if len(gives) != len(outputs):
         return f"Expects {len(outputs)} return values, but {len(gives)} is provided"
-    for index, (given, wanted) in enumerate(zip(gives, outputs, strict=True)):
-        if wanted.base is not given.base:
-            return f"Expects ret[{index}] to be {wanted.base.text}, but {given.base.text} is provided."
+    for index, (actual, wanted) in enumerate(zip(gives, outputs, strict=True)):
+        if wanted.base is not actual.base:
+            return f"Expects ret[{index}] to be {wanted.base.text}, but {actual.base.text} is provided."
     return ""
 
 

@@ -27,9 +27,9 @@ _DOUBLED: Final = "Doubled(x:float) -> (y:float) {\n  y = Add[T=float](x, x)\n}"
 
 def _loop_shapes(c: InferenceContext) -> None:
     shapes = declared_shapes(c)
-    found = _invariant_shapes(c) if shapes is None else [c.make_shape_from_shape(shape) for shape in shapes]
+    loop_shapes = _invariant_shapes(c) if shapes is None else [c.make_shape_from_shape(shape) for shape in shapes]
     for i in range(c.num_outputs):
-        c.set_output(i, found[i])
+        c.set_output(i, loop_shapes[i])
         data = c.input_handle_shapes_and_types(i)
         if data is not None:
             c.set_output_handle_shapes_and_types(i, data)
@@ -41,10 +41,10 @@ def _invariant_shapes(c: InferenceContext) -> list[ShapeHandle]:
     # Handles stay what they are in all rounds, other values may change.
     slots = [None if c.input_handle_shapes_and_types(i) is None else i for i in range(len(shapes))]
     while isinstance(body, Func):
-        found = c.function_outputs(body.name, body.attr, shapes, slots)
-        if found is None or len(found) != len(shapes):
+        results = c.function_outputs(body.name, body.attr, shapes, slots)
+        if results is None or len(results) != len(shapes):
             break
-        relaxed = [relaxed_shape(old, new, c.inputs) for old, (new, _) in zip(shapes, found, strict=True)]
+        relaxed = [relaxed_shape(old, new, c.inputs) for old, (new, _) in zip(shapes, results, strict=True)]
         if all(a is b for a, b in zip(shapes, relaxed, strict=True)):
             break
         shapes = relaxed
@@ -103,8 +103,8 @@ def _gradient_kernel(k: KernelContext) -> Kernel:
     condition, is_true = _condition(k)
     func = func_attr(k.attrs, "body")
     body = fitting(k, func, types, types)
-    given = (*types, *types)
-    back = fitting(k, Func("SymbolicGradient", {"f": func, "Tin": given, "Tout": types}), given, types)
+    in_types = (*types, *types)
+    back = fitting(k, Func("SymbolicGradient", {"f": func, "Tin": in_types, "Tout": types}), in_types, types)
     count = len(types)
 
     def run(*values: Any) -> Any:

@@ -52,11 +52,11 @@ def _rows(k: KernelContext, xs: Any) -> Any:
 def _gradient(attrs: Attrs) -> FunctionDef:
     count, dtype = required_int(attrs, "K"), attrs["T"]
     assert isinstance(dtype, DType)
-    given, wanted = ", ".join([dtype.text] * (count + 3)), ", ".join([dtype.text] * (count + 2))
+    in_types, wanted = ", ".join([dtype.text] * (count + 3)), ", ".join([dtype.text] * (count + 2))
     func = attr_value_text(func_attr(attrs, "f"))
     return parse_function(f"""_[T:{{float, double}}, K:int >= 0, f:func](theta:K*T, x:T, u:T, dy:T) -> (dtheta:K*T, dx:T, du:T) {{
       y = MapAccumulate[f=$f, T=$T, K=$K](theta, x, u)
-      dtheta = MapAccumulateGrad[g=SymbolicGradient[f={func}, Tin={{{given}}}, Tout={{{wanted}}}], T=$T, K=$K](theta, x, u, y:y:0, dy)
+      dtheta = MapAccumulateGrad[g=SymbolicGradient[f={func}, Tin={{{in_types}}}, Tout={{{wanted}}}], T=$T, K=$K](theta, x, u, y:y:0, dy)
       return dtheta = dtheta:dtheta
       return dx = dtheta:dx:0
       return du = dtheta:du:0

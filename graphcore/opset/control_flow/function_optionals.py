@@ -111,9 +111,9 @@ class OptionalGetValue:
 
     def kernel(k: KernelContext) -> Kernel:
         def get(handle: Any) -> Any:
-            found = _optional(k, handle).components
-            if found is None:
+            components = _optional(k, handle).components
+            if components is None:
                 raise invalid(k, "The given optional does not have a value.")
-            return found if len(found) > 1 else found[0]
+            return components if len(components) > 1 else components[0]
 
         return get

@@ -132,10 +132,10 @@ class TextGradient:
         text = self._text if isinstance(self._text, str) else self._written(self._text, attrs)
         if isinstance(text, FunctionDef):
             return text
-        made = self._made.get(text)
-        if made is None:
-            made = self._made[text] = define_function(text)
-        return made
+        function = self._made.get(text)
+        if function is None:
+            function = self._made[text] = define_function(text)
+        return function
 
     @staticmethod
     def _written(write: Callable[[Attrs], str | FunctionDef], attrs: Attrs) -> str | FunctionDef:

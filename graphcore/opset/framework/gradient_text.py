@@ -70,9 +70,9 @@ def _required(attrs: Attrs, attr: str) -> AttrValue:
 
 def list_to_array(attrs: Attrs, elements: list[str], dtype: str | None = None) -> str:
     """The right-hand side of a node for the elements of a list argument `N*T` (or of type `dtype`)."""
-    each = required_type(attrs).text if dtype is None else dtype
+    element_type = required_type(attrs).text if dtype is None else dtype
     kind = "$T" if dtype is None else dtype
-    return f"_ListToArray[N=$N, T={kind}, Tin={{{', '.join([each] * len(elements))}}}]({', '.join(elements)})"
+    return f"_ListToArray[N=$N, T={kind}, Tin={{{', '.join([element_type] * len(elements))}}}]({', '.join(elements)})"
 
 
 def is_complex(attrs: Attrs, attr: str = "T") -> bool:
@@ -96,9 +96,9 @@ def holomorphic(template: GradientText) -> GradientCreator:
 
 
 def _conjugated(text: str) -> str:
-    found = _SIGNATURE.match(text)
-    assert found is not None, f"not the text of a gradient: {text}"
-    inputs, outputs, body = found.groups()
+    match = _SIGNATURE.match(text)
+    assert match is not None, f"not the text of a gradient: {text}"
+    inputs, outputs, body = match.groups()
     arrived = inputs.rpartition(",")[2].partition(":")[0].strip()
     results = [part.partition(":")[0].strip() for part in outputs.split(",")]
     for name in (arrived, *results):

@@ -32,8 +32,8 @@ def ufunc(name: str) -> KernelFactory:
 
     @_ELEMENTWISE
     def kernel(k: KernelContext) -> Kernel:
-        found: Kernel = getattr(k.xp, name)
-        return found
+        operation: Kernel = getattr(k.xp, name)
+        return operation
 
     return kernel
 
@@ -54,13 +54,13 @@ def joining_ufunc(name: str) -> KernelFactory:
     @declares_traits(most_bytes=_bytes_of_sums)
     @_ELEMENTWISE
     def kernel(k: KernelContext) -> Kernel:
-        found: Kernel = getattr(k.xp, name)
+        operation: Kernel = getattr(k.xp, name)
 
         def joined(x: Any, y: Any, out: Any = None) -> Any:
             del out
-            return np.asarray(found(x, y), object)
+            return np.asarray(operation(x, y), object)
 
-        return joined if k.attr("T") is string else found
+        return joined if k.attr("T") is string else operation
 
     return kernel
 
@@ -75,8 +75,8 @@ def floating_ufunc(name: str) -> KernelFactory:
             raise UnimplementedError(
                 f"{k.op} needs a floating point or complex type, got {dtype.text}", op=k.op, node=k.node_name, source=k.source
             )
-        found: Kernel = getattr(k.xp, name)
-        return found
+        operation: Kernel = getattr(k.xp, name)
+        return operation
 
     return kernel
 
@@ -96,7 +96,7 @@ def with_number(xp: Any, name: str, number: Any) -> Kernel:
     In NumPy a maximum of an array and a number is several times slower than that of two arrays, so the number is repeated along the last
     dimensions.
     """
-    found: Kernel = getattr(xp, name)
+    operation: Kernel = getattr(xp, name)
     rows: dict[tuple[int, ...], Array] = {}
 
     def call(x: Any) -> Any:
@@ -106,15 +106,15 @@ def with_number(xp: Any, name: str, number: Any) -> Kernel:
             if len(rows) >= _MOST_ROWS:
                 rows.clear()
             row = rows[tail] = np.full(tail, number, number.dtype)
-        return found(x, row)
+        return operation(x, row)
 
-    return call if xp is np else lambda x: found(x, number)
+    return call if xp is np else lambda x: operation(x, number)
 
 
 def into_itself(xp: Any, name: str) -> Kernel:
     """`getattr(xp, name)(x)` for an array x that nothing else needs, in its memory where that is faster."""
-    found: Kernel = getattr(xp, name)
-    return (lambda x: found(x, x) if x.shape else found(x)) if xp is np else found
+    operation: Kernel = getattr(xp, name)
+    return (lambda x: operation(x, x) if x.shape else operation(x)) if xp is np else operation
 
 
 def _tail(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -246,33 +246,33 @@ def combining_at(xp: Any, name: str) -> Any:
 
     `places` are rows, or a tuple of an index array for each of the first dimensions. Repeated ones are combined repeatedly.
     """
-    found = getattr(xp, name)
+    operation = getattr(xp, name)
     if xp is np:
-        return found.at
+        return operation.at
 
     def at(result: Any, places: Any, values: Any) -> None:
         code = result.dtype.char
         if name == "subtract" and code in _AT_ON_DEVICES["add"]:
             xp.add.at(result, places, -values)
         elif code not in _AT_ON_DEVICES.get(name, ""):
-            _combine_in_rounds(xp, found, result, places, values)
+            _combine_in_rounds(xp, operation, result, places, values)
         elif name == "add" or code not in "fd":
-            found.at(result, places, values)
+            operation.at(result, places, values)
         else:
-            _extremes_at(xp, found, result, places, values)
+            _extremes_at(xp, operation, result, places, values)
 
     return at
 
 
-def _extremes_at(xp: Any, found: Any, result: Any, places: Any, values: Any) -> None:
+def _extremes_at(xp: Any, operation: Any, result: Any, places: Any, values: Any) -> None:
     """Combine floats by a maximum or minimum. CuPy's `at` ignores NaN, NumPy's gives it."""
     was_nan = xp.isnan(result)
-    found.at(result, places, values)
+    operation.at(result, places, values)
     xp.add.at(result, places, xp.where(xp.isnan(values), values, -0.0).astype(result.dtype, copy=False))
     result[was_nan] = np.nan
 
 
-def _combine_in_rounds(xp: Any, found: Any, result: Any, places: Any, values: Any) -> None:
+def _combine_in_rounds(xp: Any, operation: Any, result: Any, places: Any, values: Any) -> None:
     """Combine each place once in a round, as long as there are any."""
     depth = len(places) if isinstance(places, tuple) else 1
     rest = result.shape[depth:]
@@ -290,5 +290,5 @@ def _combine_in_rounds(xp: Any, found: Any, result: Any, places: Any, values: An
         first = xp.ones(sorted_rows.shape, bool)
         first[1:] = sorted_rows[1:] != sorted_rows[:-1]
         now = sorted_rows[first]
-        flat[now] = found(flat[now], values[order[first]])
+        flat[now] = operation(flat[now], values[order[first]])
         sorted_rows, order = sorted_rows[~first], order[~first]

@@ -36,22 +36,22 @@ _DRAWN: Final = [[[0.1, 0.2, 0.9, 0.7], [0.5, 0.5, 1.4, 1.0]], [[-0.3, 0.0, 0.4,
 
 
 def _drawing(k: KernelContext) -> Kernel:
-    def draw(images: Any, boxes: Any, given: Any = None) -> Any:
+    def draw(images: Any, boxes: Any, colors: Any = None) -> Any:
         depth = images.shape[-1] if images.ndim == 4 else 0
         if depth not in (1, 3, 4) or boxes.ndim != 3 or boxes.shape[2] != 4 or boxes.shape[0] != images.shape[0]:
             raise invalid(
                 k,
                 f"images must be [batch, rows, columns, 1, 3 or 4] and boxes [batch, n, 4], got {list(images.shape)} and {list(boxes.shape)}",
             )
-        own = given is not None and given.size
-        if own and (given.ndim != 2 or given.shape[1] < depth):
-            raise invalid(k, f"colors must be [n, {depth}], got {list(given.shape)}")
-        colours = (given if own else np.array(_COLOURS))[:, :depth].astype(images.dtype)
+        own = colors is not None and colors.size
+        if own and (colors.ndim != 2 or colors.shape[1] < depth):
+            raise invalid(k, f"colors must be [n, {depth}], got {list(colors.shape)}")
+        colours = (colors if own else np.array(_COLOURS))[:, :depth].astype(images.dtype)
         if depth == 1 and not own:
             colours[:, 0] = 1
         out, (rows, columns) = images.copy(), images.shape[1:3]
-        for image, found in zip(out, boxes, strict=True):
-            for number, box in enumerate(found):
+        for image, image_boxes in zip(out, boxes, strict=True):
+            for number, box in enumerate(image_boxes):
                 top, left, bottom, right = (
                     int(np.float32(part) * np.float32(size - 1)) for part, size in zip(box, (rows, columns) * 2, strict=True)
                 )
@@ -209,10 +209,10 @@ class NonMaxSuppressionV5:
             count = one_int(k, most)
             if count < 0 or not 0 <= float(iou) <= 1 or float(sigma) < 0:
                 raise invalid(k, "max_output_size and soft_nms_sigma must be non-negative, and iou_threshold in [0, 1]")
-            found = suppressed(scores, count, lambda a, b: overlap(boxes[a], boxes[b]), float(iou), float(least), float(sigma))
-            padding = [(0, 0.0)] * (count - len(found)) if pad else []
-            both = [*found, *padding]
-            return np.array([i for i, _ in both], np.int32), np.array([s for _, s in both], scores.dtype), np.array(len(found), np.int32)
+            selected = suppressed(scores, count, lambda a, b: overlap(boxes[a], boxes[b]), float(iou), float(least), float(sigma))
+            padding = [(0, 0.0)] * (count - len(selected)) if pad else []
+            both = [*selected, *padding]
+            return np.array([i for i, _ in both], np.int32), np.array([s for _, s in both], scores.dtype), np.array(len(selected), np.int32)
 
         return select
 
@@ -250,8 +250,8 @@ class NonMaxSuppressionWithOverlaps:
             count = one_int(k, most)
             if count < 0 or overlaps.shape != scores.shape * 2:
                 raise invalid(k, f"max_output_size must be non-negative, got {count}; overlaps {list(overlaps.shape)} must be a square")
-            found = suppressed(scores, count, lambda a, b: float(overlaps[a, b]), float(limit), float(least))
-            return np.array([i for i, _ in found], np.int32)
+            selected = suppressed(scores, count, lambda a, b: float(overlaps[a, b]), float(limit), float(least))
+            return np.array([i for i, _ in selected], np.int32)
 
         return select
 
@@ -293,12 +293,12 @@ class CombinedNonMaxSuppression:
             c.with_rank(c.input(i), 0)
         c.with_value(c.dim(boxes, 3), 4)
         c.merge_dim(c.dim(boxes, 1), c.dim(scores, 1))
-        each, total = c.input_tensor(2), c.input_tensor(3)
+        per_class, total = c.input_tensor(2), c.input_tensor(3)
         batch, size, classes = c.dim(boxes, 0), c.unknown_dim(), c.value(c.dim(scores, 2))
         if total is not None and not c.attr("pad_per_class"):
             size = c.make_dim(int(total))
-        elif total is not None and each is not None and classes >= 0:
-            size = c.make_dim(min(int(total), int(each) * classes))
+        elif total is not None and per_class is not None and classes >= 0:
+            size = c.make_dim(min(int(total), int(per_class) * classes))
         c.set_output(0, c.make_shape([batch, size, 4]))
         c.set_output(1, c.matrix(batch, size))
         c.set_output(2, c.matrix(batch, size))
@@ -315,21 +315,21 @@ class CombinedNonMaxSuppression:
                 raise invalid(k, f"boxes {list(boxes.shape)} do not fit scores {list(scores.shape)}")
             batch, _, classes = scores.shape
             length = min(size, per_class * classes) if pad else size
-            made = np.zeros((batch, length, 6), np.float32)
+            result = np.zeros((batch, length, 6), np.float32)
             valid = np.zeros(batch, np.int32)
             for image in range(batch):
-                found: list[tuple[float, int, list[float]]] = []
+                scored: list[tuple[float, int, list[float]]] = []
                 for number in range(classes):
                     own = boxes[image, :, number if boxes.shape[2] > 1 else 0]
                     kept = suppressed(
                         scores[image, :, number], per_class, lambda a, b, own=own: overlap(own[a], own[b]), float(iou), float(least)
                     )
-                    found += [(-score, len(found) + i, [*own[at].tolist(), score, number]) for i, (at, score) in enumerate(kept)]
-                rows = [row for _, _, row in sorted(found)[:length]]
+                    scored += [(-score, len(scored) + i, [*own[at].tolist(), score, number]) for i, (at, score) in enumerate(kept)]
+                rows = [row for _, _, row in sorted(scored)[:length]]
                 valid[image] = len(rows)
                 if rows:
-                    made[image, : len(rows)] = rows
-            places = np.clip(made[..., :4], 0, 1) if clip else made[..., :4].copy()
-            return places, made[..., 4].copy(), made[..., 5].copy(), valid
+                    result[image, : len(rows)] = rows
+            places = np.clip(result[..., :4], 0, 1) if clip else result[..., :4].copy()
+            return places, result[..., 4].copy(), result[..., 5].copy(), valid
 
         return select

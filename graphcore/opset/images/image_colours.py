@@ -39,8 +39,8 @@ def to_rgb(xp: Any, hsv: Any) -> Any:
 
 
 def _colours_shape(c: InferenceContext) -> None:
-    given = c.with_rank_at_least(c.input(0), 1)
-    c.set_output(0, c.replace_dim(given, -1, c.with_value(c.dim(given, -1), 3)) if c.rank_known(given) else given)
+    in_shape = c.with_rank_at_least(c.input(0), 1)
+    c.set_output(0, c.replace_dim(in_shape, -1, c.with_value(c.dim(in_shape, -1), 3)) if c.rank_known(in_shape) else in_shape)
 
 
 def _images_shape(c: InferenceContext) -> None:

@@ -85,11 +85,11 @@ def _array(image: Any, bands: int, dtype: np.dtype[Any]) -> Any:
     """The pixels of an image: [rows, columns, bands]."""
     if image.mode in _WIDE_MODES:
         wide = np.asarray(image).astype(np.uint16)[..., None]
-        found = wide if dtype == np.uint16 else (wide >> 8).astype(np.uint8)
-        return np.repeat(found, bands, -1)
-    found = np.asarray(image.convert(_MODES[bands])).reshape(image.height, image.width, bands)
+        pixels = wide if dtype == np.uint16 else (wide >> 8).astype(np.uint8)
+        return np.repeat(pixels, bands, -1)
+    pixels = np.asarray(image.convert(_MODES[bands])).reshape(image.height, image.width, bands)
     # A pixel of 8 bits is the higher and the lower half of one of 16 bits.
-    return found.astype(np.uint16) * np.uint16(257) if dtype == np.uint16 else found
+    return pixels.astype(np.uint16) * np.uint16(257) if dtype == np.uint16 else pixels
 
 
 def _converted(pixels: Any, dtype: np.dtype[Any]) -> Any:
@@ -98,11 +98,11 @@ def _converted(pixels: Any, dtype: np.dtype[Any]) -> Any:
 
 def _frames(image: Any) -> Any:
     """The frames of an animation in full: [frames, rows, columns, 3]."""
-    found = []
+    frames = []
     for number in range(image.n_frames):
         image.seek(number)
-        found.append(np.asarray(image.convert("RGB")))
-    return np.stack(found)
+        frames.append(np.asarray(image.convert("RGB")))
+    return np.stack(frames)
 
 
 def _decoded_shape(c: InferenceContext) -> None:
@@ -265,8 +265,8 @@ class EncodePng:
     failures = (Example([np.zeros((2, 3, 5), np.uint16)]), Example([_PIXELS], {"compression": 10}))
 
     def shape(c: InferenceContext) -> None:
-        given = c.with_rank_at_least(c.input(0), 3)
-        c.set_output(0, c.subshape(given, 0, -3) if c.rank_known(given) else c.unknown_shape())
+        in_shape = c.with_rank_at_least(c.input(0), 3)
+        c.set_output(0, c.subshape(in_shape, 0, -3) if c.rank_known(in_shape) else c.unknown_shape())
 
     def kernel(k: KernelContext) -> Kernel:
         compression = required_int(k.attrs, "compression")

@@ -89,10 +89,10 @@ def number(k: KernelContext, value: Any, name: str, least: int | None = None) ->
     Raises:
         InvalidArgumentError: it is less than `least`.
     """
-    found = one_int(k, on_host(value))
-    if least is not None and found < least:
-        raise invalid(k, f"{name} must be {'greater than zero' if least == 1 else f'at least {least}'}, got {found}")
-    return found
+    count = one_int(k, on_host(value))
+    if least is not None and count < least:
+        raise invalid(k, f"{name} must be {'greater than zero' if least == 1 else f'at least {least}'}, got {count}")
+    return count
 
 
 def from_source(k: KernelContext, change: Callable[..., Callable[[], Iterator[Element]]]) -> Kernel:

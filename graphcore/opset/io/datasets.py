@@ -134,13 +134,13 @@ def _repeated(source: Dataset, times: int) -> Iterator[Element]:
 
     def step() -> Element:
         nonlocal begun, elements
-        found = next(elements, None)
-        if found is None and (times < 0 or begun < times):
+        element = next(elements, None)
+        if element is None and (times < 0 or begun < times):
             begun, elements = begun + 1, source.iterate()
-            found = next(elements, None)
-        if found is None:
+            element = next(elements, None)
+        if element is None:
             raise StopIteration
-        return found
+        return element
 
     return iter(step, None)
 
@@ -192,22 +192,22 @@ def _cache(k: KernelContext) -> Kernel:
                 node=k.node_name,
                 source=k.source,
             )
-        known: list[list[Element]] = []
-        return lambda: iter(known[0]) if known else _noting(source.iterate(), known)
+        cached: list[list[Element]] = []
+        return lambda: iter(cached[0]) if cached else _noting(source.iterate(), cached)
 
     return from_source(k, change)
 
 
-def _noting(elements: Iterator[Element], known: list[list[Element]]) -> Iterator[Element]:
-    """The elements; when all were taken, they are put into `known`."""
+def _noting(elements: Iterator[Element], cached: list[list[Element]]) -> Iterator[Element]:
+    """The elements; when all were taken, they are put into `cached`."""
     seen: list[Element] = []
 
     def step() -> Element:
         try:
             seen.append(next(elements))
         except StopIteration:
-            if not known:
-                known.append(seen)
+            if not cached:
+                cached.append(seen)
             raise
         return seen[-1]
 

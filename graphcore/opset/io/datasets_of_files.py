@@ -58,13 +58,13 @@ def _compression(k: KernelContext, value: Any) -> str:
 
 def _fixed(k: KernelContext) -> Kernel:
     def make(names: Any, header: Any, record: Any, footer: Any, _buffer: Any, compression: Any = None) -> Dataset:
-        before, each, after = (
+        before, size, after = (
             number(k, header, "header_bytes", 0),
             number(k, record, "record_bytes", 1),
             number(k, footer, "footer_bytes", 0),
         )
         packed = "" if compression is None else _compression(k, compression)
-        return _dataset(names, lambda path: fixed_records(path, before, each, after, 0, packed))
+        return _dataset(names, lambda path: fixed_records(path, before, size, after, 0, packed))
 
     return make
 

@@ -69,8 +69,8 @@ def _filter(k: KernelContext) -> Kernel:
             def step() -> Element:
                 while True:
                     element = next(elements)
-                    (found,) = predicate(*element, *captured)
-                    value = on_host(found)
+                    (kept,) = predicate(*element, *captured)
+                    value = on_host(kept)
                     if value.ndim:
                         raise InvalidArgumentError("Filter predicate `f` must return a scalar bool.")
                     if value:
@@ -117,10 +117,10 @@ _FUNCTION: Final = "input_dataset: the dataset\nother_arguments: further argumen
 _INPUTS: Final = "input_dataset:variant, other_arguments:Targuments"
 
 
-def _mapping(name: str, doc: str, attrs: str, inputs: str, kernel: Any, function: str, attr: str, given: list[Any]) -> None:
+def _mapping(name: str, doc: str, attrs: str, inputs: str, kernel: Any, function: str, attr: str, given_inputs: list[Any]) -> None:
     """Register an op with a function; its use that fails is that of its example on what is no dataset."""
     label = function.partition("(")[0]
-    examples = (Example([_NUMBERS, [], *given], {attr: Func(label), **_OF_NUMBERS}, functions=(function,)),)
+    examples = (Example([_NUMBERS, [], *given_inputs], {attr: Func(label), **_OF_NUMBERS}, functions=(function,)),)
     dataset_op(
         name,
         f"{doc}\n\n{_FUNCTION}",
@@ -215,8 +215,8 @@ def _group(k: KernelContext) -> Kernel:
         for_key, for_reduce, for_size = (tuple(islice(more, count)) for count in counts)
 
         def window(key: int, rows: list[Element]) -> Iterator[Element]:
-            (made,) = reduce(np.asarray(key, np.int64), Dataset(source.types, lambda: iter(rows)), *for_reduce)
-            return dataset_of(k, made).iterate()
+            (reduced,) = reduce(np.asarray(key, np.int64), Dataset(source.types, lambda: iter(rows)), *for_reduce)
+            return dataset_of(k, reduced).iterate()
 
         def size(key: int) -> int:
             return number(k, size_of(np.asarray(key, np.int64), *for_size)[0], "The window size", 1)

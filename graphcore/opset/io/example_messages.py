@@ -102,8 +102,8 @@ class ParseExample:
     )
 
     def kernel(k: KernelContext) -> Kernel:
-        made: Kernel = _values().parse_batch(k)
-        return made
+        parser: Kernel = _values().parse_batch(k)
+        return parser
 
 
 @op
@@ -149,5 +149,5 @@ class ParseSingleExample:
     )
 
     def kernel(k: KernelContext) -> Kernel:
-        made: Kernel = _values().parse_single(k)
-        return made
+        parser: Kernel = _values().parse_single(k)
+        return parser

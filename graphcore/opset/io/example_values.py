@@ -64,7 +64,7 @@ def _check_different(k: KernelContext, keys: Sequence[bytes]) -> None:
 def _dense_features(k: KernelContext, keys: Sequence[bytes], defaults: Sequence[Array]) -> list[_Dense]:
     """The dense features of a node, whose default values are checked."""
     types, shapes = listed(k, "Tdense", DType), listed(k, "dense_shapes", Shape)
-    found = []
+    features = []
     for number, (key, dtype, shape, default) in enumerate(zip(keys, types, shapes, defaults, strict=True)):
         feature = _Dense(_text(k, key), dtype, tuple(shape.dims or ()), default)
         if feature.varies:
@@ -77,8 +77,8 @@ def _dense_features(k: KernelContext, keys: Sequence[bytes], defaults: Sequence[
         elif default.size and default.shape != feature.sizes:
             text = f"def_value[{number}].shape() == {list(default.shape)} is not compatible with dense_shapes_[{number}] == {shape}"
             raise invalid(k, text)
-        found.append(feature)
-    return found
+        features.append(feature)
+    return features
 
 
 def _text(k: KernelContext, key: bytes) -> str:
@@ -91,10 +91,10 @@ def _text(k: KernelContext, key: bytes) -> str:
 def _features(k: KernelContext, record: bytes) -> Mapping[str, Any]:
     """The features of an example by their keys."""
     try:
-        found: Mapping[str, Any] = schema.Example.FromString(record).features.feature
+        features: Mapping[str, Any] = schema.Example.FromString(record).features.feature
     except DecodeError:
         raise invalid(k, f"Could not parse example input, value: '{record[:60]!r}'") from None
-    return found
+    return features
 
 
 def _values(k: KernelContext, features: Mapping[str, Any], key: str, dtype: DType, where: str) -> Array | None:
@@ -161,10 +161,10 @@ def _batch_of_dense(parts: Sequence[Array], feature: _Dense) -> Array:
     dtype = _numpy(feature.dtype)
     check_allocation(shape, dtype)
     width = math.prod(shape[1:])
-    made = np.full((len(parts), width), feature.default.item(), dtype) if feature.varies else np.empty((len(parts), width), dtype)
-    for row, part in zip(made, parts, strict=True):
+    rows = np.full((len(parts), width), feature.default.item(), dtype) if feature.varies else np.empty((len(parts), width), dtype)
+    for row, part in zip(rows, parts, strict=True):
         row[: part.size] = part
-    return made.reshape(shape)
+    return rows.reshape(shape)
 
 
 def _in_order(sparse: Sequence[tuple[Array, Array, Array]], dense: Sequence[Array]) -> tuple[Array, ...]:
@@ -198,8 +198,8 @@ def parse_batch(k: KernelContext) -> Kernel:
                 if isinstance(feature, _Dense):
                     column.append(_dense_values(k, features, feature, name, where))
                 else:
-                    found = _values(k, features, feature.key, feature.dtype, where)
-                    column.append(np.empty(0, _numpy(feature.dtype)) if found is None else found)
+                    part_values = _values(k, features, feature.key, feature.dtype, where)
+                    column.append(np.empty(0, _numpy(feature.dtype)) if part_values is None else part_values)
         return _in_order(
             [_batch_of_sparse(column, feature.dtype) for feature, column in zip(sparse, parts, strict=False)],
             [_batch_of_dense(column, feature) for feature, column in zip(dense, parts[len(sparse) :], strict=True)],
@@ -219,16 +219,16 @@ def parse_single(k: KernelContext) -> Kernel:
         if serialized.ndim:
             raise invalid(k, f"required one serialized message, got shape {list(serialized.shape)}")
         features = _features(k, serialized.item())
-        found = []
+        sparse_parts = []
         for feature in sparse:
             values = _values(k, features, feature.key, feature.dtype, f"Key: {feature.key}.  ")
             values = np.empty(0, _numpy(feature.dtype)) if values is None else values
             check_allocation((values.size, 1), _INT64)
-            found.append((np.arange(values.size, dtype=np.int64)[:, None], values, np.array([values.size], np.int64)))
+            sparse_parts.append((np.arange(values.size, dtype=np.int64)[:, None], values, np.array([values.size], np.int64)))
         dense = []
-        for each in _dense_features(k, dense_keys, defaults):
-            values = _dense_values(k, features, each, "", f"Key: {each.key}.  ")
-            dense.append(values.reshape(each.of_rows(_rows(values, each))))
-        return _in_order(found, dense)
+        for dense_feature in _dense_features(k, dense_keys, defaults):
+            values = _dense_values(k, features, dense_feature, "", f"Key: {dense_feature.key}.  ")
+            dense.append(values.reshape(dense_feature.of_rows(_rows(values, dense_feature))))
+        return _in_order(sparse_parts, dense)
 
     return parse

@@ -72,11 +72,11 @@ class MatchingFiles:
 
     def kernel(k: KernelContext) -> Kernel:
         def find(pattern: Any) -> Any:
-            patterns = [os.fsdecode(each) for each in on_host(pattern).reshape(-1).tolist()]
-            names = [os.fsencode(name) for each in patterns for name in matching(each)]
-            found = np.empty(len(names), object)
-            found[:] = sorted(names)
-            return found
+            patterns = [os.fsdecode(path) for path in on_host(pattern).reshape(-1).tolist()]
+            names = [os.fsencode(name) for pattern in patterns for name in matching(pattern)]
+            name_array = np.empty(len(names), object)
+            name_array[:] = sorted(names)
+            return name_array
 
         return find
 
@@ -111,8 +111,8 @@ class DecodeRaw:
         dtype, is_little = k.dtype("out_type"), bool(k.attr("little_endian"))
 
         def decode(strings: Any) -> Any:
-            given = on_host(strings)
-            texts = given.reshape(-1).tolist()
+            array = on_host(strings)
+            texts = array.reshape(-1).tolist()
             lengths = {len(text) for text in texts}
             if len(lengths) > 1:
                 raise invalid(k, f"DecodeRaw requires input strings to all be the same size, got the sizes {sorted(lengths)}")
@@ -124,6 +124,6 @@ class DecodeRaw:
             size = dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
             if not is_little and size > 1:
                 numbers = np.ascontiguousarray(numbers.view(np.uint8).reshape(-1, size)[:, ::-1]).reshape(-1).view(dtype)
-            return numbers.reshape(*given.shape, length // dtype.itemsize).copy()
+            return numbers.reshape(*array.shape, length // dtype.itemsize).copy()
 
         return decode

@@ -45,11 +45,11 @@ def _found(k: KernelContext, kind: object) -> IteratorValue:
     def make(number: int) -> IteratorValue:
         return IteratorValue(shared_name or f"_{number}_{node}", op, types, kind)
 
-    found = resources.shared.find(container, key, node, make, lambda each: each.kind == kind)
-    assert isinstance(found, IteratorValue)
-    if found.types != types:
-        raise invalid(k, f"the shared iterator '{found.name}' has elements of other types")
-    return found
+    iterator = resources.shared.find(container, key, node, make, lambda held: held.kind == kind)
+    assert isinstance(iterator, IteratorValue)
+    if iterator.types != types:
+        raise invalid(k, f"the shared iterator '{iterator.name}' has elements of other types")
+    return iterator
 
 
 def _iterator(k: KernelContext) -> Kernel:
@@ -62,9 +62,9 @@ def _one_shot(k: KernelContext) -> Kernel:
     kind = output_types(k), output_shapes(k), func, k.attrs.get(CELL_RUN)
 
     def find() -> IteratorValue:
-        found = _found(k, kind)
-        found.start_if_new(lambda: dataset_of(k, make()))
-        return found
+        iterator = _found(k, kind)
+        iterator.start_if_new(lambda: dataset_of(k, make()))
+        return iterator
 
     return find
 
@@ -77,8 +77,8 @@ def _iterator_of(k: KernelContext, handle: Any) -> IteratorValue:
 
 def _make(k: KernelContext) -> Kernel:
     def start(dataset: Any, iterator: Any) -> None:
-        found: Dataset = dataset_of(k, dataset)
-        _iterator_of(k, iterator).start(found)
+        source: Dataset = dataset_of(k, dataset)
+        _iterator_of(k, iterator).start(source)
 
     return start
 
@@ -111,8 +111,8 @@ def _to_handle(k: KernelContext) -> Kernel:
 
     def convert(handle: Any) -> Any:
         iterator = _iterator_of(k, handle)
-        known = _Handles.of(shared)
-        known.iterators[iterator.name] = iterator
+        handles = _Handles.of(shared)
+        handles.iterators[iterator.name] = iterator
         return as_array(iterator.name.encode(), k.output_types[0])
 
     return convert
@@ -133,9 +133,9 @@ class _Handles:
     @classmethod
     def of(cls, shared: Any) -> _Handles:
         """Those of a session."""
-        found = shared.find("", _HANDLES, "", lambda _: cls(), lambda _: True)
-        assert isinstance(found, cls)
-        return found
+        handles = shared.find("", _HANDLES, "", lambda _: cls(), lambda _: True)
+        assert isinstance(handles, cls)
+        return handles
 
 
 def _from_handle(k: KernelContext) -> Kernel:
@@ -143,10 +143,10 @@ def _from_handle(k: KernelContext) -> Kernel:
 
     def convert(text: Any) -> IteratorValue:
         name = on_host(text).item()
-        found = _Handles.of(shared).iterators.get(name.decode(errors="backslashreplace"))
-        if found is None:
+        iterator = _Handles.of(shared).iterators.get(name.decode(errors="backslashreplace"))
+        if iterator is None:
             raise NotFoundError(f"No iterator of this session has the handle {name!r}: run iterator.string_handle() in it first")
-        return found
+        return iterator
 
     return convert
 

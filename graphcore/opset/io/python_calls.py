@@ -31,8 +31,8 @@ def _kernel(k: KernelContext) -> Kernel:
     assert isinstance(token, bytes)
 
     def call(*inputs: Any) -> Any:
-        found = python_function(attr_text(token))
-        if found is None:
+        function = python_function(attr_text(token))
+        if function is None:
             raise FailedPreconditionError(
                 f"'{k.node_name}' (op {k.op}) calls a Python function that is not here: it exists only in the process and the graph that "
                 "gc.py_func was called in, and no file holds it",
@@ -41,7 +41,7 @@ def _kernel(k: KernelContext) -> Kernel:
                 source=k.source,
             )
         try:
-            result = found.call(*[_given(value) for value in inputs])
+            result = function.call(*[_given(value) for value in inputs])
         except GraphError:
             raise
         except StopIteration as error:
@@ -69,8 +69,8 @@ def _outputs(k: KernelContext, result: Any, types: Sequence[DType]) -> Any:
         values = result
     if len(values) != len(types):
         raise invalid(k, f"the Python function must return {len(types)} values, and returned {len(values)}")
-    made = tuple([converted(k, value, dtype, i) for i, (value, dtype) in enumerate(zip(values, types, strict=True))])
-    return made if len(made) > 1 else made[0]
+    outputs = tuple([converted(k, value, dtype, i) for i, (value, dtype) in enumerate(zip(values, types, strict=True))])
+    return outputs if len(outputs) > 1 else outputs[0]
 
 
 def converted(k: KernelContext, value: Any, dtype: DType, place: int) -> Any:
@@ -84,9 +84,9 @@ def converted(k: KernelContext, value: Any, dtype: DType, place: int) -> Any:
         array = np.asarray(value)
         if array.dtype.kind not in "OSU":
             raise invalid(k, f"{what} is {array.dtype}, but expects string")
-        found = np.empty(array.shape, object)
-        found[...] = [_as_bytes(each) for each in array.reshape(-1).tolist()] if array.ndim == 1 else _each(array)
-        return found
+        bytes_array = np.empty(array.shape, object)
+        bytes_array[...] = [_as_bytes(item) for item in array.reshape(-1).tolist()] if array.ndim == 1 else _each(array)
+        return bytes_array
     try:
         array = np.asarray(value) if hasattr(value, "dtype") else np.asarray(value, dtype.as_numpy)
     except (TypeError, ValueError, OverflowError) as error:
@@ -97,9 +97,9 @@ def converted(k: KernelContext, value: Any, dtype: DType, place: int) -> Any:
 
 
 def _each(array: Any) -> Any:
-    found = np.empty(array.size, object)
-    found[:] = [_as_bytes(each) for each in array.reshape(-1).tolist()]
-    return found.reshape(array.shape) if array.ndim else found[0]
+    bytes_array = np.empty(array.size, object)
+    bytes_array[:] = [_as_bytes(item) for item in array.reshape(-1).tolist()]
+    return bytes_array.reshape(array.shape) if array.ndim else bytes_array[0]
 
 
 def _as_bytes(value: Any) -> bytes:

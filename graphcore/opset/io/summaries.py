@@ -41,9 +41,9 @@ def _values() -> Any:
 
 
 def _serialized(message: Any) -> Any:
-    found = np.empty((), object)
-    found[()] = message.SerializeToString(deterministic=True)
-    return found
+    array = np.empty((), object)
+    array[()] = message.SerializeToString(deterministic=True)
+    return array
 
 
 def _refused(k: KernelContext, text: str) -> InvalidArgumentError:
@@ -269,9 +269,9 @@ class MergeSummary(_Summary):
             from google.protobuf.message import DecodeError  # noqa: PLC0415 - it loads protobuf
 
             merged, part, seen = _schema().Summary(), _schema().Summary(), set()
-            for given in (item for each in inputs for item in on_host(each).reshape(-1).tolist()):
+            for summary in (item for array in inputs for item in on_host(array).reshape(-1).tolist()):
                 try:
-                    part.ParseFromString(given)
+                    part.ParseFromString(summary)
                 except DecodeError:
                     raise _refused(k, "Could not parse one of the summary inputs") from None
                 for value in part.value:

@@ -25,11 +25,11 @@ def _arg_reduction(name: str, never: float) -> KernelFactory:
     """The kernel of ArgMax and ArgMin. NaN counts as `never`, which loses against all numbers."""
 
     def kernel(k: KernelContext) -> Kernel:
-        xp, find, known, dtype = k.xp, getattr(k.xp, name), constant_int(k, 1), k.dtype("output_type")
+        xp, find, constant_axis, dtype = k.xp, getattr(k.xp, name), constant_int(k, 1), k.dtype("output_type")
         with_nan = k.input_types[0].is_floating
 
         def arg_reduction(x: Any, dimension: Any) -> Any:
-            axis = one_int(k, dimension) if known is None else known
+            axis = one_int(k, dimension) if constant_axis is None else constant_axis
             if not -x.ndim <= axis < x.ndim:
                 raise invalid(k, f"Expected dimension in the range [{-x.ndim}, {x.ndim}), but got {axis}")
             if not x.shape[axis]:
@@ -90,13 +90,13 @@ class ArgMin:
 
 def _running(name: str, neutral: int) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
-        xp, accumulate, known, dtype = k.xp, getattr(k.xp, name), constant_int(k, 1), k.dtype("T")
+        xp, accumulate, constant_axis, dtype = k.xp, getattr(k.xp, name), constant_int(k, 1), k.dtype("T")
         exclusive, reverse = k.attr("exclusive"), k.attr("reverse")
 
         def running(x: Any, axis: Any) -> Any:
             if axis.ndim:
                 raise invalid(k, f"ScanOp: axis must be a scalar, not {list(axis.shape)}")
-            along = one_int(k, axis) if known is None else known
+            along = one_int(k, axis) if constant_axis is None else constant_axis
             forward = xp.flip(x, along) if reverse else x
             result = accumulate(forward, along, dtype)
             if exclusive:

@@ -434,8 +434,8 @@ def _truncated(k: KernelContext) -> Kernel:
 
 
 def _integer_division(k: KernelContext, divide: Kernel) -> Kernel:
-    known = k.constant(1)
-    if known is not None and known.all():
+    divisor = k.constant(1)
+    if divisor is not None and divisor.all():
         return divide
 
     def checked(x: Any, y: Any) -> Any:

@@ -28,10 +28,11 @@ def check_parts(k: KernelContext) -> None:
     Raises:
         InvalidArgumentError: attr `Tout` differs.
     """
-    given, wanted = k.dtype("T"), k.dtype("Tout")
-    if given.itemsize != 2 * wanted.itemsize:
+    part_type, wanted = k.dtype("T"), k.dtype("Tout")
+    if part_type.itemsize != 2 * wanted.itemsize:
         raise invalid(
-            k, f"Signature mismatch, have: {k.attr('T')!r}->{k.attr('Tout')!r}: the parts of {given} are of {given.itemsize // 2} bytes"
+            k,
+            f"Signature mismatch, have: {k.attr('T')!r}->{k.attr('Tout')!r}: the parts of {part_type} are of {part_type.itemsize // 2} bytes",
         )
 
 

@@ -35,14 +35,14 @@ class DenseBincount:
     failures = (Example([[-1, 2], 4, _NONE]),)
 
     def shape(c: InferenceContext) -> None:
-        given = c.with_rank_at_most(c.input(0), 2)
+        in_shape = c.with_rank_at_most(c.input(0), 2)
         c.with_rank(c.input(1), 0)
         size = c.input_tensor(1)
-        if given.dims is None:
-            c.set_output(0, given)
+        if in_shape.dims is None:
+            c.set_output(0, in_shape)
             return
         count = c.unknown_dim() if size is None else c.make_dim(int(size))
-        c.set_output(0, c.concatenate(c.subshape(given, 0, -1) if c.rank(given) else c.scalar(), c.vector(count)))
+        c.set_output(0, c.concatenate(c.subshape(in_shape, 0, -1) if c.rank(in_shape) else c.scalar(), c.vector(count)))
 
     def kernel(k: KernelContext) -> Kernel:
         xp, dtype, binary = k.xp, k.dtype("T"), k.attr("binary_output") is True
@@ -58,8 +58,8 @@ class DenseBincount:
             rows = numbers.reshape(-1, numbers.shape[-1])
             inside = rows < bins
             places = (rows + xp.arange(len(rows))[:, None] * bins)[inside]
-            given = weights.reshape(rows.shape)[inside] if weights.size and not binary else None
-            found = xp.bincount(places, given, minlength=len(rows) * bins)[: len(rows) * bins].reshape(*numbers.shape[:-1], bins)
-            return (found > 0 if binary else found).astype(dtype)
+            factors = weights.reshape(rows.shape)[inside] if weights.size and not binary else None
+            counts = xp.bincount(places, factors, minlength=len(rows) * bins)[: len(rows) * bins].reshape(*numbers.shape[:-1], bins)
+            return (counts > 0 if binary else counts).astype(dtype)
 
         return count

@@ -102,10 +102,10 @@ class _GradientText:
         self.ellipsis = any("..." in labels for labels in (*inputs, output))
         self.factors = ["dy", *[self._conjugate(attrs, i) for i, _ in others]]
         self.factor_labels = [output, *[labels for _, labels in others]]
-        known = set("".join(self.factor_labels))
+        dim_labels = set("".join(self.factor_labels))
         unique = list(dict.fromkeys(self.own.replace("...", "")))
-        self.known = "".join(label for label in unique if label in known)
-        self.missing = "".join(label for label in unique if label not in known)
+        self.known = "".join(label for label in unique if label in dim_labels)
+        self.missing = "".join(label for label in unique if label not in dim_labels)
         self.repeated = len(unique) < len(self.own.replace("...", ""))
 
     def text(self) -> str:

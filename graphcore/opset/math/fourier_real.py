@@ -88,16 +88,16 @@ def _inverse_gradient(suffix: str) -> str:
 
 def _transform(name: str, rank: int, output: str) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
-        transform, dtype, axes, known = getattr(k.xp.fft, name), k.dtype(output), tuple(range(-rank, 0)), constant_ints(k, 1)
+        transform, dtype, axes, constant_sizes = getattr(k.xp.fft, name), k.dtype(output), tuple(range(-rank, 0)), constant_ints(k, 1)
 
         def run(x: Any, fft_length: Any) -> Any:
-            sizes = ints(fft_length) if known is None else known
+            sizes = ints(fft_length) if constant_sizes is None else constant_sizes
             if x.ndim < rank:
                 raise invalid(k, f"Input must have rank of at least {rank} but got: {list(x.shape)}")
             if len(sizes) != rank or min(sizes) < 1:
                 raise invalid(k, f"fft_length must have {rank} positive elements but got: {list(sizes)}")
             needed = [*sizes[:-1], sizes[-1] if output == "Tcomplex" else sizes[-1] // 2 + 1]
-            if x.size and any(given < size for given, size in zip(x.shape[-rank:], needed, strict=True)):
+            if x.size and any(in_size < size for in_size, size in zip(x.shape[-rank:], needed, strict=True)):
                 raise invalid(k, f"The last dimensions of the input must be at least {needed} but got: {list(x.shape)}")
             check_allocation([*x.shape[:-rank], *sizes[:-1], sizes[-1] // 2 + 1 if output == "Tcomplex" else sizes[-1]], dtype)
             return transform(x, sizes, axes).astype(dtype, copy=False)
@@ -111,17 +111,17 @@ def _shape(rank: int, *, halves: bool) -> Any:
     """The sizes of fft_length in the last dimensions; the half of the last one for a spectrum."""
 
     def shape(c: InferenceContext) -> None:
-        given = c.with_rank_at_least(c.input(0), rank)
+        in_shape = c.with_rank_at_least(c.input(0), rank)
         c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), rank)
-        if given.dims is None:
-            c.set_output(0, given)
+        if in_shape.dims is None:
+            c.set_output(0, in_shape)
             return
-        known = c.input_tensor(1)
-        sizes = [None] * rank if known is None else [int(size) for size in known.reshape(-1)]
+        constant_sizes = c.input_tensor(1)
+        sizes = [None] * rank if constant_sizes is None else [int(size) for size in constant_sizes.reshape(-1)]
         for place, size in enumerate(sizes):
-            found = size // 2 + 1 if size is not None and halves and place == rank - 1 else size
-            given = c.replace_dim(given, place - rank, c.unknown_dim() if found is None else c.make_dim(found))
-        c.set_output(0, given)
+            half_size = size // 2 + 1 if size is not None and halves and place == rank - 1 else size
+            in_shape = c.replace_dim(in_shape, place - rank, c.unknown_dim() if half_size is None else c.make_dim(half_size))
+        c.set_output(0, in_shape)
 
     return shape
 

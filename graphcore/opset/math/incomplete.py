@@ -106,10 +106,10 @@ class RandomGammaGrad(Elementwise):
 def _three_shape(c: InferenceContext) -> None:
     """Three inputs of one shape, of which some may be scalars."""
     whole = c.unknown_shape()
-    for each in c.inputs:
-        if c.rank(each) != 0:
-            whole = c.merge(whole, each)
-    scalars = all(c.rank(each) == 0 for each in c.inputs)
+    for shape in c.inputs:
+        if c.rank(shape) != 0:
+            whole = c.merge(whole, shape)
+    scalars = all(c.rank(shape) == 0 for shape in c.inputs)
     c.set_output(0, c.scalar() if scalars else whole)
 
 

@@ -19,12 +19,12 @@ _B: Final = np.array([[[1.0, 2.0, 3.0], [-1.0, 0.5, 2.0]], [[0.0, 1.0, 4.0], [2.
 
 
 def _square(c: InferenceContext) -> None:
-    given = c.with_rank_at_least(c.input(0), 2)
-    if given.dims is None:
-        c.set_output(0, given)
+    in_shape = c.with_rank_at_least(c.input(0), 2)
+    if in_shape.dims is None:
+        c.set_output(0, in_shape)
         return
-    side = c.merge_dim(c.dim(given, -2), c.dim(given, -1))
-    c.set_output(0, c.concatenate(c.subshape(given, 0, -2), c.matrix(side, side)))
+    side = c.merge_dim(c.dim(in_shape, -2), c.dim(in_shape, -1))
+    c.set_output(0, c.concatenate(c.subshape(in_shape, 0, -2), c.matrix(side, side)))
 
 
 def _checked(k: KernelContext, a: Any) -> None:
@@ -94,10 +94,10 @@ class MatrixDeterminant(Total):
     examples = (Example([_A], outputs=[[7.0, -2.125]]), Example([[[2.0]]], outputs=[2.0]))
 
     def shape(c: InferenceContext) -> None:
-        given = c.with_rank_at_least(c.input(0), 2)
-        if given.dims is not None:
-            c.merge_dim(c.dim(given, -2), c.dim(given, -1))
-        c.set_output(0, c.subshape(given, 0, -2) if given.dims is not None else c.unknown_shape())
+        in_shape = c.with_rank_at_least(c.input(0), 2)
+        if in_shape.dims is not None:
+            c.merge_dim(c.dim(in_shape, -2), c.dim(in_shape, -1))
+        c.set_output(0, c.subshape(in_shape, 0, -2) if in_shape.dims is not None else c.unknown_shape())
 
     def kernel(k: KernelContext) -> Kernel:
         det, array, dtype, wide = k.xp.linalg.det, k.xp.asarray, k.dtype("T"), _wide(k)

@@ -74,10 +74,10 @@ class SelfAdjointEigV2:
     failures = (NOT_SQUARE.format(op="SelfAdjointEigV2"),)
 
     def shape(c: InferenceContext) -> None:
-        given = square_shape(c)
-        values = c.subshape(given, 0, -1) if c.rank_known(given) else given
+        in_shape = square_shape(c)
+        values = c.subshape(in_shape, 0, -1) if c.rank_known(in_shape) else in_shape
         c.set_output(0, values)
-        c.set_output(1, given if c.attr("compute_v") else c.vector(0))
+        c.set_output(1, in_shape if c.attr("compute_v") else c.vector(0))
 
     def kernel(k: KernelContext) -> Kernel:
         dtype, vectors = k.dtype("T"), bool(k.attr("compute_v"))
@@ -137,12 +137,12 @@ class Qr:
     )
 
     def shape(c: InferenceContext) -> None:
-        given = c.with_rank_at_least(c.input(0), 2)
-        if not c.rank_known(given):
+        in_shape = c.with_rank_at_least(c.input(0), 2)
+        if not c.rank_known(in_shape):
             c.set_output(0, c.unknown_shape())
             c.set_output(1, c.unknown_shape())
             return
-        batch, m, n = c.subshape(given, 0, -2), c.dim(given, -2), c.dim(given, -1)
+        batch, m, n = c.subshape(in_shape, 0, -2), c.dim(in_shape, -2), c.dim(in_shape, -1)
         small = m if c.attr("full_matrices") else c.min(m, n)
         c.set_output(0, c.concatenate(batch, c.matrix(m, small)))
         c.set_output(1, c.concatenate(batch, c.matrix(small, n)))
@@ -234,8 +234,8 @@ class Svd:
     )
 
     def shape(c: InferenceContext) -> None:
-        given = c.with_rank_at_least(c.input(0), 2)
-        batch, m, n = c.subshape(given, 0, -2), c.dim(given, -2), c.dim(given, -1)
+        in_shape = c.with_rank_at_least(c.input(0), 2)
+        batch, m, n = c.subshape(in_shape, 0, -2), c.dim(in_shape, -2), c.dim(in_shape, -1)
         small, full = c.min(m, n), c.attr("full_matrices")
         c.set_output(0, c.concatenate(batch, c.vector(small)))
         for i, side in ((1, m), (2, n)):

@@ -28,11 +28,11 @@ NOT_SQUARE: Final = """
 
 def square_shape(c: InferenceContext, index: int = 0) -> Any:
     """The shape of an input of square matrices."""
-    given = c.with_rank_at_least(c.input(index), 2)
-    if given.dims is None:
-        return given
-    side = c.merge_dim(c.dim(given, -2), c.dim(given, -1))
-    return c.concatenate(c.subshape(given, 0, -2), c.matrix(side, side))
+    in_shape = c.with_rank_at_least(c.input(index), 2)
+    if in_shape.dims is None:
+        return in_shape
+    side = c.merge_dim(c.dim(in_shape, -2), c.dim(in_shape, -1))
+    return c.concatenate(c.subshape(in_shape, 0, -2), c.matrix(side, side))
 
 
 def check_square(k: KernelContext, a: Any) -> None:
@@ -204,10 +204,10 @@ class LogMatrixDeterminant:
     failures = (NOT_SQUARE.format(op="LogMatrixDeterminant"),)
 
     def shape(c: InferenceContext) -> None:
-        given = c.with_rank_at_least(c.input(0), 2)
-        if c.rank_known(given):
-            c.merge_dim(c.dim(given, -2), c.dim(given, -1))
-        batch = c.subshape(given, 0, -2) if c.rank_known(given) else c.unknown_shape()
+        in_shape = c.with_rank_at_least(c.input(0), 2)
+        if c.rank_known(in_shape):
+            c.merge_dim(c.dim(in_shape, -2), c.dim(in_shape, -1))
+        batch = c.subshape(in_shape, 0, -2) if c.rank_known(in_shape) else c.unknown_shape()
         c.set_output(0, batch)
         c.set_output(1, batch)
 

@@ -154,9 +154,9 @@ class Lu:
     failures = (Example([np.ones((2, 2), np.float32)]),)
 
     def shape(c: InferenceContext) -> None:
-        given = square_shape(c)
-        c.set_output(0, given)
-        c.set_output(1, c.subshape(given, 0, -1) if c.rank_known(given) else c.unknown_shape())
+        in_shape = square_shape(c)
+        c.set_output(0, in_shape)
+        c.set_output(1, c.subshape(in_shape, 0, -1) if c.rank_known(in_shape) else c.unknown_shape())
 
     def kernel(k: KernelContext) -> Kernel:
         dtype, order_type = k.dtype("T"), k.dtype("output_idx_type")
@@ -172,12 +172,12 @@ class Lu:
 
 def _eliminate(k: KernelContext, a: Any) -> Any:
     """Replace matrices [count, n, n] by their factors, all at once. Returns the order of rows, [count, n]."""
-    each, n = np.arange(len(a)), a.shape[-1]
+    rows, n = np.arange(len(a)), a.shape[-1]
     order = np.tile(np.arange(n), (len(a), 1))
     for i in range(n):
         pivot = i + np.abs(a[:, i:, i]).argmax(1)
-        a[each, i], a[each, pivot] = a[each, pivot], a[each, i]
-        order[each, i], order[each, pivot] = order[each, pivot], order[each, i]
+        a[rows, i], a[rows, pivot] = a[rows, pivot], a[rows, i]
+        order[rows, i], order[rows, pivot] = order[rows, pivot], order[rows, i]
         if not (np.abs(a[:, i, i]) > 0).all():
             raise invalid(k, "Input is not invertible.")
         a[:, i + 1 :, i] /= a[:, i, i, None]

@@ -41,9 +41,9 @@ class TridiagonalSolve:
     def gradient(attrs: Attrs) -> str:
         """By the right side a solution with the transposed matrix; by the matrix a product of both solutions."""
         conj = "Conj" if is_complex(attrs) else "Identity"
-        given = "T=$T, partial_pivoting=$partial_pivoting, perturb_singular=$perturb_singular"
+        options = "T=$T, partial_pivoting=$partial_pivoting, perturb_singular=$perturb_singular"
         return f"""[T:type, partial_pivoting:bool, perturb_singular:bool](diagonals:T, rhs:T, dy:T) -> (ddiagonals:T, drhs:T) {{
-          y = TridiagonalSolve[{given}](diagonals, rhs)
+          y = TridiagonalSolve[{options}](diagonals, rhs)
           above, main, below = Unpack[T=$T, num=3, axis=-2](diagonals)
           one = {scalar("int32", 1)}
           minus_one = {scalar("int32", -1)}
@@ -52,7 +52,7 @@ class TridiagonalSolve:
           turned_below = Roll[T=$T, Tshift=int32, Taxis=int32](above, one, minus_one)
           turned = Pack[T=$T, N=3, axis=-2](turned_above, main, turned_below)
           conjugate = {conj}[T=$T](turned)
-          drhs = TridiagonalSolve[{given}](conjugate, dy)
+          drhs = TridiagonalSolve[{options}](conjugate, dy)
           y_conj = {conj}[T=$T](y)
           next_y = Roll[T=$T, Tshift=int32, Taxis=int32](y_conj, minus_one, minus_two)
           last_y = Roll[T=$T, Tshift=int32, Taxis=int32](y_conj, one, minus_two)

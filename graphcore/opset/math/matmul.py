@@ -163,7 +163,7 @@ def batched(k: KernelContext) -> Kernel:
     """The kernel of batch matrix products; operands are cast to the type of the result first."""
     matmul, dtype = _batches_dot(k), k.dtype("Tout" if "Tout" in k.attrs else "T")
     first, second = k.attr("adj_x"), k.attr("adj_y")
-    if not first and not second and all(given is k.output_types[0] for given in k.input_types) and not narrow(dtype):
+    if not first and not second and all(in_type is k.output_types[0] for in_type in k.input_types) and not narrow(dtype):
         plain: Kernel = matmul
         return plain
     wide = np.dtype(np.float32) if narrow(dtype) else dtype

@@ -36,11 +36,13 @@ def reduction_kernel(name: str) -> KernelFactory:
 
     def kernel(k: KernelContext) -> Kernel:
         reduce, keep_dims, dtype = reduction(k.xp, name), k.attr("keep_dims"), k.output_types[0].as_numpy
-        known = constant_ints(k, 1)
+        constant_axes = constant_ints(k, 1)
         if dtype is not None and narrow(dtype):
-            return lambda x, axes: reduce(x, ints(axes) if known is None else known, np.float32, None, keep_dims).astype(dtype)
-        if known is not None:
-            return lambda x, _: reduce(x, known, dtype, None, keep_dims)
+            return lambda x, axes: reduce(x, ints(axes) if constant_axes is None else constant_axes, np.float32, None, keep_dims).astype(
+                dtype
+            )
+        if constant_axes is not None:
+            return lambda x, _: reduce(x, constant_axes, dtype, None, keep_dims)
         return lambda x, axes: reduce(x, ints(axes), dtype, None, keep_dims)
 
     return kernel
@@ -84,13 +86,13 @@ class Mean(Reduction):
 
     def kernel(k: KernelContext) -> Kernel:
         reduce, keep_dims, dtype = k.xp.add.reduce, k.attr("keep_dims"), k.dtype("T")
-        known = constant_ints(k, 1)
+        constant_axes = constant_ints(k, 1)
         wide = np.dtype(np.float32) if narrow(dtype) else dtype
         if dtype.kind in "iu":
             return _integer_mean(k)
 
         def mean(x: Any, axes: Any) -> Any:
-            total = reduce(x, ints(axes) if known is None else known, wide, None, keep_dims)
+            total = reduce(x, ints(axes) if constant_axes is None else constant_axes, wide, None, keep_dims)
             count = x.size // total.size if total.size else 1
             if count or dtype.kind != "c":  # without complex elements, TensorFlow returns 0
                 total /= count
@@ -174,10 +176,10 @@ def _extreme(name: str, *, largest: bool) -> KernelFactory:
 
     def kernel(k: KernelContext) -> Kernel:
         xp, reduce, keep_dims, dtype = k.xp, reduction(k.xp, name), k.attr("keep_dims"), k.dtype("T")
-        known = constant_ints(k, 1)
+        constant_axes = constant_ints(k, 1)
 
         def extreme(x: Any, axes: Any) -> Any:
-            where = ints(axes) if known is None else known
+            where = ints(axes) if constant_axes is None else constant_axes
             if x.size:
                 return reduce(x, where, None, None, keep_dims)
             return xp.full(xp.add.reduce(x, where, dtype, None, keep_dims).shape, _bound(dtype, lowest=largest), dtype)
@@ -279,12 +281,12 @@ class EuclideanNorm:
 
     def kernel(k: KernelContext) -> Kernel:
         xp, keep_dims, dtype = k.xp, k.attr("keep_dims"), k.dtype("T")
-        known = constant_ints(k, 1)
+        constant_axes = constant_ints(k, 1)
         wide = np.dtype(np.float32) if narrow(dtype) else dtype
 
         def norm(x: Any, axes: Any) -> Any:
             x = x.astype(wide)
-            total = xp.add.reduce(x * x.conj(), ints(axes) if known is None else known, wide, None, keep_dims)
+            total = xp.add.reduce(x * x.conj(), ints(axes) if constant_axes is None else constant_axes, wide, None, keep_dims)
             return xp.sqrt(total).astype(dtype)
 
         return norm

@@ -89,11 +89,11 @@ class Bucketize(Elementwise):
     examples = (Example([[[-5.0, 10000.0], [150.0, 10.0]]], {"boundaries": [0.0, 10.0, 100.0]}, outputs=[[[0, 3], [3, 2]]]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        xp, given = k.xp, k.attr("boundaries")
-        assert isinstance(given, tuple)
-        boundaries = np.array(given, np.float32)
+        xp, limits = k.xp, k.attr("boundaries")
+        assert isinstance(limits, tuple)
+        boundaries = np.array(limits, np.float32)
         if (boundaries[1:] < boundaries[:-1]).any():
-            raise invalid(k, f"Expected sorted boundaries, got {list(given)}")
+            raise invalid(k, f"Expected sorted boundaries, got {list(limits)}")
         edges = xp.asarray(boundaries)
         return lambda x: xp.searchsorted(edges, x.reshape(-1), "right").astype(np.int32).reshape(x.shape)
 
@@ -129,9 +129,9 @@ class NthElement:
     failures = (Example([[[3.0, 1.0, 2.0], [9.0, 7.0, 8.0]], -1]),)
 
     def shape(c: InferenceContext) -> None:
-        given = c.with_rank_at_least(c.input(0), 1)
+        in_shape = c.with_rank_at_least(c.input(0), 1)
         c.with_rank(c.input(1), 0)
-        c.set_output(0, c.subshape(given, 0, -1))
+        c.set_output(0, c.subshape(in_shape, 0, -1))
 
     def kernel(k: KernelContext) -> Kernel:
         xp, reverse = k.xp, k.attr("reverse")

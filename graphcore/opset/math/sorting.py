@@ -95,8 +95,8 @@ class TopKV2:
     failures = (Example([_X, -1]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        dtype, known = k.dtype("index_type"), constant_int(k, 1)
-        return lambda x, count: _largest(k, x, one_int(k, count) if known is None else known, dtype)
+        dtype, constant_count = k.dtype("index_type"), constant_int(k, 1)
+        return lambda x, count: _largest(k, x, one_int(k, count) if constant_count is None else constant_count, dtype)
 
 
 def _in_top_k(k: KernelContext, predictions: Any, targets: Any, count: int) -> Any:
@@ -259,8 +259,8 @@ class Bincount:
             if arr.size and arr.min() < 0:
                 raise invalid(k, f"Input arr must be non-negative! Got {arr.min()}")
             inside = arr < bins
-            given = weights[inside] if weights.size else None
-            return xp.bincount(arr[inside], given, minlength=bins)[:bins].astype(dtype)
+            factors = weights[inside] if weights.size else None
+            return xp.bincount(arr[inside], factors, minlength=bins)[:bins].astype(dtype)
 
         return count
 
@@ -316,8 +316,8 @@ class Cross(Total):
     examples = (Example([[[1.0, 0.0, 0.0], [1.0, 2.0, 3.0]], [[0.0, 1.0, 0.0], [-1.0, 0.5, 2.0]]]),)
 
     def shape(c: InferenceContext) -> None:
-        for each in c.inputs:
-            c.with_value(c.dim(c.with_rank_at_least(each, 1), -1), 3)
+        for shape in c.inputs:
+            c.with_value(c.dim(c.with_rank_at_least(shape, 1), -1), 3)
         c.set_output(0, c.merge(c.input(0), c.input(1)))
 
     def kernel(k: KernelContext) -> Kernel:

@@ -22,8 +22,8 @@ _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
 def _sum_shape(c: InferenceContext) -> None:
     add_n_shape(c)
     if c.attr("T") is dtypes.variant:
-        known = [data for data in map(c.input_handle_shapes_and_types, range(c.num_inputs)) if data]
-        for data in known[:1]:
+        handle_data = [data for data in map(c.input_handle_shapes_and_types, range(c.num_inputs)) if data]
+        for data in handle_data[:1]:
             c.set_output_handle_shapes_and_types(0, data)
 
 
@@ -56,7 +56,7 @@ class AddN:
 
         def add_n(first: Any, second: Any, *others: Any) -> Any:
             if first.shape != second.shape or any(other.shape != first.shape for other in others):
-                shapes = list(dict.fromkeys([str(Shape(each.shape)) for each in (first, second, *others)]))
+                shapes = list(dict.fromkeys([str(Shape(term.shape)) for term in (first, second, *others)]))
                 raise invalid(k, f"Inputs to operation {k.node_name} of type AddN must have the same size and shape.").advise(
                     "Feed values of one shape: the first dimension is the number of examples.",
                     required="inputs of the same shape",

@@ -36,7 +36,7 @@ def _activation(name: str, gradient: Any, *examples: Example, attrs: str = _NN_F
 
 
 def _by_input(
-    name: str, *examples: Example, attrs: str = _NN_FLOATS, types: str = _HALF_TOO, given: str = "T=$T", slope: str = ""
+    name: str, *examples: Example, attrs: str = _NN_FLOATS, types: str = _HALF_TOO, forwarded: str = "T=$T", slope: str = ""
 ) -> _Define:
     """Register the gradient op of an activation function, computed from its input.
 
@@ -45,10 +45,10 @@ def _by_input(
         examples: the examples.
         attrs: the attrs of the op.
         types: the attrs of its gradient.
-        given: these attrs as the gradient passes them to `name`.
+        forwarded: these attrs as the gradient passes them to `name`.
         slope: the lines that compute `dfeatures`; zeros by default.
     """
-    return _gradient_op(name, "features", examples, attrs, types, given, slope or "dfeatures = ZerosLike[T=$T](features)")
+    return _gradient_op(name, "features", examples, attrs, types, forwarded, slope or "dfeatures = ZerosLike[T=$T](features)")
 
 
 def _by_output(name: str) -> _Define:
@@ -60,9 +60,9 @@ def _by_output(name: str) -> _Define:
     return _gradient_op(name, "outputs", (Example([_G, _Y]),), _NN_FLOATS, _HALF_TOO, "T=$T", slope)
 
 
-def _gradient_op(name: str, by: str, examples: tuple[Example, ...], attrs: str, types: str, given: str, slope: str) -> _Define:
+def _gradient_op(name: str, by: str, examples: tuple[Example, ...], attrs: str, types: str, forwarded: str, slope: str) -> _Define:
     gradient = f"""[{types}](gradients:T, {by}:T, dz:T) -> (dgradients:T, d{by}:T) {{
-      dgradients = {name}[{given}](dz, {by})
+      dgradients = {name}[{forwarded}](dz, {by})
       {slope}
     }}"""
 
@@ -75,10 +75,10 @@ def _gradient_op(name: str, by: str, examples: tuple[Example, ...], attrs: str, 
     return define
 
 
-def _relu_grad(name: str, types: str = "T:{float, double}", given: str = "T=$T") -> str:
+def _relu_grad(name: str, types: str = "T:{float, double}", forwarded: str = "T=$T") -> str:
     """The gradient text of an activation function with gradient op `name`."""
     return f"""[{types}](x:T, dy:T) -> (dx:T) {{
-      dx = {name}[{given}](dy, x)
+      dx = {name}[{forwarded}](dy, x)
     }}"""
 
 
@@ -157,7 +157,7 @@ def _leaky_relu(k: KernelContext) -> Kernel:
     return lambda x: where(x > zero, x, x * alpha)
 
 
-@_by_input("LeakyReluGrad", Example([_G, _X]), attrs=_WITH_ALPHA, types=f"{_HALF_TOO}, alpha:float", given="T=$T, alpha=$alpha")
+@_by_input("LeakyReluGrad", Example([_G, _X]), attrs=_WITH_ALPHA, types=f"{_HALF_TOO}, alpha:float", forwarded="T=$T, alpha=$alpha")
 def _leaky_relu_slope(k: KernelContext) -> Kernel:
     """The gradient of LeakyRelu: `gradients` where `features` is positive, else `alpha * gradients`."""
     where, alpha, zero = k.xp.where, k.dtype("T").type(k.attr("alpha")), k.dtype("T").type(0)

@@ -47,8 +47,8 @@ def _normalise(k: KernelContext) -> Kernel:
     stats = k.output_types[1].as_numpy
 
     def outputs(y: Any, *vectors: Any) -> Any:
-        found = [y.astype(dtype, copy=False), *[v.astype(stats, copy=False) for v in vectors]]
-        return tuple([*found, xp.zeros((), stats)] if version_3 else found)
+        outputs = [y.astype(dtype, copy=False), *[v.astype(stats, copy=False) for v in vectors]]
+        return tuple([*outputs, xp.zeros((), stats)] if version_3 else outputs)
 
     def normalise(x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
         x = x.astype(np.float32, copy=False)

@@ -174,7 +174,7 @@ class BatchNormWithGlobalNormalizationGrad(Total):
             by_beta, by_normal = total(backprop, t.dtype), total(backprop * (t - m), t.dtype)
             scale = factor * gamma if scaled else factor
             by_gamma = by_normal * factor if scaled else xp.zeros_like(gamma)
-            found = backprop * scale, -by_beta * scale, by_normal * scale / (v + epsilon) * t.dtype.type(-0.5), by_beta, by_gamma
-            return tuple([value.astype(t.dtype, copy=False) for value in found])
+            results = backprop * scale, -by_beta * scale, by_normal * scale / (v + epsilon) * t.dtype.type(-0.5), by_beta, by_gamma
+            return tuple([value.astype(t.dtype, copy=False) for value in results])
 
         return gradients

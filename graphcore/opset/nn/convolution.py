@@ -59,8 +59,8 @@ def conv_gradients(forward_op: str, by_input: str, by_filter: str, attrs: Attrs)
             names.append(name)
             kinds[name] = "list(int)"
     definitions = ", ".join(["T:{float, double}", *[f"{name}:{kinds[name]}" for name in names]])
-    given = ", ".join(["T=$T", *[f"{name}=${name}" for name in names]])
-    return definitions, f"{forward_op}[{given}]", f"{by_input}[{given}]", f"{by_filter}[{given}]"
+    options = ", ".join(["T=$T", *[f"{name}=${name}" for name in names]])
+    return definitions, f"{forward_op}[{options}]", f"{by_input}[{options}]", f"{by_filter}[{options}]"
 
 
 def gradient_of_forward(*ops: str) -> Callable[[Attrs], str]:
@@ -134,13 +134,13 @@ def _forward(default_format: bytes) -> KernelFactory:
 def _by_input(default_format: bytes) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
         conv = Convolution(k, default_format)
-        known = constant_ints(k, 0)
+        constant_sizes = constant_ints(k, 0)
 
         def gradient(sizes: Any, w: Any, dy: Any) -> Any:
-            given = ints(sizes) if known is None else known
+            listed_sizes = ints(sizes) if constant_sizes is None else constant_sizes
             dy, w = conv.channels_last_array(dy), conv.filter_array(w)
-            spatial_only = len(given) == dy.ndim - 2
-            whole = (dy.shape[0], *given, w.shape[-2]) if spatial_only else conv.channels_last_sizes(given)
+            spatial_only = len(listed_sizes) == dy.ndim - 2
+            whole = (dy.shape[0], *listed_sizes, w.shape[-2]) if spatial_only else conv.channels_last_sizes(listed_sizes)
             g = conv.geometry(whole[1:-1], w.shape[:-2])
             conv.check_places(dy, g)
             groups = _groups(conv, whole[-1], w.shape[-2])
@@ -155,10 +155,10 @@ def _by_input(default_format: bytes) -> KernelFactory:
 def _by_filter(default_format: bytes) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
         conv = Convolution(k, default_format)
-        known = constant_ints(k, 1)
+        constant_sizes = constant_ints(k, 1)
 
         def gradient(x: Any, sizes: Any, dy: Any) -> Any:
-            whole = ints(sizes) if known is None else known
+            whole = ints(sizes) if constant_sizes is None else constant_sizes
             x, dy = conv.channels_last_array(x), conv.channels_last_array(dy)
             g = conv.geometry(x.shape[1:-1], whole[:-2])
             conv.check_places(dy, g)

@@ -112,10 +112,10 @@ class DepthwiseConv2dNativeBackpropInput:
     failures = (Example([[-1, -1, -1, -1], _ramp(3, 2, 3, 1), _ramp(2, 4, 5, 3)], SAME),)
 
     def kernel(k: KernelContext) -> Kernel:
-        conv, known = Convolution(k), constant_ints(k, 0)
+        conv, constant_sizes = Convolution(k), constant_ints(k, 0)
 
         def gradient(sizes: Any, w: Any, dy: Any) -> Any:
-            whole = conv.channels_last_sizes(ints(sizes) if known is None else known)
+            whole = conv.channels_last_sizes(ints(sizes) if constant_sizes is None else constant_sizes)
             dy, w = conv.channels_last_array(dy), conv.filter_array(w)
             g = conv.geometry(whole[1:-1], w.shape[:2])
             _check_gradient(conv, dy, g, w.shape)
@@ -145,10 +145,10 @@ class DepthwiseConv2dNativeBackpropFilter:
     failures = (Example([_ramp(2, 4, 5, 3), [-1, -1, -1, -1], _ramp(2, 4, 5, 3)], SAME),)
 
     def kernel(k: KernelContext) -> Kernel:
-        conv, known = Convolution(k), constant_ints(k, 1)
+        conv, constant_sizes = Convolution(k), constant_ints(k, 1)
 
         def gradient(x: Any, sizes: Any, dy: Any) -> Any:
-            whole = ints(sizes) if known is None else known
+            whole = ints(sizes) if constant_sizes is None else constant_sizes
             x, dy = conv.channels_last_array(x), conv.channels_last_array(dy)
             g = conv.geometry(x.shape[1:-1], whole[:2])
             _check_gradient(conv, dy, g, whole)

@@ -135,15 +135,15 @@ class Dilation2D:
     failures = (Example([_X, np.zeros((0, 2, 2), np.float32)], _SAME),)
 
     def shape(c: InferenceContext) -> None:
-        given, window = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 3)
+        in_shape, window = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 3)
         strides = sizes_attr(c, "strides", 4, what="Dilation2D requires the stride")
         rates = sizes_attr(c, "rates", 4, what="Dilation2D requires the rates")
-        depth = c.merge_dim(c.dim(given, 3), c.dim(window, 2))
+        depth = c.merge_dim(c.dim(in_shape, 3), c.dim(window, 2))
         padding = c.text_attr("padding")
         places = [
-            windowed_output_size(c, c.dim(given, at), Window(c.dim(window, at - 1), strides[at], rates[at]), padding) for at in (1, 2)
+            windowed_output_size(c, c.dim(in_shape, at), Window(c.dim(window, at - 1), strides[at], rates[at]), padding) for at in (1, 2)
         ]
-        c.set_output(0, c.make_shape([c.dim(given, 0), *places, depth]))
+        c.set_output(0, c.make_shape([c.dim(in_shape, 0), *places, depth]))
 
     def kernel(k: KernelContext) -> Kernel:
         dilation = _Dilation(k)

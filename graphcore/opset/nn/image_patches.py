@@ -80,8 +80,8 @@ class ExtractImagePatches:
             if min(places) < 0:
                 raise invalid(k, f"a window of {list(window)} does not fit into images of shape {list(x.shape)}")
             wide = padded(xp, x, ((0, 0), *[slide.pads(size, length) for slide, size, length in sizes], (0, 0)))
-            found = views(xp, wide, window, slides, places)
-            return found.reshape(x.shape[0], *places, window[0] * window[1] * x.shape[3])
+            patches = views(xp, wide, window, slides, places)
+            return patches.reshape(x.shape[0], *places, window[0] * window[1] * x.shape[3])
 
         return extract
 

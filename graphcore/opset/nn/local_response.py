@@ -52,10 +52,10 @@ def _second(text: str) -> Callable[[Attrs], str]:
     """A gradient text with names of attrs in capitals replaced by their values."""
 
     def gradient(attrs: Attrs) -> str:
-        made = text
+        gradient_text = text
         for name, default in (("depth_radius", 5), ("bias", 1.0), ("alpha", 1.0), ("beta", 0.5)):
-            made = made.replace(name.rpartition("_")[2].upper(), str(attrs.get(name, default)))
-        return made
+            gradient_text = gradient_text.replace(name.rpartition("_")[2].upper(), str(attrs.get(name, default)))
+        return gradient_text
 
     return gradient
 

@@ -114,15 +114,15 @@ def _broadcast(k: KernelContext, features: Any, labels: Any) -> Any:
     try:
         return k.xp.broadcast_arrays(features, labels)
     except ValueError:
-        logits, given = Shape(features.shape), Shape(labels.shape)
-        rows = logits.rank == given.rank == 2 and logits[1] == given[1]
-        raise invalid(k, f"logits and labels must be broadcastable: logits_size={logits} labels_size={given}").advise(
-            f"Feed as many rows of labels as of logits: here {given[0]} and {logits[0]}."
+        logits, label_shape = Shape(features.shape), Shape(labels.shape)
+        rows = logits.rank == label_shape.rank == 2 and logits[1] == label_shape[1]
+        raise invalid(k, f"logits and labels must be broadcastable: logits_size={logits} labels_size={label_shape}").advise(
+            f"Feed as many rows of labels as of logits: here {label_shape[0]} and {logits[0]}."
             if rows
             else "Give each row of labels one number for each class, as `gc.one_hot(labels, classes)` makes them; for numbers of classes there is "
             "`gc.nn.sparse_softmax_cross_entropy_with_logits`.",
             required=f"labels of shape {logits}",
-            came=f"labels of shape {given}",
+            came=f"labels of shape {label_shape}",
         ) from None
 
 

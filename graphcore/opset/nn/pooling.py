@@ -72,7 +72,7 @@ def _max_pool_grad_text(attrs: Attrs) -> str:
         *(["explicit_paddings"] if explicit else []),
         *(["data_format"] if attrs.get("data_format") == b"NCHW" else []),
     ]
-    given = ", ".join(["T=$T", *[f"{name}=${name}" for name in names]])
+    options = ", ".join(["T=$T", *[f"{name}=${name}" for name in names]])
     kinds = {"padding": "string", "data_format": "string"}
     definitions = ", ".join(
         [
@@ -81,8 +81,8 @@ def _max_pool_grad_text(attrs: Attrs) -> str:
         ]
     )
     return f"""[{definitions}](input:T, grad:T) -> (output:T) {{
-      maxpool = MaxPool[{given}](input)
-      output = MaxPoolGrad[{given}](input, maxpool, grad)
+      maxpool = MaxPool[{options}](input)
+      output = MaxPoolGrad[{options}](input, maxpool, grad)
     }}"""
 
 
@@ -310,10 +310,10 @@ class AvgPool(Total):
     def gradient(attrs: Attrs) -> str:
         nchw = attrs.get("data_format") == b"NCHW"
         names = ["ksize", "strides", "padding", *(["data_format"] if nchw else [])]
-        given = ", ".join(["T=$T", *[f"{name}=${name}" for name in names]])
+        options = ", ".join(["T=$T", *[f"{name}=${name}" for name in names]])
         return f"""[T:{{float, half}} = float, {_WINDOW}, padding:string{", data_format:string" if nchw else ""}](input:T, grad:T) -> (output:T) {{
           i_shape = Shape[T=$T](input)
-          output = AvgPoolGrad[{given}](i_shape, grad)
+          output = AvgPoolGrad[{options}](i_shape, grad)
         }}"""
 
 

@@ -121,9 +121,9 @@ class MaxPool3DGrad:
 
         def gradient(x: Any, y: Any, dy: Any) -> Any:
             places = pooling.places(x.shape)
-            for name, given in (("orig_output", y.shape), ("grad", dy.shape)):
-                if given != places:
-                    raise invalid(k, f"Expected {name} shape to be {list(places)}, but got {list(given)}")
+            for name, actual in (("orig_output", y.shape), ("grad", dy.shape)):
+                if actual != places:
+                    raise invalid(k, f"Expected {name} shape to be {list(places)}, but got {list(actual)}")
             return max_grad(pooling, x, y, dy)
 
         return gradient

@@ -31,11 +31,11 @@ def _rows_and_columns(images: str, dtype: str) -> str:
 
 def resized_shape(c: InferenceContext) -> None:
     """Images of the size in input 1."""
-    given = c.with_rank(c.input(0), 4)
+    in_shape = c.with_rank(c.input(0), 4)
     c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), 2)
     size = c.input_tensor_as_partial_shape(1)
-    known = size.dims if size is not None and size.dims is not None and len(size.dims) == 2 else (c.unknown_dim(), c.unknown_dim())
-    c.set_output(0, c.make_shape([c.dim(given, 0), *known, c.dim(given, 3)]))
+    new_size = size.dims if size is not None and size.dims is not None and len(size.dims) == 2 else (c.unknown_dim(), c.unknown_dim())
+    c.set_output(0, c.make_shape([c.dim(in_shape, 0), *new_size, c.dim(in_shape, 3)]))
 
 
 class _Axis:
@@ -106,10 +106,10 @@ class ResizeNearestNeighbor(Resizing):
     )
 
     def kernel(k: KernelContext) -> Kernel:
-        known = constant_ints(k, 1)
+        constant_size = constant_ints(k, 1)
 
         def resize(x: Any, size: Any) -> Any:
-            rows, columns = _axes(k, x, ints(size) if known is None else known)
+            rows, columns = _axes(k, x, ints(size) if constant_size is None else constant_size)
             return x.take(k.xp.asarray(rows.nearest()), 1).take(k.xp.asarray(columns.nearest()), 2)
 
         return resize
@@ -134,10 +134,10 @@ class ResizeNearestNeighborGrad(Resizing):
     examples = (Example([_X, [2, 3]]), Example([_X, [5, 1]], {"half_pixel_centers": True}))
 
     def kernel(k: KernelContext) -> Kernel:
-        xp, known, dtype = k.xp, constant_ints(k, 1), k.dtype("T")
+        xp, constant_size, dtype = k.xp, constant_ints(k, 1), k.dtype("T")
 
         def spread(grads: Any, size: Any) -> Any:
-            height, width = ints(size) if known is None else known
+            height, width = ints(size) if constant_size is None else constant_size
             rows, columns = _Axis(k, height, grads.shape[1]).nearest(), _Axis(k, width, grads.shape[2]).nearest()
             result = xp.zeros((grads.shape[0], height, width, grads.shape[3]), dtype)
             xp.add.at(result, (slice(None), xp.asarray(rows)[:, None], xp.asarray(columns)), grads)
@@ -169,10 +169,10 @@ class ResizeBilinear(Resizing):
     )
 
     def kernel(k: KernelContext) -> Kernel:
-        xp, known = k.xp, constant_ints(k, 1)
+        xp, constant_size = k.xp, constant_ints(k, 1)
 
         def resize(x: Any, size: Any) -> Any:
-            rows, columns = _axes(k, x, ints(size) if known is None else known)
+            rows, columns = _axes(k, x, ints(size) if constant_size is None else constant_size)
             if x.shape[1:3] == (len(rows.places), len(columns.places)):  # interpolating with weight 0 would make infinite pixels NaN
                 return x.astype(np.float32)
             wide = x.astype(np.float32, copy=False)

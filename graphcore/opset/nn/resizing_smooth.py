@@ -21,8 +21,8 @@ _STEPS: Final = 1024
 """The weights are tabulated at so many places between two pixels, as in TensorFlow."""
 
 
-def _scale(given: int, wanted: int, *, align: bool) -> np.float32:
-    return np.float32((given - 1) / (wanted - 1) if align and wanted > 1 else given / wanted)
+def _scale(in_size: int, wanted: int, *, align: bool) -> np.float32:
+    return np.float32((in_size - 1) / (wanted - 1) if align and wanted > 1 else in_size / wanted)
 
 
 def _table(a: float) -> Any:
@@ -37,41 +37,41 @@ _NEAR, _FAR = _table(-0.75)
 _KEYS_NEAR, _KEYS_FAR = _table(-0.5)
 
 
-def _cubic_weights(k: KernelContext, given: int, wanted: int) -> Any:
+def _cubic_weights(k: KernelContext, in_size: int, wanted: int) -> Any:
     """The weight of each given pixel in each new pixel: [wanted, given]."""
     half, align = bool(k.attr("half_pixel_centers")), bool(k.attr("align_corners"))
     if half and align:
         raise invalid(k, "If half_pixel_centers is True, align_corners must be False.")
-    scale, places = _scale(given, wanted, align=align), np.arange(wanted, dtype=np.float32)
+    scale, places = _scale(in_size, wanted, align=align), np.arange(wanted, dtype=np.float32)
     at = (places + np.float32(0.5)) * scale - np.float32(0.5) if half else places * scale
     first = np.floor(at).astype(np.int64)
     step = np.rint((at - first.astype(np.float32)) * np.float32(_STEPS)).astype(np.int64)
     near, far = (_KEYS_NEAR, _KEYS_FAR) if half else (_NEAR, _FAR)
     weights = np.stack([far[step], near[step], near[_STEPS - step], far[_STEPS - step]], 1)
     sources = first[:, None] + np.arange(-1, 3)
-    inside = np.clip(sources, 0, given - 1)
+    inside = np.clip(sources, 0, in_size - 1)
     if half:
         # Pixels outside have weight 0, and the others are normalised to sum to 1.
         weights = np.where(sources == inside, weights, np.float32(0))
         total = weights.sum(1, keepdims=True, dtype=np.float32)
         weights = np.where(abs(total) >= 1000 * np.finfo(np.float32).tiny, weights / total, weights)
-    matrix = np.zeros((wanted, given), np.float32)
+    matrix = np.zeros((wanted, in_size), np.float32)
     np.add.at(matrix, (np.arange(wanted)[:, None], inside), weights)
     return matrix
 
 
-def _area_weights(k: KernelContext, given: int, wanted: int) -> Any:
+def _area_weights(k: KernelContext, in_size: int, wanted: int) -> Any:
     """The share of each given pixel in each new pixel: [wanted, given]."""
-    scale = float(_scale(given, wanted, align=bool(k.attr("align_corners"))))
-    if given == 1:  # an aligned scale is 0 then
+    scale = float(_scale(in_size, wanted, align=bool(k.attr("align_corners"))))
+    if in_size == 1:  # an aligned scale is 0 then
         return np.ones((wanted, 1), np.float32)
     starts = np.arange(wanted)[:, None] * scale
-    pixels = np.arange(given + 1)[None, :]
+    pixels = np.arange(in_size + 1)[None, :]
     share = np.minimum(starts + scale, pixels + 1) - np.maximum(starts, pixels)
-    share[:, given:] = starts + scale - np.maximum(starts, given)  # the last pixel is repeated behind the border
+    share[:, in_size:] = starts + scale - np.maximum(starts, in_size)  # the last pixel is repeated behind the border
     share = np.where(share > 0, share, 0)
-    matrix = share[:, :given].copy()
-    matrix[:, -1] += share[:, given]
+    matrix = share[:, :in_size].copy()
+    matrix[:, -1] += share[:, in_size]
     return (matrix / scale).astype(np.float32)
 
 
@@ -116,10 +116,10 @@ class ResizeBicubic(Resizing):
     )
 
     def kernel(k: KernelContext) -> Kernel:
-        known = constant_ints(k, 1)
+        constant_size = constant_ints(k, 1)
 
         def resize(x: Any, size: Any) -> Any:
-            rows, columns = _checked(k, x, ints(size) if known is None else known)
+            rows, columns = _checked(k, x, ints(size) if constant_size is None else constant_size)
             return _mixed(k, x, _cubic_weights(k, x.shape[1], rows), _cubic_weights(k, x.shape[2], columns))
 
         return resize
@@ -182,10 +182,10 @@ class ResizeArea(Resizing):
     examples = (Example([_X, [2, 1]]), Example([_X, [5, 3]]))
 
     def kernel(k: KernelContext) -> Kernel:
-        known = constant_ints(k, 1)
+        constant_size = constant_ints(k, 1)
 
         def resize(x: Any, size: Any) -> Any:
-            rows, columns = _checked(k, x, ints(size) if known is None else known)
+            rows, columns = _checked(k, x, ints(size) if constant_size is None else constant_size)
             return _mixed(k, x, _area_weights(k, x.shape[1], rows), _area_weights(k, x.shape[2], columns))
 
         return resize

@@ -67,8 +67,8 @@ class Accumulator:
         with self._lock:
             self._ended = True
             waiting, self._waiting = list(self._waiting), deque()
-        for each in waiting:
-            each.fail(CancelledError("The accumulator was removed, or the session closed", op=self.op))
+        for waiter in waiting:
+            waiter.fail(CancelledError("The accumulator was removed, or the session closed", op=self.op))
 
     def count(self) -> int:
         """The number of gradients since the last mean was taken."""
@@ -116,8 +116,8 @@ class Accumulator:
             ready = [] if cancelled else self._ready()
         if cancelled:
             take.fail(CancelledError("The session was closed", op=self.op))
-        for each, result in ready:
-            each.succeed(result)
+        for waiter, result in ready:
+            waiter.succeed(result)
 
     def forget(self, take: Take) -> bool:
         """Remove a waiting attempt. Returns False if it is not waiting any more."""
@@ -128,12 +128,12 @@ class Accumulator:
             return True
 
     def _ready(self) -> list[tuple[Take, Any]]:
-        found = []
+        ready = []
         while self._waiting and self._count >= self._waiting[0].needed:
-            found.append((self._waiting.popleft(), (self._sum, self._count)))
+            ready.append((self._waiting.popleft(), (self._sum, self._count)))
             self._sum, self._count = None, 0
             self._step += 1
-        return found
+        return ready
 
 
 class Take:
@@ -176,14 +176,14 @@ def merged_rows(rows: Any, indices: Any, values: Any) -> Any:
     """Add rows with indices to a sum: (indices, sums, how many gradients each row has). Indices ascend in both."""
     if rows is None:
         return indices.tolist(), [row.copy() for row in values], [1] * len(indices)
-    known, sums, counts = rows
-    found: tuple[list[int], list[Any], list[int]] = [], [], []
+    own_rows, sums, counts = rows
+    result: tuple[list[int], list[Any], list[int]] = [], [], []
     i = j = 0
-    while i < len(known) or j < len(indices):
-        first = i < len(known) and (j == len(indices) or known[i] <= indices[j])
-        second = j < len(indices) and (i == len(known) or indices[j] <= known[i])
-        found[0].append(known[i] if first else int(indices[j]))
-        found[1].append(sums[i] + values[j] if first and second else sums[i] if first else np.array(values[j]))
-        found[2].append((counts[i] if first else 0) + int(second))
+    while i < len(own_rows) or j < len(indices):
+        first = i < len(own_rows) and (j == len(indices) or own_rows[i] <= indices[j])
+        second = j < len(indices) and (i == len(own_rows) or indices[j] <= own_rows[i])
+        result[0].append(own_rows[i] if first else int(indices[j]))
+        result[1].append(sums[i] + values[j] if first and second else sums[i] if first else np.array(values[j]))
+        result[2].append((counts[i] if first else 0) + int(second))
         i, j = i + int(first), j + int(second)
-    return found
+    return result

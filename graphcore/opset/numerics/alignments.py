@@ -95,21 +95,21 @@ def beam_search(logits: Any, width: int, paths: int) -> list[tuple[list[int], fl
     # For each sequence, the likelihoods of its alignments that end in a blank, and in its last label.
     beams: dict[tuple[int, ...], tuple[float, float]] = {(): (0.0, _NONE)}
     for scores in log_y.tolist():
-        found: dict[tuple[int, ...], list[float]] = {}
+        extended: dict[tuple[int, ...], list[float]] = {}
         for labels, (in_blank, in_label) in beams.items():
             total = float(np.logaddexp(in_blank, in_label))
-            _add(found, labels, 0, total + scores[blank])
+            _add(extended, labels, 0, total + scores[blank])
             if labels:
-                _add(found, labels, 1, in_label + scores[labels[-1]])
+                _add(extended, labels, 1, in_label + scores[labels[-1]])
             for label in range(blank):
                 before = in_blank if labels and label == labels[-1] else total
-                _add(found, (*labels, label), 1, before + scores[label])
-        best = sorted(found.items(), key=lambda item: -float(np.logaddexp(item[1][0], item[1][1])))[:width]
+                _add(extended, (*labels, label), 1, before + scores[label])
+        best = sorted(extended.items(), key=lambda item: -float(np.logaddexp(item[1][0], item[1][1])))[:width]
         beams = {labels: (parts[0], parts[1]) for labels, parts in best}
     ranked = sorted(beams.items(), key=lambda item: -float(np.logaddexp(item[1][0], item[1][1])))[:paths]
     return [(list(labels), float(np.logaddexp(parts[0], parts[1]))) for labels, parts in ranked]
 
 
-def _add(found: dict[tuple[int, ...], list[float]], labels: tuple[int, ...], part: int, score: float) -> None:
-    parts = found.setdefault(labels, [_NONE, _NONE])
+def _add(extended: dict[tuple[int, ...], list[float]], labels: tuple[int, ...], part: int, score: float) -> None:
+    parts = extended.setdefault(labels, [_NONE, _NONE])
     parts[part] = float(np.logaddexp(parts[part], score))

@@ -120,9 +120,9 @@ def _names(types: Sequence[DType]) -> str:
 def as_array(value: Any, dtype: DType) -> Any:
     """A value as an array; NumPy would make text of an array of one string."""
     if dtype is string and not isinstance(value, np.ndarray):
-        found = np.empty((), object)
-        found[()] = value
-        return found
+        scalar = np.empty((), object)
+        scalar[()] = value
+        return scalar
     return value if dtype.as_numpy is None else np.asarray(value, dtype.as_numpy)
 
 
@@ -159,7 +159,7 @@ def padded(rows: Sequence[Element], types: Sequence[DType], shapes: Sequence[Seq
     """
     columns = []
     for place, (column, dtype, wanted, value) in enumerate(zip(zip(*rows, strict=True), types, shapes, values, strict=True)):
-        arrays = [as_array(each, dtype) for each in column]
+        arrays = [as_array(value, dtype) for value in column]
         for array in arrays:
             if array.ndim != len(wanted):
                 raise InvalidArgumentError(
@@ -214,10 +214,10 @@ def shuffled(source: Dataset, size: int, seeds: tuple[int, int], *, reshuffle: b
         def step() -> Element:
             nonlocal is_over
             while not is_over and len(buffer) < size:
-                found = next(elements, None)
-                is_over = found is None
-                if found is not None:
-                    buffer.append(found)
+                element = next(elements, None)
+                is_over = element is None
+                if element is not None:
+                    buffer.append(element)
             if not buffer:
                 raise StopIteration
             place = samples.next() % len(buffer)
@@ -270,12 +270,12 @@ def interleaved(source: Dataset, inner: Callable[..., Dataset], cycle: int, bloc
             while not is_over or any(slot is not None for slot in slots):
                 slot = slots[place]
                 if slot is not None:
-                    found = next(slot, None)
-                    if found is not None:
+                    element = next(slot, None)
+                    if element is not None:
                         taken += 1
                         if taken == block:
                             advance()
-                        return found
+                        return element
                     slots[place] = None
                     advance()
                 elif not is_over:
@@ -312,7 +312,7 @@ def grouped(
 
         def step() -> Element:
             nonlocal current, is_over
-            while (found := next(current, None)) is None:
+            while (next_element := next(current, None)) is None:
                 element = None if is_over else next(elements, None)
                 is_over = element is None
                 if element is not None:
@@ -327,7 +327,7 @@ def grouped(
                 else:
                     raise StopIteration
                 current = window(key, groups.pop(key))
-            return found
+            return next_element
 
         return iter(step, None)
 

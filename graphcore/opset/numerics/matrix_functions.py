@@ -50,12 +50,12 @@ def _per_matrix(a: Any, function: Any) -> Any:
 
 def _roots(a: Any) -> Any:
     triangles, unitary = schur_forms(a)
-    found = unitary @ _triangular_roots(triangles) @ _adjoint(unitary)
+    roots = unitary @ _triangular_roots(triangles) @ _adjoint(unitary)
     if a.dtype.kind == "c":
-        return found
+        return roots
     # The square of the real part differs from `a` by that of the imaginary part.
-    allowed = np.sqrt(a.shape[-1] * _EPSILON) * np.linalg.norm(found, axis=(1, 2), keepdims=True)
-    return np.where(np.linalg.norm(found.imag, axis=(1, 2), keepdims=True) <= allowed, found.real, np.nan)
+    allowed = np.sqrt(a.shape[-1] * _EPSILON) * np.linalg.norm(roots, axis=(1, 2), keepdims=True)
+    return np.where(np.linalg.norm(roots.imag, axis=(1, 2), keepdims=True) <= allowed, roots.real, np.nan)
 
 
 def _triangular_roots(t: Any) -> Any:
@@ -66,8 +66,8 @@ def _triangular_roots(t: Any) -> Any:
     for distance in range(1, n):
         row, between = at[: n - distance], at[1:distance, None]
         column = row + distance
-        known = (roots[:, row, row + between] * roots[:, row + between, column]).sum(1)
-        rest = t[:, row, column] - known
+        settled = (roots[:, row, row + between] * roots[:, row + between, column]).sum(1)
+        rest = t[:, row, column] - settled
         roots[:, row, column] = np.where(rest == 0, 0, rest / (roots[:, row, row] + roots[:, column, column]))
     return roots
 

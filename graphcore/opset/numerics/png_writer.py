@@ -52,10 +52,10 @@ def _filtered(rows: Any, step: int, width: int) -> Any:
     kinds = np.zeros(len(rows), np.uint8)
     least = _sums(rows)
     for kind in [kind for kind in (1, 2, 3, 4) if not (one_column and kind != 2) and not (one_row and kind != 1)]:
-        found = rows - _predicted(kind, left, above, corner)
-        sums = _sums(found)
+        difference = rows - _predicted(kind, left, above, corner)
+        sums = _sums(difference)
         better = sums < least
-        best[better], kinds[better], least = found[better], kind, np.minimum(sums, least)
+        best[better], kinds[better], least = difference[better], kind, np.minimum(sums, least)
     return np.concatenate([kinds[:, None], best], 1)
 
 

@@ -149,10 +149,10 @@ def first_maxima(pooling: Pooling, x: Any, y: Any) -> Iterator[tuple[tuple[slice
     wide = padded(pooling.xp, x, pooling.pads(x.shape), lowest(x.dtype))
     free = pooling.xp.ones(y.shape, bool)
     for tap in pooling.taps(x.shape):
-        found = wide[tap] == y
-        found &= free
-        yield tap, found
-        free ^= found
+        is_first = wide[tap] == y
+        is_first &= free
+        yield tap, is_first
+        free ^= is_first
 
 
 def max_grad(pooling: Pooling, x: Any, y: Any, dy: Any) -> Any:
@@ -171,9 +171,9 @@ def max_grad(pooling: Pooling, x: Any, y: Any, dy: Any) -> Any:
     at_once = max(1, PIECE * len(y) // max(1, y.size)) if pooling.xp is np else max(1, len(y))
     for first in range(0, len(y), at_once):
         images = slice(first, first + at_once)
-        target, given = dx[images], dy[images]
-        for tap, found in first_maxima(pooling, x[images], y[images]):
-            part = masked(pooling.xp, given, found)
+        target, gradients = dx[images], dy[images]
+        for tap, is_maximum in first_maxima(pooling, x[images], y[images]):
+            part = masked(pooling.xp, gradients, is_maximum)
             if apart:
                 target[tap] = part
             else:
@@ -185,8 +185,8 @@ def max_grad_grad(pooling: Pooling, x: Any, y: Any, grad: Any) -> Any:
     """For each window the element of grad (shaped like x) at the first maximum."""
     wide = padded(pooling.xp, grad, pooling.pads(x.shape))
     result = pooling.xp.zeros(y.shape, grad.dtype)
-    for tap, found in first_maxima(pooling, x, y):
-        result += masked(pooling.xp, wide[tap], found)
+    for tap, is_maximum in first_maxima(pooling, x, y):
+        result += masked(pooling.xp, wide[tap], is_maximum)
     return result
 
 
@@ -204,11 +204,11 @@ def avg_pool(k: KernelContext) -> Kernel:
 
 def avg_pool_grad(k: KernelContext) -> Kernel:
     """The kernel of AvgPoolGrad and AvgPool3DGrad: inputs (orig_input_shape, grad)."""
-    pooling, dtype, known = pooling_of(k), k.dtype("T"), constant_ints(k, 0)
+    pooling, dtype, constant_sizes = pooling_of(k), k.dtype("T"), constant_ints(k, 0)
     wide = np.dtype(np.float32) if narrow(dtype) else dtype
 
     def avg_pool_grad(shape: Any, dy: Any) -> Any:
-        sizes = ints(shape) if known is None else known
+        sizes = ints(shape) if constant_sizes is None else constant_sizes
         if pooling.places(sizes) != dy.shape:
             raise invalid(k, f"the gradient must have shape {list(pooling.places(sizes))}, got {list(dy.shape)}")
         return pooling.spread(dy.astype(wide, copy=False) / pooling.counts(sizes, wide), sizes).astype(dtype, copy=False)

@@ -213,8 +213,8 @@ class Reader:
 
     def _advance(self, read: Read) -> bool:
         """Read as far as possible. True iff the read is over; otherwise it continues with a file from the queue."""
-        found = read.found
-        while len(found) < read.count:
+        records = read.found
+        while len(records) < read.count:
             if not self._is_within_file:
                 file = read.next_file()
                 if file is None:
@@ -222,8 +222,8 @@ class Reader:
                 self._start(file)
             record = self._next()
             if record is not None:
-                found.append(record)
-            if found and not self._is_within_file:
+                records.append(record)
+            if records and not self._is_within_file:
                 break
         return True
 
@@ -324,8 +324,8 @@ class Read:
         (name, error), self._arrived = self._arrived, None
         if error is not None:
             raise error
-        found: bytes = name
-        return found
+        file_name: bytes = name
+        return file_name
 
     def _arrive(self, name: Any, error: Exception | None) -> None:
         with self._lock:

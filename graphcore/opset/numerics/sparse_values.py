@@ -46,10 +46,10 @@ def check_inside(k: KernelContext, indices: Any, sizes: Sizes) -> None:
 
 def places(indices: Any, sizes: Sequence[int]) -> Any:
     """The positions of indices [n, rank] in the dense tensor, flattened: int64 [n]."""
-    found = np.zeros(len(indices), np.int64)
+    positions = np.zeros(len(indices), np.int64)
     for axis, size in enumerate(sizes):
-        found = found * size + indices[:, axis]
-    return found
+        positions = positions * size + indices[:, axis]
+    return positions
 
 
 def indices_at(flat: Any, sizes: Sequence[int]) -> Any:
@@ -59,12 +59,12 @@ def indices_at(flat: Any, sizes: Sequence[int]) -> Any:
         AllocationLimitError: the indices exceed the allocation limit.
     """
     check_allocation((len(flat), len(sizes)), np.dtype(np.int64))
-    found = np.zeros((len(flat), len(sizes)), np.int64)
+    rows = np.zeros((len(flat), len(sizes)), np.int64)
     rest = flat
     for axis in range(len(sizes) - 1, -1, -1):
-        found[:, axis] = rest % max(sizes[axis], 1)
+        rows[:, axis] = rest % max(sizes[axis], 1)
         rest = rest // max(sizes[axis], 1)
-    return found
+    return rows
 
 
 def vector_like(values: list[Any], dtype: Any) -> Any:

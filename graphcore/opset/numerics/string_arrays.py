@@ -19,9 +19,9 @@ _LARGEST_EXPANSION: Final = 3
 def strings(values: Iterable[bytes], shape: tuple[int, ...]) -> Any:
     """An array of strings of that shape from its elements in order."""
     flat = list(values)
-    made = np.empty(len(flat), np.object_)
-    made[:] = flat
-    return made.reshape(shape)
+    array = np.empty(len(flat), np.object_)
+    array[:] = flat
+    return array.reshape(shape)
 
 
 def each_string(function: Callable[[Any], bytes]) -> Callable[[Any], Any]:
@@ -31,8 +31,8 @@ def each_string(function: Callable[[Any], bytes]) -> Callable[[Any], Any]:
 
 def one_string(x: Any) -> bytes:
     """The only element of an array of strings."""
-    found: bytes = x.item()
-    return found
+    value: bytes = x.item()
+    return value
 
 
 def characters(value: bytes) -> list[bytes]:

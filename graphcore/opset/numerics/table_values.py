@@ -96,8 +96,8 @@ class Table:
                 f"Table not initialized: run tables_initializer() in this session first ({self.name})", op=self.op
             )
         defaults = np.broadcast_to(default, shape).reshape(-1, *self.spec.value_shape)
-        found = [entries.get(key, defaults[i]) for i, key in enumerate(self.keys(keys))]
-        return self._array(found, self.spec.value_dtype, self.spec.value_shape).reshape(shape)
+        values = [entries.get(key, defaults[i]) for i, key in enumerate(self.keys(keys))]
+        return self._array(values, self.spec.value_dtype, self.spec.value_shape).reshape(shape)
 
     def initialize(self, keys: Iterable[Any], values: Iterable[Any]) -> None:
         """Give a table that cannot change its entries.
@@ -106,16 +106,16 @@ class Table:
             FailedPreconditionError: it has others already.
             InvalidArgumentError: a key has two values.
         """
-        made: dict[Any, Any] = {}
+        entries: dict[Any, Any] = {}
         for key, value in zip(keys, values, strict=True):
-            if made.setdefault(key, value) != value:
+            if entries.setdefault(key, value) != value:
                 raise self._invalid(
-                    f"HashTable has different value for same key. Key {key!r} has {made[key]!r} and trying to add value {value!r}"
+                    f"HashTable has different value for same key. Key {key!r} has {entries[key]!r} and trying to add value {value!r}"
                 )
         with self._lock:
-            if self._entries is not None and self._entries != made:
+            if self._entries is not None and self._entries != entries:
                 raise FailedPreconditionError(f"Table already initialized ({self.name})", op=self.op)
-            self._entries = made
+            self._entries = entries
 
     def insert(self, keys: Any, values: Any, *, replace: bool = False) -> None:
         """Add entries, in place of those with the same keys, or of all.
@@ -180,8 +180,8 @@ class Table:
         if key in self.spec.reserved:
             raise self._invalid("Using the empty_key or the deleted_key as a table key is not allowed")
 
-    def _array(self, found: Iterable[Any], dtype: DType, shape: tuple[int, ...]) -> Any:
-        flat = list(found)
+    def _array(self, values: Iterable[Any], dtype: DType, shape: tuple[int, ...]) -> Any:
+        flat = list(values)
         if dtype is string and not shape:
             return strings(flat, (len(flat),))
         return np.array(flat, dtype.as_numpy).reshape(len(flat), *shape)

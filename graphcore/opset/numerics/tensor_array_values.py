@@ -175,14 +175,14 @@ class TensorArray:
             source: names the call of `gradients`.
             prefix: additional leading sizes of its elements.
         """
-        found = self.gradients.get(source)
-        if found is None:
+        gradient = self.gradients.get(source)
+        if gradient is None:
             shape = Shape(prefix).concatenate(self.element_shape) if prefix else self.element_shape
-            found = TensorArray(f"{self.name}@{source!r}", self.dtype, shape, len(self.places), aggregate=True, clear_after_read=False)
-            for place, own in zip(found.places, self.places, strict=True):
+            gradient = TensorArray(f"{self.name}@{source!r}", self.dtype, shape, len(self.places), aggregate=True, clear_after_read=False)
+            for place, own in zip(gradient.places, self.places, strict=True):
                 place.shape = None if own.shape is None else prefix + own.shape
-            self.gradients[source] = found
-        return found
+            self.gradients[source] = gradient
+        return gradient
 
 
 def as_array(k: KernelContext, handle: Any, attr: str = "") -> TensorArray:

@@ -99,19 +99,19 @@ class TensorList:
             elements.append(element)
         if elements[length] is not element:  # another list has already extended this storage
             elements = [*elements[:length], element]
-        made = _new(TensorList)
-        made.kind = self.kind
-        made._elements = elements
-        made.length = length + 1
-        return made
+        longer = _new(TensorList)
+        longer.kind = self.kind
+        longer._elements = elements
+        longer.length = length + 1
+        return longer
 
     def popped(self) -> TensorList:
         """The list without its last element."""
-        made = _new(TensorList)
-        made.kind = self.kind
-        made._elements = self._elements
-        made.length = self.length - 1
-        return made
+        shorter = _new(TensorList)
+        shorter.kind = self.kind
+        shorter._elements = self._elements
+        shorter.length = self.length - 1
+        return shorter
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -192,11 +192,11 @@ def checked_element(k: KernelContext, held: TensorList, element: Any, what: str)
     return element
 
 
-def _may_be(known: tuple[int | None, ...] | None, sizes: tuple[int, ...]) -> bool:
+def _may_be(declared: tuple[int | None, ...] | None, sizes: tuple[int, ...]) -> bool:
     """True iff these sizes fit the shape. No Shape is made, since loops call this in every iteration."""
-    if known is None:
+    if declared is None:
         return True
-    return len(known) == len(sizes) and all(a is None or a == b for a, b in zip(known, sizes, strict=True))
+    return len(declared) == len(sizes) and all(a is None or a == b for a, b in zip(declared, sizes, strict=True))
 
 
 def merged_shape(k: KernelContext, given: Shape, held: TensorList) -> Shape:
@@ -241,10 +241,10 @@ def filled(k: KernelContext, held: TensorList, items: Sequence[Any], given: Shap
 
 def zeros(k: KernelContext, sizes: Sequence[int | None]) -> Any:
     """Zeros of the op's element type."""
-    known, dtype = [size or 0 for size in sizes], element_type(k).as_numpy
+    known_sizes, dtype = [size or 0 for size in sizes], element_type(k).as_numpy
     if dtype is not None:
-        check_allocation(known, dtype)
-    return k.xp.zeros(known, dtype)
+        check_allocation(known_sizes, dtype)
+    return k.xp.zeros(known_sizes, dtype)
 
 
 def unset(count: int) -> tuple[None, ...]:
@@ -259,11 +259,11 @@ def positions(k: KernelContext, value: Any, size: int, what: str) -> list[int]:
     Raises:
         InvalidArgumentError: one is outside [0, size).
     """
-    found: list[int] = value.reshape(-1).tolist()
-    for index in found:
+    indices: list[int] = value.reshape(-1).tolist()
+    for index in indices:
         if not 0 <= index < size:
             raise invalid(k, f"Trying to {what} element {index} in a list with {size} elements.")
-    return found
+    return indices
 
 
 def zeros_like_list(k: KernelContext, handle: Any) -> TensorList:

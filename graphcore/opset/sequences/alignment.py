@@ -92,8 +92,8 @@ class CTCLoss:
                     raise invalid(k, f"Saw a label {label}; required are labels in [0, num_classes - 1 = {classes - 1})")
                 rows[row].append(label)
             loss, gradient = np.zeros(batch, dtype), np.zeros_like(x)
-            for b, (given, length) in enumerate(zip(rows, lengths.tolist(), strict=True)):
-                labels = collapsed(given) if collapse else given
+            for b, (row_labels, length) in enumerate(zip(rows, lengths.tolist(), strict=True)):
+                labels = collapsed(row_labels) if collapse else row_labels
                 required = len(labels) + (sum(a == b for a, b in pairwise(labels)) if merge else 0)
                 if required > length:
                     if not ignore:
@@ -159,9 +159,9 @@ class CTCGreedyDecoder:
             classes = x.shape[2]
             if not -classes <= blank < classes:
                 raise invalid(k, f"blank_index must be in [{-classes}, {classes}), got {blank}")
-            found = [greedy(x[:length, b], blank % classes, merge=merge) for b, length in enumerate(lengths.tolist())]
-            scores = np.array([score for _, score in found], x.dtype).reshape(-1, 1)
-            return *_sparse_sequences([row for row, _ in found]), scores
+            decoded = [greedy(x[:length, b], blank % classes, merge=merge) for b, length in enumerate(lengths.tolist())]
+            scores = np.array([score for _, score in decoded], x.dtype).reshape(-1, 1)
+            return *_sparse_sequences([row for row, _ in decoded]), scores
 
         return decode
 
@@ -203,12 +203,12 @@ class CTCBeamSearchDecoder:
 
         def decode(x: Any, lengths: Any) -> Any:
             _check_lengths(k, x, lengths)
-            found = [beam_search(x[:length, b], width, paths) for b, length in enumerate(lengths.tolist())]
-            if any(len(row) < paths for row in found):
+            results = [beam_search(x[:length, b], width, paths) for b, length in enumerate(lengths.tolist())]
+            if any(len(row) < paths for row in results):
                 raise invalid(k, f"fewer than {paths} paths were found with a beam of width {width}")
-            rows = [[collapsed(row[p][0]) if merge else row[p][0] for row in found] for p in range(paths)]
+            rows = [[collapsed(row[p][0]) if merge else row[p][0] for row in results] for p in range(paths)]
             decoded = [_sparse_sequences(row) for row in rows]
-            scores = np.array([[score for _, score in row] for row in found], x.dtype).reshape(-1, paths)
+            scores = np.array([[score for _, score in row] for row in results], x.dtype).reshape(-1, paths)
             return *[part[i] for i in range(3) for part in decoded], scores
 
         return decode

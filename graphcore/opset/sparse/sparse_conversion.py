@@ -96,9 +96,9 @@ class SparseToDense:
                 at = int((np.diff(flat) <= 0).argmax()) + 1
                 what = "repeated" if flat[at] == flat[at - 1] else "out of order"
                 raise invalid(k, f"indices[{at}] = {rows[at].tolist()} is {what}")
-            made = np.full(int(np.prod(sizes, dtype=np.int64)), default.item() if values.dtype == np.object_ else default, values.dtype)
-            made[flat] = values
-            return made.reshape(sizes)
+            dense = np.full(int(np.prod(sizes, dtype=np.int64)), default.item() if values.dtype == np.object_ else default, values.dtype)
+            dense[flat] = values
+            return dense.reshape(sizes)
 
         return dense
 
@@ -233,16 +233,16 @@ class SparseFillEmptyRows:
             if shape.ndim != 1 or not shape.size or indices.ndim != 2 or indices.shape != (values.shape[0], shape.size):
                 raise invalid(k, f"indices {list(indices.shape)}, values {list(values.shape)} and shape {list(shape.shape)} do not fit")
             rows = int(shape[0])
-            given = indices[:, 0]
-            if len(given) and (given.min() < 0 or given.max() >= rows):
-                at = int(((given < 0) | (given >= rows)).argmax())
-                raise invalid(k, f"indices({at}, 0) is invalid: {given[at]} is not in [0, {rows})")
+            numbers = indices[:, 0]
+            if len(numbers) and (numbers.min() < 0 or numbers.max() >= rows):
+                at = int(((numbers < 0) | (numbers >= rows)).argmax())
+                raise invalid(k, f"indices({at}, 0) is invalid: {numbers[at]} is not in [0, {rows})")
             if rows < 0:
                 raise invalid(k, f"dense_shape[0] must not be negative, got {rows}")
             check_allocation((rows,), np.dtype(bool))
             empty = np.ones(rows, bool)
-            empty[given] = False
-            number = len(given) + int(np.count_nonzero(empty))
+            empty[numbers] = False
+            number = len(numbers) + int(np.count_nonzero(empty))
             check_allocation((number, shape.size), indices.dtype)
             check_allocation((number,), values.dtype)
             missing = np.flatnonzero(empty)
@@ -253,7 +253,7 @@ class SparseFillEmptyRows:
             back = np.empty(len(order), np.int64)
             back[order] = np.arange(len(order))
             with_default = np.concatenate([values, vector_like([default.item()] * len(missing), values.dtype)])
-            return both[order], with_default[order], empty, back[: len(given)]
+            return both[order], with_default[order], empty, back[: len(numbers)]
 
         return fill
 
@@ -372,12 +372,12 @@ class SparseSliceGrad:
                     f"gradients {list(gradients.shape)} and start {list(start.shape)} do not fit indices {list(part.shape)} of {list(indices.shape)}",
                 )
             at = {tuple(row): i for i, row in enumerate((part + start).tolist())}
-            found = [at.get(tuple(row), -1) for row in indices.tolist()]
-            made = np.zeros(len(indices), gradients.dtype)
-            for i, place in enumerate(found):
+            input_places = [at.get(tuple(row), -1) for row in indices.tolist()]
+            result = np.zeros(len(indices), gradients.dtype)
+            for i, place in enumerate(input_places):
                 if place >= 0:
-                    made[i] = gradients[place]
-            return made
+                    result[i] = gradients[place]
+            return result
 
         return spread
 

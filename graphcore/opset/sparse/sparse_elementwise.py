@@ -102,11 +102,11 @@ _with_dense("SparseDenseCwiseDiv", np.divide, "The values of a sparse tensor div
 def _chosen(name: str, ufunc: Any, types: str, summary: str) -> None:
     def kernel(k: KernelContext) -> Kernel:
         def choose(ai: Any, av: Any, ashape: Any, bi: Any, bv: Any, bshape: Any) -> Any:
-            known, in_a, in_b, sizes = merged(k, (ai, av, ashape), (bi, bv, bshape))
-            check_allocation((len(known),), av.dtype)
-            both = np.zeros((2, len(known)), av.dtype)
+            union, in_a, in_b, sizes = merged(k, (ai, av, ashape), (bi, bv, bshape))
+            check_allocation((len(union),), av.dtype)
+            both = np.zeros((2, len(union)), av.dtype)
             both[0, in_a], both[1, in_b] = av, bv
-            return indices_at(known, sizes), ufunc(both[0], both[1])
+            return indices_at(union, sizes), ufunc(both[0], both[1])
 
         return choose
 

@@ -57,7 +57,7 @@ class SparseConcat:
         def concat(*parts: Any) -> Any:
             count = len(parts) // 3
             indices, values, shapes = parts[:count], parts[count : 2 * count], parts[2 * count :]
-            all_sizes = [checked(k, *each) for each in zip(indices, values, shapes, strict=True)]
+            all_sizes = [checked(k, *part) for part in zip(indices, values, shapes, strict=True)]
             rank = len(all_sizes[0])
             if not -rank <= axis < rank:
                 raise invalid(k, f"Concat dimension must be in range [{-rank}, {rank}), got {axis}")

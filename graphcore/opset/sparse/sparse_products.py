@@ -114,8 +114,8 @@ def merged(k: KernelContext, a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -
     if sizes != others:
         raise invalid(k, f"Operands' shapes do not match: {list(sizes)} and {list(others)}")
     first, second = places(a[0], sizes), places(b[0], sizes)
-    known = np.union1d(first, second)
-    return known, np.searchsorted(known, first), np.searchsorted(known, second), sizes
+    union = np.union1d(first, second)
+    return union, np.searchsorted(union, first), np.searchsorted(union, second), sizes
 
 
 @op
@@ -158,14 +158,14 @@ class SparseAdd:
 
     def kernel(k: KernelContext) -> Kernel:
         def add(ai: Any, av: Any, ashape: Any, bi: Any, bv: Any, bshape: Any, thresh: Any) -> Any:
-            known, in_a, in_b, sizes = merged(k, (ai, av, ashape), (bi, bv, bshape))
-            check_allocation((len(known),), av.dtype)
-            total = np.zeros(len(known), av.dtype)
+            union, in_a, in_b, sizes = merged(k, (ai, av, ashape), (bi, bv, bshape))
+            check_allocation((len(union),), av.dtype)
+            total = np.zeros(len(union), av.dtype)
             np.add.at(total, in_a, av)
             np.add.at(total, in_b, bv)
-            in_both = np.isin(np.arange(len(known)), in_a) & np.isin(np.arange(len(known)), in_b)
+            in_both = np.isin(np.arange(len(union)), in_a) & np.isin(np.arange(len(union)), in_b)
             kept = ~in_both | (abs(total) >= thresh)
-            return indices_at(known[kept], sizes), total[kept], ashape
+            return indices_at(union[kept], sizes), total[kept], ashape
 
         return add
 

@@ -30,26 +30,26 @@ def _reductions(name: str, ufunc: Any, types: str, summary: str, gradient: Any) 
         chosen = {axis % rank for axis in axes.reshape(-1).tolist()}
         rest = [axis for axis in range(rank) if axis not in chosen]
         groups, group_of = np.unique(places(indices[:, rest], [sizes[axis] for axis in rest]), return_inverse=True)
-        found = np.zeros(len(groups), values.dtype)
+        folded = np.zeros(len(groups), values.dtype)
         first = np.ones(len(groups), bool)
         for group, value in zip(group_of.reshape(-1).tolist(), values, strict=True):
-            found[group] = value if first[group] else ufunc(found[group], value)
+            folded[group] = value if first[group] else ufunc(folded[group], value)
             first[group] = False
-        return groups, found, tuple(1 if axis in chosen else sizes[axis] for axis in range(rank) if keep or axis not in chosen)
+        return groups, folded, tuple(1 if axis in chosen else sizes[axis] for axis in range(rank) if keep or axis not in chosen)
 
     def dense_kernel(k: KernelContext) -> Kernel:
         def reduce(indices: Any, values: Any, shape: Any, axes: Any) -> Any:
-            groups, found, new = reduced(k, indices, values, shape, axes)
-            made = np.zeros(int(np.prod(new, dtype=np.int64)), values.dtype)
-            made[groups] = found
-            return made.reshape(new)
+            groups, folded, new = reduced(k, indices, values, shape, axes)
+            dense = np.zeros(int(np.prod(new, dtype=np.int64)), values.dtype)
+            dense[groups] = folded
+            return dense.reshape(new)
 
         return reduce
 
     def sparse_kernel(k: KernelContext) -> Kernel:
         def reduce(indices: Any, values: Any, shape: Any, axes: Any) -> Any:
-            groups, found, new = reduced(k, indices, values, shape, axes)
-            return indices_at(groups, new), found, np.array(new, np.int64)
+            groups, folded, new = reduced(k, indices, values, shape, axes)
+            return indices_at(groups, new), folded, np.array(new, np.int64)
 
         return reduce
 

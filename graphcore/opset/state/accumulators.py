@@ -43,10 +43,10 @@ class AccumulatorReference(RefVariable):
 
 
 def _behind(k: KernelContext, handle: Any) -> Accumulator:
-    found = handle.accumulator if isinstance(handle, AccumulatorReference) else handle
-    if not isinstance(found, Accumulator):
-        raise invalid(k, f"required the handle of an accumulator, got {type(found).__name__}")
-    return found
+    accumulator = handle.accumulator if isinstance(handle, AccumulatorReference) else handle
+    if not isinstance(accumulator, Accumulator):
+        raise invalid(k, f"required the handle of an accumulator, got {type(accumulator).__name__}")
+    return accumulator
 
 
 def _make(k: KernelContext) -> Kernel:
@@ -59,16 +59,16 @@ def _make(k: KernelContext) -> Kernel:
     key = shared_name or (resources, node)
 
     def find() -> Any:
-        found = resources.shared.find(
+        shared = resources.shared.find(
             container,
             key,
             node,
             lambda number: Accumulator(shared_name or f"_{number}_{node}", spec, op_name),
             lambda accumulator: accumulator.spec == spec,
         )
-        if not isinstance(found, Accumulator) or found.spec != spec:
-            raise invalid(k, f"'{shared_name}' is shared, and is {found!r}, not such an accumulator")
-        return AccumulatorReference(found, container) if as_reference else found
+        if not isinstance(shared, Accumulator) or shared.spec != spec:
+            raise invalid(k, f"'{shared_name}' is shared, and is {shared!r}, not such an accumulator")
+        return AccumulatorReference(shared, container) if as_reference else shared
 
     return find
 
@@ -93,10 +93,13 @@ def _apply(k: KernelContext) -> Kernel:
 
 
 def _typed(k: KernelContext, handle: Any, *, is_sparse: bool) -> Accumulator:
-    found = _behind(k, handle)
-    if found.spec.is_sparse is not is_sparse or found.spec.dtype is not k.attr("dtype"):
-        raise invalid(k, f"'{found.name}' is an accumulator of {'rows' if found.spec.is_sparse else 'tensors'} of {found.spec.dtype.text}")
-    return found
+    accumulator = _behind(k, handle)
+    if accumulator.spec.is_sparse is not is_sparse or accumulator.spec.dtype is not k.attr("dtype"):
+        raise invalid(
+            k,
+            f"'{accumulator.name}' is an accumulator of {'rows' if accumulator.spec.is_sparse else 'tensors'} of {accumulator.spec.dtype.text}",
+        )
+    return accumulator
 
 
 def _take(k: KernelContext) -> Kernel:
@@ -211,7 +214,7 @@ def _after_scalar(shape: ShapeFn) -> ShapeFn:
 
 def _use(name: str, summary: str, args: str, kernel: KernelFactory, shape: ShapeFn, failing: str, **parts: Any) -> None:
     """Register an op on references, and the one on handles if there is one."""
-    attrs, outputs, given = parts.get("attrs", ""), parts.get("outputs", ""), parts.get("given", "")
+    attrs, outputs, example_attrs = parts.get("attrs", ""), parts.get("outputs", ""), parts.get("example_attrs", "")
     for prefix in ("", "Resource") if not name.startswith("Sparse") else ("",):
         handle = "handle:resource" if prefix else "handle:Ref(string)"
         define_op(
@@ -229,7 +232,7 @@ def _use(name: str, summary: str, args: str, kernel: KernelFactory, shape: Shape
                 _FAILING.format(
                     make="VarHandleOp" if prefix else "Variable",
                     op=f"{prefix}{name}",
-                    attrs=given and f"[{given}]",
+                    attrs=example_attrs and f"[{example_attrs}]",
                     args=", ".join(["handle", *failing.split()]),
                 ),
             ),
@@ -245,7 +248,7 @@ _use(
     no_outputs,
     "one row",
     attrs=_DTYPE,
-    given="dtype=float",
+    example_attrs="dtype=float",
     inputs=[np.int64(0), [1.0, 2.0]],
 )
 _use(
@@ -257,7 +260,7 @@ _use(
     "n",
     attrs=_DTYPE,
     outputs="average:dtype",
-    given="dtype=float",
+    example_attrs="dtype=float",
     inputs=[1],
     chosen={"dtype": "float"},
 )
@@ -279,7 +282,7 @@ _use(
     no_outputs,
     "one rows row rows",
     attrs=f"{_DTYPE}, has_known_shape:bool",
-    given="dtype=float, has_known_shape=false",
+    example_attrs="dtype=float, has_known_shape=false",
     inputs=[np.int64(0), np.array([0, 1]), [1.0, 2.0], np.array([2])],
     chosen={"has_known_shape": True},
 )
@@ -299,7 +302,7 @@ _use(
     "n",
     attrs=_DTYPE,
     outputs="indices:int64, values:dtype, shape:int64",
-    given="dtype=float",
+    example_attrs="dtype=float",
     inputs=[1],
     chosen={"dtype": "float"},
 )

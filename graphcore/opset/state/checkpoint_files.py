@@ -109,14 +109,14 @@ class RestoreV2:
 
         def restore(prefix: Any, names: Any, specs: Any) -> Any:
             reader = _checkpoints().CheckpointReader(_path(k, prefix))
-            known = reader.get_variable_to_dtype_map()
-            found = []
+            dtypes = reader.get_variable_to_dtype_map()
+            tensors = []
             for (name, spec), dtype in zip(_names_and_parts(k, names, specs, len(types)), types, strict=True):
                 value = reader.get_part(name, spec)
-                if known[name] is not dtype:
-                    raise invalid(k, f"tensor '{name}' of checkpoint '{reader.prefix}' is {known[name].text}, required is {dtype.text}")
-                found.append(k.xp.asarray(value))
-            return tuple(found) if len(found) > 1 else found[0]
+                if dtypes[name] is not dtype:
+                    raise invalid(k, f"tensor '{name}' of checkpoint '{reader.prefix}' is {dtypes[name].text}, required is {dtype.text}")
+                tensors.append(k.xp.asarray(value))
+            return tuple(tensors) if len(tensors) > 1 else tensors[0]
 
         return restore
 
@@ -169,9 +169,9 @@ def _scalars_to_scalar(c: InferenceContext) -> None:
 
 
 def _text(value: bytes) -> Any:
-    found = np.empty((), object)
-    found[()] = value
-    return found
+    array = np.empty((), object)
+    array[()] = value
+    return array
 
 
 @op

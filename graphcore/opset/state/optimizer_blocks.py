@@ -95,22 +95,22 @@ def _shape(count: int, inputs: Sequence[str]) -> ShapeFn:
     sparse = _INDICES in inputs
 
     def shape(c: InferenceContext) -> None:
-        known = _variable_shape(c, 0)
+        shape = _variable_shape(c, 0)
         for i in range(1, count):
-            known = c.merge(known, _variable_shape(c, i))
+            shape = c.merge(shape, _variable_shape(c, i))
         for i, name in enumerate(inputs, count):
             if name in _GRADIENTS:
                 if sparse:
                     rows = c.with_rank_at_least(c.input(i), 1)
                     c.merge_dim(c.dim(c.with_rank(c.input(i + 1), 1), 0), c.dim(rows, 0))
-                    wanted = c.concatenate(c.vector(c.unknown_dim()), c.subshape(c.with_rank_at_least(known, 1), 1))
+                    wanted = c.concatenate(c.vector(c.unknown_dim()), c.subshape(c.with_rank_at_least(shape, 1), 1))
                     c.merge(rows, wanted)
                 else:
-                    known = c.merge(known, c.input(i))
+                    shape = c.merge(shape, c.input(i))
             elif name != _INDICES:
                 c.with_rank(c.input(i), 0)
         if c.num_outputs:
-            c.set_output(0, known)
+            c.set_output(0, shape)
 
     return shape
 

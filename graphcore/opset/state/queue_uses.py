@@ -57,8 +57,8 @@ def _typed(k: KernelContext, handle: Any, types: Sequence[DType], *, enters: boo
     texts = []
     for components in (types, queue.spec.dtypes):
         others = k.input_types[: 1 if enters else None]
-        given, made = ((*others, *components), ()) if enters else (others, components)
-        texts.append(f"{type_names(given)}->{type_names(made)}")
+        enqueued, returned = ((*others, *components), ()) if enters else (others, components)
+        texts.append(f"{type_names(enqueued)}->{type_names(returned)}")
     raise InvalidArgumentError(f"Signature mismatch, have: {texts[0]} expected: {texts[1]}")
 
 
@@ -92,9 +92,9 @@ def _elements(spec: QueueSpec, values: Sequence[Any]) -> list[Element]:
     for place, (sizes, value) in enumerate(zip(spec.shapes, values, strict=False)):
         if counts[place] is None or not agrees((count, *sizes), np.shape(value)):
             raise _wrong_shape(place, (count, *sizes), value)
-    for place, found in enumerate(counts):
-        if found is None or found != count:
-            has = "no dimensions" if found is None else found
+    for place, size in enumerate(counts):
+        if size is None or size != count:
+            has = "no dimensions" if size is None else size
             text = f"All input tensors must have the same size in the 0th dimension. Component {place} has {has}"
             raise InvalidArgumentError(text if count is None else f"{text}, and should have {count}")
     return [tuple([_kept(value[i], dtype) for value, dtype in zip(values, spec.dtypes, strict=True)]) for i in range(count or 0)]
@@ -174,9 +174,9 @@ def _padded(xp: Any, rows: Sequence[Any], dtype: DType) -> Any:
 
 def _element_shapes(c: InferenceContext, batch: ShapeHandle) -> None:
     data = c.input_handle_shapes_and_types(0)
-    known = data if data is not None and len(data) == c.num_outputs else None
+    element_data = data if data is not None and len(data) == c.num_outputs else None
     for i in range(c.num_outputs):
-        c.set_output(i, c.unknown_shape() if known is None else c.concatenate(batch, known[i].shape))
+        c.set_output(i, c.unknown_shape() if element_data is None else c.concatenate(batch, element_data[i].shape))
 
 
 def _one_shape(c: InferenceContext) -> None:

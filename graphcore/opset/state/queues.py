@@ -121,12 +121,12 @@ def queue_kernel(k: KernelContext) -> Kernel:
         return make_queue(shared_name or f"_{number}_{node}", spec, op_name)
 
     def find() -> Queue:
-        found = shared.find(container, key, node, make, lambda queue: queue.spec == spec)
-        assert isinstance(found, Queue)
-        refused = mismatch(found, spec, op_name)
+        queue = shared.find(container, key, node, make, lambda queue: queue.spec == spec)
+        assert isinstance(queue, Queue)
+        refused = mismatch(queue, spec, op_name)
         if refused is not None:
             raise refused
-        return found
+        return queue
 
     return find
 

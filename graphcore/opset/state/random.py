@@ -24,10 +24,10 @@ _EXAMPLES: Final = (
 
 def _random(distribution: str) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
-        generator, dtype, known = node_generator(k), k.dtype("dtype"), constant_ints(k, 0)
+        generator, dtype, constant_sizes = node_generator(k), k.dtype("dtype"), constant_ints(k, 0)
 
         def random(shape: Any) -> Any:
-            sizes = ints(shape) if known is None else known
+            sizes = ints(shape) if constant_sizes is None else constant_sizes
             if min(sizes, default=0) < 0:
                 raise invalid(k, f"Dimensions of a random tensor must be >= 0, got {list(sizes)}")
             return draw(k.xp, generator, distribution, math.prod(sizes), dtype).reshape(sizes)

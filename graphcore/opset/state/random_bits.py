@@ -21,9 +21,9 @@ _PHILOX: Final = 1
 
 
 def _all_bits(xp: Any, generator: Generator, first: int, sizes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    count, each = math.prod(sizes), dtype.itemsize // 4
-    drawn = words(xp, generator, first, count * each).reshape(count, each)
-    bits = drawn[:, 0] if each == 1 else drawn[:, 0] | (drawn[:, 1] << np.uint64(32))
+    count, word_count = math.prod(sizes), dtype.itemsize // 4
+    drawn = words(xp, generator, first, count * word_count).reshape(count, word_count)
+    bits = drawn[:, 0] if word_count == 1 else drawn[:, 0] | (drawn[:, 1] << np.uint64(32))
     return bits.astype(f"u{dtype.itemsize}").view(dtype).reshape(sizes)
 
 
@@ -46,8 +46,8 @@ class StatelessRandomUniformFullInt:
     failures = (Example([[-1, -1], [3, 5]]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        dtype, known = k.dtype("dtype"), constant_ints(k, 0)
-        return lambda shape, seed: _all_bits(k.xp, seeded(k, seed), 0, ints(shape) if known is None else known, dtype)
+        dtype, constant_sizes = k.dtype("dtype"), constant_ints(k, 0)
+        return lambda shape, seed: _all_bits(k.xp, seeded(k, seed), 0, ints(shape) if constant_sizes is None else constant_sizes, dtype)
 
 
 @op
@@ -70,10 +70,10 @@ class StatelessRandomUniformFullIntV2:
     failures = (Example([[-1, -1], [7], [1, 5], 1]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        dtype, known = k.dtype("dtype"), constant_ints(k, 0)
+        dtype, constant_sizes = k.dtype("dtype"), constant_ints(k, 0)
 
         def random(shape: Any, key: Any, counter: Any, alg: Any) -> Any:
-            return _all_bits(k.xp, *positioned(k, key, counter, alg), ints(shape) if known is None else known, dtype)
+            return _all_bits(k.xp, *positioned(k, key, counter, alg), ints(shape) if constant_sizes is None else constant_sizes, dtype)
 
         return random
 

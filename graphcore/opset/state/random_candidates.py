@@ -65,8 +65,8 @@ def _sampler(k: KernelContext, draw: Callable[[Any, Any], Any], probability: Cal
             raise invalid(k, f"Sampler's range is too small: required {count} different classes of {most}")
         if true_classes.ndim != 2 or true_classes.shape[1] != columns:
             raise invalid(k, f"true_classes must be a matrix of {columns} columns, got shape {list(true_classes.shape)}")
-        found, tries = drawn_classes(generator.reserve(count * _RESERVED))
-        return found, expected(true_classes, tries), expected(found, tries)
+        drawn, tries = drawn_classes(generator.reserve(count * _RESERVED))
+        return drawn, expected(true_classes, tries), expected(drawn, tries)
 
     def drawn_classes(first: int) -> tuple[Any, int]:
         """The classes, and the number of draws until there were enough different ones."""
@@ -207,11 +207,11 @@ class FixedUnigramCandidateSampler(_Sampler):
 
 def _weights(k: KernelContext) -> Any:
     """The weight of each class in this part, to the power of the distortion."""
-    given, most, reserved = k.attr("unigrams"), _number(k, "range_max"), _number(k, "num_reserved_ids")
-    assert isinstance(given, tuple)
-    if not given:
+    unigrams, most, reserved = k.attr("unigrams"), _number(k, "range_max"), _number(k, "num_reserved_ids")
+    assert isinstance(unigrams, tuple)
+    if not unigrams:
         raise unimplemented(k, "a file of weights is not read here: give them as unigrams")
-    weights = np.concatenate([np.zeros(reserved), np.array(given, np.float64) ** float_attr(k, "distortion")])
+    weights = np.concatenate([np.zeros(reserved), np.array(unigrams, np.float64) ** float_attr(k, "distortion")])
     if len(weights) != most:
         raise invalid(k, f"required range_max = {most} weights, the reserved ids included, got {len(weights)}")
     of_others = np.arange(most) % _number(k, "num_shards") != _number(k, "shard")
@@ -263,8 +263,8 @@ class ComputeAccidentalHits:
                     k, f"true_classes must be [batch, {columns}], and sampled_candidates a vector; got {list(true_classes.shape)}"
                 )
             at: dict[int, int] = {candidate: i for i, candidate in enumerate(candidates.tolist())}
-            found = [(row, at[label]) for row, labels in enumerate(true_classes.tolist()) for label in labels if label in at]
-            rows, ids = ([pair[i] for pair in found] for i in (0, 1))
-            return np.array(rows, np.int32), np.array(ids, np.int64), np.full(len(found), -np.finfo(np.float32).max, np.float32)
+            hits = [(row, at[label]) for row, labels in enumerate(true_classes.tolist()) for label in labels if label in at]
+            rows, ids = ([pair[i] for pair in hits] for i in (0, 1))
+            return np.array(rows, np.int32), np.array(ids, np.int64), np.full(len(hits), -np.finfo(np.float32).max, np.float32)
 
         return hits

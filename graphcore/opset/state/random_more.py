@@ -77,10 +77,10 @@ class RandomUniformInt:
     failures = (Example([[-1, -1], 0, 10], {"seed": 1, "seed2": 2}),)
 
     def kernel(k: KernelContext) -> Kernel:
-        generator, dtype, known = node_generator(k), k.dtype("Tout"), constant_ints(k, 0)
+        generator, dtype, constant_sizes = node_generator(k), k.dtype("Tout"), constant_ints(k, 0)
 
         def random(shape: Any, minval: Any, maxval: Any) -> Any:
-            sizes = ints(shape) if known is None else known
+            sizes = ints(shape) if constant_sizes is None else constant_sizes
             low, high = _bounds(k, minval, maxval)
             return draw_integers(k.xp, generator, math.prod(sizes), low, high, dtype).reshape(sizes)
 
@@ -203,10 +203,10 @@ def seeded(k: KernelContext, seed: Any) -> Generator:
 
 def _stateless(distribution: str) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
-        dtype, known = k.dtype("dtype"), constant_ints(k, 0)
+        dtype, constant_sizes = k.dtype("dtype"), constant_ints(k, 0)
 
         def random(shape: Any, seed: Any) -> Any:
-            sizes = ints(shape) if known is None else known
+            sizes = ints(shape) if constant_sizes is None else constant_sizes
             return draw_at(k.xp, seeded(k, seed), 0, distribution, math.prod(sizes), dtype).reshape(sizes)
 
         return random
@@ -237,10 +237,10 @@ class StatelessRandomUniformInt:
     failures = (Example([[-1, -1], [3, 5], -4, 10]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        dtype, known = k.dtype("dtype"), constant_ints(k, 0)
+        dtype, constant_sizes = k.dtype("dtype"), constant_ints(k, 0)
 
         def random(shape: Any, seed: Any, minval: Any, maxval: Any) -> Any:
-            sizes = ints(shape) if known is None else known
+            sizes = ints(shape) if constant_sizes is None else constant_sizes
             return integers(k.xp, seeded(k, seed), 0, math.prod(sizes), *_bounds(k, minval, maxval), dtype).reshape(sizes)
 
         return random
@@ -300,10 +300,10 @@ def positioned(k: KernelContext, key: Any, counter: Any, alg: Any) -> tuple[Gene
 
 def _stateless_v2(distribution: str) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
-        dtype, known = k.dtype("dtype"), constant_ints(k, 0)
+        dtype, constant_sizes = k.dtype("dtype"), constant_ints(k, 0)
 
         def random(shape: Any, key: Any, counter: Any, alg: Any) -> Any:
-            sizes = ints(shape) if known is None else known
+            sizes = ints(shape) if constant_sizes is None else constant_sizes
             generator, position = positioned(k, key, counter, alg)
             return draw_at(k.xp, generator, position, distribution, math.prod(sizes), dtype).reshape(sizes)
 
@@ -391,10 +391,10 @@ class StatelessRandomUniformIntV2:
     failures = (Example([[-1, -1], [7], [1, 5], 1, -4, 10]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        dtype, known = k.dtype("dtype"), constant_ints(k, 0)
+        dtype, constant_sizes = k.dtype("dtype"), constant_ints(k, 0)
 
         def random(shape: Any, key: Any, counter: Any, alg: Any, minval: Any, maxval: Any) -> Any:
-            sizes = ints(shape) if known is None else known
+            sizes = ints(shape) if constant_sizes is None else constant_sizes
             generator, position = positioned(k, key, counter, alg)
             return integers(k.xp, generator, position, math.prod(sizes), *_bounds(k, minval, maxval), dtype).reshape(sizes)
 

@@ -38,20 +38,20 @@ def _by_parameter(attr: str, smallest: float, draw_for: Callable[[np.dtype[Any]]
     """
 
     def kernel(k: KernelContext) -> Kernel:
-        generator, dtype, known, xp = node_generator(k), k.dtype(attr), constant_ints(k, 0), k.xp
+        generator, dtype, constant_sizes, xp = node_generator(k), k.dtype(attr), constant_ints(k, 0), k.xp
         draw = draw_for(dtype)
 
         def random(shape: Any, parameters: Any) -> Any:
-            sizes = ints(shape) if known is None else known
+            sizes = ints(shape) if constant_sizes is None else constant_sizes
             flat = parameters.reshape(-1).astype(np.float64)
             if min(sizes, default=0) < 0:
                 raise invalid(k, f"Dimensions of a random tensor must be >= 0, got {list(sizes)}")
             if not bool((flat >= smallest).all()):
                 raise invalid(k, f"required parameters of the distribution {'>= 0' if smallest == 0 else 'other than NaN'}, got others")
-            each = math.prod(sizes)
-            first = generator.reserve(each * flat.size * RESERVED_PER_OUTPUT)
-            drawn = draw(xp, generator, first, xp.repeat(flat, each))
-            return drawn.reshape(flat.size, each).T.reshape(*sizes, *parameters.shape).astype(dtype)
+            per_row = math.prod(sizes)
+            first = generator.reserve(per_row * flat.size * RESERVED_PER_OUTPUT)
+            drawn = draw(xp, generator, first, xp.repeat(flat, per_row))
+            return drawn.reshape(flat.size, per_row).T.reshape(*sizes, *parameters.shape).astype(dtype)
 
         return random
 

@@ -180,7 +180,7 @@ def _use(
     shape: ShapeFn,
     outputs: str,
     more: str = "",
-    given: Sequence[Any] = (),
+    more_inputs: Sequence[Any] = (),
     args: str = "handle",
     doc: str = "",
 ) -> None:
@@ -192,7 +192,7 @@ def _use(
         kernel, shape: of the block.
         outputs: of the signature.
         more: the further inputs of the signature; `HANDLE` stands for the type of a handle.
-        given: their values in the example.
+        more_inputs: their values in the example.
         args: the inputs in the use that fails.
         doc: the docs of the further inputs.
     """
@@ -208,7 +208,7 @@ def _use(
             kernel=kernel,
             device_types=("CPU",),
             gradient=NO_GRADIENT_OF_READERS if version else NO_GRADIENT,
-            examples=(Example([_READER, *given]),),
+            examples=(Example([_READER, *more_inputs]),),
             failures=(_FAILING.format(make="VarHandleOp" if version else "Variable", op=f"{name}{version}", args=args),),
         )
 

@@ -75,16 +75,16 @@ def reader_kernel(k: KernelContext) -> Kernel:
     key = shared_name or (resources, node)
 
     def find() -> Any:
-        found = resources.shared.find(
+        reader = resources.shared.find(
             container,
             key,
             node,
             lambda number: Reader(shared_name or f"_{number}_{node}", spec, op_name),
             lambda reader: reader.spec == spec,
         )
-        if not isinstance(found, Reader) or found.spec != spec:
-            raise invalid(k, f"'{shared_name}' is shared, and is {found!r}, not such a reader")
-        return ReaderReference(found, container) if as_reference else found
+        if not isinstance(reader, Reader) or reader.spec != spec:
+            raise invalid(k, f"'{shared_name}' is shared, and is {reader!r}, not such a reader")
+        return ReaderReference(reader, container) if as_reference else reader
 
     return find
 

@@ -190,8 +190,8 @@ def _merged_with_value(c: InferenceContext) -> None:
 
 
 def _wrong_type(k: KernelContext, variable: RefVariable) -> InvalidArgumentError:
-    given = k.attr("dtype")
-    name = given.text if isinstance(given, DType) else repr(given)
+    attr_dtype = k.attr("dtype")
+    name = attr_dtype.text if isinstance(attr_dtype, DType) else repr(attr_dtype)
     return invalid(k, f"Trying to assign variable with wrong dtype. Expected {variable.dtype.text} got {name}")
 
 

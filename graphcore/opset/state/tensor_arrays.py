@@ -80,8 +80,8 @@ class TensorArrayV3:
         def make(size: Any) -> tuple[TensorArray, Any]:
             if size < 0:
                 raise invalid(k, f"Size should be >= 0, got {size}")
-            made = TensorArray(label, dtype, element_shape, int(size), dynamic=dynamic, clear_after_read=clear, identical=identical)
-            return made, zero_flow()
+            array = TensorArray(label, dtype, element_shape, int(size), dynamic=dynamic, clear_after_read=clear, identical=identical)
+            return array, zero_flow()
 
         return make
 

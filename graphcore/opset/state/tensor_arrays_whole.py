@@ -30,12 +30,12 @@ def _element(c: InferenceContext) -> ShapeHandle:
 
 def _declared(k: KernelContext, array: TensorArray, attr: str) -> Shape:
     shape = as_shape(k.attr(attr))
-    known = array.element_shape
-    if attr == "element_shape_except0" and known.dims is not None:
-        known = Shape(known.dims[1:])
-    if not shape.is_compatible_with(known):
-        raise invalid(k, f"TensorArray was passed element_shape {shape} which does not match the array's element shape {known}")
-    return shape.merge_with(known)
+    declared = array.element_shape
+    if attr == "element_shape_except0" and declared.dims is not None:
+        declared = Shape(declared.dims[1:])
+    if not shape.is_compatible_with(declared):
+        raise invalid(k, f"TensorArray was passed element_shape {shape} which does not match the array's element shape {declared}")
+    return shape.merge_with(declared)
 
 
 def _check_allocation(array: TensorArray, places: Sequence[int], *, joined: bool) -> None:
@@ -45,11 +45,11 @@ def _check_allocation(array: TensorArray, places: Sequence[int], *, joined: bool
         AllocationLimitError: they exceed the limit.
     """
     sizes = [array.sizes_at(index) for index in places if 0 <= index < len(array.places)]
-    known = [each for each in sizes if each]
-    if known and joined:
-        array.check_allocation((sum([rows for rows, *_ in known]), *known[0][1:]))
-    elif known:
-        array.check_allocation((len(places), *known[0]))
+    known_sizes = [item_sizes for item_sizes in sizes if item_sizes]
+    if known_sizes and joined:
+        array.check_allocation((sum([rows for rows, *_ in known_sizes]), *known_sizes[0][1:]))
+    elif known_sizes:
+        array.check_allocation((len(places), *known_sizes[0]))
 
 
 @op

@@ -146,7 +146,7 @@ class TensorListPopBack:
 
     def kernel(k: KernelContext) -> Kernel:
         constant = k.constant(1)
-        known = None if constant is None else partial_shape(k, constant)
+        constant_shape = None if constant is None else partial_shape(k, constant)
         fitting: list[ListKind] = []  # the last kind of list that fitted, a cache for loops
 
         dtype = element_type(k)
@@ -155,8 +155,8 @@ class TensorListPopBack:
             held = handle if type(handle) is TensorList and handle.kind.dtype is dtype else list_of(k, handle)
             if not held.length:
                 raise invalid(k, "Trying to pop from an empty list.")
-            if known is None or held.kind not in fitting:
-                merged_shape(k, partial_shape(k, shape) if known is None else known, held)
+            if constant_shape is None or held.kind not in fitting:
+                merged_shape(k, partial_shape(k, shape) if constant_shape is None else constant_shape, held)
                 fitting[:] = [held.kind]
             last = held.last
             if last is None:
@@ -194,8 +194,8 @@ class TensorListElementShape:
         dtype, array = k.dtype("shape_type"), k.xp.array
 
         def element_shape(handle: Any) -> Any:
-            known = as_list(k, handle).element_shape
-            return array(-1 if known.dims is None else [-1 if size is None else size for size in known.dims], dtype)
+            declared = as_list(k, handle).element_shape
+            return array(-1 if declared.dims is None else [-1 if size is None else size for size in declared.dims], dtype)
 
         return element_shape
 
@@ -233,10 +233,10 @@ class TensorListGetItem:
             held = list_of(k, handle)
             if not 0 <= index < len(held.items):
                 raise invalid(k, f"Trying to access element {index} in a list with {len(held.items)} elements.")
-            given = partial_shape(k, shape)
-            merged_shape(k, given, held)
+            wanted = partial_shape(k, shape)
+            merged_shape(k, wanted, held)
             item = held.items[int(index)]
-            return uninitialized(k, held, given) if item is None else item
+            return uninitialized(k, held, wanted) if item is None else item
 
         return get
 

@@ -83,9 +83,9 @@ class TensorListStack:
             held = list_of(k, handle)
             if count != -1 and count != len(held.items):
                 raise invalid(k, f"Operation expected a list with {count!r} elements but got a list with {len(held.items)} elements.")
-            given = partial_shape(k, element_shape)
-            known = merged_shape(k, given, held)
-            return _stacked(k, filled(k, held, held.items, given), known)
+            wanted = partial_shape(k, element_shape)
+            merged = merged_shape(k, wanted, held)
+            return _stacked(k, filled(k, held, held.items, wanted), merged)
 
         return stack
 
@@ -116,14 +116,14 @@ class TensorListFromTensor:
         dtype = element_type(k)
 
         def from_tensor(tensor: Any, element_shape: Any) -> TensorList:
-            given = partial_shape(k, element_shape)
+            wanted = partial_shape(k, element_shape)
             if tensor.ndim < 1:
                 raise invalid(k, f"Tensor must be at least a vector, but saw shape: {list(tensor.shape)}")
-            if not given.is_compatible_with(Shape(tensor.shape[1:])):
-                raise invalid(k, f"Specified a list with shape {given} from a tensor with shape {list(tensor.shape[1:])}")
+            if not wanted.is_compatible_with(Shape(tensor.shape[1:])):
+                raise invalid(k, f"Specified a list with shape {wanted} from a tensor with shape {list(tensor.shape[1:])}")
             # A row of a vector of strings would be bytes, which have no shape.
             rows = [tensor[row, ...] for row in range(len(tensor))] if tensor.dtype.hasobject else tensor
-            return TensorList(dtype, given, rows)
+            return TensorList(dtype, wanted, rows)
 
         return from_tensor
 
@@ -154,11 +154,11 @@ class TensorListGather:
     def kernel(k: KernelContext) -> Kernel:
         def gather(handle: Any, indices: Any, element_shape: Any) -> Any:
             held = list_of(k, handle)
-            given = partial_shape(k, element_shape)
-            known = merged_shape(k, given, held)
+            wanted = partial_shape(k, element_shape)
+            merged = merged_shape(k, wanted, held)
             items = held.items
             chosen = [items[index] for index in positions(k, indices, len(items), "gather")]
-            return _stacked(k, filled(k, held, chosen, given), known)
+            return _stacked(k, filled(k, held, chosen, wanted), merged)
 
         return gather
 
@@ -408,9 +408,11 @@ class TensorListSplit:
             if sum(sizes) != tensor.shape[0]:
                 raise invalid(k, f"Lengths sum to {sum(sizes)}, the tensor has {tensor.shape[0]} rows")
             ends = np.cumsum([0, *sizes]).tolist()
-            made = TensorList(dtype, partial_shape(k, element_shape))
+            tensor_list = TensorList(dtype, partial_shape(k, element_shape))
             parts = [tensor[start : start + size] for start, size in zip(ends, sizes, strict=False)]
-            return made.with_items([checked_element(k, made, part, "split into parts of incompatible shape") for part in parts])
+            return tensor_list.with_items(
+                [checked_element(k, tensor_list, part, "split into parts of incompatible shape") for part in parts]
+            )
 
         return split
 
@@ -438,12 +440,12 @@ class TensorListPushBackBatch:
         def push(handles: Any, tensor: Any) -> Any:
             if handles.shape[:1] != tensor.shape[:1] or not handles.shape:
                 raise invalid(k, f"Expected {list(handles.shape)} handles and as many rows, got a tensor of shape {list(tensor.shape)}")
-            made = np.empty(handles.shape, np.object_)
+            pushed = np.empty(handles.shape, np.object_)
             for at, handle in enumerate(handles):
                 held = list_of(k, handle)
                 element = checked_element(k, held, tensor[at], "append a tensor with incompatible shape to a list")
-                made[at] = held.with_items((*held.items, element))
-            return made
+                pushed[at] = held.with_items((*held.items, element))
+            return pushed
 
         return push
 
@@ -469,9 +471,9 @@ class TensorListConcatLists:
                 raise invalid(k, f"input_a and input_b must have one shape, got {list(a.shape)} and {list(b.shape)}")
             if not a.ndim:
                 return joined(a[()], b[()])
-            made = np.empty(a.shape, np.object_)
+            joined_lists = np.empty(a.shape, np.object_)
             for at in np.ndindex(*a.shape):
-                made[at] = joined(a[at], b[at])
-            return made
+                joined_lists[at] = joined(a[at], b[at])
+            return joined_lists
 
         return concat

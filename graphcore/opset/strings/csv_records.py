@@ -24,14 +24,14 @@ _DEFAULTS: Final = [np.array([7], np.int32), np.array([0], np.float32), np.array
 
 def _columns(k: KernelContext) -> list[int]:
     """The attr select_cols, checked."""
-    found = listed(k, "select_cols", int)
-    if found and len(found) != len(k.output_types):
-        raise invalid(k, f"select_cols should match output size: {len(found)} vs. {len(k.output_types)}")
-    if any(column < 0 for column in found):
-        raise invalid(k, f"select_cols should be non-negative indices, got {found}")
-    if found != sorted(set(found)):
-        raise invalid(k, f"select_cols should be strictly increasing indices, got {found}")
-    return found
+    selected = listed(k, "select_cols", int)
+    if selected and len(selected) != len(k.output_types):
+        raise invalid(k, f"select_cols should match output size: {len(selected)} vs. {len(k.output_types)}")
+    if any(column < 0 for column in selected):
+        raise invalid(k, f"select_cols should be non-negative indices, got {selected}")
+    if selected != sorted(set(selected)):
+        raise invalid(k, f"select_cols should be strictly increasing indices, got {selected}")
+    return selected
 
 
 def _splitter(k: KernelContext, columns: Sequence[int]) -> Callable[[bytes], list[bytes]]:
@@ -45,7 +45,7 @@ def _splitter(k: KernelContext, columns: Sequence[int]) -> Callable[[bytes], lis
     refused = re.compile(b'["\r\n]' if has_quotes else b"[\r\n]")
 
     def split(record: bytes) -> list[bytes]:
-        found: list[bytes] = []
+        fields: list[bytes] = []
         at = number = 0
         while at < len(record):
             if record[at] in b"\r\n":
@@ -63,14 +63,14 @@ def _splitter(k: KernelContext, columns: Sequence[int]) -> Callable[[bytes], lis
                 if refused.search(field):
                     raise invalid(k, f"Unquoted fields cannot have quotes/CRLFs inside, got {field[:60]!r}")
                 at += len(field) + 1
-            if not columns or columns[len(found)] == number:
-                found.append(field)
-                if len(found) == len(columns):
-                    return found
+            if not columns or columns[len(fields)] == number:
+                fields.append(field)
+                if len(fields) == len(columns):
+                    return fields
             number += 1
-        if record.endswith(delimiter) and (not columns or columns[len(found)] == number):
-            found.append(b"")
-        return found
+        if record.endswith(delimiter) and (not columns or columns[len(fields)] == number):
+            fields.append(b"")
+        return fields
 
     return split
 
@@ -123,7 +123,7 @@ class DecodeCSV:
             for number, default in enumerate(defaults):
                 if default.size > 1:
                     raise invalid(k, f"There should only be 1 default per field but field {number} has {default.size}")
-            found: list[list[Any]] = [[] for _ in types]
+            values_of_columns: list[list[Any]] = [[] for _ in types]
             for row, record in enumerate(records.reshape(-1).tolist()):
                 fields = split(record)
                 if len(fields) != len(types):
@@ -138,8 +138,10 @@ class DecodeCSV:
                     if value is None:
                         text = field[:60].decode(errors="backslashreplace")
                         raise invalid(k, f"Field {number} in record {row} is not a valid {dtype.text}: {text}")
-                    found[number].append(value)
-            columns = [_array(values, np.dtype(dtype.as_numpy), records.shape) for values, dtype in zip(found, types, strict=True)]
+                    values_of_columns[number].append(value)
+            columns = [
+                _array(values, np.dtype(dtype.as_numpy), records.shape) for values, dtype in zip(values_of_columns, types, strict=True)
+            ]
             return columns[0] if len(columns) == 1 else tuple(columns)
 
         return decode

@@ -59,11 +59,11 @@ class StringJoin:
         if not any(ranks):
             c.set_output(0, c.scalar())
             return
-        found = c.unknown_shape()
+        shape = c.unknown_shape()
         for i, rank in enumerate(ranks):
             if rank > 0:
-                found = c.merge(found, c.input(i))
-        c.set_output(0, found)
+                shape = c.merge(shape, c.input(i))
+        c.set_output(0, shape)
 
     failures = (
         """
@@ -162,8 +162,8 @@ class UnsortedSegmentJoin:
         if not c.rank_known(ids):
             c.set_output(0, c.unknown_shape())
             return
-        given, _ = c.merge_prefix(c.input(0), ids)
-        c.set_output(0, c.concatenate(c.vector(size), c.subshape(given, c.rank(ids))))
+        in_shape, _ = c.merge_prefix(c.input(0), ids)
+        c.set_output(0, c.concatenate(c.vector(size), c.subshape(in_shape, c.rank(ids))))
 
     def kernel(k: KernelContext) -> Kernel:
         separator = text_attr(k, "separator")
@@ -173,13 +173,13 @@ class UnsortedSegmentJoin:
                 raise invalid(k, f"the shape of segment_ids {list(ids.shape)} must begin that of inputs {list(x.shape)}")
             segments, rest = int(count.item()), x.shape[ids.ndim :]
             width = int(np.prod(rest, dtype=np.int64))
-            found: list[list[bytes]] = [[] for _ in range(segments * width)]
+            pieces: list[list[bytes]] = [[] for _ in range(segments * width)]
             for row, at in zip(x.reshape(ids.size, width).tolist(), ids.reshape(-1).tolist(), strict=True):
                 if at >= segments:
                     raise invalid(k, f"segment id {at} must be less than num_segments = {segments}")
                 for column, value in enumerate(row) if at >= 0 else ():
-                    found[at * width + column].append(value)
-            return strings([separator.join(parts) for parts in found], (segments, *rest))
+                    pieces[at * width + column].append(value)
+            return strings([separator.join(parts) for parts in pieces], (segments, *rest))
 
         return join
 

@@ -131,8 +131,8 @@ class Substr:
             if not -len(units) <= pos <= len(units):
                 raise invalid(k, f"pos {pos} out of range for string {value!r}")
             start = pos + len(units) if pos < 0 else pos
-            found = units[start : start + length] if length >= 0 else units[start:] if not by_characters else []
-            return b"".join(found) if by_characters else bytes(found)
+            part_units = units[start : start + length] if length >= 0 else units[start:] if not by_characters else []
+            return b"".join(part_units) if by_characters else bytes(part_units)
 
         def parts(x: Any, pos: Any, length: Any) -> Any:
             if pos.shape != length.shape:
@@ -141,8 +141,8 @@ class Substr:
                 shape = np.broadcast_shapes(x.shape, pos.shape)
             except ValueError:
                 raise invalid(k, f"the shapes {list(x.shape)} and {list(pos.shape)} do not broadcast") from None
-            given = [np.broadcast_to(each, shape).reshape(-1).tolist() for each in (x, pos, length)]
-            return strings([part(*each) for each in zip(*given, strict=True)], shape)
+            broadcasted = [np.broadcast_to(argument, shape).reshape(-1).tolist() for argument in (x, pos, length)]
+            return strings([part(*arguments) for arguments in zip(*broadcasted, strict=True)], shape)
 
         return parts
 

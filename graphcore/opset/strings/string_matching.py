@@ -29,14 +29,14 @@ def _pattern(k: KernelContext, pattern: bytes) -> Any:
 
 
 def _replacing(k: KernelContext, pattern: bytes, rewrite: bytes, *, everywhere: bool) -> Callable[[bytes], bytes]:
-    found = _pattern(k, pattern)
+    expression = _pattern(k, pattern)
     pieces: list[bytes | int] = []
     for place, piece in enumerate(_GROUP.split(rewrite)):
         is_group = place % 2 and piece.isdigit()
-        if place % 2 and piece != b"\\" and not (is_group and int(piece) <= found.groups):
+        if place % 2 and piece != b"\\" and not (is_group and int(piece) <= expression.groups):
             raise invalid(k, f"Invalid rewrite pattern: {rewrite.decode(errors='backslashreplace')}")
         pieces.append(int(piece) if is_group else piece)
-    return lambda text: replaced(found, text, pieces, everywhere=everywhere)
+    return lambda text: replaced(expression, text, pieces, everywhere=everywhere)
 
 
 def _bytes_of_replaced(x: Array, rewrite: bytes) -> int:
@@ -117,8 +117,8 @@ class StaticRegexReplace:
 
 
 def _matching(k: KernelContext, pattern: bytes, x: Any) -> Any:
-    found = _pattern(k, pattern)
-    matches = [found.fullmatch(value) is not None for value in x.reshape(-1).tolist()]
+    expression = _pattern(k, pattern)
+    matches = [expression.fullmatch(value) is not None for value in x.reshape(-1).tolist()]
     return np.array(matches, bool).reshape(x.shape)
 
 

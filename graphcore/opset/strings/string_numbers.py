@@ -31,10 +31,10 @@ _FLOAT: Final = re.compile(
 def number_in(text: bytes, dtype: np.dtype[Any]) -> int | float | None:
     """The number that a string shows in decimal form; None if it is none of `dtype`. Large floats are infinite."""
     whole = dtype.kind in "iu"
-    found = (_INTEGER if whole else _FLOAT).match(text)
-    if found is None:
+    match = (_INTEGER if whole else _FLOAT).match(text)
+    if match is None:
         return None
-    read = int(found[1]) if whole else float(found[1])
+    read = int(match[1]) if whole else float(match[1])
     return read if not whole or np.iinfo(dtype).min <= read <= np.iinfo(dtype).max else None
 
 

@@ -93,11 +93,11 @@ def _file_shape(c: InferenceContext) -> None:
 def _typed(k: KernelContext, handle: Any) -> Table:
     """The table, after a check of its types against those of the op."""
     table = table_behind(k, handle)
-    given = (
+    table_types = (
         [k.attrs.get(name) for name in ("Tin", "Tkey", "Tkeys") if name in k.attrs],
         [k.attrs.get(name) for name in ("Tout", "Tval", "Tvalues") if name in k.attrs],
     )
-    for what, types, wanted in zip(("Key", "Value"), given, (table.spec.key_dtype, table.spec.value_dtype), strict=True):
+    for what, types, wanted in zip(("Key", "Value"), table_types, (table.spec.key_dtype, table.spec.value_dtype), strict=True):
         if types and types[0] is not wanted:
             name = types[0].text if isinstance(types[0], DType) else "no type"
             raise invalid(k, f"{what} must be type {wanted.text} but got {name}")
@@ -186,9 +186,9 @@ _OF_STRINGS: Final = {"Tin": "string", "Tout": "int64"}
 
 
 def _failing(name: str, attrs: Mapping[str, Any], args: str) -> str:
-    given = ", ".join(f"{key}={value}" for key, value in attrs.items())
+    attr_texts = ", ".join(f"{key}={value}" for key, value in attrs.items())
     make = "VarHandleOp" if name.endswith("V2") else "Variable"
-    return _FAILING.format(make=make, op=name, attrs=f"[{given}]" if given else "", args=", ".join(["handle", *args.split()]))
+    return _FAILING.format(make=make, op=name, attrs=f"[{attr_texts}]" if attr_texts else "", args=", ".join(["handle", *args.split()]))
 
 
 def _use(
@@ -200,7 +200,7 @@ def _use(
     shape: ShapeFn,
     inputs: list[Any],
     failing: str = "",
-    **given: Any,
+    **parts: Any,
 ) -> None:
     """Register the two ops for one use: of a handle, and of a reference.
 
@@ -211,22 +211,22 @@ def _use(
         kernel, shape: of the block.
         inputs: of the example, after the handle.
         failing: the names of the nodes of `_FAILING` that the failing use takes.
-        given: further docs (`doc`), outputs of the signature (`outputs`), attrs of the example (`chosen`) and of the failing use (`types`).
+        parts: further docs (`doc`), outputs of the signature (`outputs`), attrs of the example (`chosen`) and of the failing use (`types`).
     """
     for version in ("V2", ""):
-        doc = f"{summary}{'.' if version else f' ({name}V2 is the newer form).'}\n\n{given.get('doc', '')}"
+        doc = f"{summary}{'.' if version else f' ({name}V2 is the newer form).'}\n\n{parts.get('doc', '')}"
         handle = "table_handle:resource" if version else "table_handle:Ref(string)"
         define_op(
             f"{name}{version}",
             doc,
-            signature=f"{name}{version}{attrs and f'[{attrs}]'}({handle}{args})" + f" -> ({given.get('outputs', '')})",
+            signature=f"{name}{version}{attrs and f'[{attrs}]'}({handle}{args})" + f" -> ({parts.get('outputs', '')})",
             stateful=bool(version),
             shape=shape,
             kernel=kernel,
             gradient=NO_GRADIENT,
             device_types=("CPU",),
-            examples=(Example([_HANDLE, *inputs], given.get("chosen", {})),),
-            failures=(_failing(f"{name}{version}", {**given.get("chosen", {}), **given.get("types", {})}, failing),),
+            examples=(Example([_HANDLE, *inputs], parts.get("chosen", {})),),
+            failures=(_failing(f"{name}{version}", {**parts.get("chosen", {}), **parts.get("types", {})}, failing),),
         )
 
 

@@ -90,12 +90,12 @@ def table_kernel(k: KernelContext) -> Kernel:
         if reserved:
             keys = tuple(tuple(value.reshape(-1).tolist()) if value.ndim else value.item() for value in reserved)
             wanted = TableSpec(spec.kind, spec.key_dtype, spec.value_dtype, spec.value_shape, reserved[0].shape, keys)
-        found = resources.shared.find(
+        shared = resources.shared.find(
             container, key, node, lambda number: Table(name or f"_{number}_{node}", wanted, op_name), lambda table: table.spec == wanted
         )
-        if not isinstance(found, Table) or found.spec != wanted:
-            raise invalid(k, f"'{name}' is shared, and is {found!r}, not a {kind} of {spec.key_dtype.text} to {spec.value_dtype.text}")
-        return TableReference(found, container) if as_reference else found
+        if not isinstance(shared, Table) or shared.spec != wanted:
+            raise invalid(k, f"'{name}' is shared, and is {shared!r}, not a {kind} of {spec.key_dtype.text} to {spec.value_dtype.text}")
+        return TableReference(shared, container) if as_reference else shared
 
     return find
 
