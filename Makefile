@@ -32,7 +32,7 @@ AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 # Compiled modules are kept, whatever the user's setting: hundreds of processes of the tests import the same ones.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help lab test slow unit lowest bench bench-views bench-gpu gpu-wheels oracle graders fuzz op-index lint format types front notebooks course wheel clean
+.PHONY: help lab test slow unit lowest lowest-environment bench bench-views bench-gpu gpu-wheels oracle graders fuzz op-index lint format types front notebooks course wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,10 +87,13 @@ slow: $(VENV)/.dev ## Run the tests that take longer than 10 seconds each
 unit: $(VENV)/.dev ## Run the tests that need no browser, no notebook, no sweep over all ops and little time
 	HYPOTHESIS_PROFILE="$${HYPOTHESIS_PROFILE:-few}" $(IN_WORKERS) -m "not browser and not oracle and not graders and not notebook and not sweep and not slow" $(ARGS)
 
-lowest: ## Run the unit tests on the lowest versions of dependencies that pyproject.toml allows
+lowest: lowest-environment ## Run the unit tests on the lowest versions of dependencies that pyproject.toml allows
+	$(MAKE) --no-print-directory unit VENV=$(LOWEST_VENV)
+
+lowest-environment:
 	@$(MAKE) --no-print-directory $(LOWEST_VENV)/bin/python VENV=$(LOWEST_VENV)
 	@$(LOWEST_VENV)/bin/python tests/support/tools/lower_bounds.py > $(LOWEST_VENV)/bounds.txt
-	$(MAKE) --no-print-directory unit VENV=$(LOWEST_VENV) CONSTRAINTS="--constraint $(LOWEST_VENV)/bounds.txt"
+	@$(MAKE) --no-print-directory $(LOWEST_VENV)/.dev VENV=$(LOWEST_VENV) CONSTRAINTS="--constraint $(LOWEST_VENV)/bounds.txt"
 
 notebooks: $(VENV)/.dev ## Execute every notebook in a fresh kernel
 	$(BIN)/python -m pytest -m notebook $(ARGS)
