@@ -10,6 +10,8 @@ import pytest
 
 import graphcore as gc
 
+pytestmark = pytest.mark.sweep
+
 
 @pytest.fixture(autouse=True)
 def graph() -> Iterator[gc.Graph]:

@@ -13,6 +13,8 @@ from graphcore.definitions.wire import graph_def_to_bytes
 from graphcore.tensor_encoding import EncodedTensor
 from tests.support.remote import Remote
 
+pytestmark = pytest.mark.sweep
+
 SIDE = "tests.graphcore.graph.importing.hostile_side"
 MEMORY = 512 << 20
 FLOAT: dict[str, AttrValue] = {"T": gc.float32}

@@ -16,7 +16,10 @@ from tests.graphcore.runtime.random_programs import Program
 from tests.graphcore.runtime.test_engines_agree import NUMBERS
 
 # Dask's threads in this process use the module random while Hypothesis draws, which takes that for a strategy's doing.
-pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module:hypothesis.errors.HypothesisDeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Do not use the `random` module:hypothesis.errors.HypothesisDeprecationWarning"),
+    pytest.mark.sweep,
+]
 RARELY = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 CHOICES = st.lists(st.integers(0, 1), min_size=1, max_size=60)
 
