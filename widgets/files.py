@@ -10,13 +10,14 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
 from graphcore.support.files import checked_path
 from graphcore.support.replacing import write_file
-from widgets.render.dot import to_dot as scene_to_dot
+from widgets.render.dot_source import DotSource
 from widgets.render.html import to_page
-from widgets.render.mermaid import to_mermaid as scene_to_mermaid
 from widgets.render.messages import scene_message
 from widgets.render.outline import to_outline as scene_to_outline
 from widgets.render.page_data import graph_data, pack
-from widgets.render.svg import to_svg as scene_to_svg
+from widgets.render.stills import to_dot as scene_to_dot
+from widgets.render.stills import to_mermaid as scene_to_mermaid
+from widgets.render.stills import to_svg as scene_to_svg
 from widgets.scene.build import build_scene
 from widgets.scene.state import SceneState
 from widgets.scene.steps import page_steps
@@ -27,9 +28,13 @@ Source = Graph | GraphDiff | Scene
 SUFFIXES: Final = (".svg", ".dot", ".mmd", ".html", ".txt")
 
 
-def to_dot(source: Source, state: SceneState | None = None) -> str:
-    """DOT text of a graph (folded according to `state`), a difference, or a scene."""
-    return scene_to_dot(as_scene(source, state))
+def to_dot(source: Source, state: SceneState | None = None) -> DotSource:
+    """DOT of a graph (folded according to `state`), a difference, or a scene.
+
+    Returns:
+        A `graphviz.Source`, whose text is its `source`.
+    """
+    return DotSource(scene_to_dot(as_scene(source, state)))
 
 
 def to_mermaid(source: Source, state: SceneState | None = None) -> str:
@@ -85,7 +90,7 @@ def save(source: Source, path: str | Path, state: SceneState | None = None, *, t
         FailedPreconditionError: it cannot be written.
     """
     target = checked_path(path)
-    writers = {".svg": to_svg, ".dot": to_dot, ".mmd": to_mermaid, ".txt": to_outline}
+    writers = {".svg": to_svg, ".dot": lambda scene: to_dot(scene).source, ".mmd": to_mermaid, ".txt": to_outline}
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:
         raise InvalidArgumentError(f"Cannot tell the format of '{target.name}': required a name that ends in one of {', '.join(SUFFIXES)}")

@@ -17,7 +17,6 @@ from widgets.steps import LiveRun, RecordedSteps, StepTest
 from widgets.timelines import StepTimeline
 
 Renderer = Literal["graphviz", "mermaid"]
-ExportFormat = Literal["svg", "dot", "mermaid"]
 Engine = Literal["core", "graphviz", "mermaid", "lower"]
 
 
@@ -61,14 +60,13 @@ class ViewState(Openings, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class SceneMessage(Message, frozen=True, kw_only=True, tag="scene"):
-    """A new picture. `mermaid` is its Mermaid text when the Mermaid renderer is on (else "").
+    """A new picture.
 
     `openings` are the open and closed scopes; `look` is where to look, None to leave that to the viewer.
     `sent_at` is the kernel's wall clock (ms since the epoch) at the end of the cell, for measuring the delay.
     """
 
     scene: Scene
-    mermaid: str = ""
     focus: str = ""
     sent_at: float = 0.0
     lens: str = "structure"
@@ -144,13 +142,6 @@ class SearchMessage(Message, frozen=True, kw_only=True, tag="search"):
     query: str
     hits: list[SearchHit]
     total: int
-
-
-class ExportMessage(Message, frozen=True, kw_only=True, tag="export"):
-    """The answer to `ExportRequest`: the text of a file, which the viewer names."""
-
-    format: ExportFormat
-    text: str
 
 
 class EngineMessage(Message, frozen=True, kw_only=True, tag="engine"):
@@ -229,7 +220,6 @@ PictureMessage = (
     | StepsMessage
     | ShowPaneMessage
     | SearchMessage
-    | ExportMessage
     | HighlightMessage
     | FailureMessage
     | UnchangedMessage
@@ -253,7 +243,6 @@ FromKernel = (
     | StepsMessage
     | ShowPaneMessage
     | SearchMessage
-    | ExportMessage
     | HighlightMessage
     | EngineMessage
     | FailureMessage
@@ -366,12 +355,6 @@ class FilterRequest(Message, frozen=True, kw_only=True, tag="filter"):
     query: str
 
 
-class ExportRequest(Message, frozen=True, kw_only=True, tag="want_export"):
-    """Export the graph as text in this format (SVG is drawn by the viewer itself while it runs)."""
-
-    format: ExportFormat
-
-
 class RendererRequest(Message, frozen=True, kw_only=True, tag="renderer"):
     """Switch to this renderer."""
 
@@ -440,7 +423,6 @@ PictureRequest = (
     | RevealRequest
     | SearchRequest
     | FilterRequest
-    | ExportRequest
     | RendererRequest
     | LensRequest
     | RestoreRequest

@@ -18,7 +18,6 @@ from graphcore.placement.last_placer import last_placement
 from graphcore.support.budget import within_one_budget
 from widgets import messages
 from widgets.messages import FailureMessage, HighlightMessage, Look, PictureMessage, PictureRequest, SceneMessage, ViewState
-from widgets.render.export import exported
 from widgets.render.messages import scene_message
 from widgets.render.page_data import graph_data_in_steps, with_timelines
 from widgets.render.saved_picture import NOT_YET, TOO_LARGE, SavedPicture, packed_graph
@@ -303,8 +302,6 @@ class Port:
             case messages.FilterRequest(query=query):
                 inner = visible_boxes(self._graph, self.state).inner_nodes()
                 self.highlight([node.name for node in matching(query, [*self._graph.nodes, *inner])], f"for {query}")
-            case messages.ExportRequest(format=kind):
-                self._send(exported(self.scene, kind))
             case messages.RendererRequest(renderer=renderer):
                 self.state.renderer = renderer
                 self._send_scene()

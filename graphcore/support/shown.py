@@ -13,6 +13,8 @@ _UNSHOWN: Final = re.compile(
     "\U000e0000-\U000e007f]"
 )
 
+_SPACES: Final = re.compile(r"[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+
 
 def shown(text: str) -> str:
     r"""The text with escapes such as `\x1b`, `\u202e` and `\ud800`.
@@ -20,6 +22,11 @@ def shown(text: str) -> str:
     The result can be encoded, is valid in XML, and reads in the order of its letters. Line feeds and tabs stay.
     """
     return _UNSHOWN.sub(_escape, text)
+
+
+def one_line(text: str) -> str:
+    """The shown text as one line: runs of white space are single spaces."""
+    return shown(_SPACES.sub(" ", text).strip(" "))
 
 
 def html_text(text: str) -> str:

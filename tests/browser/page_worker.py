@@ -10,7 +10,7 @@ import msgspec
 from playwright.sync_api import Page
 
 from graphcore import Graph
-from widgets.render.layout import STATIC
+from widgets.render.engine import STATIC
 from widgets.render.page_data import graph_data, pack
 from widgets.scene import Scene, SceneState
 from widgets.scene.types import Openings

@@ -20,9 +20,8 @@ ACTIVE = "script, iframe, object, embed, link, base, meta, form, a[href], img, i
 
 
 def hostile_picture() -> SavedPicture:
-    """A saved picture of hostile names, with such a text for Mermaid."""
-    mermaid = "flowchart TB\n n0 --> n1\n click n0 href 'javascript:alert(1)'"
-    return SavedPicture(message=SceneMessage(scene=hostile_scene(), mermaid=mermaid))
+    """A saved picture of hostile names."""
+    return SavedPicture(message=SceneMessage(scene=hostile_scene()))
 
 
 def missing(place: Locator) -> list[str]:

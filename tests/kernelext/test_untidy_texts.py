@@ -87,7 +87,7 @@ def test_pictures_and_pages(text: str) -> None:
         lambda: widgets.to_svg(scene),
         lambda: widgets.to_outline(scene),
         lambda: widgets.to_mermaid(scene),
-        lambda: widgets.to_dot(scene),
+        lambda: widgets.to_dot(scene).source,
         lambda: re.sub(r'(?s)<script type="application/json".*?</script>', "", to_page(scene)).partition("<script>")[0],
         lambda: to_static_html(scene),
     ]

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphcore as gc
+from tests.support.pictures import places_of
 from widgets.render import to_dot, to_mermaid, to_outline
-from widgets.render.layers import layered_geometry
 from widgets.scene import Scene, SceneState, build_scene
 from widgets.scene.inspect import inspect
 from widgets.scene.visible import visible_boxes
@@ -128,7 +128,7 @@ def test_everything_opens_as_far_as_there_is_room_and_every_renderer_draws_it(gr
     assert to_mermaid(scene).startswith("flowchart TB\n")
     assert to_dot(scene).count("->") >= len(scene.edges)
     assert to_outline(scene)
-    assert layered_geometry(scene, note="").nodes.keys() == {node.id for node in scene.nodes}
+    assert places_of(scene).boxes.keys() == {node.id for node in scene.nodes}
 
 
 def test_functions_that_tensorflow_wrote_open_to_the_bottom() -> None:

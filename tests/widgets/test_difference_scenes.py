@@ -66,7 +66,7 @@ def test_all_forms_tell_a_removed_node() -> None:
     diff = gc.graph_diff(chain(3, at=0), chain(3))
     assert "Exp new [removed] <- t0 − float [2]" in widgets.to_outline(diff)
     assert "class n2 stateRemoved" in widgets.to_mermaid(diff)
-    assert 'style="filled,dashed"' in widgets.to_dot(diff)
+    assert 'style="filled,dashed"' in widgets.to_dot(diff).source
     assert '<g class="op forward removed"' in widgets.to_svg(diff)
 
 

@@ -80,7 +80,6 @@ def test_a_refresh_sends_one_scene_with_the_next_revision(page: Page) -> None:
     assert first.sent_at == 1234.5
     assert abs(second.sent_at - time.time() * 1000) < 5000
     assert first.scene.title == "digits"
-    assert first.mermaid == ""
 
 
 def test_in_a_loop_of_events_scenes_are_sent_ten_times_a_second_at_most_and_the_latest_wins(
@@ -252,19 +251,6 @@ def test_nodes_are_found(page: Page) -> None:
     answer = page.ask_one(type="find", query="softmax")
     assert answer["query"] == "softmax"
     assert [hit["name"] for hit in answer["hits"]] == ["y"]
-
-
-@pytest.mark.parametrize(("kind", "begins"), [("svg", "<svg "), ("dot", "digraph"), ("mermaid", "flowchart TB")])
-def test_the_graph_is_exported_as_text(page: Page, kind: str, begins: str) -> None:
-    answer = page.ask_one(type="want_export", format=kind)
-    assert answer["text"].startswith(begins)
-
-
-def test_mermaid_text_is_sent_while_mermaid_draws(page: Page) -> None:
-    answer = page.ask_one(type="renderer", renderer="mermaid")
-    assert answer["renderer"] == "mermaid"
-    assert answer["mermaid"].startswith("flowchart TB")
-    assert page.ask_one(type="renderer", renderer="graphviz")["mermaid"] == ""
 
 
 def test_the_lens_is_kept_for_the_next_scene(page: Page) -> None:

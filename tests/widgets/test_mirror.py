@@ -8,8 +8,8 @@ import pytest
 
 import graphcore as gc
 import widgets
+from tests.support.pictures import places_of
 from widgets.port import Port
-from widgets.render.layout import lay_out
 from widgets.scene import Scene, SceneNode, SceneState, build_scene
 from widgets.scene.inspect import inspect
 from widgets.scene.visible import scope_tree, visible_boxes
@@ -65,7 +65,7 @@ def test_each_gradient_names_what_it_differentiates(softmax_regression: gc.Graph
 
 def test_each_gradient_is_in_the_row_of_its_origin_and_on_its_right(softmax_regression: gc.Graph) -> None:
     scene = mirrored(softmax_regression)
-    places = lay_out(scene).nodes
+    places = places_of(scene).boxes
     for node in scene.nodes:
         if node.mirrors:
             own, origin = places[node.id], places[node.mirrors]
@@ -179,7 +179,7 @@ def test_mobilenet_opens_folded_with_its_gradient_beside_it() -> None:
     gradients = {node.mirrors: node for node in scene.nodes if node.role == "gradient"}
     assert len(blocks) >= 4
     assert all(gradients[block.id].label == f"gradient of {block.label}" for block in blocks)
-    assert lay_out(scene).engine == "graphviz"
+    assert places_of(scene).boxes.keys() == {node.id for node in scene.nodes}
 
 
 def test_a_gradient_that_is_none_is_an_edge_that_ends_with_its_reason(graph: gc.Graph) -> None:

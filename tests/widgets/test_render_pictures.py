@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import json
 import re
+import sys
 import threading
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
@@ -17,17 +17,17 @@ import pytest
 
 import graphcore as gc
 import widgets
+from graphcore.errors import FailedPreconditionError
 from tests.support.pages import carried_by, data_of
+from tests.support.pictures import SVG, Places, places_of
 from tests.widgets.test_render_text import HOSTILE, hostile_scene
-from widgets.render import EngineError, LayoutEngine, engine, lay_out, to_page, to_static_html, to_svg
-from widgets.render import layout as layout_module
-from widgets.render.geometry import Rect, group_ancestors, group_parents, layout_dot, parse_geometry
-from widgets.render.layers import layered_geometry
-from widgets.render.looks import Size, edge_label_size
+from widgets.render import to_outline, to_page, to_static_html, to_svg
+from widgets.render.engine import STATIC, Engine, EngineError, EngineTimeoutError, engine
+from widgets.render.stills import Size
 from widgets.scene import Scene, SceneEdge, SceneNode, SceneState, build_scene
 
 DATA = Path(__file__).resolve().parents[1] / "data"
-SVG = "{http://www.w3.org/2000/svg}"
+TINY = msgspec.json.encode(Scene(title="", nodes=[SceneNode(id="a", label="a", kind="op")], edges=[])).decode()
 DRAWING = {"svg", "title", "desc", "style", "g", "rect", "path", "text", "circle", "tspan"}
 
 
@@ -55,42 +55,31 @@ class Tags(HTMLParser):
 
 def test_graphviz_places_every_box_frame_and_line(softmax_regression: gc.Graph) -> None:
     scene = build_scene(softmax_regression)
-    places = lay_out(scene)
-    assert (places.engine, places.note) == ("graphviz", "")
-    assert places.nodes.keys() == {node.id for node in scene.nodes}
-    assert places.groups.keys() == {group.id for group in scene.groups}
-    assert places.edges.keys() == {edge.id for edge in scene.edges}
-    frame = places.groups["gradients/"]
+    places = places_of(scene)
+    assert places.boxes.keys() == {node.id for node in scene.nodes}
+    assert places.frames.keys() == {group.id for group in scene.groups}
+    assert sorted((line.source, line.target) for line in places.lines) == sorted((edge.source, edge.target) for edge in scene.edges)
+    frame = places.frames["gradients/"]
     for node in scene.nodes:
-        rect = places.nodes[node.id]
+        rect = places.boxes[node.id]
         inside = frame.x <= rect.x and rect.x + rect.width <= frame.x + frame.width
         assert node.group != "gradients/" or (inside and frame.y <= rect.y)
 
 
-def test_an_edge_with_an_error_keeps_its_label_in_a_picture_without_labels() -> None:
-    nodes = [SceneNode(id=name, kind="op", label=name) for name in "abc"]
-    fine = SceneEdge(id="fine", source="a", target="b", kind="data", label="float [3]")
-    wrong = SceneEdge(id="wrong", source="b", target="c", kind="data", label="float [4]", error="[4] does not fit [5]")
-    places = lay_out(Scene(title="", nodes=nodes, edges=[fine, wrong]), labels=False)
-    assert places.edges["fine"].label is None
-    assert places.edges["wrong"].label is not None
-
-
 def test_an_arrow_ends_at_its_target_even_when_laid_out_reversed(softmax_regression: gc.Graph) -> None:
-    scene = build_scene(softmax_regression)
-    places = lay_out(scene)
-    for edge in scene.edges:
-        tip, rect = places.edges[edge.id].tip, places.nodes[edge.target]
-        assert rect.x - 3 <= tip.x <= rect.x + rect.width + 3
-        assert rect.y - 3 <= tip.y <= rect.y + rect.height + 3
+    places = places_of(build_scene(softmax_regression))
+    for line in places.lines:
+        (x, y), rect = line.tip, places.boxes[line.target]
+        assert rect.x - 3 <= x <= rect.x + rect.width + 3
+        assert rect.y - 3 <= y <= rect.y + rect.height + 3
 
 
 def test_a_gradient_box_stands_near_its_forward_box(softmax_regression: gc.Graph) -> None:
     scene = build_scene(softmax_regression)
-    places = lay_out(scene)
-    off = [abs(places.nodes[node.id].y - places.nodes[node.mirrors].y) for node in scene.nodes if node.mirrors]
+    places = places_of(scene)
+    off = [abs(places.boxes[node.id].y - places.boxes[node.mirrors].y) for node in scene.nodes if node.mirrors]
     assert len(off) >= 7
-    assert sum(off) / len(off) < places.height / 6
+    assert sum(off) / len(off) < places.size.height / 6
 
 
 def test_the_label_of_a_line_inside_a_frame_lies_inside_that_frame(graph: gc.Graph) -> None:
@@ -98,7 +87,8 @@ def test_the_label_of_a_line_inside_a_frame_lies_inside_that_frame(graph: gc.Gra
     state = SceneState()
     build_scene(graph, state)
     state.expand("grow")
-    assert standing_out(build_scene(graph, state)) == []
+    scene = build_scene(graph, state)
+    assert standing_out(scene, places_of(scene)) == []
 
 
 @pytest.mark.parametrize("name", ["while_v1", "transformer"])
@@ -109,81 +99,67 @@ def test_in_a_graph_of_tensorflow_too_labels_lie_inside_their_frames_and_frames_
         if box.repeat:
             state.expand(box.id)
     scene = build_scene(graph, state)
-    assert standing_out(scene) == []
-    places = lay_out(scene)
-    around = group_parents(scene.groups)
-    for key, frame in places.groups.items():
+    places = places_of(scene)
+    assert standing_out(scene, places) == []
+    for key, frame in places.frames.items():
         for node in scene.nodes:
-            mine = node.group == key or key in group_ancestors(node.group, around)
-            assert mine == overlap(frame, places.nodes[node.id]), f"{node.id} and the frame {key}"
-        for other, rect in places.groups.items():
-            related = key in (other, *group_ancestors(other, around)) or other in group_ancestors(key, around)
-            assert related == overlap(frame, rect), f"the frames {key} and {other}"
+            mine = key in around(scene, node.group)
+            assert mine == frame.meets(places.boxes[node.id]), f"{node.id} and the frame {key}"
+        for other, rect in places.frames.items():
+            related = key in around(scene, other) or other in around(scene, key)
+            assert related == frame.meets(rect), f"the frames {key} and {other}"
 
 
-def overlap(a: Rect, b: Rect) -> bool:
-    return a.x < b.x + b.width and b.x < a.x + a.width and a.y < b.y + b.height and b.y < a.y + a.height
+def around(scene: Scene, group: str) -> list[str]:
+    """A frame and the frames around it, innermost first."""
+    parents = {group.id: group.parent for group in scene.groups}
+    return [group, *around(scene, parents[group])] if group in parents else []
 
 
-def standing_out(scene: Scene) -> list[str]:
-    """Edges with labels outside the innermost common frame of their ends."""
-    places = lay_out(scene)
-    parents = group_parents(scene.groups)
-    home = {node.id: (node.group, *group_ancestors(node.group, parents)) for node in scene.nodes}
+def standing_out(scene: Scene, places: Places) -> list[tuple[str, str]]:
+    """Lines with labels outside the innermost common frame of their ends."""
+    home = {node.id: around(scene, node.group) for node in scene.nodes}
     found, seen = [], 0
-    for edge in scene.edges:
-        label, size = places.edges[edge.id].label, edge_label_size(edge)
-        frame = next((places.groups[key] for key in home[edge.source] if key and key in home[edge.target]), None)
-        if label is None or size is None or frame is None:
+    for source, target, _, label in places.lines:
+        frame = next((places.frames[key] for key in home[source] if key in home[target]), None)
+        if label is None or frame is None:
             continue
         seen += 1
-        sides = frame.x < label.x - size.width / 2 and label.x + size.width / 2 < frame.x + frame.width
-        if not sides or not frame.y < label.y < frame.y + frame.height:
-            found.append(edge.id)
+        sides = frame.x < label.x and label.x + label.width < frame.x + frame.width
+        if not sides or not frame.y < label.y + label.height / 2 < frame.y + frame.height:
+            found.append((source, target))
     assert seen > 2
     return found
 
 
-def test_no_text_of_the_graph_reaches_the_layout_engine() -> None:
-    dot = layout_dot(hostile_scene("zebra<crossing>"))
-    assert "zebra" not in dot
-
-
-def test_a_layout_that_takes_too_long_is_ended_and_the_next_one_works() -> None:
-    own = LayoutEngine()
+def test_a_picture_that_takes_too_long_is_ended_and_the_next_one_works() -> None:
+    own = Engine()
     try:
-        own.layout("digraph{a->b}")
-        tangle = ";".join(f"n{i}->n{(i * i * 7 + i * 13 + j * 101) % 600}" for i in range(600) for j in range(6))
-        with pytest.raises(EngineError, match="no layout within"):
-            own.layout(f"digraph{{{tangle}}}", limit=0.3)
-        assert own.layout("digraph{b->c}").startswith("{")
+        own.ask("dot", TINY)
+        tangle = [(f"n{i}", f"n{(i * i * 7 + i * 13 + j * 101) % 600}") for i in range(600) for j in range(6)]
+        nodes = [SceneNode(id=f"n{i}", label="", kind="op") for i in range(600)]
+        edges = [SceneEdge(id=f"{at}", source=source, target=target) for at, (source, target) in enumerate(tangle)]
+        asked = msgspec.json.encode([Scene(title="", nodes=nodes, edges=edges)]).decode()
+        with pytest.raises(EngineTimeoutError, match="no answer within"):
+            own.ask("pictures", asked, '{"page": null, "lens": "", "adapts": false, "fast": false}', limit=0.3)
+        assert own.ask("dot", TINY).startswith("digraph")
     finally:
         own.close()
 
 
-def test_a_layout_that_was_made_lately_needs_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = LayoutEngine()
-    made = own.layout("digraph{a->b}")
-    own.close()
-    monkeypatch.setattr(layout_module, "ENGINE", layout_module.STATIC / "no such engine")
-    assert own.layout("digraph{a->b}") == made
-    with pytest.raises(EngineError):
-        own.layout("digraph{a->c}")
-
-
-def test_a_syntax_error_of_the_engine_is_told() -> None:
-    with pytest.raises(EngineError, match="syntax error"):
-        engine.layout("digraph{a->")
+def test_what_the_engine_refuses_is_told() -> None:
+    with pytest.raises(EngineError, match="JSON"):
+        engine.ask("dot", "digraph{a->")
 
 
 def test_a_worker_that_dies_is_replaced() -> None:
-    own = LayoutEngine()
+    own = Engine()
     try:
-        own.layout("digraph{a}")
+        own.ask("dot", TINY)
         assert own._process is not None
         own._process.kill()
         own._process.wait()
-        assert own.layout("digraph{a}").startswith("{")
+        assert own.ask("dot", TINY).startswith("digraph")
     finally:
         own.close()
 
@@ -191,29 +167,43 @@ def test_a_worker_that_dies_is_replaced() -> None:
 def test_threads_may_share_the_engine(softmax_regression: gc.Graph) -> None:
     scene = build_scene(softmax_regression)
     found: list[str] = []
-    threads = [threading.Thread(target=lambda: found.append(lay_out(scene).engine)) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: found.append(to_svg(scene))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == ["graphviz"] * 4
+    assert found == [to_svg(scene)] * 4
 
 
-def test_without_the_engine_boxes_stand_in_plain_layers_and_the_picture_says_so(
-    softmax_regression: gc.Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: object
-) -> None:
+@pytest.fixture
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that cannot start, as where there is no V8."""
+    engine.close()
+    monkeypatch.setattr(sys.modules[Engine.__module__], "SCRIPTS", (STATIC / "no such engine",))
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_without_the_engine_a_picture_is_the_outline_and_the_reason(softmax_regression: gc.Graph) -> None:
     scene = build_scene(softmax_regression)
-    monkeypatch.setattr(layout_module, "ENGINE", layout_module.STATIC / "no such engine")
-    monkeypatch.setattr(layout_module, "engine", LayoutEngine())
-    places = lay_out(scene)
-    assert places.engine == "layers"
-    assert places.nodes.keys() == {node.id for node in scene.nodes}
-    assert "drawn in plain layers: the layout engine is missing" in to_svg(scene, places)
+    texts = [text.text for text in ET.fromstring(to_svg(scene)).iter(f"{SVG}text")]
+    assert (texts[0] or "").startswith("drawn as text: the engine is missing: ")
+    assert texts[2:] == to_outline(scene).splitlines()
+    found = Tags(to_static_html(scene))
+    assert "img" not in [tag for tag, _ in found.elements]
+    assert found.texts["figcaption"].startswith("No picture: the engine is missing: ")
+    assert found.texts["pre"] == to_outline(scene)
 
 
-def test_a_huge_scene_is_not_given_to_the_engine() -> None:
+@pytest.mark.usefixtures("no_engine")
+def test_without_the_engine_dot_and_mermaid_say_why_there_is_none(softmax_regression: gc.Graph) -> None:
+    for write in (widgets.to_dot, widgets.to_mermaid):
+        with pytest.raises(FailedPreconditionError, match="the engine is missing"):
+            write(softmax_regression)
+
+
+def test_a_huge_scene_is_not_laid_out() -> None:
     nodes = [SceneNode(id=f"n{i}", label=f"n{i}", kind="op", op="Add") for i in range(1600)]
-    assert lay_out(Scene(title="huge", nodes=nodes, edges=[])).note == "drawn in plain layers: more than 1,500 boxes"
+    assert "drawn as text: 1,600 boxes are too many to be laid out" in to_svg(Scene(title="huge", nodes=nodes, edges=[]))
 
 
 def test_an_empty_scene_is_an_empty_picture() -> None:
@@ -245,20 +235,11 @@ def test_states_have_signs_and_errors_their_own_look() -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_name_stays_text_in_svg(text: str) -> None:
     scene = hostile_scene(text)
-    root = ET.fromstring(to_svg(scene, layered_geometry(scene, note=text)))
+    root = ET.fromstring(to_svg(scene))
     for element in root.iter():
         assert element.tag.removeprefix(SVG) in DRAWING
         assert not [name for name in element.attrib if name.startswith("on") or "href" in name]
         assert "url(" not in "".join(element.attrib.values())
-
-
-def test_a_line_that_passes_the_left_edge_of_the_picture_still_ends_at_its_target() -> None:
-    scene = Scene(
-        title="edge", nodes=[SceneNode(id=key, label=key, kind="op") for key in "ab"], edges=[SceneEdge(id="e", source="a", target="b")]
-    )
-    pos = "e,50,20 50,90 0,80 0,60 0,50 0,40 30,30 45,22"
-    places = {"bb": "0,0,100,100", "objects": [], "edges": [{"id": "e0", "pos": pos}]}
-    assert parse_geometry(json.dumps(places), scene, engine="test").edges["e"].tip == (50, 80)
 
 
 def chain(count: int) -> Scene:
@@ -268,18 +249,16 @@ def chain(count: int) -> Scene:
     return Scene(title="chain", nodes=nodes, edges=edges)
 
 
-def test_a_long_chain_is_folded_into_the_panel() -> None:
-    panel = Size(800, 600)
-    long = lay_out(chain(40))
-    folded = lay_out(chain(40), panel=panel)
-    assert long.height > 2 * panel.height
-    assert folded.width <= panel.width / 0.9
-    assert folded.height <= panel.height / 0.9
-    assert folded.nodes.keys() == long.nodes.keys()
-    for edge in chain(40).edges:
-        box, tip = folded.nodes[edge.target], folded.edges[edge.id].tip
-        assert box.x - 8 <= tip.x <= box.x + box.width + 8
-        assert box.y - 8 <= tip.y <= box.y + box.height + 8
+def test_a_long_chain_is_folded_into_the_page() -> None:
+    page = Size(800, 600)
+    long, folded = places_of(chain(40)), places_of(chain(40), page=page)
+    assert long.size.height > 2 * page.height
+    assert folded.size.width <= page.width / 0.9 + 32
+    assert folded.size.height <= page.height / 0.9 + 32
+    for line in folded.lines:
+        box, (x, y) = folded.boxes[line.target], line.tip
+        assert box.x - 8 <= x <= box.x + box.width + 8
+        assert box.y - 8 <= y <= box.y + box.height + 8
 
 
 def test_a_still_picture_keeps_its_natural_size_and_shows_fewer_boxes_where_all_would_be_too_large() -> None:

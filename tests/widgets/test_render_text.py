@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 
+import graphviz
 import pytest
 
 import graphcore as gc
 import widgets
 from graphcore.errors import InvalidArgumentError
-from widgets.render import engine, to_dot, to_mermaid, to_outline
-from widgets.render.mermaid import safe
+from tests.support.graphviz import placed
+from widgets.render import to_dot, to_mermaid, to_outline
 from widgets.scene import LensMark, Scene, SceneEdge, SceneGroup, SceneNode, SceneState, build_scene
 
 HOSTILE = [
@@ -122,7 +123,7 @@ def test_gradient_and_control_lines_look_different(small: gc.Graph) -> None:
     assert re.search(r"linkStyle [\d,]+ stroke:#8d44c9", text)
     assert re.search(r"class n[\dn,]+ roleGradient", text)
     dot = to_dot(build_scene(small))
-    assert "style=dashed" in dot
+    assert 'style="dashed"' in dot
     assert 'color="#8d44c9"' in dot
 
 
@@ -137,24 +138,34 @@ def test_mermaid_text_holds_no_hostile_character(text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_name_stays_one_plain_label_in_dot(text: str) -> None:
-    placed = json.loads(engine.layout(to_dot(hostile_scene(text))))
-    assert sorted(item["name"] for item in placed["objects"]) == ["cluster_0", "n0", "n1", "n2"]
-    assert len(placed["edges"]) == 2
-    for item in (placed, *placed["objects"], *placed["edges"]):
+    graph = placed(to_dot(hostile_scene(text)))
+    assert sorted(item["name"] for item in graph["objects"]) == ["cluster_0", "n0", "n1", "n2"]
+    assert len(graph["edges"]) == 2
+    for item in (graph, *graph["objects"], *graph["edges"]):
         assert not {"URL", "href", "image", "target"} & item.keys()
 
 
+def test_dot_is_a_source_of_the_graphviz_package_that_a_notebook_shows_without_its_program(small: gc.Graph) -> None:
+    found = widgets.to_dot(small)
+    assert isinstance(found, graphviz.Source)
+    shown = found._repr_mimebundle_()
+    assert "<svg" in shown["image/svg+xml"]
+    assert shown["text/plain"] == found.source == to_dot(build_scene(small))
+
+
 def test_a_label_that_looks_like_markup_is_text_in_dot() -> None:
-    placed = json.loads(engine.layout(to_dot(hostile_scene("<b>bold</b>"))))
-    box = next(item for item in placed["objects"] if item["name"] == "n0")
+    graph = placed(to_dot(hostile_scene("<b>bold</b>")))
+    box = next(item for item in graph["objects"] if item["name"] == "n0")
     assert box["label"].startswith("<b>bold</b>")
     assert any(operation["op"] == "T" and operation["text"] == "<b>bold</b>" for operation in box["_ldraw_"])
 
 
 def test_mermaid_labels_are_legible_and_signs_that_mean_something_are_numbers() -> None:
-    assert safe("float [?,64]") == "float [?,64]"
-    assert safe('a_b 1<"%#;') == "a_b 1#60;#34;#37;#35;#59;"
-    assert safe("x" * 200).count("x") == 59
+    names = ["float [?,64]", 'a_b 1<"%#;', "i" * 200]
+    text = to_mermaid(Scene(title="", nodes=[SceneNode(id=name, label="", kind="op", op=name) for name in names], edges=[]))
+    legible, numbers, long = re.findall(r'n\d\("(.*?)<br', text) or re.findall(r'n\d\("(.*?)"\)', text)
+    assert (legible, numbers) == ("float [?,64]", "a_b 1#60;#34;#37;#35;#59;")
+    assert long.count("i") == 59
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from graphcore import Graph, Node, NodeDef, float32
 from graphcore.graph import GradientRecord
+from tests.support.pictures import places_of
 from widgets.render import to_dot, to_mermaid, to_outline
-from widgets.render.layers import layered_geometry
 from widgets.scene import Scene, SceneState, boxes_of, build_scene
 
 PARTS = st.sampled_from(["a", "b", "c", "W", "grad"])
@@ -97,10 +97,7 @@ def test_every_renderer_draws_every_scene(graph: Graph, state: SceneState) -> No
     assert to_dot(scene).count("->") >= len(drawn)
     assert to_mermaid(scene).startswith("flowchart TB\n")
     assert to_outline(scene).count("\n") >= len(scene.groups)
-    places = layered_geometry(scene, note="")
-    assert places.nodes.keys() == {node.id for node in scene.nodes}
-    rects = list(places.nodes.values())
+    rects = list(places_of(scene).boxes.values())
+    assert len(rects) == len(scene.nodes)
     for number, one in enumerate(rects):
-        for other in rects[number + 1 :]:
-            apart = one.x + one.width <= other.x or other.x + other.width <= one.x
-            assert apart or one.y + one.height <= other.y or other.y + other.height <= one.y
+        assert not [other for other in rects[number + 1 :] if one.meets(other)]

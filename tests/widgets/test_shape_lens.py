@@ -191,7 +191,7 @@ def test_the_inspector_follows_both_numbers_to_where_they_were_written(clash: gc
 def test_every_still_form_tells_of_a_clash(clash: gc.Graph) -> None:
     assert "12 from In [5], line 1" in to_svg(clash)
     assert 'class="data forward error clash2"' in to_svg(clash)
-    assert "12 from In" in to_dot(clash)
+    assert "12 from In" in to_dot(clash).source
     assert "stroke-dasharray:7 3" in to_mermaid(clash) or "stroke:#c32222" in to_mermaid(clash)
     assert "Dimensions must be equal" in to_outline(clash)
 
@@ -258,8 +258,8 @@ def test_boxes_of_a_failed_cell_have_a_quiet_mark_in_every_still_form_as_in_the_
     assert node_of(scene, "x").state == "stale"
     assert 'class="badge" cx=' in to_svg(scene)
     assert "stateStale stroke:#5b6878" in to_mermaid(scene)
-    assert '"#5b6878"' in to_dot(scene)
-    assert not any('"#c32222"' in text for text in (to_dot(scene), to_mermaid(scene)))
+    assert '"#5b6878"' in to_dot(scene).source
+    assert not any('"#c32222"' in text for text in (to_dot(scene).source, to_mermaid(scene)))
 
 
 def test_unknown_sizes_are_called_by_their_names_where_they_have_any() -> None:

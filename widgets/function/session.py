@@ -19,7 +19,6 @@ from widgets.function.subject import GradientSubject, Subject, Use, first_uses, 
 from widgets.function_views import Crumb
 from widgets.messages import FailureMessage, FunctionMessage, Message, PaneMessage, PictureMessage
 from widgets.port import Port
-from widgets.render.export import exported
 from widgets.render.messages import scene_message
 from widgets.scene.calls import Callee, callees
 from widgets.scene.state import MAX_BOXES, SceneState
@@ -174,8 +173,6 @@ class _Page:
                 matching = definition.find(query, limit=MAX_BOXES)
                 boxes = [hit.node for hit in matching.hits]
                 send(messages.HighlightMessage(boxes=boxes, text=f"{counted(matching.total, 'node')} for {query}"))
-            case messages.ExportRequest(format=kind):
-                send(exported(definition.scene(), kind))
             case messages.RendererRequest(renderer=renderer):
                 self._state.renderer = renderer
                 self._send_definition()

@@ -102,6 +102,7 @@ const core = await bundle({ ...viewer, entryPoints: ["src/shell/mount.ts"] }, ve
 versions.core = hash(core);
 const shell = await bundle({ ...viewer, entryPoints: ["src/shell/anywidget.ts"] }, versions);
 const page = await bundle({ entryPoints: ["src/page/worker.ts"], format: "iife" });
+const stills = await bundle({ entryPoints: ["src/stills/engine.ts"], format: "iife", plugins: [minifiedCss] });
 const standalone = await bundle({ ...viewer, entryPoints: ["src/shell/standalone.ts"], format: "iife" }, versions);
 const scripts = { SCRIPTS_VERSION: JSON.stringify(hash(`${Object.values(versions).join("")}${hash(page)}`)) };
 const labextension = await bundle({ entryPoints: ["src/shell/labextension.ts"], format: "iife" }, versions, scripts);
@@ -121,6 +122,7 @@ const files = {
   "graphviz.js.gz": gzip(graphviz),
   "lower.js.gz": gzip(lower),
   "page.js.gz": gzip(page),
+  "stills.js.gz": gzip(stills),
   "mermaid.js.gz": gzip(mermaid),
   "labextension.js": labextension,
   "labextension.json": Buffer.from(`${JSON.stringify(extensionFile, null, 2)}\n`),

@@ -83,7 +83,7 @@ ALIASES = {
     frozenset(getattr(module, name).__args__): "NodeRole" if module is traits and name == "Role" else name
     for module, names in (
         (scene_types, ("NodeKind", "Role", "State", "EdgeKind", "Mode")),
-        (messages, ("Renderer", "ExportFormat", "Engine", "Pane")),
+        (messages, ("Renderer", "Engine", "Pane")),
         (steps, ("Quantity", "Comparison")),
         (traits, ("Layer", "Role")),
     )

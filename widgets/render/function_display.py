@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphcore.support.shown import html_text
+from graphcore.support.shown import html_text, one_line
 from widgets.render.static_display import to_pre, to_static_html
-from widgets.render.text_width import one_line
 from widgets.scene.build import build_scene
 
 if TYPE_CHECKING:

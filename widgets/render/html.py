@@ -10,11 +10,10 @@ from typing import Final
 
 import msgspec
 
-from graphcore.support.shown import html_text
+from graphcore.support.shown import html_text, one_line
 from widgets.messages import SceneMessage
-from widgets.render.layout import STATIC
+from widgets.render.engine import STATIC
 from widgets.render.outline import to_outline
-from widgets.render.text_width import one_line
 from widgets.scene.types import Scene
 from widgets.steps import RecordedSteps
 from widgets.timelines import StepTimeline

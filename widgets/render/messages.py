@@ -9,7 +9,6 @@ from typing import Any, Final
 import msgspec
 
 from widgets.messages import Look, SceneMessage
-from widgets.render.mermaid import to_mermaid
 from widgets.scene.state import SceneState
 from widgets.scene.types import Scene
 
@@ -17,10 +16,9 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def scene_message(scene: Scene, state: SceneState, *, focus: str = "", sent_at: float = 0.0, look: Look | None = None) -> SceneMessage:
-    """The message of a scene, with Mermaid's text if Mermaid draws it."""
+    """The message of a scene."""
     return SceneMessage(
         scene=scene,
-        mermaid=to_mermaid(scene) if state.renderer == "mermaid" else "",
         focus=focus,
         sent_at=sent_at,
         lens=state.lens,

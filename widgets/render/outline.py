@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from widgets.render.text_width import one_line
+from graphcore.support.shown import one_line
 from widgets.scene.types import Scene, SceneEdge, SceneGroup, SceneNode
 
 

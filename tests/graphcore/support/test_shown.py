@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.support.shown import html_text, shown
-from widgets.render.text_width import one_line
+from graphcore.support.shown import html_text, one_line, shown
 
 CASES = json.loads((Path(__file__).parents[2] / "data" / "shown_cases.json").read_text(encoding="utf-8"))
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)

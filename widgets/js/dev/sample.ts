@@ -78,7 +78,6 @@ export function sceneMessage(shown: Scene, fields: Partial<SceneMessage> = {}): 
   return {
     type: "scene",
     scene: shown,
-    mermaid: "",
     focus: "",
     sent_at: 0,
     lens: "shapes",
@@ -415,36 +414,3 @@ export const INSPECTIONS: Readonly<Record<string, Inspection>> = {
     ],
   }),
 };
-
-const shapesOfMermaid: Readonly<Record<string, readonly [string, string]>> = {
-  variable: ["[(", ")]"],
-  placeholder: ["[/", "/]"],
-  function: ["[[", "]]"],
-  constant: ["([", "])"],
-};
-
-/** Mermaid text of a scene, enough for looking at it (the kernel has the real one). */
-export function mermaidText({ nodes, edges: lines, groups: frames }: Scene): string {
-  const plain = (text: string): string => text.replace(/[^A-Za-z0-9 _]/g, (letter) => `#${letter.codePointAt(0)};`);
-  const index = new Map(nodes.map((item, i) => [item.id, i]));
-  const rows = ["flowchart TB"];
-  const draw = (item: SceneNode): string => {
-    const [open, close] = shapesOfMermaid[item.kind] ?? ["[", "]"];
-    return `n${index.get(item.id)}${open}"${plain(item.op || item.label)}<br/>${plain(item.label)}"${close}`;
-  };
-  frames.forEach((frame, i) => {
-    rows.push(
-      `subgraph g${i}["${plain(frame.label)}"]`,
-      ...nodes.filter((item) => item.group === frame.id).map(draw),
-      "end",
-    );
-  });
-  rows.push(...nodes.filter((item) => !item.group).map(draw));
-  for (const line of lines) {
-    const arrow = line.kind === "control" ? "-.->" : "-->";
-    rows.push(
-      `n${index.get(line.source)} ${arrow}${line.label ? `|"${plain(line.label)}"|` : ""} n${index.get(line.target)}`,
-    );
-  }
-  return rows.join("\n");
-}

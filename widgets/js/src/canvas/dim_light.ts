@@ -2,11 +2,6 @@
 
 const LIT = "gl-lit";
 
-/** True if a size is a number; `?` and names are sizes that are known only when the graph runs. */
-export function isKnown(size: string): boolean {
-  return /^\d+$/.test(size);
-}
-
 /** Listens in `root` until `signal` fires. Calls `report` with the number of highlighted lines, null for no highlight. */
 export function lightDimensions(root: HTMLElement, report: (lines: number | null) => void, signal: AbortSignal): void {
   let shown = "";

@@ -4,10 +4,11 @@ import { setAttributes } from "../dom";
 import { fullName, shownName } from "../scene/boxes";
 import { deviceShortener } from "../scene/device_names";
 import type { Colocation, LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
+import { DEVICES_LENS } from "../scene/hulls";
 import { oneLine } from "../scene/measure";
 import { spokenInputs } from "../scene/spoken";
 import type { Traced } from "../scene/trace";
-import { DEVICES_LENS, PLAIN_LENS } from "./legend";
+import { PLAIN_LENS } from "./legend";
 import { Obstacles } from "./obstacles";
 
 type Words = ReadonlySet<string>;

@@ -1,12 +1,14 @@
-// Exports to a file or the clipboard: SVG, PNG and PDF by the page, DOT and Mermaid by the kernel.
+// Exports to a file or the clipboard: SVG, PNG and PDF of the picture, DOT and Mermaid of its scene.
 import { reason } from "../dom";
-import type { ExportFormat, ExportMessage, Scene } from "../scene/generated";
+import { toDot } from "../page/dot_text";
+import { toMermaid } from "../page/mermaid_text";
+import type { Scene } from "../scene/generated";
 import { copyText, download } from "../shell/files";
 import { PLAIN_LENS } from "./legend";
 import type * as raster from "./raster";
 
-/** The formats that are offered: those of the kernel, and those that the page makes of its SVG. */
-export type FileFormat = ExportFormat | "png" | "pdf";
+/** The formats that are offered. */
+export type FileFormat = "svg" | "dot" | "mermaid" | "png" | "pdf";
 
 const FILES: Readonly<Record<FileFormat, readonly [suffix: string, type: string]>> = {
   svg: ["svg", "image/svg+xml"],
@@ -37,42 +39,34 @@ export interface ExporterActions {
   shown(): { readonly scene: Scene; readonly lens: string; readonly notebook: string } | null;
   /** Loads what makes pixels and pages. */
   raster(): Promise<Pick<typeof raster, "pngOf" | "printPdf">>;
-  /** Asks the kernel for the text of a format. */
-  ask(format: ExportFormat): void;
   say(text: string): void;
   fail(text: string): void;
 }
 
 export class Exporter {
   readonly #actions: ExporterActions;
-  /** The format that this view asked for; answers to other views of the same widget are ignored. */
-  #wanted: { format: FileFormat; copy: boolean } | null = null;
 
   constructor(actions: ExporterActions) {
     this.#actions = actions;
   }
 
   start(format: FileFormat, copy: boolean): void {
-    this.#wanted = { format, copy };
-    if (format === "dot" || format === "mermaid") return this.#actions.ask(format);
-    const svg = this.#actions.svgText();
-    if (svg === null) return this.#actions.fail("There is no picture to export yet");
-    if (format === "svg") return this.receive({ type: "export", format, text: svg });
-    const made = format === "pdf" ? this.#print(svg) : this.#paint(svg);
-    made.catch((error: unknown) => this.#actions.fail(reason(error)));
+    const scene = this.#actions.shown()?.scene;
+    const write = { dot: toDot, mermaid: toMermaid }[format as string];
+    const text = scene && (write ? write(scene) : this.#actions.svgText());
+    if (!text) return this.#actions.fail("There is no picture to export yet");
+    if (format === "png" || format === "pdf") {
+      const made = format === "pdf" ? this.#print(text) : this.#paint(text);
+      made.catch((error: unknown) => this.#actions.fail(reason(error)));
+      return;
+    }
+    if (copy) return this.copy(text);
+    this.#save(format, new Blob([text], { type: FILES[format][1] }));
   }
 
   async #paint(svg: string): Promise<void> {
     const { file, scale } = await (await this.#actions.raster()).pngOf(svg);
     this.#save("png", file, scale < 1 ? ", smaller than it is: no browser draws it whole" : "");
-  }
-
-  receive({ format, text }: ExportMessage): void {
-    const wanted = this.#wanted;
-    if (wanted?.format !== format) return;
-    this.#wanted = null;
-    if (wanted.copy) return this.copy(text);
-    this.#save(format, new Blob([text], { type: FILES[format][1] }));
   }
 
   async #print(svg: string): Promise<void> {

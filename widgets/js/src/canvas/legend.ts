@@ -1,6 +1,7 @@
 // The legend of the lens: colours and patterns with their meanings.
 import { h, s } from "../dom";
 import type { Lens, Scene, SceneNode } from "../scene/generated";
+import { DEVICES_LENS } from "../scene/hulls";
 import { detailPath, outlinePath } from "../scene/shapes";
 import { badge } from "./badge";
 
@@ -31,8 +32,6 @@ export function patternDefs(prefix: string): SVGDefsElement {
 
 /** The lens without marks: kinds and roles are shown by shape and colour. */
 export const PLAIN_LENS = "structure";
-/** The lens with hulls of colocation groups, and tags on lines: the bytes that are copied between devices. */
-export const DEVICES_LENS = "devices";
 
 const KINDS: readonly (readonly [SceneNode["kind"], string])[] = [
   ["op", "computation"],

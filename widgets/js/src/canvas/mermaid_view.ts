@@ -1,6 +1,7 @@
-// The second renderer: the kernel's Mermaid text drawn by the Mermaid engine, and sanitized.
+// The second renderer: the scene as Mermaid text, drawn by the Mermaid engine, and sanitized.
 import { s, setAttributes } from "../dom";
 import { sanitizeSvg } from "../engines/sanitize";
+import { toMermaid } from "../page/mermaid_text";
 import type { LensMark, Scene, SceneEdge, SceneMessage, SceneNode } from "../scene/generated";
 import type { Geometry, Rect } from "../scene/geometry";
 import { installStyle } from "../style/style";
@@ -116,12 +117,11 @@ export class MermaidView extends Drawing {
     this.world.replaceChildren();
   }
 
-  /** Draws Mermaid text to clean SVG, not yet in the page. */
-  async render(text: string): Promise<SVGSVGElement> {
-    if (!text) throw new Error("the kernel sent no Mermaid text");
+  /** Draws a scene to clean SVG, not yet in the page. */
+  async render(scene: Scene): Promise<SVGSVGElement> {
     const engine = (await import(/* @vite-ignore */ await this.#engine())) as MermaidEngine;
     installStyle(this.world, engine.css);
-    return sanitizeSvg(await engine.render(text));
+    return sanitizeSvg(await engine.render(toMermaid(scene)));
   }
 
   /** Shows a drawing and gives its boxes the ids of the scene. Returns their places. */

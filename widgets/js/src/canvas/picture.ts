@@ -9,6 +9,7 @@ import {
   groupText,
   HANDLE_WIDTH,
   type Look,
+  labelParts,
   shownName,
   textLimit,
 } from "../scene/boxes";
@@ -18,7 +19,6 @@ import { type Hull, hullOf } from "../scene/hulls";
 import { oneLine, textWidth } from "../scene/measure";
 import { arrowPath, detailPath, outlinePath } from "../scene/shapes";
 import { badge } from "./badge";
-import { isKnown } from "./dim_light";
 import { Drawing, markBox, markFrame, markLine } from "./drawing";
 import { Obstacles } from "./obstacles";
 import { boxTag, lineTag } from "./tags";
@@ -114,7 +114,7 @@ function drawEdge(edge: SceneEdge, labelled: boolean): (SVGElement | null)[] {
     edge.kind === "reference" ? s("path", { class: "gl-line-core" }) : null,
     s("path", { class: "gl-arrow" }),
     text ? s("rect", { class: "gl-label-back", x: -width / 2, y: -7, width, height: 14, rx: 3 }) : null,
-    text ? s("text", { class: "gl-edge-label", y: 3.5 }, ...labelParts(edge, text)) : null,
+    text ? s("text", { class: "gl-edge-label", y: 3.5 }, ...drawLabel(edge, text)) : null,
   ];
 }
 
@@ -134,17 +134,12 @@ function lead(line: SVGGElement, route: Route): void {
   for (const part of line.children) setAttributes(part, places[part.getAttribute("class") ?? ""] ?? {});
 }
 
-/** The label of a line, split into dimensions; those known only at run time are emphasised. */
-function labelParts({ dims }: SceneEdge, text: string): (SVGElement | string)[] {
-  const open = text.lastIndexOf("[");
-  if (dims.length === 0 || open < 0 || !text.endsWith("]")) {
-    return text.endsWith(" ?") ? [text.slice(0, -1), s("tspan", { class: "gl-unknown" }, "?")] : [text];
-  }
-  const parts = dims.flatMap(({ text: size, key }, place) => {
-    const unknown = isKnown(size) ? "" : " gl-unknown";
-    return [place > 0 ? "," : "", s("tspan", { class: `gl-dim${unknown}`, "data-dim": key }, size)];
+/** The label of a line, in which those dimensions that are known only at run time stand out. */
+function drawLabel(edge: SceneEdge, text: string): (SVGElement | string)[] {
+  return labelParts(edge, text).map(({ text: part, key, unknown }) => {
+    const classes = [key === undefined ? "" : "gl-dim", unknown ? "gl-unknown" : ""].filter(Boolean).join(" ");
+    return classes ? s("tspan", { class: classes, "data-dim": key ?? null }, part) : part;
   });
-  return [text.slice(0, open + 1), ...parts, "]"];
 }
 
 /**

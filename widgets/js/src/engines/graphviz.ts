@@ -1,6 +1,5 @@
 // The Graphviz engine: one script for a Web Worker, a page without workers, and V8 inside Python.
 import { type Format, Graphviz } from "@hpcc-js/wasm-graphviz";
-import { foldText } from "../scene/fold_text";
 import { inOrder } from "./sides";
 
 /** A request for one layout; the answer has the same `id`. */
@@ -18,7 +17,7 @@ export interface LayoutAnswer {
 }
 
 interface Scope {
-  graphloupeGraphviz?: { layout(dot: string, format?: string): Promise<string>; fold(text: string): string };
+  graphloupeGraphviz?: { layout(dot: string, format?: string): Promise<string> };
   crypto?: unknown;
   performance?: unknown;
   WorkerGlobalScope?: unknown;
@@ -38,7 +37,7 @@ async function layout(dot: string, format = "json"): Promise<string> {
   return inOrder(dot, (await loaded).layout(dot, format as Format, "dot"));
 }
 
-scope.graphloupeGraphviz = { layout, fold: foldText };
+scope.graphloupeGraphviz = { layout };
 
 function answer(message: LayoutAnswer): void {
   scope.postMessage?.(message);

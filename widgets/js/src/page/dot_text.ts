@@ -1,4 +1,5 @@
-// A scene as DOT text for other tools, as `widgets/render/dot.py` writes it.
+// A scene as DOT text for other tools. Labels are never HTML-like, and no text of the graph becomes an attribute that a
+// viewer would interpret (URL, image, font).
 import { boxTexts, edgeText, groupText } from "../scene/boxes";
 import type { NodeKind, Scene, SceneEdge, SceneGroup, SceneNode, State } from "../scene/generated";
 import { oneLine } from "../scene/measure";

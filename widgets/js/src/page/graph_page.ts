@@ -148,7 +148,7 @@ export class GraphPage {
       mirror: this.#mirror,
     };
     const [lens, renderer] = [this.#lens, this.#renderer];
-    return { type: "scene", scene, mermaid: "", focus, sent_at: 0, lens, renderer, openings, look: null };
+    return { type: "scene", scene, focus, sent_at: 0, lens, renderer, openings, look: null };
   }
 
   #restore({ opened, closed, mode, mirror }: Openings): void {

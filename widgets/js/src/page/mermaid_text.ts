@@ -1,4 +1,5 @@
-// A scene as Mermaid flowchart text, as `widgets/render/mermaid.py` writes it. All but plain letters is escaped.
+// A scene as Mermaid flowchart text. Mermaid reads markup inside labels, even in its strict mode, so all but plain letters
+// is escaped.
 import { boxTexts, edgeText, groupText } from "../scene/boxes";
 import type { NodeKind, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
 import { oneLine } from "../scene/measure";

@@ -1,8 +1,7 @@
 // The inspector: a pane with complete information on the selected box.
 
-import { isKnown } from "../canvas/dim_light";
 import { type Child, h, iconButton } from "../dom";
-import { fullName } from "../scene/boxes";
+import { fullName, isKnown } from "../scene/boxes";
 import type {
   Clash,
   FunctionInfo,

@@ -124,9 +124,14 @@ export function boxLook(node: SceneNode): Look {
   return { width, height: Math.ceil(y + bottom), lines, middle: (width - handle) / 2 };
 }
 
+/** True if a size is a number; `?` and names are sizes that are known only when the graph runs. */
+export function isKnown(size: string): boolean {
+  return /^\d+$/.test(size);
+}
+
 /** The font of a line's label: bold for errors and for names of unknown sizes. */
 export function edgeFont({ error, dims }: SceneEdge): FontName {
-  return error || dims.some(({ text }) => text.length > 1 && !/^\d+$/.test(text)) ? "note" : "label";
+  return error || dims.some(({ text }) => text.length > 1 && !isKnown(text)) ? "note" : "label";
 }
 
 /** The label of a line between boxes. */
@@ -134,6 +139,25 @@ export function edgeText(edge: SceneEdge): string {
   const count = edge.count > 1 ? `${edge.count} × ` : "";
   const label = edge.label ? `${count}${edge.label}` : edge.count > 1 ? `${edge.count} tensors` : "";
   return ellipsize(edge.error ? `✕ ${label}` : label, edgeFont(edge), 150);
+}
+
+/** A part of a line's label. Dimensions have a key; those known only at run time are unknown, and stand out. */
+export interface LabelPart {
+  readonly text: string;
+  readonly key?: string;
+  readonly unknown?: boolean;
+}
+
+/** The label of a line, split into dimensions. */
+export function labelParts({ dims }: SceneEdge, text: string): LabelPart[] {
+  const open = text.lastIndexOf("[");
+  if (dims.length === 0 || open < 0 || !text.endsWith("]"))
+    return text.endsWith(" ?") ? [{ text: text.slice(0, -1) }, { text: "?", unknown: true }] : [{ text }];
+  const parts = dims.flatMap(({ text: size, key }, place) => [
+    { text: place > 0 ? "," : "" },
+    { text: size, key, unknown: !isKnown(size) },
+  ]);
+  return [{ text: text.slice(0, open + 1) }, ...parts, { text: "]" }];
 }
 
 export function edgeLabelSize(edge: SceneEdge): Size | null {

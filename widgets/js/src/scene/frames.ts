@@ -1,5 +1,4 @@
 // Widening of frames for edge labels, which the layout engine ignores for frames.
-// Static pictures have the same rule (render/frames.py): they are drawn without a page. A file of test cases keeps both equal.
 import { edgeLabelSize } from "./boxes";
 import type { Scene } from "./generated";
 import type { Geometry, Rect, Route } from "./geometry";

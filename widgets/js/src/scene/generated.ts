@@ -296,8 +296,6 @@ export type Mode = "all" | "auto" | "none";
 
 export type Renderer = "graphviz" | "mermaid";
 
-export type ExportFormat = "dot" | "mermaid" | "svg";
-
 export type Engine = "core" | "graphviz" | "lower" | "mermaid";
 
 export type Pane = "definition" | "instance";
@@ -917,7 +915,7 @@ export interface ViewState {
 }
 
 /**
- * A new picture. `mermaid` is its Mermaid text when the Mermaid renderer is on (else "").
+ * A new picture.
  *
  * `openings` are the open and closed scopes; `look` is where to look, None to leave that to the viewer.
  * `sent_at` is the kernel's wall clock (ms since the epoch) at the end of the cell, for measuring the delay.
@@ -925,7 +923,6 @@ export interface ViewState {
 export interface SceneMessage {
   readonly type: "scene";
   readonly scene: Scene;
-  readonly mermaid: string;
   readonly focus: string;
   readonly sent_at: number;
   readonly lens: string;
@@ -1006,13 +1003,6 @@ export interface SearchMessage {
   readonly total: number;
 }
 
-/** The answer to `ExportRequest`: the text of a file, which the viewer names. */
-export interface ExportMessage {
-  readonly type: "export";
-  readonly format: ExportFormat;
-  readonly text: string;
-}
-
 /**
  * A gzipped script follows as this message's one binary buffer: `widgets/static/<engine>.js.gz`.
  *
@@ -1086,7 +1076,7 @@ export interface HighlightMessage {
 export interface PaneMessage {
   readonly type: "pane";
   readonly pane: Pane;
-  readonly message: SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | TimelinesMessage | HealthMessage | StepsMessage | ShowPaneMessage | SearchMessage | ExportMessage | HighlightMessage | FailureMessage | UnchangedMessage;
+  readonly message: SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | TimelinesMessage | HealthMessage | StepsMessage | ShowPaneMessage | SearchMessage | HighlightMessage | FailureMessage | UnchangedMessage;
 }
 
 /** The viewer is mounted and requests the current scene. */
@@ -1192,12 +1182,6 @@ export interface FilterRequest {
   readonly query: string;
 }
 
-/** Export the graph as text in this format (SVG is drawn by the viewer itself while it runs). */
-export interface ExportRequest {
-  readonly type: "want_export";
-  readonly format: ExportFormat;
-}
-
 /** Switch to this renderer. */
 export interface RendererRequest {
   readonly type: "renderer";
@@ -1254,7 +1238,7 @@ export interface DifferenceRequest {
 export interface PaneRequest {
   readonly type: "to_pane";
   readonly pane: Pane;
-  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | WhatIfRequest | TimelinesRequest | HealthRequest | StepsRequest | LiveStepRequest | DifferenceRequest | RevealRequest | SearchRequest | FilterRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
+  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | WhatIfRequest | TimelinesRequest | HealthRequest | StepsRequest | LiveStepRequest | DifferenceRequest | RevealRequest | SearchRequest | FilterRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
 }
 
 /** Enter text into the field of an attr. */
@@ -1555,7 +1539,6 @@ export type PictureMessage =
   | StepsMessage
   | ShowPaneMessage
   | SearchMessage
-  | ExportMessage
   | HighlightMessage
   | FailureMessage
   | UnchangedMessage;
@@ -1570,7 +1553,6 @@ export type FromKernel =
   | StepsMessage
   | ShowPaneMessage
   | SearchMessage
-  | ExportMessage
   | HighlightMessage
   | EngineMessage
   | FailureMessage
@@ -1597,7 +1579,6 @@ export type PictureRequest =
   | RevealRequest
   | SearchRequest
   | FilterRequest
-  | ExportRequest
   | RendererRequest
   | LensRequest
   | RestoreRequest
@@ -1622,7 +1603,6 @@ export type FromViewer =
   | RevealRequest
   | SearchRequest
   | FilterRequest
-  | ExportRequest
   | RendererRequest
   | LensRequest
   | RestoreRequest

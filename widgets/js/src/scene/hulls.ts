@@ -1,7 +1,10 @@
-// Hulls around the boxes of colocation groups: rings around the boxes, joined behind everything else. As in `widgets/render/hulls.py`.
+// Hulls around the boxes of colocation groups: rings around the boxes, joined behind everything else.
 import type { Colocation } from "./generated";
 import { ellipsize, textWidth } from "./measure";
 import type { Point, Rect } from "./places";
+
+/** The lens with hulls of colocation groups, and tags on lines: the bytes that are copied between devices. */
+export const DEVICES_LENS = "devices";
 
 /** The pixels between a box and the ring around it. */
 const GAP = 7;

@@ -1,6 +1,6 @@
 // From a scene to geometry: the layout engine with its cache, time limit and fast mode.
 
-import { Layouter, Superseded } from "../engines/layouter";
+import { type Layouter, Superseded } from "../engines/layouter";
 import { edgeLabelSize } from "./boxes";
 import { circlesOf } from "./circles";
 import { fittingScale, fold } from "./fold";
@@ -40,17 +40,19 @@ export function isOneFrame({ nodes }: Scene): boolean {
 }
 
 export class Layouts {
-  readonly #layouter: Layouter;
+  readonly #layouter: Pick<Layouter, "layout" | "cancel" | "warmUp">;
   readonly #hard: () => void;
+  readonly #fast: boolean;
   /** The last layouts, with data flowing down and across. A scene that differs in texts only is not laid out again. */
   readonly #last = new Map<boolean, Layout>();
   /** True if the last picture flows across. */
   #across = false;
 
-  /** `engine` returns the URL of the engine's script; `hard` is called if a layout takes too long. */
-  constructor(engine: () => Promise<string>, hard: () => void) {
-    this.#layouter = new Layouter(engine);
+  /** `hard` is called if a layout fails or takes too long, and shortcuts are taken; with `fast` they are taken at once. */
+  constructor(layouter: Pick<Layouter, "layout" | "cancel" | "warmUp">, hard: () => void, fast = false) {
+    this.#layouter = layouter;
     this.#hard = hard;
+    this.#fast = fast;
   }
 
   /**
@@ -85,7 +87,7 @@ export class Layouts {
   }
 
   async #placed(scene: Scene, across: boolean, labels: boolean): Promise<Geometry> {
-    const dot = layoutDot(scene, { across, labels });
+    const dot = layoutDot(scene, { fast: this.#fast, across, labels });
     const last = this.#last.get(across);
     if (last?.dot === dot) {
       this.cancel();

@@ -96,7 +96,6 @@ const scene = object<Scene>({
 const message = object<SceneMessage>({
   type: among("scene"),
   scene,
-  mermaid: text,
   focus: text,
   sent_at: number,
   lens: text,

@@ -25,7 +25,6 @@ const ANSWERED: ReadonlySet<string> = new Set<FromViewer["type"]>([
   "reveal",
   "try_device",
   "values",
-  "want_export",
 ]);
 
 export class Link {

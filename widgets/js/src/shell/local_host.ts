@@ -1,13 +1,10 @@
 // A host without a kernel, which answers from the data of a standalone page or a saved notebook.
 import { reason } from "../dom";
 import { scriptUrl } from "../engines/load";
-import { toDot } from "../page/dot_text";
 import type { Beginning } from "../page/graph_page";
-import { toMermaid } from "../page/mermaid_text";
 import type { StartWorker } from "../page/worker";
 import type {
   Engine,
-  ExportFormat,
   FromKernel,
   FromViewer,
   HighlightMessage,
@@ -88,7 +85,7 @@ export function localHost(data: PictureData, findScript: FindScript, most: numbe
   };
   const fail = (request: string, text: string): void => answer({ type: "failure", request, text });
   const show = (message: SceneMessage): void => {
-    latest = { ...message, mermaid: message.renderer === "mermaid" ? toMermaid(message.scene) : "" };
+    latest = message;
     answer(latest);
   };
   const again = (change: Partial<SceneMessage>): void => {
@@ -103,10 +100,6 @@ export function localHost(data: PictureData, findScript: FindScript, most: numbe
       (script) => tell({ type: "engine", engine: name }, [script]),
       (error: unknown) => fail("need_engine", reason(error)),
     );
-  };
-  const exported = (format: ExportFormat): void => {
-    if (format === "svg") return fail("want_export", "This page has no svg text");
-    answer({ type: "export", format, text: format === "dot" ? toDot(latest.scene) : toMermaid(latest.scene) });
   };
 
   const start = (): Promise<Worker> | undefined => {
@@ -145,8 +138,6 @@ export function localHost(data: PictureData, findScript: FindScript, most: numbe
         return again({});
       case "need_engine":
         return engine(message.engine);
-      case "want_export":
-        return exported(message.format);
       case "find":
         return ask(message, () => answer(searchBoxes(latest, message.query, message.limit)));
       case "filter":

@@ -4,7 +4,7 @@ import { Exporter } from "../canvas/exporter";
 import { drawable, MermaidView, tooManyForMermaid } from "../canvas/mermaid_view";
 import { Stage } from "../canvas/stage";
 import { afterPaint, h, ownKeys, reason } from "../dom";
-import { Superseded } from "../engines/layouter";
+import { Layouter, Superseded } from "../engines/layouter";
 import { engineUrl } from "../engines/load";
 import { Breadcrumbs } from "../panes/breadcrumbs";
 import { Inspector } from "../panes/inspector";
@@ -62,6 +62,8 @@ export class Viewer {
   #overlay: Overlay | null = null;
   /** The newest scene, and the one on the screen. */
   #latest: SceneMessage | null = null;
+  /** The renderer that was chosen: Graphviz draws what is too much for Mermaid. */
+  #chosen: SceneMessage["renderer"] = "graphviz";
   #shown: SceneMessage | null = null;
   #delay: readonly [revision: number, ms: number] = [-1, 0]; // of the last picture, which may be drawn again
   #lens = "";
@@ -96,9 +98,8 @@ export class Viewer {
     this.#openFunction = openFunction;
     this.#limit = complete ? 0 : Infinity;
     this.#mermaid = new MermaidView(() => engineUrl("mermaid", host));
-    this.#layouts = new Layouts(
-      () => engineUrl("graphviz", host),
-      () => this.#status.say("This graph is hard to lay out: taking shortcuts…"),
+    this.#layouts = new Layouts(new Layouter(() => engineUrl("graphviz", host)), () =>
+      this.#status.say("This graph is hard to lay out: taking shortcuts…"),
     );
     this.#stage = new Stage({
       fixed,
@@ -141,7 +142,6 @@ export class Viewer {
           lens: this.root.dataset.lens ?? "",
           notebook: host.notebookPath ?? "",
         },
-      ask: (format) => this.#send({ type: "want_export", format }),
       say: (text) => this.#status.say(text),
       fail: (text) => this.#status.fail(text),
     });
@@ -282,6 +282,7 @@ export class Viewer {
         if (this.#latest && message.scene.revision < this.#latest.scene.revision) return;
         // A lens that was sent before the kernel knew of the user's choice must not undo that choice.
         if (message.lens !== this.#latest?.lens) this.#lens = message.lens;
+        this.#chosen = message.renderer;
         this.#latest = drawable(message);
         distinguish(message.scene.nodes);
         noteInputs(message.scene);
@@ -301,9 +302,6 @@ export class Viewer {
         return;
       case "highlight":
         this.#choice.filter(message);
-        return;
-      case "export":
-        this.#exporter.receive(message);
         return;
       case "failure":
         this.#failed(message);
@@ -371,11 +369,11 @@ export class Viewer {
     }
   }
 
-  async #prepare({ scene, renderer, mermaid }: SceneMessage, labels = true): Promise<Prepared> {
+  async #prepare({ scene, renderer }: SceneMessage, labels = true): Promise<Prepared> {
     const start = performance.now();
     if (renderer === "mermaid") {
       this.#layouts.cancel();
-      const svg = await this.#mermaid.render(mermaid);
+      const svg = await this.#mermaid.render(scene);
       return { place: () => this.#mermaid.show(svg, scene), layoutMs: performance.now() - start };
     }
     this.#panel = this.#stage.camera.panel;
@@ -394,7 +392,7 @@ export class Viewer {
     this.#lower.drawn(scene);
     if (this.#expandsAll) this.#status.expanded(scene);
     this.#expandsAll = false;
-    if (message.mermaid && renderer === "graphviz") this.#status.say(tooManyForMermaid(scene));
+    if (renderer !== this.#chosen) this.#status.say(tooManyForMermaid(scene));
     afterPaint(() => this.#report(message, layoutMs));
   }
 
