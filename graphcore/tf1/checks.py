@@ -46,12 +46,12 @@ def _required(holds: Tensor, data: Sequence[Any] | None, message: str | None, us
     Raises:
         InvalidArgumentError: it is false in every run.
     """
-    known = constant_value(holds)
+    static_value = constant_value(holds)
     parts = [*([message] if message else []), *(usual if data is None else data)]
-    if known is not None and not known:
+    if static_value is not None and not static_value:
         text = " ".join([_text(part) for part in parts])
         raise InvalidArgumentError.at(holds.node, text)
-    if known is not None:
+    if static_value is not None:
         return no_op("static_checks_determined_all_ok")
     return get_default_graph().apply_op("Assert", [holds, [convert_to_tensor(part) for part in parts]], None, "Assert")
 
@@ -81,9 +81,9 @@ def _signed(label: str, sign: str, test: Callable[[Tensor, Tensor], Tensor]) -> 
     ) -> Node:
         del summarize
         with name_scope(name or label):
-            given = convert_to_tensor(x, name="x")
-            usual = [f"Condition x {sign} 0 did not hold element-wise:", f"x ({given.name}) = ", given]
-            return _required(reduce_all(test(given, convert_to_tensor(0, given.dtype.base))), data, message, usual)
+            tensor = convert_to_tensor(x, name="x")
+            usual = [f"Condition x {sign} 0 did not hold element-wise:", f"x ({tensor.name}) = ", tensor]
+            return _required(reduce_all(test(tensor, convert_to_tensor(0, tensor.dtype.base))), data, message, usual)
 
     return _described(check, label, f"A node that fails, with `message` and `data`, unless `x {sign} 0` for all elements.")
 
@@ -126,7 +126,7 @@ def assert_near(
         left = convert_to_tensor(x, name="x")
         right = convert_to_tensor(y, left.dtype.base, name="y")
         step = 10 * float(np.finfo(left.dtype.base.as_numpy_dtype).eps)
-        near, far = [convert_to_tensor(step if each is None else each, left.dtype.base) for each in (atol, rtol)]
+        near, far = [convert_to_tensor(step if tolerance is None else tolerance, left.dtype.base) for tolerance in (atol, rtol)]
         holds = abs(left - right) <= near + far * abs(right)
         usual = ["x and y not equal to tolerance", f"x ({left.name}) = ", left, f"y ({right.name}) = ", right]
         return _required(reduce_all(holds), data, message, usual)
@@ -137,7 +137,7 @@ def assert_rank(
 ) -> Node:
     """A node that fails unless `x` has a rank."""
     del summarize
-    return _ranked("assert_rank", x, [rank], data, message, name, lambda found, wanted: apply_one("Equal", [found, wanted[0]], None))
+    return _ranked("assert_rank", x, [rank], data, message, name, lambda actual, wanted: apply_one("Equal", [actual, wanted[0]], None))
 
 
 def assert_rank_at_least(
@@ -146,7 +146,7 @@ def assert_rank_at_least(
     """A node that fails unless `x` has a rank or a greater one."""
     del summarize
     return _ranked(
-        "assert_rank_at_least", x, [rank], data, message, name, lambda found, wanted: apply_one("GreaterEqual", [found, wanted[0]], None)
+        "assert_rank_at_least", x, [rank], data, message, name, lambda actual, wanted: apply_one("GreaterEqual", [actual, wanted[0]], None)
     )
 
 
@@ -156,10 +156,10 @@ def assert_rank_in(
     """A node that fails unless `x` has one of some ranks."""
     del summarize
 
-    def test(found: Tensor, wanted: list[Any]) -> Tensor:
-        holds = apply_one("Equal", [found, wanted[0]], None)
-        for each in wanted[1:]:
-            holds = apply_one("LogicalOr", [holds, apply_one("Equal", [found, each], None)], None)
+    def test(actual: Tensor, wanted: list[Any]) -> Tensor:
+        holds = apply_one("Equal", [actual, wanted[0]], None)
+        for wanted_rank in wanted[1:]:
+            holds = apply_one("LogicalOr", [holds, apply_one("Equal", [actual, wanted_rank], None)], None)
         return holds
 
     return _ranked("assert_rank_in", x, list(ranks), data, message, name, test)
@@ -167,14 +167,14 @@ def assert_rank_in(
 
 def _ranked(label: str, x: Any, ranks: list[Any], data: Any, message: Any, name: Any, test: Callable[[Tensor, list[Any]], Tensor]) -> Node:
     with name_scope(name or label):
-        given = convert_to_tensor(x, name="x")
+        tensor = convert_to_tensor(x, name="x")
         wanted = [cast(convert_to_tensor(rank), dtypes.int32) for rank in ranks]
-        found = apply_one("Rank", [given], None)
-        if given.shape.rank is not None:
-            found = convert_to_tensor(given.shape.rank, dtypes.int32)
+        rank = apply_one("Rank", [tensor], None)
+        if tensor.shape.rank is not None:
+            rank = convert_to_tensor(tensor.shape.rank, dtypes.int32)
         numbers = ", ".join([_text(rank) for rank in wanted])
-        usual = [f"{label}: Tensor {given.name} must have rank {numbers}. Received shape {given.shape}"]
-        return _required(test(found, wanted), data, message, usual)
+        usual = [f"{label}: Tensor {tensor.name} must have rank {numbers}. Received shape {tensor.shape}"]
+        return _required(test(rank, wanted), data, message, usual)
 
 
 def assert_scalar(tensor: Any, name: str | None = None, message: str | None = None) -> Tensor:
@@ -183,10 +183,10 @@ def assert_scalar(tensor: Any, name: str | None = None, message: str | None = No
     Raises:
         InvalidArgumentError: its rank is known, and not 0.
     """
-    given = convert_to_tensor(tensor, name=name)
-    if given.shape.rank not in (None, 0):
-        raise InvalidArgumentError.at(given.node, f"{message or ''}Expected scalar shape, saw shape: {given.shape}.")
-    return given
+    scalar = convert_to_tensor(tensor, name=name)
+    if scalar.shape.rank not in (None, 0):
+        raise InvalidArgumentError.at(scalar.node, f"{message or ''}Expected scalar shape, saw shape: {scalar.shape}.")
+    return scalar
 
 
 def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> Node:
@@ -195,10 +195,10 @@ def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str
     Raises:
         InvalidArgumentError: the tensor has another dtype.
     """
-    given = convert_to_tensor(tensor)
-    if given.dtype.base is not as_dtype(tf_type).base:
-        text = f"{message or ''}{given.name} must be of type {as_dtype(tf_type).text}, got {given.dtype.text}"
-        raise InvalidArgumentError.at(given.node, text)
+    checked = convert_to_tensor(tensor)
+    if checked.dtype.base is not as_dtype(tf_type).base:
+        text = f"{message or ''}{checked.name} must be of type {as_dtype(tf_type).text}, got {checked.dtype.text}"
+        raise InvalidArgumentError.at(checked.node, text)
     return no_op(name or "statically_determined_correct_type")
 
 
@@ -208,9 +208,9 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
     Raises:
         InvalidArgumentError: the tensor is not of integers.
     """
-    given = convert_to_tensor(x, name="x")
-    if not given.dtype.is_integer:
-        raise InvalidArgumentError.at(given.node, f'{message or ""}Expected "x" to be integer type. Found: {given.dtype.text}')
+    tensor = convert_to_tensor(x, name="x")
+    if not tensor.dtype.is_integer:
+        raise InvalidArgumentError.at(tensor.node, f'{message or ""}Expected "x" to be integer type. Found: {tensor.dtype.text}')
     return no_op(name or "statically_determined_was_integer")
 
 
@@ -226,7 +226,7 @@ def _is_numeric(dtype: DType) -> bool:
 def verify_tensor_all_finite(t: Any = None, msg: str = "", name: str | None = None, x: Any = None, message: str | None = None) -> Tensor:
     """The tensor; its computation fails, with a message, where it is not finite."""
     with name_scope(name or "VerifyFinite"):
-        given = convert_to_tensor(x if t is None else t)
-        checked = apply_one("CheckNumerics", [given], None, {"message": message or msg})
+        tensor = convert_to_tensor(x if t is None else t)
+        checked = apply_one("CheckNumerics", [tensor], None, {"message": message or msg})
         with control_dependencies([checked]):
-            return apply_one("Identity", [given], None)
+            return apply_one("Identity", [tensor], None)

@@ -174,7 +174,7 @@ class Categorical(_Discrete):
     def kl_divergence(self, other: Categorical, name: str = "kl_divergence") -> Tensor:
         """The divergences of these distributions from others: [...]."""
         with name_scope(f"{self.name}/{name}"):
-            mine, theirs = [apply_one("LogSoftmax", [each.logits], None) for each in (self, other)]
+            mine, theirs = [apply_one("LogSoftmax", [distribution.logits], None) for distribution in (self, other)]
             return reduce_sum(exp(mine) * (mine - theirs), -1)
 
 

@@ -23,14 +23,14 @@ class _Rows:
     """The rows of (nested) tensors."""
 
     def __init__(self, elems: Any) -> None:
-        flat = [convert_to_tensor(each, name="elem") for each in nest.flatten(elems)]
-        if any(each.shape.rank == 0 for each in flat):
+        flat = [convert_to_tensor(leaf, name="elem") for leaf in nest.flatten(elems)]
+        if any(tensor.shape.rank == 0 for tensor in flat):
             raise InvalidArgumentError("elements must be 1+ dimensional Tensors, not scalars")
         self._form = elems
-        self._arrays = [TensorArray(each.dtype, 0).unstack(each) for each in flat]
-        sizes = {size: each for each in flat if each.shape.rank is not None and (size := each.shape.as_list()[0]) is not None}
+        self._arrays = [TensorArray(tensor.dtype, 0).unstack(tensor) for tensor in flat]
+        sizes = {size: tensor for tensor in flat if tensor.shape.rank is not None and (size := tensor.shape.as_list()[0]) is not None}
         if len(sizes) > 1:
-            came = " and ".join([f"'{each.name}' of {size}" for size, each in sizes.items()])
+            came = " and ".join([f"'{tensor.name}' of {size}" for size, tensor in sizes.items()])
             raise InvalidArgumentError(f"elems: required tensors of one number of rows, got {came}")
         self.known = next(iter(sizes), None)
         self.count = shape_of(flat[0])[0] if self.known is None else constant(self.known, int32)
@@ -39,12 +39,12 @@ class _Rows:
         return nest.pack_sequence_as(self._form, [array.read(index) for array in self._arrays])
 
 
-def _stacked(form: Any, arrays: list[TensorArray], known: int | None) -> Any:
-    found = [array.stack() for array in arrays]
-    for each in found:
-        if each.shape.rank is not None:
-            each.set_shape([known, *each.shape.as_list()[1:]])
-    return nest.pack_sequence_as(form, found)
+def _stacked(form: Any, arrays: list[TensorArray], count: int | None) -> Any:
+    tensors = [array.stack() for array in arrays]
+    for tensor in tensors:
+        if tensor.shape.rank is not None:
+            tensor.set_shape([count, *tensor.shape.as_list()[1:]])
+    return nest.pack_sequence_as(form, tensors)
 
 
 def _finished(value: Any, back_prop: bool) -> Any:
@@ -82,17 +82,17 @@ def map_fn(
             rows = _Rows(elems)
             form = elems if wanted is None else wanted
             kinds = [
-                each.dtype if wanted is None else each
-                for each in nest.flatten(nest.map_structure(_with_dtype, elems) if wanted is None else wanted)
+                leaf.dtype if wanted is None else leaf
+                for leaf in nest.flatten(nest.map_structure(_with_dtype, elems) if wanted is None else wanted)
             ]
             arrays = [TensorArray(kind, rows.count, infer_shape=infer_shape) for kind in kinds]
             shapes: list[TensorArray] = []
 
             def one(i: Any, arrays: list[TensorArray]) -> Any:
-                found = nest.flatten(fn(rows(i)))
-                if len(found) != len(arrays):
-                    raise InvalidArgumentError(f"map_fn: the function gives {len(found)} values, and dtype says {len(arrays)}")
-                written = [array.write(i, value) for array, value in zip(arrays, found, strict=True)]
+                values = nest.flatten(fn(rows(i)))
+                if len(values) != len(arrays):
+                    raise InvalidArgumentError(f"map_fn: the function gives {len(values)} values, and dtype says {len(arrays)}")
+                written = [array.write(i, value) for array, value in zip(arrays, values, strict=True)]
                 shapes[:] = written
                 return i + 1, written
 
@@ -123,14 +123,14 @@ def _fold(fn: Callable[..., Any], elems: Any, initializer: Any, parallel: int | 
                 start = nest.map_structure(convert_to_tensor, initializer)
                 first = count if backwards else constant(0, int32)
             if backwards:
-                _, found = while_loop(
+                _, results = while_loop(
                     lambda i, _: i > 0, lambda i, a: (i - 1, fn(a, rows(i - 1))), (first, start), parallel_iterations=parallel or 10
                 )
             else:
-                _, found = while_loop(
+                _, results = while_loop(
                     lambda i, _: i < count, lambda i, a: (i + 1, fn(a, rows(i))), (first, start), parallel_iterations=parallel or 10
                 )
-            return _finished(found, back_prop)
+            return _finished(results, back_prop)
 
     return derived(scope, build, elems, initializer)
 
@@ -206,7 +206,7 @@ def scan(
             first: Any = count - 1 if reverse else constant(0, int32)
             start = rows(first) if initializer is None else nest.map_structure(convert_to_tensor, initializer)
             flat = nest.flatten(start)
-            arrays = [TensorArray(each.dtype, count, element_shape=each.shape if infer_shape else None) for each in flat]
+            arrays = [TensorArray(tensor.dtype, count, element_shape=tensor.shape if infer_shape else None) for tensor in flat]
             if initializer is None:
                 arrays = [array.write(first, value) for array, value in zip(arrays, flat, strict=True)]
                 first = first - 1 if reverse else first + 1

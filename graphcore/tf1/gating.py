@@ -14,9 +14,9 @@ def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Seque
     """The tensors, each of which is available when all are computed, and `control_inputs` have run."""
     graph = get_default_graph()
     with graph.name_scope(name or "tuple"):
-        gate = group(*[each.values if isinstance(each, IndexedSlices) else each for each in tensors], *(control_inputs or ()))
+        gate = group(*[tensor.values if isinstance(tensor, IndexedSlices) else tensor for tensor in tensors], *(control_inputs or ()))
         with graph.control_dependencies([gate]):
-            return [_gated(graph, each) for each in tensors]
+            return [_gated(graph, tensor) for tensor in tensors]
 
 
 def _gated(graph: Graph, value: Any) -> Any:

@@ -32,17 +32,17 @@ def extract_sub_graph(graph_def: GraphDef, dest_nodes: Sequence[str]) -> GraphDe
     """
     if isinstance(dest_nodes, str):
         raise InvalidArgumentError(f"dest_nodes must be a list of names, got the text '{dest_nodes}'")
-    known = {node.name: node for node in graph_def.node}
-    missing = next((name for name in dest_nodes if name not in known), None)
+    nodes_by_name = {node.name: node for node in graph_def.node}
+    missing = next((name for name in dest_nodes if name not in nodes_by_name), None)
     if missing is not None:
         raise InvalidArgumentError(f"{missing} is not in graph", node=missing)
     needed: set[str] = set()
     waiting = list(dest_nodes)
     while waiting:
         name = waiting.pop()
-        if name not in needed and name in known:
+        if name not in needed and name in nodes_by_name:
             needed.add(name)
-            waiting += [_node_of(text) for text in known[name].input]
+            waiting += [_node_of(text) for text in nodes_by_name[name].input]
     return msgspec.structs.replace(graph_def, node=tuple([node for node in graph_def.node if node.name in needed]))
 
 
@@ -134,9 +134,9 @@ def remove_training_nodes(input_graph: GraphDef, protected_nodes: Collection[str
         return text, waited
 
     def rewired(inputs: Iterable[str]) -> tuple[str, ...]:
-        found = [source(text) for text in inputs]
-        data = [text for text, _ in found if text[0] != "^"]
-        controls = [text for text, _ in found if text[0] == "^"] + [text for _, waited in found for text in waited]
+        sources = [source(text) for text in inputs]
+        data = [text for text, _ in sources if text[0] != "^"]
+        controls = [text for text, _ in sources if text[0] == "^"] + [text for _, waited in sources for text in waited]
         return (*data, *dict.fromkeys(controls))
 
     nodes = [msgspec.structs.replace(node, input=rewired(node.input)) for node in input_graph.node if node.name not in passed_on]

@@ -93,9 +93,9 @@ class IndexedSlices:
 
     def with_components(self, components: Sequence[Any]) -> IndexedSlices:
         """Slices of other tensors."""
-        made = IndexedSlices.__new__(IndexedSlices)
-        made.values, made.indices, made.dense_shape = components
-        return made
+        copy = IndexedSlices.__new__(IndexedSlices)
+        copy.values, copy.indices, copy.dense_shape = components
+        return copy
 
     def component_shapes(self, shape: Any) -> list[Shape]:
         """The shapes of the tensors where the values have `shape`."""

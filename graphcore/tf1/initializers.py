@@ -129,8 +129,8 @@ class Constant(Initializer):
     def __call__(self, shape: Any, dtype: object = None, partition_info: Any = None, verify_shape: bool | None = None) -> Tensor:
         """A value of this shape; `verify_shape` replaces that of the initializer."""
         del partition_info
-        made = self if verify_shape is None else Constant(self.value, self.dtype, verify_shape)
-        return made._make(_sizes(shape), self.dtype if dtype is None else as_dtype(dtype).base)
+        initializer = self if verify_shape is None else Constant(self.value, self.dtype, verify_shape)
+        return initializer._make(_sizes(shape), self.dtype if dtype is None else as_dtype(dtype).base)
 
     def _make(self, shape: Any, dtype: DType) -> Tensor:
         return framework.constant(_filled_up(self.value, shape), dtype, shape, verify_shape=self._verify_shape)
@@ -138,11 +138,11 @@ class Constant(Initializer):
 
 def _filled_up(value: Any, sizes: Any) -> Any:
     """The value, its last element repeated if it has too few, as TensorFlow fills a constant."""
-    given = np.asarray(value)
+    array = np.asarray(value)
     count = math.prod(sizes)
-    if given.size in (0, 1, count) or given.size > count:
+    if array.size in (0, 1, count) or array.size > count:
         return value
-    return np.concatenate([given.ravel(), np.full(count - given.size, given.ravel()[-1])]).reshape(sizes)
+    return np.concatenate([array.ravel(), np.full(count - array.size, array.ravel()[-1])]).reshape(sizes)
 
 
 class RandomUniform(Initializer):

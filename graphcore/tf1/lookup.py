@@ -124,8 +124,8 @@ class _Table:
 
     def size(self, name: str | None = None) -> Tensor:
         """The number of entries, an int64 scalar."""
-        found: Tensor = _add("LookupTableSizeV2", [self.resource_handle], name)[0]
-        return found
+        count: Tensor = _add("LookupTableSizeV2", [self.resource_handle], name)[0]
+        return count
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
         """All keys and all values."""
@@ -181,8 +181,8 @@ class MutableHashTable(_Table):
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> Node:
         """A node that adds entries, in place of those with the same keys."""
-        given = [self.resource_handle, convert_to_tensor(keys, self.key_dtype), convert_to_tensor(values, self.value_dtype)]
-        return get_default_graph().apply_op("LookupTableInsertV2", given, {}, name)
+        inputs = [self.resource_handle, convert_to_tensor(keys, self.key_dtype), convert_to_tensor(values, self.value_dtype)]
+        return get_default_graph().apply_op("LookupTableInsertV2", inputs, {}, name)
 
     def remove(self, keys: Any, name: str | None = None) -> Node:
         """A node that removes the entries of keys."""
@@ -203,13 +203,13 @@ class _WithBuckets(_Table):
         """The number of each key; of other keys that of a bucket."""
         if isinstance(keys, SparseTensor):
             return super().lookup(keys, name)
-        given = convert_to_tensor(keys, self.key_dtype)
-        found = super().lookup(given, name)
-        text = given if self.key_dtype is string else _add("AsString", [given], None)[0]
+        key_tensor = convert_to_tensor(keys, self.key_dtype)
+        values = super().lookup(key_tensor, name)
+        text = key_tensor if self.key_dtype is string else _add("AsString", [key_tensor], None)[0]
         bucket = _add("StringToHashBucketFast", [text], None, num_buckets=self._buckets)[0]
         start = super().size() if self._entries is None else convert_to_tensor(self._entries, int64)
-        missing = _add("Equal", [found, self._default], None)[0]
-        return _add("SelectV2", [missing, bucket + start, found], None)[0]
+        missing = _add("Equal", [values, self._default], None)[0]
+        return _add("SelectV2", [missing, bucket + start, values], None)[0]
 
     def size(self, name: str | None = None) -> Tensor:
         """The number of entries and buckets."""

@@ -98,13 +98,13 @@ def compute_weighted_loss(
 
 def _weights(weights: Any, losses: Tensor) -> Tensor:
     """The weights, with a dimension more if they lack the last one."""
-    given = convert_to_tensor(weights, None if isinstance(weights, Tensor) else float32)
-    if given.shape.rank is not None and losses.shape.rank is not None:
-        if 0 < given.shape.rank == losses.shape.rank - 1:
-            return expand_dims(given, -1)
-        if given.shape.rank == losses.shape.rank + 1:
-            return squeeze(given, [-1])
-    return given
+    tensor = convert_to_tensor(weights, None if isinstance(weights, Tensor) else float32)
+    if tensor.shape.rank is not None and losses.shape.rank is not None:
+        if 0 < tensor.shape.rank == losses.shape.rank - 1:
+            return expand_dims(tensor, -1)
+        if tensor.shape.rank == losses.shape.rank + 1:
+            return squeeze(tensor, [-1])
+    return tensor
 
 
 def _reduced(loss: Tensor, weights: Tensor, losses: Tensor, how: str) -> Tensor:
@@ -124,9 +124,9 @@ def _compared(labels: Any, predictions: Any, scope: str) -> tuple[Tensor, Tensor
     """Both as float32, which must have compatible shapes."""
     if labels is None or predictions is None:
         raise InvalidArgumentError(f"{scope}: labels and predictions must not be None.")
-    found = cast(convert_to_tensor(labels), float32), cast(convert_to_tensor(predictions), float32)
-    found[0].shape.assert_is_compatible_with(found[1].shape)
-    return found
+    pair = cast(convert_to_tensor(labels), float32), cast(convert_to_tensor(predictions), float32)
+    pair[0].shape.assert_is_compatible_with(pair[1].shape)
+    return pair
 
 
 def absolute_difference(
@@ -332,8 +332,8 @@ def get_regularization_losses(scope: str | None = None) -> list[Tensor]:
 
 def get_regularization_loss(scope: str | None = None, name: str = "total_regularization_loss") -> Tensor:
     """The sum of the losses of regularizers; 0 without any."""
-    found = get_regularization_losses(scope)
-    return add_n(found, name) if found else constant(0.0, name=name)
+    losses = get_regularization_losses(scope)
+    return add_n(losses, name) if losses else constant(0.0, name=name)
 
 
 def get_total_loss(add_regularization_losses: bool = True, name: str = "total_loss", scope: str | None = None) -> Tensor:

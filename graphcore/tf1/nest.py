@@ -48,8 +48,8 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_compos
 
 def _filled(structure: Any, values: Iterator[Any]) -> Any:
     if isinstance(structure, Mapping):
-        made = {key: _filled(structure[key], values) for key in sorted(structure)}
-        return type(structure)((key, made[key]) for key in structure)  # type: ignore[call-arg]  # as dicts of all kinds take pairs
+        items = {key: _filled(structure[key], values) for key in sorted(structure)}
+        return type(structure)((key, items[key]) for key in structure)  # type: ignore[call-arg]  # as dicts of all kinds take pairs
     if isinstance(structure, tuple) and hasattr(structure, "_fields"):
         return type(structure)(*[_filled(item, values) for item in structure])
     if is_nested(structure):

@@ -39,10 +39,10 @@ def py_func(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, stateful: b
     if not callable(func):
         refuse("func", "a function", func)
     types = [as_dtype(dtype) for dtype in Tout] if isinstance(Tout, list | tuple) else [as_dtype(Tout)]
-    made = python_call(func, [convert_to_tensor(value) for value in inp], types, name, stateful=stateful)
-    if not made.outputs:
-        return made
-    return list(made.outputs) if isinstance(Tout, list | tuple) else made.outputs[0]
+    node = python_call(func, [convert_to_tensor(value) for value in inp], types, name, stateful=stateful)
+    if not node.outputs:
+        return node
+    return list(node.outputs) if isinstance(Tout, list | tuple) else node.outputs[0]
 
 
 def numpy_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: str | None = None) -> Any:  # noqa: N803 - TF1's name

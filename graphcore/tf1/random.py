@@ -227,8 +227,8 @@ def _stateless(op: str, drawn: tuple[Any, Any, Any, Any], dtype: object, name: s
     shape, seed, mean, stddev = drawn
     wanted = as_dtype(dtype)
     with name_scope(name) as scope:
-        made = apply_one(op, [sizes_of(shape), seed], None, {"dtype": wanted})
-        return add(multiply(made, constant(stddev, wanted)), constant(mean, wanted), scope)
+        sample = apply_one(op, [sizes_of(shape), seed], None, {"dtype": wanted})
+        return add(multiply(sample, constant(stddev, wanted)), constant(mean, wanted), scope)
 
 
 def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: object = float32, name: str | None = None) -> Tensor:

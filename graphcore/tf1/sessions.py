@@ -39,10 +39,10 @@ class _Message:
 
     def given_options(self) -> list[str]:
         """The options that are set, such as `gpu_options.allow_growth`."""
-        given: list[str] = []
+        names: list[str] = []
         for name, value in vars(self).items():
-            given += [f"{name}.{inner}" for inner in value.given_options()] if isinstance(value, _Message) else [name] if value else []
-        return given
+            names += [f"{name}.{inner}" for inner in value.given_options()] if isinstance(value, _Message) else [name] if value else []
+        return names
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join([f'{name}={value!r}' for name, value in vars(self).items()])})"

@@ -54,15 +54,15 @@ def _half_to_real(op: str, rank: int, x: Any, fft_length: Any, name: str | None)
 
 def _filled_up(tensor: Tensor, rank: int, sizes: Tensor) -> Tensor:
     """The tensor, with zeros where its last `rank` dimensions are smaller than the sizes."""
-    given, known = tensor.shape, constant_value(sizes)
-    if given.rank is None or given.rank < rank:
-        raise InvalidArgumentError(f"required an input of known rank {rank} or more, got {given}")
-    if known is not None and all(
-        now is not None and now >= size for now, size in zip(given.as_list()[-rank:], known.tolist(), strict=True)
+    own_shape, constant_sizes = tensor.shape, constant_value(sizes)
+    if own_shape.rank is None or own_shape.rank < rank:
+        raise InvalidArgumentError(f"required an input of known rank {rank} or more, got {own_shape}")
+    if constant_sizes is not None and all(
+        now is not None and now >= size for now, size in zip(own_shape.as_list()[-rank:], constant_sizes.tolist(), strict=True)
     ):
         return tensor
     missing = apply_one("Maximum", [sizes - shape(tensor)[-rank:], 0], None)
-    after = concat([np.zeros(given.rank - rank, np.int32), missing], 0) if given.rank > rank else missing
+    after = concat([np.zeros(own_shape.rank - rank, np.int32), missing], 0) if own_shape.rank > rank else missing
     return pad(tensor, apply_one("Pack", [[apply_one("ZerosLike", [after], None), after]], None, {"axis": 1}))
 
 
@@ -185,10 +185,10 @@ def inverse_stft_window_fn(frame_step: Any, forward_window_fn: _WindowFunction =
 
 def _known(value: Any, what: str) -> int:
     """An integer that is known when the graph is built."""
-    found = constant_value(value) if isinstance(value, Tensor) else value
-    if found is None:
+    number = constant_value(value) if isinstance(value, Tensor) else value
+    if number is None:
         raise InvalidArgumentError(f"{what}: required a number that is known when the graph is built, got {value!r}")
-    return int(found)
+    return int(number)
 
 
 # ---- short-time transforms -------------------------------------------------------------------------------------------
@@ -264,15 +264,15 @@ def dct(input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: s
         raise InvalidArgumentError(f"dct: required axis -1, type 1 to 4 and norm None or 'ortho', got {axis}, {type} and {norm!r}")
     with name_scope(name or "dct"):
         tensor = convert_to_tensor(input)
-        given = None if tensor.shape.rank in (None, 0) else tensor.shape.as_list()[-1]
-        size = given if n is None else n
-        if given is None or size is None:
+        length = None if tensor.shape.rank in (None, 0) else tensor.shape.as_list()[-1]
+        size = length if n is None else n
+        if length is None or size is None:
             raise InvalidArgumentError(f"dct: required a known size of the last dimension, got {tensor.shape}")
         matrix = _cosines(type, size, norm)
-        rows = np.zeros((given, size))
-        rows[: min(given, size)] = matrix[: min(given, size)]
+        rows = np.zeros((length, size))
+        rows[: min(length, size)] = matrix[: min(length, size)]
         leading = shape(tensor)[:-1]
-        product = matmul(reshape(tensor, [-1, given]), constant(rows, tensor.dtype.base))
+        product = matmul(reshape(tensor, [-1, length]), constant(rows, tensor.dtype.base))
         result = reshape(product, concat([leading, [size]], 0))
         result.set_shape([*tensor.shape.as_list()[:-1], size])
         return result
@@ -339,10 +339,10 @@ def _mel(hertz: Any) -> Any:
 
 
 def _number(value: Any, what: str) -> Any:
-    found = constant_value(value) if isinstance(value, Tensor) else value
-    if found is None:
+    number = constant_value(value) if isinstance(value, Tensor) else value
+    if number is None:
         raise InvalidArgumentError(f"{what}: required a number that is known when the graph is built, got {value!r}")
-    return found
+    return number
 
 
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:

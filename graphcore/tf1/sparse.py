@@ -64,9 +64,9 @@ class SparseTensor:
     @property
     def shape(self) -> Shape:
         """The shape of the dense tensor, as far as it is known."""
-        known = constant_value(self.dense_shape)
-        if known is not None:
-            return Shape([int(size) for size in known.tolist()])
+        static_sizes = constant_value(self.dense_shape)
+        if static_sizes is not None:
+            return Shape([int(size) for size in static_sizes.tolist()])
         sizes = self.dense_shape.shape.dims
         rank = sizes[0] if sizes else None
         return Shape(None if rank is None else [None] * rank)
@@ -87,9 +87,9 @@ class SparseTensor:
 
     def with_components(self, components: Sequence[Any]) -> SparseTensor:
         """A sparse tensor of other tensors."""
-        made = SparseTensor.__new__(SparseTensor)
-        made.indices, made.values, made.dense_shape = components
-        return made
+        copy = SparseTensor.__new__(SparseTensor)
+        copy.indices, copy.values, copy.dense_shape = components
+        return copy
 
     def component_shapes(self, shape: Any) -> list[Shape]:
         """The shapes of the tensors where the dense tensor has `shape`."""
@@ -138,16 +138,16 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
     if isinstance(shape, Tensor):
         sizes = constant_value(shape)
         shape = [None] * (shape.shape.num_elements or 0) or None if sizes is None else [int(size) for size in sizes.tolist()]
-    known = as_shape(shape)
-    rank = known.rank
-    given = f"{name}/" if name else ""
+    known_shape = as_shape(shape)
+    rank = known_shape.rank
+    prefix = f"{name}/" if name else ""
     parts = [
-        placeholder(as_dtype(dtype), [None], name=f"{given}values"),
-        placeholder(int64, [None, rank], name=f"{given}indices"),
+        placeholder(as_dtype(dtype), [None], name=f"{prefix}values"),
+        placeholder(int64, [None, rank], name=f"{prefix}indices"),
     ]
-    if shape is not None and known.is_fully_defined:
-        return SparseTensor(parts[1], parts[0], np.array(known.as_list(), np.int64))
-    return SparseTensor(parts[1], parts[0], placeholder(int64, [rank], name=f"{given}shape"))
+    if shape is not None and known_shape.is_fully_defined:
+        return SparseTensor(parts[1], parts[0], np.array(known_shape.as_list(), np.int64))
+    return SparseTensor(parts[1], parts[0], placeholder(int64, [rank], name=f"{prefix}shape"))
 
 
 def outputs_of(op: str, inputs: Sequence[Any], name: str | None, **attrs: Any) -> list[Tensor]:
@@ -157,8 +157,8 @@ def outputs_of(op: str, inputs: Sequence[Any], name: str | None, **attrs: Any) -
 
 def parts_of(sparse: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Indices, values and shape of a sparse tensor, or of the arrays of one."""
-    found = SparseTensor.from_value(sparse)
-    return found.indices, found.values, found.dense_shape
+    converted = SparseTensor.from_value(sparse)
+    return converted.indices, converted.values, converted.dense_shape
 
 
 def sparse_tensor_to_dense(sp_input: Any, default_value: Any = None, validate_indices: bool = True, name: str | None = None) -> Tensor:
@@ -184,7 +184,7 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
         thresh: an older name of threshold.
     """
     limit = next((value for value in (threshold, thresh) if value is not None), 0)
-    sparse = [isinstance(each, SparseTensor | SparseTensorValue) for each in (a, b)]
+    sparse = [isinstance(operand, SparseTensor | SparseTensorValue) for operand in (a, b)]
     if all(sparse):
         values = parts_of(a)[1]
         real = as_dtype({"complex64": "float", "complex128": "double"}.get(values.dtype.text, values.dtype.text))
@@ -224,7 +224,7 @@ def sparse_concat(
     """
     if expand_nonconcat_dim or expand_nonconcat_dims:
         raise InvalidArgumentError("sparse_concat: expand_nonconcat_dims must be False; reshape the parts to equal sizes first")
-    parts = [parts_of(each) for each in sp_inputs]
+    parts = [parts_of(tensor) for tensor in sp_inputs]
     lists = [list(part) for part in zip(*parts, strict=True)]
     along = axis if axis is not None else concat_dim
     indices, values, shape = outputs_of("SparseConcat", lists, name, concat_dim=along)
@@ -297,8 +297,8 @@ def string_split(
     """
     if result_type != "SparseTensor":
         raise InvalidArgumentError(f"string_split: result_type must be 'SparseTensor', got {result_type!r}")
-    given = next((value for value in (delimiter, sep) if value is not None), " ")
-    indices, values, shape = outputs_of("StringSplit", [source, given], name, skip_empty=skip_empty)
+    separator = next((value for value in (delimiter, sep) if value is not None), " ")
+    indices, values, shape = outputs_of("StringSplit", [source, separator], name, skip_empty=skip_empty)
     return SparseTensor(indices, values, shape)
 
 
@@ -325,8 +325,8 @@ def ctc_loss(
         logits: a later name of inputs.
     """
     indices, values, _ = parts_of(labels)
-    given = inputs if logits is None else logits
-    x = convert_to_tensor(given) if time_major else outputs_of("Transpose", [given, [1, 0, 2]], None)[0]
+    scores = inputs if logits is None else logits
+    x = convert_to_tensor(scores) if time_major else outputs_of("Transpose", [scores, [1, 0, 2]], None)[0]
     attrs = {
         "preprocess_collapse_repeated": preprocess_collapse_repeated,
         "ctc_merge_repeated": ctc_merge_repeated,
@@ -413,8 +413,8 @@ def sparse_split(
     along = axis if axis is not None else split_dim
     if keyword_required is not None or sp_input is None or num_split is None or along is None:
         raise InvalidArgumentError("sparse_split: required sp_input=, num_split= and axis=, by their names")
-    found = outputs_of("SparseSplit", [convert_to_tensor(along, int64), *parts_of(sp_input)], name, num_split=num_split)
-    return [SparseTensor(*found[i::num_split]) for i in range(num_split)]
+    outputs = outputs_of("SparseSplit", [convert_to_tensor(along, int64), *parts_of(sp_input)], name, num_split=num_split)
+    return [SparseTensor(*outputs[i::num_split]) for i in range(num_split)]
 
 
 def sparse_maximum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:

@@ -62,9 +62,9 @@ class TensorArray:
 
     def with_flow(self, flow: Any) -> Self:
         """The same array with another list."""
-        made = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__, _flow=flow)
-        return made
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__, _flow=flow)
+        return copy
 
     @property
     def components(self) -> tuple[Any, ...]:
@@ -86,10 +86,10 @@ class TensorArray:
 
     def united(self, other: Self) -> Self:
         """The array with the shape of elements that both have."""
-        made = self.with_flow(self._flow)
-        made._shape = _common_shape(self._shape, other._shape)
-        made._dynamic = self._dynamic or other._dynamic
-        return made
+        copy = self.with_flow(self._flow)
+        copy._shape = _common_shape(self._shape, other._shape)
+        copy._dynamic = self._dynamic or other._dynamic
+        return copy
 
     @property
     def flow(self) -> Any:
@@ -201,10 +201,10 @@ class TensorArray:
         """The array after a tensor of this shape was put into it."""
         if not self._shape.is_compatible_with(shape):
             raise InvalidArgumentError(f"Inconsistent shapes: saw {shape} but expected {self._shape} in a TensorArray")
-        made = self.with_flow(self._flow)
+        copy = self.with_flow(self._flow)
         if self._infer:
-            made._shape = self._shape.merge_with(shape)
-        return made
+            copy._shape = self._shape.merge_with(shape)
+        return copy
 
     def __repr__(self) -> str:
         return f"<gc.TensorArray {self._dtype.text} {self._shape}>"

@@ -54,8 +54,8 @@ class TestCase(unittest.TestCase):
     @contextmanager
     def session(self, graph: Graph | None = None, config: Any = None, use_gpu: bool = False, force_gpu: bool = False) -> Iterator[Session]:  # noqa: ARG002 - TensorFlow's
         """A session that is the default session within the block."""
-        with Session(graph, config=config) as made:
-            yield made
+        with Session(graph, config=config) as session:
+            yield session
 
     test_session = cached_session = session
 
@@ -64,8 +64,8 @@ class TestCase(unittest.TestCase):
         session = get_default_session()
         if session is not None:
             return session.run(tensors)
-        with Session() as made:
-            return made.run(tensors)
+        with Session() as own_session:
+            return own_session.run(tensors)
 
     def get_temp_dir(self) -> str:
         """A folder for the files of this test."""

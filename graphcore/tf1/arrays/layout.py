@@ -90,8 +90,8 @@ def squeeze(
     input: Any, axis: int | Sequence[int] | None = None, name: str | None = None, squeeze_dims: int | Sequence[int] | None = None
 ) -> Tensor:
     """Remove dimensions of size 1: those in `axis` (or `squeeze_dims`), or all."""
-    given = either("axis", axis, "squeeze_dims", squeeze_dims)
-    dims = [] if given is None else [given] if isinstance(given, int) else list(given)
+    axes = either("axis", axis, "squeeze_dims", squeeze_dims)
+    dims = [] if axes is None else [axes] if isinstance(axes, int) else list(axes)
     return apply_one("Squeeze", [input], name, {"squeeze_dims": dims})
 
 
@@ -133,10 +133,10 @@ def _alike(op: str, x: Any, dtype: object, name: str, optimize: bool) -> Tensor:
 
 def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
     """Join tensors along `axis`."""
-    given = values if isinstance(values, list | tuple) else [values]
-    if len(given) == 1:
-        return identity(given[0], name)
-    return apply_one("ConcatV2", [list(given), axis], name)
+    parts = values if isinstance(values, list | tuple) else [values]
+    if len(parts) == 1:
+        return identity(parts[0], name)
+    return apply_one("ConcatV2", [list(parts), axis], name)
 
 
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:

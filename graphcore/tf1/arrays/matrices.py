@@ -46,8 +46,8 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
     if tensor.shape.rank is None:
         places = concat([range_(rank(tensor) - 2), [rank(tensor) - 1, rank(tensor) - 2]], 0)
     else:
-        known = list(range(tensor.shape.rank))
-        places = constant([*known[:-2], known[-1], known[-2]], int32)
+        axes = list(range(tensor.shape.rank))
+        places = constant([*axes[:-2], axes[-1], axes[-2]], int32)
     return transpose(tensor, places, name, conjugate)
 
 
@@ -73,9 +73,9 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
         if isinstance(axes, int):
             pairs = [list(range(ranks[0] - axes, ranks[0])), list(range(axes))]
         else:
-            pairs = [[each] if isinstance(each, int) else [int(axis) for axis in each] for each in axes]
-        pairs = [[axis % length for axis in each] for each, length in zip(pairs, (ranks[0], ranks[1]), strict=True)]
-        free = [_others(length, each) for each, length in zip(pairs, (ranks[0], ranks[1]), strict=True)]
+            pairs = [[entry] if isinstance(entry, int) else [int(axis) for axis in entry] for entry in axes]
+        pairs = [[axis % length for axis in tensor_axes] for tensor_axes, length in zip(pairs, (ranks[0], ranks[1]), strict=True)]
+        free = [_others(length, tensor_axes) for tensor_axes, length in zip(pairs, (ranks[0], ranks[1]), strict=True)]
         sizes = [gather(shape(tensor), constant(kept, int32)) for tensor, kept in zip((a, b), free, strict=True)]
         met = reduction("Prod", gather(shape(a), constant(pairs[0], int32)), [0])
         left = reshape(transpose(a, constant(free[0] + pairs[0], int32)), stack([-1, met]))

@@ -27,10 +27,10 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: object = None, n
     if limit is None:
         start, limit = 0, start
     if dtype is None:
-        found = [
+        candidates = [
             convert_to_tensor(number).dtype.base if isinstance(number, Tensor) else _natural(number) for number in (start, limit, delta)
         ]
-        wanted = max(found, key=_RANKS.index)
+        wanted = max(candidates, key=_RANKS.index)
     else:
         wanted = as_dtype(dtype)
     ends = [cast(number, wanted) if isinstance(number, Tensor) else constant(number, wanted) for number in (start, limit, delta)]

@@ -38,8 +38,8 @@ def _sorted(values: Any, axis: int, direction: str, name: str) -> _Order:
         raise InvalidArgumentError(f"{name}: required the direction ASCENDING or DESCENDING, got {direction!r}")
     with name_scope(name):
         swap = None if axis == -1 or (rank is not None and axis == rank - 1) else _swap_with_last(tensor, axis)
-        found = _sorted_rows(tensor if swap is None else apply_one("Transpose", [tensor, swap], None), direction)
-        return found if swap is None else _Order(*[apply_one("Transpose", [part, swap], None) for part in found])
+        order = _sorted_rows(tensor if swap is None else apply_one("Transpose", [tensor, swap], None), direction)
+        return order if swap is None else _Order(*[apply_one("Transpose", [part, swap], None) for part in order])
 
 
 def _swap_with_last(tensor: Tensor, axis: int) -> Tensor:
@@ -61,10 +61,10 @@ def _sorted_rows(tensor: Tensor, direction: str) -> _Order:
     ascending = direction == "ASCENDING"
     count = apply_one("Shape", [tensor], None)[-1]
     source = apply_one("ReverseV2", [tensor, [-1]], None) if ascending else tensor
-    found = graph.apply_op("TopKV2", [source, count], {"sorted": True}, None).outputs
+    outputs = graph.apply_op("TopKV2", [source, count], {"sorted": True}, None).outputs
     if not ascending:
-        return _Order(*found)
-    values, places = (apply_one("ReverseV2", [each, [-1]], None) for each in found)
+        return _Order(*outputs)
+    values, places = (apply_one("ReverseV2", [part, [-1]], None) for part in outputs)
     return _Order(values, apply_one("Sub", [count - 1, places], None))
 
 
@@ -83,5 +83,5 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", out_type
     with name_scope(name or "SearchSorted"):
         rows, wanted = convert_to_tensor(sorted_sequence), convert_to_tensor(values)
         flat = [reshape(part, apply_one("Pack", [[-1, apply_one("Shape", [part], None)[-1]]], None)) for part in (rows, wanted)]
-        found = apply_one("LowerBound" if side == "left" else "UpperBound", flat, None, {"out_type": as_dtype(out_type)})
-        return reshape(found, apply_one("Shape", [wanted], None))
+        places = apply_one("LowerBound" if side == "left" else "UpperBound", flat, None, {"out_type": as_dtype(out_type)})
+        return reshape(places, apply_one("Shape", [wanted], None))

@@ -66,20 +66,26 @@ def bucket(
         raise InvalidArgumentError(f"The list bucket_capacities ({limits}) must have exactly num_buckets ({num_buckets}) elements.")
     row = tensors_of(tensors)
     with name_scope(name or "bucket"):
-        kinds = [each.dtype.base for each in row]
-        found = [as_shape(shape) for shape in shapes] if shapes is not None else common_shapes([row], many=False)
-        if not dynamic_pad and not all(shape.is_fully_defined for shape in found):
-            raise InvalidArgumentError(f"All shapes must be fully defined: {', '.join(map(str, found))}; set_shape declares one")
+        kinds = [component.dtype.base for component in row]
+        component_shapes = [as_shape(shape) for shape in shapes] if shapes is not None else common_shapes([row], many=False)
+        if not dynamic_pad and not all(shape.is_fully_defined for shape in component_shapes):
+            raise InvalidArgumentError(f"All shapes must be fully defined: {', '.join(map(str, component_shapes))}; set_shape declares one")
         which, keep = convert_to_tensor(which_bucket, dtypes.int32), convert_to_tensor(keep_input, dtypes.bool_)
         kind = PaddingFIFOQueue if dynamic_pad else FIFOQueue
         queues = [
-            kind(limit, kinds, found, shared_name=f"{shared_name}_{number}" if shared_name else None, name=f"bucket_queue_{number}")
+            kind(
+                limit,
+                kinds,
+                component_shapes,
+                shared_name=f"{shared_name}_{number}" if shared_name else None,
+                name=f"bucket_queue_{number}",
+            )
             for number, limit in enumerate(limits)
         ]
         # Batches of other sizes, or smaller ones at the end, have no known size.
         is_open = allow_smaller_final_batch or isinstance(batch_size, list | tuple)
         size = None if is_open else get_static_value(convert_to_tensor(batch_size, dtypes.int32))
-        batches = [Shape([None if size is None else int(size)]).concatenate(shape) for shape in found]
+        batches = [Shape([None if size is None else int(size)]).concatenate(shape) for shape in component_shapes]
         top = PaddingFIFOQueue(capacity, [dtypes.int32, *kinds], [Shape([]), *batches], shared_name=shared_name, name="top_queue")
         put_in = group(*[enqueued_if(queue, row, equal(which, number) & keep, many=False) for number, queue in enumerate(queues)])
         moves = []
@@ -92,8 +98,8 @@ def bucket(
         add_queue_runner(QueueRunner(queues[0], moves, top.close(), top.close(cancel_pending_enqueues=True), ends))
         closes, cancels = ([queue.close(cancel_pending_enqueues=cancel) for queue in queues] for cancel in (False, True))
         add_queue_runner(QueueRunner(top, [put_in] * num_threads, group(*closes), group(*cancels), ends))
-        for each in queues:
-            add_summary(f"bucket/{each.name}/size", cast(each.size(), dtypes.float32))
+        for bucket_queue in queues:
+            add_summary(f"bucket/{bucket_queue.name}/size", cast(bucket_queue.size(), dtypes.float32))
         add_summary(f"bucket/{top.name}/fraction_of_{capacity}_full", cast(top.size(), dtypes.float32) * (1.0 / capacity))
         number, *outputs = top.dequeue("dequeue_top")
         return number, _in_form_of(tensors, outputs)

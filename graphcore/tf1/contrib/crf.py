@@ -139,9 +139,9 @@ def crf_decode(potentials: Any, transition_params: Any, sequence_length: Any) ->
 
     _, first, written = while_loop(lambda time, *_: time > 0, back, (steps - 1, tag, TensorArray(int32, steps)))
     tags = exchanged(expand_dims(written.write(0, first).stack(), 2))
-    found = squeeze(tags, [2]) * sequence_mask(lengths, steps, int32)
-    found.set_shape(potentials.shape[:2])
-    return found, reduce_max(last, 1)
+    decoded = squeeze(tags, [2]) * sequence_mask(lengths, steps, int32)
+    decoded.set_shape(potentials.shape[:2])
+    return decoded, reduce_max(last, 1)
 
 
 def viterbi_decode(score: Any, transition_params: Any) -> tuple[list[int], float]:

@@ -141,8 +141,8 @@ def local_variable(initial_value: Any, validate_shape: bool = True, name: str | 
 
 def add_model_variable(var: Any) -> None:
     """Put a variable into the collection of those of the model, unless it is there."""
-    known = get_collection(GraphKeys.MODEL_VARIABLES)
-    if all(each is not var for each in known):
+    model_variables = get_collection(GraphKeys.MODEL_VARIABLES)
+    if all(other is not var for other in model_variables):
         var.graph.add_to_collection(GraphKeys.MODEL_VARIABLES, var)
 
 
@@ -191,10 +191,10 @@ def get_unique_variable(var_op_name: str) -> Any:
     Raises:
         NotFoundError: there is none.
     """
-    found = [each for each in get_variables(re.escape(var_op_name)) if each.op.name == var_op_name]
-    if not found:
+    variables = [var for var in get_variables(re.escape(var_op_name)) if var.op.name == var_op_name]
+    if not variables:
         raise NotFoundError(f"Couldn't find variable {var_op_name}")
-    return found[0]
+    return variables[0]
 
 
 def get_variables_to_restore(include: Sequence[str] | None = None, exclude: Sequence[str] | None = None) -> list[Any]:
@@ -210,9 +210,9 @@ def get_variables_to_restore(include: Sequence[str] | None = None, exclude: Sequ
     for what, scopes in (("include", include), ("exclude", exclude)):
         if scopes is not None and not isinstance(scopes, list | tuple):
             raise InvalidArgumentError(f"get_variables_to_restore: required a list of scopes as {what}, got {brief(scopes)}")
-    chosen = get_variables() if include is None else [each for scope in include for each in get_variables(scope)]
-    left_out = {id(each) for scope in exclude or () for each in get_variables(scope)}
-    return [each for each in chosen if id(each) not in left_out]
+    chosen = get_variables() if include is None else [var for scope in include for var in get_variables(scope)]
+    left_out = {id(var) for scope in exclude or () for var in get_variables(scope)}
+    return [var for var in chosen if id(var) not in left_out]
 
 
 def filter_variables(
@@ -226,8 +226,8 @@ def filter_variables(
         reg_search: find them anywhere in the names, not only at the start.
     """
     fits = re.search if reg_search else re.match
-    chosen = [each for each in var_list if include_patterns is None or any(fits(pattern, each.op.name) for pattern in include_patterns)]
-    return [each for each in chosen if not any(fits(pattern, each.op.name) for pattern in exclude_patterns or ())]
+    chosen = [var for var in var_list if include_patterns is None or any(fits(pattern, var.op.name) for pattern in include_patterns)]
+    return [var for var in chosen if not any(fits(pattern, var.op.name) for pattern in exclude_patterns or ())]
 
 
 def assign_from_values(var_names_to_values: Mapping[str, Any]) -> tuple[Node, dict[Tensor, Any]]:
@@ -241,10 +241,10 @@ def assign_from_values(var_names_to_values: Mapping[str, Any]) -> tuple[Node, di
     """
     nodes, feeds = [], {}
     for name, value in var_names_to_values.items():
-        found = get_unique_variable(name)
-        fed = placeholder(found.dtype.base, found.shape, name=f"placeholder/{name}")
-        nodes.append(found.assign(fed))
-        feeds[fed] = np.asarray(value).reshape(found.shape.as_list())
+        var = get_unique_variable(name)
+        fed = placeholder(var.dtype.base, var.shape, name=f"placeholder/{name}")
+        nodes.append(var.assign(fed))
+        feeds[fed] = np.asarray(value).reshape(var.shape.as_list())
     return group(*nodes), feeds
 
 
@@ -255,7 +255,7 @@ def assign_from_values_fn(var_names_to_values: Mapping[str, Any]) -> Callable[[S
 
 
 def _by_name(var_list: Any) -> dict[str, Any]:
-    return dict(var_list) if isinstance(var_list, Mapping) else {each.op.name: each for each in var_list}
+    return dict(var_list) if isinstance(var_list, Mapping) else {var.op.name: var for var in var_list}
 
 
 def assign_from_checkpoint(model_path: str, var_list: Any, ignore_missing_vars: bool = False) -> tuple[Node, dict[Tensor, Any]]:
@@ -271,9 +271,9 @@ def assign_from_checkpoint(model_path: str, var_list: Any, ignore_missing_vars: 
     """
     reader = load_checkpoint(model_path)
     values = {}
-    for name, found in _by_name(var_list).items():
+    for name, var in _by_name(var_list).items():
         if reader.has_tensor(name):
-            values[found.op.name] = reader.get_tensor(name)
+            values[var.op.name] = reader.get_tensor(name)
         elif not ignore_missing_vars:
             raise NotFoundError(f"Checkpoint {model_path} is missing variable {name}")
     return assign_from_values(values)
@@ -298,7 +298,7 @@ def assign_from_checkpoint_fn(
     chosen = _by_name(var_list)
     if ignore_missing_vars:
         reader = load_checkpoint(model_path)
-        chosen = {name: each for name, each in chosen.items() if reader.has_tensor(name)}
+        chosen = {name: var for name, var in chosen.items() if reader.has_tensor(name)}
     if not chosen:
         return None
     saver = Saver(chosen, reshape=reshape_variables)

@@ -54,7 +54,7 @@ class HParams:
         kind, is_list = self._known(name)
         if isinstance(value, list | tuple) != is_list:
             raise InvalidArgumentError(f"{name}: required {'a list' if is_list else 'one value'}, got {brief(value)}")
-        setattr(self, name, [_as(name, kind, each) for each in value] if is_list else _as(name, kind, value))
+        setattr(self, name, [_as(name, kind, item) for item in value] if is_list else _as(name, kind, value))
 
     def del_hparam(self, name: str) -> None:
         """Remove a setting, if there is one of that name."""
@@ -77,8 +77,8 @@ class HParams:
             texts = text[1:-1].split(",") if text.startswith("[") else [text]
             if text.startswith("[") != is_list:
                 raise InvalidArgumentError(f"{name}: required {'a list' if is_list else 'one value'}, got {text}")
-            found = [_parsed(name, kind, each.strip()) for each in texts]
-            setattr(self, name, found if is_list else found[0])
+            parsed = [_parsed(name, kind, text.strip()) for text in texts]
+            setattr(self, name, parsed if is_list else parsed[0])
         return self
 
     def override_from_dict(self, values_dict: Mapping[str, Any]) -> HParams:
@@ -94,12 +94,12 @@ class HParams:
             InvalidArgumentError: the text is no object in JSON, or a setting is unknown or of another type.
         """
         try:
-            found = json.loads(values_json)
+            settings = json.loads(values_json)
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidArgumentError(f"{_OBJECT_REQUIRED}, got {brief(values_json)}: {error}") from error
-        if not isinstance(found, dict):
+        if not isinstance(settings, dict):
             raise InvalidArgumentError(f"{_OBJECT_REQUIRED}, got {brief(values_json)}")
-        return self.override_from_dict(found)
+        return self.override_from_dict(settings)
 
     def values(self) -> dict[str, Any]:
         """The settings by their names."""
@@ -144,7 +144,7 @@ def _parsed(name: str, kind: type, text: str) -> Any:
 
 
 def _parts(values: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    parts: list[tuple[str, str]] = []
     depth, start = 0, 0
     for place, sign in enumerate([*values, ","]):
         depth += (sign == "[") - (sign == "]")
@@ -154,5 +154,5 @@ def _parts(values: str) -> list[tuple[str, str]]:
             if part and not (equals and name.strip()):
                 raise InvalidArgumentError(f"HParams.parse: required name=value, got {part!r}")
             if part:
-                found.append((name.strip(), text.strip()))
-    return found
+                parts.append((name.strip(), text.strip()))
+    return parts

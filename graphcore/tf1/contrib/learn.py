@@ -172,9 +172,9 @@ class VocabularyProcessor:
             state = msgspec.json.decode(data, type=_State)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidArgumentError(f"required a file written by VocabularyProcessor.save, got {filename}: {error}") from None
-        made = cls(state.max_document_length, state.min_frequency)
+        processor = cls(state.max_document_length, state.min_frequency)
         counts = state.words
         for word, count in counts.items():
-            made.vocabulary_.add(word, count)
-        made.vocabulary_.freeze()
-        return made
+            processor.vocabulary_.add(word, count)
+        processor.vocabulary_.freeze()
+        return processor

@@ -58,8 +58,8 @@ def rnn_decoder(
         with variable_scope(scope or "rnn_decoder"):
             state = initial_state
             outputs: list[Any] = []
-            for number, given in enumerate(decoder_inputs):
-                value = given
+            for number, decoder_input in enumerate(decoder_inputs):
+                value = decoder_input
                 if loop_function is not None and outputs:
                     with variable_scope("loop_function", reuse=True):
                         value = loop_function(outputs[-1], number)
@@ -69,8 +69,8 @@ def rnn_decoder(
                 outputs.append(output)
             return outputs, state
 
-    made: tuple[list[Any], Any] = derived("rnn_decoder", build, list(decoder_inputs), initial_state)
-    return made
+    result: tuple[list[Any], Any] = derived("rnn_decoder", build, list(decoder_inputs), initial_state)
+    return result
 
 
 def basic_rnn_seq2seq(
@@ -118,10 +118,10 @@ def sequence_loss_by_example(
         losses = []
         for logit, target, weight in zip(logits, targets, weights, strict=True):
             if softmax_loss_function is None:
-                found = nn.sparse_softmax_cross_entropy_with_logits(labels=reshape(target, [-1]), logits=logit)
+                cross_entropy = nn.sparse_softmax_cross_entropy_with_logits(labels=reshape(target, [-1]), logits=logit)
             else:
-                found = softmax_loss_function(labels=target, logits=logit)
-            losses.append(found * weight)
+                cross_entropy = softmax_loss_function(labels=target, logits=logit)
+            losses.append(cross_entropy * weight)
         total = add_n(losses)
         return total / (add_n(list(weights)) + 1e-12) if average_across_timesteps else total
 
@@ -170,7 +170,7 @@ def embedding_rnn_decoder(
     with variable_scope(scope or "embedding_rnn_decoder"):
         embedding = get_variable("embedding", [num_symbols, embedding_size])
         choose = _chooser(embedding, output_projection, update_embedding_for_previous) if feed_previous else None
-        return rnn_decoder([nn.embedding_lookup(embedding, each) for each in decoder_inputs], initial_state, cell, choose)
+        return rnn_decoder([nn.embedding_lookup(embedding, decoder_input) for decoder_input in decoder_inputs], initial_state, cell, choose)
 
 
 def _chooser(embedding: Any, output_projection: Any, update_embedding: bool) -> Callable[[Any, int], Any]:
@@ -179,8 +179,8 @@ def _chooser(embedding: Any, output_projection: Any, update_embedding: bool) -> 
     def choose(previous: Any, _: int) -> Any:
         if output_projection is not None:
             previous = matmul(previous, output_projection[0]) + output_projection[1]
-        found = nn.embedding_lookup(embedding, argmax(previous, 1))
-        return found if update_embedding else stop_gradient(found)
+        embedded = nn.embedding_lookup(embedding, argmax(previous, 1))
+        return embedded if update_embedding else stop_gradient(embedded)
 
     return choose
 
@@ -234,8 +234,8 @@ def _either(decode: Callable[[bool], tuple[list[Any], Any]], feed_previous: Any)
         form[:] = [len(outputs), state]
         return [*outputs, *nest.flatten(state)]
 
-    found = cond(feed_previous, lambda: branch(feeds=True), lambda: branch(feeds=False), strict=True)
-    return list(found[: form[0]]), nest.pack_sequence_as(form[1], found[form[0] :])
+    outputs = cond(feed_previous, lambda: branch(feeds=True), lambda: branch(feeds=False), strict=True)
+    return list(outputs[: form[0]]), nest.pack_sequence_as(form[1], outputs[form[0] :])
 
 
 def attention_decoder(
@@ -291,25 +291,25 @@ def attention_decoder(
             def attend(query: Any) -> list[Any]:
                 flat = nest.flatten(query)
                 joined = flat[0] if len(flat) == 1 else concat(flat, 1)
-                found = []
+                contexts = []
                 for head in range(num_heads):
                     with variable_scope(f"Attention_{head}"):
                         y = reshape(linear([joined], size, bias=True), [-1, 1, 1, size])
                         weights = nn.softmax(reduce_sum(vectors[head] * tanh(features[head] + y), [2, 3]))
-                        found.append(reshape(reduce_sum(reshape(weights, [-1, steps, 1, 1]) * hidden, [1, 2]), [-1, size]))
-                return found
+                        contexts.append(reshape(reduce_sum(reshape(weights, [-1, steps, 1, 1]) * hidden, [1, 2]), [-1, size]))
+                return contexts
 
             attention = [zeros(stack([batch, size]), kind) for _ in range(num_heads)]
-            for each in attention:
-                each.set_shape([None, size])
+            for tensor in attention:
+                tensor.set_shape([None, size])
             state = initial_state
             outputs: list[Any] = []
             if initial_state_attention:
                 attention = attend(state)
-            for number, given in enumerate(decoder_inputs):
+            for number, decoder_input in enumerate(decoder_inputs):
                 if number:
                     get_variable_scope().reuse_variables()
-                value = given
+                value = decoder_input
                 if loop_function is not None and outputs:
                     with variable_scope("loop_function", reuse=True):
                         value = loop_function(outputs[-1], number)
@@ -321,16 +321,16 @@ def attention_decoder(
                     outputs.append(linear([output, *attention], output_size or cell.output_size, bias=True))
             return outputs, state
 
-    made: tuple[list[Any], Any] = derived("attention_decoder", build, list(decoder_inputs), initial_state, attention_states)
-    return made
+    result: tuple[list[Any], Any] = derived("attention_decoder", build, list(decoder_inputs), initial_state, attention_states)
+    return result
 
 
 def linear(args: Sequence[Any], output_size: int, *, bias: bool) -> Any:
     """The product of inputs side by side and the matrix `kernel`, plus `bias`. args: [batch, n] each -> y: [batch, output_size]."""
     joined = args[0] if len(args) == 1 else concat(list(args), 1)
     kernel = get_variable("kernel", [joined.shape.as_list()[1], output_size], joined.dtype.base)
-    found = matmul(joined, kernel)
-    return found + get_variable("bias", [output_size], joined.dtype.base, Zeros()) if bias else found
+    product = matmul(joined, kernel)
+    return product + get_variable("bias", [output_size], joined.dtype.base, Zeros()) if bias else product
 
 
 def embedding_attention_seq2seq(
@@ -361,7 +361,7 @@ def embedding_attention_seq2seq(
     with variable_scope(scope or "embedding_attention_seq2seq"):
         reader = EmbeddingWrapper(copy.deepcopy(cell), num_encoder_symbols, embedding_size)
         outputs, start = static_rnn(reader, list(encoder_inputs), dtype=dtype or float32)
-        memory = concat([reshape(each, [-1, 1, cell.output_size]) for each in outputs], 1)
+        memory = concat([reshape(output, [-1, 1, cell.output_size]) for output in outputs], 1)
         writer = cell if output_projection is not None else OutputProjectionWrapper(cell, num_decoder_symbols)
         size = None if output_projection is not None else num_decoder_symbols
 
@@ -369,7 +369,7 @@ def embedding_attention_seq2seq(
             with variable_scope("embedding_attention_decoder"):
                 embedding = get_variable("embedding", [num_decoder_symbols, embedding_size])
                 choose = _chooser(embedding, output_projection, update_embedding=True) if feeds else None
-                inputs = [nn.embedding_lookup(embedding, each) for each in decoder_inputs]
+                inputs = [nn.embedding_lookup(embedding, decoder_input) for decoder_input in decoder_inputs]
                 return attention_decoder(
                     inputs, start, memory, writer, size, num_heads, choose, initial_state_attention=initial_state_attention
                 )
@@ -404,19 +404,21 @@ def model_with_buckets(
         InvalidArgumentError: a list is shorter than the last pair.
     """
     longest = buckets[-1]
-    for what, given, wanted in (
+    for what, items, wanted in (
         ("encoder_inputs", encoder_inputs, longest[0]),
         ("targets", targets, longest[1]),
         ("weights", weights, longest[1]),
     ):
-        if len(given) < wanted:
-            raise InvalidArgumentError(f"Length of {what} ({len(given)}) must be at least that of last bucket ({wanted}).")
+        if len(items) < wanted:
+            raise InvalidArgumentError(f"Length of {what} ({len(items)}) must be at least that of last bucket ({wanted}).")
     outputs, losses = [], []
     with name_scope(name or "model_with_buckets"):
         for number, (first, second) in enumerate(buckets):
             with variable_scope(get_variable_scope(), reuse=True if number else None):
-                found, _ = seq2seq(list(encoder_inputs[:first]), list(decoder_inputs[:second]))
-                outputs.append(found)
+                bucket_outputs, _ = seq2seq(list(encoder_inputs[:first]), list(decoder_inputs[:second]))
+                outputs.append(bucket_outputs)
                 loss = sequence_loss_by_example if per_example_loss else sequence_loss
-                losses.append(loss(found, list(targets[:second]), list(weights[:second]), softmax_loss_function=softmax_loss_function))
+                losses.append(
+                    loss(bucket_outputs, list(targets[:second]), list(weights[:second]), softmax_loss_function=softmax_loss_function)
+                )
     return outputs, losses

@@ -62,12 +62,12 @@ class ProjectorConfig:
     def to_text(self) -> str:
         """The settings as protobuf text."""
         lines = _field("model_checkpoint_path", self.model_checkpoint_path)
-        for each in self.embeddings:
-            inner = [line for name in ("tensor_name", "metadata_path", "bookmarks_path") for line in _field(name, getattr(each, name))]
-            sprite = _field("image_path", each.sprite.image_path)
-            sprite += [f"single_image_dim: {int(size)}" for size in each.sprite.single_image_dim]
+        for embedding in self.embeddings:
+            inner = [line for name in ("tensor_name", "metadata_path", "bookmarks_path") for line in _field(name, getattr(embedding, name))]
+            sprite = _field("image_path", embedding.sprite.image_path)
+            sprite += [f"single_image_dim: {int(size)}" for size in embedding.sprite.single_image_dim]
             inner += ["sprite {", *[f"  {line}" for line in sprite], "}"] if sprite else []
-            inner += _field("tensor_path", each.tensor_path)
+            inner += _field("tensor_path", embedding.tensor_path)
             lines += ["embeddings {", *[f"  {line}" for line in inner], "}"]
         return "".join([f"{line}\n" for line in lines])
 

@@ -63,12 +63,12 @@ def l1_l2_regularizer(scale_l1: Any = 1.0, scale_l2: Any = 1.0, scope: str | Non
 
 
 def _losses(regularizers: Sequence[Regularizer], weights: Any) -> list[Any]:
-    return [loss for each in regularizers if (loss := each(weights)) is not None]
+    return [loss for regularizer in regularizers if (loss := regularizer(weights)) is not None]
 
 
 def sum_regularizer(regularizer_list: Sequence[Regularizer | None], scope: str | None = None) -> Regularizer | None:
     """The sum of regularizers; None for none."""
-    present = [each for each in regularizer_list if each is not None]
+    present = [regularizer for regularizer in regularizer_list if regularizer is not None]
     if not present:
         return None
 
@@ -94,7 +94,7 @@ def apply_regularization(regularizer: Regularizer, weights_list: Sequence[Any] |
     if not weights:
         raise InvalidArgumentError("No weights to regularize.")
     with name_scope("get_regularization_penalty") as name:
-        losses = [constant(0.0) if (loss := regularizer(each)) is None else loss for each in weights]
+        losses = [constant(0.0) if (loss := regularizer(tensor)) is None else loss for tensor in weights]
         wrong = next((loss for loss in losses if loss.shape.rank not in (None, 0)), None)
         if wrong is not None:
             raise InvalidArgumentError(f"regularizer must return a scalar Tensor instead of a Tensor with rank {wrong.shape.rank}")

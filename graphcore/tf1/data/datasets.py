@@ -125,7 +125,7 @@ class Dataset(Structured):
 
         def spec() -> Spec:
             specs = [source.spec for source in sources]
-            return Spec(tuple([t for each in specs for t in each.types]), tuple([s for each in specs for s in each.shapes]))
+            return Spec(tuple([t for part in specs for t in part.types]), tuple([s for part in specs for s in part.shapes]))
 
         return _derived(graph, sources, "ZipDataset", lambda: ([[source.variant for source in sources]], spec().attrs()), nested)
 
@@ -255,8 +255,8 @@ class Dataset(Structured):
         def inputs() -> tuple[list[Any], dict[str, Any]]:
             spec = self.spec
             out = Spec(spec.types, tuple([shape_of_batch(size, shape) for shape in shapes]))
-            given = [shape if isinstance(shape, Tensor) else np.array(shape, np.int64) for shape in shapes]
-            return [self.variant, long, given, values, drop], out.attrs("Toutput_types")
+            shape_inputs = [shape if isinstance(shape, Tensor) else np.array(shape, np.int64) for shape in shapes]
+            return [self.variant, long, shape_inputs, values, drop], out.attrs("Toutput_types")
 
         return _derived(self.variant.graph, [self], "PaddedBatchDatasetV2", inputs, self.structure)
 
@@ -300,8 +300,8 @@ class Dataset(Structured):
 
     def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
         """`transformation_func(self)`, which must be a dataset."""
-        found = transformation_func(self)
-        return _checked(found)
+        result = transformation_func(self)
+        return _checked(result)
 
     def flat_map(self, map_func: Callable[..., Dataset]) -> Dataset:
         """The elements of the datasets that a function makes of each element, one dataset after another."""
@@ -380,8 +380,8 @@ class TFRecordDataset(Dataset):
         self, filenames: Any, compression_type: str | None = None, buffer_size: int | None = None, num_parallel_reads: int | None = None
     ) -> None:
         del num_parallel_reads
-        made = _of_files("TFRecordDataset", filenames, compression_type, buffer_size)
-        super().__init__(made.variant, made.structure)
+        dataset = _of_files("TFRecordDataset", filenames, compression_type, buffer_size)
+        super().__init__(dataset.variant, dataset.structure)
 
 
 class TextLineDataset(Dataset):
@@ -394,8 +394,8 @@ class TextLineDataset(Dataset):
         self, filenames: Any, compression_type: str | None = None, buffer_size: int | None = None, num_parallel_reads: int | None = None
     ) -> None:
         del num_parallel_reads
-        made = _of_files("TextLineDataset", filenames, compression_type, buffer_size)
-        super().__init__(made.variant, made.structure)
+        dataset = _of_files("TextLineDataset", filenames, compression_type, buffer_size)
+        super().__init__(dataset.variant, dataset.structure)
 
 
 class FixedLengthRecordDataset(Dataset):
@@ -421,8 +421,8 @@ class FixedLengthRecordDataset(Dataset):
     ) -> None:
         del num_parallel_reads
         sizes = [_long(size or 0, name) for size, name in ((header_bytes, "header"), (record_bytes, "record"), (footer_bytes, "footer"))]
-        made = _of_files("FixedLengthRecordDatasetV2", filenames, compression_type, buffer_size, sizes)
-        super().__init__(made.variant, made.structure)
+        dataset = _of_files("FixedLengthRecordDatasetV2", filenames, compression_type, buffer_size, sizes)
+        super().__init__(dataset.variant, dataset.structure)
 
 
 def _of_files(op: str, filenames: Any, compression: str | None, buffer: int | None, sizes: Sequence[Tensor] = ()) -> Dataset:
@@ -439,20 +439,20 @@ def _of_files(op: str, filenames: Any, compression: str | None, buffer: int | No
 def _from_tensors(op: str, tensors: Any, shape: Callable[[Shape], Shape]) -> Dataset:
     structure, leaves = flatten(tensors)
     graph = get_default_graph()
-    given = [convert_to_tensor(leaf, name=f"component_{i}") for i, leaf in enumerate(leaves)]
-    if not given:
+    components = [convert_to_tensor(leaf, name=f"component_{i}") for i, leaf in enumerate(leaves)]
+    if not components:
         raise InvalidArgumentError("Required a tensor, or tuples and dicts of them, got none")
 
     def inputs() -> tuple[list[Any], dict[str, Any]]:
-        shapes = tuple([shape(tensor.shape) for tensor in given])
-        return [given], Spec(tuple([tensor.dtype.base for tensor in given]), shapes).attrs("Toutput_types")
+        shapes = tuple([shape(tensor.shape) for tensor in components])
+        return [components], Spec(tuple([tensor.dtype.base for tensor in components]), shapes).attrs("Toutput_types")
 
     def build() -> Node:
         values, attrs = inputs()
         return graph.apply_op(op, values, attrs)
 
     node: Node = graph.derivations.derive(
-        "a dataset", build, depends_on=given, fingerprint=lambda: [f"{tensor.dtype.text} {tensor.shape}" for tensor in given]
+        "a dataset", build, depends_on=components, fingerprint=lambda: [f"{tensor.dtype.text} {tensor.shape}" for tensor in components]
     )
     return Dataset(node.outputs[0], structure)
 
@@ -483,11 +483,11 @@ def _checked(dataset: Any) -> Dataset:
 
 def _numbered(sources: Sequence[Dataset]) -> list[Any]:
     """The structures of several datasets, with numbers that go on from one to the next."""
-    found, start = [], 0
+    numbered, start = [], 0
     for source in sources:
-        found.append(changed(source.structure, partial(add, start)))
+        numbered.append(changed(source.structure, partial(add, start)))
         start += len(source.spec.types)
-    return found
+    return numbered
 
 
 def _long(value: Any, name: str) -> Tensor:

@@ -78,21 +78,21 @@ def node_with_function(
     def build() -> Node:
         with leaving_no_trace(graph, name) as exact:
             body = FunctionGraph.within(graph, function_label(graph, exact, "function"))
-            made = trace(body, function, structure, elements(), gives_dataset=gives_dataset)
-            traced.append(made)
-            node = finish(made, made.captured)
+            traced_function = trace(body, function, structure, elements(), gives_dataset=gives_dataset)
+            traced.append(traced_function)
+            node = finish(traced_function, traced_function.captured)
             bodies.append(body)
             inputs.extend(node.inputs)
         if not isinstance(graph, FunctionGraph):
             sweep(graph)
         return node
 
-    known: list[_TracedForElements] = []
+    tracings: list[_TracedForElements] = []
 
     def traced_for() -> TracedFor | None:
-        if bodies and not known:
-            known.append(_TracedForElements(graph, inputs, bodies, elements))
-        return known[0] if known else None
+        if bodies and not tracings:
+            tracings.append(_TracedForElements(graph, inputs, bodies, elements))
+        return tracings[0] if tracings else None
 
     node: Node = following_captures(graph, name, build, traced_for)
     return node, traced[-1]
@@ -106,7 +106,7 @@ def trace(body: FunctionGraph, function: Callable[..., Any], structure: Any, spe
         if gives_dataset:
             if not hasattr(result, "variant"):
                 raise InvalidArgumentError(f"The function must return a Dataset, got {type(result).__name__}: {result!r}")
-            inner, found = result.structure, result.spec
+            inner, out_spec = result.structure, result.spec
             leaves = [result.variant]
         else:
             # A list is more often the results of one op than rows of a tensor.
@@ -114,7 +114,7 @@ def trace(body: FunctionGraph, function: Callable[..., Any], structure: Any, spe
             if any(leaf is None or hasattr(leaf, "variant") for leaf in leaves):
                 raise InvalidArgumentError(f"The function must return tensors, or tuples and dicts of them; got {result!r}")
             leaves = [convert_to_tensor(body, held(body, leaf), None, f"output {i}") for i, leaf in enumerate(leaves)]
-            found = Spec(tuple([leaf.dtype.base for leaf in leaves]), tuple([leaf.shape for leaf in leaves]))
+            out_spec = Spec(tuple([leaf.dtype.base for leaf in leaves]), tuple([leaf.shape for leaf in leaves]))
     captured = unite_arguments([body], [own])
     fdef = define_outputs(body, leaves, [leaf.dtype.base for leaf in leaves])
-    return TracedFunction(Func(fdef.name), inner, found, captured)
+    return TracedFunction(Func(fdef.name), inner, out_spec, captured)

@@ -86,14 +86,14 @@ class _Passes:
 def _cast(value: Any, wanted: np.dtype[Any]) -> Any:
     """An array of the type, for floats rounded; None if the type does not hold the values."""
     try:
-        given = np.asarray(value)
-        if given.dtype.kind not in _NUMBERS or (given.dtype.kind == "c" and wanted.kind != "c"):
+        array = np.asarray(value)
+        if array.dtype.kind not in _NUMBERS or (array.dtype.kind == "c" and wanted.kind != "c"):
             return None
-        if wanted.kind in "iu" and given.size:
+        if wanted.kind in "iu" and array.size:
             limits = np.iinfo(wanted)
-            if not (np.all(given >= limits.min) and np.all(given <= limits.max) and np.array_equal(np.trunc(given), given)):
+            if not (np.all(array >= limits.min) and np.all(array <= limits.max) and np.array_equal(np.trunc(array), array)):
                 return None
-        return given.astype(wanted)
+        return array.astype(wanted)
     except (TypeError, ValueError, OverflowError):
         return None
 
@@ -118,7 +118,7 @@ def handle_of_generator(generator: Callable[..., Any], structure: Any, spec: Spe
     """The handle of a dataset of what a generator yields; see `Dataset.from_generator`."""
     graph = get_default_graph()
     passes = _Passes(generator, structure, spec)
-    given = [convert_to_tensor(value) for value in (flatten(tuple(args))[1] if args is not None else ())]
+    inputs = [convert_to_tensor(value) for value in (flatten(tuple(args))[1] if args is not None else ())]
 
     def traced(role: str, types: list[Any], call: Callable[..., Any], outputs: list[Any]) -> tuple[Func, list[Tensor]]:
         body = FunctionGraph.within(graph, function_label(graph, "generator", role))
@@ -129,10 +129,10 @@ def handle_of_generator(generator: Callable[..., Any], structure: Any, spec: Spe
         return Func(define_outputs(body, list(node.outputs), outputs).name), captured
 
     def build() -> Node:
-        begin, _ = traced("init", [tensor.dtype.base for tensor in given], passes.begin, [dtypes.int64])
+        begin, _ = traced("init", [tensor.dtype.base for tensor in inputs], passes.begin, [dtypes.int64])
         following, _ = traced("next", [dtypes.int64], passes.next, list(spec.types))
         end, _ = traced("finalize", [dtypes.int64], passes.end, [dtypes.int64])
         attrs = {"init_func": begin, "next_func": following, "finalize_func": end, **spec.attrs()}
-        return graph.apply_op("GeneratorDataset", [given, [], []], attrs)
+        return graph.apply_op("GeneratorDataset", [inputs, [], []], attrs)
 
     return build().outputs[0]

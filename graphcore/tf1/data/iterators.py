@@ -117,7 +117,7 @@ class Iterator(Structured):
             raise InvalidArgumentError(
                 f"Expected output types {self.output_types!r} but got dataset with output types {dataset.output_types!r}."
             )
-        if not all(given.is_compatible_with(wanted) for wanted, given in zip(own.shapes, other.shapes, strict=True)):
+        if not all(actual.is_compatible_with(wanted) for wanted, actual in zip(own.shapes, other.shapes, strict=True)):
             raise InvalidArgumentError(
                 f"Expected output shapes compatible with {self.output_shapes!r} but got dataset with output shapes {dataset.output_shapes!r}."
             )
@@ -142,15 +142,15 @@ def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None
         shared_name: iterators with the same name are one.
     """
     graph = get_default_graph()
-    made: list[tuple[Tensor, Node]] = []
+    pairs: list[tuple[Tensor, Node]] = []
 
     def build() -> Node:
         handle = _new(dataset.spec, shared_name)
-        made[:] = [(handle, graph.apply_op("MakeIterator", [dataset.variant, handle], None, "make_initializer"))]
-        return made[0][1]
+        pairs[:] = [(handle, graph.apply_op("MakeIterator", [dataset.variant, handle], None, "make_initializer"))]
+        return pairs[0][1]
 
     graph.derivations.derive("an iterator", build, depends_on=[dataset.variant], fingerprint=lambda: [*dataset.spec.kinds()])
-    return Iterator(*made[0], dataset.structure)
+    return Iterator(*pairs[0], dataset.structure)
 
 
 def make_one_shot_iterator(dataset: Dataset) -> Iterator:
@@ -191,7 +191,7 @@ def _before(tensor: Tensor) -> list[Node]:
             order[node] = None
         elif node not in order:
             pending.append((node, True))
-            pending += [(given.node, False) for given in node.inputs if given.node not in order]
+            pending += [(input_tensor.node, False) for input_tensor in node.inputs if input_tensor.node not in order]
     return list(order)
 
 

@@ -76,8 +76,8 @@ def changed(value: Any, change: Callable[[Any], Any]) -> Any:
         parts = value.as_fetches() if isinstance(value, SparseTensor) else value
         return SparseParts(*[change(part) for part in parts])
     if isinstance(value, dict):
-        made = {key: changed(value[key], change) for key in sorted(value, key=str)}
-        return {key: made[key] for key in value}
+        changed_items = {key: changed(value[key], change) for key in sorted(value, key=str)}
+        return {key: changed_items[key] for key in value}
     if isinstance(value, tuple):
         items = [changed(item, change) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)

@@ -144,10 +144,10 @@ def group_by_window(
             "window_size": _traced(graph, "window_size", lambda key: _scalar(size_func(key), "window_size_func"), 0, _KEY),
         }
         attrs: dict[str, Any] = traced["reduce"].spec.attrs()
-        for role, each in traced.items():
-            attrs[f"{role}_func"] = each.func
-            attrs[f"T{role}_func_other_arguments"] = tuple([tensor.dtype.base for tensor in each.captured])
-        captured = [list(each.captured) for each in traced.values()]
+        for role, function in traced.items():
+            attrs[f"{role}_func"] = function.func
+            attrs[f"T{role}_func_other_arguments"] = tuple([tensor.dtype.base for tensor in function.captured])
+        captured = [list(function.captured) for function in traced.values()]
         node = graph.apply_op("GroupByWindowDataset", [dataset.variant, *captured], attrs)
         return Dataset(node.outputs[0], traced["reduce"].structure)
 
@@ -162,10 +162,10 @@ def _traced(
 
 
 def _scalar(value: Any, what: str) -> Tensor:
-    found = convert_to_tensor(value)
-    if not found.dtype.is_integer or found.shape.rank not in {0, None}:
-        raise InvalidArgumentError(f"`{what}` must return a single int64 scalar, and returns {found.dtype.text} {found.shape}")
-    return found if found.dtype is dtypes.int64 else cast(found, dtypes.int64)
+    tensor = convert_to_tensor(value)
+    if not tensor.dtype.is_integer or tensor.shape.rank not in {0, None}:
+        raise InvalidArgumentError(f"`{what}` must return a single int64 scalar, and returns {tensor.dtype.text} {tensor.shape}")
+    return tensor if tensor.dtype is dtypes.int64 else cast(tensor, dtypes.int64)
 
 
 def bucket_by_sequence_length(

@@ -57,24 +57,24 @@ def convert_image_dtype(image: Any, dtype: object, saturate: bool = False, name:
         saturate: limit values that are out of its range.
         name: the name of the node.
     """
-    given, wanted = convert_to_tensor(image), as_dtype(dtype)
-    if given.dtype.base is wanted:
-        return apply_one("Identity", [given], name)
+    tensor, wanted = convert_to_tensor(image), as_dtype(dtype)
+    if tensor.dtype.base is wanted:
+        return apply_one("Identity", [tensor], name)
     convert = saturate_cast if saturate else cast
     with name_scope(name or "convert_image"):
-        old = given.dtype.base
+        old = tensor.dtype.base
         if old.is_integer and wanted.is_integer:
             scale_in, scale_out = _largest(old), _largest(wanted)
             if scale_in > scale_out:
                 scale = (scale_in + 1) // (scale_out + 1)
-                return convert(apply_one("FloorDiv", [given, constant(scale, old)], None), wanted)
+                return convert(apply_one("FloorDiv", [tensor, constant(scale, old)], None), wanted)
             scale = (scale_out + 1) // (scale_in + 1)
-            return convert(given, wanted) * constant(scale, wanted)
+            return convert(tensor, wanted) * constant(scale, wanted)
         if old.is_floating and wanted.is_floating:
-            return cast(given, wanted)
+            return cast(tensor, wanted)
         if old.is_integer:
-            return cast(given, wanted) * constant(1.0 / _largest(old), wanted)
-        return convert(given * constant(_largest(wanted) + 0.5, old), wanted)
+            return cast(tensor, wanted) * constant(1.0 / _largest(old), wanted)
+        return convert(tensor * constant(_largest(wanted) + 0.5, old), wanted)
 
 
 def _largest(dtype: Any) -> int:
@@ -84,9 +84,9 @@ def _largest(dtype: Any) -> int:
 def adjust_brightness(image: Any, delta: Any) -> Tensor:
     """Images with `delta` added; integers count as numbers from 0 to 1 for it."""
     with name_scope("adjust_brightness"):
-        given = convert_to_tensor(image)
-        floats = given if given.dtype.is_floating else convert_image_dtype(given, float32)
-        return convert_image_dtype(floats + cast(convert_to_tensor(delta), floats.dtype.base), given.dtype.base, saturate=True)
+        tensor = convert_to_tensor(image)
+        floats = tensor if tensor.dtype.is_floating else convert_image_dtype(tensor, float32)
+        return convert_image_dtype(floats + cast(convert_to_tensor(delta), floats.dtype.base), tensor.dtype.base, saturate=True)
 
 
 def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
@@ -99,10 +99,10 @@ def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> 
 def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     """Images whose differences from the mean of each channel are multiplied."""
     with name_scope("adjust_contrast"):
-        given = images_of(images, "adjust_contrast")
-        floats = given if given.dtype.base is float32 else convert_image_dtype(given, float32)
+        tensor = images_of(images, "adjust_contrast")
+        floats = tensor if tensor.dtype.base is float32 else convert_image_dtype(tensor, float32)
         means = reduce_mean(floats, [-3, -2], True)
-        return convert_image_dtype((floats - means) * contrast_factor + means, given.dtype.base, saturate=True)
+        return convert_image_dtype((floats - means) * contrast_factor + means, tensor.dtype.base, saturate=True)
 
 
 def random_contrast(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
@@ -121,28 +121,28 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
     if not isinstance(gamma, Tensor) and gamma < 0:
         raise InvalidArgumentError(f"Gamma should be a non-negative real number, got {gamma}")
     with name_scope("adjust_gamma"):
-        given = convert_to_tensor(image)
-        floats = given if given.dtype.is_floating else convert_image_dtype(given, float32)
-        return convert_image_dtype(gain * floats**gamma, given.dtype.base, saturate=True)
+        tensor = convert_to_tensor(image)
+        floats = tensor if tensor.dtype.is_floating else convert_image_dtype(tensor, float32)
+        return convert_image_dtype(gain * floats**gamma, tensor.dtype.base, saturate=True)
 
 
 def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
     """Images [..., 3] in grey, [..., 1]."""
     with name_scope(name or "rgb_to_grayscale"):
-        given = convert_to_tensor(images)
-        floats = convert_image_dtype(given, float32)
+        tensor = convert_to_tensor(images)
+        floats = convert_image_dtype(tensor, float32)
         grey = reduce_sum(floats * constant(np.array(_GREY, np.float32)), [-1], True)
-        return convert_image_dtype(grey, given.dtype.base)
+        return convert_image_dtype(grey, tensor.dtype.base)
 
 
 def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
     """Images [..., 1] with three equal channels, [..., 3]."""
     with name_scope(name or "grayscale_to_rgb"):
-        given = convert_to_tensor(images)
-        if given.shape.rank is None:
-            copies = concat([ones(expand_dims(apply_one("Rank", [given], None) - 1, 0), "int32"), [3]], 0)
-            return apply_one("Tile", [given, copies], None)
-        return apply_one("Tile", [given, [1] * (given.shape.rank - 1) + [3]], None)
+        tensor = convert_to_tensor(images)
+        if tensor.shape.rank is None:
+            copies = concat([ones(expand_dims(apply_one("Rank", [tensor], None) - 1, 0), "int32"), [3]], 0)
+            return apply_one("Tile", [tensor, copies], None)
+        return apply_one("Tile", [tensor, [1] * (tensor.shape.rank - 1) + [3]], None)
 
 
 _YIQ: Final = ((0.299, 0.59590059, 0.2115), (0.587, -0.27455667, -0.52273617), (0.114, -0.32134392, 0.31119955))
@@ -173,8 +173,8 @@ def yuv_to_rgb(images: Any) -> Tensor:
 
 
 def _recombined(images: Any, parts: Sequence[Sequence[float]]) -> Tensor:
-    given = convert_to_tensor(images)
-    return tensordot(given, constant(np.array(parts), given.dtype.base), [[-1], [0]])
+    tensor = convert_to_tensor(images)
+    return tensordot(tensor, constant(np.array(parts), tensor.dtype.base), [[-1], [0]])
 
 
 def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
@@ -190,8 +190,8 @@ def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
 def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
     """Images with `delta`, from -1 to 1, added to their hue."""
     with name_scope(name or "adjust_hue"):
-        given = convert_to_tensor(image)
-        return convert_image_dtype(apply_one("AdjustHue", [convert_image_dtype(given, float32), delta], None), given.dtype.base)
+        tensor = convert_to_tensor(image)
+        return convert_image_dtype(apply_one("AdjustHue", [convert_image_dtype(tensor, float32), delta], None), tensor.dtype.base)
 
 
 def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
@@ -204,9 +204,9 @@ def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
 def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
     """Images with their saturation multiplied."""
     with name_scope(name or "adjust_saturation"):
-        given = convert_to_tensor(image)
-        made = apply_one("AdjustSaturation", [convert_image_dtype(given, float32), saturation_factor], None)
-        return convert_image_dtype(made, given.dtype.base)
+        tensor = convert_to_tensor(image)
+        saturated = apply_one("AdjustSaturation", [convert_image_dtype(tensor, float32), saturation_factor], None)
+        return convert_image_dtype(saturated, tensor.dtype.base)
 
 
 def random_saturation(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
@@ -221,17 +221,17 @@ def per_image_standardization(image: Any) -> Tensor:
     The standard deviation counts as at least 1 / sqrt(elements).
     """
     with name_scope("per_image_standardization"):
-        given = images_of(image, "per_image_standardization")
-        floats = given if given.dtype.is_floating else cast(given, float32)
+        tensor = images_of(image, "per_image_standardization")
+        floats = tensor if tensor.dtype.is_floating else cast(tensor, float32)
         axes = [-3, -2, -1]
         mean = reduce_mean(floats, axes, True)
         centred = floats - mean
         deviation = apply_one("Sqrt", [reduce_mean(centred * centred, axes, True)], None)
-        known = floats.shape.as_list()[-3:]
+        known_sizes = floats.shape.as_list()[-3:]
         sizes = apply_one("StridedSlice", [apply_one("Shape", [floats], None), [-3], [0], [1]], None, {"end_mask": 1})
         count = (
-            float(np.prod([size or 0 for size in known]))
-            if None not in known
+            float(np.prod([size or 0 for size in known_sizes]))
+            if None not in known_sizes
             else cast(apply_one("Prod", [sizes, [0]], None), floats.dtype.base)
         )
         least = 1.0 / np.sqrt(count) if isinstance(count, float) else apply_one("Rsqrt", [count], None)
@@ -241,10 +241,10 @@ def per_image_standardization(image: Any) -> Tensor:
 def total_variation(images: Any, name: str | None = None) -> Tensor:
     """The sum of the absolute differences of neighbouring pixels, for each image."""
     with name_scope(name or "total_variation"):
-        given = images_of(images, "total_variation")
+        tensor = images_of(images, "total_variation")
         axes = [-3, -2, -1]
-        down = given[..., 1:, :, :] - given[..., :-1, :, :]
-        across = given[..., :, 1:, :] - given[..., :, :-1, :]
+        down = tensor[..., 1:, :, :] - tensor[..., :-1, :, :]
+        across = tensor[..., :, 1:, :] - tensor[..., :, :-1, :]
         return reduce_sum(absolute(down), axes) + reduce_sum(absolute(across), axes)
 
 
@@ -257,7 +257,7 @@ def psnr(a: Any, b: Any, max_val: float, name: str | None = None) -> Tensor:
         name: the name scope.
     """
     with name_scope(name or "PSNR"):
-        first, second = (convert_image_dtype(each, float32) for each in (a, b))
+        first, second = (convert_image_dtype(image, float32) for image in (a, b))
         peak = convert_image_dtype(cast(convert_to_tensor(max_val), convert_to_tensor(a).dtype.base), float32)
         error = reduce_mean(apply_one("SquaredDifference", [first, second], None), [-3, -2, -1])
         return 20 * log(peak) / np.float32(np.log(10)) - np.float32(10 / np.log(10)) * log(error)

@@ -29,12 +29,12 @@ def sobel_edges(image: Any) -> Tensor:
     Args:
         image: [batch, height, width, channels]; the result has one more dimension, of size 2.
     """
-    given = convert_to_tensor(image)
-    channels = _channels(given, "sobel_edges")
-    filters = constant(np.repeat(_SOBEL.transpose(1, 2, 0)[:, :, None], channels, axis=2), given.dtype.base)
-    around = pad(given, [[0, 0], [1, 1], [1, 1], [0, 0]], "REFLECT")
-    found = depthwise_conv2d(around, filters, [1, 1, 1, 1], "VALID")
-    return reshape(found, concat([shape(given), [2]], 0))
+    tensor = convert_to_tensor(image)
+    channels = _channels(tensor, "sobel_edges")
+    filters = constant(np.repeat(_SOBEL.transpose(1, 2, 0)[:, :, None], channels, axis=2), tensor.dtype.base)
+    around = pad(tensor, [[0, 0], [1, 1], [1, 1], [0, 0]], "REFLECT")
+    edges = depthwise_conv2d(around, filters, [1, 1, 1, 1], "VALID")
+    return reshape(edges, concat([shape(tensor), [2]], 0))
 
 
 def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
@@ -46,11 +46,11 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     Raises:
         InvalidArgumentError: it has another rank.
     """
-    given = convert_to_tensor(image)
-    if given.shape.rank != 4:
-        raise InvalidArgumentError(f"image_gradients: required image as [batch, height, width, channels], got shape {given.shape}")
-    down = given[:, 1:] - given[:, :-1]
-    across = given[:, :, 1:] - given[:, :, :-1]
+    tensor = convert_to_tensor(image)
+    if tensor.shape.rank != 4:
+        raise InvalidArgumentError(f"image_gradients: required image as [batch, height, width, channels], got shape {tensor.shape}")
+    down = tensor[:, 1:] - tensor[:, :-1]
+    across = tensor[:, :, 1:] - tensor[:, :, :-1]
     return pad(down, [[0, 0], [0, 1], [0, 0], [0, 0]]), pad(across, [[0, 0], [0, 0], [0, 1], [0, 0]])
 
 
@@ -71,7 +71,7 @@ def ssim(
     with name_scope("SSIM"):
         kind = convert_to_tensor(img1).dtype.base
         peak = convert_image_dtype(cast(convert_to_tensor(max_val), kind), float32)
-        first, second = (convert_image_dtype(each, float32) for each in (img1, img2))
+        first, second = (convert_image_dtype(image, float32) for image in (img1, img2))
         places = np.square(np.arange(filter_size, dtype=np.float32) - (filter_size - 1) / 2) * (-0.5 / filter_sigma**2)
         weights = np.exp(places[:, None] + places)
         window = np.repeat((weights / weights.sum())[:, :, None, None], _channels(first, "ssim"), axis=2).astype(np.float32)
@@ -79,14 +79,14 @@ def ssim(
         def mean(images: Tensor) -> Tensor:
             sizes = shape(images)
             batch = reshape(images, concat([[-1], sizes[-3:]], 0))
-            found = depthwise_conv2d(batch, constant(window), [1, 1, 1, 1], "VALID")
-            return reshape(found, concat([sizes[:-3], shape(found)[1:]], 0))
+            smoothed = depthwise_conv2d(batch, constant(window), [1, 1, 1, 1], "VALID")
+            return reshape(smoothed, concat([sizes[:-3], shape(smoothed)[1:]], 0))
 
         light, contrast = square(k1 * peak), square(k2 * peak)
         means = mean(first), mean(second)
-        both, each = 2.0 * means[0] * means[1], square(means[0]) + square(means[1])
-        luminance = (both + light) / (each + light)
-        structure = (2.0 * mean(first * second) - both + contrast) / (mean(square(first) + square(second)) - each + contrast)
+        both, squares = 2.0 * means[0] * means[1], square(means[0]) + square(means[1])
+        luminance = (both + light) / (squares + light)
+        structure = (2.0 * mean(first * second) - both + contrast) / (mean(square(first) + square(second)) - squares + contrast)
         return reduce_mean(reduce_mean(luminance * structure, [-3, -2]), [-1])
 
 

@@ -58,16 +58,16 @@ def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
 
 
 def _randomly_flipped(image: Any, axis: int, seed: int | None, name: str) -> Tensor:
-    given = images_of(image, name)
+    tensor = images_of(image, name)
     with name_scope(name):
-        if given.shape.rank == 3:
+        if tensor.shape.rank == 3:
             mirrored = apply_one("Less", [random_uniform([], 0.0, 1.0, seed=seed), 0.5], None)
-            return where(mirrored, _reversed(given, axis - 1), given)
-        count = apply_one("StridedSlice", [apply_one("Shape", [given], None), [0], [1], [1]], None)
+            return where(mirrored, _reversed(tensor, axis - 1), tensor)
+        count = apply_one("StridedSlice", [apply_one("Shape", [tensor], None), [0], [1], [1]], None)
         draws = random_uniform(count, 0.0, 1.0, seed=seed)
         flips = apply_one("Round", [draws], None)
-        flips = cast(apply_one("Reshape", [flips, [-1, 1, 1, 1]], None), given.dtype.base)
-        return flips * _reversed(given, axis) + (1 - flips) * given
+        flips = cast(apply_one("Reshape", [flips, [-1, 1, 1, 1]], None), tensor.dtype.base)
+        return flips * _reversed(tensor, axis) + (1 - flips) * tensor
 
 
 def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
@@ -75,8 +75,8 @@ def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
     with name_scope(name or "rot90"):
         if isinstance(k, Tensor):
             times = k % 4
-            given = images_of(image, "rot90")
-            turned: Tensor = switch_case(cast(times, int32), [partial(rot90, given, turns) for turns in range(4)])
+            tensor = images_of(image, "rot90")
+            turned: Tensor = switch_case(cast(times, int32), [partial(rot90, tensor, turns) for turns in range(4)])
             return turned
         turns = int(k) % 4
 
@@ -110,18 +110,18 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
     Raises:
         InvalidArgumentError: the part is out of this range.
     """
-    given = images_of(image, "central_crop")
+    tensor = images_of(image, "central_crop")
     if not 0.0 < central_fraction <= 1.0:
         raise InvalidArgumentError(f"central_fraction must be within (0, 1], got {central_fraction}")
     if central_fraction == 1.0:
-        return given
+        return tensor
 
     def change(images: Tensor) -> Tensor:
         starts = [_border(size, central_fraction) for size in sizes_of(images)]
         sizes = [size - 2 * start for size, start in zip(sizes_of(images), starts, strict=True)]
         return _cropped(images, starts[0], starts[1], sizes[0], sizes[1])
 
-    return as_batch(given, "central_crop", change)
+    return as_batch(tensor, "central_crop", change)
 
 
 def _border(size: Any, part: float) -> Any:
@@ -134,12 +134,12 @@ def _border(size: Any, part: float) -> Any:
 
 def _cropped(images: Tensor, top: Any, left: Any, height: Any, width: Any) -> Tensor:
     begin, size = (
-        apply_one("Pack", [[convert_to_tensor(each, int32) for each in each4]], None)
+        apply_one("Pack", [[convert_to_tensor(number, int32) for number in each4]], None)
         for each4 in ((0, top, left, 0), (-1, height, width, -1))
     )
     cut = apply_one("Slice", [images, begin, size], None)
-    known = images.shape.as_list()
-    cut.set_shape([known[0], height if is_known(height) else None, width if is_known(width) else None, known[3]])
+    sizes = images.shape.as_list()
+    cut.set_shape([sizes[0], height if is_known(height) else None, width if is_known(width) else None, sizes[3]])
     return cut
 
 
@@ -188,12 +188,12 @@ def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targe
         height, width = sizes_of(images)
         _check_box((target_height, target_width), (offset_height, offset_width), (height, width), "pad_to_bounding_box")
         below, right = target_height - offset_height - height, target_width - offset_width - width
-        numbers = [convert_to_tensor(each, int32) for each in (0, 0, offset_height, below, offset_width, right, 0, 0)]
+        numbers = [convert_to_tensor(number, int32) for number in (0, 0, offset_height, below, offset_width, right, 0, 0)]
         around = apply_one("Reshape", [apply_one("Pack", [numbers], None), [4, 2]], None)
         padded = apply_one("Pad", [images, around], None)
-        known = images.shape.as_list()
+        sizes = images.shape.as_list()
         padded.set_shape(
-            [known[0], target_height if is_known(target_height) else None, target_width if is_known(target_width) else None, known[3]]
+            [sizes[0], target_height if is_known(target_height) else None, target_width if is_known(target_width) else None, sizes[3]]
         )
         return padded
 
@@ -210,10 +210,10 @@ def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: 
             if any(is_known(target) and target <= 0 for target in wanted):
                 raise InvalidArgumentError(f"resize_image_with_crop_or_pad: the size must be > 0, got {wanted}")
             more = [target - size for target, size in zip(wanted, sizes, strict=True)]
-            cut = [_half(_most(-each, 0)) for each in more]
+            cut = [_half(_most(-extra, 0)) for extra in more]
             kept = [_least(target, size) for target, size in zip(wanted, sizes, strict=True)]
             inside = _cropped(images, cut[0], cut[1], kept[0], kept[1])
-            above, before = (_half(_most(each, 0)) for each in more)
+            above, before = (_half(_most(extra, 0)) for extra in more)
             return pad_to_bounding_box(inside, above, before, target_height, target_width)
 
         return as_batch(image, "resize_image_with_crop_or_pad", change)

@@ -20,25 +20,25 @@ def images_of(image: Any, what: str) -> Tensor:
     Raises:
         InvalidArgumentError: its rank is known, and neither 3 nor 4.
     """
-    given = convert_to_tensor(image)
-    if given.shape.rank not in (_ONE, _MANY):
-        raise InvalidArgumentError(f"{what}: 'image' must have either 3 or 4 dimensions, got the shape {given.shape}")
-    return given
+    tensor = convert_to_tensor(image)
+    if tensor.shape.rank not in (_ONE, _MANY):
+        raise InvalidArgumentError(f"{what}: 'image' must have either 3 or 4 dimensions, got the shape {tensor.shape}")
+    return tensor
 
 
 def as_batch(image: Any, what: str, change: Callable[[Tensor], Tensor]) -> Tensor:
     """`change` of a batch of images; a single image is a batch of one meanwhile."""
-    given = images_of(image, what)
-    if given.shape.rank == _MANY:
-        return change(given)
-    return squeeze(change(expand_dims(given, 0)), [0])
+    tensor = images_of(image, what)
+    if tensor.shape.rank == _MANY:
+        return change(tensor)
+    return squeeze(change(expand_dims(tensor, 0)), [0])
 
 
 def sizes_of(images: Tensor) -> tuple[Any, Any]:
     """Height and width of a batch: ints where they are known, otherwise int32 tensors."""
-    known = images.shape.as_list()
-    found: list[Any] = [known[axis] if known[axis] is not None else shape(images)[axis] for axis in (1, 2)]
-    return found[0], found[1]
+    static_sizes = images.shape.as_list()
+    sizes: list[Any] = [static_sizes[axis] if static_sizes[axis] is not None else shape(images)[axis] for axis in (1, 2)]
+    return sizes[0], sizes[1]
 
 
 def is_known(*values: Any) -> bool:

@@ -58,12 +58,12 @@ def resize_images(
         if wanted.shape.as_list() != [2]:
             raise InvalidArgumentError(f"'size' must be a 1-D Tensor of 2 elements: new_height, new_width; got shape {wanted.shape}")
 
-        def change(given: Tensor) -> Tensor:
-            target = _within(given, wanted) if preserve_aspect_ratio else cast(wanted, int32)
-            known = None if isinstance(size, Tensor) or preserve_aspect_ratio else [int(each) for each in np.asarray(size)]
-            if known is not None and known == given.shape.as_list()[1:3]:
-                return given
-            return resized(given, target, align_corners)
+        def change(batch: Tensor) -> Tensor:
+            target = _within(batch, wanted) if preserve_aspect_ratio else cast(wanted, int32)
+            static_size = None if isinstance(size, Tensor) or preserve_aspect_ratio else [int(number) for number in np.asarray(size)]
+            if static_size is not None and static_size == batch.shape.as_list()[1:3]:
+                return batch
+            return resized(batch, target, align_corners)
 
         return as_batch(images, "resize_images", change)
 
@@ -73,7 +73,7 @@ resize = resize_images
 
 def _within(images: Tensor, size: Tensor) -> Tensor:
     """The largest size with the ratio of the images that is within `size`."""
-    own = cast(apply_one("Pack", [[convert_to_tensor(each, int32) for each in sizes_of(images)]], None), float32)
+    own = cast(apply_one("Pack", [[convert_to_tensor(length, int32) for length in sizes_of(images)]], None), float32)
     scales = cast(size, float32) / own
     scale = minimum(scales[0], scales[1])
     return cast(apply_one("Round", [scale * own], None), int32)

@@ -23,10 +23,10 @@ def as_activation(given: Any) -> Any:
         return given
     if given == "linear":
         return None
-    found = getattr(namespace("nn"), given, None)
-    if found is None:
+    activation = getattr(namespace("nn"), given, None)
+    if activation is None:
         raise InvalidArgumentError(f"required an activation, such as gc.nn.relu, got {given!r}")
-    return found
+    return activation
 
 
 def as_initializer(given: Any) -> Any:
@@ -37,10 +37,10 @@ def as_initializer(given: Any) -> Any:
     """
     if not isinstance(given, str):
         return given
-    found = vars(initializers).get(given) if given in initializers.__all__ else None
-    if found is None:
+    initializer = vars(initializers).get(given) if given in initializers.__all__ else None
+    if initializer is None:
         raise InvalidArgumentError(f"required an initializer, such as gc.zeros_initializer(), got {given!r}")
-    return found()
+    return initializer()
 
 
 def as_sizes(value: Any, count: int, name: str) -> tuple[int, ...]:
@@ -51,10 +51,10 @@ def as_sizes(value: Any, count: int, name: str) -> tuple[int, ...]:
     """
     if isinstance(value, Shape):
         value = value.as_list()
-    given = [value] * count if isinstance(value, int) else list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
-    if len(given) != count or not all(isinstance(size, int) for size in given):
+    sizes = [value] * count if isinstance(value, int) else list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
+    if len(sizes) != count or not all(isinstance(size, int) for size in sizes):
         raise InvalidArgumentError(f"The `{name}` argument must be {count} ints, got {brief(value)}")
-    return tuple(given)
+    return tuple(sizes)
 
 
 def as_padding(value: str, *, causal: bool = False) -> str:

@@ -85,10 +85,10 @@ class Layer:
         """A layer of its own in the same graph."""
         if self._home is not None:
             memo[id(self._home[0])] = self._home[0]
-        made = type(self).__new__(type(self))
-        memo[id(self)] = made
-        vars(made).update({name: deepcopy(value, memo) for name, value in vars(self).items()})
-        return made
+        copy = type(self).__new__(type(self))
+        memo[id(self)] = copy
+        vars(copy).update({name: deepcopy(value, memo) for name, value in vars(self).items()})
+        return copy
 
     # ---- for subclasses ---------------------------------------------------------------------------------------------
 
@@ -155,9 +155,9 @@ class Layer:
                 partitioner=partitioner,
                 **kwargs,
             )
-            if regularizer is not None and all(variable is not known for known in before):
+            if regularizer is not None and all(variable is not other for other in before):
                 self._regularize(variable, name, regularizer)
-        if all(variable is not known for known in self._weights):
+        if all(variable is not other for other in self._weights):
             self._weights.append(variable)
         return variable
 
@@ -221,11 +221,11 @@ class Layer:
         reuse = True if self.built else self._reuse
         with variable_scope(self._scope, reuse=reuse, auxiliary_name_scope=False) as scope:
             self._current_scope = scope
-            given = {**kwargs, "scope": scope} if self._takes_scope() else kwargs
+            arguments = {**kwargs, "scope": scope} if self._takes_scope() else kwargs
             with name_scope(self._name_scope() or None):
                 inputs = _as_tensors(inputs)
                 self._build_for(inputs)
-                outputs = self.call(inputs, *args, **given)
+                outputs = self.call(inputs, *args, **arguments)
                 self._regularize_activity(outputs)
                 return outputs
 
@@ -258,8 +258,8 @@ class Layer:
                 problem = f"expected max_ndim={spec.max_ndim}, found ndim={rank}"
             else:
                 for axis, size in (spec.axes or {}).items():
-                    found = sizes.as_list()[axis]
-                    if found not in (None, size):
+                    actual = sizes.as_list()[axis]
+                    if actual not in (None, size):
                         problem = f"expected axis {axis} of input shape to have value {size} but got shape {sizes}"
             if problem:
                 raise InvalidArgumentError(
@@ -362,7 +362,7 @@ class Layer:
         return self._weights
 
     def _is_trained(self, variable: Any) -> bool:
-        names = {each.name for each in variable.graph.get_collection(GraphKeys.TRAINABLE_VARIABLES)}
+        names = {other.name for other in variable.graph.get_collection(GraphKeys.TRAINABLE_VARIABLES)}
         return variable.name in names
 
     @property
@@ -391,7 +391,7 @@ class Layer:
 
 def _put(items: list[Any], item: Any) -> None:
     """Append an item, or replace the one of its name, which a call that is built again has made before."""
-    names = [getattr(known, "name", None) for known in items]
+    names = [getattr(other, "name", None) for other in items]
     name = getattr(item, "name", None)
     if name is not None and name in names:
         items[names.index(name)] = item
@@ -412,9 +412,9 @@ def last_size(shape: Any, layer: str, axis: int = -1) -> int:
     Raises:
         InvalidArgumentError: it is unknown.
     """
-    known = as_shape(shape)
-    size = None if known.rank is None else known.as_list()[axis]
+    input_shape = as_shape(shape)
+    size = None if input_shape.rank is None else input_shape.as_list()[axis]
     if size is None:
         what = "last dimension" if axis == -1 else "channel dimension"
-        raise InvalidArgumentError(f"The {what} of the inputs to `{layer}` should be defined. Found `None` in {known}")
+        raise InvalidArgumentError(f"The {what} of the inputs to `{layer}` should be defined. Found `None` in {input_shape}")
     return size

@@ -238,8 +238,8 @@ class SeparableConv(Conv):
             return self._separable(inputs, self.depthwise_kernel, self.pointwise_kernel, self.strides, self.dilation_rate, padding)
         axis = 2 if self._channels_first else 1
         kernels = expand_dims(self.depthwise_kernel, 0), expand_dims(self.pointwise_kernel, 0)
-        found = self._separable(expand_dims(inputs, axis), *kernels, self.strides * 2, (1, *self.dilation_rate), padding)
-        return squeeze(found, [axis])
+        outputs = self._separable(expand_dims(inputs, axis), *kernels, self.strides * 2, (1, *self.dilation_rate), padding)
+        return squeeze(outputs, [axis])
 
     def _separable(self, images: Any, depthwise: Any, pointwise: Any, strides: Any, rates: Any, padding: str) -> Tensor:
         form = format_of(self._channels_first, 2)

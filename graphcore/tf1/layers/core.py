@@ -24,8 +24,8 @@ def as_flag(training: Any) -> Any:
     """True or False if `training` is known while the graph is built, else the tensor."""
     if not isinstance(training, Tensor):
         return bool(training)
-    known = constant_value(training)
-    return training if known is None else bool(known)
+    constant_flag = constant_value(training)
+    return training if constant_flag is None else bool(constant_flag)
 
 
 class Dense(Layer):
@@ -156,5 +156,5 @@ class Flatten(Layer):
     def compute_output_shape(self, input_shape: Any) -> Shape:
         """[b, n] for [b, ...]."""
         batch, *rest = as_shape(input_shape).as_list()
-        known = [size for size in rest if size is not None]
-        return Shape([batch, math.prod(known) if len(known) == len(rest) else None])
+        known_sizes = [size for size in rest if size is not None]
+        return Shape([batch, math.prod(known_sizes) if len(known_sizes) == len(rest) else None])

@@ -32,22 +32,22 @@ def _function(kind: type[Layer], *order: str) -> Callable[..., Any]:
         kind: the class.
         order: its parameters after `inputs`; by default those of the class, then `reuse` if it has variables.
     """
-    own = {name: each for name, each in inspect.signature(kind).parameters.items() if each.kind is _KEYWORD}
+    own = {name: parameter for name, parameter in inspect.signature(kind).parameters.items() if parameter.kind is _KEYWORD}
     extra = {"reuse": None, "training": False}
-    known = own | {name: inspect.Parameter(name, _KEYWORD, default=default) for name, default in extra.items()}
+    parameters = own | {name: inspect.Parameter(name, _KEYWORD, default=default) for name, default in extra.items()}
     names = order or (*own, *(["reuse"] if "trainable" in own else []))
-    signature = inspect.Signature([inspect.Parameter("inputs", _KEYWORD), *[known[name] for name in names]])
+    signature = inspect.Signature([inspect.Parameter("inputs", _KEYWORD), *[parameters[name] for name in names]])
     label = snake_case(kind.__name__)
 
     def apply(*args: Any, **kwargs: Any) -> Any:
         try:
-            given = dict(signature.bind(*args, **kwargs).arguments)
+            arguments = dict(signature.bind(*args, **kwargs).arguments)
         except TypeError as error:
             raise InvalidArgumentError(f"{label}{signature}: {error}") from None
-        inputs, name = given.pop("inputs"), given.get("name")
-        to_call = {"training": given.pop("training")} if "training" in given else {}
-        reuse = given.pop("reuse", None)
-        return kind(**given, _scope=name, _reuse=reuse)(inputs, **to_call)
+        inputs, name = arguments.pop("inputs"), arguments.get("name")
+        to_call = {"training": arguments.pop("training")} if "training" in arguments else {}
+        reuse = arguments.pop("reuse", None)
+        return kind(**arguments, _scope=name, _reuse=reuse)(inputs, **to_call)
 
     vars(apply)["__signature__"] = signature
     apply.__name__ = apply.__qualname__ = label

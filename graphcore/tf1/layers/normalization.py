@@ -70,9 +70,11 @@ class BatchNormalization(Layer):
         **kwargs: Any,
     ) -> None:
         del renorm_clipping, renorm_momentum
-        for what, given in (("renorm", renorm), ("virtual_batch_size", virtual_batch_size), ("adjustment", adjustment)):
-            if given:
-                raise UnimplementedError(f"batch normalization: {what} is not available here; required {False if given is True else None}")
+        for what, setting in (("renorm", renorm), ("virtual_batch_size", virtual_batch_size), ("adjustment", adjustment)):
+            if setting:
+                raise UnimplementedError(
+                    f"batch normalization: {what} is not available here; required {False if setting is True else None}"
+                )
         super().__init__(trainable=trainable, name=name, **kwargs)
         self.axis = axis
         self.momentum, self.epsilon = momentum, epsilon
@@ -112,8 +114,8 @@ class BatchNormalization(Layer):
             return self.add_weight(name, [size], dtype, *self._settings[name])
 
         wanted = {"gamma": self.scale, "beta": self.center}
-        made = {name: add(name) for name in self._parameters() if wanted[name]}
-        self.gamma, self.beta = made.get("gamma"), made.get("beta")
+        variables = {name: add(name) for name in self._parameters() if wanted[name]}
+        self.gamma, self.beta = variables.get("gamma"), variables.get("beta")
         self.moving_mean, self.moving_variance = add("moving_mean"), add("moving_variance")
         self.built = True
 
@@ -122,10 +124,10 @@ class BatchNormalization(Layer):
         return "gamma", "beta"
 
     def _channel_axis(self, rank: int) -> int:
-        given = [self.axis] if isinstance(self.axis, int) else list(self.axis)
-        if len(given) != 1 or not -rank <= given[0] < rank:
+        axes = [self.axis] if isinstance(self.axis, int) else list(self.axis)
+        if len(axes) != 1 or not -rank <= axes[0] < rank:
             raise InvalidArgumentError(f"batch normalization: required one axis of {rank} dimensions, got {self.axis}")
-        return int(given[0]) % rank
+        return int(axes[0]) % rank
 
     def call(self, inputs: Any, training: Any = False) -> Any:
         """The outputs, of the shape of the inputs; `training` is a bool or a tensor."""
@@ -166,7 +168,7 @@ class BatchNormalization(Layer):
             return convert_to_tensor(self.moving_mean), convert_to_tensor(self.moving_variance)
 
         mean, variance = train() if flag is True else infer() if flag is False else cond(flag, train, infer)
-        center, spread, beta, gamma = [self._spread(each, inputs) for each in (mean, variance, self.beta, self.gamma)]
+        center, spread, beta, gamma = [self._spread(statistic, inputs) for statistic in (mean, variance, self.beta, self.gamma)]
         return nn.batch_normalization(inputs, center, spread, beta, gamma, self.epsilon), mean, variance
 
     def _spread(self, value: Any, inputs: Tensor) -> Any:

@@ -193,8 +193,8 @@ def tridiagonal_solve(
             right = matrix_transpose(right)
         if conjugate_rhs and matrix.dtype.is_complex:
             right = apply_one("Conj", [right], None)
-        found = apply_one("TridiagonalSolve", [matrix, right], None, {"partial_pivoting": partial_pivoting})
-        return squeeze(found, [-1]) if is_vector else found
+        solution = apply_one("TridiagonalSolve", [matrix, right], None, {"partial_pivoting": partial_pivoting})
+        return squeeze(solution, [-1]) if is_vector else solution
 
 
 class LinearOperatorLowerTriangular:

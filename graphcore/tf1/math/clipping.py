@@ -48,11 +48,11 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Ten
 
 def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
     """The root of the sum of the squares of all elements of several tensors; None is skipped."""
-    given = [t for t in t_list if t is not None]
-    if not given:
+    tensors = [t for t in t_list if t is not None]
+    if not tensors:
         raise InvalidArgumentError("global_norm: required a tensor, got none")
     with name_scope(name or "global_norm"):
-        halves = [apply_one("L2Loss", [_values(t)[0]], None) for t in given]
+        halves = [apply_one("L2Loss", [_values(t)[0]], None) for t in tensors]
         total = reduction("Sum", apply_one("Pack", [halves], None))
         return apply_one("Sqrt", [total * 2.0], "global_norm")
 

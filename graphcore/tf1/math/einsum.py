@@ -37,7 +37,7 @@ def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
     if len(inputs) <= 2 or len(labels) != len(inputs):
         return apply_one("Einsum", [list(inputs)], name or "einsum", {"equation": f"{left}->{output}"})
     with name_scope(name or "einsum"):
-        operands = [(convert_to_tensor(each), part) for each, part in zip(inputs, labels, strict=True)]
+        operands = [(convert_to_tensor(item), part) for item, part in zip(inputs, labels, strict=True)]
         for first, second in _order(left, output, [tensor for tensor, _ in operands]):
             pair = [operands.pop(place) for place in sorted((first, second), reverse=True)][::-1]
             kept = output if not operands else _kept(pair, [*[part for _, part in operands], output])

@@ -40,17 +40,17 @@ def reduction(
 
     if axis is not None:
         return build()
-    known = [tensor.shape.rank]
+    last_rank = [tensor.shape.rank]
 
     def rank() -> int | None:
         node = graph.find(tensor.node.name)
-        found = node.outputs[tensor.index].shape.rank if node is not None and tensor.index < len(node.outputs) else None
-        if found is not None or graph.derivations.problem_of([(tensor.node.name, tensor.index)]) is None:
-            known[0] = found
-        return known[0]  # an input with an error has no known dtype and does not run
+        current = node.outputs[tensor.index].shape.rank if node is not None and tensor.index < len(node.outputs) else None
+        if current is not None or graph.derivations.problem_of([(tensor.node.name, tensor.index)]) is None:
+            last_rank[0] = current
+        return last_rank[0]  # an input with an error has no known dtype and does not run
 
-    made: Tensor = graph.derivations.derive(f"{op} over all axes", build, fingerprint=rank)
-    return made
+    result: Tensor = graph.derivations.derive(f"{op} over all axes", build, fingerprint=rank)
+    return result
 
 
 def _reduction_axes(x: Tensor, axis: Axis) -> Any:

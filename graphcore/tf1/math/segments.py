@@ -24,8 +24,8 @@ def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: An
     if maxlength is not None:
         longest = apply_one("Minimum", [convert_to_tensor(maxlength, int32), longest], None)
     counted = as_dtype(dtype)
-    given = constant(np.zeros(0, counted.as_numpy), counted) if weights is None else convert_to_tensor(weights)
-    return apply_one("Bincount", [arr, longest, given], None)
+    factors = constant(np.zeros(0, counted.as_numpy), counted) if weights is None else convert_to_tensor(weights)
+    return apply_one("Bincount", [arr, longest, factors], None)
 
 
 def confusion_matrix(
@@ -33,7 +33,7 @@ def confusion_matrix(
 ) -> Tensor:
     """The number of times that each class was predicted for each label. labels, predictions: [n] -> y: [classes, classes]."""
     with name_scope(name or "confusion_matrix"):
-        labels, predictions = (cast(convert_to_tensor(each), int64) for each in (labels, predictions))
+        labels, predictions = (cast(convert_to_tensor(tensor), int64) for tensor in (labels, predictions))
         if num_classes is None:
             num_classes = maximum(reduction("Max", labels), reduction("Max", predictions)) + 1
         classes = cast(convert_to_tensor(num_classes), int64)

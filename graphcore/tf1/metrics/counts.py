@@ -43,11 +43,11 @@ def accuracy(
     return mean(apply_one("Equal", [here, there], None), weights, metrics_collections, updates_collections, name or "accuracy")
 
 
-def _count(labels: Any, predictions: Any, weights: Any, truth: bool, found: bool, scope: str) -> Metric:
-    """The number of predictions `found` whose labels are `truth`."""
+def _count(labels: Any, predictions: Any, weights: Any, truth: bool, predicted: bool, scope: str) -> Metric:
+    """The number of predictions `predicted` whose labels are `truth`."""
     with name_scope(scope):
         there, here, weights = compared(cast(convert_to_tensor(labels), bool_), cast(convert_to_tensor(predictions), bool_), weights)
-        both = apply_one("LogicalAnd", [_is(there, truth), _is(here, found)], None)
+        both = apply_one("LogicalAnd", [_is(there, truth), _is(here, predicted)], None)
         values = cast(both, float32)
         if weights is not None:
             values = values * spread(weights, values)
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
             """A number of predictions so far."""
 
 
-def _counting(function: str, truth: bool, found: bool) -> _Count:
+def _counting(function: str, truth: bool, predicted: bool) -> _Count:
     def call(
         labels: Any,
         predictions: Any,
@@ -83,17 +83,17 @@ def _counting(function: str, truth: bool, found: bool) -> _Count:
         updates_collections: Collections = None,
         name: str | None = None,
     ) -> Metric:
-        counted = _count(labels, predictions, weights, truth, found, name or function)
+        counted = _count(labels, predictions, weights, truth, predicted, name or function)
         return gathered(*counted, metrics_collections, updates_collections)
 
-    made, right = (str(value).lower() for value in (found, truth))
-    return named(call, function, f"The number of {made} predictions so far whose labels are {right}; see `gc.metrics.mean`.")
+    kind, right = (str(value).lower() for value in (predicted, truth))
+    return named(call, function, f"The number of {kind} predictions so far whose labels are {right}; see `gc.metrics.mean`.")
 
 
-true_positives = _counting("true_positives", truth=True, found=True)
-true_negatives = _counting("true_negatives", truth=False, found=False)
-false_positives = _counting("false_positives", truth=False, found=True)
-false_negatives = _counting("false_negatives", truth=True, found=False)
+true_positives = _counting("true_positives", truth=True, predicted=True)
+true_negatives = _counting("true_negatives", truth=False, predicted=False)
+false_positives = _counting("false_positives", truth=False, predicted=True)
+false_negatives = _counting("false_negatives", truth=True, predicted=False)
 
 
 def precision(
@@ -152,11 +152,11 @@ def mean_iou(
     """
     with name_scope(name or "mean_iou"):
         there, here, weights = compared(labels, predictions, weights)
-        flat_labels, flat_predictions = (reshape(cast(each, int64), [-1]) for each in (there, here))
+        flat_labels, flat_predictions = (reshape(cast(tensor, int64), [-1]) for tensor in (there, here))
         factors = None if weights is None else cast(reshape(spread(weights, here), [-1]), float64)
         total = metric_variable([num_classes, num_classes], float64, "total_confusion_matrix")
-        found = confusion_matrix(flat_labels, flat_predictions, num_classes, float64, weights=factors)
-        update = total.assign_add(found)
+        matrix = confusion_matrix(flat_labels, flat_predictions, num_classes, float64, weights=factors)
+        update = total.assign_add(matrix)
         return gathered(_mean_over_union(total.read_value()), identity(update), metrics_collections, updates_collections)
 
 

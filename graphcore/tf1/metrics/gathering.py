@@ -63,13 +63,13 @@ def compared(labels: Any, predictions: Any, weights: Any = None) -> tuple[Tensor
 
 def weights_for(weights: Any, values: Tensor) -> Tensor:
     """Weights as float32, of a rank that broadcasts to `values`."""
-    given = cast(convert_to_tensor(weights), float32)
-    ranks = given.shape.rank, values.shape.rank
+    tensor = cast(convert_to_tensor(weights), float32)
+    ranks = tensor.shape.rank, values.shape.rank
     if ranks[0] is None or ranks[1] is None or ranks[0] == 0:
-        return given
+        return tensor
     if ranks[0] - ranks[1] == 1:
-        return squeeze(given, [-1])
-    return expand_dims(given, -1) if ranks[1] - ranks[0] == 1 else given
+        return squeeze(tensor, [-1])
+    return expand_dims(tensor, -1) if ranks[1] - ranks[0] == 1 else tensor
 
 
 def spread(weights: Tensor, values: Tensor) -> Tensor:

@@ -46,14 +46,14 @@ def mean(
         `gc.local_variables_initializer()`.
     """
     with name_scope(name or "mean"):
-        given = cast(convert_to_tensor(values), float32)
+        tensor = cast(convert_to_tensor(values), float32)
         total, count = metric_variable([], float32, "total"), metric_variable([], float32, "count")
         if weights is None:
-            number = cast(apply_one("Size", [given], None), float32)
+            number = cast(apply_one("Size", [tensor], None), float32)
         else:
-            factors = spread(weights_for(weights, given), given)
-            given, number = given * factors, reduce_sum(factors)
-        return _mean_of(given, number, reduce_sum(given), total, count, metrics_collections, updates_collections)
+            factors = spread(weights_for(weights, tensor), tensor)
+            tensor, number = tensor * factors, reduce_sum(factors)
+        return _mean_of(tensor, number, reduce_sum(tensor), total, count, metrics_collections, updates_collections)
 
 
 def _mean_of(
@@ -85,16 +85,16 @@ def mean_tensor(
         InvalidArgumentError: the shape of the values is not known.
     """
     with name_scope(name or "mean"):
-        given = cast(convert_to_tensor(values), float32)
-        if not given.shape.is_fully_defined:
-            raise InvalidArgumentError(f"mean_tensor: required values of known shape, got {given.shape}")
-        sizes = [size or 0 for size in given.shape.as_list()]
+        tensor = cast(convert_to_tensor(values), float32)
+        if not tensor.shape.is_fully_defined:
+            raise InvalidArgumentError(f"mean_tensor: required values of known shape, got {tensor.shape}")
+        sizes = [size or 0 for size in tensor.shape.as_list()]
         total, count = metric_variable(sizes, float32, "total_tensor"), metric_variable(sizes, float32, "count_tensor")
-        number = apply_one("OnesLike", [given], None)
+        number = apply_one("OnesLike", [tensor], None)
         if weights is not None:
-            number = spread(weights_for(weights, given), given)
-            given = given * number
-        return _mean_of(given, number, given, total, count, metrics_collections, updates_collections)
+            number = spread(weights_for(weights, tensor), tensor)
+            tensor = tensor * number
+        return _mean_of(tensor, number, tensor, total, count, metrics_collections, updates_collections)
 
 
 def mean_absolute_error(

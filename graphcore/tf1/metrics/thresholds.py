@@ -38,20 +38,20 @@ _Counts = dict[str, Tensor]
 
 def _counted(labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any, kinds: Sequence[str]) -> tuple[_Counts, _Counts]:
     """The counts of some kinds at each threshold so far, and their updates."""
-    given = convert_to_tensor(predictions)
+    tensor = convert_to_tensor(predictions)
     problem = constant("predictions must be in [0, 1]")
-    inside = [reduce_all(apply_one("GreaterEqual", [given, 0.0], None)), reduce_all(apply_one("LessEqual", [given, 1.0], None))]
-    checks = [building(given.graph).apply_op("Assert", [is_inside, [problem, given]]) for is_inside in inside]
+    inside = [reduce_all(apply_one("GreaterEqual", [tensor, 0.0], None)), reduce_all(apply_one("LessEqual", [tensor, 1.0], None))]
+    checks = [building(tensor.graph).apply_op("Assert", [is_inside, [problem, tensor]]) for is_inside in inside]
     with control_dependencies(checks):
-        there, here, weights = compared(cast(convert_to_tensor(labels), bool_), cast(identity(given), float32), weights)
+        there, here, weights = compared(cast(convert_to_tensor(labels), bool_), cast(identity(tensor), float32), weights)
     limits = constant(np.array(thresholds, np.float32)[:, None])
     is_found = apply_one("Greater", [reshape(here, [1, -1]), limits], None)  # [thresholds, predictions]
     is_true = reshape(there, [1, -1])
     factors = None if weights is None else reshape(spread(weights, here), [1, -1])
     values, updates = {}, {}
     for kind in kinds:
-        truth, found = _KINDS[kind]
-        both = apply_one("LogicalAnd", [_is(is_true, truth), _is(is_found, found)], None)
+        truth, predicted = _KINDS[kind]
+        both = apply_one("LogicalAnd", [_is(is_true, truth), _is(is_found, predicted)], None)
         hits = cast(both, float32) if factors is None else cast(both, float32) * factors
         variable = metric_variable([len(thresholds)], float32, _NAMES[kind])
         values[kind] = variable.read_value()
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 
 
 def _at_thresholds(kind: str) -> _AtThresholds:
-    function, (truth, found) = _NAMES[kind], _KINDS[kind]
+    function, (truth, predicted) = _NAMES[kind], _KINDS[kind]
 
     def call(
         labels: Any,
@@ -98,7 +98,7 @@ def _at_thresholds(kind: str) -> _AtThresholds:
     return named(
         call,
         f"{function}_at_thresholds",
-        f"""The number of predictions so far {"above" if found else "up to"} each threshold whose labels are {str(truth).lower()}.
+        f"""The number of predictions so far {"above" if predicted else "up to"} each threshold whose labels are {str(truth).lower()}.
 
     Args:
         labels: truth values, of any shape.
@@ -130,7 +130,7 @@ def precision_at_thresholds(
     """
     with name_scope(name or "precision_at_thresholds"):
         both = _counted(labels, predictions, thresholds, weights, ["tp", "fp"])
-        value, update = (_ratio(each["tp"], each["fp"], label) for each, label in zip(both, ("value", "update_op"), strict=True))
+        value, update = (_ratio(counts["tp"], counts["fp"], label) for counts, label in zip(both, ("value", "update_op"), strict=True))
         return gathered(value, update, metrics_collections, updates_collections)
 
 
@@ -149,7 +149,7 @@ def recall_at_thresholds(
     """
     with name_scope(name or "recall_at_thresholds"):
         both = _counted(labels, predictions, thresholds, weights, ["tp", "fn"])
-        value, update = (_ratio(each["tp"], each["fn"], label) for each, label in zip(both, ("value", "update_op"), strict=True))
+        value, update = (_ratio(counts["tp"], counts["fn"], label) for counts, label in zip(both, ("value", "update_op"), strict=True))
         return gathered(value, update, metrics_collections, updates_collections)
 
 
@@ -190,7 +190,7 @@ def auc(
     with name_scope(name or "auc"):
         between = sorted(thresholds) if thresholds is not None else [(i + 1) / (num_thresholds - 1) for i in range(num_thresholds - 2)]
         both = _counted(labels, predictions, [-_BEYOND, *between, 1 + _BEYOND], weights, ["tp", "fn", "tn", "fp"])
-        value, update = (_area(each, curve, summation_method, label) for each, label in zip(both, ("value", "update_op"), strict=True))
+        value, update = (_area(counts, curve, summation_method, label) for counts, label in zip(both, ("value", "update_op"), strict=True))
         return gathered(value, update, metrics_collections, updates_collections)
 
 

@@ -44,13 +44,13 @@ def namespace(path: str) -> ModuleType:
     if not full:
         full = _module_name(path)
         if full not in sys.modules:
-            made = ModuleType(full, f"TensorFlow 1's tf.{path}.")
-            made.__path__ = []  # so that its parts can be imported as modules
-            sys.modules[full] = made
+            namespace_module = ModuleType(full, f"TensorFlow 1's tf.{path}.")
+            namespace_module.__path__ = []  # so that its parts can be imported as modules
+            sys.modules[full] = namespace_module
     module = import_whole(full)
     if "__getattr__" not in vars(module):
         shortest = min(
-            [known for known, place in NAMESPACES.items() if place == full], key=len, default=path
+            [alias for alias, place in NAMESPACES.items() if place == full], key=len, default=path
         )  # of several names of one module
         public = vars(module).get("__all__", ())
         vars(module)["__getattr__"] = partial(_attribute, shortest)
@@ -63,15 +63,15 @@ def _attribute(path: str, name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module '{_module_name(path)}' has no attribute {name!r}", name=name)
     if full in NAMESPACES:
-        found: Any = namespace(full)
+        attribute: Any = namespace(full)
     else:
-        found = _placed(full)
-        if found is None:
-            found = _from_elsewhere(path, name)
-        if found is None:
+        attribute = _placed(full)
+        if attribute is None:
+            attribute = _from_elsewhere(path, name)
+        if attribute is None:
             _raise_missing(path, name)
-    vars(_module(path))[name] = found  # found without this function from now on
-    return found
+    vars(_module(path))[name] = attribute  # found without this function from now on
+    return attribute
 
 
 def _placed(full: str) -> Any:
@@ -90,11 +90,11 @@ def _from_elsewhere(path: str, name: str) -> Any:
         if other and other not in NAMESPACES:
             continue
         full = f"{other}.{name}" if other else name
-        found = vars(_module(other)).get(name)
-        if found is None:
-            found = _placed(full)
-        if found is not None:
-            return found
+        attribute = vars(_module(other)).get(name)
+        if attribute is None:
+            attribute = _placed(full)
+        if attribute is not None:
+            return attribute
     return None
 
 

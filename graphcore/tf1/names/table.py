@@ -322,12 +322,12 @@ FALLBACKS: Final[dict[str, tuple[str, ...]]] = INTERNAL | {
 
 def places() -> dict[str, tuple[str, str]]:
     """Module and attribute of each name in `NAMES`."""
-    found: dict[str, tuple[str, str]] = {}
+    homes: dict[str, tuple[str, str]] = {}
     for module, names in NAMES.items():
         for entry in names.split():
             there, _, here = entry.partition("=")
-            found[there] = module, here or there.rpartition(".")[2]
-    return found | {
+            homes[there] = module, here or there.rpartition(".")[2]
+    return homes | {
         there: ("graphcore.api.ops", here or there.rpartition(".")[2]) for there, _, here in (e.partition("=") for e in OPS.split())
     }
 

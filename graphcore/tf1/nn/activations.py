@@ -254,8 +254,8 @@ class TopK(NamedTuple):
 
 def top_k(input: Any, k: Any = 1, sorted: bool = True, name: str | None = None) -> TopK:
     """The `k` largest elements of each row with their places. input: [..., n] -> values, indices: [..., k]."""
-    found = get_default_graph().apply_op("TopKV2", [input, convert_to_tensor(k, int32)], {"sorted": sorted}, name).outputs
-    return TopK(found[0], found[1])
+    outputs = get_default_graph().apply_op("TopKV2", [input, convert_to_tensor(k, int32)], {"sorted": sorted}, name).outputs
+    return TopK(outputs[0], outputs[1])
 
 
 def in_top_k(predictions: Any, targets: Any, k: Any, name: str | None = None) -> Tensor:

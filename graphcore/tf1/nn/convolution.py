@@ -17,14 +17,14 @@ def _four(value: Any, data_format: str, name: str) -> list[int]:
     """Numbers for all four dimensions, from one, two or four."""
     if value is None:
         return [1, 1, 1, 1]
-    given = [value] if isinstance(value, int) else list(value)
-    if len(given) == 1:
-        given *= 2
-    if len(given) == 2:
-        return [1, 1, *given] if data_format == "NCHW" else [1, *given, 1]
-    if len(given) != 4:
+    sizes = [value] if isinstance(value, int) else list(value)
+    if len(sizes) == 1:
+        sizes *= 2
+    if len(sizes) == 2:
+        return [1, 1, *sizes] if data_format == "NCHW" else [1, *sizes, 1]
+    if len(sizes) != 4:
         raise InvalidArgumentError(f"{name}: required 1, 2 or 4 numbers, got {value}")
-    return [int(number) for number in given]
+    return [int(number) for number in sizes]
 
 
 def _padding(padding: Any, data_format: str = "NHWC") -> dict[str, Any]:
@@ -152,8 +152,8 @@ def conv1d(
         axis = 2 if first else 1
         images = expand_dims(value, axis)
         strides, rates = ([1, 1, 1, n] if first else [1, 1, n, 1] for n in (step, distance))
-        found = conv2d(images, expand_dims(filters, 0), strides, padding, data_format="NCHW" if first else "NHWC", dilations=rates)
-        return squeeze(found, [axis])
+        result = conv2d(images, expand_dims(filters, 0), strides, padding, data_format="NCHW" if first else "NHWC", dilations=rates)
+        return squeeze(result, [axis])
 
 
 def conv3d(
@@ -246,7 +246,7 @@ def convolution(
     if rank == 4:
         return conv2d(input, weights, strides, padding, data_format=data_format or "NHWC", dilations=rates, name=name or "convolution")
     if rank == 5:
-        steps, gaps = ([1, *(given or (1, 1, 1)), 1] for given in (strides, rates))
+        steps, gaps = ([1, *(setting or (1, 1, 1)), 1] for setting in (strides, rates))
         return conv3d(input, weights, steps, padding, data_format or "NDHWC", gaps, name)
     raise InvalidArgumentError(f"convolution: required a filter of rank 3, 4 or 5, got shape {weights.shape}")
 
@@ -297,8 +297,13 @@ def _pool1d(op: str, input: Any, ksize: Any, strides: Any, padding: Any, data_fo
     with name_scope(name or op):
         axis, form = (2, "NCHW") if data_format.startswith("NC") else (1, "NHWC")
         window, steps = (
-            (1, given if isinstance(given, int) else list(given)[-1 if len(given) == 1 or axis == 2 else -2 if len(given) == 3 else -1])
-            for given in (ksize, strides)
+            (
+                1,
+                setting
+                if isinstance(setting, int)
+                else list(setting)[-1 if len(setting) == 1 or axis == 2 else -2 if len(setting) == 3 else -1],
+            )
+            for setting in (ksize, strides)
         )
         return squeeze(_pool(op, expand_dims(input, axis), window, steps, padding, form, None), [axis])
 
@@ -342,8 +347,8 @@ def max_pool_with_argmax(
         "Targmax": int64 if places is None else as_dtype(places),
         "include_batch_in_index": include_batch_in_index,
     }
-    found = get_default_graph().apply_op("MaxPoolWithArgmax", [input], attrs, name).outputs
-    return Largest(found[0], found[1])
+    outputs = get_default_graph().apply_op("MaxPoolWithArgmax", [input], attrs, name).outputs
+    return Largest(outputs[0], outputs[1])
 
 
 def pool(

@@ -181,7 +181,7 @@ def _sampled_logits(
     flat = reshape(labels, [-1])
     if sampled_values is None:
         sampled_values = log_uniform_candidate_sampler(labels, num_true, num_sampled, True, num_classes, seed)
-    sampled, true_expected, sampled_expected = (stop_gradient(each) for each in sampled_values)
+    sampled, true_expected, sampled_expected = (stop_gradient(value) for value in sampled_values)
     sampled = cast(sampled, int64)
     everything = concat([flat, sampled], 0)
     rows = embedding_lookup(weights, everything, partition_strategy)

@@ -47,7 +47,7 @@ def moments(
         variance = reduction("Mean", apply_one("SquaredDifference", [y, stop_gradient(mean)], None), along, True, "variance")
         if not keep:
             gone = along if isinstance(along, Tensor) else [int(axis) for axis in along]
-            mean, variance = (_without(each, gone) for each in (mean, variance))
+            mean, variance = (_without(moment, gone) for moment in (mean, variance))
         return Moments(cast(mean, float16), cast(variance, float16)) if x.dtype.base is float16 else Moments(mean, variance)
 
 
@@ -167,8 +167,8 @@ def fused_batch_norm(
         "is_training": is_training,
         "exponential_avg_factor": exponential_avg_factor,
     }
-    found = get_default_graph().apply_op("FusedBatchNormV3", inputs, attrs, name).outputs
-    return FusedBatchNorm(found[0], found[1], found[2])
+    outputs = get_default_graph().apply_op("FusedBatchNormV3", inputs, attrs, name).outputs
+    return FusedBatchNorm(outputs[0], outputs[1], outputs[2])
 
 
 def local_response_normalization(
@@ -229,9 +229,9 @@ def dropout(
         return dropped
 
 
-def _noise_shape(x: Tensor, given: Any) -> Any:
-    if given is None:
+def _noise_shape(x: Tensor, wanted: Any) -> Any:
+    if wanted is None:
         return shape(x)
-    if isinstance(given, Sequence) and x.shape.rank == len(given) and any(size is None for size in given):
-        return [x.shape[i] if size is None else size for i, size in enumerate(given)]
-    return given
+    if isinstance(wanted, Sequence) and x.shape.rank == len(wanted) and any(size is None for size in wanted):
+        return [x.shape[i] if size is None else size for i, size in enumerate(wanted)]
+    return wanted

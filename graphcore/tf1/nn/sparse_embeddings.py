@@ -43,11 +43,11 @@ def embedding_lookup_sparse(
         rows = outputs_of("StridedSlice", [indices, [0, 0], [0, 1], [1, 1]], None, begin_mask=1, end_mask=1, shrink_axis_mask=2)[0]
         segments = outputs_of("Cast", [rows], None, DstT=int32)[0]
         unique, places = outputs_of("Unique", [ids], None)
-        found = embedding_lookup(params, unique, partition_strategy=partition_strategy, max_norm=max_norm)
+        embedded = embedding_lookup(params, unique, partition_strategy=partition_strategy, max_norm=max_norm)
         if sp_weights is None:
-            return outputs_of("SparseSegment" + ("SqrtN" if how == "sqrtn" else how.title()), [found, places, segments], None)[0]
-        weights = outputs_of("Cast", [parts_of(sp_weights)[1]], None, DstT=found.dtype.base)[0]
-        gathered = outputs_of("GatherV2", [found, places, 0], None)[0]
+            return outputs_of("SparseSegment" + ("SqrtN" if how == "sqrtn" else how.title()), [embedded, places, segments], None)[0]
+        weights = outputs_of("Cast", [parts_of(sp_weights)[1]], None, DstT=embedded.dtype.base)[0]
+        gathered = outputs_of("GatherV2", [embedded, places, 0], None)[0]
         rank = gathered.shape.rank
         if rank is None:
             raise InvalidArgumentError("embedding_lookup_sparse: required params of known rank")
@@ -104,9 +104,9 @@ def safe_embedding_lookup_sparse(
         ids, empty = sparse_fill_empty_rows(ids, default_id or 0)
         if weights is not None:
             weights, _ = sparse_fill_empty_rows(weights, 1.0)
-        found = embedding_lookup_sparse(embedding_weights, ids, weights, partition_strategy, None, combiner, max_norm)
+        embedded = embedding_lookup_sparse(embedding_weights, ids, weights, partition_strategy, None, combiner, max_norm)
         if default_id is None:
-            column = outputs_of("Reshape", [empty, [-1] + [1] * ((found.shape.rank or 2) - 1)], None)[0]
-            found = outputs_of("SelectV2", [column, outputs_of("ZerosLike", [found], None)[0], found], None)[0]
-        sizes = [outputs_of("Cast", [leading], None, DstT=int32)[0], outputs_of("Shape", [found], None)[0][1:]]
-        return outputs_of("Reshape", [found, outputs_of("ConcatV2", [sizes, 0], None)[0]], None)[0]
+            column = outputs_of("Reshape", [empty, [-1] + [1] * ((embedded.shape.rank or 2) - 1)], None)[0]
+            embedded = outputs_of("SelectV2", [column, outputs_of("ZerosLike", [embedded], None)[0], embedded], None)[0]
+        sizes = [outputs_of("Cast", [leading], None, DstT=int32)[0], outputs_of("Shape", [embedded], None)[0][1:]]
+        return outputs_of("Reshape", [embedded, outputs_of("ConcatV2", [sizes, 0], None)[0]], None)[0]

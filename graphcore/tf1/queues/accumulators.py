@@ -100,9 +100,9 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Tensor:
         """The mean of the gradients, once there are `num_required`. Then it begins anew, with the next step."""
-        found = self._apply("ResourceAccumulatorTakeGradient", [num_required], {"dtype": self._dtype}, name).outputs[0]
-        found.set_shape(self._shape)
-        return found
+        gradient = self._apply("ResourceAccumulatorTakeGradient", [num_required], {"dtype": self._dtype}, name).outputs[0]
+        gradient.set_shape(self._shape)
+        return gradient
 
 
 class SparseConditionalAccumulator(ConditionalAccumulatorBase):
@@ -153,8 +153,8 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
 
     def take_indexed_slices_grad(self, num_required: Any, name: str | None = None) -> IndexedSlices:
         """As `take_grad`, as slices."""
-        found = self.take_grad(num_required, name)
-        return IndexedSlices(found.values, found.indices, found.shape)
+        slices = self.take_grad(num_required, name)
+        return IndexedSlices(slices.values, slices.indices, slices.shape)
 
 
 def _step(value: Any) -> Tensor:
@@ -162,6 +162,6 @@ def _step(value: Any) -> Tensor:
 
 
 def _made(op: str, dtype: Any, shape: Any, shared_name: str | None, name: str, reduction_type: str) -> Tensor:
-    known = Shape(None) if shape is None else as_shape(shape)
-    attrs = {"dtype": as_dtype(dtype), "shape": known, "shared_name": shared_name or "", "reduction_type": reduction_type}
+    known_shape = Shape(None) if shape is None else as_shape(shape)
+    attrs = {"dtype": as_dtype(dtype), "shape": known_shape, "shared_name": shared_name or "", "reduction_type": reduction_type}
     return get_default_graph().apply_op(op, [], attrs, name).outputs[0]

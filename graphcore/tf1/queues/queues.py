@@ -89,20 +89,20 @@ class QueueBase:
         if isinstance(vals, Mapping):
             if self._names is None or sorted(vals) != sorted(self._names):
                 raise InvalidArgumentError(f"Keys in dictionary to enqueue do not match names of Queue: {sorted(vals)}, and {self._names}")
-            given = [vals[name] for name in self._names]
+            components = [vals[name] for name in self._names]
         elif self._names is not None:
             raise InvalidArgumentError(f"You must enqueue a dictionary in a queue with names, {self._names}")
         else:
-            given = list(vals) if isinstance(vals, list | tuple) else [vals]
-        if len(given) != len(self._dtypes):
-            raise InvalidArgumentError(f"Queue '{self.name}': required {len(self._dtypes)} components, got {len(given)}")
-        found = [
-            convert_to_tensor(value, dtype, f"component_{i}") for i, (value, dtype) in enumerate(zip(given, self._dtypes, strict=True))
+            components = list(vals) if isinstance(vals, list | tuple) else [vals]
+        if len(components) != len(self._dtypes):
+            raise InvalidArgumentError(f"Queue '{self.name}': required {len(self._dtypes)} components, got {len(components)}")
+        tensors = [
+            convert_to_tensor(value, dtype, f"component_{i}") for i, (value, dtype) in enumerate(zip(components, self._dtypes, strict=True))
         ]
-        for tensor, shape in zip(found, self._shapes, strict=True):
+        for tensor, shape in zip(tensors, self._shapes, strict=True):
             wanted = Shape([None]).concatenate(shape) if many else shape
             tensor.shape.assert_is_compatible_with(wanted)
-        return found
+        return tensors
 
     def _elements(self, outputs: Sequence[Tensor]) -> Any:
         if self._names is not None:

@@ -45,10 +45,10 @@ class TFRecordOptions:
         """The name of the compression that is meant; "" for none."""
         if isinstance(options, TFRecordOptions):
             return options.compression_type
-        found = COMPRESSIONS[options] if isinstance(options, int) and 0 <= options < len(COMPRESSIONS) else options or ""
-        if found not in COMPRESSIONS:
+        compression = COMPRESSIONS[options] if isinstance(options, int) and 0 <= options < len(COMPRESSIONS) else options or ""
+        if compression not in COMPRESSIONS:
             raise InvalidArgumentError(f"Not a valid compression_type: {options!r}; required one of '', 'ZLIB', 'GZIP'")
-        return str(found)
+        return str(compression)
 
 
 class TFRecordWriter:

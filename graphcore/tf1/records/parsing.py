@@ -95,9 +95,9 @@ class _Parsed:
             empty = b"" if dtype is string else 0
             tensor = convert_to_tensor(empty if varies else np.zeros([0], dtype.as_numpy), dtype)
         else:
-            given = convert_to_tensor(default, dtype, name="key_" + re.sub(r"[^A-Za-z0-9_.\-/]", "_", key))
+            default_tensor = convert_to_tensor(default, dtype, name="key_" + re.sub(r"[^A-Za-z0-9_.\-/]", "_", key))
             sizes = np.array([] if varies else shape.as_list(), np.int32)
-            tensor = get_default_graph().apply_op("Reshape", [given, sizes]).outputs[0]
+            tensor = get_default_graph().apply_op("Reshape", [default_tensor, sizes]).outputs[0]
         self.dense_keys.append(key)
         self.dense_shapes.append(Shape([None]).concatenate(shape) if varies else shape)
         self.defaults.append(tensor)
@@ -137,7 +137,7 @@ def parse_example(
         attrs = {
             "sparse_types": parsed.sparse_types,
             "dense_shapes": parsed.dense_shapes,
-            "Tdense": [each.dtype for each in parsed.defaults],
+            "Tdense": [default.dtype for default in parsed.defaults],
         }
         return parsed.named(get_default_graph().apply_op("ParseExample", inputs, attrs).outputs)
 
@@ -167,7 +167,7 @@ def parse_single_example(
             "sparse_types": parsed.sparse_types,
             "dense_keys": parsed.dense_keys,
             "dense_shapes": parsed.dense_shapes,
-            "Tdense": [each.dtype for each in parsed.defaults],
+            "Tdense": [default.dtype for default in parsed.defaults],
         }
         return parsed.named(get_default_graph().apply_op("ParseSingleExample", [record, parsed.defaults], attrs).outputs)
 
@@ -209,5 +209,5 @@ def decode_csv(
         raise InvalidArgumentError(f"Length of select_cols and record_defaults do not match: {len(columns)} and {len(record_defaults)}")
     defaults = [convert_to_tensor(default) for default in record_defaults]
     attrs = {"field_delim": field_delim, "use_quote_delim": use_quote_delim, "na_value": na_value, "select_cols": columns}
-    attrs["OUT_TYPE"] = [each.dtype for each in defaults]
+    attrs["OUT_TYPE"] = [default.dtype for default in defaults]
     return list(get_default_graph().apply_op("DecodeCSV", [convert_to_tensor(records, string), defaults], attrs, name).outputs)

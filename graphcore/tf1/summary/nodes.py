@@ -85,12 +85,14 @@ def text(name: str, tensor: Any, collections: Sequence[str] | None = None) -> Te
         name, collections: as for `scalar`.
         tensor: strings.
     """
-    given = convert_to_tensor(tensor)
-    if given.dtype.base is not dtypes.string:
-        raise InvalidArgumentError(f"Expected tensor {given.name} to have dtype string, got {given.dtype.text}", node=given.node.name)
+    converted = convert_to_tensor(tensor)
+    if converted.dtype.base is not dtypes.string:
+        raise InvalidArgumentError(
+            f"Expected tensor {converted.name} to have dtype string, got {converted.dtype.text}", node=converted.node.name
+        )
     metadata = SummaryMetadata()
     metadata.plugin_data.plugin_name = "text"
-    return tensor_summary(name, given, summary_metadata=metadata, collections=collections)
+    return tensor_summary(name, converted, summary_metadata=metadata, collections=collections)
 
 
 def tensor_summary(
@@ -132,11 +134,11 @@ def merge(inputs: Sequence[Any], collections: Sequence[str] | None = None, name:
         name: the name of the node.
     """
     with name_scope(name, "Merge"):
-        return _made("MergeSummary", [[_cleaned(each) for each in inputs]], {}, name, collections or ())
+        return _made("MergeSummary", [[_cleaned(summary) for summary in inputs]], {}, name, collections or ())
 
 
-def _cleaned(given: Any) -> Any:
-    return given if isinstance(given, Tensor) else convert_to_tensor(given, dtypes.string)
+def _cleaned(summary: Any) -> Any:
+    return summary if isinstance(summary, Tensor) else convert_to_tensor(summary, dtypes.string)
 
 
 def merge_all(key: str = GraphKeys.SUMMARIES, scope: str | None = None, name: str | None = None) -> Tensor | None:
@@ -155,10 +157,10 @@ def merge_all(key: str = GraphKeys.SUMMARIES, scope: str | None = None, name: st
     chosen = _Chosen(get_default_graph(), key, scope)
     if not chosen.now():
         return None
-    made: Tensor = chosen.graph.derivations.derive(
+    merged: Tensor = chosen.graph.derivations.derive(
         f"the summaries in '{key}'", lambda: merge(chosen.now(), name=name), fingerprint=chosen.names
     )
-    return made
+    return merged
 
 
 class _Chosen:
@@ -173,14 +175,14 @@ class _Chosen:
 
     def _named(self) -> dict[str, Tensor]:
         with self.graph.as_default():
-            return {each.name: each for each in get_collection(self._key, self._scope)}
+            return {tensor.name: tensor for tensor in get_collection(self._key, self._scope)}
 
     def now(self) -> list[Tensor]:
         comes_before = self.graph.cells.comes_before
-        return [each for name, each in self._named().items() if name in self._first or comes_before(each.node, self._run)]
+        return [tensor for name, tensor in self._named().items() if name in self._first or comes_before(tensor.node, self._run)]
 
     def names(self) -> list[str]:
-        return [each.name for each in self.now()]
+        return [tensor.name for tensor in self.now()]
 
 
 @contextmanager
@@ -200,14 +202,14 @@ def _typed(value: Any) -> Any:
 
 def _clean(name: str) -> str:
     """A name with characters that tags may have."""
-    found = _NOT_IN_TAGS.sub("_", name).lstrip("/")
-    if found != name:
-        logging.info("Summary name %s is illegal; using %s instead.", name, found)
-    return found
+    cleaned = _NOT_IN_TAGS.sub("_", name).lstrip("/")
+    if cleaned != name:
+        logging.info("Summary name %s is illegal; using %s instead.", name, cleaned)
+    return cleaned
 
 
 def _made(op: str, inputs: Sequence[Any], attrs: dict[str, Any], name: str | None, collections: Sequence[str] | None) -> Tensor:
-    made = get_default_graph().apply_op(op, inputs, attrs, name).outputs[0]
+    summary = get_default_graph().apply_op(op, inputs, attrs, name).outputs[0]
     for key in (GraphKeys.SUMMARIES,) if collections is None else collections:
-        add_to_collection(key, made)
-    return made
+        add_to_collection(key, summary)
+    return summary

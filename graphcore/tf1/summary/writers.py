@@ -166,10 +166,10 @@ class FileWriter:
             self._add(Event(graph_def=graph_def_to_bytes(_with_shapes(graph))), global_step)
             self.add_meta_graph(whole_meta_graph(graph, None, None, clear_devices=False), global_step)
             return
-        found = graph_def if graph is None else graph
-        if not isinstance(found, GraphDef):
-            refuse("graph", "a gc.Graph or a GraphDef", found)
-        self._add(Event(graph_def=graph_def_to_bytes(found)), global_step)
+        definition = graph_def if graph is None else graph
+        if not isinstance(definition, GraphDef):
+            refuse("graph", "a gc.Graph or a GraphDef", definition)
+        self._add(Event(graph_def=graph_def_to_bytes(definition)), global_step)
 
     def add_meta_graph(self, meta_graph_def: Any, global_step: Any = None) -> None:
         """Write a graph with its collections, as `gc.train.export_meta_graph` returns it."""
@@ -244,10 +244,10 @@ class FileWriterCache:
     @classmethod
     def get(cls, logdir: str | os.PathLike[str]) -> FileWriter:
         """The writer for a folder, made when it is first asked for."""
-        found = cls._writers.get(os.fspath(logdir))
-        if found is None:
-            found = cls._writers[os.fspath(logdir)] = FileWriter(logdir)
-        return found
+        writer = cls._writers.get(os.fspath(logdir))
+        if writer is None:
+            writer = cls._writers[os.fspath(logdir)] = FileWriter(logdir)
+        return writer
 
     @classmethod
     def clear(cls) -> None:
@@ -269,13 +269,13 @@ def _with_shapes(graph: Graph) -> GraphDef:
     return msgspec.structs.replace(graph_def, node=tuple(nodes))
 
 
-def _summary(given: Any) -> Any:
+def _summary(value: Any) -> Any:
     """A copy of a summary, which may be serialized."""
-    data = given.item() if hasattr(given, "item") else given
+    data = value.item() if hasattr(value, "item") else value
     if hasattr(data, "SerializeToString"):
         data = data.SerializeToString()
     if not isinstance(data, bytes):
-        refuse("summary", "a serialized Summary, as running a node gives it, or the message", given)
+        refuse("summary", "a serialized Summary, as running a node gives it, or the message", value)
     message = Summary()
     try:
         message.ParseFromString(data)

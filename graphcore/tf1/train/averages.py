@@ -53,26 +53,32 @@ class ExponentialMovingAverage:
         Raises:
             InvalidArgumentError: one is not of a floating dtype, or the shape of a tensor is not known.
         """
-        given = (
-            None if var_list is None else [each if isinstance(each, Variable | Tensor) else convert_to_tensor(each) for each in var_list]
+        averaged = (
+            None
+            if var_list is None
+            else [value if isinstance(value, Variable | Tensor) else convert_to_tensor(value) for value in var_list]
         )
         if isinstance(get_default_graph(), FunctionGraph):  # the body of a function is made again as a whole
             body = get_default_graph()
-            return self._apply(body, trainable_variables() if given is None else given, scope_prefix(outermost(body)))
-        graph = given[0].graph if given else get_default_graph()
-        tensors = [each for each in given or () if isinstance(each, Tensor)]
-        variables = None if given is None else [each for each in given if isinstance(each, Variable)]
+            return self._apply(body, trainable_variables() if averaged is None else averaged, scope_prefix(outermost(body)))
+        graph = averaged[0].graph if averaged else get_default_graph()
+        tensors = [value for value in averaged or () if isinstance(value, Tensor)]
+        variables = None if averaged is None else [value for value in averaged if isinstance(value, Variable)]
         chosen = VariableChoice(graph, variables, TRAINABLE_VARIABLES)
         prefix = scope_prefix(graph)
 
         def build() -> Node:
             with graph.as_default():
                 now = iter(chosen.now())
-                values = list(now) if given is None else [graph.present(each) if isinstance(each, Tensor) else next(now) for each in given]
+                values = (
+                    list(now)
+                    if averaged is None
+                    else [graph.present(value) if isinstance(value, Tensor) else next(now) for value in averaged]
+                )
                 return self._apply(graph, values, prefix)
 
-        made: Node = graph.derivations.derive(f"the averages of {self._name}", build, depends_on=tensors, fingerprint=chosen.kinds)
-        return made
+        update: Node = graph.derivations.derive(f"the averages of {self._name}", build, depends_on=tensors, fingerprint=chosen.kinds)
+        return update
 
     def _apply(self, graph: Graph, values: Sequence[Any], prefix: str) -> Node:
         for value in values:
@@ -88,8 +94,12 @@ class ExponentialMovingAverage:
 
     def _make(self, graph: Graph, value: Variable | Tensor, prefix: str) -> None:
         node = _node(value)
-        known = self._averages.get(node)
-        if known is not None and is_in_graph(known, outermost(graph)) and (known.dtype, known.shape) == (value.dtype.base, value.shape):
+        average = self._averages.get(node)
+        if (
+            average is not None
+            and is_in_graph(average, outermost(graph))
+            and (average.dtype, average.shape) == (value.dtype.base, value.shape)
+        ):
             return
         is_variable = isinstance(value, Variable)
         if not is_variable and not value.shape.is_fully_defined:
@@ -123,10 +133,10 @@ class ExponentialMovingAverage:
         with graph.name_scope("AssignMovingAvg"):
             if isinstance(value, Variable) or not self._zero_debias:
                 return move(average, value, rest)
-            known = self._shadows.get(average.op)
-            if known is None or not is_in_graph(known[0], graph):
-                known = self._shadows[average.op] = self._make_shadows(graph, average)
-            biased, step = known
+            shadows = self._shadows.get(average.op)
+            if shadows is None or not is_in_graph(shadows[0], graph):
+                shadows = self._shadows[average.op] = self._make_shadows(graph, average)
+            biased, step = shadows
             before = [move(biased, value, rest), step.assign_add(constant(1, step.dtype))]
             with graph.control_dependencies(before):
                 return average.assign(biased.read_value() / (1.0 - pow(kept, step.read_value())))
@@ -137,8 +147,8 @@ class ExponentialMovingAverage:
 
     def average_name(self, var: Any) -> str:
         """The name of the average of `var`, also before there is one."""
-        known = self.average(var)
-        return f"{_node(var).name}/{self._name}" if known is None else known.op.name
+        average = self.average(var)
+        return f"{_node(var).name}/{self._name}" if average is None else average.op.name
 
     def variables_to_restore(self, moving_avg_variables: Sequence[Variable] | None = None) -> dict[str, Variable]:
         """The variables by the names to restore them from: those with averages by the names of these.
@@ -150,9 +160,9 @@ class ExponentialMovingAverage:
         averaged = moving_avg_variables
         if averaged is None:
             averaged = [*trainable_variables(), *graph.get_collection(GraphKeys.MOVING_AVERAGE_VARIABLES)]
-        found = {self.average_name(variable): variable for variable in averaged}
-        known = {variable.op for variable in found.values()}
-        return {variable.op.name: variable for variable in all_variables() if variable.op not in known} | found
+        by_name = {self.average_name(variable): variable for variable in averaged}
+        averaged_ops = {variable.op for variable in by_name.values()}
+        return {variable.op.name: variable for variable in all_variables() if variable.op not in averaged_ops} | by_name
 
 
 def _node(value: Any) -> Node:

@@ -32,9 +32,9 @@ def maybe_batch(
         keep_input: bool, a scalar; with `enqueue_many` also one for each element.
     """
     with name_scope(name or "batch") as scope:
-        given = [tensors] * num_threads
+        copies = [tensors] * num_threads
         smaller = allow_smaller_final_batch
-        return batched(scope, given, batch_size, capacity, enqueue_many, shapes, dynamic_pad, smaller, shared_name, keep=keep_input)
+        return batched(scope, copies, batch_size, capacity, enqueue_many, shapes, dynamic_pad, smaller, shared_name, keep=keep_input)
 
 
 def maybe_batch_join(
@@ -72,8 +72,8 @@ def maybe_shuffle_batch(
     """As `gc.train.shuffle_batch`, of the elements for which `keep_input` is true; see `maybe_batch`."""
     with name_scope(name or "shuffle_batch") as scope:
         least, smaller = (min_after_dequeue, seed), allow_smaller_final_batch
-        given = [tensors] * num_threads
-        return batched(scope, given, batch_size, capacity, enqueue_many, shapes, False, smaller, shared_name, least, keep_input)
+        copies = [tensors] * num_threads
+        return batched(scope, copies, batch_size, capacity, enqueue_many, shapes, False, smaller, shared_name, least, keep_input)
 
 
 def maybe_shuffle_batch_join(

@@ -165,9 +165,9 @@ class LooperThread(threading.Thread):
         kwargs: dict[str, Any] | None = None,
     ) -> LooperThread:
         """Start a thread that calls `target` again and again."""
-        made = LooperThread(coord, timer_interval_secs, target, args, kwargs)
-        made.start()
-        return made
+        looper = LooperThread(coord, timer_interval_secs, target, args, kwargs)
+        looper.start()
+        return looper
 
     def run(self) -> None:
         """Call the function until the coordinator stops it."""

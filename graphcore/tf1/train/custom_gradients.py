@@ -75,14 +75,14 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(f)
     def decorated(*args: Any, **kwargs: Any) -> Any:
         graph = get_default_graph()
-        arguments = [identity(convert_to_tensor(each)) for each in args]
-        made = f(*arguments, **kwargs)
-        if not isinstance(made, tuple) or len(made) != 2 or not callable(made[1]):
+        arguments = [identity(convert_to_tensor(argument)) for argument in args]
+        returned = f(*arguments, **kwargs)
+        if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
             raise InvalidArgumentError(
-                f"custom_gradient: required a function that returns its result and a gradient function, got {made!r}"
+                f"custom_gradient: required a function that returns its result and a gradient function, got {returned!r}"
             )
-        result, gradient = made
-        results = [convert_to_tensor(each) for each in (result if isinstance(result, list | tuple) else [result])]
+        result, gradient = returned
+        results = [convert_to_tensor(value) for value in (result if isinstance(result, list | tuple) else [result])]
         _refuse_variables(f, gradient, results, arguments)
         ends = _with_gradient(graph, results, arguments, gradient, getattr(f, "__name__", "f"))
         return type(result)(ends) if isinstance(result, list | tuple) else ends[0]
@@ -108,8 +108,8 @@ def _with_gradient(graph: Graph, results: list[Tensor], arguments: list[Tensor],
     """Copies of the results, through which gradients go to the arguments as a function says."""
 
     def of_arguments(*incoming: Any) -> list[Any]:
-        found = gradient(*incoming)
-        back = list(found) if isinstance(found, list | tuple) else [found]
+        result = gradient(*incoming)
+        back = list(result) if isinstance(result, list | tuple) else [result]
         if len(back) != len(arguments):
             raise InvalidArgumentError(f"custom_gradient: required a gradient for each of {len(arguments)} arguments, got {len(back)}")
         return back

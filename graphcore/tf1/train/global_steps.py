@@ -25,11 +25,11 @@ def get_global_step(graph: Graph | None = None) -> Any:
         InvalidArgumentError: there are several, or it is no integer scalar.
     """
     graph = graph or get_default_graph()
-    found = [each for each in graph.get_collection(GraphKeys.GLOBAL_STEP) if not _is_replaced(each, graph)]
-    if len(found) > 1:
+    steps = [variable for variable in graph.get_collection(GraphKeys.GLOBAL_STEP) if not _is_replaced(variable, graph)]
+    if len(steps) > 1:
         raise InvalidArgumentError("Multiple tensors in global_step collection.")
-    if found:
-        step = found[0]
+    if steps:
+        step = steps[0]
     else:
         try:
             step = graph.get_tensor_by_name("global_step:0")
@@ -68,8 +68,8 @@ def create_global_step(graph: Graph | None = None) -> Variable:
 def get_or_create_global_step(graph: Graph | None = None) -> Any:
     """The global step of a graph, made if there is none."""
     graph = graph or get_default_graph()
-    found = get_global_step(graph)
-    return create_global_step(graph) if found is None else found
+    step = get_global_step(graph)
+    return create_global_step(graph) if step is None else step
 
 
 def assert_global_step(global_step_tensor: Any) -> None:

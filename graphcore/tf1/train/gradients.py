@@ -55,10 +55,10 @@ def hessians(
         "gate_gradients": gate_gradients,
         "aggregation_method": aggregation_method,
     }
-    given = list(xs) if isinstance(xs, list | tuple) else [xs]
+    x_list = list(xs) if isinstance(xs, list | tuple) else [xs]
     with name_scope(name):
-        first = gradients(ys, given, **hints)
-        return [_rows(x, gradient, hints) for x, gradient in zip(given, first, strict=True)]
+        first = gradients(ys, x_list, **hints)
+        return [_rows(x, gradient, hints) for x, gradient in zip(x_list, first, strict=True)]
 
 
 def _rows(x: Any, gradient: Any, hints: dict[str, Any]) -> Tensor:

@@ -67,10 +67,10 @@ def required_step(hook: SessionRunHook) -> Any:
     Raises:
         InvalidArgumentError: there is none.
     """
-    found = get_global_step()
-    if found is None:
+    step = get_global_step()
+    if step is None:
         raise InvalidArgumentError(f"Global step should be created to use {type(hook).__name__}.")
-    return found
+    return step
 
 
 class StopAtStepHook(SessionRunHook):
@@ -138,7 +138,7 @@ class LoggingTensorHook(SessionRunHook):
             raise InvalidArgumentError("Required either at_end, or one of every_n_iter and every_n_secs")
         if every_n_iter is not None and every_n_iter <= 0:
             raise InvalidArgumentError(f"invalid every_n_iter={every_n_iter}.")
-        self._order = [*tensors] if isinstance(tensors, Mapping) else [_tag(each) for each in tensors]
+        self._order = [*tensors] if isinstance(tensors, Mapping) else [_tag(tensor) for tensor in tensors]
         self._tensors = dict(tensors) if isinstance(tensors, Mapping) else dict(zip(self._order, tensors, strict=True))
         self._timer = None if only_at_end else SecondOrStepTimer(every_n_secs, every_n_iter)
         self._at_end = at_end
@@ -152,7 +152,7 @@ class LoggingTensorHook(SessionRunHook):
             self._timer.reset()
         self._count = 0
         find = get_default_graph().as_graph_element
-        self._tensors = {tag: find(each) if isinstance(each, str) else each for tag, each in self._tensors.items()}
+        self._tensors = {tag: find(tensor) if isinstance(tensor, str) else tensor for tag, tensor in self._tensors.items()}
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:  # noqa: ARG002 - an argument of all hooks
         """Ask for the values if they are due."""
@@ -263,8 +263,8 @@ def checked_hooks(hooks: Iterable[Any] | None) -> list[SessionRunHook]:
     Raises:
         InvalidArgumentError: one is no hook.
     """
-    found = list(hooks or ())
-    wrong = [each for each in found if not isinstance(each, SessionRunHook)]
+    listed = list(hooks or ())
+    wrong = [hook for hook in listed if not isinstance(hook, SessionRunHook)]
     if wrong:
         raise InvalidArgumentError(f"hooks: required gc.train.SessionRunHook, got {wrong[0]!r}")
-    return found
+    return listed

@@ -100,15 +100,15 @@ class Scaffold:
             InvalidArgumentError: the collection has several.
         """
         graph = get_default_graph()
-        found = graph.get_collection(collection_key)
-        if len(found) > 1:
+        items = graph.get_collection(collection_key)
+        if len(items) > 1:
             raise InvalidArgumentError(f"Graph has more than one {collection_key!r}; {arg_name} must be given")
-        if found:
-            return found[0]
-        made = default_constructor()
-        if made is not None:
-            graph.add_to_collection(collection_key, made)
-        return made
+        if items:
+            return items[0]
+        default = default_constructor()
+        if default is not None:
+            graph.add_to_collection(collection_key, default)
+        return default
 
     @staticmethod
     def default_local_init_op() -> Any:
@@ -213,11 +213,11 @@ class MonitoredSession:
         for hook in self._hooks:
             hook.begin()
         try:
-            made = (session_creator or ChiefSessionCreator()).create_session()
-            self._session: Session | None = made
-            start_queue_runners(made, self._coord, graph=self._graph)
+            session = (session_creator or ChiefSessionCreator()).create_session()
+            self._session: Session | None = session
+            start_queue_runners(session, self._coord, graph=self._graph)
             for hook in self._hooks:
-                hook.after_create_session(made, self._coord)
+                hook.after_create_session(session, self._coord)
         except BaseException:
             self._graph.finalized = self._was_final
             raise

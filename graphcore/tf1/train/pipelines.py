@@ -51,16 +51,16 @@ def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = 
 
     The count is a local variable: run `gc.local_variables_initializer()`.
     """
-    given = convert_to_tensor(tensor)
+    converted = convert_to_tensor(tensor)
     if num_epochs is None:
-        return given
+        return converted
     if num_epochs <= 0:
         raise InvalidArgumentError(f"num_epochs must be > 0 not {num_epochs}.")
     with name_scope(name or "limit_epochs") as scope:
         epochs = Variable(np.int64(0), False, [GraphKeys.LOCAL_VARIABLES], name="epochs")
         counted = apply_one("CountUpTo", [epochs.handle], None, {"limit": num_epochs})
         with control_dependencies([counted]):
-            return identity(given, scope)
+            return identity(converted, scope)
 
 
 def input_producer(
@@ -94,8 +94,8 @@ def input_producer(
     """
     with name_scope(name or "input_producer") as scope:
         rows = convert_to_tensor(input_tensor, name="input_tensor")
-        known = Shape(None) if rows.shape.dims is None else Shape(rows.shape.dims[1:])
-        element = known.merge_with(as_shape(element_shape))
+        row_shape = Shape(None) if rows.shape.dims is None else Shape(rows.shape.dims[1:])
+        element = row_shape.merge_with(as_shape(element_shape))
         if not element.is_fully_defined:
             raise InvalidArgumentError("Either `input_tensor` must have a fully defined shape or `element_shape` must be specified")
         if shuffle:
@@ -168,7 +168,7 @@ def slice_input_producer(
     if not tensor_list:
         raise InvalidArgumentError("Expected at least one tensor in slice_input_producer().")
     with name_scope(name or "input_producer"):
-        tensors = [convert_to_tensor(each) for each in tensor_list]
+        tensors = [convert_to_tensor(tensor) for tensor in tensor_list]
         count = shape_of(tensors[0])[0]
         index = range_input_producer(count, num_epochs, shuffle, seed, capacity, shared_name).dequeue()
         return [gather(tensor, index) for tensor in tensors]
@@ -294,7 +294,7 @@ def batched(
     """
     if not elements:
         raise InvalidArgumentError("Expected at least one set of tensors, got none")
-    rows = [tensors_of(each) for each in elements]
+    rows = [tensors_of(element) for element in elements]
     kinds = [tensor.dtype.base for tensor in rows[0]]
     if any([tensor.dtype.base for tensor in row] != kinds for row in rows):
         raise InvalidArgumentError("The elements that are joined have different dtypes")
@@ -313,10 +313,10 @@ def batched(
         over = maximum(0, queue.size() - least)
         add_summary(f"fraction_over_{least}_of_{capacity - least}_full", cast(over, dtypes.float32) * (1.0 / (capacity - least + 1e-8)))
     enqueued: dict[int, Any] = {}
-    for given, row in zip(elements, rows, strict=True):
-        if id(given) not in enqueued:
-            enqueued[id(given)] = enqueued_if(queue, row, keep, many=many)
-    add_queue_runner(QueueRunner(queue, [enqueued[id(given)] for given in elements]))
+    for element, row in zip(elements, rows, strict=True):
+        if id(element) not in enqueued:
+            enqueued[id(element)] = enqueued_if(queue, row, keep, many=many)
+    add_queue_runner(QueueRunner(queue, [enqueued[id(element)] for element in elements]))
     taken = queue.dequeue_up_to(batch_size, scope) if smaller else queue.dequeue_many(batch_size, scope)
     outputs = [taken] if isinstance(taken, Tensor) else taken
     if isinstance(elements[0], dict):
@@ -333,25 +333,25 @@ def enqueued_if(queue: QueueBase, row: Sequence[Tensor], keep: Any, *, many: boo
         raise InvalidArgumentError(f"keep_input: required a scalar, or a vector with enqueue_many, got shape {kept.shape}")
     if kept.shape.rank:
         places = squeeze(apply_one("Where", [kept], None), [1])
-        return queue.enqueue_many([gather(each, places) for each in row])
+        return queue.enqueue_many([gather(component, places) for component in row])
     # With none of its rows, nothing is put in, and a full queue does not block.
-    rows = list(row) if many else [expand_dims(each, 0) for each in row]
+    rows = list(row) if many else [expand_dims(component, 0) for component in row]
     none_or_all = cast(kept, dtypes.int32)
-    return queue.enqueue_many([each[: shape_of(each)[0] * none_or_all] for each in rows])
+    return queue.enqueue_many([component[: shape_of(component)[0] * none_or_all] for component in rows])
 
 
 def tensors_of(element: Any) -> list[Tensor]:
     """The tensors of an element, in the order of their keys if it is a dict."""
-    given = [element[key] for key in sorted(element)] if isinstance(element, dict) else element
-    listed = given if isinstance(given, list | tuple) else [given]
+    components = [element[key] for key in sorted(element)] if isinstance(element, dict) else element
+    listed = components if isinstance(components, list | tuple) else [components]
     if not listed:
         raise InvalidArgumentError("Expected at least one tensor in an element, got none")
-    return [convert_to_tensor(each) for each in listed]
+    return [convert_to_tensor(component) for component in listed]
 
 
 def common_shapes(rows: Sequence[Sequence[Tensor]], *, many: bool) -> list[Shape]:
     """The shapes of the components, as far as those of all elements agree."""
-    found = []
+    common = []
     for column in zip(*rows, strict=True):
         shapes = [Shape(None) if tensor.shape.dims is None else Shape(tensor.shape.dims[1 if many else 0 :]) for tensor in column]
         first = shapes[0]
@@ -360,8 +360,8 @@ def common_shapes(rows: Sequence[Sequence[Tensor]], *, many: bool) -> list[Shape
                 first = Shape(None)
             else:
                 first = Shape([a if a == b else None for a, b in zip(first.dims, other.dims, strict=True)])
-        found.append(first)
-    return found
+        common.append(first)
+    return common
 
 
 def add_summary(name: str, value: Tensor) -> None:

@@ -136,18 +136,18 @@ class QueueRunner:
                 return []
             self._running[sess] = len(self._enqueue_ops)
             self._raised = []
-        made = [self._thread(self._run, (sess, op, coord), op, daemon=daemon) for op in self._enqueue_ops]
+        threads = [self._thread(self._run, (sess, op, coord), op, daemon=daemon) for op in self._enqueue_ops]
         if coord is not None:
             woken = threading.Event()
             coord.when_stopped(woken.set)
             _at_end_of(sess, woken.set)
-            made.append(self._thread(self._close_on_stop, (sess, coord, woken), self._cancel_op, daemon=daemon))
-            for thread in made:
+            threads.append(self._thread(self._close_on_stop, (sess, coord, woken), self._cancel_op, daemon=daemon))
+            for thread in threads:
                 coord.register_thread(thread)
         if start:
-            for thread in made:
+            for thread in threads:
                 thread.start()
-        return made
+        return threads
 
     def _thread(self, call: Callable[..., None], args: tuple[Any, ...], op: Any, *, daemon: bool) -> threading.Thread:
         return threading.Thread(target=call, args=args, name=f"QueueRunnerThread-{self.name}-{getattr(op, 'name', op)}", daemon=daemon)
@@ -226,15 +226,15 @@ class _Ends:
 
 
 def _at_end_of(session: Session, call: Callable[[], None]) -> None:
-    found = session.resources.shared.find("", _ENDS, "", lambda _: _Ends(), lambda _: True)
-    assert isinstance(found, _Ends)
-    found.calls.append(call)
+    ends = session.resources.shared.find("", _ENDS, "", lambda _: _Ends(), lambda _: True)
+    assert isinstance(ends, _Ends)
+    ends.calls.append(call)
 
 
 def add_queue_runner(qr: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS) -> None:
     """Put a runner into a collection, in the place of an earlier one of the same queue."""
     listed = get_default_graph().get_collection_ref(collection)
-    listed[:] = [each for each in listed if getattr(each, "name", None) != qr.name]
+    listed[:] = [runner for runner in listed if getattr(runner, "name", None) != qr.name]
     listed.append(qr)
 
 
@@ -271,5 +271,5 @@ def start_queue_runners(
     if not isinstance(session, Session):
         refuse("sess", "a gc.Session", session)
     whole = graph or session.graph
-    runners = [each for each in whole.get_collection(collection) if each.queue.queue_ref.node in whole]
+    runners = [runner for runner in whole.get_collection(collection) if runner.queue.queue_ref.node in whole]
     return [thread for runner in runners for thread in runner.create_threads(session, coord, daemon, start)]

@@ -216,8 +216,8 @@ class SummarySaverHook(_Writing):
         self._is_due = False
 
     def _summaries(self) -> list[Any]:
-        found = self._summary_op if self._scaffold is None else self._scaffold.summary_op
-        return list(found) if isinstance(found, list | tuple) else [] if found is None else [found]
+        summary_op = self._summary_op if self._scaffold is None else self._scaffold.summary_op
+        return list(summary_op) if isinstance(summary_op, list | tuple) else [] if summary_op is None else [summary_op]
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:  # noqa: ARG002 - an argument of all hooks
         """Ask for the step, and for the summaries if they are due."""

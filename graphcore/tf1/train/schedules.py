@@ -229,7 +229,7 @@ def piecewise_constant(x: Any, boundaries: Sequence[Any], values: Sequence[Any],
         )
     with name_scope(name or "PiecewiseConstant"):
         place = convert_to_tensor(x)
-        limits = [_boundary(place, each) for each in boundaries]
+        limits = [_boundary(place, boundary) for boundary in boundaries]
         results = [convert_to_tensor(values[0])]
         results += [convert_to_tensor(value, results[0].dtype.base) for value in values[1:]]
         if not limits:
@@ -239,8 +239,8 @@ def piecewise_constant(x: Any, boundaries: Sequence[Any], values: Sequence[Any],
             (compare("LessEqual", [place, limit], None, None).outputs[0], lambda value=value: apply_one("Identity", [value], None))
             for limit, value in zip(limits, results, strict=False)
         ]
-        found: Tensor = case(branches, default=lambda: apply_one("Identity", [results[-1]], None))
-        return found
+        result: Tensor = case(branches, default=lambda: apply_one("Identity", [results[-1]], None))
+        return result
 
 
 piecewise_constant_decay = piecewise_constant
@@ -249,8 +249,8 @@ piecewise_constant_decay = piecewise_constant
 def _boundary(x: Tensor, boundary: Any) -> Tensor:
     if isinstance(boundary, float) and not x.dtype.base.is_floating:
         raise InvalidArgumentError(f"boundaries: required {x.dtype.base.text}, as x is, got {boundary}")
-    found = convert_to_tensor(boundary, None if hasattr(boundary, "dtype") else x.dtype.base)
-    return found if found.dtype.base is x.dtype.base else cast(found, x.dtype.base)
+    limit = convert_to_tensor(boundary, None if hasattr(boundary, "dtype") else x.dtype.base)
+    return limit if limit.dtype.base is x.dtype.base else cast(limit, x.dtype.base)
 
 
 def _rate_and_step(what: str, learning_rate: Any, global_step: Any) -> tuple[Tensor, Tensor]:

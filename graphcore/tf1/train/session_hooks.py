@@ -75,10 +75,10 @@ def merged_feeds(hooks: dict[SessionRunHook, SessionRunArgs], given: dict[Any, A
     Raises:
         InvalidArgumentError: two of them feed the same.
     """
-    found = dict(given or {})
+    merged = dict(given or {})
     for hook, asked in hooks.items():
         for key, value in (asked.feed_dict or {}).items():
-            if key in found:
+            if key in merged:
                 raise InvalidArgumentError(f"{type(hook).__name__} feeds {key!r}, which the run or another hook feeds as well")
-            found[key] = value
-    return found
+            merged[key] = value
+    return merged

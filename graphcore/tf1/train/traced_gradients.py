@@ -49,9 +49,9 @@ class TracedGradient(msgspec.Struct, frozen=True):
             graph.library.add_function_def(definition)
         results, count = len(self.taken), len(self.taken) + len(self.given)
         taken = [gradient for gradient, is_taken in zip(incoming, self.taken, strict=False) if is_taken]
-        made = iter(graph.apply_op(self.function, [*taken, *node.inputs[count:]], None, "gradient").outputs)
-        found = [next(made) if is_given else None for is_given in self.given]
-        return [None] * results + found + [None] * (len(node.inputs) - count)
+        outputs = iter(graph.apply_op(self.function, [*taken, *node.inputs[count:]], None, "gradient").outputs)
+        argument_gradients = [next(outputs) if is_given else None for is_given in self.given]
+        return [None] * results + argument_gradients + [None] * (len(node.inputs) - count)
 
 
 def trace_gradient(
@@ -74,17 +74,17 @@ def trace_gradient(
         graph.argument(f"d{i}", result.dtype, result.shape) if result.dtype in DIFFERENTIABLE else None for i, result in enumerate(results)
     ]
     with graph.as_default():
-        found = [
-            None if each is None else convert_to_tensor(graph, each, argument.dtype.base, f"gradient {i} of '{label}'")
-            for i, (each, argument) in enumerate(zip(gradient(*incoming), arguments, strict=True))
+        gradient_tensors = [
+            None if value is None else convert_to_tensor(graph, value, argument.dtype.base, f"gradient {i} of '{label}'")
+            for i, (value, argument) in enumerate(zip(gradient(*incoming), arguments, strict=True))
         ]
     settle_references(graph)
-    for index, tensor in enumerate([each for each in found if each is not None]):
+    for index, tensor in enumerate([value for value in gradient_tensors if value is not None]):
         graph.apply_op("_Retval", [tensor], {"index": index}, f"output_{index}_RetVal")
-    made = define_body(graph, label, shared=True)
-    taken, given = tuple([each is not None for each in incoming]), tuple([each is not None for each in found])
-    definitions = tuple(body.library.reachable_definitions([call_of(made.name)]))
-    return TracedGradient(made.name, definitions, taken, given), list(graph.captures)
+    function = define_body(graph, label, shared=True)
+    taken, returned = tuple([value is not None for value in incoming]), tuple([value is not None for value in gradient_tensors])
+    definitions = tuple(body.library.reachable_definitions([call_of(function.name)]))
+    return TracedGradient(function.name, definitions, taken, returned), list(graph.captures)
 
 
 def register_traced(gradient: TracedGradient, library: FunctionLibraryDefinition, new_name: Callable[[], str]) -> str:

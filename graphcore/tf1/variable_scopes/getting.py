@@ -139,7 +139,7 @@ def variable_in_scope(
     full_name = f"{scope.name}/{name}" if scope.name else name
     refuse_partitioner(partitioner, f"variable '{full_name}'")
     _check_dtype(full_name, initializer, dtype)
-    given = {
+    settings = {
         "name": full_name,
         "reuse": scope.reuse if reuse is None else reuse,
         "dtype": as_dtype(scope.dtype if dtype is None else dtype).base,
@@ -152,13 +152,13 @@ def variable_in_scope(
     }
     getter = scope.custom_getter if custom_getter is None else custom_getter
     if getter is None:
-        return shared_or_made(**given)
+        return shared_or_made(**settings)
     if not callable(getter):
         raise InvalidArgumentError(f"Variable '{full_name}': required a function as custom_getter, got {brief(getter)}", node=full_name)
     if not _takes(getter, "constraint"):
-        del given["constraint"]
+        del settings["constraint"]
     with name_scope(None):
-        return getter(getter=shared_or_made, **given)
+        return getter(getter=shared_or_made, **settings)
 
 
 def shared_or_made(
@@ -185,9 +185,9 @@ def shared_or_made(
     if initializer is not None and not callable(initializer) and shape is not None:
         raise InvalidArgumentError(f"Variable '{name}': if initializer is a constant, do not specify shape", node=name)
     graph = outermost(get_default_graph())
-    found = existing(graph, name)
-    if found is not None:
-        return _shared(found, name, shape, wanted, reuse)
+    shared = existing(graph, name)
+    if shared is not None:
+        return _shared(shared, name, shape, wanted, reuse)
     if reuse is True:
         raise InvalidArgumentError(
             f"Variable {name} does not exist, or was not created with get_variable(). "
@@ -200,7 +200,7 @@ def shared_or_made(
         )
     value, value_dtype = _initial_value(name, shape, wanted, initializer)
     with graph.as_default(), graph.name_scope(None):
-        made = Variable(
+        variable = Variable(
             value,
             trainable=trainable is not False,
             collections=collections,
@@ -210,16 +210,16 @@ def shared_or_made(
             constraint=constraint,
             use_resource=bool(use_resource),
         )
-        graph.named_variables[name] = made
+        graph.named_variables[name] = variable
         if regularizer is not None:
-            _add_loss(made, name, regularizer)
-    return made
+            _add_loss(variable, name, regularizer)
+    return variable
 
 
 def existing(graph: Graph, name: str) -> Variable | None:
     """The variable that `get_variable` has made of a full name; None if it is gone or to be made again."""
-    found: Variable | None = graph.named_variables.get(name)
-    return None if found is None or is_to_be_made(found) else found
+    variable: Variable | None = graph.named_variables.get(name)
+    return None if variable is None or is_to_be_made(variable) else variable
 
 
 def is_to_be_made(variable: Variable) -> bool:
@@ -228,27 +228,27 @@ def is_to_be_made(variable: Variable) -> bool:
     return variable.op not in graph or graph.cells.may_replace(variable.op)
 
 
-def _shared(found: Variable, name: str, shape: Any, dtype: DType | None, reuse: Reuse) -> Variable:
+def _shared(variable: Variable, name: str, shape: Any, dtype: DType | None, reuse: Reuse) -> Variable:
     if reuse is not True and reuse is not AUTO_REUSE:
         raise AlreadyExistsError(
             f"Variable {name} already exists, disallowed. Did you mean to set reuse=True or reuse=gc.AUTO_REUSE in variable_scope?",
-            op=found.op.op,
+            op=variable.op.op,
             node=name,
-            source=found.op.source,
+            source=variable.op.source,
         ).advise(
             "Give the new variable another name. To use the existing one again, ask for it within "
             "`with gc.variable_scope(gc.get_variable_scope(), reuse=True):`.",
             required="a new name",
             came=f"'{name}', the name of a variable that exists",
         )
-    if not as_shape(shape).is_compatible_with(found.shape):
-        text = f"Trying to share variable {name}, but specified shape {as_shape(shape)} and found shape {found.shape}"
-        raise InvalidArgumentError.at(found.op, text)
-    if dtype is not None and dtype is not found.dtype:
+    if not as_shape(shape).is_compatible_with(variable.shape):
+        text = f"Trying to share variable {name}, but specified shape {as_shape(shape)} and found shape {variable.shape}"
+        raise InvalidArgumentError.at(variable.op, text)
+    if dtype is not None and dtype is not variable.dtype:
         raise InvalidArgumentError.at(
-            found.op, f"Trying to share variable {name}, but specified dtype {dtype.text} and found dtype {found.dtype.text}"
+            variable.op, f"Trying to share variable {name}, but specified dtype {dtype.text} and found dtype {variable.dtype.text}"
         )
-    return found
+    return variable
 
 
 def _check_dtype(name: str, initializer: Any, dtype: object) -> None:
@@ -305,12 +305,12 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _takes(function: Callable[..., Any], name: str) -> bool:
-    return any(each.name == name or each.kind is each.VAR_KEYWORD for each in _parameters(function))
+    return any(parameter.name == name or parameter.kind is parameter.VAR_KEYWORD for parameter in _parameters(function))
 
 
 def _needs_arguments(function: Callable[..., Any]) -> bool:
     several = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
-    return any(each.default is each.empty and each.kind not in several for each in _parameters(function))
+    return any(parameter.default is parameter.empty and parameter.kind not in several for parameter in _parameters(function))
 
 
 def _add_loss(variable: Variable, name: str, regularizer: Callable[[Any], Any]) -> None:

@@ -87,17 +87,19 @@ class variable_scope:  # noqa: N801 - TF1's name
 
     @critical_contextmanager
     def _opened(self, graph: Graph) -> Iterator[VariableScope]:
-        given = self._name_or_scope
-        if given is None and self._reuse:
+        name_or_scope = self._name_or_scope
+        if name_or_scope is None and self._reuse:
             raise InvalidArgumentError(f"reuse={self._reuse} cannot be used without a name_or_scope", node=self._default_name or "")
         opened, scopes = open_scopes(graph), outermost(graph).scopes
         with self._name_scope(graph) as prefix:
-            if isinstance(given, VariableScope):
-                scope = self._again(given)
+            if isinstance(name_or_scope, VariableScope):
+                scope = self._again(name_or_scope)
             else:
-                scope = self._within(opened, opened.unique(graph, self._default_name or "") if given is None else given, prefix)
+                scope = self._within(
+                    opened, opened.unique(graph, self._default_name or "") if name_or_scope is None else name_or_scope, prefix
+                )
             # A scope that is entered again belongs to the run that opened it first.
-            inside = (opened if isinstance(given, VariableScope) else opened.with_used(scope.name))._replace(current=scope)
+            inside = (opened if isinstance(name_or_scope, VariableScope) else opened.with_used(scope.name))._replace(current=scope)
             scopes.variables = inside
             try:
                 yield scope
@@ -106,28 +108,34 @@ class variable_scope:  # noqa: N801 - TF1's name
                 if not isinstance(after, OpenScopes) or after.current is not scope:
                     raise FailedPreconditionError("Improper nesting of variable_scope: blocks must be left in the order they were entered")
                 # A scope that is entered again gives its inner scopes the same default names.
-                used = inside.used if isinstance(given, VariableScope) else _without_inner(after, scope.name)
+                used = inside.used if isinstance(name_or_scope, VariableScope) else _without_inner(after, scope.name)
                 scopes.variables = opened._replace(used=used)
 
     def _name_scope(self, graph: Graph) -> AbstractContextManager[str]:
         if not self._auxiliary_name_scope:
             return graph.name_scope(graph.scopes.name or None)
-        given = self._name_or_scope
-        name = self._default_name if given is None else given if isinstance(given, str) else given.name.rpartition("/")[2]
+        name_or_scope = self._name_or_scope
+        name = (
+            self._default_name
+            if name_or_scope is None
+            else name_or_scope
+            if isinstance(name_or_scope, str)
+            else name_or_scope.name.rpartition("/")[2]
+        )
         return graph.name_scope(name) if name else nullcontext(graph.scopes.name)
 
-    def _again(self, given: VariableScope) -> VariableScope:
+    def _again(self, base: VariableScope) -> VariableScope:
         scope = VariableScope(
-            self._reuse or given.reuse,
-            given.name,
-            given.initializer,
-            given.regularizer,
-            given.caching_device,
+            self._reuse or base.reuse,
+            base.name,
+            base.initializer,
+            base.regularizer,
+            base.caching_device,
             None,
-            given.custom_getter,
-            given.original_name_scope,
-            given.dtype,
-            given.use_resource,
+            base.custom_getter,
+            base.original_name_scope,
+            base.dtype,
+            base.use_resource,
         )
         return self._adjusted(scope)
 

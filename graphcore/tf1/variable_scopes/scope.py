@@ -247,11 +247,11 @@ class OpenScopes(NamedTuple):
         last = graph.cells.last_runs
         taken = {used for used, runs in self.used.items() if any(last.get(run.cell, run.execution) == run.execution for run in runs)}
         prefix = f"{self.current.name}/" if self.current.name else ""
-        number, found = 0, name
-        while prefix + found in taken:
+        number, candidate = 0, name
+        while prefix + candidate in taken:
             number += 1
-            found = f"{name}_{number}"
-        return found
+            candidate = f"{name}_{number}"
+        return candidate
 
 
 def open_scopes(graph: Graph) -> OpenScopes:

@@ -71,18 +71,18 @@ class Template:
         return variable_scope(self._unique_name, self._name, custom_getter=self._custom_getter, auxiliary_name_scope=auxiliary_name_scope)
 
     def _first_call(self, args: Any, kwargs: Any) -> Any:
-        known = get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES)
-        before = {variable.name for variable in known if not is_to_be_made(variable)}
+        variables_before = get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES)
+        before = {variable.name for variable in variables_before if not is_to_be_made(variable)}
         result = self._func(*args, **kwargs)
-        found = get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES)
-        self._made = [variable for variable in found if variable.name not in before and not is_to_be_made(variable)]
+        variables_after = get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES)
+        self._made = [variable for variable in variables_after if variable.name not in before and not is_to_be_made(variable)]
         return result
 
     def _later_call(self, args: Any, kwargs: Any) -> Any:
         graph = get_default_graph()
         before = {variable.name for variable in graph.get_collection(GraphKeys.TRAINABLE_VARIABLES)}
         result = self._func(*args, **kwargs)
-        new = [each.name for each in graph.get_collection(GraphKeys.TRAINABLE_VARIABLES) if each.name not in before]
+        new = [variable.name for variable in graph.get_collection(GraphKeys.TRAINABLE_VARIABLES) if variable.name not in before]
         if new:
             raise InvalidArgumentError(
                 f"Trainable variable {new[0]} was created when the template '{self._name}' was called after the first time, "

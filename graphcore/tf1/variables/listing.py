@@ -64,8 +64,8 @@ def _initializers(chosen: VariableChoice, name: str) -> Node:
     def build() -> Node:
         return group(*[variable.initializer for variable in chosen.now()], name=name)
 
-    made: Node = chosen.graph.derivations.derive(f"the initializers '{name}'", build, fingerprint=chosen.initializers)
-    return made
+    initializers: Node = chosen.graph.derivations.derive(f"the initializers '{name}'", build, fingerprint=chosen.initializers)
+    return initializers
 
 
 def global_variables_initializer() -> Node:

@@ -61,8 +61,8 @@ def _handle(variable: Variable, root: Graph) -> Tensor:
         with root.as_default(), root.name_scope(None), root.control_dependencies(None), root.device(None), root.device(node.device or None):
             return root.apply_op("VarHandleOp", [], attrs, f"{node.name}/handle").outputs[0]
 
-    made: Tensor = root.derivations.derive(f"the handle of '{variable.op.name}'", build, depends_on=[variable.handle])
-    return made
+    handle: Tensor = root.derivations.derive(f"the handle of '{variable.op.name}'", build, depends_on=[variable.handle])
+    return handle
 
 
 def value_within(variable: Variable, body: FunctionGraph, changed: Node) -> Tensor:
@@ -85,8 +85,8 @@ def settle_references(body: FunctionGraph, *, repeats: bool = False, changed: Se
     for before, handle in [*references, *_reads_of_changed(body, {*changed, *changed_resources(body)})]:
         if before is None:
             continue
-        given = body.capture(handle)
-        writers = [node for node, slot in body.tensor_consumers(given) if slot >= 0 and not node.registration.traits.reads_variable]
+        argument = body.capture(handle)
+        writers = [node for node, slot in body.tensor_consumers(argument) if slot >= 0 and not node.registration.traits.reads_variable]
         after = reachable(writers, lambda node: [consumer for consumer, _ in body.consumers(node)])
         for node, slot in list(body.tensor_consumers(before)):
             waited = [producer for producer in dict.fromkeys(producers_of(node)) if producer in after]
@@ -115,13 +115,13 @@ def changed_resources(body: FunctionGraph) -> list[Tensor]:
 
 def _reads_of_changed(body: FunctionGraph, changed: Collection[Tensor]) -> list[tuple[Tensor, Tensor]]:
     """The arguments that are values of changed resource variables, each with the handle of its variable."""
-    found = []
+    pairs = []
     for outer, argument in body.captures.items() if changed else ():
         node = _origin(outer).node
         handle = _origin(node.inputs[0]) if node.registration.traits.reads_variable == "whole" else None
         if handle is not None and handle in changed:
-            found.append((argument, handle))
-    return found
+            pairs.append((argument, handle))
+    return pairs
 
 
 def _origin(tensor: Tensor) -> Tensor:
@@ -145,8 +145,8 @@ def _argument(body: FunctionGraph, tensor: Tensor) -> Tensor | None:
     """The argument of `body` for a tensor of a surrounding graph, None if it does not take it."""
     outer = body.outer
     if outer is not tensor.graph:
-        found = _argument(outer, tensor) if isinstance(outer, FunctionGraph) else None
-        if found is None:
+        outer_argument = _argument(outer, tensor) if isinstance(outer, FunctionGraph) else None
+        if outer_argument is None:
             return None
-        tensor = found
+        tensor = outer_argument
     return body.captures.get(tensor)

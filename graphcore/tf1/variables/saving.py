@@ -42,8 +42,10 @@ def report_uninitialized_variables(
 
 def _all_of(graph: Graph) -> list[Any]:
     """The global and the local variables of a graph, or the references of its nodes if it has none."""
-    known = [*graph.get_collection(GraphKeys.GLOBAL_VARIABLES), *graph.get_collection(GraphKeys.LOCAL_VARIABLES)]
-    return known or [node.outputs[0] for node in graph.nodes if node.registration.traits.role == "variable" and node.output_types[0].is_ref]
+    variables = [*graph.get_collection(GraphKeys.GLOBAL_VARIABLES), *graph.get_collection(GraphKeys.LOCAL_VARIABLES)]
+    return variables or [
+        node.outputs[0] for node in graph.nodes if node.registration.traits.role == "variable" and node.output_types[0].is_ref
+    ]
 
 
 def _is_initialized(variable: Variable | Tensor) -> Tensor:

@@ -33,16 +33,16 @@ class VariableSlice(Tensor, eq=False):
             The value of the whole variable after the change.
         """
         graph, variable, node = get_default_graph(), self.variable, self.node
-        given = [*node.inputs[1:4], convert_to_tensor(graph, value, variable.dtype, f"value for a slice of '{variable.op.name}'")]
+        inputs = [*node.inputs[1:4], convert_to_tensor(graph, value, variable.dtype, f"value for a slice of '{variable.op.name}'")]
         attrs = {mask: node.get_attr(mask) for mask in _MASKS}
         name = name or f"{node.name}/_assign"
         body = body_that_changes(variable)
         if body is not None:
-            changed = body.apply_op("ResourceStridedSliceAssign", [handle_within(variable, body), *given], attrs, name)
+            changed = body.apply_op("ResourceStridedSliceAssign", [handle_within(variable, body), *inputs], attrs, name)
             return value_within(variable, body, changed)
         if not variable.is_resource:
-            return graph.apply_op("StridedSliceAssign", [variable.handle, *given], attrs, name).outputs[0]
-        changed = graph.apply_op("ResourceStridedSliceAssign", [variable.handle, *given], attrs, name)
+            return graph.apply_op("StridedSliceAssign", [variable.handle, *inputs], attrs, name).outputs[0]
+        changed = graph.apply_op("ResourceStridedSliceAssign", [variable.handle, *inputs], attrs, name)
         with graph.control_dependencies([changed]):
             return variable.read_value()
 
@@ -50,6 +50,6 @@ class VariableSlice(Tensor, eq=False):
 def slice_of(variable: Variable, key: Any) -> VariableSlice:
     """The part of a variable selected by `key`."""
     node = variable.as_tensor()[key].node
-    made = VariableSlice(node, 0, variable)
-    node.outputs = [made]  # the tensor of the node, by which runs know what is fetched and fed
-    return made
+    variable_slice = VariableSlice(node, 0, variable)
+    node.outputs = [variable_slice]  # the tensor of the node, by which runs know what is fetched and fed
+    return variable_slice

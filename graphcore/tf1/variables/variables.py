@@ -133,8 +133,8 @@ class Variable(Operators, SessionValue):
             attrs = {"shape": self._shape, "dtype": self._dtype, "container": container, "shared_name": shared}
             self._variable = graph.apply_op(self._ops.storage, [], attrs, scope).outputs[0]
             with graph.device(self._variable.device or None):
-                given = {"validate_shape": validate_shape, **self._colocated()}
-                self._initializer = graph.apply_op(self._ops.assign, [self._variable, self._initial_value], given, "Assign")
+                assign_attrs = {"validate_shape": validate_shape, **self._colocated()}
+                self._initializer = graph.apply_op(self._ops.assign, [self._variable, self._initial_value], assign_attrs, "Assign")
                 self._read = self._new_read(self._ops.read_name)
         self._join_trainable(graph, trainable)
         for collection in collections or (VARIABLES,):
@@ -150,23 +150,23 @@ class Variable(Operators, SessionValue):
             snapshot: its value.
             initial_value: the initial value.
         """
-        made = cls.__new__(cls)
-        made._ops = _RESOURCE if variable.node.op == _RESOURCE.storage else _REF
-        made._variable, made._initializer, made._read, made._initial_value = variable, initializer, snapshot, initial_value
-        made._dtype = snapshot.dtype.base
-        made._shape = snapshot.shape
-        made._constraint = None
-        return made
+        rebuilt = cls.__new__(cls)
+        rebuilt._ops = _RESOURCE if variable.node.op == _RESOURCE.storage else _REF
+        rebuilt._variable, rebuilt._initializer, rebuilt._read, rebuilt._initial_value = variable, initializer, snapshot, initial_value
+        rebuilt._dtype = snapshot.dtype.base
+        rebuilt._shape = snapshot.shape
+        rebuilt._constraint = None
+        return rebuilt
 
     def _join_trainable(self, graph: Graph, trainable: bool) -> None:
-        known = graph.collections.get(TRAINABLE_VARIABLES, [])
-        before = [variable for variable in known if variable.name != self.name]  # a cell that runs again may have made it before
-        if trainable is (len(before) == len(known)):
+        trained = graph.collections.get(TRAINABLE_VARIABLES, [])
+        before = [variable for variable in trained if variable.name != self.name]  # a cell that runs again may have made it before
+        if trainable is (len(before) == len(trained)):
             graph.derivations.reconsider()
         if trainable:
             graph.add_to_collection(TRAINABLE_VARIABLES, self)
         else:
-            known[:] = before
+            trained[:] = before
 
     def _as_initial(self, graph: Graph, value: Any, wanted: DType | None, scope: str) -> Tensor:
         check_from_outside(graph, value, scope[:-1])
@@ -404,8 +404,8 @@ def listed_variables(argument: str, value: Any) -> list[Variable]:
         InvalidArgumentError: something else; `argument` names it.
     """
     is_list = isinstance(value, Iterable) and not isinstance(value, str | Tensor)
-    found = [value] if isinstance(value, Variable) else list(value) if is_list else None
-    if found is None or not all(isinstance(each, Variable) for each in found):
-        wrong = value if found is None else next(each for each in found if not isinstance(each, Variable))
+    variables = [value] if isinstance(value, Variable) else list(value) if is_list else None
+    if variables is None or not all(isinstance(variable, Variable) for variable in variables):
+        wrong = value if variables is None else next(variable for variable in variables if not isinstance(variable, Variable))
         raise InvalidArgumentError(f"{argument}: required variables, got {brief(wrong)}")
-    return found
+    return variables

@@ -70,7 +70,7 @@ class KMeans:
             raise InvalidArgumentError(f"Unsupported initialization algorithm `{initial_clusters}`, must be one of `{[*_STARTS]}`.")
         if distance_metric not in _METRICS:
             raise InvalidArgumentError(f"Unsupported distance metric `{distance_metric}`, must be one of `{[*_METRICS]}`.")
-        self._inputs = [_points(each) for each in (inputs if isinstance(inputs, list) else [inputs])]
+        self._inputs = [_points(part) for part in (inputs if isinstance(inputs, list) else [inputs])]
         self._num_clusters = num_clusters
         self._initial_clusters = initial_clusters
         self._metric = distance_metric
@@ -101,13 +101,13 @@ class KMeans:
         chosen = Starts(self._inputs, count, start, self._metric, self._seed, self._retries, centers, updated, initialized).op()
 
         is_cosine = self._metric == COSINE_DISTANCE
-        inputs = [unit_rows(each) for each in self._inputs] if is_cosine else self._inputs
+        inputs = [unit_rows(part) for part in self._inputs] if is_cosine else self._inputs
         # With one step an iteration, mini-batches move the centers themselves, which do not stay of norm 1.
         places = unit_rows(identity(centers)) if is_cosine and self._steps == 1 else identity(centers)
-        all_scores = tuple(all_distances(each, places, self._metric) for each in inputs)
-        numbers, scores = zip(*[nearest(each, places) for each in inputs], strict=True)
+        all_scores = tuple(all_distances(part, places, self._metric) for part in inputs)
+        numbers, scores = zip(*[nearest(part, places) for part in inputs], strict=True)
         if is_cosine:  # half of the squared distance of unit vectors
-            scores = tuple(each * 0.5 for each in scores)
+            scores = tuple(part_scores * 0.5 for part_scores in scores)
         if self._steps:
             trained: Any = self._mini_batch_step(inputs, numbers, count, centers, updated)
         else:
@@ -116,8 +116,8 @@ class KMeans:
 
     def _means(self, inputs: Sequence[Tensor], numbers: Sequence[Tensor], count: Tensor) -> Tensor:
         """The mean of the points of each cluster."""
-        sums = add_n([_sums(points, each, count) for points, each in zip(inputs, numbers, strict=True)])
-        counts = add_n([_sums(expand_dims(ones_like(each, dtypes.float32), 1), each, count) for each in numbers])
+        sums = add_n([_sums(points, part_numbers, count) for points, part_numbers in zip(inputs, numbers, strict=True)])
+        counts = add_n([_sums(expand_dims(ones_like(part_numbers, dtypes.float32), 1), part_numbers, count) for part_numbers in numbers])
         means = sums / (counts + _EPSILON)
         return unit_rows(means) if self._metric == COSINE_DISTANCE else means
 
@@ -133,9 +133,9 @@ class KMeans:
             counts = Variable(ones(expand_dims(count, 0), dtypes.int64))
             ready = no_op()
         done = [ready]
-        for points, each in zip(inputs, numbers, strict=True):
+        for points, part_numbers in zip(inputs, numbers, strict=True):
             with control_dependencies(done):
-                done = _moved(points, each, updated, counts)
+                done = _moved(points, part_numbers, updated, counts)
         return group(*done)
 
     def _next_iteration(self, left: Variable, centers: Variable, updated: Variable, counts: Variable) -> Tensor:
@@ -145,8 +145,8 @@ class KMeans:
             return assign(left, self._steps - 1)
 
 
-def _points(given: Any) -> Tensor:
-    points = convert_to_tensor(given)
+def _points(value: Any) -> Tensor:
+    points = convert_to_tensor(value)
     if points.dtype.base is not dtypes.float32:
         raise InvalidArgumentError(f"inputs: required points of float32, got {points.dtype.text}; gc.cast converts them")
     return points
@@ -161,10 +161,10 @@ def _moved(points: Tensor, numbers: Tensor, centers: Variable, counts: Variable)
     """The changes of the clusters that get points, and of their counts."""
     # Later inputs see the changes of earlier ones.
     before, places = counts.read_value(), centers.read_value()
-    found, index = get_default_graph().apply_op("Unique", [numbers]).outputs
-    added = _sums(ones_like(index, dtypes.int64), index, size(found))
-    total = gather(before, found) + added
-    shift = _sums(points, index, size(found)) - expand_dims(cast(added, dtypes.float32), 1) * gather(places, found)
+    unique, index = get_default_graph().apply_op("Unique", [numbers]).outputs
+    added = _sums(ones_like(index, dtypes.int64), index, size(unique))
+    total = gather(before, unique) + added
+    shift = _sums(points, index, size(unique)) - expand_dims(cast(added, dtypes.float32), 1) * gather(places, unique)
     change = shift / expand_dims(cast(total, dtypes.float32), 1)
     with control_dependencies([change]):  # read before either changes
-        return [scatter_add(counts, found, added), scatter_add(centers, found, change)]
+        return [scatter_add(counts, unique, added), scatter_add(centers, unique, change)]

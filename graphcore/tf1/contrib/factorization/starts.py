@@ -61,8 +61,10 @@ class Starts(msgspec.Struct, frozen=True):
         is_done = equal(remaining, 0)
         chosen = cond(is_done, self._kept, lambda: self._with_new_ones(count, remaining))
         others = chosen if self.updated is self.centers else cond(is_done, lambda: identity(self.updated), lambda: chosen)
-        made = assign(self.centers, chosen, validate_shape=False)
-        with control_dependencies([made] if self.updated is self.centers else [made, assign(self.updated, others, validate_shape=False)]):
+        assigned = assign(self.centers, chosen, validate_shape=False)
+        with control_dependencies(
+            [assigned] if self.updated is self.centers else [assigned, assign(self.updated, others, validate_shape=False)]
+        ):
             return assign(self.initialized, equal(self.num_clusters, shape(chosen)[0]))
 
     def _kept(self) -> Tensor:
@@ -86,10 +88,10 @@ class Starts(msgspec.Struct, frozen=True):
         if not isinstance(self.initial_clusters, str):
             with control_dependencies([assert_equal(remaining, shape(self.initial_clusters)[0])]):
                 return identity(self.initial_clusters)
-        count = add_n([shape(each)[0] for each in self.inputs])
+        count = add_n([shape(part)[0] for part in self.inputs])
         if self.initial_clusters == RANDOM_INIT:
-            found: Tensor = cond(count <= remaining, lambda: concat(self.inputs, 0), lambda: self._random(count, remaining))
-            return found
+            new_centers: Tensor = cond(count <= remaining, lambda: concat(self.inputs, 0), lambda: self._random(count, remaining))
+            return new_centers
         with control_dependencies([assert_greater_equal(count, remaining)]):
             points = identity(self.inputs[0])
         if self.distance_metric == COSINE_DISTANCE:
@@ -126,10 +128,10 @@ def spread(points: Tensor, count: Tensor, seed: int | None, retries: int) -> Ten
     def draw(number: Tensor, chosen: Tensor, nearest: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         sums = cumsum(nearest)
         drawn = stateless_uniform(reshape(tries, [1]), stack([first_seed, number])) * sums[-1]
-        found = minimum(searchsorted(sums, drawn, "right", dtypes.int64), total - 1)
-        after = minimum(expand_dims(nearest, 0), distances(found))
+        candidates = minimum(searchsorted(sums, drawn, "right", dtypes.int64), total - 1)
+        after = minimum(expand_dims(nearest, 0), distances(candidates))
         best = argmin(reduce_sum(after, 1), 0)
-        return number + 1, concat([chosen, expand_dims(gather(found, best), 0)], 0), gather(after, best)
+        return number + 1, concat([chosen, expand_dims(gather(candidates, best), 0)], 0), gather(after, best)
 
     first = stateless_uniform([1], stack([first_seed, constant(0, dtypes.int64)]), 0, total, dtypes.int64)
     _, chosen, _ = while_loop(

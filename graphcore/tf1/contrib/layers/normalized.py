@@ -178,9 +178,9 @@ def layer_norm(
     with model_scope(scope, "LayerNorm", reuse) as opened:
 
         def add(kind: str, initializer: Any) -> Any:
-            made = get_variable(kind, sizes, inputs.dtype.base, initializer, trainable=trainable)
-            collect_variable(made, variables_collections, kind)
-            return made
+            variable = get_variable(kind, sizes, inputs.dtype.base, initializer, trainable=trainable)
+            collect_variable(variable, variables_collections, kind)
+            return variable
 
         beta = add("beta", ZEROS) if center else None
         gamma = add("gamma", Ones()) if scale else None
@@ -229,13 +229,13 @@ def instance_norm(
     axis %= rank
     size = inputs.shape.as_list()[axis]
     initial = param_initializers or {}
-    places = [each for each in range(1, rank) if each != axis]
+    places = [other for other in range(1, rank) if other != axis]
     with model_scope(scope, "InstanceNorm", reuse) as opened:
 
         def add(kind: str, initializer: Any) -> Any:
-            made = get_variable(kind, [size], inputs.dtype.base, initial.get(kind, initializer), trainable=trainable)
-            collect_variable(made, variables_collections, kind)
-            return made if axis == rank - 1 else reshape(made, [size if each == axis else 1 for each in range(rank)])
+            variable = get_variable(kind, [size], inputs.dtype.base, initial.get(kind, initializer), trainable=trainable)
+            collect_variable(variable, variables_collections, kind)
+            return variable if axis == rank - 1 else reshape(variable, [size if position == axis else 1 for position in range(rank)])
 
         beta = add("beta", ZEROS) if center else None
         gamma = add("gamma", Ones()) if scale else None

@@ -94,9 +94,9 @@ def softmax(logits: Any, scope: Any = None) -> Any:
     """The softmax over the last dimension. logits: [..., classes] -> y: same."""
     with variable_scope(scope, "softmax"):
         logits = convert_to_tensor(logits)
-        found = reshape(nn.softmax(reshape(logits, [-1, last_dimension(logits.shape, 2)])), shape_of(logits))
-        found.set_shape(logits.shape)
-        return found
+        probabilities = reshape(nn.softmax(reshape(logits, [-1, last_dimension(logits.shape, 2)])), shape_of(logits))
+        probabilities.set_shape(logits.shape)
+        return probabilities
 
 
 @add_arg_scope
@@ -142,8 +142,8 @@ def stack(inputs: Any, layer: Callable[..., Any], stack_args: Sequence[Any], **k
     """
     if not isinstance(stack_args, list | tuple):
         raise InvalidArgumentError(f"stack: required a list as stack_args, got {stack_args!r}")
-    each = [tuple(args) if isinstance(args, list | tuple) else (args,) for args in stack_args]
-    return _in_a_row(inputs, layer, each, kwargs, "Stack", "stack")
+    arguments = [tuple(args) if isinstance(args, list | tuple) else (args,) for args in stack_args]
+    return _in_a_row(inputs, layer, arguments, kwargs, "Stack", "stack")
 
 
 def _in_a_row(inputs: Any, layer: Any, args: Sequence[Any], kwargs: dict[str, Any], default_scope: str, default_name: str) -> Any:
@@ -151,6 +151,6 @@ def _in_a_row(inputs: Any, layer: Any, args: Sequence[Any], kwargs: dict[str, An
     with variable_scope(scope, default_scope):
         outputs = convert_to_tensor(inputs)
         start = scope or getattr(layer, "__name__", None) or getattr(getattr(layer, "func", None), "__name__", default_name)
-        for number, each in enumerate(args, 1):
-            outputs = layer(outputs, *each, **kwargs, scope=f"{start}_{number}")
+        for number, layer_args in enumerate(args, 1):
+            outputs = layer(outputs, *layer_args, **kwargs, scope=f"{start}_{number}")
         return outputs

@@ -86,9 +86,9 @@ def optimize_loss(
     else:
         assert_global_step(global_step)
     chosen = _USUAL_SUMMARIES if summaries is None else summaries
-    for each in chosen:
-        if each not in OPTIMIZER_SUMMARIES:
-            raise InvalidArgumentError(f"optimize_loss: required summaries of {', '.join(OPTIMIZER_SUMMARIES)}, got {each!r}")
+    for summary in chosen:
+        if summary not in OPTIMIZER_SUMMARIES:
+            raise InvalidArgumentError(f"optimize_loss: required summaries of {', '.join(OPTIMIZER_SUMMARIES)}, got {summary!r}")
     with variable_scope(name, "OptimizeLoss"):
         before = get_collection(GraphKeys.UPDATE_OPS) if update_ops is None else list(update_ops)
         if before:
@@ -100,14 +100,14 @@ def optimize_loss(
             rate = learning_rate_decay_fn(rate, global_step)
             if "learning_rate" in chosen:
                 scalar("learning_rate", rate)
-        made = _optimizer(optimizer, rate)
-        pairs = made.compute_gradients(
+        resolved = _optimizer(optimizer, rate)
+        pairs = resolved.compute_gradients(
             loss,
             list(trainable_variables() if variables is None else variables),
             colocate_gradients_with_ops=colocate_gradients_with_ops,
         )
         if gradient_noise_scale is not None:
-            pairs = [(gradient if gradient is None else _noisy(gradient, gradient_noise_scale), each) for gradient, each in pairs]
+            pairs = [(gradient if gradient is None else _noisy(gradient, gradient_noise_scale), variable) for gradient, variable in pairs]
         if gradient_multipliers is not None:
             pairs = multiply_gradients(pairs, gradient_multipliers)
         norms = "global_gradient_norm" in chosen or "gradient_norm" in chosen
@@ -119,7 +119,7 @@ def optimize_loss(
         _summarize(pairs, chosen)
         if clip_gradients is not None and norms:
             scalar("global_norm/clipped_gradient_norm", global_norm([gradient for gradient, _ in pairs]))
-        step = made.apply_gradients(pairs, global_step if increment_global_step else None, name="train")
+        step = resolved.apply_gradients(pairs, global_step if increment_global_step else None, name="train")
         return _after([step], loss)
 
 
@@ -128,29 +128,29 @@ def _after(nodes: Sequence[Any], value: Tensor) -> Tensor:
         return identity(value)
 
 
-def _rate(given: Any) -> Any:
-    if isinstance(given, Tensor) and given.shape.rank == 0:
-        return given
-    if not isinstance(given, float):
-        raise InvalidArgumentError(f"optimize_loss: required a float or a scalar tensor as learning_rate, got {brief(given)}")
-    if given < 0:
-        raise InvalidArgumentError(f"optimize_loss: required a learning_rate of at least 0, got {given}")
-    return get_variable("learning_rate", [], trainable=False, initializer=Constant(given))
+def _rate(rate: Any) -> Any:
+    if isinstance(rate, Tensor) and rate.shape.rank == 0:
+        return rate
+    if not isinstance(rate, float):
+        raise InvalidArgumentError(f"optimize_loss: required a float or a scalar tensor as learning_rate, got {brief(rate)}")
+    if rate < 0:
+        raise InvalidArgumentError(f"optimize_loss: required a learning_rate of at least 0, got {rate}")
+    return get_variable("learning_rate", [], trainable=False, initializer=Constant(rate))
 
 
-def _optimizer(given: Any, rate: Any) -> Optimizer:
-    if isinstance(given, str | type) and rate is None:
-        raise InvalidArgumentError(f"optimize_loss: the optimizer {brief(given)} requires a learning_rate")
-    if isinstance(given, str):
-        if given not in _BY_NAME:
-            raise InvalidArgumentError(f"optimize_loss: required an optimizer of {', '.join(_BY_NAME)}, got {given!r}")
-        return _BY_NAME[given](rate)
-    if isinstance(given, Optimizer):
-        return given
-    made = (given() if rate is None else given(rate)) if callable(given) else None
-    if not isinstance(made, Optimizer):
-        raise InvalidArgumentError(f"optimize_loss: required an optimizer, its name, or a function to one, got {brief(given)}")
-    return made
+def _optimizer(optimizer: Any, rate: Any) -> Optimizer:
+    if isinstance(optimizer, str | type) and rate is None:
+        raise InvalidArgumentError(f"optimize_loss: the optimizer {brief(optimizer)} requires a learning_rate")
+    if isinstance(optimizer, str):
+        if optimizer not in _BY_NAME:
+            raise InvalidArgumentError(f"optimize_loss: required an optimizer of {', '.join(_BY_NAME)}, got {optimizer!r}")
+        return _BY_NAME[optimizer](rate)
+    if isinstance(optimizer, Optimizer):
+        return optimizer
+    built = (optimizer() if rate is None else optimizer(rate)) if callable(optimizer) else None
+    if not isinstance(built, Optimizer):
+        raise InvalidArgumentError(f"optimize_loss: required an optimizer, its name, or a function to one, got {brief(optimizer)}")
+    return built
 
 
 def _noisy(gradient: Any, scale: float) -> Any:
@@ -165,13 +165,13 @@ def multiply_gradients(grads_and_vars: Pairs, gradient_multipliers: Mapping[Any,
     Raises:
         InvalidArgumentError: such a variable has no gradient.
     """
-    found = []
-    for gradient, each in grads_and_vars:
-        factor = gradient_multipliers.get(each, gradient_multipliers.get(each.op.name))
+    scaled = []
+    for gradient, variable in grads_and_vars:
+        factor = gradient_multipliers.get(variable, gradient_multipliers.get(variable.op.name))
         if factor is not None and gradient is None:
-            raise InvalidArgumentError(f"Requested multiple of None gradient: {each.name}")
-        found.append((gradient if factor is None else _times(gradient, factor), each))
-    return found
+            raise InvalidArgumentError(f"Requested multiple of None gradient: {variable.name}")
+        scaled.append((gradient if factor is None else _times(gradient, factor), variable))
+    return scaled
 
 
 def _times(gradient: Any, factor: Any) -> Any:
@@ -188,13 +188,13 @@ def _clipped(pairs: Pairs, how: Any) -> Pairs:
     if not isinstance(how, float):
         raise InvalidArgumentError(f"optimize_loss: required a float or a function as clip_gradients, got {brief(how)}")
     clipped, _ = clip_by_global_norm([gradient for gradient, _ in pairs], how)
-    return [(gradient, each) for gradient, (_, each) in zip(clipped, pairs, strict=True)]
+    return [(gradient, variable) for gradient, (_, variable) in zip(clipped, pairs, strict=True)]
 
 
 def _summarize(pairs: Pairs, chosen: Sequence[str]) -> None:
-    for gradient, each in pairs:
+    for gradient, variable in pairs:
         values = gradient.values if isinstance(gradient, IndexedSlices) else gradient
-        label = each.name.replace(":", "_")
+        label = variable.name.replace(":", "_")
         if values is not None and "gradients" in chosen:
             histogram(f"gradients/{label}", values)
         if values is not None and "gradient_norm" in chosen:

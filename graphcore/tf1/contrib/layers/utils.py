@@ -66,17 +66,17 @@ def convert_collection_to_dict(collection: str, clear_collection: bool = False) 
         collection: the collection.
         clear_collection: leave it empty.
     """
-    found = {alias: tensor for tensor in get_collection(collection) for alias in get_tensor_aliases(tensor)}
+    tensors_by_alias = {alias: tensor for tensor in get_collection(collection) for alias in get_tensor_aliases(tensor)}
     if clear_collection:
         get_collection_ref(collection).clear()
-    return found
+    return tensors_by_alias
 
 
 def smart_cond(pred: Any, fn1: Callable[[], Any], fn2: Callable[[], Any], name: str | None = None) -> Any:
     """`gc.cond`, without a node where `pred` is the same in every run."""
-    known = get_static_value(pred) if isinstance(pred, Tensor) else pred
-    if isinstance(known, bool | int | np.bool_ | np.ndarray):
-        return fn1() if known else fn2()
+    static_pred = get_static_value(pred) if isinstance(pred, Tensor) else pred
+    if isinstance(static_pred, bool | int | np.bool_ | np.ndarray):
+        return fn1() if static_pred else fn2()
     return cond(pred, fn1, fn2, name=name)
 
 

@@ -114,9 +114,9 @@ class LuongAttention(AttentionMechanism):
         self._scale = scale
 
     def _score(self, query: Any) -> Any:
-        wanted, given = self.keys.shape.as_list()[-1], query.shape.as_list()[-1]
-        if wanted != given:
-            raise InvalidArgumentError(f"LuongAttention: required queries of size {wanted}, that of the keys (num_units), got {given}")
+        wanted, query_size = self.keys.shape.as_list()[-1], query.shape.as_list()[-1]
+        if wanted != query_size:
+            raise InvalidArgumentError(f"LuongAttention: required queries of size {wanted}, that of the keys (num_units), got {query_size}")
         with variable_scope(None, "luong_attention"):
             score = squeeze(matmul(expand_dims(query, 1), self.keys, transpose_b=True), [1])
             return get_variable("attention_g", [], query.dtype.base, Constant(1.0)) * score if self._scale else score
@@ -186,8 +186,8 @@ def attend(mechanism: AttentionMechanism, output: Any, alignments: Any, layer: A
 
 def size_of(tensor: Any, axis: int) -> Any:
     """A size of a tensor: an int if it is known, else a scalar tensor."""
-    known = tensor.shape.as_list()[axis] if tensor.shape.rank is not None else None
-    return shape_of(tensor)[axis] if known is None else known
+    size = tensor.shape.as_list()[axis] if tensor.shape.rank is not None else None
+    return shape_of(tensor)[axis] if size is None else size
 
 
 def checked(tensor: Any, batch: Any, mechanisms: Any, what: str) -> Any:
@@ -196,7 +196,7 @@ def checked(tensor: Any, batch: Any, mechanisms: Any, what: str) -> Any:
     Raises:
         InvalidArgumentError: it is known to be another.
     """
-    wanted = [each.batch_size for each in mechanisms]
+    wanted = [mechanism.batch_size for mechanism in mechanisms]
     text = f"{what}: required the batch size of the memory (with a beam, its outputs repeated by tile_batch)"
     for size in wanted:
         if not isinstance(size, Tensor) and not isinstance(batch, Tensor) and size != batch:

@@ -89,7 +89,7 @@ class BeamSearchDecoder(Decoder):
         require_cell(cell, "BeamSearchDecoder")
         if coverage_penalty_weight:
             raise InvalidArgumentError("BeamSearchDecoder: coverage_penalty_weight is not available here; required 0")
-        if any(isinstance(each, TensorArray) for each in nest.flatten(initial_state)):
+        if any(isinstance(tensor, TensorArray) for tensor in nest.flatten(initial_state)):
             raise InvalidArgumentError(
                 "BeamSearchDecoder: required a state without tensor arrays; make the wrapper without alignment_history"
             )
@@ -113,18 +113,18 @@ class BeamSearchDecoder(Decoder):
         if tensor.shape.rank == 0:
             return tensor
         rest = tensor.shape.as_list()[1:]
-        found = reshape(tensor, concat([stack([self._batch, self._width]), shape_of(tensor)[1:]], 0))
-        found.set_shape([None if isinstance(self._batch, Tensor) else self._batch, self._width, *rest])
-        return found
+        split = reshape(tensor, concat([stack([self._batch, self._width]), shape_of(tensor)[1:]], 0))
+        split.set_shape([None if isinstance(self._batch, Tensor) else self._batch, self._width, *rest])
+        return split
 
     def _merge(self, tensor: Any) -> Any:
         """From [batch, beam, ...] to [batch * beam, ...]; scalars stay."""
         if tensor.shape.rank == 0:
             return tensor
-        found = reshape(tensor, concat([[-1], shape_of(tensor)[2:]], 0))
-        known = None if isinstance(self._batch, Tensor) else self._batch * self._width
-        found.set_shape([known, *tensor.shape.as_list()[2:]])
-        return found
+        flat = reshape(tensor, concat([[-1], shape_of(tensor)[2:]], 0))
+        size = None if isinstance(self._batch, Tensor) else self._batch * self._width
+        flat.set_shape([size, *tensor.shape.as_list()[2:]])
+        return flat
 
     @property
     def tracks_own_finished(self) -> bool:
@@ -163,10 +163,10 @@ class BeamSearchDecoder(Decoder):
             merged = nest.map_structure(self._merge, state.cell_state)
             outputs, cell_state = self._cell(self._merge(inputs), merged)
             logits = self._split(outputs if self._layer is None else self._layer(outputs))
-            found, after = self._chosen(logits, nest.map_structure(self._split, cell_state), state)
-            following = cond(reduce_all(after.finished), lambda: self._first, lambda: self._vectors(found.predicted_ids))
+            output, after = self._chosen(logits, nest.map_structure(self._split, cell_state), state)
+            following = cond(reduce_all(after.finished), lambda: self._first, lambda: self._vectors(output.predicted_ids))
             following.set_shape(self._first.shape)
-            return found, after, following, after.finished
+            return output, after, following, after.finished
 
     def _chosen(self, logits: Any, cell_state: Any, state: BeamSearchDecoderState) -> tuple[Any, BeamSearchDecoderState]:
         symbols = size_of(logits, -1)
@@ -188,16 +188,16 @@ class BeamSearchDecoder(Decoder):
         before = self._taken(state.finished, parents, self._width)
         finished = logical_or(before, equal(words, self._end))
         lengths = self._taken(state.lengths + alive, parents, self._width)
-        kept = nest.map_structure(lambda each: each if each.shape.rank == 0 else self._taken(each, parents, self._width), cell_state)
+        kept = nest.map_structure(lambda part: part if part.shape.rank == 0 else self._taken(part, parents, self._width), cell_state)
         return BeamSearchDecoderOutput(best, words, parents), BeamSearchDecoderState(kept, log_probs, finished, lengths)
 
     def _taken(self, tensor: Any, places: Any, width: Any) -> Any:
         """Of each sequence the rows at some places. tensor: [batch, width, ...], places: [batch, beam] -> [batch, beam, ...]."""
         flat = reshape(tensor, concat([[-1], shape_of(tensor)[2:]], 0))
         first = expand_dims(numbers_to(self._batch) * width, 1)
-        found = gather(flat, places + cast(first, dtypes.int32))
-        found.set_shape([None if isinstance(self._batch, Tensor) else self._batch, self._width, *tensor.shape.as_list()[2:]])
-        return found
+        gathered = gather(flat, places + cast(first, dtypes.int32))
+        gathered.set_shape([None if isinstance(self._batch, Tensor) else self._batch, self._width, *tensor.shape.as_list()[2:]])
+        return gathered
 
     def finalize(self, outputs: Any, final_state: Any, sequence_lengths: Any) -> tuple[Any, Any]:
         """The whole sequences. outputs: [time, batch, beam] each."""
@@ -220,9 +220,9 @@ def tile_batch(t: Any, multiplier: int, name: str | None = None) -> Any:
         tensor = convert_to_tensor(tensor)
         sizes = tensor.shape.as_list()
         copies = apply_one("Tile", [expand_dims(tensor, 1), [1, multiplier, *[1] * (len(sizes) - 1)]], None)
-        found = reshape(copies, concat([[-1], shape_of(tensor)[1:]], 0))
-        found.set_shape([None if sizes[0] is None else sizes[0] * multiplier, *sizes[1:]])
-        return found
+        tiled = reshape(copies, concat([[-1], shape_of(tensor)[1:]], 0))
+        tiled.set_shape([None if sizes[0] is None else sizes[0] * multiplier, *sizes[1:]])
+        return tiled
 
     with name_scope(name or "tile_batch"):
         return nest.map_structure(repeated, t)
@@ -258,9 +258,9 @@ def gather_tree(step_ids: Any, parent_ids: Any, max_sequence_lengths: Any, end_t
             ids = where(is_beyond, zeros_like(own) + end_token, taken(ids_of.read(time), places))
             return time - 1, taken(parents_of.read(time), places), written.write(time, ids)
 
-        found = while_loop(lambda time, *_: time >= 0, one_step, (steps - 1, own, TensorArray(dtypes.int32, steps)))[2].stack()
-        ends = cast(equal(found, end_token), dtypes.int32)
+        ids = while_loop(lambda time, *_: time >= 0, one_step, (steps - 1, own, TensorArray(dtypes.int32, steps)))[2].stack()
+        ends = cast(equal(ids, end_token), dtypes.int32)
         ended = apply_one("Cumsum", [ends, 0], None, {"exclusive": True})
-        whole = where(ended > 0, zeros_like(found) + end_token, found)
+        whole = where(ended > 0, zeros_like(ids) + end_token, ids)
         whole.set_shape(step_ids.shape)
         return whole

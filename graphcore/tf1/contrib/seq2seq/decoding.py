@@ -136,8 +136,8 @@ def dynamic_decode(
             outputs, state, lengths = _run(decoder, impute_finished, maximum_iterations, parallel_iterations)
             return outputs if output_time_major else nest.map_structure(exchanged, outputs), state, lengths
 
-    found: tuple[Any, Any, Any] = derived("dynamic_decode", build)
-    return found
+    result: tuple[Any, Any, Any] = derived("dynamic_decode", build)
+    return result
 
 
 def _run(decoder: Any, impute_finished: bool, maximum_iterations: Any, parallel: int) -> tuple[Any, Any, Any]:
@@ -146,13 +146,15 @@ def _run(decoder: Any, impute_finished: bool, maximum_iterations: Any, parallel:
         raise InvalidArgumentError(f"dynamic_decode: required a scalar as maximum_iterations, got {limit.shape}")
     finished, inputs, state = decoder.initialize()
     batch = decoder.batch_size
-    known = constant_value(batch) if isinstance(batch, Tensor) else batch
-    known = None if known is None else int(known)
+    static_batch = constant_value(batch) if isinstance(batch, Tensor) else batch
+    static_batch = None if static_batch is None else int(static_batch)
     sizes = [_sizes(size) for size in nest.flatten(decoder.output_size)]
     dtypes = nest.flatten(decoder.output_dtype)
     form = decoder.output_size
-    arrays = [TensorArray(dtype, 0, dynamic_size=True, element_shape=[known, *size]) for dtype, size in zip(dtypes, sizes, strict=True)]
-    nothing = [zeros([batch if known is None else known, *size], dtype) for dtype, size in zip(dtypes, sizes, strict=True)]
+    arrays = [
+        TensorArray(dtype, 0, dynamic_size=True, element_shape=[static_batch, *size]) for dtype, size in zip(dtypes, sizes, strict=True)
+    ]
+    nothing = [zeros([batch if static_batch is None else static_batch, *size], dtype) for dtype, size in zip(dtypes, sizes, strict=True)]
     if limit is not None:
         finished = logical_or(finished, limit <= 0)
     lengths = zeros_like(finished, dtype=int32)
@@ -165,11 +167,11 @@ def _run(decoder: Any, impute_finished: bool, maximum_iterations: Any, parallel:
         lengths = where(finished, lengths, fill(shape_of(lengths), time + 1))
         emitted = nest.flatten(outputs)
         if impute_finished:
-            emitted = [where(finished, zero, each) for zero, each in zip(nothing, emitted, strict=True)]
+            emitted = [where(finished, zero, value) for zero, value in zip(nothing, emitted, strict=True)]
             olds = zip(nest.flatten(state), nest.flatten(new_state), strict=True)
             new_state = nest.pack_sequence_as(state, [_kept(finished, old, new) for old, new in olds])
         new_state = nest.pack_sequence_as(state, nest.flatten(new_state))
-        written = [array.write(time, each) for array, each in zip(written, emitted, strict=True)]
+        written = [array.write(time, value) for array, value in zip(written, emitted, strict=True)]
         return time + 1, written, new_state, following, ended, lengths
 
     _, arrays, state, _, _, lengths = while_loop(
@@ -187,7 +189,7 @@ def _run(decoder: Any, impute_finished: bool, maximum_iterations: Any, parallel:
 
 
 def _sizes(size: Any) -> list[int]:
-    return sizes_of(size) if isinstance(size, int) else [int(each) for each in size.as_list()]
+    return sizes_of(size) if isinstance(size, int) else [int(dim) for dim in size.as_list()]
 
 
 def _kept(finished: Any, old: Any, new: Any) -> Any:

@@ -73,11 +73,11 @@ class TrainingHelper(Helper):
         self._inputs = inputs
         if not time_major:
             inputs = nest.map_structure(exchanged, inputs)
-        self._arrays = nest.map_structure(lambda each: TensorArray(each.dtype.base, 0).unstack(each), inputs)
+        self._arrays = nest.map_structure(lambda tensor: TensorArray(tensor.dtype.base, 0).unstack(tensor), inputs)
         self.sequence_length = convert_to_tensor(sequence_length, name="sequence_length")
         if self.sequence_length.shape.rank != 1:
             raise InvalidArgumentError(f"TrainingHelper: required a vector as sequence_length, got {self.sequence_length.shape}")
-        self._zeros = nest.map_structure(lambda each: zeros_like(each[0]), inputs)
+        self._zeros = nest.map_structure(lambda tensor: zeros_like(tensor[0]), inputs)
         self.batch_size = size_of(self.sequence_length, 0)
 
     @property
@@ -94,10 +94,10 @@ class TrainingHelper(Helper):
     def _at(self, time: Any, finished: Any) -> Any:
         """The inputs of a step, zeros if all sequences have ended."""
         flat = nest.flatten(self._arrays)
-        found = cond(reduce_all(finished), lambda: nest.flatten(self._zeros), lambda: [each.read(time) for each in flat], strict=True)
-        for each, zero in zip(found, nest.flatten(self._zeros), strict=True):
-            each.set_shape(zero.shape)
-        return nest.pack_sequence_as(self._arrays, found)
+        tensors = cond(reduce_all(finished), lambda: nest.flatten(self._zeros), lambda: [array.read(time) for array in flat], strict=True)
+        for tensor, zero in zip(tensors, nest.flatten(self._zeros), strict=True):
+            tensor.set_shape(zero.shape)
+        return nest.pack_sequence_as(self._arrays, tensors)
 
     def next_inputs(self, time: Any, outputs: Any, state: Any, sample_ids: Any = None, name: str | None = None) -> tuple[Any, Any, Any]:
         """See `Helper`."""
@@ -139,9 +139,9 @@ class GreedyEmbeddingHelper(Helper):
         """See `Helper`."""
         del time, outputs, name
         finished = equal(sample_ids, self._end)
-        found = cond(reduce_all(finished), lambda: self._first, lambda: self._vectors(sample_ids))
-        found.set_shape(self._first.shape)
-        return finished, found, state
+        following = cond(reduce_all(finished), lambda: self._first, lambda: self._vectors(sample_ids))
+        following.set_shape(self._first.shape)
+        return finished, following, state
 
 
 class SampleEmbeddingHelper(GreedyEmbeddingHelper):

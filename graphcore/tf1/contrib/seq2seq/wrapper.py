@@ -79,9 +79,9 @@ class AttentionWrapper(RNNCell):
         self._cell = cell
         self._is_multi = isinstance(attention_mechanism, list | tuple)
         self._mechanisms = tuple(attention_mechanism) if self._is_multi else (attention_mechanism,)
-        for each in self._mechanisms:
-            if not isinstance(each, AttentionMechanism):
-                raise InvalidArgumentError(f"AttentionWrapper: required an AttentionMechanism or a list of these, got {brief(each)}")
+        for mechanism in self._mechanisms:
+            if not isinstance(mechanism, AttentionMechanism):
+                raise InvalidArgumentError(f"AttentionWrapper: required an AttentionMechanism or a list of these, got {brief(mechanism)}")
         self._layers, self._size = self._layers_of(attention_layer_size, attention_layer)
         self._join = cell_input_fn or (lambda inputs, attention: concat([inputs, attention], -1))
         self._output_attention = output_attention
@@ -90,17 +90,17 @@ class AttentionWrapper(RNNCell):
         if initial_cell_state is not None:
             batch = size_of(nest.flatten(initial_cell_state)[-1], 0)
             self._initial_cell_state = nest.map_structure(
-                lambda each: checked(each, batch, self._mechanisms, "initial_cell_state"), initial_cell_state
+                lambda tensor: checked(tensor, batch, self._mechanisms, "initial_cell_state"), initial_cell_state
             )
 
     def _layers_of(self, sizes: Any, layers: Any) -> tuple[list[Any], int]:
         count = len(self._mechanisms)
         if sizes is not None and layers is not None:
             raise InvalidArgumentError("AttentionWrapper: required only one of attention_layer_size and attention_layer")
-        given = sizes if layers is None else layers
-        if given is None:
-            return [None] * count, sum(each.values.shape.as_list()[-1] for each in self._mechanisms)
-        listed = list(given) if isinstance(given, list | tuple) else [given]
+        layer_sizes = sizes if layers is None else layers
+        if layer_sizes is None:
+            return [None] * count, sum(mechanism.values.shape.as_list()[-1] for mechanism in self._mechanisms)
+        listed = list(layer_sizes) if isinstance(layer_sizes, list | tuple) else [layer_sizes]
         if len(listed) != count:
             raise InvalidArgumentError(
                 f"AttentionWrapper: required one attention layer (size) for each of {count} mechanisms, got {len(listed)}"
@@ -121,17 +121,17 @@ class AttentionWrapper(RNNCell):
     @property
     def state_size(self) -> Any:
         """The sizes of an `AttentionWrapperState`."""
-        alignments = self._one_or_all(each.alignments_size for each in self._mechanisms)
+        alignments = self._one_or_all(mechanism.alignments_size for mechanism in self._mechanisms)
         history = self._one_or_all(() for _ in self._mechanisms)
         return AttentionWrapperState(self._cell.state_size, self._size, Shape([]), alignments, history, alignments)
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
         """The state before the first step: zeros, or the initial state of the cell."""
         with name_scope(f"{type(self).__name__}ZeroState"):
-            given = self._initial_cell_state
-            state = self._cell.zero_state(batch_size, dtype) if given is None else given
-            state = nest.map_structure(lambda each: checked(each, batch_size, self._mechanisms, "zero_state"), state)
-            alignments = self._one_or_all(each.initial_alignments(batch_size, dtype) for each in self._mechanisms)
+            initial = self._initial_cell_state
+            state = self._cell.zero_state(batch_size, dtype) if initial is None else initial
+            state = nest.map_structure(lambda tensor: checked(tensor, batch_size, self._mechanisms, "zero_state"), state)
+            alignments = self._one_or_all(mechanism.initial_alignments(batch_size, dtype) for mechanism in self._mechanisms)
             history = self._one_or_all(TensorArray(dtype, 0, dynamic_size=True) if self._keeps_history else () for _ in self._mechanisms)
             return AttentionWrapperState(
                 state, zeros(stack([batch_size, self._size]), dtype), zeros([], int32), alignments, history, alignments
@@ -149,12 +149,12 @@ class AttentionWrapper(RNNCell):
         output = checked(output, size_of(output, 0), self._mechanisms, "AttentionWrapper")
         before = state.attention_state if self._is_multi else (state.attention_state,)
         histories = state.alignment_history if self._is_multi else (state.alignment_history,)
-        found = [attend(*each) for each in zip(self._mechanisms, [output] * len(before), before, self._layers, strict=True)]
-        attention = concat([each for each, _ in found], 1) if len(found) > 1 else found[0][0]
-        alignments = self._one_or_all(weights for _, weights in found)
+        attended = [attend(*arguments) for arguments in zip(self._mechanisms, [output] * len(before), before, self._layers, strict=True)]
+        attention = concat([vector for vector, _ in attended], 1) if len(attended) > 1 else attended[0][0]
+        alignments = self._one_or_all(weights for _, weights in attended)
         written = [
             history.write(state.time, weights) if self._keeps_history else ()
-            for history, (_, weights) in zip(histories, found, strict=True)
+            for history, (_, weights) in zip(histories, attended, strict=True)
         ]
         after = AttentionWrapperState(cell_state, attention, state.time + 1, alignments, self._one_or_all(written), alignments)
         return attention if self._output_attention else output, after

@@ -32,7 +32,7 @@ _OF_GRAPH: Final = object()
 
 def clip_gradient_norms(gradients_to_variables: Pairs, max_norm: float) -> Pairs:
     """Scale each gradient down to a norm of at most `max_norm`."""
-    return [(_clipped(gradient, max_norm), each) for gradient, each in gradients_to_variables]
+    return [(_clipped(gradient, max_norm), variable) for gradient, variable in gradients_to_variables]
 
 
 def _clipped(gradient: Any, max_norm: float) -> Any:
@@ -43,13 +43,13 @@ def _clipped(gradient: Any, max_norm: float) -> Any:
 
 def add_gradients_summaries(grads_and_vars: Pairs) -> list[Tensor]:
     """A histogram of each gradient, and its norm."""
-    found = []
-    for gradient, each in grads_and_vars:
+    summaries = []
+    for gradient, variable in grads_and_vars:
         if gradient is not None:
             values = gradient.values if isinstance(gradient, IndexedSlices) else gradient
-            found.append(histogram(f"{each.op.name}/gradient", values))
-            found.append(histogram(f"{each.op.name}/gradient_norm", _norm(values)))
-    return found
+            summaries.append(histogram(f"{variable.op.name}/gradient", values))
+            summaries.append(histogram(f"{variable.op.name}/gradient_norm", _norm(values)))
+    return summaries
 
 
 def _norm(values: Any) -> Tensor:
@@ -221,10 +221,10 @@ def _last_loss(supervisor: Supervisor, step: Callable[[], tuple[Any, bool]]) -> 
 
 def _usual_arguments(global_step: Any, number_of_steps: int | None, log_every_n_steps: int) -> dict[str, Any]:
     with name_scope("train_step"):
-        found: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         if number_of_steps:
-            found["should_stop"] = greater_equal(global_step, number_of_steps)
+            arguments["should_stop"] = greater_equal(global_step, number_of_steps)
         if log_every_n_steps > 0:
             left = floormod(global_step, log_every_n_steps)
-            found["should_log"] = equal(left, 0)
-        return found
+            arguments["should_log"] = equal(left, 0)
+        return arguments

@@ -28,12 +28,12 @@ def analyze_vars(variables: Sequence[Any], print_info: bool = False) -> tuple[in
         variables: the variables.
         print_info: print each with its sizes, and the sums.
     """
-    counts = [math.prod(size or 0 for size in each.shape.as_list()) for each in variables]
-    sizes = [count * each.dtype.base.size for count, each in zip(counts, variables, strict=True)]
+    counts = [math.prod(size or 0 for size in variable.shape.as_list()) for variable in variables]
+    sizes = [count * variable.dtype.base.size for count, variable in zip(counts, variables, strict=True)]
     if print_info:
         lines = ["---------", "Variables: name (type shape) [size]", "---------"]
-        for each, count, size in zip(variables, counts, sizes, strict=True):
-            lines.append(f"{each.name} {tensor_description(each)} [{count}, bytes: {size}]")
+        for variable, count, size in zip(variables, counts, sizes, strict=True):
+            lines.append(f"{variable.name} {tensor_description(variable)} [{count}, bytes: {size}]")
         _show([*lines, f"Total size of variables: {sum(counts)}", f"Total bytes of variables: {sum(sizes)}"])
     return sum(counts), sum(sizes)
 

@@ -41,9 +41,9 @@ def prefetch_queue(
     names = sorted(tensors) if isinstance(tensors, Mapping) else None
     row = tensors_of(tensors)
     with name_scope(name or "prefetch_queue"):
-        made = PaddingFIFOQueue if dynamic_pad else FIFOQueue
-        kinds, shapes = [each.dtype.base for each in row], [each.shape for each in row]
-        queue = made(capacity, kinds, shapes, names, shared_name)
+        queue_class = PaddingFIFOQueue if dynamic_pad else FIFOQueue
+        kinds, shapes = [tensor.dtype.base for tensor in row], [tensor.shape for tensor in row]
+        queue = queue_class(capacity, kinds, shapes, names, shared_name)
         element = row if names is None else dict(zip(names, row, strict=True))
         add_queue_runner(QueueRunner(queue, [queue.enqueue(element)] * num_threads))
         add_summary(f"fraction_of_{capacity}_full", cast(queue.size(), dtypes.float32) * (1.0 / capacity))

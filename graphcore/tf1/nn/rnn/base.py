@@ -62,8 +62,8 @@ class RNNCell(Layer):
     def _noting(self, getter: Any, *args: Any, **kwargs: Any) -> Any:
         """A custom getter that notes the variables as those of the cell."""
         variable = getter(*args, **kwargs)
-        if hasattr(variable, "initializer") and all(known is not variable for known in self._weights):
-            self._weights = [known for known in self._weights if known.name != variable.name and not is_to_be_made(known)]
+        if hasattr(variable, "initializer") and all(weight is not variable for weight in self._weights):
+            self._weights = [weight for weight in self._weights if weight.name != variable.name and not is_to_be_made(weight)]
             self._weights.append(variable)
         return variable
 
@@ -97,8 +97,8 @@ class RNNCell(Layer):
         """
         if inputs is not None:
             inputs = convert_to_tensor(inputs, name="inputs")
-            known = inputs.shape.as_list()[0]
-            batch_size = shape_of(inputs)[0] if known is None else known
+            static_size = inputs.shape.as_list()[0]
+            batch_size = shape_of(inputs)[0] if static_size is None else static_size
             dtype = inputs.dtype if dtype is None else dtype
         if batch_size is None or dtype is None:
             raise InvalidArgumentError(f"batch_size and dtype of the initial state must be given, got {batch_size} and {dtype}")
@@ -126,17 +126,17 @@ class LayerRNNCell(RNNCell):
 def zeros_of(sizes: Any, batch_size: Any, dtype: Any) -> Any:
     """Zeros of [batch_size, *size] for each of some (nested) sizes, of one dtype or of one for each."""
     dtypes = nest.flatten(dtype) if nest.is_nested(dtype) else [dtype] * len(nest.flatten(sizes))
-    made = [_zeros(size, batch_size, as_dtype(kind).base) for size, kind in zip(nest.flatten(sizes), dtypes, strict=True)]
-    return nest.pack_sequence_as(sizes, made)
+    tensors = [_zeros(size, batch_size, as_dtype(kind).base) for size, kind in zip(nest.flatten(sizes), dtypes, strict=True)]
+    return nest.pack_sequence_as(sizes, tensors)
 
 
 def _zeros(size: Any, batch_size: Any, dtype: DType) -> Tensor:
     rest = sizes_of(size)
     batches = list(batch_size) if isinstance(batch_size, list | tuple | Shape) else [batch_size]
-    known = [constant_value(each) if isinstance(each, Tensor) else each for each in batches]
-    made = zeros([*[given if size is None else int(size) for given, size in zip(batches, known, strict=True)], *rest], dtype)
-    made.set_shape([*[None if size is None else int(size) for size in known], *rest])
-    return made
+    static_sizes = [constant_value(dim) if isinstance(dim, Tensor) else dim for dim in batches]
+    result = zeros([*[dim if size is None else int(size) for dim, size in zip(batches, static_sizes, strict=True)], *rest], dtype)
+    result.set_shape([*[None if size is None else int(size) for size in static_sizes], *rest])
+    return result
 
 
 def sizes_of(size: Any) -> list[int]:
@@ -148,4 +148,4 @@ def sizes_of(size: Any) -> list[int]:
     shape = Shape([size]) if isinstance(size, int) else as_shape(size)
     if not shape.is_fully_defined:
         raise InvalidArgumentError(f"required a full shape as the size of a state or an output, got {shape}")
-    return [int(each) for each in shape.as_list() if each is not None]
+    return [int(dim) for dim in shape.as_list() if dim is not None]

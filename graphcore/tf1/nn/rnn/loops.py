@@ -61,8 +61,8 @@ def dynamic_rnn(
 
     def build() -> Any:
         with variable_scope(scope or "rnn"):
-            flat = [convert_to_tensor(each) for each in nest.flatten(inputs)]
-            steps = flat if time_major else [exchanged(each) for each in flat]
+            flat = [convert_to_tensor(tensor) for tensor in nest.flatten(inputs)]
+            steps = flat if time_major else [exchanged(tensor) for tensor in flat]
             batch = _batch_size(steps)
             state = _initial_state(cell, initial_state, batch, dtype)
             lengths = None if sequence_length is None else _lengths(sequence_length)
@@ -87,22 +87,22 @@ def exchanged(x: Tensor) -> Tensor:
 
 def _batch_size(steps: list[Tensor]) -> Any:
     """The number of sequences: an int if it is known, else a scalar tensor."""
-    for each in steps:
-        if each.shape.rank is not None and each.shape.as_list()[1] is not None:
-            return each.shape.as_list()[1]
+    for tensor in steps:
+        if tensor.shape.rank is not None and tensor.shape.as_list()[1] is not None:
+            return tensor.shape.as_list()[1]
     return shape_of(steps[0])[1]
 
 
-def _initial_state(cell: Any, given: Any, batch: Any, dtype: Any) -> Any:
-    if given is not None:
-        return nest.map_structure(convert_to_tensor, given)
+def _initial_state(cell: Any, initial: Any, batch: Any, dtype: Any) -> Any:
+    if initial is not None:
+        return nest.map_structure(convert_to_tensor, initial)
     if dtype is None:
         raise InvalidArgumentError("If there is no initial_state, you must give a dtype.")
     return cell.zero_state(batch, dtype)
 
 
-def _lengths(given: Any) -> Tensor:
-    lengths = cast(convert_to_tensor(given), int32)
+def _lengths(sequence_length: Any) -> Tensor:
+    lengths = cast(convert_to_tensor(sequence_length), int32)
     if lengths.shape.rank not in (None, 1):
         raise InvalidArgumentError(f"sequence_length must be a vector of length batch_size, but saw shape: {lengths.shape}")
     return identity(lengths, name="sequence_length")
@@ -111,7 +111,9 @@ def _lengths(given: Any) -> Tensor:
 def _run(cell: Any, steps: Any, state: Any, lengths: Any, batch: Any, dtype: Any, parallel: int) -> Any:
     flat = nest.flatten(steps)
     time_steps = shape_of(flat[0])[0]
-    known = next((each.shape.as_list()[0] for each in flat if each.shape.rank is not None and each.shape.as_list()[0] is not None), None)
+    step_count = next(
+        (tensor.shape.as_list()[0] for tensor in flat if tensor.shape.rank is not None and tensor.shape.as_list()[0] is not None), None
+    )
     kinds = _output_dtypes(cell, dtype, state)
     sizes = [sizes_of(size) for size in nest.flatten(cell.output_size)]
     fixed = None if isinstance(batch, Tensor) else batch
@@ -119,7 +121,7 @@ def _run(cell: Any, steps: Any, state: Any, lengths: Any, batch: Any, dtype: Any
         TensorArray(kind, time_steps, element_shape=[fixed, *size], tensor_array_name="output")
         for kind, size in zip(kinds, sizes, strict=True)
     ]
-    inputs = [TensorArray(each.dtype, 0).unstack(each) for each in flat]
+    inputs = [TensorArray(tensor.dtype, 0).unstack(tensor) for tensor in flat]
     end = time_steps if lengths is None else minimum(time_steps, maximum(1, reduce_max(lengths)))
 
     def one_step(time: Any, written: Any, state: Any) -> Any:
@@ -127,20 +129,20 @@ def _run(cell: Any, steps: Any, state: Any, lengths: Any, batch: Any, dtype: Any
         output, new_state = cell(values, state)
         nest.assert_same_structure(cell.output_size, output, check_types=False)
         nest.assert_same_structure(state, new_state, check_types=False)
-        found = nest.flatten(output)
+        outputs = nest.flatten(output)
         if lengths is not None:
             ended = time >= lengths
-            found = [_chosen(ended, apply_one("ZerosLike", [each], None), each) for each in found]
+            outputs = [_chosen(ended, apply_one("ZerosLike", [tensor], None), tensor) for tensor in outputs]
             olds = zip(nest.flatten(state), nest.flatten(new_state), strict=True)
             new_state = nest.pack_sequence_as(state, [_chosen(ended, old, new) for old, new in olds])
         new_state = nest.pack_sequence_as(state, nest.flatten(new_state))
-        return time + 1, [array.write(time, each) for array, each in zip(written, found, strict=True)], new_state
+        return time + 1, [array.write(time, tensor) for array, tensor in zip(written, outputs, strict=True)], new_state
 
     start = (constant(0, int32, name="time"), arrays, state)
     _, arrays, state = while_loop(lambda time, *_: time < end, one_step, start, parallel_iterations=parallel)
     outputs = [array.stack() for array in arrays]
     for output, size in zip(outputs, sizes, strict=True):
-        output.set_shape([known, fixed, *size])
+        output.set_shape([step_count, fixed, *size])
     return nest.pack_sequence_as(cell.output_size, outputs), state
 
 
@@ -148,7 +150,7 @@ def _output_dtypes(cell: Any, dtype: Any, state: Any) -> list[Any]:
     count = len(nest.flatten(cell.output_size))
     if nest.is_nested(dtype) and len(nest.flatten(dtype)) == count:
         return nest.flatten(dtype)
-    kinds = {each.dtype.base for each in nest.flatten(state)}
+    kinds = {tensor.dtype.base for tensor in nest.flatten(state)}
     if dtype is None and len(kinds) != 1:
         names = ", ".join(sorted(kind.text for kind in kinds))
         raise InvalidArgumentError(f"State has tensors of different dtypes ({names}). Unable to infer the dtype of the outputs; give it")
@@ -195,8 +197,8 @@ def bidirectional_dynamic_rnn(
             with variable_scope("bw") as inner:
                 with name_scope("ReverseInput"):
                     backwards = nest.map_structure(turned, inputs)
-                found, state_bw = dynamic_rnn(cell_bw, backwards, sequence_length, initial_state_bw, *rest, scope=inner)
-        return (forward, nest.map_structure(turned, found)), (state_fw, state_bw)
+                reversed_outputs, state_bw = dynamic_rnn(cell_bw, backwards, sequence_length, initial_state_bw, *rest, scope=inner)
+        return (forward, nest.map_structure(turned, reversed_outputs)), (state_fw, state_bw)
 
     return derived("bidirectional_dynamic_rnn", build, inputs, sequence_length, initial_state_fw, initial_state_bw)
 
@@ -237,10 +239,12 @@ def stack_bidirectional_dynamic_rnn(
     with variable_scope(scope or "stack_bidirectional_rnn"):
         for number, (forward, backward, start_fw, start_bw) in enumerate(zip(cells_fw, cells_bw, *starts, strict=True)):
             with variable_scope(f"cell_{number}"):
-                outputs, found = bidirectional_dynamic_rnn(forward, backward, inputs, sequence_length, start_fw, start_bw, dtype, *rest)
+                outputs, state_pair = bidirectional_dynamic_rnn(
+                    forward, backward, inputs, sequence_length, start_fw, start_bw, dtype, *rest
+                )
                 inputs = concat(outputs, 2)
-                states.append(found)
-    return inputs, tuple([each for each, _ in states]), tuple([each for _, each in states])
+                states.append(state_pair)
+    return inputs, tuple([forward_state for forward_state, _ in states]), tuple([backward_state for _, backward_state in states])
 
 
 def raw_rnn(
@@ -285,7 +289,7 @@ def _run_raw(cell: Any, loop_fn: Callable[..., Any], parallel: int) -> Any:
         kinds = [(sizes_of(size), nest.flatten(state)[0].dtype.base) for size in nest.flatten(form)]
     else:
         form = emitted
-        kinds = [(sizes_of(each.shape), each.dtype.base) for each in map(convert_to_tensor, nest.flatten(emitted))]
+        kinds = [(sizes_of(tensor.shape), tensor.dtype.base) for tensor in map(convert_to_tensor, nest.flatten(emitted))]
     arrays = [TensorArray(kind, 0, dynamic_size=True, element_shape=[fixed, *size]) for size, kind in kinds]
     nothing = [zeros([batch, *size], kind) for size, kind in kinds]
 
@@ -293,24 +297,24 @@ def _run_raw(cell: Any, loop_fn: Callable[..., Any], parallel: int) -> Any:
         output, cell_state = cell(value, state)
         ended, following, next_state, emit, next_loop_state = loop_fn(time + 1, output, cell_state, loop_state)
         emits = nest.flatten(output if emit is None else emit)
-        emits = [_chosen(finished, zero, convert_to_tensor(each)) for zero, each in zip(nothing, emits, strict=True)]
+        emits = [_chosen(finished, zero, convert_to_tensor(value)) for zero, value in zip(nothing, emits, strict=True)]
         states = zip(nest.flatten(state), nest.flatten(next_state), strict=True)
         next_state = nest.pack_sequence_as(state, [_chosen(finished, old, new) for old, new in states])
-        written = [array.write(time, each) for array, each in zip(arrays, emits, strict=True)]
+        written = [array.write(time, value) for array, value in zip(arrays, emits, strict=True)]
         either = apply_one("LogicalOr", [finished, ended], None)
         return time + 1, either, following, written, next_state, loop_state if next_loop_state is None else next_loop_state
 
     loop_state = constant(0, int32) if first_loop_state is None else first_loop_state
-    found = while_loop(
+    results = while_loop(
         lambda _, finished, *__: apply_one("LogicalNot", [reduce_all(finished)], None),
         one_step,
         (time, finished, value, arrays, state, loop_state),
         parallel_iterations=parallel,
     )
-    arrays, state, loop_state = found[-3:]
+    arrays, state, loop_state = results[-3:]
     return nest.pack_sequence_as(form, arrays), state, None if first_loop_state is None else loop_state
 
 
 def _batch_of(value: Any) -> Any:
-    known = value.shape.as_list()[0]
-    return shape_of(value)[0] if known is None else known
+    static_size = value.shape.as_list()[0]
+    return shape_of(value)[0] if static_size is None else static_size

@@ -48,8 +48,8 @@ def static_rnn(
                 if dtype is None:
                     raise InvalidArgumentError("If no initial_state is provided, dtype must be specified")
                 first = convert_to_tensor(nest.flatten(inputs[0])[0])
-                known = first.shape.as_list()[0]
-                state = cell.zero_state(shape_of(first)[0] if known is None else known, dtype)
+                static_size = first.shape.as_list()[0]
+                state = cell.zero_state(shape_of(first)[0] if static_size is None else static_size, dtype)
             lengths = None if sequence_length is None else identity(cast(convert_to_tensor(sequence_length), int32), name="sequence_length")
             outputs = []
             for time, value in enumerate(inputs):
@@ -58,14 +58,16 @@ def static_rnn(
                 output, new_state = cell(value, state)
                 if lengths is not None:
                     ended = lengths <= time
-                    output = nest.map_structure(lambda each, ended=ended: where(ended, apply_one("ZerosLike", [each], None), each), output)
+                    output = nest.map_structure(
+                        lambda tensor, ended=ended: where(ended, apply_one("ZerosLike", [tensor], None), tensor), output
+                    )
                     new_state = nest.map_structure(lambda old, new, ended=ended: where(ended, old, new), state, new_state)
                 outputs.append(output)
                 state = new_state
             return outputs, state
 
-    made: tuple[list[Any], Any] = derived("static_rnn", build, list(inputs), initial_state, sequence_length)
-    return made
+    result: tuple[list[Any], Any] = derived("static_rnn", build, list(inputs), initial_state, sequence_length)
+    return result
 
 
 def static_bidirectional_rnn(
@@ -90,15 +92,15 @@ def static_bidirectional_rnn(
                 forward, state_fw = static_rnn(cell_fw, inputs, initial_state_fw, dtype, sequence_length, inner)
             with variable_scope("bw") as inner:
                 turned = _turned(list(inputs), sequence_length)
-                found, state_bw = static_rnn(cell_bw, turned, initial_state_bw, dtype, sequence_length, inner)
-                backward = _turned(found, sequence_length)
+                reversed_outputs, state_bw = static_rnn(cell_bw, turned, initial_state_bw, dtype, sequence_length, inner)
+                backward = _turned(reversed_outputs, sequence_length)
             both = zip(forward, backward, strict=True)
-            return [nest.map_structure(lambda fw, bw: concat([fw, bw], 1), *each) for each in both], state_fw, state_bw
+            return [nest.map_structure(lambda fw, bw: concat([fw, bw], 1), *pair) for pair in both], state_fw, state_bw
 
-    made: tuple[list[Any], Any, Any] = derived(
+    result: tuple[list[Any], Any, Any] = derived(
         "static_bidirectional_rnn", build, list(inputs), initial_state_fw, initial_state_bw, sequence_length
     )
-    return made
+    return result
 
 
 def _turned(steps: list[Any], lengths: Any) -> list[Any]:
@@ -107,4 +109,4 @@ def _turned(steps: list[Any], lengths: Any) -> list[Any]:
         return steps[::-1]
     flat = [nest.flatten(step) for step in steps]
     columns = [unstack(reverse_sequence(stack(list(column)), lengths, 0, 1), len(steps)) for column in zip(*flat, strict=True)]
-    return [nest.pack_sequence_as(step, list(each)) for step, each in zip(steps, zip(*columns, strict=True), strict=True)]
+    return [nest.pack_sequence_as(step, list(leaves)) for step, leaves in zip(steps, zip(*columns, strict=True), strict=True)]

@@ -117,7 +117,7 @@ class _Transparent(_Wrapper):
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None, *args: Any, **kwargs: Any) -> Any:
         """One step of the cell inside."""
-        return self._step(inputs, state, lambda *given: self._cell(*given, *args, scope=scope, **kwargs))
+        return self._step(inputs, state, lambda *arguments: self._cell(*arguments, *args, scope=scope, **kwargs))
 
     def _step(self, inputs: Any, state: Any, cell: Callable[..., Any]) -> Any:
         return cell(inputs, state)
@@ -170,8 +170,8 @@ class DropoutWrapper(_Transparent):
             for what, size in sizes.items():
                 if self._drops(what):
                     seeds = [self._seed_of(what, number) for number in range(len(nest.flatten(size)))]
-                    shapes = [[1, *sizes_of(each)] for each in nest.flatten(size)]
-                    self._noise[what] = [random_uniform(shape, seed=each, dtype=dtype) for shape, each in zip(shapes, seeds, strict=True)]
+                    shapes = [[1, *sizes_of(part)] for part in nest.flatten(size)]
+                    self._noise[what] = [random_uniform(shape, seed=seed, dtype=dtype) for shape, seed in zip(shapes, seeds, strict=True)]
 
     def _drops(self, what: str) -> bool:
         keep = self._keep[what]
@@ -192,10 +192,10 @@ class DropoutWrapper(_Transparent):
 
     def _dropped(self, what: str, values: Any, chosen: Callable[[Any], Any] = lambda _: True) -> Any:
         flags = _flags(values, chosen)
-        found = []
+        dropped = []
         for number, (value, is_chosen) in enumerate(zip(nest.flatten(values), flags, strict=True)):
-            found.append(self._one(what, number, value) if is_chosen else value)
-        return nest.pack_sequence_as(values, found)
+            dropped.append(self._one(what, number, value) if is_chosen else value)
+        return nest.pack_sequence_as(values, dropped)
 
     def _one(self, what: str, number: int, value: Any) -> Any:
         keep = self._keep[what]
@@ -211,7 +211,7 @@ def _flags(values: Any, chosen: Callable[[Any], Any]) -> list[bool]:
     """True for each leaf that is chosen, by a function of parts of the structure."""
     choice = chosen(values)
     if nest.is_nested(choice):
-        return [flag for value, each in zip(values, choice, strict=True) for flag in [bool(each)] * len(nest.flatten(value))]
+        return [flag for value, is_chosen in zip(values, choice, strict=True) for flag in [bool(is_chosen)] * len(nest.flatten(value))]
     if not choice:
         return [False] * len(nest.flatten(values))
     if nest.is_nested(values):
@@ -298,8 +298,8 @@ class _Projection(_Wrapper):
     def _projected(self, value: Any) -> Any:
         dtype = value.dtype.base
         kernel = get_variable("kernel", [value.shape.as_list()[1], self._size], dtype)
-        found = nn.bias_add(matmul(value, kernel), get_variable("bias", [self._size], dtype, Zeros()))
-        return found if self._activation is None else self._activation(found)
+        projected = nn.bias_add(matmul(value, kernel), get_variable("bias", [self._size], dtype, Zeros()))
+        return projected if self._activation is None else self._activation(projected)
 
 
 class OutputProjectionWrapper(_Projection):

@@ -72,11 +72,11 @@ class AdamOptimizer(OpOptimizer):
         return self._resource_apply_sparse(grad.values, var, grad.indices)
 
     def _resource_apply_sparse(self, grad: Tensor, handle: Variable, indices: Tensor) -> Any:
-        given = self._op_inputs(handle)
-        rate = given["lr"] * sqrt(1.0 - given["beta2_power"]) / (1.0 - given["beta1_power"])
-        mean = self._faded(handle, "m", given["beta1"], grad, indices)
-        square = self._faded(handle, "v", given["beta2"], grad * grad, indices)
-        return group(handle.change("assign_sub", rate * mean / (sqrt(square) + given["epsilon"])), mean, square)
+        inputs = self._op_inputs(handle)
+        rate = inputs["lr"] * sqrt(1.0 - inputs["beta2_power"]) / (1.0 - inputs["beta1_power"])
+        mean = self._faded(handle, "m", inputs["beta1"], grad, indices)
+        square = self._faded(handle, "v", inputs["beta2"], grad * grad, indices)
+        return group(handle.change("assign_sub", rate * mean / (sqrt(square) + inputs["epsilon"])), mean, square)
 
     def _faded(self, var: Variable, slot: str, beta: Tensor, grad: Tensor, indices: Tensor) -> Tensor:
         """The new value of a running mean, to which some rows are added."""

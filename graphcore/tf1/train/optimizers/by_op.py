@@ -58,10 +58,10 @@ class OpOptimizer(Optimizer):
     def _converted(self, name: str, value: Any, dtype: DType) -> Tensor:
         if isinstance(value, Variable):
             value = value.as_tensor()
-        found = cast(value, dtype) if isinstance(value, Tensor) else constant(value, dtype, name=name)
-        if found.shape.rank not in {0, None}:
-            raise InvalidArgumentError(f"{self!r}: required a scalar for {name}, got shape {found.shape}")
-        return found
+        tensor = cast(value, dtype) if isinstance(value, Tensor) else constant(value, dtype, name=name)
+        if tensor.shape.rank not in {0, None}:
+            raise InvalidArgumentError(f"{self!r}: required a scalar for {name}, got shape {tensor.shape}")
+        return tensor
 
     def _op_inputs(self, var: Variable) -> dict[str, Any]:
         """The inputs of the op beside the variable, its gradient and indices, by their names in the OpDef."""

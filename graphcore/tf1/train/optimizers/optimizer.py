@@ -97,7 +97,7 @@ class Optimizer(Slots):
 
         def build() -> Node:
             with self._whole(graph):
-                found = self.compute_gradients(
+                pairs = self.compute_gradients(
                     loss,
                     var_list=chosen.now(),
                     gate_gradients=gate_gradients,
@@ -105,15 +105,15 @@ class Optimizer(Slots):
                     colocate_gradients_with_ops=colocate_gradients_with_ops,
                     grad_loss=grad_loss,
                 )
-                if all(gradient is None for gradient, _ in found):
-                    names = ", ".join(f"'{variable.op.name}'" for _, variable in found)
-                    culprit = _culprit(loss, [variable for _, variable in found])
+                if all(gradient is None for gradient, _ in pairs):
+                    names = ", ".join(f"'{variable.op.name}'" for _, variable in pairs)
+                    culprit = _culprit(loss, [variable for _, variable in pairs])
                     raise InvalidArgumentError.at(
                         _node_of(loss),
                         f"No gradients provided for any variable: {names}; '{loss.name}' does not depend on them, or ops between cut gradients "
                         "off, which gc.explain_gradient(loss, variable) lists",
                     ).advise(_instead_of(loss, culprit), required=_REQUIRED, came=_came(loss, culprit))
-                return self.apply_gradients(found, global_step=global_step, name=name)
+                return self.apply_gradients(pairs, global_step=global_step, name=name)
 
         return self._derived(graph, build, chosen)
 
@@ -150,7 +150,7 @@ class Optimizer(Slots):
         def build() -> list[Gradient | None]:
             if chosen.names() != [variable.op.name for variable in variables]:
                 raise FailedPreconditionError(f"there are other trainable variables now: {', '.join(chosen.names())}")
-            found: list[Gradient | None] = gradients(
+            results: list[Gradient | None] = gradients(
                 loss,
                 chosen.now(),
                 None if grad_loss is None else [grad_loss],
@@ -158,13 +158,13 @@ class Optimizer(Slots):
                 gate_gradients=gate_gradients == self.GATE_OP,
                 aggregation_method=aggregation_method,
             )
-            return _gated(found) if gate_gradients == self.GATE_GRAPH else found
+            return _gated(results) if gate_gradients == self.GATE_GRAPH else results
 
-        found: list[Gradient | None] = graph.derivations.derive(
+        results: list[Gradient | None] = graph.derivations.derive(
             f"the gradients of '{loss.name}'", build, fingerprint=chosen.names, keeps_result=True
         )
-        self._assert_valid_dtypes([variable for gradient, variable in zip(found, variables, strict=True) if gradient is not None])
-        return list(zip(found, variables, strict=True))
+        self._assert_valid_dtypes([variable for gradient, variable in zip(results, variables, strict=True) if gradient is not None])
+        return list(zip(results, variables, strict=True))
 
     def apply_gradients(self, grads_and_vars: GradientsAndVariables, global_step: Variable | None = None, name: str | None = None) -> Node:
         """Add a node that takes one step along given gradients.
@@ -191,11 +191,11 @@ class Optimizer(Slots):
 
         def build() -> Node:
             with self._whole(graph), graph.as_default():
-                found = [_present(graph, gradient, variable) for gradient, variable in useful]
-                made = self._apply(graph, list(zip(found, chosen.now(), strict=True)), global_step, name)
-            if made not in graph.get_collection(GraphKeys.TRAIN_OP):
-                graph.add_to_collection(GraphKeys.TRAIN_OP, made)
-            return made
+                present_gradients = [_present(graph, gradient, variable) for gradient, variable in useful]
+                train_op = self._apply(graph, list(zip(present_gradients, chosen.now(), strict=True)), global_step, name)
+            if train_op not in graph.get_collection(GraphKeys.TRAIN_OP):
+                graph.add_to_collection(GraphKeys.TRAIN_OP, train_op)
+            return train_op
 
         return self._derived(graph, build, chosen)
 
@@ -223,20 +223,20 @@ class Optimizer(Slots):
             finally:
                 self._prefix = before
 
-        made: Node = graph.derivations.derive(f"the training step of {self!r}", in_scope, fingerprint=chosen.kinds)
-        return made
+        train_op: Node = graph.derivations.derive(f"the training step of {self!r}", in_scope, fingerprint=chosen.kinds)
+        return train_op
 
     @critical_contextmanager
     def _whole(self, graph: Graph) -> Iterator[None]:
         """Restore graph and slots if the block fails."""
-        kept = [dict(each) for each in self._kept()]
+        kept = [dict(slots) for slots in self._kept()]
         with nullcontext() if graph.outer is not None else graph.transaction():
             try:
                 yield
             except BaseException:
-                for each, before in zip(self._kept(), kept, strict=True):
-                    each.clear()
-                    each.update(before)
+                for slots, before in zip(self._kept(), kept, strict=True):
+                    slots.clear()
+                    slots.update(before)
                 raise
 
     def _update(self, graph: Graph, gradient: Gradient, variable: Variable) -> Any:
@@ -319,8 +319,8 @@ class Optimizer(Slots):
 
 
 def _chosen(loss: Tensor, var_list: Any) -> VariableChoice:
-    given = None if var_list is None else listed_variables("var_list", var_list if isinstance(var_list, Variable) else _flat(var_list))
-    chosen = VariableChoice(outermost(loss.graph), given, TRAINABLE_VARIABLES)
+    listed = None if var_list is None else listed_variables("var_list", var_list if isinstance(var_list, Variable) else _flat(var_list))
+    chosen = VariableChoice(outermost(loss.graph), listed, TRAINABLE_VARIABLES)
     if not chosen.now():
         raise InvalidArgumentError.at(_node_of(loss), "No variables to optimize.").advise(
             "Make what is to be learned a `gc.Variable`: training changes variables only.",
@@ -356,38 +356,38 @@ def _present(graph: Graph, gradient: Any, variable: Variable) -> Gradient:
     Raises:
         InvalidArgumentError: it is no tensor and no slices, or of another dtype.
     """
-    found: Gradient
+    result: Gradient
     if isinstance(graph, FunctionGraph) and isinstance(gradient, Tensor | IndexedSlices):
-        found = gradient  # the body takes what is outside by itself
+        result = gradient  # the body takes what is outside by itself
     elif isinstance(gradient, IndexedSlices):
-        found = gradient.present()
+        result = gradient.present()
     elif isinstance(gradient, Tensor):
-        found = graph.present(gradient)
+        result = graph.present(gradient)
     else:
         try:
-            found = convert_to_tensor_or_indexed_slices(gradient, variable.dtype)
+            result = convert_to_tensor_or_indexed_slices(gradient, variable.dtype)
         except GraphError as error:
             raise InvalidArgumentError.at(
                 variable.op,
                 f"The gradient of '{variable.op.name}' must be a tensor, IndexedSlices, or None, got {brief(gradient)}: {error.message}",
             ) from None
-    if found.dtype.base is not variable.dtype:
+    if result.dtype.base is not variable.dtype:
         raise InvalidArgumentError.at(
-            variable.op, f"The gradient of '{variable.op.name}' must be {variable.dtype.text}, got '{found.name}' of {found.dtype.text}"
+            variable.op, f"The gradient of '{variable.op.name}' must be {variable.dtype.text}, got '{result.name}' of {result.dtype.text}"
         )
-    return found
+    return result
 
 
-def _gated(found: list[Gradient | None]) -> list[Gradient | None]:
+def _gated(gradient_list: list[Gradient | None]) -> list[Gradient | None]:
     """The same gradients, each available once all are."""
-    with name_scope("tuple"), control_dependencies([group(*[_values(gradient) for gradient in found])]):
+    with name_scope("tuple"), control_dependencies([group(*[_values(gradient) for gradient in gradient_list])]):
         return [
             IndexedSlices(identity(gradient.values), gradient.indices, gradient.dense_shape)
             if isinstance(gradient, IndexedSlices)
             else None
             if gradient is None
             else identity(gradient, "control_dependency")
-            for gradient in found
+            for gradient in gradient_list
         ]
 
 
@@ -399,7 +399,7 @@ def _variable_of(step: Any) -> Any:
     """The variable of a reference to it, as `get_tensor_by_name` gives it; other values as they are."""
     if not (isinstance(step, Tensor) and step.dtype.is_ref):
         return step
-    return next((each for each in step.graph.get_collection(GraphKeys.GLOBAL_VARIABLES) if each.op is step.node), step)
+    return next((variable for variable in step.graph.get_collection(GraphKeys.GLOBAL_VARIABLES) if variable.op is step.node), step)
 
 
 _REQUIRED: Final = "a loss that depends on a variable by ops that have gradients"

@@ -32,7 +32,7 @@ class Slots:
     def variables(self) -> list[Variable]:
         """Its variables in the default graph, sorted by name: the slots and the others."""
         graph = outermost(get_default_graph())
-        mine = [each for each in (*self._others.values(), *self._slots.values()) if each.graph is graph]
+        mine = [variable for variable in (*self._others.values(), *self._slots.values()) if variable.graph is graph]
         return sorted(mine, key=lambda variable: variable.name)
 
     def _kept(self) -> list[dict[Any, Variable]]:
@@ -56,24 +56,24 @@ class Slots:
         return self._slot(var, lambda: initializer(_sizes(shape) or [], dtype=dtype), slot_name, op_name)
 
     def _slot(self, var: Variable, initial: Any, slot_name: str, op_name: str) -> Variable:
-        known = self._slots.get((slot_name, var.op))
-        if known is not None and is_in_graph(known, var.graph) and (known.dtype, known.shape) == (var.dtype, var.shape):
-            return known
+        slot = self._slots.get((slot_name, var.op))
+        if slot is not None and is_in_graph(slot, var.graph) and (slot.dtype, slot.shape) == (var.dtype, var.shape):
+            return slot
         name, shared = self._slot_name(var, op_name)
         if shared is not None and (shared.dtype, shared.shape) == (var.dtype, var.shape):
             self._slots[slot_name, var.op] = shared
             return shared
         with var.graph.name_scope(None), var.graph.device(var.device or None):
-            made = Variable(
+            created = Variable(
                 initial,
                 trainable=False,
                 validate_shape=bool(var.shape.is_fully_defined),
                 name=name,
                 use_resource=var.is_resource,
             )
-        var.graph.named_variables[made.op.name] = made
-        self._slots[slot_name, var.op] = made
-        return made
+        var.graph.named_variables[created.op.name] = created
+        self._slots[slot_name, var.op] = created
+        return created
 
     def _slot_name(self, var: Variable, op_name: str) -> tuple[str, Variable | None]:
         """The name of a new slot, and the variable of that name if variables are shared around the step."""
@@ -83,8 +83,8 @@ class Slots:
         if scopes is None or prefix != scope_prefix(graph) or not scopes.shares:
             return f"{prefix}{var.op.name}/{op_name}", None
         name = scopes.open_unnamed(graph, f"{var.op.name}/{op_name}")
-        known = graph.named_variables.get(name)
-        return name, known if known is not None and is_in_graph(known, graph) else None
+        variable = graph.named_variables.get(name)
+        return name, variable if variable is not None and is_in_graph(variable, graph) else None
 
     def _slot_dict(self, slot_name: str) -> dict[Node, Variable]:
         """The slots of one name by the nodes of their variables."""
@@ -99,12 +99,12 @@ class Slots:
             colocate_with: the variable whose graph, device and kind it shares.
         """
         graph = colocate_with.graph
-        known = self._others.get((name, graph))
-        if known is None or not is_in_graph(known, graph):
+        variable = self._others.get((name, graph))
+        if variable is None or not is_in_graph(variable, graph):
             with graph.device(colocate_with.device or None):
-                known = Variable(initial_value, trainable=False, name=name, use_resource=colocate_with.is_resource)
-            self._others[name, graph] = known
-        return known
+                variable = Variable(initial_value, trainable=False, name=name, use_resource=colocate_with.is_resource)
+            self._others[name, graph] = variable
+        return variable
 
     def _get_non_slot_variable(self, name: str, graph: Graph | None = None) -> Variable | None:
         """The variable `name` made by `_create_non_slot_variable`, None if there is none."""
@@ -130,5 +130,5 @@ def _sizes(shape: Any) -> list[int] | None:
     """The sizes of a full shape, None for another."""
     if isinstance(shape, Tensor):
         return None
-    known = shape if isinstance(shape, Shape) else Shape(shape)
-    return [size for size in known.as_list() if size is not None] if known.is_fully_defined else None
+    known_shape = shape if isinstance(shape, Shape) else Shape(shape)
+    return [size for size in known_shape.as_list() if size is not None] if known_shape.is_fully_defined else None

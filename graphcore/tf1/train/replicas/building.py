@@ -67,36 +67,38 @@ class Builder:
     def build(self) -> Replicated:
         """Add the nodes to the default graph."""
         graph = get_default_graph()
-        found = Replicated()
-        found.devices = [place.name for place in self.devices]
-        found.synchronous = self.synchronous
-        found.losses, found.outputs, found.copies, found.replica_gradients = [], [], [], []
-        found.ways, found.seconds, found.staleness = {}, {}, []
+        replicated = Replicated()
+        replicated.devices = [place.name for place in self.devices]
+        replicated.synchronous = self.synchronous
+        replicated.losses, replicated.outputs, replicated.copies, replicated.replica_gradients = [], [], [], []
+        replicated.ways, replicated.seconds, replicated.staleness = {}, {}, []
         self.inputs = [graph.present(tensor) for tensor in self.inputs]
-        found.global_step = self.global_step if self.synchronous else self._counter()
+        replicated.global_step = self.global_step if self.synchronous else self._counter()
         whole = Shares([self.inputs] * len(self.devices), None, None)
         shares = split_batch(self.inputs, len(self.devices), self.devices[0].name) if self.synchronous else whole
-        self._build_replicas(found, shares)
-        weighted = self._differentiate(found, shares)
+        self._build_replicas(replicated, shares)
+        weighted = self._differentiate(replicated, shares)
         with name_scope("loss"), device(self.devices[0].name):
-            found.loss = add_n(weighted, name="loss")
+            replicated.loss = add_n(weighted, name="loss")
         if self.synchronous:
-            self._sum(found)
-            applied = self.optimizer.apply_gradients(found.gradients, self.global_step)
-            found.train_ops = [group(applied, *self._copied(found, applied), name="train_op") if self._is_applied_once else applied]
+            self._sum(replicated)
+            applied = self.optimizer.apply_gradients(replicated.gradients, self.global_step)
+            replicated.train_ops = [
+                group(applied, *self._copied(replicated, applied), name="train_op") if self._is_applied_once else applied
+            ]
         else:
-            self._apply_alone(found)
-        return found
+            self._apply_alone(replicated)
+        return replicated
 
     # ---- replicas ---------------------------------------------------------------------------------------------------
 
-    def _build_replicas(self, found: Replicated, shares: Shares) -> None:
+    def _build_replicas(self, replicated: Replicated, shares: Shares) -> None:
         graph = get_default_graph()
         outside = [variable for variable in self.outside.now() if not is_to_be_made(variable)]  # else the step makes it again
         places = ParameterPlaces(self.parameters)
         self.scopes: list[str] = []
         self.begun: list[Tensor] = []
-        made: list[list[Variable]] = []
+        own_variables: list[list[Variable]] = []
         earlier = {id(variable) for variable in graph.get_collection(VARIABLES) if not is_to_be_made(variable)}
         averages = SharedAverages(lambda variable: self.synchronous and (not self.mirrored or id(variable) in earlier))
         collected = Collected(graph, mirrored=self.mirrored)
@@ -104,22 +106,22 @@ class Builder:
             before = {id(variable) for variable in graph.get_collection(VARIABLES)}
             with (
                 self._scope(number, places),
-                self._after_read(found),
+                self._after_read(replicated),
                 collected.of_one_replica(),
                 averages.of_one_replica(partial(shares.weight, number)),
             ):
                 loss, others = self._called(parts, number)
-            found.losses.append(loss)
-            found.outputs.append(others)
-            made.append([variable for variable in graph.get_collection(VARIABLES) if id(variable) not in before])
+            replicated.losses.append(loss)
+            replicated.outputs.append(others)
+            own_variables.append([variable for variable in graph.get_collection(VARIABLES) if id(variable) not in before])
         collected.put_together()
         if self.mirrored:
-            mirror(made)
+            mirror(own_variables)
         else:
-            require_shared(made)
+            require_shared(own_variables)
         trainable = {id(variable) for variable in graph.get_collection(TRAINABLE_VARIABLES)}
-        for own in made if self.mirrored else made[:1] * len(made):
-            found.copies.append([*outside, *[variable for variable in own if id(variable) in trainable]])
+        for own in own_variables if self.mirrored else own_variables[:1] * len(own_variables):
+            replicated.copies.append([*outside, *[variable for variable in own if id(variable) in trainable]])
 
     @contextmanager
     def _scope(self, number: int, places: ParameterPlaces) -> Iterator[None]:
@@ -146,14 +148,14 @@ class Builder:
             return checked_step(get_or_create_global_step())
 
     @contextmanager
-    def _after_read(self, found: Replicated) -> Iterator[None]:
+    def _after_read(self, replicated: Replicated) -> Iterator[None]:
         """Read the number of steps before the variables, in an asynchronous training."""
-        if self.synchronous or found.global_step is None:
+        if self.synchronous or replicated.global_step is None:
             yield
             return
-        with device(found.global_step.device or None):
+        with device(replicated.global_step.device or None):
             # A value of its own: what is read from a reference may change with it.
-            self.begun.append(add(cast(found.global_step.read_value(), int64), 0, name="step"))
+            self.begun.append(add(cast(replicated.global_step.read_value(), int64), 0, name="step"))
         with control_dependencies(self.begun[-1:]):
             yield
 
@@ -178,22 +180,22 @@ class Builder:
 
     # ---- gradients --------------------------------------------------------------------------------------------------
 
-    def _differentiate(self, found: Replicated, shares: Shares) -> list[Tensor]:
+    def _differentiate(self, replicated: Replicated, shares: Shares) -> list[Tensor]:
         """Add the gradients of the weighted losses; returns these losses."""
         weighted = []
-        for number, loss in enumerate(found.losses):
+        for number, loss in enumerate(replicated.losses):
             with name_scope(self.scopes[number]), device(self.devices[number].name):
                 weight = shares.weight(number, loss.dtype.base)
                 weighted.append(loss * weight)
-                pairs = self.optimizer.compute_gradients(loss, found.copies[number], grad_loss=weight if self.synchronous else None)
-            found.replica_gradients.append([gradient for gradient, _ in pairs])
-        used = [any(own[index] is not None for own in found.replica_gradients) for index in range(len(found.copies[0]))]
-        for rows in (found.copies, found.replica_gradients):
+                pairs = self.optimizer.compute_gradients(loss, replicated.copies[number], grad_loss=weight if self.synchronous else None)
+            replicated.replica_gradients.append([gradient for gradient, _ in pairs])
+        used = [any(own[index] is not None for own in replicated.replica_gradients) for index in range(len(replicated.copies[0]))]
+        for rows in (replicated.copies, replicated.replica_gradients):
             for row in rows:
-                row[:] = [each for each, is_used in zip(row, used, strict=True) if is_used]
-        found.variables = found.copies[0]
-        if not found.variables:
-            loss = found.losses[0]
+                row[:] = [item for item, is_used in zip(row, used, strict=True) if is_used]
+        replicated.variables = replicated.copies[0]
+        if not replicated.variables:
+            loss = replicated.losses[0]
             raise InvalidArgumentError.at(loss.node, f"step: the loss '{loss.name}' depends on no trainable variable").advise(
                 "Make what is to be learned by `gc.get_variable` or a layer within the step.",
                 required="a loss that depends on a trainable variable",
@@ -209,48 +211,48 @@ class Builder:
         """
         return self.mirrored and type(self.optimizer).apply_gradients is not Optimizer.apply_gradients
 
-    def _copied(self, found: Replicated, applied: Node) -> Iterator[Node]:
+    def _copied(self, replicated: Replicated, applied: Node) -> Iterator[Node]:
         """Give the other replicas the variables that the first has changed."""
-        for index, first in enumerate(found.variables):
-            for copy in [own[index] for own in found.copies if own[index] is not first]:
+        for index, first in enumerate(replicated.variables):
+            for copy in [own[index] for own in replicated.copies if own[index] is not first]:
                 with name_scope(f"{copy.op.name}/"), control_dependencies([applied]):
                     with device(first.device or None):
                         value = first.read_value()
                     with device(copy.device or None):
                         yield copy.assign(value).op
 
-    def _sum(self, found: Replicated) -> None:
+    def _sum(self, replicated: Replicated) -> None:
         """Add up the gradients of each variable."""
-        found.gradients = []
-        known = {place.name: place for place in (*self.devices, *self.parameters)}
-        least = self._least_of_rings(found)
-        for index, variable in enumerate(found.variables):
+        replicated.gradients = []
+        devices_by_name = {place.name: place for place in (*self.devices, *self.parameters)}
+        least = self._least_of_rings(replicated)
+        for index, variable in enumerate(replicated.variables):
             name = inner_name(variable, 0) if self.mirrored else variable.op.name
-            copies = list({id(own[index]): own[index] for own in found.copies}.values())  # a single one if it is shared
-            given = [
-                (own[index], place) for own, place in zip(found.replica_gradients, self.devices, strict=True) if own[index] is not None
+            copies = list({id(own[index]): own[index] for own in replicated.copies}.values())  # a single one if it is shared
+            pairs = [
+                (own[index], place) for own, place in zip(replicated.replica_gradients, self.devices, strict=True) if own[index] is not None
             ]
             if self._is_applied_once:
                 copies = copies[:1]
-            targets = self.devices if len(copies) > 1 else [known.get(variable.device) or Device(variable.device)]
+            targets = self.devices if len(copies) > 1 else [devices_by_name.get(variable.device) or Device(variable.device)]
             with scope_of(name):
-                total = add_up([gradient for gradient, _ in given], [place for _, place in given], targets, least, variable.shape)
-            found.gradients += zip(total.values, copies, strict=True)
-            found.ways[variable.op.name], found.seconds[variable.op.name] = total.way, total.seconds
+                total = add_up([gradient for gradient, _ in pairs], [place for _, place in pairs], targets, least, variable.shape)
+            replicated.gradients += zip(total.values, copies, strict=True)
+            replicated.ways[variable.op.name], replicated.seconds[variable.op.name] = total.way, total.seconds
 
-    def _least_of_rings(self, found: Replicated) -> float:
+    def _least_of_rings(self, replicated: Replicated) -> float:
         """The bytes of the smallest gradients that go around a ring; infinite without rings."""
         if self.reduce != "auto":
             return {"tree": math.inf, "ring": 0.0}[self.reduce]
-        gradients = [next(each for each in given if each is not None) for given in zip(*found.replica_gradients, strict=True)]
-        return predicted_least_of_rings(found.variables, gradients, self.devices, self.parameters, mirrored=self.mirrored)
+        gradients = [next(gradient for gradient in row if gradient is not None) for row in zip(*replicated.replica_gradients, strict=True)]
+        return predicted_least_of_rings(replicated.variables, gradients, self.devices, self.parameters, mirrored=self.mirrored)
 
-    def _apply_alone(self, found: Replicated) -> None:
+    def _apply_alone(self, replicated: Replicated) -> None:
         """Let each replica change the variables on its own, and count the steps of others meanwhile."""
-        counter = found.global_step
+        counter = replicated.global_step
         assert counter is not None
-        found.gradients, found.train_ops = [], []
-        for variable in found.variables:
+        replicated.gradients, replicated.train_ops = [], []
+        for variable in replicated.variables:
             if not variable.is_resource:
                 raise InvalidArgumentError.at(
                     variable.op,
@@ -261,15 +263,15 @@ class Builder:
                     required="a resource variable",
                     came=f"'{variable.op.name}', a reference",
                 )
-        for number, gradients in enumerate(found.replica_gradients):
-            pairs = list(zip(gradients, found.variables, strict=True))
+        for number, gradients in enumerate(replicated.replica_gradients):
+            pairs = list(zip(gradients, replicated.variables, strict=True))
             scope = self.scopes[number]
             applied = self.optimizer.apply_gradients(pairs, name=f"{scope}{self.optimizer.name}/")
             with name_scope(scope), control_dependencies([applied]), device(counter.device or None):
                 staleness = subtract(cast(counted(counter), int64), self.begun[number], name="staleness")
-                found.train_ops.append(group(staleness, name="train_op"))
-            found.staleness.append(staleness)
-            found.gradients += pairs
+                replicated.train_ops.append(group(staleness, name="train_op"))
+            replicated.staleness.append(staleness)
+            replicated.gradients += pairs
 
 
 def _check_call(step: Callable[..., Any], count: int) -> None:

@@ -42,9 +42,9 @@ class Collected:
         """Show the collections of one replica, and keep what it adds."""
         yield
         for name, before in self._before.items():
-            known = {id(item) for item in before}
+            ids = {id(item) for item in before}
             items = self._graph.get_collection_ref(name)
-            self._added[name] += [item for item in items if id(item) not in known]
+            self._added[name] += [item for item in items if id(item) not in ids]
             items[:] = before
 
     def put_together(self) -> None:

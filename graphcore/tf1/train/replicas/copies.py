@@ -64,7 +64,7 @@ def require_shared(made: list[list[Variable]]) -> None:
             raise InvalidArgumentError.at(
                 variables[0].op,
                 f"step: required variables that all replicas share; replica {number} made '{name}', and the first replica made "
-                f"{', '.join(repr(each) for each in first) or 'none'}",
+                f"{', '.join(repr(variable) for variable in first) or 'none'}",
             ).advise(
                 "Make variables in the step by `gc.get_variable` or layers, or before the call; with variables='mirrored' each replica has its own.",
                 required="the same variables in each replica",

@@ -74,11 +74,11 @@ def _tasks_of(cluster: Any, job: str | None) -> int:
 
 
 def _in_turn(tasks: int) -> ChooseTask:
-    made = 0
+    assigned = 0
 
     def choose(_op: Any) -> int:
-        nonlocal made
-        made += 1
-        return (made - 1) % tasks
+        nonlocal assigned
+        assigned += 1
+        return (assigned - 1) % tasks
 
     return choose

@@ -32,10 +32,10 @@ def as_devices(argument: str, given: Any) -> list[Device]:
             required="a device",
             came="an empty list",
         )
-    for each in listed:
-        if not isinstance(each, str | Device):
-            raise InvalidArgumentError(f"{argument}: required names of devices or gc.Device, got {brief(each)}")
-    return [each if isinstance(each, Device) else _named(argument, each) for each in listed]
+    for item in listed:
+        if not isinstance(item, str | Device):
+            raise InvalidArgumentError(f"{argument}: required names of devices or gc.Device, got {brief(item)}")
+    return [item if isinstance(item, Device) else _named(argument, item) for item in listed]
 
 
 def _named(argument: str, name: str) -> Device:

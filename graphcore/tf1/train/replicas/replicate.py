@@ -101,12 +101,12 @@ def replicate(
     tensors = as_inputs(inputs)
     builder = Builder(step, places, optimizer, tensors, variables == "mirrored", parameters, reduce, bool(synchronous), global_step)
     builder.outside = VariableChoice(graph, None, TRAINABLE_VARIABLES)
-    made = Replicated()
+    replicated = Replicated()
 
     def build() -> Replicated:
         with graph.transaction():
-            vars(made).update(vars(builder.build()))
-        return made
+            vars(replicated).update(vars(builder.build()))
+        return replicated
 
     what = f"the replicas of '{getattr(step, '__name__', 'step')}'"
     result: Replicated = graph.derivations.derive(what, build, depends_on=tensors, fingerprint=builder.outside.kinds)

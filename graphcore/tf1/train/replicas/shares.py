@@ -76,32 +76,32 @@ def split_batch(inputs: Sequence[Tensor], replicas: int, place: str) -> Shares:
     """
     if not inputs:
         return Shares([[] for _ in range(replicas)], None, None)
-    known = _known_size(inputs, replicas)
+    batch_size = _known_size(inputs, replicas)
     parts = []
     with name_scope("shares"):
         with device(inputs[0].device or place):
-            if known is None:
+            if batch_size is None:
                 total = _checked_size(inputs, replicas)
                 sizes = (total + constant(list(reversed(range(replicas))), int32)) // replicas
             else:
-                total = constant(known, int32, name="total")
-                sizes = constant([(known + replicas - 1 - replica) // replicas for replica in range(replicas)], int32, name="sizes")
-            each = unstack(sizes, replicas, name="size")
+                total = constant(batch_size, int32, name="total")
+                sizes = constant([(batch_size + replicas - 1 - replica) // replicas for replica in range(replicas)], int32, name="sizes")
+            share_sizes = unstack(sizes, replicas, name="size")
         for tensor in inputs:
             with device(tensor.device or place):
                 parts.append(split(tensor, sizes, 0, replicas, name=tensor.node.name.rpartition("/")[2]))
-    return Shares([list(share) for share in zip(*parts, strict=True)], each, total)
+    return Shares([list(share) for share in zip(*parts, strict=True)], share_sizes, total)
 
 
 def _known_size(inputs: Sequence[Tensor], replicas: int) -> int | None:
     """The size of the batch if the shapes of all inputs have it, None if it is known in a run only."""
     sizes = {tensor.name: tensor.shape[0].value for tensor in inputs if tensor.shape.rank is not None}
-    given = {name: size for name, size in sizes.items() if size is not None}
-    if len(set(given.values())) > 1:
-        texts = ", ".join(f"'{name}' has {size}" for name, size in given.items())
+    known_sizes = {name: size for name, size in sizes.items() if size is not None}
+    if len(set(known_sizes.values())) > 1:
+        texts = ", ".join(f"'{name}' has {size}" for name, size in known_sizes.items())
         raise InvalidArgumentError.at(inputs[0].node, f"inputs: required the same number of examples in dimension 0 of each: {texts}")
-    if given and min(given.values()) < replicas:
-        name, size = next(iter(given.items()))
+    if known_sizes and min(known_sizes.values()) < replicas:
+        name, size = next(iter(known_sizes.items()))
         node = next(tensor.node for tensor in inputs if tensor.name == name)
         raise InvalidArgumentError.at(
             node, f"inputs: required at least {replicas} examples, one for each replica, got {size} in '{name}'"
@@ -110,7 +110,7 @@ def _known_size(inputs: Sequence[Tensor], replicas: int) -> int | None:
             required=f"{replicas} examples or more",
             came=f"{size} in '{name}'",
         )
-    return next(iter(given.values())) if len(given) == len(inputs) else None
+    return next(iter(known_sizes.values())) if len(known_sizes) == len(inputs) else None
 
 
 def _checked_size(inputs: Sequence[Tensor], replicas: int) -> Tensor:

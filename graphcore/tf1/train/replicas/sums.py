@@ -61,7 +61,7 @@ def _slowest_copy(model: CostModel, sources: Sequence[Device], targets: Sequence
 
 
 def _slowest_op(model: CostModel, devices: Sequence[Device], size: int) -> float:
-    return max(model.elementwise_seconds(size, each) for each in devices)
+    return max(model.elementwise_seconds(size, place) for place in devices)
 
 
 def add_up(
@@ -79,10 +79,10 @@ def add_up(
     Raises:
         InvalidArgumentError: a ring of gradients of unknown size.
     """
-    slices = [each for each in gradients if isinstance(each, IndexedSlices)]
+    slices = [gradient for gradient in gradients if isinstance(gradient, IndexedSlices)]
     if len(slices) == len(gradients):
         return Sum("rows", _listed(slices, replicas, targets), {})
-    dense = [_whole(each, place) for each, place in zip(gradients, replicas, strict=True)]
+    dense = [_whole(gradient, place) for gradient, place in zip(gradients, replicas, strict=True)]
     elements = shape.num_elements if shape.is_fully_defined else -1
     if not least_of_rings and elements < 0:
         raise InvalidArgumentError.at(
@@ -110,20 +110,20 @@ def _whole(gradient: Tensor | IndexedSlices, place: Device) -> Tensor:
 
 def _tree(gradients: Sequence[Tensor], replicas: Sequence[Device], targets: Sequence[Device]) -> list[Tensor]:
     """Add pairs, then pairs of sums; a sum that all replicas need goes back the same way."""
-    found, count, step = list(gradients), len(gradients), 1
+    sums, count, step = list(gradients), len(gradients), 1
     while step < count:
         for place in range(0, count - step, 2 * step):
             with _on(replicas[place]):
-                found[place] = add(found[place], found[place + step], name="add")
+                sums[place] = add(sums[place], sums[place + step], name="add")
         step *= 2
     if len(targets) != count:
-        return [found[0]] * len(targets)
+        return [sums[0]] * len(targets)
     while step > 1:
         step //= 2
         for place in range(0, count - step, 2 * step):
             with _on(replicas[place + step]):
-                found[place + step] = identity(found[place], name="copy")
-    return found
+                sums[place + step] = identity(sums[place], name="copy")
+    return sums
 
 
 def _ring(gradients: Sequence[Tensor], replicas: Sequence[Device], targets: Sequence[Device], elements: int, shape: Any) -> list[Tensor]:
@@ -164,8 +164,8 @@ def _listed(slices: Sequence[IndexedSlices], replicas: Sequence[Device], targets
     if len(slices) == 1:
         return [slices[0]] * len(targets)
     with _on(replicas[0]):
-        values = concat([each.values for each in slices], 0, name="values")
-        indices = concat([each.indices for each in slices], 0, name="indices")
+        values = concat([part.values for part in slices], 0, name="values")
+        indices = concat([part.indices for part in slices], 0, name="indices")
     return [IndexedSlices(values, indices, slices[0].dense_shape)] * len(targets)
 
 

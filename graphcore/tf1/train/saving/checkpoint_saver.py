@@ -110,8 +110,8 @@ class CheckpointSaver:
 
     def _saved(self) -> dict[int, Path]:
         """The checkpoints in the folder, by their steps."""
-        found = {path: _NAME.fullmatch(path.name) for path in self._folder.iterdir()} if self._folder.is_dir() else {}
-        return {int(match[1]): path for path, match in found.items() if match is not None}
+        matches = {path: _NAME.fullmatch(path.name) for path in self._folder.iterdir()} if self._folder.is_dir() else {}
+        return {int(match[1]): path for path, match in matches.items() if match is not None}
 
 
 def _checked_count(name: str, value: Any) -> int:

@@ -64,7 +64,7 @@ def get_checkpoint_state(checkpoint_dir: PathLike, latest_filename: str | None =
         return None
     return CheckpointState(
         os.path.join(folder, message.model_checkpoint_path),  # noqa: PTH118 - a prefix is no path of a file
-        tuple(os.path.join(folder, each) for each in message.all_model_checkpoint_paths),  # noqa: PTH118 - a prefix is no path of a file
+        tuple(os.path.join(folder, name) for name in message.all_model_checkpoint_paths),  # noqa: PTH118 - a prefix is no path of a file
         tuple(message.all_model_checkpoint_timestamps),
         message.last_preserved_timestamp,
     )
@@ -176,10 +176,10 @@ def load_checkpoint(ckpt_dir_or_file: PathLike) -> CheckpointReader:
     """
     path = os.fspath(checked_path(ckpt_dir_or_file))
     if is_folder(path):
-        found = latest_checkpoint(path)
-        if found is None:
+        prefix = latest_checkpoint(path)
+        if prefix is None:
             raise NotFoundError(f"Couldn't find 'checkpoint' file or checkpoints in given directory {path}")
-        path = found
+        path = prefix
     return CheckpointReader(path)
 
 

@@ -35,14 +35,14 @@ def init_from_checkpoint(ckpt_dir_or_file: str | os.PathLike[str], assignment_ma
     chosen = VariableChoice(graph, variables)
 
     def build() -> list[Node]:
-        made = []
+        nodes = []
         for name, variable in zip(names, chosen.now(), strict=True):
             with graph.name_scope(f"{variable.op.name}/checkpoint_initializer"), graph.device(variable.device or None):
                 inputs = [path, [name], [""]]
                 (value,) = graph.apply_op("RestoreV2", inputs, {"dtypes": [variable.dtype]}, None).outputs
                 variable.start_from(value)
-                made.append(variable.initializer)
-        return made
+                nodes.append(variable.initializer)
+        return nodes
 
     def made_now() -> list[int]:
         return [id(variable.op) for variable in chosen.now()]
@@ -54,21 +54,21 @@ def _pairs(reader: CheckpointReader, assignment_map: Mapping[str, Any]) -> tuple
     """The names in the checkpoint, and the variables."""
     shapes = reader.get_variable_to_shape_map()
     by_name = {variable.op.name: variable for variable in all_variables()}
-    found: list[tuple[str, Variable]] = []
+    pairs: list[tuple[str, Variable]] = []
     for there, here in assignment_map.items():
         if isinstance(here, Variable):
-            found.append((there, here))
+            pairs.append((there, here))
         elif isinstance(here, str) and there.endswith("/"):
             prefix = "" if here == "/" else here.rstrip("/") + "/"
             start = "" if there == "/" else there
-            found += [(start + name.removeprefix(prefix), variable) for name, variable in by_name.items() if name.startswith(prefix)]
+            pairs += [(start + name.removeprefix(prefix), variable) for name, variable in by_name.items() if name.startswith(prefix)]
         elif isinstance(here, str):
             if here not in by_name:
                 raise NotFoundError(f"assignment_map: there is no variable '{here}' for '{there}'")
-            found.append((there, by_name[here]))
+            pairs.append((there, by_name[here]))
         else:
             raise InvalidArgumentError(f"assignment_map: required a variable or a name for '{there}', got {here!r}")
-    for name, variable in found:
+    for name, variable in pairs:
         if name not in shapes:
             raise NotFoundError(f"The checkpoint holds no '{name}' for variable '{variable.op.name}'")
         if not variable.shape.is_compatible_with(Shape(shapes[name])):
@@ -76,4 +76,4 @@ def _pairs(reader: CheckpointReader, assignment_map: Mapping[str, Any]) -> tuple
                 variable.op,
                 f"'{name}' of the checkpoint has the shape {Shape(shapes[name])}, variable '{variable.op.name}' {variable.shape}",
             )
-    return [name for name, _ in found], [variable for _, variable in found]
+    return [name for name, _ in pairs], [variable for _, variable in pairs]

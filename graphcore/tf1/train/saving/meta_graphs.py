@@ -54,20 +54,20 @@ def _written(items: Sequence[Any]) -> Iterator[Any]:
     kind = None
     for item in items:
         if isinstance(item, Variable):
-            made: Any = variable_def_to_bytes(_described(item))
+            record: Any = variable_def_to_bytes(_described(item))
         elif isinstance(item, QueueRunner):
-            made = queue_runner_def_to_bytes(item.to_proto())
+            record = queue_runner_def_to_bytes(item.to_proto())
         elif isinstance(item, Tensor | Node):
-            made = item.name
+            record = item.name
         elif isinstance(item, str):
-            made = item.encode()
+            record = item.encode()
         elif isinstance(item, bytes | int | float) and not isinstance(item, bool):
-            made = item
+            record = item
         else:
             continue
-        if kind is None or type(made) is kind:
-            kind = type(made)
-            yield made
+        if kind is None or type(record) is kind:
+            kind = type(record)
+            yield record
 
 
 def _described(variable: Variable) -> VariableDef:
@@ -77,7 +77,7 @@ def _described(variable: Variable) -> VariableDef:
         variable.snapshot.name,
         variable.initial_value.name,
         variable.is_resource,
-        any(each is variable for each in variable.graph.get_collection(TRAINABLE_VARIABLES)),
+        any(other is variable for other in variable.graph.get_collection(TRAINABLE_VARIABLES)),
     )
 
 
@@ -115,9 +115,9 @@ def import_whole(meta_graph: FullMetaGraph, scope: str, *, clear_devices: bool) 
     start = f"{scope}/" if scope else ""
     for name, items in meta_graph.collections.items():
         for item in items:
-            found = _found(graph, name, item, start)
-            if found is not None:
-                graph.add_to_collection(name, found)
+            restored = _found(graph, name, item, start)
+            if restored is not None:
+                graph.add_to_collection(name, restored)
 
 
 def _found(graph: Graph, collection: str, item: Any, start: str) -> Any:
@@ -140,20 +140,20 @@ def _described_by(graph: Graph, collection: str, data: bytes, start: str) -> Any
     if collection == GraphKeys.QUEUE_RUNNERS:
         return QueueRunner(queue_runner_def=data, import_scope=start.removesuffix("/") or None)
     try:
-        found = _variable(graph, data, start)
+        variable = _variable(graph, data, start)
     except GraphError:  # other data
         return data
-    return data if found is None else found
+    return data if variable is None else variable
 
 
 def _variable(graph: Graph, data: bytes, start: str) -> Variable | None:
     described = variable_def_from_bytes(data)
-    for known in graph.get_collection(VARIABLES):
-        if isinstance(known, Variable) and known.name == start + described.variable_name:
-            return known
+    for existing in graph.get_collection(VARIABLES):
+        if isinstance(existing, Variable) and existing.name == start + described.variable_name:
+            return existing
     names = (described.variable_name, described.snapshot_name, described.initial_value_name)
-    found = [graph.as_graph_element(start + (name or described.variable_name)) for name in names]
-    tensors = [each for each in found if isinstance(each, Tensor)]
+    elements = [graph.as_graph_element(start + (name or described.variable_name)) for name in names]
+    tensors = [element for element in elements if isinstance(element, Tensor)]
     initializer = graph.as_graph_element(start + described.initializer_name)
     if len(tensors) != len(names) or not isinstance(initializer, Node):
         return None

@@ -133,7 +133,7 @@ class Saver:
             )
             return nodes.restore
 
-        graph.derivations.derive(f"the saver '{self._name}'", build, fingerprint=lambda: [_kind(*each) for each in named().items()])
+        graph.derivations.derive(f"the saver '{self._name}'", build, fingerprint=lambda: [_kind(*pair) for pair in named().items()])
 
     def save(
         self,
@@ -191,7 +191,7 @@ class Saver:
 
     def _note(self, prefix: str, folder: str, meta_graph_suffix: str, latest_filename: str | None) -> None:
         """List a new checkpoint, and remove the ones that are too old."""
-        self._last_checkpoints = [each for each in self._last_checkpoints if each[0] != prefix]
+        self._last_checkpoints = [checkpoint for checkpoint in self._last_checkpoints if checkpoint[0] != prefix]
         self._last_checkpoints.append((prefix, time.time()))
         kept = self.saver_def.max_to_keep
         old = self._last_checkpoints[: -kept or None] if kept else self._last_checkpoints[:-1]
@@ -290,8 +290,8 @@ class _Nodes:
     def __init__(self, graph: Graph, variables: Mapping[str, Variable], name: str, filename: str, *, reshape: bool) -> None:
         self._graph = graph
         with graph.control_dependencies(None), graph.name_scope(name):
-            given = constant(filename, dtypes.string, name="filename/input")
-            default = graph.apply_op("PlaceholderWithDefault", [given], {"shape": ()}, "filename").outputs[0]
+            file_input = constant(filename, dtypes.string, name="filename/input")
+            default = graph.apply_op("PlaceholderWithDefault", [file_input], {"shape": ()}, "filename").outputs[0]
             self.filename = graph.apply_op("PlaceholderWithDefault", [default], {"shape": ()}, "Const").outputs[0]
             self.save = self._build_save(variables)
             self.restore = self._build_restore(variables, reshape=reshape)
@@ -314,13 +314,13 @@ class _Nodes:
         assigned = []
         for variable, value in zip(variables.values(), restored.outputs, strict=True):
             with self._graph.device(variable.device or None):
-                given = value
+                saved = value
                 if reshape:
-                    given = self._graph.apply_op("Reshape", [value, np.array(variable.shape.as_list(), np.int32)]).outputs[0]
+                    saved = self._graph.apply_op("Reshape", [value, np.array(variable.shape.as_list(), np.int32)]).outputs[0]
                 attrs: dict[str, Any] = {} if variable.is_resource else {"_class": [f"loc:@{variable.op.name}"]}
                 attrs["validate_shape"] = bool(variable.shape.is_fully_defined)
                 op = "AssignVariableOp" if variable.is_resource else "Assign"
-                assigned.append(self._graph.apply_op(op, [variable.handle, given], attrs))
+                assigned.append(self._graph.apply_op(op, [variable.handle, saved], attrs))
         return group(*assigned, name="restore_all")
 
 
@@ -331,17 +331,17 @@ def _kind(name: str, variable: Variable) -> tuple[str, str, str, str, bool]:
 def _named(var_list: Any, graph: Graph) -> Callable[[], dict[str, Variable]]:
     """The variables of a saver by their names in checkpoints, at the time of a call."""
     if isinstance(var_list, Mapping):
-        given = {str(name): variable for name, variable in var_list.items()}
-        choice = VariableChoice(graph, listed_variables("var_list", given.values()))
-        return lambda: dict(sorted(zip(given, choice.now(), strict=True)))
+        by_name = {str(name): variable for name, variable in var_list.items()}
+        choice = VariableChoice(graph, listed_variables("var_list", by_name.values()))
+        return lambda: dict(sorted(zip(by_name, choice.now(), strict=True)))
     choice = VariableChoice(graph, None if var_list is None else listed_variables("var_list", var_list))
 
     def now() -> dict[str, Variable]:
         variables = choice.now()
-        found = {variable.op.name: variable for variable in variables}
-        if len(found) != len(variables):
+        by_name = {variable.op.name: variable for variable in variables}
+        if len(by_name) != len(variables):
             raise InvalidArgumentError(f"var_list: a variable is given twice: {brief([variable.op.name for variable in variables])}")
-        return dict(sorted(found.items()))
+        return dict(sorted(by_name.items()))
 
     return now
 
