@@ -91,8 +91,8 @@ def _load(path: Path, tags: str | None) -> Graph:
 
 
 def _bytes_in(path: Path) -> int:
-    files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
-    return sum(each.stat().st_size for each in files)
+    files = [entry for entry in path.rglob("*") if entry.is_file()] if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)
 
 
 def _view(graph: Graph | GraphDiff, output: Path, title: str) -> str:

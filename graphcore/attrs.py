@@ -79,12 +79,12 @@ class TensorValue:
     @classmethod
     def from_encoded(cls, encoded: EncodedTensor) -> TensorValue:
         """A constant in its encoding in a file. It is checked and decoded on the first access to its array."""
-        made = cls.__new__(cls)
-        made.dtype = encoded.dtype
-        made.encoded = encoded
-        made._array = None
-        made._hash = None
-        return made
+        value = cls.__new__(cls)
+        value.dtype = encoded.dtype
+        value.encoded = encoded
+        value._array = None
+        value._hash = None
+        return value
 
     @property
     def array(self) -> Array:

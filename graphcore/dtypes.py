@@ -117,8 +117,8 @@ class DType:
 
     def is_compatible_with(self, other: object) -> bool:
         """True iff a tensor of type `other`, or a reference to it, serves where this type is required."""
-        given = as_dtype(other)
-        return given is self or given.base is self
+        dtype = as_dtype(other)
+        return dtype is self or dtype.base is self
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -263,10 +263,10 @@ def dtype_by_number(number: int) -> DType | None:
 
 def dtype_from_wire(number: int) -> DType:
     """The type with a number read from a file. Unknown numbers get a type that no validation accepts."""
-    found = _by_number.get(number) or _unknown.get(number)
-    if found is None:
-        found = _unknown[number] = DType(f"unknown dtype enum ({number})", number, None)
-    return found
+    dtype = _by_number.get(number) or _unknown.get(number)
+    if dtype is None:
+        dtype = _unknown[number] = DType(f"unknown dtype enum ({number})", number, None)
+    return dtype
 
 
 def is_valid_dtype(dtype: DType) -> bool:
@@ -292,17 +292,17 @@ def as_dtype(type_value: object) -> DType:
         return value
     if isinstance(value, str):
         name = value[3:].lower() if value.startswith("DT_") else value
-        found = _by_name.get(name) or _aliases.get(name)
-        if found is not None:
-            return found
+        dtype = _by_name.get(name) or _aliases.get(name)
+        if dtype is not None:
+            return dtype
     elif type(value) is int:  # its number, as in TensorFlow
-        found = _by_number.get(value)
-        if found is not None:
-            return found
+        dtype = _by_number.get(value)
+        if dtype is not None:
+            return dtype
     elif value is not None:
-        found = _numpy_dtype(value)
-        if found is not None:
-            return found
+        dtype = _numpy_dtype(value)
+        if dtype is not None:
+            return dtype
     raise InvalidArgumentError(f"Not a data type: {brief(value)}; required a gc dtype, its name, or a NumPy dtype")
 
 

@@ -120,17 +120,17 @@ def uninitialized(variable: Located) -> FailedPreconditionError:
 
 def uninitialized_name(error: FailedPreconditionError) -> str:
     """The name of the variable that an error of `uninitialized` is about; "" for another error."""
-    start, found, _ = error.message.partition(NOT_INITIALIZED)
-    return start.removeprefix(_UNINITIALIZED) if found else ""
+    start, separator, _ = error.message.partition(NOT_INITIALIZED)
+    return start.removeprefix(_UNINITIALIZED) if separator else ""
 
 
 def owned(array: Array) -> Array:
     """Return `array`, or a copy if it is shared. It stays on its device, and is kept: a NumPy array becomes read-only."""
     if is_on_device(array):
-        found = array if array.flags.owndata else array.copy()
-        identity = id(found)
-        _kept[identity] = weakref.ref(found, lambda _: _kept.pop(identity, None))
-        return found
+        own = array if array.flags.owndata else array.copy()
+        identity = id(own)
+        _kept[identity] = weakref.ref(own, lambda _: _kept.pop(identity, None))
+        return own
     kept = array if array.flags.owndata and array.flags.writeable else array.copy()
     kept.setflags(write=False)
     return kept
@@ -145,8 +145,8 @@ def is_kept(array: Array) -> bool:
     """True iff a variable, the graph or the caller keeps an array, which is not to be changed."""
     if not is_on_device(array):
         return not array.flags.writeable
-    known = _kept.get(id(array))
-    return known is not None and known() is array
+    reference = _kept.get(id(array))
+    return reference is not None and reference() is array
 
 
 def on_host(value: Array) -> Array:
@@ -238,10 +238,10 @@ class ResourceManager:
 
     def state(self, key: Hashable, make: Callable[[], State]) -> State:
         """The state under `key` (such as a random generator's position), made by `make` on first use."""
-        found: State | None = self._states.get(key)
-        if found is None:
-            found = self._states.setdefault(key, make())
-        return found
+        state: State | None = self._states.get(key)
+        if state is None:
+            state = self._states.setdefault(key, make())
+        return state
 
     def variable(
         self,
@@ -261,18 +261,18 @@ class ResourceManager:
         Args:
             node: the node that looks it up.
         """
-        found = self.variables.get((container, name))
-        if found is None:
-            found = self.variables[container, name] = RefVariable(name, dtype, shape, source, op)
-            found.owner = node
-            return found
-        is_other = found.dtype is not dtype
-        if found.owner in ("", node) or (is_other and found.value is None and op == found.op == "VarHandleOp"):
-            found.owner = node
-            if is_other or not found.shape.is_identical_to(shape):
-                found.declare(dtype, shape, source, op)
+        variable = self.variables.get((container, name))
+        if variable is None:
+            variable = self.variables[container, name] = RefVariable(name, dtype, shape, source, op)
+            variable.owner = node
+            return variable
+        is_other = variable.dtype is not dtype
+        if variable.owner in ("", node) or (is_other and variable.value is None and op == variable.op == "VarHandleOp"):
+            variable.owner = node
+            if is_other or not variable.shape.is_identical_to(shape):
+                variable.declare(dtype, shape, source, op)
                 self.redeclared = True
-        return found
+        return variable
 
     def stored(
         self,
@@ -289,8 +289,8 @@ class ResourceManager:
 
     def value_of(self, container: str, name: str) -> Array | None:
         """The value of a variable on the host, None if it has none. Makes nothing."""
-        found = self.variables.get((container, name))
-        return None if found is None or found.value is None else on_host(found.value)
+        variable = self.variables.get((container, name))
+        return None if variable is None or variable.value is None else on_host(variable.value)
 
     def initialised(self) -> list[str]:
         """The owners of the variables that have values."""
@@ -394,8 +394,8 @@ class KernelContext:
     def __getattr__(self, name: str) -> ResourceManager:
         if name != "resources":
             raise AttributeError(f"'KernelContext' object has no attribute '{name}'")
-        self.resources = made = ResourceManager()  # few kernels have state, so it is made on first use
-        return made
+        self.resources = resources = ResourceManager()  # few kernels have state, so it is made on first use
+        return resources
 
     def attr(self, name: str) -> AttrValue:
         """The value of attr `name`.

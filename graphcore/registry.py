@@ -162,15 +162,15 @@ class OpRegistry:
         Raises:
             NotFoundError: there is none.
         """
-        found = self._by_name.get(name)
-        if found is not None:
-            return found
+        registration = self._by_name.get(name)
+        if registration is not None:
+            return registration
         self._make(name)
-        found = self._by_name.get(name)
-        if found is None:
+        registration = self._by_name.get(name)
+        if registration is None:
             reason = why_absent(name)
             raise NotFoundError(f"Op type not registered '{name}'" + (f": {reason}" if reason else ""), op=name)
-        return found
+        return registration
 
     def look_up_op_def(self, name: str) -> OpDef:
         """The OpDef of op `name`.

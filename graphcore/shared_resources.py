@@ -54,17 +54,17 @@ class SharedResources:
         with critical_section, self._lock:
             if self._is_closed:
                 raise CancelledError("The session was closed")
-            found = self._known.get((container, name))
-            if found is not None and (found.owner not in ("", node) or fits(found)):
-                found.owner = found.owner or node
-                return found
-            made = make(self._made)
-            made.owner = node
-            self._known[container, name] = made
+            resource = self._known.get((container, name))
+            if resource is not None and (resource.owner not in ("", node) or fits(resource)):
+                resource.owner = resource.owner or node
+                return resource
+            created = make(self._made)
+            created.owner = node
+            self._known[container, name] = created
             self._made += 1
-        if found is not None:
-            found.end()
-        return made
+        if resource is not None:
+            resource.end()
+        return created
 
     def disown(self, is_gone: Callable[[SharedResource], bool]) -> None:
         """Clear the owner of resources whose owner is gone; the next node may declare them."""

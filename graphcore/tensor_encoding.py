@@ -82,19 +82,19 @@ class EncodedTensor:
         assert dtype is not None
         if self.content:
             return self._from_content(count)
-        given = self._given()[:count]
-        if given.size == 0:
-            given = _default(dtype)
-        if given.size in {1, count}:
-            return given if count else given[:0]
+        values = self._given()[:count]
+        if values.size == 0:
+            values = _default(dtype)
+        if values.size in {1, count}:
+            return values if count else values[:0]
         if count * dtype.itemsize > MAX_DECODED_BYTES:
             raise ResourceExhaustedError(
                 f"A constant of shape {_dims_text(self.dims)} and type {self.dtype.text} would take {count * dtype.itemsize} bytes "
-                f"from {given.size} given values; at most {MAX_DECODED_BYTES} are decoded"
+                f"from {values.size} given values; at most {MAX_DECODED_BYTES} are decoded"
             )
         result = np.empty(count, dtype)
-        result[: given.size] = given
-        result[given.size :] = given[-1]
+        result[: values.size] = values
+        result[values.size :] = values[-1]
         return result
 
     def _from_content(self, count: int) -> npt.NDArray[Any]:

@@ -167,8 +167,8 @@ def traits_of(block: Any, parts: Sequence[Any]) -> Traits:
         block: the class that stands for an op.
         parts: its shape function and kernel; later ones take precedence.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for part in parts:
-        found.update(getattr(part, "traits", {}))
-    found.update({name: getattr(block, name) for name in Traits.__struct_fields__ if hasattr(block, name)})
-    return Traits(**found) if found else NO_TRAITS
+        values.update(getattr(part, "traits", {}))
+    values.update({name: getattr(block, name) for name in Traits.__struct_fields__ if hasattr(block, name)})
+    return Traits(**values) if values else NO_TRAITS

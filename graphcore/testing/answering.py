@@ -41,7 +41,7 @@ def holds(condition: bool, otherwise: str) -> None:
 
 def _is_open(value: Any) -> bool:
     if isinstance(value, Mapping):
-        return any(_is_open(each) for pair in value.items() for each in pair)
+        return any(_is_open(item) for pair in value.items() for item in pair)
     if isinstance(value, list | tuple):
-        return any(_is_open(each) for each in value)
+        return any(_is_open(item) for item in value)
     return isinstance(value, EllipsisType)

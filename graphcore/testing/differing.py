@@ -56,7 +56,7 @@ def same_graph(actual: Any, expected: Any) -> None:
 def _state(value: Any) -> tuple[GraphState, Roots]:
     """The state that `value` stands for, and its chosen tensors as pairs of node and output."""
     listed = value if isinstance(value, list | tuple) else [value]
-    if not (isinstance(value, Graph) or all(isinstance(getattr(each, "graph", None), Graph) for each in listed)):
+    if not (isinstance(value, Graph) or all(isinstance(getattr(item, "graph", None), Graph) for item in listed)):
         return state_of(value), []
     chosen = part(value)
     whole = state_of_graph(chosen.graph)
@@ -151,7 +151,7 @@ def _label(node: NodeState, state: GraphState) -> Hashable:
 def _value(value: Any, state: GraphState) -> Hashable:
     if isinstance(value, Func):
         return _definition(value.name, state), frozenset(value.attr.items())
-    return tuple([_value(each, state) for each in value]) if isinstance(value, tuple) else value
+    return tuple([_value(item, state) for item in value]) if isinstance(value, tuple) else value
 
 
 def _definition(name: str, state: GraphState) -> Hashable:
@@ -184,14 +184,16 @@ def _refined(one: nx.DiGraph[Hashable], other: nx.DiGraph[Hashable], *, upstream
     count = 0
     while count < len(kinds):
         count, kinds = len(kinds), {}
-        colors = [_refined_once(graph, known, kinds, upstream_only=upstream_only) for graph, known in zip(both, colors, strict=True)]
+        colors = [
+            _refined_once(graph, graph_colors, kinds, upstream_only=upstream_only) for graph, graph_colors in zip(both, colors, strict=True)
+        ]
     return colors[0], colors[1]
 
 
-def _refined_once(graph: nx.DiGraph[Hashable], known: Colors, kinds: dict[Hashable, int], *, upstream_only: bool) -> Colors:
+def _refined_once(graph: nx.DiGraph[Hashable], previous: Colors, kinds: dict[Hashable, int], *, upstream_only: bool) -> Colors:
     colors: Colors = {}
     for vertex in graph:
-        before = tuple(sorted([known[other] for other in graph.predecessors(vertex)]))
-        after = tuple(sorted([known[other] for other in (() if upstream_only else graph.successors(vertex))]))
-        colors[vertex] = kinds.setdefault((known[vertex], before, after), len(kinds))
+        before = tuple(sorted([previous[other] for other in graph.predecessors(vertex)]))
+        after = tuple(sorted([previous[other] for other in (() if upstream_only else graph.successors(vertex))]))
+        colors[vertex] = kinds.setdefault((previous[vertex], before, after), len(kinds))
     return colors

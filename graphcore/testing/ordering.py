@@ -60,8 +60,8 @@ def no_missing_control_edge(value: Any) -> None:
                 uses.setdefault(variable, []).append(use)
     needs: dict[Node, set[Node]] = {}
     wrong = []
-    for variable, found in uses.items():
-        for one, other in combinations(found, 2):
+    for variable, nodes in uses.items():
+        for one, other in combinations(nodes, 2):
             if (one.changes or other.changes) and not _are_ordered(one, other, needs):
                 wrong.append(_sentence(variable, one, other))
     if wrong:
@@ -102,8 +102,10 @@ def _is_only_handed_on(node: Node, among: set[Node]) -> bool:
 
 def _variables(tensor: Tensor) -> list[str]:
     """The variables behind a reference or a handle, by the name under which a session stores them."""
-    found = reachable([tensor.node], _handed_on)
-    return [attr_text(node.node_def.attr.get("shared_name")) or node.name for node in found if node.registration.traits.role == "variable"]
+    reached = reachable([tensor.node], _handed_on)
+    return [
+        attr_text(node.node_def.attr.get("shared_name")) or node.name for node in reached if node.registration.traits.role == "variable"
+    ]
 
 
 def _handed_on(node: Node) -> list[Node]:
@@ -114,10 +116,10 @@ def _are_ordered(one: _Use, other: _Use, needs: dict[Node, set[Node]]) -> bool:
     return any(_needs(a, b, needs) or _needs(b, a, needs) for a in one.chain for b in other.chain)
 
 
-def _needs(node: Node, other: Node, known: dict[Node, set[Node]]) -> bool:
-    if node not in known:
-        known[node] = reachable([node], producers_of)
-    return other in known[node]
+def _needs(node: Node, other: Node, ancestors: dict[Node, set[Node]]) -> bool:
+    if node not in ancestors:
+        ancestors[node] = reachable([node], producers_of)
+    return other in ancestors[node]
 
 
 def _sentence(variable: str, one: _Use, other: _Use) -> str:

@@ -58,14 +58,14 @@ def tensor(value: Any) -> Tensor:
         CheckFailed: there is no tensor of this name.
         InvalidArgumentError: it is no tensor.
     """
-    found = element(value)
-    if isinstance(found, Tensor):
-        return found
-    if len(found.outputs) != 1:
+    target = element(value)
+    if isinstance(target, Tensor):
+        return target
+    if len(target.outputs) != 1:
         raise InvalidArgumentError.at(
-            found, f"Required a tensor, got node '{found.name}' (op {found.op}) with {len(found.outputs)} outputs"
+            target, f"Required a tensor, got node '{target.name}' (op {target.op}) with {len(target.outputs)} outputs"
         )
-    return found.outputs[0]
+    return target.outputs[0]
 
 
 def part(value: Any) -> Part:
@@ -84,7 +84,7 @@ def part(value: Any) -> Part:
     listed = value if isinstance(value, list | tuple) else [value]
     if not listed:
         raise InvalidArgumentError("Required a graph, or tensors and nodes of one, got an empty list")
-    roots = [element(each) for each in listed]
+    roots = [element(item) for item in listed]
     graph = node_of(roots[0]).graph
     for root in roots:
         graph.owned(root)
@@ -110,8 +110,8 @@ def functions_of(node_def: NodeDef, graph: Graph) -> list[str]:
     """The names of the functions that a node calls, or has as attrs."""
     names = [node_def.op] if graph.library.find(node_def.op) is not None else []
     for value in node_def.attr.values():
-        found = value if isinstance(value, tuple) else (value,)
-        names += [each.name for each in found if isinstance(each, Func)]
+        values = value if isinstance(value, tuple) else (value,)
+        names += [function.name for function in values if isinstance(function, Func)]
     return names
 
 

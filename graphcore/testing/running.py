@@ -46,7 +46,7 @@ def runs_to(
     several = isinstance(fetches, list | tuple)
     if several and np.ndim(expected) == 0:
         raise CheckFailed(f"Required one tensor, got a list of {len(fetches)}: take the tensor out of the list, as in answer[0]")
-    tensors = [tensor(each) for each in (fetches if several else [fetches])]
+    tensors = [tensor(fetch) for fetch in (fetches if several else [fetches])]
     required = list(expected) if several else [expected]
     if len(tensors) != len(required):
         raise InvalidArgumentError(f"Required an expected value for each of {len(tensors)} fetches, got {len(required)}")
@@ -56,8 +56,8 @@ def runs_to(
             values = own.run(tensors, feed_dict)
     else:
         values = session.run(tensors, feed_dict)
-    for each, value, wanted in zip(tensors, values, required, strict=True):
-        _compare(each, np.asarray(value), np.asarray(wanted), rtol, atol)
+    for fetched, value, wanted in zip(tensors, values, required, strict=True):
+        _compare(fetched, np.asarray(value), np.asarray(wanted), rtol, atol)
 
 
 def trains(

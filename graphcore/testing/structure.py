@@ -29,9 +29,9 @@ def shape_is(value: Any, shape: Any) -> None:
         InvalidArgumentError: `value` is no tensor.
     """
     answered(value, shape)
-    found, required = tensor(value), Shape(shape)
-    if str(found.shape) != str(required):
-        raise CheckFailed(f"Required '{found.name}' of shape {required}, got {found.shape}\n{explain_shape(found)}")
+    actual, required = tensor(value), Shape(shape)
+    if str(actual.shape) != str(required):
+        raise CheckFailed(f"Required '{actual.name}' of shape {required}, got {actual.shape}\n{explain_shape(actual)}")
 
 
 def uses_ops(value: Any, ops: Iterable[str] | Mapping[str, int], *, without: Iterable[str] = ()) -> None:
@@ -48,22 +48,22 @@ def uses_ops(value: Any, ops: Iterable[str] | Mapping[str, int], *, without: Ite
     """
     answered(value)
     chosen = part(value)
-    found: dict[str, list[str]] = {}
+    nodes_by_op: dict[str, list[str]] = {}
     places = {node.name: where(node) for node in chosen.nodes}
     for node_def, function in definitions(chosen.nodes, chosen.graph):
         place = f" (in function {function})" if function else places[node_def.name]
-        found.setdefault(node_def.op, []).append(f"'{node_def.name}'{place}")
+        nodes_by_op.setdefault(node_def.op, []).append(f"'{node_def.name}'{place}")
     counts = ops if isinstance(ops, Mapping) else dict.fromkeys(ops)
     wrong = []
     for op, number in counts.items():
-        nodes = found.get(op, [])
+        nodes = nodes_by_op.get(op, [])
         if number is None and not nodes:
             wrong.append(f"Required a node of op {op}, got none")
         elif number is not None and len(nodes) != number:
             wrong.append(f"Required {number} {'node' if number == 1 else 'nodes'} of op {op}, got {len(nodes) or 'none'}{_listed(nodes)}")
-    wrong += [f"Required no node of op {op}, got {len(found[op])}{_listed(found[op])}" for op in without if op in found]
+    wrong += [f"Required no node of op {op}, got {len(nodes_by_op[op])}{_listed(nodes_by_op[op])}" for op in without if op in nodes_by_op]
     if wrong:
-        numbers = [f"{len(nodes)} {op}" for op, nodes in sorted(found.items())]
+        numbers = [f"{len(nodes)} {op}" for op, nodes in sorted(nodes_by_op.items())]
         raise CheckFailed("\n".join([*wrong, f"The ops are: {', '.join(numbers) or 'none'}"]))
 
 

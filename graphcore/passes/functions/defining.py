@@ -54,8 +54,8 @@ class _Definitions:
 
         No name may have been used since then.
         """
-        current, given, self.outdated, sources, self.removed = ({}, set(), False, {}, 0) if state is None else state
-        self.current, self.given, self.sources = dict(current), set(given), dict(sources)
+        current, given_names, self.outdated, sources, self.removed = ({}, set(), False, {}, 0) if state is None else state
+        self.current, self.given, self.sources = dict(current), set(given_names), dict(sources)
 
     def sweep(self, graph: Graph) -> None:
         """Discard functions of nodes that have other functions by now, or were removed."""
@@ -95,24 +95,24 @@ def define_body(
     if definitions.owner is None:
         definitions.owner = ref(outermost(graph))
     wanted = _NOT_IN_NAMES.sub("_", wanted).strip("_")
-    made = graph_to_function_def(graph, wanted, control_rets)
+    definition = graph_to_function_def(graph, wanted, control_rets)
     if attrs:
-        made = msgspec.structs.replace(made, attr=dict(attrs))
-    known = _all_made(definitions, wanted) if shared else [definitions.current.get(wanted, "")]
+        definition = msgspec.structs.replace(definition, attr=dict(attrs))
+    candidates = _all_made(definitions, wanted) if shared else [definitions.current.get(wanted, "")]
     before = None
-    for name in known:
+    for name in candidates:
         before = library.find(name) if name else None
-        if before is not None and function_defs_equal(before, msgspec.structs.replace(made, signature=_renamed(made, name))):
+        if before is not None and function_defs_equal(before, msgspec.structs.replace(definition, signature=_renamed(definition, name))):
             note_sources(library, name, graph)
             return before
     fresh = _free_name(library, definitions, wanted)
-    made = msgspec.structs.replace(made, signature=_renamed(made, fresh))
-    library.add_function_def(made)
+    definition = msgspec.structs.replace(definition, signature=_renamed(definition, fresh))
+    library.add_function_def(definition)
     definitions.outdated = definitions.outdated or before is not None or shared
     definitions.current[wanted] = fresh
     definitions.given.add(fresh)
     note_sources(library, fresh, graph)
-    return made
+    return definition
 
 
 def note_sources(library: FunctionLibraryDefinition, name: str, graph: Graph) -> None:

@@ -69,7 +69,7 @@ def expand_inline_functions(bodies: FunctionBodies, graph: Graph, options: Expan
         True iff a call was inlined.
     """
     library = bodies.library
-    found: list[tuple[Node, FunctionBody, InlineFunctionBodyOptions]] = []
+    calls: list[tuple[Node, FunctionBody, InlineFunctionBodyOptions]] = []
     size = len(graph)
     for node in graph.nodes:
         if not is_function_call(library, node.node_def) or _is_marked(library, node.node_def):
@@ -80,12 +80,12 @@ def expand_inline_functions(bodies: FunctionBodies, graph: Graph, options: Expan
         body = fitting_body(bodies, node, chosen)
         if body is not None and size + len(body.graph) <= options.max_nodes:
             size += len(body.graph)
-            found.append((node, body, chosen))
-    if found:
+            calls.append((node, body, chosen))
+    if calls:
         with Rewriting(graph) as rewriting:
-            for node, body, chosen in found:
+            for node, body, chosen in calls:
                 inline_checked(rewriting, library, node, body, chosen)
-    return bool(found)
+    return bool(calls)
 
 
 def called_function(node: NodeDef) -> Func:

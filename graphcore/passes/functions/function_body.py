@@ -98,15 +98,17 @@ def function_def_to_body(
     Raises:
         InvalidArgumentError, NotFoundError: as `instantiate_function`.
     """
-    known = FunctionLibraryDefinition() if library is None else library
-    return FunctionBody.from_instantiation(fdef, instantiate_function(fdef, attrs, known.look_up_op_def), known, bodies)
+    definitions = FunctionLibraryDefinition() if library is None else library
+    return FunctionBody.from_instantiation(fdef, instantiate_function(fdef, attrs, definitions.look_up_op_def), definitions, bodies)
 
 
 def _by_index(graph: Graph, ops: frozenset[str], count: int) -> list[Node]:
-    found: dict[Any, Node] = {node.node_def.attr["index"]: node for node in graph.op_nodes() if node.op in ops}
-    if sorted(found) != list(range(count)):
-        raise InvalidArgumentError(f"Required {count} {max(ops)} nodes with the indices from 0 on, got the indices {sorted(found)}")
-    return [found[index] for index in range(count)]
+    nodes_by_index: dict[Any, Node] = {node.node_def.attr["index"]: node for node in graph.op_nodes() if node.op in ops}
+    if sorted(nodes_by_index) != list(range(count)):
+        raise InvalidArgumentError(
+            f"Required {count} {max(ops)} nodes with the indices from 0 on, got the indices {sorted(nodes_by_index)}"
+        )
+    return [nodes_by_index[index] for index in range(count)]
 
 
 def _control_ret(graph: Graph, name: str) -> Node:

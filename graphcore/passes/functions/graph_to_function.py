@@ -60,11 +60,11 @@ def normalized_name(name: str) -> str:
 
 
 def _numbered(nodes: list[Node], ops: frozenset[str]) -> list[Node]:
-    found = {str(node.get_attr("index")): node for node in nodes if node.op in ops}
+    nodes_by_index = {str(node.get_attr("index")): node for node in nodes if node.op in ops}
     count = sum(node.op in ops for node in nodes)
-    if sorted(found) != sorted(str(index) for index in range(count)):
-        raise InvalidArgumentError(f"Required {max(ops)} nodes numbered from 0 on, got the indices {', '.join(sorted(found))}")
-    return [found[str(index)] for index in range(count)]
+    if sorted(nodes_by_index) != sorted(str(index) for index in range(count)):
+        raise InvalidArgumentError(f"Required {max(ops)} nodes numbered from 0 on, got the indices {', '.join(sorted(nodes_by_index))}")
+    return [nodes_by_index[str(index)] for index in range(count)]
 
 
 def _unique(names: list[str]) -> list[str]:

@@ -142,13 +142,13 @@ class _Inlining:
             self.before = [rewriting.no_op(f"{label}/input_control_node", caller.control_inputs, caller)]
         added: list[Node] = []
         for arg, tensor in zip(self.body.arg_nodes, caller.inputs, strict=True):
-            made = rewriting.identity(f"{label}/input", tensor, self.before, caller)
-            self.tensors[arg] = made
-            self.inputs[arg.name] = made.name
-            added.append(made)
+            copy = rewriting.identity(f"{label}/input", tensor, self.before, caller)
+            self.tensors[arg] = copy
+            self.inputs[arg.name] = copy.name
+            added.append(copy)
         for node in self.body.inner_nodes():
-            made = self.tensors[node] = self.copy(node)
-            added.append(made)
+            copy = self.tensors[node] = self.copy(node)
+            added.append(copy)
         outputs = [self.output(f"{label}/output", ret) for ret in self.body.ret_nodes]
         added += outputs
         after = self.output_control(f"{label}/output_control_node", outputs)
@@ -183,12 +183,12 @@ class _Inlining:
         )
         like = self.caller
         graph = self.rewriting.graph
-        made = graph.builder.insert(
+        copy = graph.builder.insert(
             node_def, node.registration, inputs, controls, node.input_types, node.output_types, like.source or node.source
         )
-        if made.op in MERGE:
-            self.await_loop(made)
-        return made
+        if copy.op in MERGE:
+            self.await_loop(copy)
+        return copy
 
     def await_loop(self, head: Node) -> None:
         for slot, tensor in enumerate(head.inputs):

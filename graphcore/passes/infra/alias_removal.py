@@ -79,14 +79,14 @@ def remove_identity_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
     """
     detached = graph.edge_store.detached
     nodes = [node for node in graph.op_nodes() if node.op == IDENTITY and node.name not in detached and node.name not in keep]
-    found = [node for node in nodes if _may_pass_over(node)]
+    aliases = [node for node in nodes if _may_pass_over(node)]
     with Rewriting(graph) as rewriting:
-        for node in found:
+        for node in aliases:
             source = node.inputs[0]
             rewriting.move_consumers(node, [source], source.node)
             rewriting.remove(node)
             graph.edge_store.detached.discard(source.node.name)  # the input is now wanted instead of the identity
-    return bool(found)
+    return bool(aliases)
 
 
 def _may_pass_over(node: Node) -> bool:
@@ -117,11 +117,11 @@ def remove_list_array_converter(graph: Graph, keep: Container[str] = ()) -> bool
         True iff there was one.
     """
     nodes = [node for node in graph.op_nodes() if node.op in LIST_CONVERTERS and node.name not in keep]
-    found = [node for node in nodes if len(node.inputs) == len(node.outputs)]
+    converters = [node for node in nodes if len(node.inputs) == len(node.outputs)]
     with Rewriting(graph) as rewriting:
-        for node in found:
+        for node in converters:
             _split(rewriting, node)
-    return bool(found)
+    return bool(converters)
 
 
 def _split(rewriting: Rewriting, node: Node) -> None:

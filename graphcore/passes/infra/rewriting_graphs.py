@@ -17,7 +17,7 @@ def rewrites(run: Callable[_P, _T]) -> Callable[_P, _T]:
 
     @wraps(run)
     def settled(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        graph = next((each for each in (*args, *kwargs.values()) if isinstance(each, Graph)), None)
+        graph = next((argument for argument in (*args, *kwargs.values()) if isinstance(argument, Graph)), None)
         if graph is None:
             return run(*args, **kwargs)
         with graph.derivations.kept():

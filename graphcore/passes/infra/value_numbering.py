@@ -40,9 +40,9 @@ class ValueNumbering(Generic[T]):
         # Hashing attrs is slow, and rarely needed: most nodes have inputs that no other node of their op has.
         self._by_attrs.setdefault((key, _hash_of_attrs(first[0])), [first])
         alike = self._by_attrs.setdefault((key, _hash_of_attrs(node)), [])
-        for other, found in alike:
+        for other, first_item in alike:
             if attrs_equal(other.attr, node.attr):
-                return found
+                return first_item
         alike.append((node, item))
         return item
 

@@ -43,11 +43,11 @@ def _switch(
     dtype = tensor.dtype.base
     attrs: dict[str, AttrValue] = {"T": dtype}
     if lowering.node.op in CASE:
-        made = lowering.add(label, "_SwitchN", [tensor, selector], {**attrs, "num_outs": count}, [dtype] * count, controls)
+        switch = lowering.add(label, "_SwitchN", [tensor, selector], {**attrs, "num_outs": count}, [dtype] * count, controls)
     else:
-        made = lowering.add(label, "Switch", [tensor, selector], attrs, [dtype, dtype], controls)
-    made.assigned_device = like.assigned_device
-    return made
+        switch = lowering.add(label, "Switch", [tensor, selector], attrs, [dtype, dtype], controls)
+    switch.assigned_device = like.assigned_device
+    return switch
 
 
 def _merge(lowering: Lowering, label: str, tensors: list[Tensor], controls: list[Node] | tuple[()] = ()) -> Node:
@@ -57,7 +57,7 @@ def _merge(lowering: Lowering, label: str, tensors: list[Tensor], controls: list
 
 def _branches(node: Node) -> list[Func]:
     value = node.node_def.attr.get("branches")
-    found = [item for item in value if isinstance(item, Func)] if isinstance(value, tuple) else []
-    if not found:
+    branches = [item for item in value if isinstance(item, Func)] if isinstance(value, tuple) else []
+    if not branches:
         raise InvalidArgumentError.at(node, f"Node '{node.name}' ({node.op}) names no branches")
-    return found
+    return branches

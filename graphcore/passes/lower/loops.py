@@ -48,21 +48,21 @@ class _LoopLowering:
         inside = lowering.add("loop_body_control", "Identity", [first_taken], {"T": dtype, **self.colocation}, [dtype])
         turn = lowering.call("body", self.body, taken, [inside])
         exits = self.per_value("exit", "Exit", [[] if switch is None else [switch.outputs[0]] for switch in switches], {})
-        done = lowering.add("LoopExecuted", "NoOp", [], self.colocation, [], [made for made in exits if made is not None])
+        done = lowering.add("LoopExecuted", "NoOp", [], self.colocation, [], [exit_node for exit_node in exits if exit_node is not None])
         following = self.per_value("next_iteration", "NextIteration", [[tensor] for tensor in turn.outputs], {})
         for merge, after in zip(merges, following, strict=True):
             if merge is not None and after is not None:
                 lowering.rewriting.feed(merge, 1, after.outputs[0])
                 if self.acts(self.body):
                     lowering.rewriting.add_control(turn, after)
-        outputs = [node.inputs[i] if made is None else made.outputs[0] for i, made in enumerate(exits)]
+        outputs = [node.inputs[i] if exit_node is None else exit_node.outputs[0] for i, exit_node in enumerate(exits)]
         lowering.finish(outputs, done, awaits=False)
 
     def enter(self) -> list[Node]:
         node, lowering = self.node, self.lowering
         awaited = node.control_inputs
         before = [lowering.add("LoopControlInputs", "NoOp", [], self.colocation, [], awaited)] if awaited else []
-        made = []
+        enters = []
         for tensor, goes_round in zip(node.inputs, self.goes_round, strict=True):
             attrs: dict[str, AttrValue] = {
                 "T": tensor.dtype.base,
@@ -73,20 +73,20 @@ class _LoopLowering:
             enter = lowering.add_like("enter", "Enter", [tensor], attrs, [tensor.dtype.base], tensor.node)
             for control in before:
                 lowering.rewriting.add_control(control, enter)
-            made.append(enter)
-        return made
+            enters.append(enter)
+        return enters
 
     def per_value(self, label: str, op: str, inputs: Sequence[Sequence[Tensor]], attrs: dict[str, AttrValue]) -> list[Node | None]:
         """One node for each loop variable, on the device of its initial value; None for the others."""
-        found: list[Node | None] = []
+        nodes: list[Node | None] = []
         for i, (tensors, goes_round) in enumerate(zip(inputs, self.goes_round, strict=True)):
             if not goes_round:
-                found.append(None)
+                nodes.append(None)
                 continue
             dtype, like = self.node.input_types[i].base, self.node.inputs[i].node
             outputs = {"Merge": [dtype, dtypes.int32], "Switch": [dtype, dtype]}.get(op, [dtype])
-            found.append(self.lowering.add_like(label, op, tensors, {"T": dtype, **attrs}, outputs, like))
-        return found
+            nodes.append(self.lowering.add_like(label, op, tensors, {"T": dtype, **attrs}, outputs, like))
+        return nodes
 
     def condition(self, test: Node) -> Tensor:
         return self.lowering.as_bool(test.outputs[0])

@@ -86,17 +86,17 @@ def _is_possible(node: Node) -> bool:
 
 
 def _lower_all(functions: InlinableFunctions, graph: Graph, outermost: set[str], options: LowerOptions) -> bool:
-    found = [node for node in graph.nodes if is_lowered(node)] if len(graph) < options.max_nodes else []
-    if found:
+    lowered = [node for node in graph.nodes if is_lowered(node)] if len(graph) < options.max_nodes else []
+    if lowered:
         with Rewriting(graph) as rewriting:
-            for node in found:
+            for node in lowered:
                 _LOWERED[node.op](Lowering(rewriting, functions, node, keep=node.name in outermost))
-    return bool(found)
+    return bool(lowered)
 
 
 def _inline_all(functions: InlinableFunctions, graph: Graph, outermost: set[str], options: LowerOptions) -> bool:
     size = len(graph)
-    found: list[tuple[Node, FunctionBody, InlineFunctionBodyOptions]] = []
+    calls: list[tuple[Node, FunctionBody, InlineFunctionBodyOptions]] = []
     for node in graph.nodes:
         if not is_function_call(functions.library, node.node_def) or not _COMPILED.isdisjoint(node.node_def.attr):
             continue
@@ -105,9 +105,9 @@ def _inline_all(functions: InlinableFunctions, graph: Graph, outermost: set[str]
         body = fitting_body(functions, node, chosen)
         if body is not None and size + len(body.graph) <= options.max_nodes:
             size += len(body.graph)
-            found.append((node, body, chosen))
-    if found:
+            calls.append((node, body, chosen))
+    if calls:
         with Rewriting(graph) as rewriting:
-            for node, body, chosen in found:
+            for node, body, chosen in calls:
                 inline_checked(rewriting, functions.library, node, body, chosen)
-    return bool(found)
+    return bool(calls)

@@ -59,9 +59,9 @@ class Lowering:
 
     def add_like(self, label: str, op: str, inputs: Sequence[Tensor], attrs: Attrs, outputs: Sequence[DType], like: Node) -> Node:
         """A new node with the assigned and requested device of `like`, and colocated like it."""
-        made = self.add(label, op, inputs, {**attrs, **colocation_of(like)}, outputs, device=like.device)
-        made.assigned_device = like.assigned_device
-        return made
+        node = self.add(label, op, inputs, {**attrs, **colocation_of(like)}, outputs, device=like.device)
+        node.assigned_device = like.assigned_device
+        return node
 
     def identity(self, label: str, tensor: Tensor, controls: Sequence[Node] = ()) -> Node:
         """An Identity named after the lowered node."""
@@ -79,24 +79,24 @@ class Lowering:
         Raises:
             InvalidArgumentError: there is none.
         """
-        found = self.node.node_def.attr.get(name)
-        if not isinstance(found, Func):
+        function = self.node.node_def.attr.get(name)
+        if not isinstance(function, Func):
             raise InvalidArgumentError(
                 f"Node '{self.node.name}' ({self.node.op}) names no function in attr '{name}'",
                 op=self.node.op,
                 node=self.node.name,
                 attr=name,
             )
-        return found
+        return function
 
     def call(self, label: str, func: Func, inputs: Sequence[Tensor], controls: Sequence[Node]) -> Node:
         """A call of `func`, to be inlined by `finish`."""
         public = {key: value for key, value in func.attr.items() if not key.startswith("_")}
-        made = self.add(label, func.name, inputs, public, self.functions.functions.body_of(func.name, public).ret_types, controls)
-        body = self._inlined(made, func, public)
+        call = self.add(label, func.name, inputs, public, self.functions.functions.body_of(func.name, public).ret_types, controls)
+        body = self._inlined(call, func, public)
         if body is not None:
-            self.calls.append((made, body))
-        return made
+            self.calls.append((call, body))
+        return call
 
     def _inlined(self, caller: Node, func: Func, attrs: Attrs) -> FunctionBody | None:
         try:
@@ -148,8 +148,8 @@ def with_state_awaited(body: FunctionBody) -> FunctionBody:
     waiting = [node for node in waiting if node.op_def.is_stateful and node not in body.control_ret_nodes]
     if not waiting:
         return body
-    made = FunctionBody.__new__(FunctionBody)
+    copy = FunctionBody.__new__(FunctionBody)
     for name in FunctionBody.__slots__:
-        setattr(made, name, getattr(body, name))
-    made.control_ret_nodes = [*body.control_ret_nodes, *waiting]
-    return made
+        setattr(copy, name, getattr(body, name))
+    copy.control_ret_nodes = [*body.control_ret_nodes, *waiting]
+    return copy

@@ -33,13 +33,13 @@ def eliminate_common_subexpressions(graph: Graph, consider: Callable[[Node], boo
 
 
 def _merge_all(rewriting: Rewriting, consider: Callable[[Node], bool] | None) -> bool:
-    known = ValueNumbering[Node]()
+    numbering = ValueNumbering[Node]()
     changed = False
     for node in reverse_post_order(rewriting.graph, by_id):
         if not _may_merge(node) or (consider is not None and not consider(node)):
             continue
         inputs = [(tensor.node.id, tensor.index) for tensor in node.inputs]
-        first = known.first(node, inputs, node, frozenset([control.id for control in node.control_inputs]))
+        first = numbering.first(node, inputs, node, frozenset([control.id for control in node.control_inputs]))
         if first is not node:
             _merge(rewriting, node, first)
             changed = True

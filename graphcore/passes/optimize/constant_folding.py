@@ -83,13 +83,13 @@ def fold_constants(graph: Graph, options: ConstantFoldingOptions = DEFAULT_OPTIO
     Raises:
         GraphError: a node cannot be computed from these values; the graph is unchanged.
     """
-    found = _Foldable(graph, options)
-    wanted = found.wanted()
+    foldable = _Foldable(graph, options)
+    wanted = foldable.wanted()
     if not wanted:
         return False
     with one_budget():
-        values = _evaluated(wanted, found.shapes, options)
-    count = sum(len(values) for values in found.shapes.values())  # each constant uses up a number, as in TensorFlow
+        values = _evaluated(wanted, foldable.shapes, options)
+    count = sum(len(values) for values in foldable.shapes.values())  # each constant uses up a number, as in TensorFlow
     changed = False
     with Rewriting(graph) as rewriting:
         for tensor in wanted:
@@ -98,7 +98,7 @@ def fold_constants(graph: Graph, options: ConstantFoldingOptions = DEFAULT_OPTIO
                 continue
             name = f"{graph.node_store.new_name(tensor.node.name)}__cf__{count}"
             count += 1
-            _replace(rewriting, tensor, value, name, found.waits_for[tensor.node], options.device)
+            _replace(rewriting, tensor, value, name, foldable.waits_for[tensor.node], options.device)
             changed = True
     return changed
 
@@ -132,8 +132,7 @@ class _Foldable:
 
     def look_at(self, node: Node) -> None:
         """Decide on a node after its producers."""
-        known = self.waits_for
-        from_constants = all(tensor.node in known for tensor in node.inputs)
+        from_constants = all(tensor.node in self.waits_for for tensor in node.inputs)
         if not (from_constants or node.registration.traits.numbers_from_shapes is not None) or not self.is_foldable(node):
             return
         if not from_constants and node not in self.shapes:
@@ -157,12 +156,12 @@ class _Foldable:
         return may_be_evaluated(node) and self.is_small(node) and is_cheap(node, self.options.shape_of) and self.is_in_one_memory(node)
 
     def is_small(self, node: Node) -> bool:
-        given = self.options.shape_map
-        if given is not None and node.name not in given:
+        shape_map = self.options.shape_map
+        if shape_map is not None and node.name not in shape_map:
             return True
         for tensor in node.outputs:
             shape = self.options.shape_of(tensor)
-            if not shape.is_fully_defined and given is not None and node.op not in _ANY_SHAPE:
+            if not shape.is_fully_defined and shape_map is not None and node.op not in _ANY_SHAPE:
                 return False  # the map lacks a shape: the value may be of any size
             if shape.num_elements * _item_size(tensor) > self.options.max_constant_size_in_bytes:
                 return False
@@ -184,29 +183,33 @@ def _replace(rewriting: Rewriting, tensor: Tensor, value: Array, name: str, wait
     controls = sorted(waits_for, key=by_name)
     attrs: dict[str, AttrValue] = {"dtype": tensor.dtype, "value": TensorValue(value, tensor.dtype)}
     node_def = NodeDef(name, "Const", tuple([f"^{control.name}" for control in controls]), device or node.device, attrs)
-    made = rewriting.insert(node_def, [], controls, (), (tensor.dtype,), node)
-    made.assigned_device = device or node.assigned_device
-    rewriting.move_tensor(tensor, made.outputs[0])
+    constant = rewriting.insert(node_def, [], controls, (), (tensor.dtype,), node)
+    constant.assigned_device = device or node.assigned_device
+    rewriting.move_tensor(tensor, constant.outputs[0])
 
 
-def _evaluated(wanted: Sequence[Tensor], known: Mapping[Node, Sequence[Array]], options: ConstantFoldingOptions) -> dict[Tensor, Array]:
+def _evaluated(
+    wanted: Sequence[Tensor], known_values: Mapping[Node, Sequence[Array]], options: ConstantFoldingOptions
+) -> dict[Tensor, Array]:
     """Compute tensors.
 
     Args:
         wanted: the tensors.
-        known: nodes with known outputs.
+        known_values: the outputs of nodes where they are known.
         options: the options.
 
     Raises:
         GraphError: a node refuses its inputs; `node` names it.
     """
-    order = post_order([tensor.node for tensor in reversed(wanted)], lambda node: [] if node in known else [x.node for x in node.inputs])
-    left = Counter([tensor for node in order if node not in known for tensor in node.inputs])
+    order = post_order(
+        [tensor.node for tensor in reversed(wanted)], lambda node: [] if node in known_values else [x.node for x in node.inputs]
+    )
+    left = Counter([tensor for node in order if node not in known_values for tensor in node.inputs])
     left.update(wanted)
     values: dict[Tensor, Array] = {}
     for node in order:
-        values.update(_computed(node, values, known.get(node), options))
-        if node in known:
+        values.update(_computed(node, values, known_values.get(node), options))
+        if node in known_values:
             continue
         for tensor in node.inputs:
             left[tensor] -= 1
@@ -223,10 +226,10 @@ def _size_in_bytes(value: Array) -> int:
 
 
 def _computed(
-    node: Node, values: Mapping[Tensor, Array], known: Sequence[Array] | None, options: ConstantFoldingOptions
+    node: Node, values: Mapping[Tensor, Array], known_values: Sequence[Array] | None, options: ConstantFoldingOptions
 ) -> dict[Tensor, Array]:
-    if known is not None:
-        return dict(zip(node.outputs, known, strict=True))
+    if known_values is not None:
+        return dict(zip(node.outputs, known_values, strict=True))
     if any(tensor not in values for tensor in node.inputs):
         return {}
     if node.op == CONST:

@@ -26,12 +26,12 @@ def find_redundant_calls(nodes: Sequence[Node]) -> dict[Node, Node]:
     if not originals:
         return {}
     augmented = _Augmented(originals)
-    among, found = set(nodes), {}
+    among, replacements = set(nodes), {}
     for node in dict.fromkeys([*nodes, *originals.values()]):
         replacement = augmented.widest(node, among)
         if node in among and replacement is not None and replacement is not node:
-            found[node] = replacement
-    return found
+            replacements[node] = replacement
+    return replacements
 
 
 def computed_by(nodes: Sequence[Node]) -> dict[str, str]:
@@ -49,18 +49,18 @@ def computed_by(nodes: Sequence[Node]) -> dict[str, str]:
 
 def _originals(nodes: Sequence[Node]) -> dict[Node, Node]:
     """The augmented nodes among `nodes` and their originals, each with the node that it can replace."""
-    found: dict[Node, Node] = {}
+    originals: dict[Node, Node] = {}
     pending = [node for node in nodes if FORWARD_OF in node.attr]
     while pending:
         node = pending.pop()
         names = _forward_of(node)
         original = node.graph.find(names[0]) if names else None
-        if node in found or original is None or not _does_the_same(original, node, names[1:]):
+        if node in originals or original is None or not _does_the_same(original, node, names[1:]):
             continue
-        found[node] = original
+        originals[node] = original
         if FORWARD_OF in original.attr:
             pending.append(original)
-    return found
+    return originals
 
 
 def _forward_of(node: Node) -> list[str]:
@@ -101,8 +101,8 @@ class _Augmented:
             UnimplementedError: see `find_redundant_calls`.
         """
         node = self._first(node)
-        wider = [found for other in self.wider.get(node, ()) if (found := self.widest(other, among)) is not None]
-        if len(wider) > 1 and any(found.op_def.is_stateful for found in wider):
+        wider = [candidate for other in self.wider.get(node, ()) if (candidate := self.widest(other, among)) is not None]
+        if len(wider) > 1 and any(call.op_def.is_stateful for call in wider):
             raise UnimplementedError.at(
                 node,
                 f"Two gradients need different values of '{node.name}' (op {node.op}), whose side effects one run would repeat: "
@@ -110,7 +110,7 @@ class _Augmented:
             )
         if wider:
             return wider[0]
-        return next((each for each in self.same.get(node, [node]) if each in among), None)
+        return next((call for call in self.same.get(node, [node]) if call in among), None)
 
 
 def _own_attrs(node: Node) -> dict[str, AttrValue]:
