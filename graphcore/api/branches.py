@@ -44,7 +44,7 @@ def cond(
         pred: a bool scalar. A number is true if it is not 0, a string if it is not empty.
         true_fn, false_fn: take no arguments and return a tensor, or (nested) lists, tuples and dicts of tensors, both in the same form. Tensors
             of the surrounding graph are captured.
-        strict: keep lists and tuples of a single tensor, in place of which the tensor is returned otherwise.
+        strict: keep lists and tuples of a single tensor; otherwise the tensor itself is returned.
         name: the name of the node, "cond" by default.
         fn1, fn2: older names of `true_fn` and `false_fn`.
 
@@ -117,7 +117,7 @@ def case(
         pred_fn_pairs: pairs (or a dict) of conditions and branches, tried in this order.
         default: the branch if no condition is true; the last one of `pred_fn_pairs` by default.
         exclusive: require at run time that at most one condition is true.
-        strict: keep lists and tuples of a single tensor, in place of which the tensor is returned otherwise.
+        strict: keep lists and tuples of a single tensor; otherwise the tensor itself is returned.
         name: the name of the node of the first condition; the others are within its second branch.
 
     Raises:

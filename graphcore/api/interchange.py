@@ -81,7 +81,7 @@ def import_graph_def(
         uniquify_prefix: likewise for the prefix.
         input_map: tensors of the graph that replace tensors of the GraphDef: `{"x:0": tensor}`; `{"^a": "^b"}` for control inputs. Without a
             `prefix` the values may be constants, and a tensor stands for its node as a control input.
-        skip_mapped_nodes: leave out nodes all of whose outputs are mapped.
+        skip_mapped_nodes: leave out nodes whose outputs are all mapped.
         control_dependencies: control inputs of imported nodes without an imported input.
         return_tensors, return_nodes: names of tensors and nodes of the GraphDef to return.
         validate_colocation_constraints: refuse colocation with a node outside the GraphDef.

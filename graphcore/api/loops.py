@@ -45,7 +45,7 @@ def while_loop(
         swap_memory: without effect.
         name: the name of the node, "while" by default.
         maximum_iterations: a limit on the number of iterations.
-        return_same_structure: keep a list or tuple of a single variable, in place of which the tensor is returned otherwise.
+        return_same_structure: keep a list or tuple of a single variable; otherwise the tensor itself is returned.
 
     Other threads that build this graph wait while `cond` and `body` are traced, so neither must wait for them (see `gc.Graph`).
 

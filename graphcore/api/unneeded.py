@@ -12,7 +12,7 @@ from graphcore.plumbing import ARG
 
 
 def drop_unneeded_effects(body: FunctionGraph, results: Iterable[Any]) -> None:
-    """Remove the nodes with side effects that no result of a branch or loop depends on.
+    """Remove nodes with side effects if no result of a branch or loop depends on them.
 
     Those in the body of a `gc.function` or of a dataset's function stay: there all effects run.
 

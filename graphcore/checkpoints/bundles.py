@@ -61,7 +61,7 @@ def index_path(prefix: str) -> str:
 
 
 def data_files(prefix: str) -> list[Path]:
-    """The files with elements that are there, those of earlier saves included."""
+    """The files with elements in the folder, those of earlier saves included."""
     folder, name = os.path.split(prefix)
     pattern = re.compile(rf"{re.escape(name)}\.data-\d{{5,}}-of-\d{{5,}}", re.ASCII)
     return sorted(path for path in Path(folder).iterdir() if pattern.fullmatch(path.name))

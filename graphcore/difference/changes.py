@@ -68,7 +68,7 @@ class NodeChange(msgspec.Struct, frozen=True):
         return "; ".join(self.words())
 
     def words(self) -> list[str]:
-        """The changes in words; those of control inputs are two at most."""
+        """The changes in words; control inputs take at most two of them."""
         waits = self.of_kind("control")
         gone, new = [wait for wait in waits if wait.before], [wait for wait in waits if wait.after]
         return [*(str(change) for change in self.changes if change.kind != "control"), *(_waits(group) for group in (gone, new) if group)]

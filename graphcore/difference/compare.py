@@ -55,7 +55,7 @@ def _compare(a: GraphState, b: GraphState) -> GraphDiff:
 
 
 def _mark_following(changed: dict[str, NodeChange], after: GraphState) -> None:
-    """Mark nodes of which only types and shapes have changed, because those of an input have."""
+    """Mark nodes in which only types and shapes have changed, because an input's have."""
     for name, change in changed.items():
         if not all(part.kind in _FOLLOWING for part in change.changes):
             continue

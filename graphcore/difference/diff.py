@@ -21,7 +21,7 @@ class FunctionsDiff(msgspec.Struct, frozen=True, eq=False):
         added, removed: names of functions.
         changed: the difference of the bodies of each function that has changed.
         renamed: the later names of functions whose bodies are equal.
-        gradients: the former and the later gradient function of each function for which that has changed, "" for none.
+        gradients: by function, its former and its later gradient function where these differ, "" for none.
     """
 
     added: tuple[str, ...] = ()

@@ -198,7 +198,7 @@ def _used_outputs(states: Iterable[tuple[GraphState, dict[str, str]]]) -> dict[s
 
 
 def _library(diff: GraphDiff) -> FunctionDefLibrary:
-    """The functions of both states; the later of those of one name."""
+    """The functions of both states; where both have one of a name, the later."""
     functions = {**diff.before.functions, **diff.after.functions}
     gradients = {**diff.before.gradients, **diff.after.gradients}
     return FunctionDefLibrary(tuple(functions.values()), tuple([GradientDef(*pair) for pair in gradients.items()]))

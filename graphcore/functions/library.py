@@ -239,7 +239,7 @@ class FunctionLibraryDefinition:
     def get_attr(self, node: NodeDef | _HasNodeDef, name: str) -> AttrValue:
         """Attr `name` of the function that the node calls.
 
-        For a SymbolicGradient, that of the registered gradient function, else of the function itself.
+        For a SymbolicGradient, it is the attr of the registered gradient function, or else of the function itself.
 
         Raises:
             InvalidArgumentError: no such function, or it has no such attr.

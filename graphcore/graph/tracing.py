@@ -31,7 +31,7 @@ class FunctionGraph(Graph):
         captures: the captured tensors of the surrounding graph, with their arguments.
         captured_values: reads of captured references.
         references: the reads of the reference variables that it changes, with handles of these; all of the outermost graph.
-        declares_shapes: True if `set_shape` gave shapes in it that may be those of other inputs.
+        declares_shapes: True if `set_shape` gave shapes in it that may not hold for other inputs.
         awaited: nodes of the surrounding graph that the node which calls the function has to wait for; None if it waits for none.
     """
 

@@ -33,7 +33,7 @@ class Quotient(msgspec.Struct, frozen=True):
 
 
 class Broadcast(msgspec.Struct, frozen=True):
-    """The broadcast of several sizes, of which those that are 1 are ignored: `broadcast(n1,n2)`."""
+    """The broadcast of several sizes, where sizes of 1 do not count: `broadcast(n1,n2)`."""
 
     sizes: tuple[Expression, ...]
 

@@ -32,7 +32,7 @@ class BodyRequest(msgspec.Struct, frozen=True):
 
 
 def requests_in_bodies(node: Node, device: DeviceSpec) -> list[BodyRequest]:
-    """The requests in the functions that `node` reaches which `device`, that of the node, does not meet."""
+    """The requests in the functions that `node` reaches and that its device, `device`, does not meet."""
     library = node.graph.library
     if not len(library) or not runs_functions(node):
         return []

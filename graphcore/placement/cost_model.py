@@ -25,7 +25,7 @@ class CostModel:
         measured: the seconds of a run of each node by name, as `Trace.node_seconds` gives them; they replace predictions on devices that
             are not simulated.
         runs: the number of runs of each node in a step by name, as `Trace.node_runs` gives them; a node that is not in it runs once.
-        latency: the seconds that a copy takes besides those of its bytes.
+        latency: the seconds of a copy that do not depend on its bytes.
         calls: the number of runs of each function in a step by its call, as `Trace.call_runs` gives them; without them a call runs its function
             once, a loop its body once, and of several branches the one with the most work counts.
 

@@ -334,7 +334,7 @@ def _request_exclusion(subject: _Subject, node: Node, device: Device) -> str:
 
 
 def _excludes(requested: DeviceSpec, request: DeviceSpec, device: Device) -> bool:
-    """True if a part of a node's request that counts in its group's differs from that of the device."""
+    """True if the device lacks a part of the node's request that also counts in its group's request."""
     parts = zip(*map(msgspec.structs.astuple, (requested, request, device.spec)), strict=True)
     return any(mine is not None and mine == counted != theirs for mine, counted, theirs in parts)
 

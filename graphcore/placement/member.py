@@ -47,7 +47,7 @@ class Member(msgspec.Struct, frozen=True):
         return Member(types, firmly(firmly(requested, resource), assigned), assigned, resource) if types else None
 
     def following(self, source: Member) -> Member:
-        """These constraints with the request of `source`, which an incompatible own request gives way to."""
+        """These constraints with the request of `source`; an own request gives way where it is incompatible."""
         requested = firmly(source.requested, self.firm)
         return Member(self.types, requested, self.assigned, self.resource)
 

@@ -54,7 +54,7 @@ def _supported(member: Member, spec: DeviceSpec, options: PlacementOptions) -> t
 
 
 def impossible(node: Node, member: Member, options: PlacementOptions, group: str) -> GraphError:
-    """The error of a node whose group no device is left for.
+    """The error of a node when no device is left for its group.
 
     Args:
         node: the node.

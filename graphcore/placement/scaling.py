@@ -167,7 +167,7 @@ def predict_scaling(
 ) -> Scaling:
     """Predict the step of data-parallel training by the number of workers, and the link that limits it.
 
-    All workers compute gradients of a batch of their own, of the size in the graph, or else of the feeds of its last runs. What is still
+    Each worker computes the gradients of its own batch. The batch has the size in the graph, or else that of its last runs' feeds. What is still
     unknown is said in `notes`, and the computation is then a lower bound. The gradients are summed, and each variable changes once in
     a step. Copies overlap with the computation as far as they can: the first parameters arrive while others are on their way, and
     the gradients of the last layers leave first. Each machine has one port to the network: it sends one tensor at a time, and receives one.

@@ -67,7 +67,7 @@ class StepCosts:
 
     @cached_property
     def producers(self) -> dict[Node, list[Node]]:
-        """For each node those of the step that it waits for, each once; those of back edges aside."""
+        """For each node, the nodes of the step that it waits for, each once and not over back edges."""
         step = dict.fromkeys(self._nodes)
         before = {node: dict.fromkeys([tensor.node for tensor in node.inputs] + node.control_inputs) for node in step}
         return {
@@ -77,7 +77,7 @@ class StepCosts:
 
     @cached_property
     def consumers(self) -> dict[Node, list[Node]]:
-        """For each node those of the step that wait for it."""
+        """For each node, the nodes of the step that wait for it."""
         consumers: dict[Node, list[Node]] = {node: [] for node in self._nodes}
         for node, producers in self.producers.items():
             for producer in producers:

@@ -79,7 +79,7 @@ class DecompressionError(Exception):
 
 
 def read_at_most(file: Any, size: int | None, path: str | os.PathLike[str]) -> bytes:
-    """The next bytes of a file of `opened`, up to `size`; memory is taken for what is there only.
+    """The next bytes of a file of `opened`, up to `size`; memory is taken only for bytes that exist.
 
     Args:
         file: the file.

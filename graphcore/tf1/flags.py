@@ -117,7 +117,7 @@ class FlagValues:
 
         Args:
             argv: the name of the program and its arguments.
-            known_only: leave flags that are not defined in what is left.
+            known_only: leave flags that are not defined among the remaining arguments.
 
         Returns:
             The name of the program and what is left after the flags.

@@ -10,7 +10,7 @@ from graphcore.graph import Tensor, get_default_graph
 
 
 def derived(what: str, build: Callable[[], Any], *inputs: Any) -> Any:
-    """Build nodes that are built again after changes of `inputs`, of which Python reads ranks and shapes.
+    """Build nodes, and build them again after changes of `inputs`, whose ranks and shapes Python reads.
 
     Args:
         what: a description of the call, for messages.

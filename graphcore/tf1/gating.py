@@ -11,7 +11,7 @@ from graphcore.tf1.indexed_slices import IndexedSlices
 
 
 def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Sequence[Any] | None = None) -> list[Any]:  # noqa: A001 - TF1's name
-    """The tensors, each of which is available when all are computed, and `control_inputs` have run."""
+    """The tensors, each available only when all are computed and `control_inputs` have run."""
     graph = get_default_graph()
     with graph.name_scope(name or "tuple"):
         gate = group(*[tensor.values if isinstance(tensor, IndexedSlices) else tensor for tensor in tensors], *(control_inputs or ()))

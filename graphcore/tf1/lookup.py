@@ -200,7 +200,7 @@ class _WithBuckets(_Table):
         self._entries, self._buckets = entries, buckets
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The number of each key; of other keys that of a bucket."""
+        """The number of each key; for other keys, the number of a bucket."""
         if isinstance(keys, SparseTensor):
             return super().lookup(keys, name)
         key_tensor = convert_to_tensor(keys, self.key_dtype)

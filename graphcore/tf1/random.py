@@ -45,7 +45,7 @@ def set_random_seed(seed: int | None) -> None:
 
 
 def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
-    """The two seeds of a new random op, of the graph's seed and its own; None twice if there is neither."""
+    """The two seeds of a new random op, from the graph's seed and its own; None twice without either."""
     graph = get_default_graph()
     if graph.seed is None and op_seed is None:
         return None, None

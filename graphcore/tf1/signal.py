@@ -250,7 +250,7 @@ def _fft_length(frame_length: Any, fft_length: Any) -> Any:
 
 
 def dct(input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, name: str | None = None) -> Tensor:
-    """The discrete cosine transform of the last dimension, of a known size.
+    """The discrete cosine transform of the last dimension, whose size must be known.
 
     Args:
         input: floating numbers.

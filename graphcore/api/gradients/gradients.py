@@ -97,7 +97,7 @@ def gradients(
 
 
 def _nothing_depends(ys: list[Tensor], xs: list[Any]) -> str:
-    """The remark on gradients of which there is none."""
+    """The remark when all gradients are None."""
     x, y = tensors_of(xs[0], "xs")[0], ys[0]
     which = f"the x '{x.name}'" if len(xs) == 1 else f"any of {len(xs)} xs ('{x.name}' ...)"
     of = f"'{y.name}'" if len(ys) == 1 else f"the ys ('{y.name}' ...)"

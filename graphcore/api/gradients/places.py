@@ -11,7 +11,7 @@ _ALIAS = "result"
 def put_beside_forward_nodes(graph: Graph, scope: str) -> None:
     """Let the gradient nodes in `scope` share the device of what they differentiate.
 
-    Aliases share that of the gradient that they name.
+    An alias shares the device of the gradient that it names.
     """
     records = graph.gradient_records
     new_nodes = [node for node in graph.op_nodes() if node.name.startswith(scope) and node.name in records]

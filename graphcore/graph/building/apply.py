@@ -209,11 +209,9 @@ def _are_right(attr_values: dict[str, AttrValue], checks: Mapping[str, AttrCheck
     return True
 
 
-def _build(
-    op_def: OpDef, node_name: str, tensors: list[Any], attr_values: dict[str, AttrValue], controls: list[Node], device: str
-) -> NodeDef:
+def _build(op_def: OpDef, node_name: str, tensors: list[Any], attrs: dict[str, AttrValue], controls: list[Node], device: str) -> NodeDef:
     builder = NodeDefBuilder(node_name, op_def)
-    for key, value in attr_values.items():
+    for key, value in attrs.items():
         builder.attr(key, value)
     for item in tensors:
         if isinstance(item, list):
@@ -227,7 +225,7 @@ def _build(
     try:
         return builder.finalize()
     except GraphError as error:
-        name, text = dtype_misfit(op_def, tensors, attr_values)
+        name, text = dtype_misfit(op_def, tensors, attrs)
         if text:
             error.add_note(error.message)
             error.message, error.input = text, name

@@ -54,7 +54,7 @@ def variable_devices(graph: Graph) -> Iterator[None]:
 
 @critical_contextmanager
 def colocated_with(graph: Graph, groups: Iterable[bytes], *, ignore_existing: bool = False) -> Iterator[None]:
-    """Add groups to attr `_class` of new nodes, to those of surrounding blocks."""
+    """Add groups to attr `_class` of new nodes, beside the groups of surrounding blocks."""
     scopes = graph.scopes
     outer = scopes.colocated
     try:

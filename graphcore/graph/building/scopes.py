@@ -44,15 +44,15 @@ class ScopeStack:
     Attributes:
         name: the current name scope with a trailing "/", "" at the top.
         container: the container of new resources, "" for the default one.
-        device: the merged device request, of the blocks within the innermost device function's.
+        device: the merged request of the device blocks; inside a block with a device function, of the blocks within the innermost one.
         device_functions: functions that choose devices, each with the request around it, outermost first.
         device_is_fixed: True within `colocate_with` of a node with a device, which later requests do not change.
         is_entered: True within `as_default` of the graph.
-        around_colocation: the device and device functions around the outermost `colocate_with` since `as_default`, None outside of such.
+        around_colocation: the device and device functions around the outermost `colocate_with` since `as_default`, None outside of one.
         requests_none: True directly within `colocate_with`, outside of any device block in it.
         controls: the control inputs of every new node.
         colocated: the groups, as in attr `_class`, that every new node shares its device with.
-        gradients: the names of gradients in place of those of ops, by op.
+        gradients: by op, the name of the gradient that replaces the op's own.
         variables: the variable scopes, None before any was opened.
     """
 
@@ -90,7 +90,7 @@ class ThreadScopes(threading.local):
     """The scopes of each thread, which do not affect the nodes of other threads.
 
     Attributes:
-        here: those of this thread; a new thread has none.
+        here: the scopes of this thread; a new thread begins without any.
     """
 
     def __init__(self) -> None:

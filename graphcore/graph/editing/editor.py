@@ -346,5 +346,5 @@ def _require_same_types(node: Node, node_def: NodeDef, name: str) -> None:
 
 
 def _kept_slots(spans: list[tuple[bool, int, int]], kept: list[int]) -> list[int]:
-    """The slots that are kept, in order: all of other args, and those of the list in `kept`."""
+    """The kept slots, in order: all of the other args, and of the list the slots in `kept`."""
     return [slot for is_list, start, end in spans for slot in range(start, end) if not is_list or slot - start in kept]

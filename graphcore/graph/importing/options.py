@@ -23,7 +23,7 @@ class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
         uniquify_names: rename a node with a taken name to the first free one of `name_1`, `name_2`, ... instead of refusing it.
         uniquify_prefix: likewise for the prefix, so that all names under it are kept.
         input_map: the tensors of the graph that replace tensors of the GraphDef (named without the prefix); `^a` to `^b` maps control inputs.
-        skip_mapped_nodes: leave out nodes all of whose outputs are mapped.
+        skip_mapped_nodes: leave out nodes whose outputs are all mapped.
         control_dependencies: control inputs of imported nodes without an imported input.
         return_tensors: tensors of the GraphDef to return, after mapping.
         return_nodes: nodes of the GraphDef to return.

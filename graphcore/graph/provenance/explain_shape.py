@@ -194,14 +194,12 @@ class _Trail:
             middle: _Local = ("cut", f"is passed on by {left_out} more nodes", [], size)
             chain = [*chain[:half], (skipped, at, middle), *chain[half + left_out :]]
             self._left_out[skipped] = left_out
-        for link_fact, at, (how, text, _, size) in reversed(chain):
+        for link, at, (how, text, _, size) in reversed(chain):
             node = at.node
-            merged = () if how == "cut" else self._steps.agreeing_with(link_fact, at)
-            value = _value_text(link_fact, at) or self._name(link_fact, at)
-            origin = Origin(
-                link_fact, size, how, node.name, node.op, text, node.source, because, merged, value, self._left_out.get(link_fact, 0)
-            )
-            self._found[link_fact] = origin
+            merged = () if how == "cut" else self._steps.agreeing_with(link, at)
+            value = _value_text(link, at) or self._name(link, at)
+            origin = Origin(link, size, how, node.name, node.op, text, node.source, because, merged, value, self._left_out.get(link, 0))
+            self._found[link] = origin
             because = (origin,)
         return because[0]
 

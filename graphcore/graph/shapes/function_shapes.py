@@ -26,7 +26,7 @@ _MOST_FORMS: Final = 4096
 
 
 def why_not_followed(library: FunctionLibraryDefinition, node_def: NodeDef) -> str:
-    """The reason for which calls within those of a node are not inferred; "" if all are."""
+    """The reason why calls inside the functions that a node calls are not inferred; "" if all are."""
     called = _called(library, node_def)
     for _ in range(MOST_NESTED_CALLS + 1):
         called = {name: inner for body in called.values() for node in body.node_def for name, inner in _called(library, node).items()}

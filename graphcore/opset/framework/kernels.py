@@ -49,7 +49,7 @@ def _bytes_of_sums(_attrs: Attrs, inputs: Sequence[Array]) -> int | None:
 
 
 def joining_ufunc(name: str) -> KernelFactory:
-    """As `ufunc`, but for strings too, of which the array module gives no array if both are scalars."""
+    """As `ufunc`, but for strings too: of two scalar strings the array module gives no array."""
 
     @declares_traits(most_bytes=_bytes_of_sums)
     @_ELEMENTWISE

@@ -118,7 +118,7 @@ _INPUTS: Final = "input_dataset:variant, other_arguments:Targuments"
 
 
 def _mapping(name: str, doc: str, attrs: str, inputs: str, kernel: Any, function: str, attr: str, given_inputs: list[Any]) -> None:
-    """Register an op with a function; its use that fails is that of its example on what is no dataset."""
+    """Register an op with a function; its failing use is its example on something that is no dataset."""
     label = function.partition("(")[0]
     examples = (Example([_NUMBERS, [], *given_inputs], {attr: Func(label), **_OF_NUMBERS}, functions=(function,)),)
     dataset_op(

@@ -46,7 +46,7 @@ def optimizer(name: str, *, prefixes: Sequence[str] = DENSE + SPARSE) -> Callabl
 
     Args:
         name: the name of the ops after the prefix.
-        prefixes: those of `DENSE` and `SPARSE` with which there is an op.
+        prefixes: the prefixes among `DENSE` and `SPARSE` for which an op exists.
     """
 
     def register(rule: Rule) -> Rule:

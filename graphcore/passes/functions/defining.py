@@ -84,7 +84,7 @@ def define_body(
     """Define the function with body `graph` in its library.
 
     Args:
-        graph: the body; its library is that of the graph of the node that the function is for.
+        graph: the body; its library is the one of the graph whose node calls the function.
         wanted: the preferred name, stable for a node. An equal function made before under it is reused.
         control_rets: nodes that run before the function returns.
         attrs: the attrs of the function.

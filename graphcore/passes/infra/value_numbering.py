@@ -24,7 +24,7 @@ class ValueNumbering(Generic[T]):
         self._by_attrs: dict[Hashable, list[tuple[Node, T]]] = {}
 
     def first(self, node: Node, inputs: Iterable[Any], item: T, controls: Hashable = ()) -> T:
-        """The item of the first computation that is the same as that of `node`.
+        """The item of the first node that computes the same as `node`.
 
         Args:
             node: a node without state.

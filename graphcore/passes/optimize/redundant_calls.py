@@ -41,7 +41,7 @@ def computed_by(nodes: Sequence[Node]) -> dict[str, str]:
         nodes: the nodes of the run.
 
     Returns:
-        The names of these nodes, each with that of the node of the run that returns its outputs as its first ones.
+        By the name of each such node, the name of the node of the run whose first outputs are its outputs.
     """
     replaced = find_redundant_calls([*dict.fromkeys([*nodes, *_originals(nodes).values()])])
     return {node.name: replacement.name for node, replacement in replaced.items()}

@@ -121,7 +121,7 @@ class _Arrival:
         self.last = last
 
     def needed_at(self, time: int) -> None:
-        """Set its start time to the smallest of those of its consumers."""
+        """Set its start time to the earliest start time of its consumers."""
         start = self.recv.attr.get(START_TIME, time)
         assert isinstance(start, int)
         self.recv.attr[START_TIME] = self.last.attr[START_TIME] = min(start, time)

@@ -16,8 +16,8 @@ START_TIME: Final = "_start_time"
 def topological_sort_nodes_with_time_priority(graph_def: GraphDef) -> list[tuple[NodeDef, int]]:
     """The nodes in an order of execution, each with its start time.
 
-    Of the ready nodes the one with the smallest time is next. The time of a node is its attr `_start_time`, or one more than that of a
-    producer if that is not earlier. A Merge does not wait for a NextIteration.
+    Of the ready nodes the one with the smallest time is next. The time of a node is its attr `_start_time`, or one more than the
+    time of a producer if that is later. A Merge does not wait for a NextIteration.
 
     Args:
         graph_def: the graph; every node has the attr.

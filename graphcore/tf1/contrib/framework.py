@@ -140,7 +140,7 @@ def local_variable(initial_value: Any, validate_shape: bool = True, name: str | 
 
 
 def add_model_variable(var: Any) -> None:
-    """Put a variable into the collection of those of the model, unless it is there."""
+    """Put a variable into the collection of model variables, unless it is there."""
     model_variables = get_collection(GraphKeys.MODEL_VARIABLES)
     if all(other is not var for other in model_variables):
         var.graph.add_to_collection(GraphKeys.MODEL_VARIABLES, var)

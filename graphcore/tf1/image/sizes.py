@@ -89,7 +89,7 @@ def resize_bilinear(
 def resize_nearest_neighbor(
     images: Any, size: Any, align_corners: bool = False, name: str | None = None, half_pixel_centers: bool = False
 ) -> Tensor:
-    """A batch of images in another size, of the nearest pixels."""
+    """A batch of images in another size, made from the nearest pixels."""
     return apply_one(
         "ResizeNearestNeighbor", [images, size], name, {"align_corners": align_corners, "half_pixel_centers": half_pixel_centers}
     )

@@ -171,7 +171,7 @@ class Layer:
             self.add_loss(loss)
 
     def add_loss(self, losses: Any, inputs: Any = None) -> None:
-        """Add losses to those of the layer, and to the collection of regularization losses."""
+        """Add losses to the layer's own, and to the collection of regularization losses."""
         del inputs
         for loss in losses if isinstance(losses, list | tuple) else [losses]:
             _put(self._losses, loss)

@@ -58,7 +58,7 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
 
 
 def clip_by_global_norm(t_list: Sequence[Any], clip_norm: Any, use_norm: Any = None, name: str | None = None) -> tuple[list[Any], Tensor]:
-    """Several tensors scaled down together to the norm `clip_norm` if that of all is greater.
+    """Several tensors, scaled down together to the norm `clip_norm` if their common norm is greater.
 
     Args:
         t_list: the tensors; None stays None.

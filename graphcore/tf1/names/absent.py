@@ -50,7 +50,7 @@ ABSENT: Final[dict[str, str]] = {
     "examples.tutorials.mnist": "a download of the digits of MNIST; read them with NumPy, or take sklearn.datasets.load_digits()",
     "feature_column": "columns of tables for tf.estimator; gc.one_hot and gc.nn.embedding_lookup do their work on tensors",
     "keras": "Keras, layers and models as objects; gc.layers has the layers, and gc.nn their ops, such as gc.nn.conv2d",
-    "lite": "a converter for telephones; gc.save writes the graph",
+    "lite": "a converter for mobile devices; gc.save writes the graph",
     "load_op_library": "the load of ops in C++; gc.register_op adds an op",
     "mixed_precision": "a rewriting of graphs for half precision on GPUs; gc.cast converts single tensors",
     "models": "early models of TensorFlow's own repository; gc.nn.dynamic_rnn runs a recurrent cell",

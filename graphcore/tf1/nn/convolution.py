@@ -80,7 +80,7 @@ def conv2d_backprop_input(
     name: str | None = None,
     filters: Any = None,
 ) -> Tensor:
-    """The gradient of a convolution by its input, of the sizes `input_sizes`."""
+    """The gradient of a convolution by its input, whose sizes are `input_sizes`."""
     attrs = {
         "strides": _four(strides, data_format, "strides"),
         "dilations": _four(dilations, data_format, "dilations"),
@@ -101,7 +101,7 @@ def conv2d_backprop_filter(
     dilations: Any = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
-    """The gradient of a convolution by its kernels, of the sizes `filter_sizes`."""
+    """The gradient of a convolution by its kernels, whose sizes are `filter_sizes`."""
     attrs = {
         "strides": _four(strides, data_format, "strides"),
         "dilations": _four(dilations, data_format, "dilations"),

@@ -24,7 +24,7 @@ def maybe_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `gc.train.batch`, of the elements for which `keep_input` is true.
+    """As `gc.train.batch`, with the elements for which `keep_input` is true.
 
     Args:
         tensors, batch_size, num_threads, capacity, enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch, shared_name, name: as of
@@ -69,7 +69,7 @@ def maybe_shuffle_batch(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `gc.train.shuffle_batch`, of the elements for which `keep_input` is true; see `maybe_batch`."""
+    """As `gc.train.shuffle_batch`, with the elements for which `keep_input` is true; see `maybe_batch`."""
     with name_scope(name or "shuffle_batch") as scope:
         least, smaller = (min_after_dequeue, seed), allow_smaller_final_batch
         copies = [tensors] * num_threads

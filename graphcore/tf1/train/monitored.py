@@ -39,7 +39,7 @@ class Scaffold:
         local_init_op: initialises what no checkpoint holds.
         summary_op: all summaries.
         saver: writes and reads checkpoints.
-        copy_from_scaffold: a scaffold to take what is not given from.
+        copy_from_scaffold: a scaffold that provides what is not given.
         local_init_feed_dict: the feeds of `local_init_op`.
     """
 

@@ -191,7 +191,7 @@ class SummarySaverHook(_Writing):
         save_secs: write after so many seconds.
         output_dir: the folder of a writer of its own.
         summary_writer: the writer; None for one in `output_dir`.
-        scaffold: parts of the training, of which `summary_op` is written.
+        scaffold: parts of the training; its `summary_op` is written.
         summary_op: the summary, or a list of them.
 
     Raises:

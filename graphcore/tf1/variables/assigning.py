@@ -47,7 +47,7 @@ def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str 
 
 
 def _variable(ref: Any) -> Variable | Tensor:
-    """A variable, that of a reference to it, or the reference to one of which there are only nodes.
+    """The variable, also from a reference; the reference itself if its variable exists as nodes only.
 
     Raises:
         InvalidArgumentError: it is none of these.
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
 
     class _Scatter(Protocol):
         def __call__(self, ref: Any, indices: Any, updates: Any, use_locking: bool = ..., name: str | None = None) -> Tensor:
-            """The new value of a variable, some rows or parts of which are changed."""
+            """The new value of a variable after a change of some rows or parts."""
 
 
 def _scatter(function: str, op: str, doc: str, *, locking: bool = False) -> _Scatter:

@@ -25,7 +25,7 @@ def model_variable_getter(getter: Callable[..., Any], name: str, *args: Any, **k
 
 
 def model_scope(scope: Any, default: str, reuse: Any = None) -> variable_scope:
-    """The variable scope of a layer, whose variables are those of the model."""
+    """The variable scope of a layer, whose variables become model variables."""
     return variable_scope(scope, default, reuse=reuse, custom_getter=model_variable_getter)
 
 

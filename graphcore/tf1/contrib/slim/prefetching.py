@@ -28,7 +28,7 @@ def prefetch_queue(
     These are batches of `gc.train.batch`, for instance: they wait there until a model takes them.
 
     Args:
-        tensors: an element: a list of tensors, or a dict, of which `dequeue` then gives dicts.
+        tensors: an element: a list of tensors, or a dict; `dequeue` then gives dicts.
         capacity: the most elements.
         num_threads: the number of threads.
         dynamic_pad: allow unknown sizes; `dequeue_many` pads with zeros.

@@ -104,7 +104,7 @@ def static_bidirectional_rnn(
 
 
 def _turned(steps: list[Any], lengths: Any) -> list[Any]:
-    """The steps in reverse order, of each sequence within its length."""
+    """The steps in reverse order; each sequence is reversed within its length."""
     if lengths is None:
         return steps[::-1]
     flat = [nest.flatten(step) for step in steps]

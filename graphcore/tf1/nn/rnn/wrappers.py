@@ -260,7 +260,7 @@ class DeviceWrapper(_Transparent):
 
 
 class EmbeddingWrapper(_Wrapper):
-    """A cell whose inputs are numbers of symbols, of which it sees the vectors.
+    """A cell whose inputs are numbers of symbols; the wrapped cell sees their vectors.
 
     Args:
         cell: the cell.

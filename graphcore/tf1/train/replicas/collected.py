@@ -14,7 +14,7 @@ _OWN_COPIES: Final = (GraphKeys.REGULARIZATION_LOSSES, GraphKeys.TRAINABLE_VARIA
 
 
 class Collected:
-    """Collections of which each replica sees what was in them before, and what it adds itself.
+    """Collections in which each replica sees the items from before the replicas, and its own.
 
     A total of losses in the step would otherwise contain those of the replicas before.
 

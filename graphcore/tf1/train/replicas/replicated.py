@@ -18,7 +18,7 @@ class Replicated:
 
     Attributes:
         devices: the names of the devices, one for each replica.
-        loss: the loss of the whole batch: the mean of those of the replicas, weighted by their shares. A scalar.
+        loss: the loss of the whole batch: the mean of the replicas' losses, weighted by their shares. A scalar.
         losses: the loss of each replica's share.
         outputs: what the step returned beside the loss, for each replica.
         variables: the trained variables; if they are mirrored, those of the first replica.

@@ -24,7 +24,7 @@ def predicted_least_of_rings(
 
     Args:
         variables: the trained variables.
-        gradients: the gradient of each, of one replica.
+        gradients: the gradient of each variable, from one replica.
         workers: the devices of the replicas; the one with the least bandwidth stands for all.
         servers: the devices of the variables.
         mirrored: True if each replica has its own variables.

@@ -21,7 +21,7 @@ def init_from_checkpoint(ckpt_dir_or_file: str | os.PathLike[str], assignment_ma
 
     Args:
         ckpt_dir_or_file: the checkpoint, or a folder with some.
-        assignment_map: by name in the checkpoint, a variable or its name; or by a prefix that ends with "/", that of variables.
+        assignment_map: by name in the checkpoint, a variable or its name; or by a prefix that ends with "/", the prefix of variables.
 
     Raises:
         NotFoundError: there is no such checkpoint, no such value in it, or no such variable.

@@ -250,7 +250,7 @@ class Saver:
         self._last_checkpoints = list(last_checkpoints_with_time)
 
     def recover_last_checkpoints(self, checkpoint_paths: Sequence[str]) -> None:
-        """Take those of these checkpoints that exist as this saver's."""
+        """Make the given checkpoints that exist the last ones of this saver."""
         present = [path for path in checkpoint_paths if checkpoint_states.checkpoint_exists(path)]
         self.set_last_checkpoints_with_time(list(zip(present, checkpoint_states.get_checkpoint_mtimes(present), strict=True)))
 
