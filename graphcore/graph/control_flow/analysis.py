@@ -112,7 +112,7 @@ class ControlFlow:
         feeds: the fed tensors.
 
     Attributes:
-        nodes: the nodes, as given.
+        nodes: the nodes, as given; of `fed_nodes` all outputs are fed.
         frames: the name of the frame of each node's outputs; "" for the root.
         loops: the loops by frame name.
         guards: the branches that each node is on in that frame.
@@ -123,7 +123,7 @@ class ControlFlow:
     def __init__(self, nodes: Sequence[Node], info: Mapping[Node, NodeFrame], feeds: Collection[Tensor] = ()) -> None:
         self.nodes = nodes
         self.feeds = frozenset(feeds)
-        self._fed = {tensor.node for tensor in self.feeds if all(output in self.feeds for output in tensor.node.outputs)}
+        self.fed_nodes = {tensor.node for tensor in self.feeds if all(output in self.feeds for output in tensor.node.outputs)}
         self.frames: dict[Node, str] = {}
         self.loops: dict[str, Loop] = {}
         self.guards: dict[Node, Guard] = {}
@@ -271,7 +271,7 @@ class ControlFlow:
                     self._find_guard(node)
 
     def _producers(self, node: Node) -> Iterable[Node]:
-        if node in self._fed:
+        if node in self.fed_nodes:
             return ()
         producers = producers_of(node)
         if node.op in MERGE:
@@ -283,7 +283,7 @@ class ControlFlow:
 
     def _find_guard(self, node: Node) -> None:
         guard = NO_BRANCH
-        if node.op == CONTROL_TRIGGER or node in self._fed:
+        if node.op == CONTROL_TRIGGER or node in self.fed_nodes:
             pass
         elif node.op in ENTER:
             loop = self.loops[self.frames[node]]

@@ -209,7 +209,7 @@ class ControlFlowGradients:
         scope = back.writer.new_scope(f"{back.scope}{loop.condition.name.rpartition('/')[0] or 'loop'}_grad")
         outer_scope, self.build.scope = self.build.scope, scope
         inner = LoopRegion(self.build, self.structure, loop, region, self._new_frame(loop))
-        made = [(variable, *inner.backward.variable(self._start(variable, region), variable.merge, "b_grad")) for variable in variables]
+        made = [(variable, *inner.variable(self._start(variable, region), variable.merge, "b_grad")) for variable in variables]
         for variable, _, switch, _ in made:
             assert variable.switch is not None
             arriving = self.build.add("Identity", [switch.outputs[1]], variable.merge, "b_arrived").outputs[0]
@@ -281,7 +281,7 @@ class ControlFlowGradients:
         """A loop invariant: its gradient is the sum over all iterations."""
         gradient = self.back.total(enter.outputs[0])
         zeros = self.build.add("ZerosLike", [region.tensor(enter.inputs[0])], enter, "b_zeros").outputs[0]
-        merge, switch, final = inner.backward.variable(zeros, enter, "b_acc")
+        merge, switch, final = inner.variable(zeros, enter, "b_acc")
         total = self.build.add("AddN", [[switch.outputs[1], gradient]], enter, "b_sum").outputs[0]
         self.build.close(merge, total, enter, "b_acc")
         self.graph.set_shape_like(final.outputs[0], enter.inputs[0])

@@ -46,8 +46,7 @@ def _dead_loop(loop: PlannedLoop, entering: Iterable[Node], around: tuple[str, .
     alive, frames = set(entering), (*around, loop.name)
     notes = [Note(variable.merge.name, frames=frames) for variable in loop.variables]
     for unit in [unit for phase in loop.phases for unit in phase]:
-        nodes = [unit.node] if unit.node is not None else list(unit.loop.enters) if unit.loop is not None else []
-        for node in nodes:
+        for node in unit.nodes:
             if _is_alive(node, alive):
                 alive.add(node)
             notes.append(_note(node, node in alive, frames))

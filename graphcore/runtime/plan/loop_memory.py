@@ -7,12 +7,12 @@ iteration makes them before the old ones are released.
 from __future__ import annotations
 
 from graphcore.errors import UnimplementedError
-from graphcore.runtime.plan.loop_schedule import Begin, End, LoopSchedule, Mark, Test
+from graphcore.runtime.plan.loop_schedule import Begin, End, Mark, Test
 from graphcore.runtime.plan.peak_memory import PeakMemory, Sizes
-from graphcore.runtime.plan.schedule import Value
+from graphcore.runtime.plan.schedule import Schedule, Value
 
 
-def peak_of_loops(schedule: LoopSchedule, sizes: Sizes) -> PeakMemory:
+def peak_of_loops(schedule: Schedule, sizes: Sizes) -> PeakMemory:
     """The bound for a schedule."""
     operations = schedule.operations
     segments: list[int] = []  # units that run equally often: between the same ends of iterations and tests
@@ -38,7 +38,7 @@ def peak_of_loops(schedule: LoopSchedule, sizes: Sizes) -> PeakMemory:
                     continue
                 size, last = sizes.of(value.tensor), value.last_use
                 goes = not value.is_kept and segments[last] == segments[number]
-                if goes and schedule.guards[operations[last]] <= schedule.guards[operation]:
+                if goes and operations[last].guard <= operation.guard:
                     going.setdefault(last, []).append(value)
                 elif depths[number] and not isinstance(operation, Begin):
                     size *= 2

@@ -7,34 +7,25 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from graphcore.graph.control_flow.analysis import Guard
     from graphcore.runtime.plan.loop_structure import Unit
-
-
-def in_order(units: Sequence[Unit], needs: Mapping[Unit, Sequence[Unit]]) -> list[Unit] | None:
-    """`units` in topological order; None if there is a cycle."""
-    ordered = _sorted(units, needs, together=False)
-    return ordered if len(ordered) == len(units) else None
 
 
 def clustered(units: Sequence[Unit], needs: Mapping[Unit, Sequence[Unit]]) -> list[Unit]:
     """`units` in topological order, with equal guards adjacent as far as possible."""
-    return _sorted(units, needs, together=True)
-
-
-def _sorted(units: Sequence[Unit], needs: Mapping[Unit, Sequence[Unit]], *, together: bool) -> list[Unit]:
     place = {unit: i for i, unit in enumerate(units)}
     waiting = {}
     followers: dict[Unit, list[Unit]] = {}
-    ready: dict[object, list[int]] = {}
+    ready: dict[Guard, list[int]] = {}
     for unit in units:
-        own = {need for need in needs[unit] if need in place}
+        own = place.keys() & needs[unit]
         waiting[unit] = len(own)
         for need in own:
             followers.setdefault(need, []).append(unit)
         if not own:
-            heappush(ready.setdefault(unit.guard if together else None, []), place[unit])
+            heappush(ready.setdefault(unit.guard, []), place[unit])
     order: list[Unit] = []
-    current: object = None
+    current: Guard | None = None
     while ready:
         if current not in ready:
             current = min(ready, key=lambda guard: ready[guard][0])
@@ -46,5 +37,5 @@ def _sorted(units: Sequence[Unit], needs: Mapping[Unit, Sequence[Unit]], *, toge
         for follower in followers.get(unit, ()):
             waiting[follower] -= 1
             if not waiting[follower]:
-                heappush(ready.setdefault(follower.guard if together else None, []), place[follower])
+                heappush(ready.setdefault(follower.guard, []), place[follower])
     return order

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from graphcore.graph.control_flow.frames import NodeFrame
@@ -11,40 +11,14 @@ from graphcore.runtime.core.events import Around
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.plan.buffers import reuse_buffers
 from graphcore.runtime.plan.loop_memory import peak_of_loops
-from graphcore.runtime.plan.loop_schedule import Begin, LoopSchedule, schedule_loops
+from graphcore.runtime.plan.loop_schedule import Begin, schedule_loops
 from graphcore.runtime.plan.loop_structure import find_structure
 from graphcore.runtime.plan.loop_text import loops_text
 from graphcore.runtime.plan.parallel import has_large, mark_long
-from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.plan.plan import Plan
 from graphcore.runtime.plan.plan_instrumentation import WatchedPlan, Watcher
 from graphcore.runtime.plan.schedule import MakeKernel
 from graphcore.runtime.plan.size_guards import guard_sizes
-
-
-class LoopPlan(Plan):
-    """A compiled subgraph with branches and loops."""
-
-    __slots__ = ()
-    _text = staticmethod(loops_text)
-
-    def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
-        """Run with recording by node, loop and iteration; cancellation stops it before the next node.
-
-        Raises:
-            CancelledError: it was cancelled.
-        """
-        plan = self._compile_watched()
-        watcher = _LoopWatcher(plan, step, values)
-        try:
-            return plan.run(watcher.before, watcher.after, watcher.begin, watcher.note, watcher.iterate, watcher.leave, *values)
-        finally:
-            watcher.close()
-
-    def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
-        """The predicted peak of live arrays, from shapes; see `Program.peak_memory`."""
-        assert isinstance(self.schedule, LoopSchedule)
-        return peak_of_loops(self.schedule, sizes)
 
 
 class _LoopWatcher(Watcher):
@@ -60,6 +34,10 @@ class _LoopWatcher(Watcher):
             for number, operation in enumerate(plan.schedule.operations)
             if isinstance(operation, Begin) and operation.loop is not None
         }
+
+    def observers(self) -> list[Callable[..., Any]]:
+        """The first arguments of the watched code."""
+        return [*super().observers(), self.iterate, self.leave]
 
     def iterate(self, loop: int) -> None:
         """Begin an iteration of the loop that begins with operation `loop`."""
@@ -81,6 +59,15 @@ class _LoopWatcher(Watcher):
         while self._around:
             self.leave()
         super().close()
+
+
+class LoopPlan(Plan):
+    """A compiled subgraph with branches and loops."""
+
+    __slots__ = ()
+    _text = staticmethod(loops_text)
+    _watcher = _LoopWatcher
+    _peak = staticmethod(peak_of_loops)
 
 
 def build_loop_plan(

@@ -12,10 +12,10 @@ from graphcore.graph.control_flow.analysis import NO_BRANCH, Branch, ControlFlow
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.passes.infra.value_numbering import ValueNumbering
 from graphcore.plumbing import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE, NO_OP
-from graphcore.runtime.core.events import PASSED, UNNEEDED
+from graphcore.runtime.core.events import PASSED
 from graphcore.runtime.core.prune import is_replaced
 from graphcore.runtime.plan.loop_structure import AFTER, BEFORE, INSIDE, PlannedLoop, Structure, Unit
-from graphcore.runtime.plan.schedule import MakeKernel, Operation, Schedule, Scheduler, Skipped, Value, bind, check_runs, number
+from graphcore.runtime.plan.schedule import MakeKernel, Operation, Schedule, Scheduler, Value, bind, check_runs, number, without_unread
 
 _PASSING: Final = ANY_SWITCH | ENTER | EXIT | {LOOP_COND}
 _NOTHING: Final = frozenset({CONTROL_TRIGGER, NO_OP})
@@ -29,6 +29,7 @@ class Mark(Operation):
     """
 
     __slots__ = ("loop",)
+    is_call = False
 
     def __init__(self, node: Node, inputs: list[Value], outputs: list[Value], loop: PlannedLoop | None = None) -> None:
         reads = [value.is_reference and not any(output.is_reference for output in outputs) for value in inputs]
@@ -39,6 +40,10 @@ class Mark(Operation):
         """False: a mark only passes values on."""
         return False
 
+    def acts(self, awaited: Collection[Node]) -> bool:  # noqa: ARG002 - what is overridden takes it
+        """True iff it is of a loop."""
+        return self.loop is not None
+
 
 class Decide(Mark):
     """The decision of Switches by a value: its output is a bool, or a number."""
@@ -48,6 +53,10 @@ class Decide(Mark):
     def __init__(self, node: Node, pred: Value, decision: Value, sides: int) -> None:
         super().__init__(node, [pred], [decision])
         self.sides = sides
+
+    def acts(self, awaited: Collection[Node]) -> bool:  # noqa: ARG002 - what is overridden takes it
+        """True: conditions of the code name it."""
+        return True
 
 
 class Choose(Mark):
@@ -110,13 +119,12 @@ class LoopSchedule(Schedule):
     """The operations of a plan with branches and loops.
 
     Attributes:
-        guards: the branches that each operation is on, within its loop.
         decisions: the decision of each branch, by its tensor.
         fetches: the fetched tensors, and `result_guards` the branches of each.
         flow: the loops and branches of the graph.
     """
 
-    __slots__ = ("decisions", "fetches", "flow", "guards", "result_guards")
+    __slots__ = ("decisions", "fetches", "flow", "result_guards")
 
     def __init__(
         self,
@@ -127,7 +135,6 @@ class LoopSchedule(Schedule):
         fetches: Sequence[Tensor],
     ) -> None:
         super().__init__(operations, feeds, results, scheduler.variables)
-        self.guards = scheduler.guards
         self.decisions = scheduler.decisions
         self.fetches = fetches
         self.flow = scheduler.flow
@@ -155,7 +162,7 @@ def schedule_loops(
     results = [scheduler.values[tensor] for tensor in fetches]
     awaited = {structure.replacements.get(node, node) for node in (*targets, *[node for other in nodes for node in other.control_inputs])}
     schedule = LoopSchedule(
-        _without_unread(scheduler.operations, results, awaited, scheduler.guards),
+        without_unread(scheduler.operations, results, awaited),
         [scheduler.values[tensor] for tensor in feeds],
         results,
         scheduler,
@@ -174,26 +181,24 @@ class _LoopScheduler(Scheduler):
         super().__init__(feeds, make_kernel)
         self.structure = structure
         self.flow = structure.flow
-        self.guards: dict[Operation, Guard] = {}
         self.decisions: dict[Tensor, Value] = {}
         self.guard = NO_BRANCH
         self.base = NO_BRANCH
-        self.loop = structure.outermost
-        self.tests = {self.flow.test(loop.name) for loop in _all_loops(self.loop)}
+        self.tests = {self.flow.test(name) for name in self.flow.loops}
         self.scopes: dict[tuple[PlannedLoop, int, Guard], ValueNumbering[Operation]] = {}
 
     def run(self) -> None:
         """Make all operations."""
         for tensor in self.flow.feeds:
             self._decide(tensor)
-        self._add_phase(self.loop, 0)
+        self._add_phase(self.structure.outermost, 0)
 
     def _add_phase(self, loop: PlannedLoop, phase: int) -> None:
         for unit in loop.phases[phase]:
-            self.loop, self.guard = loop, unit.guard
+            self.guard = unit.guard
             self.computed = self.scopes.setdefault((loop, phase, unit.guard), ValueNumbering())
             if unit.loop is not None:
-                self._add_loop(unit.loop, unit)
+                self._add_loop(unit.loop, unit, loop)
                 continue
             assert unit.node is not None
             self._add_node(unit.node)
@@ -213,20 +218,10 @@ class _LoopScheduler(Scheduler):
                 self.skip(enter, PASSED)
         self.guard = before
 
-    def skip(self, node: Node, how: str) -> None:
-        """Record that `node` needs no kernel, and the reason."""
-        self.skips += 1
-        self._append(Skipped(node, how, [self.values.get(tensor) for tensor in node.outputs]))
-
-    def _append(self, operation: Operation) -> None:
-        self.guards[operation] = self.guard
-        self.operations.append(operation)
-
-    def _emit(self, node: Node, inputs: list[Value]) -> None:
-        before = len(self.operations)
-        super()._emit(node, inputs)
-        for operation in self.operations[before:]:
-            self.guards[operation] = self.guard
+    def append(self, operation: Operation) -> None:
+        """Add an operation on the current branches."""
+        operation.guard = self.guard
+        super().append(operation)
 
     def _add_node(self, node: Node) -> None:
         check_runs(node)
@@ -252,7 +247,7 @@ class _LoopScheduler(Scheduler):
         if not value.is_reference or node.input_types[0].is_ref:
             return value
         read = self._value(node.outputs[0], 0)
-        self._append(Mark(node, [value], [read]))
+        self.append(Mark(node, [value], [read]))
         return read
 
     def _add_merge(self, node: Node) -> None:
@@ -261,7 +256,7 @@ class _LoopScheduler(Scheduler):
         outputs[0].is_reference = node.output_types[0].is_ref
         for tensor, value in zip(node.outputs, outputs, strict=True):
             self.values.setdefault(tensor, value)
-        self._append(Choose(node, values, outputs, self.flow.joined_branches(node) if len(node.inputs) > 1 else []))
+        self.append(Choose(node, values, outputs, self.flow.joined_branches(node) if len(node.inputs) > 1 else []))
 
     def _decide(self, tensor: Tensor) -> None:
         """Decide Switches by `tensor` once it has a value."""
@@ -271,13 +266,13 @@ class _LoopScheduler(Scheduler):
         decision = self._value(tensor, 0)
         decision.is_kept = True
         self.decisions[tensor] = decision
-        self._append(Decide(tensor.node, self.values[tensor], decision, sides))
+        self.append(Decide(tensor.node, self.values[tensor], decision, sides))
 
     def _value(self, tensor: Tensor, index: int) -> Value:
         return Value(tensor, f"t{self.next_number}_{index}")
 
-    def _add_loop(self, loop: PlannedLoop, unit: Unit) -> None:
-        around, pivot = self.loop, loop.pivot
+    def _add_loop(self, loop: PlannedLoop, unit: Unit, around: PlannedLoop) -> None:
+        pivot = loop.pivot
         assert pivot is not None
         self._skip_enters(around, unit, unit.phase)
         for enter in loop.constants:
@@ -288,50 +283,30 @@ class _LoopScheduler(Scheduler):
         for variable, header in zip(loop.variables, headers, strict=True):
             header.is_reference = variable.merge.output_types[0].is_ref
             self.values[variable.merge.outputs[0]] = header
-        self._append(Begin(unit, around, starts, headers))
+        self.append(Begin(unit, around, starts, headers))
         base, self.base = self.base, NO_BRANCH
         self.guard = NO_BRANCH
         for variable in loop.variables:
             self.skip(variable.merge, PASSED)
         self.computed = self.scopes.setdefault((loop, 0, NO_BRANCH), ValueNumbering())
-        for enter in loop.constants:
-            self._decide_within(loop, enter.outputs[0])
-        for variable in loop.variables:
-            self._decide_within(loop, variable.merge.outputs[0])
+        for entering in [*loop.constants, *[variable.merge for variable in loop.variables]]:
+            self._decide(entering.outputs[0])
         self._add_phase(loop, 0)
         self.guard = NO_BRANCH
-        self._append(Test(pivot, [self.values[pivot.inputs[0]]], [], loop))
+        self.append(Test(pivot, [self.values[pivot.inputs[0]]], [], loop))
         self._add_phase(loop, 1)
         self.guard = NO_BRANCH
         for variable in loop.variables:
             self.skip(variable.next, PASSED)
-        self._append(Repeat(pivot, [self.values[variable.next.inputs[0]] for variable in loop.variables], headers, loop))
+        self.append(Repeat(pivot, [self.values[variable.next.inputs[0]] for variable in loop.variables], headers, loop))
         self.guard = unit.guard
-        self._append(End(pivot, [], [], loop))
+        self.append(End(pivot, [], [], loop))
         self.base = unit.guard
-        self._add_after(loop, unit)
-        self.guard, self.base = unit.guard, base
-        self._append(Leave(pivot, [], [], loop))
-        self.loop = around
-
-    def _decide_within(self, loop: PlannedLoop, tensor: Tensor) -> None:
-        self.loop = loop
-        self._decide(tensor)
-
-    def _add_after(self, loop: PlannedLoop, unit: Unit) -> None:
-        """Add the units after the loop, on the loop's branches and their own."""
         for after in loop.phases[2]:
             after.guard |= unit.guard
         self._add_phase(loop, 2)
-
-
-def _all_loops(loop: PlannedLoop) -> Iterable[PlannedLoop]:
-    pending = [loop]
-    while pending:
-        inner = pending.pop()
-        yield inner
-        for phase in inner.phases:
-            pending += [unit.loop for unit in phase if unit.loop is not None]
+        self.guard, self.base = unit.guard, base
+        self.append(Leave(pivot, [], [], loop))
 
 
 def enter_guard(flow: ControlFlow, around: PlannedLoop, enter: Node) -> Guard:
@@ -349,31 +324,6 @@ def enter_phase(flow: ControlFlow, around: PlannedLoop, enter: Node) -> int:
 
 def _entering(flow: ControlFlow, enter: Node) -> Guard:
     return flow.loops[flow.frames[enter]].entering[enter]
-
-
-def _without_unread(
-    operations: list[Operation], results: list[Value], awaited: Collection[Node], guards: dict[Operation, Guard]
-) -> list[Operation]:
-    """Remove operations without readers."""
-    used = set(results)
-    kept: list[Operation] = []
-    for operation in reversed(operations):
-        node = operation.node
-        if type(operation) is Skipped:
-            kept.append(operation)
-            continue
-        if isinstance(operation, Mark):
-            acts = operation.loop is not None
-        else:
-            acts = node in awaited or not node.outputs or node.op_def.is_stateful or any(dtype.is_ref for dtype in node.input_types)
-        if acts or not used.isdisjoint(operation.outputs) or isinstance(operation, Decide) or operation.may_fail():
-            used.update(operation.inputs)
-            kept.append(operation)
-        elif not isinstance(operation, Mark):
-            kept.append(Skipped(node, UNNEEDED))
-            guards[kept[-1]] = guards[operation]
-    kept.reverse()
-    return kept
 
 
 def _extend_lifetimes(operations: list[Operation]) -> None:

@@ -12,10 +12,11 @@ from typing import Final, NamedTuple
 from graphcore.errors import UnimplementedError
 from graphcore.graph.control_flow.analysis import NO_BRANCH, Branch, ControlFlow, Guard, LoopVariable
 from graphcore.graph.control_flow.frames import NodeFrame
-from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.node import Node, Tensor, producers_of
+from graphcore.graph.model.search import topological_sort
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls
 from graphcore.plumbing import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE, NEXT_ITERATION, RECV, SEND
-from graphcore.runtime.plan.loop_order import clustered, in_order
+from graphcore.runtime.plan.loop_order import clustered
 
 _MAX_DEPTH: Final = 12
 _MAX_BRANCHES: Final = 24
@@ -39,6 +40,11 @@ class Unit:
         self.guard = NO_BRANCH
         self.phase = BEFORE
 
+    @property
+    def nodes(self) -> list[Node]:
+        """The node, or the Enters of the loop."""
+        return self.loop.enters if self.loop is not None else [self.node] if self.node is not None else []
+
 
 class PlannedLoop:
     """A frame, or the root, with the order of its parts.
@@ -48,10 +54,10 @@ class PlannedLoop:
         variables: the loop variables; `constants` are the Enters of loop invariants.
         pivot: the LoopCond.
         phases: the units before the test, in the body, and after the loop, in order. The root has only the first.
-        enters: the Enters of the frame.
+        members: the nodes of the frame except `enters`, its Enters; `inner` are the loops in it.
     """
 
-    __slots__ = ("constants", "depth", "enters", "name", "phases", "pivot", "variables")
+    __slots__ = ("constants", "depth", "enters", "inner", "members", "name", "phases", "pivot", "variables")
 
     def __init__(self, name: str, depth: int) -> None:
         self.name = name
@@ -60,7 +66,9 @@ class PlannedLoop:
         self.constants: list[Node] = []
         self.pivot: Node | None = None
         self.phases: tuple[list[Unit], list[Unit], list[Unit]] = ([], [], [])
-        self.enters: Sequence[Node] = ()
+        self.members: list[Node] = []
+        self.enters: list[Node] = []
+        self.inner: list[PlannedLoop] = []
 
 
 class Structure(NamedTuple):
@@ -99,17 +107,12 @@ class _Finder:
         self.info = info
         self.flow = ControlFlow(nodes, info, feeds)
         self.feeds = self.flow.feeds
-        self.fed_nodes = {tensor.node for tensor in self.feeds if all(output in self.feeds for output in tensor.node.outputs)}
         self.deciders: dict[Tensor, int] = {}
         self.replacements = find_redundant_calls(nodes)
         self.loops: dict[str, PlannedLoop] = {"": PlannedLoop("", 0)}
-        self.inner: dict[str, list[PlannedLoop]] = {"": []}
-        self.members: dict[str, list[Node]] = {"": []}
-        self.enters: dict[str, list[Node]] = {}
-        self.read = {tensor for node in nodes for tensor in node.inputs}
         self.followers: dict[Node, set[Node]] = {}
         for node in nodes:
-            for producer in [*[tensor.node for tensor in node.inputs], *node.control_inputs]:
+            for producer in producers_of(node):
                 if producer.op in ENTER:
                     self.followers.setdefault(producer, set()).add(node)
 
@@ -126,32 +129,26 @@ class _Finder:
         if node.op in RECV:
             raise _unfit(node, "it may receive a dead value")
         if name not in self.loops:
-            around = self._around(inside)
-            depth = self.loops[around].depth + 1
+            around = self.loops["" if inside.parent_frame is None else self.info[inside.parent_frame].frame_name]
+            depth = around.depth + 1
             if depth > _MAX_DEPTH:
                 raise _unfit(node, f"its loop lies within {_MAX_DEPTH} others")
             self.loops[name] = PlannedLoop(name, depth)
-            self.inner[name], self.members[name], self.enters[name] = [], [], []
-            self.inner[around].append(self.loops[name])
-        if node.op in ENTER:
-            self.enters[name].append(node)
-        else:
-            self.members[name].append(node)
-
-    def _around(self, inside: NodeFrame) -> str:
-        return "" if inside.parent_frame is None else self.info[inside.parent_frame].frame_name
+            around.inner.append(self.loops[name])
+        loop = self.loops[name]
+        (loop.enters if node.op in ENTER else loop.members).append(node)
 
     def _fill(self, loop: PlannedLoop) -> None:
         """Find the variables of a loop, and the phase of each of its nodes. Inner loops come first."""
         if loop.name:
             self._find_variables(loop)
         headers = {variable.merge for variable in loop.variables} | {variable.next for variable in loop.variables}
-        units = {node: Unit(node, None) for node in self.members[loop.name] if node not in headers}
-        loops = {inner.name: Unit(None, inner) for inner in self.inner[loop.name]}
+        units = {node: Unit(node, None) for node in loop.members if node not in headers}
+        loops = {inner.name: Unit(None, inner) for inner in loop.inner}
         everyone = [*units.values(), *loops.values()]
         needs = {unit: self._needs(loop, unit, units, loops) for unit in everyone}
-        order = in_order(everyone, needs)
-        if order is None:
+        order, stuck = topological_sort(everyone, needs.__getitem__, lambda _: 0)
+        if stuck:
             raise UnimplementedError(f"Loop '{loop.name}' and one in it wait for each other", op="Enter")
         test = self.flow.test(loop.name)
         for unit in order:
@@ -161,25 +158,23 @@ class _Finder:
             phase += clustered([unit for unit in order if unit.phase == number], needs)
 
     def _find_variables(self, loop: PlannedLoop) -> None:
-        members = self.members[loop.name]
-        loop.enters = self.enters[loop.name]
         variables = {variable.merge: variable for variable in self.flow.loops[loop.name].variables}
-        for node in members:
+        for node in loop.members:
             if node.op in MERGE and any(tensor.node.op in ENTER for tensor in node.inputs):
                 loop.variables.append(self._checked(node, variables.get(node)))
             for control in node.control_inputs:
                 if control.op in NEXT_ITERATION:
                     raise _unfit(node, "it waits for what goes on into the next iteration")
-        pivots = [node for node in members if node.op == LOOP_COND]
+        pivots = [node for node in loop.members if node.op == LOOP_COND]
         if len(pivots) != 1:
-            raise _unfit(self.enters[loop.name][0], f"loop '{loop.name}' has {len(pivots)} LoopConds")
+            raise _unfit(loop.enters[0], f"loop '{loop.name}' has {len(pivots)} LoopConds")
         loop.pivot = pivots[0]
         renewed = {variable.next for variable in loop.variables}
-        for node in members:
+        for node in loop.members:
             if node.op in NEXT_ITERATION and node not in renewed:
                 raise _unfit(node, "its value goes to no Merge that an Enter goes to")
         first = {variable.enter: variable.merge for variable in loop.variables}
-        for enter in self.enters[loop.name]:
+        for enter in loop.enters:
             if enter.node_def.attr.get("is_constant"):
                 loop.constants.append(enter)
             elif self.followers.get(enter, set()) != {first.get(enter)}:
@@ -188,20 +183,15 @@ class _Finder:
     def _checked(self, merge: Node, variable: LoopVariable | None) -> LoopVariable:
         if variable is None or len(merge.inputs) != 2 or merge.control_inputs:
             raise _unfit(merge, "it does not take one Enter and one NextIteration")
-        if variable.enter.node_def.attr.get("is_constant") or merge.outputs[1] in self.read:
+        if variable.enter.node_def.attr.get("is_constant") or merge.outputs[1] in self.flow.consumers:
             raise _unfit(merge, "what comes out of it depends on the iteration")
         return variable
 
     def _needs(self, loop: PlannedLoop, unit: Unit, units: Mapping[Node, Unit], loops: Mapping[str, Unit]) -> list[Unit]:
         """The units that must run before `unit`."""
-        if unit.loop is None:
-            assert unit.node is not None
-            nodes = [unit.node]
-        else:
-            nodes = self.enters[unit.loop.name]
         reached: list[Unit] = []
-        for node in nodes:
-            if node in self.fed_nodes:
+        for node in unit.nodes:
+            if node in self.flow.fed_nodes:
                 continue
             before = (
                 [self.replacements[node]]
@@ -222,11 +212,8 @@ class _Finder:
 
     def _classify(self, loop: PlannedLoop, unit: Unit, needs: Collection[Unit], test: Tensor | None) -> None:
         """Find the guard and phase of `unit`."""
-        if unit.loop is not None:
-            node, guard = self.enters[unit.loop.name][0], self._guard_of_loop(unit.loop)
-        else:
-            assert unit.node is not None
-            node, guard = unit.node, self._guard_of_node(unit.node)
+        node = unit.nodes[0]
+        guard = self._guard_of_node(node) if unit.loop is None else self._guard_of_loop(unit.loop)
         if len(guard) > _MAX_BRANCHES:
             raise _unfit(node, f"it lies on more than {_MAX_BRANCHES} branches")
         sides: dict[Tensor | None, int] = {branch.pred: branch.side for branch in guard}
@@ -254,7 +241,7 @@ class _Finder:
         if node.op in EXIT:
             return self.flow.guard_of_inputs(node)
         guard = self.flow.guards[node]
-        if node.op in ANY_SWITCH and node not in self.fed_nodes:
+        if node.op in ANY_SWITCH and node not in self.flow.fed_nodes:
             self._note_decider(node)
         if node.op in SEND and guard:
             raise _unfit(node, "it sends word of a dead value")

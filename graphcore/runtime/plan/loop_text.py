@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -47,10 +48,10 @@ def loops_text(schedule: Schedule, *, watched: bool = False) -> PlanText:
 
 class _LoopWriter(Writer):
     _takes_over = False  # a name may be unset if a branch is not taken, or set again in the next iteration
+    _observers = (*Writer._observers, "iterate", "leave")
 
     def __init__(self, schedule: LoopSchedule, watched: bool) -> None:
         super().__init__(schedule, watched)
-        self.guards = schedule.guards
         self.decisions = schedule.decisions
         self.fetches, self.result_guards = schedule.fetches, schedule.result_guards
         self.order = {value: place for place, value in enumerate(schedule.decisions.values())}
@@ -58,8 +59,6 @@ class _LoopWriter(Writer):
         self.bases: list[Guard] = [NO_BRANCH]
         self.unread: set[Value] = set()  # loop variables without readers would only keep arrays alive
         self.deaths: dict[Guard, list[Note]] = {}
-        if watched:
-            self.parameters = self.parameters.replace("note", "note, iterate, leave", 1)
         self.lines = [f"def run({self.parameters}):"]
         self.line_nodes: dict[int, Node] = {}
         self.indent = 1
@@ -75,10 +74,10 @@ class _LoopWriter(Writer):
             elif isinstance(operation, Leave):
                 self._leave(operation)
             elif isinstance(operation, Mark):
-                self._go_to(self.guards[operation])
+                self._go_to(operation.guard)
                 self._mark(number, operation)
             else:
-                self._go_to(self.guards[operation])
+                self._go_to(operation.guard)
                 self._write(self._line(number, operation).strip(), operation.node)
                 self._may_die(operation)
         self._write_skipped(None)
@@ -103,7 +102,7 @@ class _LoopWriter(Writer):
         self.guard = guard
 
     def _write_skipped(self, operation: Operation | None) -> None:
-        for guard, group in groupby(self.skipped.get(operation, ()) if self.watched else (), self.guards.__getitem__):
+        for guard, group in groupby(self.skipped.get(operation, ()) if self.watched else (), attrgetter("guard")):
             skipped = list(group)
             self._go_to(guard)
             self._write(self._note_call([Note.of(one) for one in skipped]))
@@ -120,15 +119,12 @@ class _LoopWriter(Writer):
 
     def _may_die(self, operation: Operation) -> None:
         """Record an operation as dead if its branches are not taken."""
-        if isinstance(operation, Begin):
-            self._dies(dead_unit(self.flow, operation.around, operation.unit))
-        else:
-            self._dies([Note(operation.node.name)])
-
-    def _dies(self, notes: list[Note]) -> None:
         # Operations after a loop that does not begin are dead, and recorded with the loop.
         if self.watched and self.guard != self.bases[-1]:
-            self.deaths.setdefault(self.bases[-1], []).extend(notes)
+            deaths = self.deaths.setdefault(self.bases[-1], [])
+            deaths += (
+                dead_unit(self.flow, operation.around, operation.unit) if isinstance(operation, Begin) else [Note(operation.node.name)]
+            )
 
     def _write_dead(self, left: Guard) -> None:
         """Record the dead nodes if the branches just closed are not taken."""
@@ -213,12 +209,12 @@ class _LoopWriter(Writer):
     def _end(self, number: int, end: End) -> None:
         self._go_to(NO_BRANCH)
         self.indent, self.guard, self.deaths = self.around.pop()
-        self.bases[-1] = self.guards[end]
+        self.bases[-1] = end.guard
         self._clear(number)
 
     def _leave(self, leave: Leave) -> None:
         if self.watched:
-            self._go_to(self.guards[leave])
+            self._go_to(leave.guard)
             self._write("leave()")
         self.bases.pop()
 

@@ -43,6 +43,8 @@ class Plan:
 
     __slots__ = ("_line_nodes", "_lock", "_watched", "filename", "nodes", "run", "schedule", "source")
     _text = staticmethod(plan_text)
+    _watcher = Watcher
+    _peak = staticmethod(peak_of_plan)
 
     def __init__(self, schedule: Schedule) -> None:
         text = self._text(schedule)
@@ -60,21 +62,21 @@ class Plan:
         return f"<{type(self).__name__} of {count} node{'s' * (count != 1)}: {feeds} -> {gives}; its code is in .source>"
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
-        """Run with recording by node; cancellation stops it before the next node.
+        """Run with recording by node, loop and iteration; cancellation stops it before the next node.
 
         Raises:
             CancelledError: it was cancelled.
         """
         plan = self._watched or self._compile_watched()
-        watcher = Watcher(plan, step, values)
+        watcher = self._watcher(plan, step, values)
         try:
-            return plan.run(watcher.before, watcher.after, watcher.begin, watcher.note, *values)
+            return plan.run(*watcher.observers(), *values)
         finally:
             watcher.close()
 
     def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
         """The predicted peak of live arrays, from shapes; see `Program.peak_memory`."""
-        return peak_of_plan(self.schedule, sizes)
+        return self._peak(self.schedule, sizes)
 
     def node_at(self, traceback: TracebackType | None) -> Node | None:
         """The node at the current line of the innermost frame of this plan."""

@@ -81,6 +81,10 @@ class Watcher:
         if step.recorder is not None:
             self.before, self.after = self._start, self._end
 
+    def observers(self) -> list[Callable[..., Any]]:
+        """The first arguments of the watched code."""
+        return [self.before, self.after, self.begin, self.note]
+
     def note(self, first: int, last: int) -> None:
         """Emit the notes from `first` to `last`."""
         step, record, call = self._step, self._record, self._call

@@ -75,12 +75,13 @@ class Writer:
     """Writes the function of some operations."""
 
     _takes_over = True
+    _observers = ("before", "after", "begin", "note")
 
     def __init__(self, schedule: Schedule, watched: bool) -> None:
         self.operations = schedule.operations
         self.results = schedule.results
         self.scope: dict[str, Any] = dict(schedule.variables)
-        self.observers = ["before", "after", "begin", "note"] if watched else []
+        self.observers = list(self._observers) if watched else []
         self.feeds = [value.name for value in schedule.feeds]
         self.parameters = ", ".join(self.observers + self.feeds)
         self.watched = watched

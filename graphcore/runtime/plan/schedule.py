@@ -9,6 +9,7 @@ import msgspec
 
 from graphcore.attrs import Array
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+from graphcore.graph.control_flow.analysis import NO_BRANCH, Guard
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.constant_values import constant_outputs
 from graphcore.graph.shapes.evaluation import kernel_context
@@ -59,10 +60,13 @@ class Operation:
         into: the index of the input whose buffer takes the result, None for a new buffer.
         apart: BEGIN if the kernel is submitted to another thread, with a task as output; JOIN if the task is joined, with the node's outputs;
             "" for an ordinary call.
+        guard: the branches that it is on, within its loop.
         is_long: True if the kernel is called interruptibly, because it is slow.
     """
 
-    __slots__ = ("apart", "inputs", "into", "is_long", "kernel", "node", "outputs", "reads")
+    __slots__ = ("apart", "guard", "inputs", "into", "is_long", "kernel", "node", "outputs", "reads")
+
+    is_call = True
 
     def __init__(self, node: Node, kernel: Any, inputs: list[Value], reads: list[bool], outputs: list[Value]) -> None:
         self.node = node
@@ -72,11 +76,19 @@ class Operation:
         self.outputs = outputs
         self.into: int | None = None
         self.apart = ""
+        self.guard: Guard = NO_BRANCH
         self.is_long = False
 
     def may_fail(self) -> bool:
         """True iff it may raise an error, as far as known before the run."""
         return may_fail(self.node, [value.constant for value in self.inputs], reads_variable=any(self.reads))
+
+    def acts(self, awaited: Collection[Node]) -> bool:
+        """True iff it runs without readers, too: it has a side effect, or its node is one of `awaited`."""
+        node = self.node
+        if node.op == NO_OP:
+            return False
+        return node in awaited or not node.outputs or node.op_def.is_stateful or any(dtype.is_ref for dtype in node.input_types)
 
 
 class Skipped(Operation):
@@ -150,7 +162,8 @@ def schedule_nodes(
         else:
             scheduler.add(node)
     results = [scheduler.values[tensor] for tensor in fetches]
-    operations = _without_dead(scheduler.operations, results, nodes, targets)
+    awaited = {*targets, *[other for node in nodes for other in node.control_inputs]}
+    operations = without_unread(scheduler.operations, results, awaited)
     schedule = Schedule(operations, [scheduler.values[tensor] for tensor in feeds], results, scheduler.variables)
     number(schedule.operations, results)
     for operation in schedule.operations:
@@ -198,7 +211,11 @@ class Scheduler:
     def skip(self, node: Node, how: str) -> None:
         """Record that `node` needs no kernel, and the reason."""
         self.skips += 1
-        self.operations.append(Skipped(node, how, [self.values.get(tensor) for tensor in node.outputs]))
+        self.append(Skipped(node, how, [self.values.get(tensor) for tensor in node.outputs]))
+
+    def append(self, operation: Operation) -> None:
+        """Add an operation after those there are."""
+        self.operations.append(operation)
 
     def substitute(self, node: Node, replacement: Node) -> None:
         """Use the values of `replacement`, which was added, for `node`."""
@@ -250,7 +267,7 @@ class Scheduler:
         operation.outputs = outputs = self._outputs(node)
         for value in outputs:
             values.setdefault(value.tensor, value)
-        self.operations.append(operation)
+        self.append(operation)
 
     def _outputs(self, node: Node) -> list[Value]:
         number = self.next_number
@@ -284,31 +301,21 @@ def _is_neutral(node: Node, inputs: list[Value]) -> bool:
     return second is not None and traits.is_neutral(second)
 
 
-def _without_dead(operations: list[Operation], results: list[Value], nodes: list[Node], targets: Collection[Node]) -> list[Operation]:
-    """Remove operations without readers, such as those whose shape alone was needed."""
-    needed = set(targets)
-    for node in nodes:
-        needed.update(node.control_inputs)
+def without_unread(operations: list[Operation], results: list[Value], awaited: Collection[Node]) -> list[Operation]:
+    """Replace operations without readers by records of their nodes; of some, the shape alone was needed."""
     used = set(results)
     kept: list[Operation] = []
     for operation in reversed(operations):
-        node = operation.node
         if type(operation) is Skipped:
             kept.append(operation)
-            continue
-        is_needed = not used.isdisjoint(operation.outputs) or node in needed or _has_side_effects(node)
-        if node.op == NO_OP or not (is_needed or operation.may_fail()):
-            kept.append(Skipped(node, PASSED if node.op == NO_OP else UNNEEDED))
-            continue
-        used.update(operation.inputs)
-        kept.append(operation)
+        elif operation.acts(awaited) or not used.isdisjoint(operation.outputs) or operation.may_fail():
+            used.update(operation.inputs)
+            kept.append(operation)
+        elif operation.is_call:
+            kept.append(Skipped(operation.node, PASSED if operation.node.op == NO_OP else UNNEEDED))
+            kept[-1].guard = operation.guard
     kept.reverse()
     return kept
-
-
-def _has_side_effects(node: Node) -> bool:
-    """True iff `node` has side effects."""
-    return not node.outputs or node.op_def.is_stateful or any(dtype.is_ref for dtype in node.input_types)
 
 
 def _without_skipped(operations: list[Operation]) -> tuple[list[Operation], dict[Operation | None, list[Skipped]]]:

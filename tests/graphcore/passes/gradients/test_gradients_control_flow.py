@@ -288,6 +288,14 @@ def test_only_what_the_way_back_needs_is_kept_in_lists(graph: gc.Graph) -> None:
     assert [node.inputs[1].node.op for node in pushes] == ["Tanh"]
 
 
+def test_values_taken_from_a_list_have_a_known_shape_also_if_they_are_lists(graph: gc.Graph) -> None:
+    x, n = gc.placeholder(gc.float64, [3]), gc.placeholder(gc.int32, [])
+    gc.gradients(PROGRAMS["a while op in a loop"](x, n), x)
+    taken = [node.outputs[1] for node in graph.op_nodes() if node.op == "TensorListPopBack"]
+    assert gc.variant in {tensor.dtype for tensor in taken}
+    assert all(tensor.shape.rank is not None for tensor in taken)
+
+
 def test_what_is_the_same_in_all_iterations_enters_the_backward_loop_instead(graph: gc.Graph) -> None:
     x = gc.placeholder(gc.float64, [3], name="x")
     y = v1_while("loop", 3, lambda loop, _, v: [v[0] * loop.capture(x)], [gc.constant(np.ones(3))])[0]
