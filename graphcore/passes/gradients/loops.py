@@ -137,6 +137,7 @@ class LoopRegion(Region):
         self.frame = loop.name
         self._back = frame
         self._around = [outer.turn] if isinstance(outer, LoopRegion) else []
+        self.turn: Node
         self.turn, total = self._count()
         self._cond, self._pivot = self._count_down(outer.tensor(total))
         self._values: dict[Tensor, Value] = {}

@@ -12,8 +12,8 @@ from graphcore.graph.control_flow.analysis import ControlFlow
 from graphcore.graph.model.node import Node
 from graphcore.plumbing import CONTROL_TRIGGER, MERGE
 from graphcore.runtime.core.events import UNNEEDED
-from graphcore.runtime.plan.loop_schedule import enter_guard, enter_phase
-from graphcore.runtime.plan.loop_structure import BEFORE, INSIDE, PlannedLoop, Unit
+from graphcore.runtime.plan.loop_schedule import enter_phase
+from graphcore.runtime.plan.loop_structure import INSIDE, PlannedLoop
 from graphcore.runtime.plan.plan_instrumentation import Note
 
 
@@ -33,12 +33,9 @@ def dead_phase(flow: ControlFlow, loop: PlannedLoop, phase: int) -> list[Note]:
     return notes
 
 
-def dead_unit(flow: ControlFlow, around: PlannedLoop, unit: Unit) -> list[Note]:
+def dead_loop(flow: ControlFlow, loop: PlannedLoop) -> list[Note]:
     """The records of a loop on a branch that is not taken, without its Enters."""
-    assert unit.loop is not None
-    enters = unit.loop.enters
-    alive = [enter for enter in enters if enter_phase(flow, around, enter) == BEFORE and not enter_guard(flow, around, enter)]
-    return _dead_loop(unit.loop, alive)
+    return _dead_loop(loop, [enter for enter, guard in flow.loops[loop.name].entering.items() if not guard])
 
 
 def _dead_loop(loop: PlannedLoop, entering: Iterable[Node], around: tuple[str, ...] = ()) -> list[Note]:

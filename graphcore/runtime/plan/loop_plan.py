@@ -30,9 +30,7 @@ class _LoopWatcher(Watcher):
         super().__init__(plan, step, feeds)
         self._around: list[tuple[int, str, int, Around]] = []
         self._loops = {
-            number: operation.loop.name
-            for number, operation in enumerate(plan.schedule.operations)
-            if isinstance(operation, Begin) and operation.loop is not None
+            number: operation.loop.name for number, operation in enumerate(plan.schedule.operations) if isinstance(operation, Begin)
         }
 
     def observers(self) -> list[Callable[..., Any]]:

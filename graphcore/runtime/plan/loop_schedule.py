@@ -22,27 +22,22 @@ _NOTHING: Final = frozenset({CONTROL_TRIGGER, NO_OP})
 
 
 class Mark(Operation):
-    """An operation without a kernel that has lines of its own in the generated code.
+    """An operation without a kernel that has lines of its own in the generated code."""
 
-    Attributes:
-        loop: the loop, for the marks of one.
-    """
-
-    __slots__ = ("loop",)
+    __slots__ = ()
     is_call = False
 
-    def __init__(self, node: Node, inputs: list[Value], outputs: list[Value], loop: PlannedLoop | None = None) -> None:
+    def __init__(self, node: Node, inputs: list[Value], outputs: list[Value]) -> None:
         reads = [value.is_reference and not any(output.is_reference for output in outputs) for value in inputs]
         super().__init__(node, None, inputs, reads, outputs)
-        self.loop = loop
 
     def may_fail(self) -> bool:
         """False: a mark only passes values on."""
         return False
 
     def acts(self, awaited: Collection[Node]) -> bool:  # noqa: ARG002 - what is overridden takes it
-        """True iff it is of a loop."""
-        return self.loop is not None
+        """False: a value that is passed on may have no readers."""
+        return False
 
 
 class Decide(Mark):
@@ -74,45 +69,55 @@ class Choose(Mark):
         self.branches = branches
 
 
-class Begin(Mark):
-    """The beginning of a loop: each output gets its initial value from the input of the same index.
+class LoopMark(Mark):
+    """A mark of a loop: the code is not whole without it."""
 
-    Attributes:
-        unit: the loop, and `around` the surrounding loop.
-    """
+    __slots__ = ("loop",)
 
-    __slots__ = ("around", "unit")
+    def __init__(self, loop: PlannedLoop, inputs: Sequence[Value] = (), outputs: Sequence[Value] = ()) -> None:
+        assert loop.pivot is not None
+        super().__init__(loop.pivot, list(inputs), list(outputs))
+        self.loop = loop
 
-    def __init__(self, unit: Unit, around: PlannedLoop, inputs: list[Value], outputs: list[Value]) -> None:
-        assert unit.loop is not None
-        assert unit.loop.pivot is not None
-        super().__init__(unit.loop.pivot, inputs, outputs, unit.loop)
-        self.reads = [value.is_reference and not header.is_reference for value, header in zip(inputs, outputs, strict=True)]
-        self.unit = unit
-        self.around = around
+    def acts(self, awaited: Collection[Node]) -> bool:  # noqa: ARG002 - what is overridden takes it
+        """True: the code is not whole without it."""
+        return True
 
 
-class Test(Mark):
+class Begin(LoopMark):
+    """The beginning of a loop: each output gets its initial value from the input of the same index."""
+
+    def __init__(self, loop: PlannedLoop, inputs: list[Value], outputs: list[Value]) -> None:
+        super().__init__(loop, inputs, outputs)
+        self.reads = _reads(inputs, outputs)
+
+
+class Test(LoopMark):
     """The end of the loop unless the input is true."""
 
 
-class Repeat(Mark):
+class Repeat(LoopMark):
     """The next iteration: each loop variable gets its next value from the input of the same index."""
 
     __slots__ = ("headers",)
 
-    def __init__(self, node: Node, inputs: list[Value], headers: list[Value], loop: PlannedLoop) -> None:
-        super().__init__(node, inputs, [], loop)
-        self.reads = [value.is_reference and not header.is_reference for value, header in zip(inputs, headers, strict=True)]
+    def __init__(self, loop: PlannedLoop, inputs: list[Value], headers: list[Value]) -> None:
+        super().__init__(loop, inputs)
+        self.reads = _reads(inputs, headers)
         self.headers = headers
 
 
-class End(Mark):
+class End(LoopMark):
     """The end of the loop."""
 
 
-class Leave(Mark):
+class Leave(LoopMark):
     """The end of the operations after the loop."""
+
+
+def _reads(values: list[Value], headers: list[Value]) -> list[bool]:
+    """The values to be read for loop variables that are no references."""
+    return [value.is_reference and not header.is_reference for value, header in zip(values, headers, strict=True)]
 
 
 class LoopSchedule(Schedule):
@@ -283,7 +288,7 @@ class _LoopScheduler(Scheduler):
         for variable, header in zip(loop.variables, headers, strict=True):
             header.is_reference = variable.merge.output_types[0].is_ref
             self.values[variable.merge.outputs[0]] = header
-        self.append(Begin(unit, around, starts, headers))
+        self.append(Begin(loop, starts, headers))
         base, self.base = self.base, NO_BRANCH
         self.guard = NO_BRANCH
         for variable in loop.variables:
@@ -293,20 +298,20 @@ class _LoopScheduler(Scheduler):
             self._decide(entering.outputs[0])
         self._add_phase(loop, 0)
         self.guard = NO_BRANCH
-        self.append(Test(pivot, [self.values[pivot.inputs[0]]], [], loop))
+        self.append(Test(loop, [self.values[pivot.inputs[0]]]))
         self._add_phase(loop, 1)
         self.guard = NO_BRANCH
         for variable in loop.variables:
             self.skip(variable.next, PASSED)
-        self.append(Repeat(pivot, [self.values[variable.next.inputs[0]] for variable in loop.variables], headers, loop))
+        self.append(Repeat(loop, [self.values[variable.next.inputs[0]] for variable in loop.variables], headers))
         self.guard = unit.guard
-        self.append(End(pivot, [], [], loop))
+        self.append(End(loop))
         self.base = unit.guard
         for after in loop.phases[2]:
             after.guard |= unit.guard
         self._add_phase(loop, 2)
         self.guard, self.base = unit.guard, base
-        self.append(Leave(pivot, [], [], loop))
+        self.append(Leave(loop))
 
 
 def enter_guard(flow: ControlFlow, around: PlannedLoop, enter: Node) -> Guard:

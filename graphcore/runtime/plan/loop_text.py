@@ -13,7 +13,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph.control_flow.analysis import NO_BRANCH, Guard
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.kernel_checks import dead_fetch
-from graphcore.runtime.plan.loop_dead import dead_phase, dead_unit
+from graphcore.runtime.plan.loop_dead import dead_loop, dead_phase
 from graphcore.runtime.plan.loop_schedule import Begin, Choose, Decide, End, Leave, LoopSchedule, Mark, Repeat, Test
 from graphcore.runtime.plan.loop_structure import AFTER, INSIDE
 from graphcore.runtime.plan.plan_instrumentation import Note
@@ -122,9 +122,7 @@ class _LoopWriter(Writer):
         # Operations after a loop that does not begin are dead, and recorded with the loop.
         if self.watched and self.guard != self.bases[-1]:
             deaths = self.deaths.setdefault(self.bases[-1], [])
-            deaths += (
-                dead_unit(self.flow, operation.around, operation.unit) if isinstance(operation, Begin) else [Note(operation.node.name)]
-            )
+            deaths += dead_loop(self.flow, operation.loop) if isinstance(operation, Begin) else [Note(operation.node.name)]
 
     def _write_dead(self, left: Guard) -> None:
         """Record the dead nodes if the branches just closed are not taken."""
@@ -158,7 +156,6 @@ class _LoopWriter(Writer):
         elif isinstance(mark, Test):
             self.scope["truth"] = _truth
             pred = inputs[0]
-            assert mark.loop is not None
             dead = dead_phase(self.flow, mark.loop, INSIDE) if self.watched else []
             ending = f"{self._note_call(dead)}; break" if dead else "break"
             self._write(f"if not (truth({pred}) if {pred}.shape else {pred}): {ending}", node)
@@ -166,7 +163,6 @@ class _LoopWriter(Writer):
             renewed = [(header.name, value) for header, value in zip(mark.headers, inputs, strict=True) if header not in self.unread]
             self._assign([name for name, _ in renewed], [value for _, value in renewed], node)
             self._clear(number)
-            assert mark.loop is not None
             dead = dead_phase(self.flow, mark.loop, AFTER) if self.watched else []
             if dead:
                 self._write(self._note_call(dead))

@@ -75,7 +75,7 @@ class Writer:
     """Writes the function of some operations."""
 
     _takes_over = True
-    _observers = ("before", "after", "begin", "note")
+    _observers: tuple[str, ...] = ("before", "after", "begin", "note")
 
     def __init__(self, schedule: Schedule, watched: bool) -> None:
         self.operations = schedule.operations
