@@ -30,21 +30,21 @@ def _same_name(a: DimensionHandle, b: DimensionHandle) -> bool:
     return a.origin is not None and a.origin == b.origin
 
 
-def relaxed_shape(known: ShapeHandle, again: ShapeHandle, first: Sequence[ShapeHandle]) -> ShapeHandle:
-    """Relax a loop variable's shape: `known` if `again` agrees with it, else their common part.
+def relaxed_shape(shape: ShapeHandle, again: ShapeHandle, first: Sequence[ShapeHandle]) -> ShapeHandle:
+    """Relax a loop variable's shape: `shape` if `again` agrees with it, else their common part.
 
     Args:
-        known: the shape so far.
+        shape: the shape so far.
         again: the shape that comes around the loop.
         first: the shapes of the first iteration. Their unknown dimensions have a fixed size; other unknown dimensions may have any size.
     """
-    if known.dims is None or known is again:
-        return known
-    if again.dims is None or len(again.dims) != len(known.dims):
+    if shape.dims is None or shape is again:
+        return shape
+    if again.dims is None or len(again.dims) != len(shape.dims):
         return ShapeHandle()
     theirs = {id(dim) for shape in first for dim in shape.dims or ()}
-    dims = tuple([_relaxed_dim(a, b, id(a) in theirs) for a, b in zip(known.dims, again.dims, strict=True)])
-    return known if all(a is b for a, b in zip(known.dims, dims, strict=True)) else ShapeHandle(dims)
+    dims = tuple([_relaxed_dim(a, b, id(a) in theirs) for a, b in zip(shape.dims, again.dims, strict=True)])
+    return shape if all(a is b for a, b in zip(shape.dims, dims, strict=True)) else ShapeHandle(dims)
 
 
 def _relaxed_dim(dim: DimensionHandle, again: DimensionHandle, is_certain: bool) -> DimensionHandle:

@@ -69,13 +69,13 @@ class ValueView:
         self,
         node: Any,
         index: int,
-        found: Mapping[tuple[int, int], PartialValue | None],
+        values: Mapping[tuple[int, int], PartialValue | None],
         get_shape: GetShape,
         get_constant: GetConstant,
     ) -> None:
         self.node = node
         self.index = index
-        self._found = found
+        self._found = values
         self._shape = get_shape
         self._constant = get_constant
 

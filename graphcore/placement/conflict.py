@@ -251,12 +251,12 @@ def _in_order(nodes: Sequence[Node], chosen: Collection[Node]) -> list[Node]:
     return [node for node in nodes if node in chosen]
 
 
-def conflict_text(found: Sequence[Node]) -> str:
+def conflict_text(nodes: Sequence[Node]) -> str:
     """The nodes of a conflicting set, one a line, each with the line that made it; "" for one node."""
-    if len(found) < 2:
+    if len(nodes) < 2:
         return ""
     lines = ["\nThese nodes cannot be placed together; without any one of them the others can:"]
-    for node in found:
+    for node in nodes:
         device = f" on {node.assigned_device}" if node.assigned_device else f" requested on {node.device}" if node.device else ""
         lines.append(f"  {node.name} ({node.op}){device}" + (f", made in {node.source}" if node.source is not None else ""))
     return "\n".join(lines)

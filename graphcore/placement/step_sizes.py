@@ -24,13 +24,15 @@ class StepSizes:
 
     Args:
         nodes: the nodes of the step, of one graph.
-        given: the shapes of tensors, by name, where the graph does not know them; by default those of the feeds of the graph's last runs.
+        fed_shapes: the shapes of tensors, by name, where the graph does not know them; by default those of the feeds of the graph's last runs.
     """
 
-    def __init__(self, nodes: Iterable[Node], given: Mapping[str, Shape] | None = None) -> None:
+    def __init__(self, nodes: Iterable[Node], fed_shapes: Mapping[str, Shape] | None = None) -> None:
         open_nodes = [node for node in nodes if any(not tensor.shape.is_fully_defined for tensor in node.outputs)]
         graph = open_nodes[0].graph if open_nodes else None
-        shapes = {name: Shape(shape) for name, shape in graph.fed_shapes.items()} if given is None and graph is not None else given
+        shapes = (
+            {name: Shape(shape) for name, shape in graph.fed_shapes.items()} if fed_shapes is None and graph is not None else fed_shapes
+        )
         self._refiner: _FedRefiner | None = None
         if graph is not None and shapes:
             self._refiner = _FedRefiner(open_nodes, shapes)
@@ -74,14 +76,14 @@ class _FedRefiner(ShapeRefiner):
     The value of a loop variable is assumed to keep the shape that it begins with.
     """
 
-    def __init__(self, nodes: list[Node], given: Mapping[str, Shape]) -> None:
+    def __init__(self, nodes: list[Node], fed_shapes: Mapping[str, Shape]) -> None:
         graph = nodes[0].graph
         super().__init__(graph.versions.producer)
         self.function_library = graph.library
         among = set(nodes)
         for node in post_order(nodes, _producers):  # values pass through nodes of known shapes, too
             if node in among:
-                self._infer(node, given)
+                self._infer(node, fed_shapes)
 
     def output_shape(self, node: Node, index: int) -> ShapeHandle:
         """The inferred shape, or else that of the graph."""

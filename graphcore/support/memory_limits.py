@@ -87,14 +87,14 @@ def check_allocation(sizes: Sequence[int], dtype: np.dtype[Any]) -> None:
         raise AllocationLimitError(f"has shape [{','.join(map(str, sizes))}] and type {as_dtype(dtype).text}", size)
 
 
-def check_list_allocation(count: int, each: int) -> None:
+def check_list_allocation(count: int, element_bytes: int) -> None:
     """Check the size of a list against the allocation limit.
 
     Args:
-        each: the bytes of an element.
+        element_bytes: the bytes of an element.
 
     Raises:
         AllocationLimitError: the list exceeds the limit.
     """
-    if count * each > memory_limit():
-        raise AllocationLimitError(f"is a list of {count} elements", count * each)
+    if count * element_bytes > memory_limit():
+        raise AllocationLimitError(f"is a list of {count} elements", count * element_bytes)

@@ -125,7 +125,7 @@ class _Work:
     """
 
     def __init__(
-        self, y: Tensor, xs: Sequence[Tensor], given: Mapping[Tensor, Any], precision: DType | None, session: Session | None
+        self, y: Tensor, xs: Sequence[Tensor], feeds: Mapping[Tensor, Any], precision: DType | None, session: Session | None
     ) -> None:
         self.originals = list(xs)
         graph = y.graph
@@ -135,14 +135,14 @@ class _Work:
                 attrs: dict[str, Any] = {"dtype": y.dtype.base, "shape": y.shape}
                 seed = graph.apply_op("Placeholder", [], attrs, graph.unique_name("check_gradient/weights")).outputs[0]
                 results = build_gradients(graph, [y], xs, [seed], name="check_gradient/")
-                self.copy = StatelessCopy([y, *xs, *_present(results), seed], given, precision)
+                self.copy = StatelessCopy([y, *xs, *_present(results), seed], feeds, precision)
                 self.seed = self.copy.of(seed)
                 self.gradients = [None if gradient is None else self.copy.of(gradient) for gradient in results]
                 raise _UndoError
         except _UndoError:
             self.y = self.copy.of(y)
         self.session = Session(self.copy.graph)
-        fed = {tensor: value for tensor, value in given.items() if self.copy.holds(tensor)}
+        fed = {tensor: value for tensor, value in feeds.items() if self.copy.holds(tensor)}
         for node in self.copy.graph.op_nodes():
             tensor = next((t for t in node.outputs if node.op in PLACEHOLDER), None)
             if (
@@ -158,7 +158,7 @@ class _Work:
                     source=y.graph.get_tensor_by_name(tensor.name).node.source,
                 )
         if self.copy.variables:
-            values = (session or get_default_session() or Session(y.graph)).run(self.copy.variables, dict(given))
+            values = (session or get_default_session() or Session(y.graph)).run(self.copy.variables, dict(feeds))
             fed |= dict(zip(self.copy.variables, values, strict=True))
         self.feeds = {self.copy.of(tensor): self.copy.value(tensor, value) for tensor, value in fed.items()}
 

@@ -184,12 +184,12 @@ class GradientCall:
     """
 
     def __init__(
-        self, graph: Graph, ys: list[Tensor], xs: list[Any], given: list[Tensor | None], stop: list[Tensor], name: str, simplify: bool
+        self, graph: Graph, ys: list[Tensor], xs: list[Any], seeds: list[Tensor | None], stop: list[Tensor], name: str, simplify: bool
     ) -> None:
         self.graph = graph
         self.ys = ys
         self.xs = xs
-        self.given = given
+        self.given = seeds
         self.stop = stop
         self.name = name
         self.simplify = simplify

@@ -21,15 +21,15 @@ class StatelessCopy:
 
     Args:
         wanted: the tensors to copy.
-        given: tensors with values from outside; nodes that only they need are left out.
+        fed: tensors with values from outside; nodes that only they need are left out.
         precision: the floating dtype that replaces all others; complex dtypes follow it.
     """
 
-    def __init__(self, wanted: Sequence[Tensor], given: Collection[Tensor], precision: DType | None) -> None:
+    def __init__(self, wanted: Sequence[Tensor], fed: Collection[Tensor], precision: DType | None) -> None:
         source = wanted[0].graph
         self.precision = precision
         self.variables: list[Tensor] = []
-        nodes = self._collect(wanted, given)
+        nodes = self._collect(wanted, fed)
         self.graph = Graph(source.registry)
         self.nodes = nodes
         library = source.library.to_proto()

@@ -45,9 +45,9 @@ def help_sections(op_def: OpDef, function: str) -> str:
     return "\n".join(["Shapes:", *shapes, "", *(["Example:", *example, ""] if example else [])])
 
 
-def shape_lines(known: list[Use]) -> list[str]:
+def shape_lines(op_uses: list[Use]) -> list[str]:
     """The formulas of all uses, each with its attrs."""
-    return [line for use in known for line in (*use.formula_lines, f"    {given_attrs(use)}") if line.strip()]
+    return [line for use in op_uses for line in (*use.formula_lines, f"    {given_attrs(use)}") if line.strip()]
 
 
 def given_attrs(use: Use) -> str:

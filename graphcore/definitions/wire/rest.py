@@ -38,25 +38,25 @@ def has_unknown_fields(message: Any) -> bool:
     return len(UnknownFieldSet(message)) > 0
 
 
-def rest_of(message: Any, known: frozenset[str], *, has_unknown: bool) -> bytes:
-    """The message without its `known` fields, serialised; empty if nothing is left.
+def rest_of(message: Any, field_names: frozenset[str], *, has_unknown: bool) -> bytes:
+    """The message without its fields in `field_names`, serialised; empty if nothing is left.
 
     Args:
         message: a protobuf message.
-        known: the names of the fields that a definition represents.
+        field_names: the names of the fields that a definition represents.
         has_unknown: False if unknown fields were ruled out, which saves a search for them.
     """
-    others = any(field.name not in known for field, _ in message.ListFields())
+    others = any(field.name not in field_names for field, _ in message.ListFields())
     if not others and not (has_unknown and has_unknown_fields(message)):
         return b""
-    return without(message, known)
+    return without(message, field_names)
 
 
-def without(message: Any, known: frozenset[str]) -> bytes:
+def without(message: Any, field_names: frozenset[str]) -> bytes:
     """The message without these fields, serialised."""
     copy = type(message)()
     copy.CopyFrom(message)
-    for name in known:
+    for name in field_names:
         copy.ClearField(name)
     data: bytes = copy.SerializeToString(deterministic=True)
     return data

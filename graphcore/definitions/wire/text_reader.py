@@ -67,10 +67,10 @@ class _Frame:
 
     __slots__ = ("began", "closing", "fields", "full_name", "listed", "message", "of", "of_messages", "opened", "values")
 
-    def __init__(self, message: Any, known: Fields[TextField] | None) -> None:
+    def __init__(self, message: Any, fields: Fields[TextField] | None) -> None:
         self.message = message
-        self.fields = None if known is None else known.by_name
-        self.full_name = "" if known is None else known.full_name
+        self.fields = None if fields is None else fields.by_name
+        self.full_name = "" if fields is None else fields.full_name
         self.of: TextField | None = None
         """The field of this value; None for the whole text, and for skipped fields."""
         self.values: Any = None
@@ -160,11 +160,11 @@ class _Reader(Cursor):
 
     # Handlers of matches. Each falls back to reading token by token if something is wrong.
 
-    def scalar_found(self, message: Any, field: TextField, found: re.Match[str], group: int) -> int:
+    def scalar_found(self, message: Any, field: TextField, token: re.Match[str], group: int) -> int:
         """Read `name: value`."""
         if field.is_message:
-            return self.item(found.start())
-        word = found[group]
+            return self.item(token.start())
+        word = token[group]
         name = field.name
         try:
             if group == _STRING:
@@ -172,21 +172,21 @@ class _Reader(Cursor):
             elif field.word is not None:
                 value = field.word(word)
             else:
-                return self.item(found.start())
+                return self.item(token.start())
             if field.repeated:
                 values = getattr(message, name)
                 values.append(value)
-                pos = found.end()
+                pos = token.end()
                 return self.run(values, field, pos) if self.text.startswith(name, pos) else pos
             if field.oneof is not None:
                 if message.WhichOneof(field.oneof) is not None:
-                    return self.item(found.start())
+                    return self.item(token.start())
             elif getattr(message, name) != field.default:
-                return self.item(found.start())
+                return self.item(token.start())
             setattr(message, name, value)
         except (ValueError, TypeError):
-            return self.item(found.start())
-        return found.end()
+            return self.item(token.start())
+        return token.end()
 
     def run(self, values: Any, field: TextField, pos: int) -> int:
         """Read `name: value name: value ...` as far as it goes."""
@@ -198,25 +198,25 @@ class _Reader(Cursor):
             pos = match.end()
         return pos
 
-    def take(self, values: Any, field: TextField, found: re.Match[str]) -> bool:
+    def take(self, values: Any, field: TextField, match: re.Match[str]) -> bool:
         """Store the values of a run: all, or none if one is invalid."""
         length = len(values)
         try:
-            values.extend(field.in_run(found[0]))
+            values.extend(field.in_run(match[0]))
         except (ValueError, TypeError):
             del values[length:]
-            self.no_run_before = found.end()
+            self.no_run_before = match.end()
             return False
         return True
 
-    def open_found(self, message: Any, field: TextField, found: re.Match[str]) -> int:
+    def open_found(self, message: Any, field: TextField, token: re.Match[str]) -> int:
         """Read `name {`."""
         if not field.is_message or (not field.repeated and self.is_set(message, field)) or len(self.stack) == MOST_NESTED:
-            return self.item(found.start())
-        self.push(field, found.start(_OPEN), listed=False)
+            return self.item(token.start())
+        self.push(field, token.start(_OPEN), listed=False)
         if field.repeated and not field.is_map:
-            self.frame.began = found.start()
-        return found.end()
+            self.frame.began = token.start()
+        return token.end()
 
     def repeat(self, done: _Frame, pos: int) -> int:
         """Read verbatim repetitions of the repeated message just read.
@@ -237,13 +237,13 @@ class _Reader(Cursor):
                 count -= _MERGED_AT_ONCE
         return pos
 
-    def skip_found(self, found: re.Match[str], group: int) -> int:
+    def skip_found(self, token: re.Match[str], group: int) -> int:
         """Skip a field of a message that is skipped."""
         if group == _OPEN and len(self.stack) < MOST_NESTED:
-            self.push(None, found.start(_OPEN), listed=False)
-        elif group == _OPEN or not is_value(found[group]):
-            return self.item(found.start())
-        return found.end()
+            self.push(None, token.start(_OPEN), listed=False)
+        elif group == _OPEN or not is_value(token[group]):
+            return self.item(token.start())
+        return token.end()
 
     # Token by token.
 

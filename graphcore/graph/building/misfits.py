@@ -20,12 +20,12 @@ Inputs = Sequence[Tensor | list[Tensor]]
 """One item an input of the OpDef, a list for a list input."""
 
 
-def dtype_misfit(op_def: OpDef, given: Inputs, attrs: Mapping[str, AttrValue]) -> tuple[str, str]:
+def dtype_misfit(op_def: OpDef, inputs: Inputs, attrs: Mapping[str, AttrValue]) -> tuple[str, str]:
     """Find the first input with an unsupported dtype.
 
     Args:
         op_def: the op.
-        given: its inputs.
+        inputs: its inputs.
         attrs: the attrs given with them.
 
     Returns:
@@ -35,7 +35,7 @@ def dtype_misfit(op_def: OpDef, given: Inputs, attrs: Mapping[str, AttrValue]) -
     for attr, value in attrs.items():
         if isinstance(value, DType):
             types[attr] = (f"attr '{attr}'", value)
-    for name, arg, tensor in _named(op_def, given):
+    for name, arg, tensor in _named(op_def, inputs):
         actual = tensor.dtype.base
         wanted = arg.type.base if arg.type is not None else None
         if wanted is not None and actual is not wanted:
@@ -52,9 +52,9 @@ def dtype_misfit(op_def: OpDef, given: Inputs, attrs: Mapping[str, AttrValue]) -
     return "", ""
 
 
-def cast_advice(error: GraphError, op_def: OpDef, given: Inputs) -> None:
+def cast_advice(error: GraphError, op_def: OpDef, inputs: Inputs) -> None:
     """Suggest the conversion of one input: integers to floats, else the second to the dtype of the first."""
-    named = [(name, arg, tensor) for name, arg, tensor in _named(op_def, given) if arg.type_attr or arg.type is not None]
+    named = [(name, arg, tensor) for name, arg, tensor in _named(op_def, inputs) if arg.type_attr or arg.type is not None]
     wrong = next((tensor for name, _, tensor in named if name == error.input), None)
     arg = next((arg for name, arg, _ in named if name == error.input), None)
     if wrong is None or arg is None:
@@ -94,9 +94,9 @@ def _advise_on_one(error: GraphError, op_def: OpDef, arg: ArgDef, wrong: Tensor)
     )
 
 
-def inputs_text(op_def: OpDef, given: Inputs) -> str:
+def inputs_text(op_def: OpDef, inputs: Inputs) -> str:
     """The inputs, one a line: name, tensor, dtype, shape, and the line that made it."""
-    named = list(_named(op_def, given))
+    named = list(_named(op_def, inputs))
     lines = [f"\n  {name}: '{tensor.name}' {tensor.dtype.text} {tensor.shape}{_made(tensor)}" for name, _, tensor in named[:_MOST_INPUTS]]
     return "".join(lines) + (f"\n  ... ({len(named)} inputs in all)" if len(named) > _MOST_INPUTS else "")
 

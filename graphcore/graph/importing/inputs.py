@@ -76,9 +76,9 @@ class InputRewriter:
             inputs.append(Input(str(target), target, True))
         return inputs
 
-    def add_controls(self, inputs: list[Input], made: Mapping[str, Node]) -> None:
+    def add_controls(self, inputs: list[Input], nodes: Mapping[str, Node]) -> None:
         """Add the import's control dependencies to a node without control inputs from imported nodes."""
-        if not self._controls or any(not item.exists and item.tensor.node in made for item in inputs):
+        if not self._controls or any(not item.exists and item.tensor.node in nodes for item in inputs):
             return
         present = {item.text for item in inputs}
         inputs += [Input(str(control), control, True) for control in self._controls if str(control) not in present]

@@ -34,14 +34,16 @@ def forward_slots(node: Node) -> list[int]:
     return slots or list(range(len(node.inputs)))
 
 
-def relaxed_data(known: HandleData, again: HandleData | None, first: Sequence[HandleData]) -> HandleData:
-    """The handle data common to `known` and later iterations' `again`; [] if nothing is known."""
-    if again is None or len(again) != len(known):
+def relaxed_data(before: HandleData, again: HandleData | None, first: Sequence[HandleData]) -> HandleData:
+    """The handle data common to `before` and later iterations' `again`; [] if nothing is known."""
+    if again is None or len(again) != len(before):
         return []
-    shapes = [relaxed_shape(a.shape, b.shape, [entry.shape for data in first for entry in data]) for a, b in zip(known, again, strict=True)]
-    if any(a.dtype is not b.dtype for a, b in zip(known, again, strict=True)):
+    shapes = [
+        relaxed_shape(a.shape, b.shape, [entry.shape for data in first for entry in data]) for a, b in zip(before, again, strict=True)
+    ]
+    if any(a.dtype is not b.dtype for a, b in zip(before, again, strict=True)):
         return []
-    return [old if shape is old.shape else ShapeAndType(shape, old.dtype) for shape, old in zip(shapes, known, strict=True)]
+    return [old if shape is old.shape else ShapeAndType(shape, old.dtype) for shape, old in zip(shapes, before, strict=True)]
 
 
 class LoopsAround:

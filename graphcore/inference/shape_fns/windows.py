@@ -90,7 +90,7 @@ class Window(msgspec.Struct, frozen=True):
     padding: tuple[int, int] = (0, 0)
 
 
-def windowed_output_size(c: InferenceContext, given: DimensionHandle, window: Window, padding: str) -> DimensionHandle:
+def windowed_output_size(c: InferenceContext, size: DimensionHandle, window: Window, padding: str) -> DimensionHandle:
     """The number of positions of a window along a dimension.
 
     Raises:
@@ -102,8 +102,8 @@ def windowed_output_size(c: InferenceContext, given: DimensionHandle, window: Wi
     if window.dilation < 1:
         raise InvalidArgumentError(f"Dilation rate must be >= 1, but got {window.dilation}")
     if padding == "SAME":
-        return c.divide(c.add(given, stride - 1), stride, evenly_divisible=False)
-    padded = c.add(given, sum(window.padding))
+        return c.divide(c.add(size, stride - 1), stride, evenly_divisible=False)
+    padded = c.add(size, sum(window.padding))
     extent = window.size
     if window.dilation > 1:
         extent = c.add(c.multiply(c.subtract(extent, 1), window.dilation), 1)

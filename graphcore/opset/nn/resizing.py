@@ -41,15 +41,15 @@ def resized_shape(c: InferenceContext) -> None:
 class _Axis:
     """The source pixels of one output dimension."""
 
-    def __init__(self, k: KernelContext, given: int, wanted: int) -> None:
-        if given <= 0 or wanted <= 0:
-            raise invalid(k, f"image sizes must be positive, got {given} to be resized to {wanted}")
+    def __init__(self, k: KernelContext, in_size: int, wanted: int) -> None:
+        if in_size <= 0 or wanted <= 0:
+            raise invalid(k, f"image sizes must be positive, got {in_size} to be resized to {wanted}")
         self.align = bool(k.attr("align_corners")) and wanted > 1
         self.half = bool(k.attr("half_pixel_centers"))
         if self.half and k.attr("align_corners"):
             raise invalid(k, "If half_pixel_centers is True, align_corners must be False.")
-        self.given = given
-        scale = (given - 1) / (wanted - 1) if self.align else given / wanted
+        self.given = in_size
+        scale = (in_size - 1) / (wanted - 1) if self.align else in_size / wanted
         self.scale = np.float32(scale)
         self.places = np.arange(wanted, dtype=np.float32)
 

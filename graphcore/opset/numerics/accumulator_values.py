@@ -161,10 +161,10 @@ class Take:
         if self._accumulator.forget(self):
             self.fail(CancelledError("TakeGrad operation was cancelled", op=self._accumulator.op))
 
-    def succeed(self, found: tuple[Any, int]) -> None:
+    def succeed(self, outcome: tuple[Any, int]) -> None:
         """Hand over the result."""
         assert self._done is not None
-        self._done(self._result(*found), None)
+        self._done(self._result(*outcome), None)
 
     def fail(self, error: Exception) -> None:
         """Hand over an error."""

@@ -447,9 +447,9 @@ def shown_sizes(sizes: Sizes) -> str:
     return f"[{','.join(['?' if size is None else str(size) for size in sizes])}]"
 
 
-def agrees(wanted: Sizes, given: Sequence[int | None]) -> bool:
+def agrees(wanted: Sizes, actual: Sequence[int | None]) -> bool:
     """True iff two shapes are compatible."""
-    return len(wanted) == len(given) and all(a is None or b is None or a == b for a, b in zip(wanted, given, strict=True))
+    return len(wanted) == len(actual) and all(a is None or b is None or a == b for a, b in zip(wanted, actual, strict=True))
 
 
 def _shown(shapes: Sequence[Sizes]) -> str:

@@ -199,24 +199,24 @@ def _may_be(declared: tuple[int | None, ...] | None, sizes: tuple[int, ...]) -> 
     return len(declared) == len(sizes) and all(a is None or a == b for a, b in zip(declared, sizes, strict=True))
 
 
-def merged_shape(k: KernelContext, given: Shape, held: TensorList) -> Shape:
+def merged_shape(k: KernelContext, wanted: Shape, held: TensorList) -> Shape:
     """The element shape merged from op and list.
 
     Raises:
         InvalidArgumentError: they contradict each other.
     """
-    if not given.is_compatible_with(held.element_shape):
-        raise invalid(k, f"Incompatible shapes: the op's element_shape is {given}, the list's is {held.element_shape}")
-    return given.merge_with(held.element_shape)
+    if not wanted.is_compatible_with(held.element_shape):
+        raise invalid(k, f"Incompatible shapes: the op's element_shape is {wanted}, the list's is {held.element_shape}")
+    return wanted.merge_with(held.element_shape)
 
 
-def uninitialized(k: KernelContext, held: TensorList, given: Shape) -> Any:
+def uninitialized(k: KernelContext, held: TensorList, wanted: Shape) -> Any:
     """The value of an unset element: zeros with the shape given by op, list or other elements.
 
     Raises:
         InvalidArgumentError: the shape is unknown.
     """
-    shape = merged_shape(k, given, held)
+    shape = merged_shape(k, wanted, held)
     for item in held.items:
         if shape.is_fully_defined:
             break
@@ -227,7 +227,7 @@ def uninitialized(k: KernelContext, held: TensorList, given: Shape) -> Any:
     return zeros(k, shape.as_list())
 
 
-def filled(k: KernelContext, held: TensorList, items: Sequence[Any], given: Shape) -> list[Any]:
+def filled(k: KernelContext, held: TensorList, items: Sequence[Any], wanted: Shape) -> list[Any]:
     """The `items` of a list, with zeros for unset ones.
 
     Raises:
@@ -235,7 +235,7 @@ def filled(k: KernelContext, held: TensorList, items: Sequence[Any], given: Shap
     """
     if all(item is not None for item in items):
         return list(items)
-    blank = uninitialized(k, held, given)
+    blank = uninitialized(k, held, wanted)
     return [blank if item is None else item for item in items]
 
 

@@ -192,11 +192,11 @@ class Structured:
         return changed(self.structure, lambda _: Tensor)
 
 
-def padded_shape(given: Any) -> list[int] | Tensor:
+def padded_shape(sizes: Any) -> list[int] | Tensor:
     """The sizes of a padded shape, -1 for unknown ones, or a tensor of them."""
-    if isinstance(given, Tensor):
-        return convert_to_tensor(given, dtypes.int64, "padded_shape")
-    shape = as_shape(given)
+    if isinstance(sizes, Tensor):
+        return convert_to_tensor(sizes, dtypes.int64, "padded_shape")
+    shape = as_shape(sizes)
     if shape.dims is None:
         raise InvalidArgumentError("padded_batch: required padded_shapes of known rank, got an unknown one")
     return [-1 if size is None else size for size in shape.dims]

@@ -13,33 +13,33 @@ from graphcore.tf1 import initializers
 from graphcore.tf1.names.lookup import namespace
 
 
-def as_activation(given: Any) -> Any:
+def as_activation(value: Any) -> Any:
     """A function, or None for none, from a function or a name such as "relu".
 
     Raises:
         InvalidArgumentError: there is no activation of this name.
     """
-    if not isinstance(given, str):
-        return given
-    if given == "linear":
+    if not isinstance(value, str):
+        return value
+    if value == "linear":
         return None
-    activation = getattr(namespace("nn"), given, None)
+    activation = getattr(namespace("nn"), value, None)
     if activation is None:
-        raise InvalidArgumentError(f"required an activation, such as gc.nn.relu, got {given!r}")
+        raise InvalidArgumentError(f"required an activation, such as gc.nn.relu, got {value!r}")
     return activation
 
 
-def as_initializer(given: Any) -> Any:
+def as_initializer(value: Any) -> Any:
     """An initializer, or None for the default one; a name such as "glorot_uniform" stands for one.
 
     Raises:
         InvalidArgumentError: there is no initializer of this name.
     """
-    if not isinstance(given, str):
-        return given
-    initializer = vars(initializers).get(given) if given in initializers.__all__ else None
+    if not isinstance(value, str):
+        return value
+    initializer = vars(initializers).get(value) if value in initializers.__all__ else None
     if initializer is None:
-        raise InvalidArgumentError(f"required an initializer, such as gc.zeros_initializer(), got {given!r}")
+        raise InvalidArgumentError(f"required an initializer, such as gc.zeros_initializer(), got {value!r}")
     return initializer()
 
 

@@ -69,13 +69,13 @@ class SessionRunHook:
         """Called at the end of the training, unless an error has ended it."""
 
 
-def merged_feeds(hooks: dict[SessionRunHook, SessionRunArgs], given: dict[Any, Any] | None) -> dict[Any, Any]:
+def merged_feeds(hooks: dict[SessionRunHook, SessionRunArgs], feeds: dict[Any, Any] | None) -> dict[Any, Any]:
     """The feeds of a run with those of its hooks.
 
     Raises:
         InvalidArgumentError: two of them feed the same.
     """
-    merged = dict(given or {})
+    merged = dict(feeds or {})
     for hook, asked in hooks.items():
         for key, value in (asked.feed_dict or {}).items():
             if key in merged:

@@ -56,13 +56,13 @@ class VariableChoice:
 
     Args:
         graph: the graph of the variables.
-        given: these variables; None for a collection.
+        variables: these variables; None for a collection.
         collection: the name of the collection.
     """
 
-    def __init__(self, graph: Graph, given: Sequence[Variable] | None = None, collection: str = VARIABLES) -> None:
+    def __init__(self, graph: Graph, variables: Sequence[Variable] | None = None, collection: str = VARIABLES) -> None:
         self.graph = graph
-        self._given = None if given is None else list(given)
+        self._given = None if variables is None else list(variables)
         self._collection = collection
         self._run = current_run.get()
         self._number = graph.derivations.count

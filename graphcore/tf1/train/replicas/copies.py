@@ -9,17 +9,17 @@ from graphcore.tf1.framework import control_dependencies, device, name_scope
 from graphcore.tf1.variables.variables import Variable
 
 
-def mirror(made: list[list[Variable]]) -> None:
+def mirror(own_variables: list[list[Variable]]) -> None:
     """Let the copies of variables begin with the values of the first replica.
 
     Args:
-        made: the variables that each replica has made.
+        own_variables: the variables that each replica has made.
 
     Raises:
         InvalidArgumentError: they differ.
     """
-    expected = [inner_name(variable, 0) for variable in made[0]]
-    for number, copies in enumerate(made[1:], 1):
+    expected = [inner_name(variable, 0) for variable in own_variables[0]]
+    for number, copies in enumerate(own_variables[1:], 1):
         names = [inner_name(variable, number) for variable in copies]
         if names != expected:
             raise InvalidArgumentError(
@@ -30,7 +30,7 @@ def mirror(made: list[list[Variable]]) -> None:
                 required=f"the variables of the first replica: {', '.join(expected) or 'none'}",
                 came=", ".join(names) or "none",
             )
-        for first, copy in zip(made[0], copies, strict=True):
+        for first, copy in zip(own_variables[0], copies, strict=True):
             _begin_alike(first, copy)
 
 
@@ -49,18 +49,18 @@ def inner_name(variable: Variable, number: int) -> str:
     return "/".join([part for part in variable.op.name.split("/") if not own.fullmatch(part)])
 
 
-def require_shared(made: list[list[Variable]]) -> None:
+def require_shared(own_variables: list[list[Variable]]) -> None:
     """Require that only the first replica makes variables, which the others share.
 
     Args:
-        made: the variables that each replica has made.
+        own_variables: the variables that each replica has made.
 
     Raises:
         InvalidArgumentError: another one has made some.
     """
-    for number, variables in enumerate(made[1:], 1):
+    for number, variables in enumerate(own_variables[1:], 1):
         if variables:
-            name, first = variables[0].op.name, [variable.op.name for variable in made[0]]
+            name, first = variables[0].op.name, [variable.op.name for variable in own_variables[0]]
             raise InvalidArgumentError.at(
                 variables[0].op,
                 f"step: required variables that all replicas share; replica {number} made '{name}', and the first replica made "

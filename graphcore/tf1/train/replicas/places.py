@@ -15,7 +15,7 @@ from graphcore.placement.device import Device
 from graphcore.shapes import as_shape
 
 
-def as_devices(argument: str, given: Any) -> list[Device]:
+def as_devices(argument: str, devices: Any) -> list[Device]:
     """The devices of an argument: names, `gc.Device` objects, or a set of these.
 
     A name leaves the speeds of its device unknown.
@@ -23,9 +23,9 @@ def as_devices(argument: str, given: Any) -> list[Device]:
     Raises:
         InvalidArgumentError: there is none, or something else; `argument` names it.
     """
-    if isinstance(given, str | Device) or not isinstance(given, Iterable):
-        raise InvalidArgumentError(f"{argument}: required a list of devices, such as ['/cpu:0', '/cpu:1'], got {brief(given)}")
-    listed = list(given)
+    if isinstance(devices, str | Device) or not isinstance(devices, Iterable):
+        raise InvalidArgumentError(f"{argument}: required a list of devices, such as ['/cpu:0', '/cpu:1'], got {brief(devices)}")
+    listed = list(devices)
     if not listed:
         raise InvalidArgumentError(f"{argument}: required at least one device, got none").advise(
             "List the devices that are to compute, such as `['/cpu:0', '/cpu:1']`, or take those of a cluster, `cluster.devices`.",

@@ -37,16 +37,16 @@ class Shares(NamedTuple):
         return cast(cast(self.sizes[replica], exact) / cast(self.total, exact), dtype)
 
 
-def as_inputs(given: Any) -> list[Tensor]:
+def as_inputs(inputs: Any) -> list[Tensor]:
     """The inputs of a step as tensors.
 
     Raises:
         InvalidArgumentError: something else than a list of tensors or arrays, or a scalar.
     """
-    if not isinstance(given, list | tuple):
-        raise InvalidArgumentError(f"inputs: required a list of tensors, such as inputs=[x, y], got {brief(given)}")
+    if not isinstance(inputs, list | tuple):
+        raise InvalidArgumentError(f"inputs: required a list of tensors, such as inputs=[x, y], got {brief(inputs)}")
     tensors = []
-    for number, value in enumerate(given):
+    for number, value in enumerate(inputs):
         try:
             tensor = convert_to_tensor(value)
         except GraphError as error:
