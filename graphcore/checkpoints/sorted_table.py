@@ -1,7 +1,7 @@
 """Sorted tables of keys and values, the file format of LevelDB and of the index of a checkpoint.
 
 A file is a row of blocks: data blocks, an empty block for filters, an index of the data blocks by their last keys, and 48 bytes with the places
-of the latter two. A block holds entries, whose keys leave out what they share with the one before, and has a checksum.
+of the last two. A block holds entries, whose keys leave out what they share with the one before, and has a checksum.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def _log_slopes(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _of_both(xp: Any, a: Any, x: Any, below: Any, above: Any, near: Any, at_zero: float, at_infinity: float) -> Any:
-    """A function of `Large` near a large a, of the series where x is small, else of the fraction."""
+    """A function from `Large` near a large a, from the series where x is small, else from the fraction."""
     large = is_large(xp, a, x)
     valid = (a > 0) & (x > 0) & xp.isfinite(a) & xp.isfinite(x) & ~large
     inner_a, inner_x = xp.where(valid, a, 1.0), xp.where(valid, x, 1.0)

@@ -81,7 +81,7 @@ def smart_cond(pred: Any, fn1: Callable[[], Any], fn2: Callable[[], Any], name: 
 
 
 def get_variable_collections(variables_collections: Any, name: str) -> Any:
-    """The collections of variables of a kind, of a dict by kinds or of one list for all."""
+    """The collections for variables of a kind, from a dict by kinds or from one list for all."""
     return variables_collections.get(name) if isinstance(variables_collections, dict) else variables_collections
 
 

@@ -124,7 +124,7 @@ class LayerRNNCell(RNNCell):
 
 
 def zeros_of(sizes: Any, batch_size: Any, dtype: Any) -> Any:
-    """Zeros of [batch_size, *size] for each of some (nested) sizes, of one dtype or of one for each."""
+    """Zeros of [batch_size, *size] for each of some (nested) sizes; all have one dtype, or each its own."""
     dtypes = nest.flatten(dtype) if nest.is_nested(dtype) else [dtype] * len(nest.flatten(sizes))
     tensors = [_zeros(size, batch_size, as_dtype(kind).base) for size, kind in zip(nest.flatten(sizes), dtypes, strict=True)]
     return nest.pack_sequence_as(sizes, tensors)
