@@ -213,7 +213,7 @@ class Bench:
     def notebook(self, sources: list[str]) -> Iterator[tuple[Any, GraphPanel]]:
         """A notebook in JupyterLab whose first cell has run."""
         window = Window(self.server, self.browser)
-        lab = Lab(self.server, self.browser, window, "views", window.traffic)
+        lab = Lab(self.server, window, "views", window.traffic)
         try:
             opened = lab.open_cells(sources)
             opened.run_cell(0)
@@ -254,7 +254,7 @@ def run_again(bench: Bench) -> ViewRow:
     ]
     samples, blocked = [], []
     window = Window(bench.server, bench.browser)
-    lab = Lab(bench.server, bench.browser, window, "views", window.traffic)
+    lab = Lab(bench.server, window, "views", window.traffic)
     try:
         opened = lab.open_cells(["%load_ext kernelext\nimport graphcore as gc\n%graph", HEAD, *cells, "len(gc.get_default_graph())"])
         opened.run_all()

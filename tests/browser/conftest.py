@@ -6,8 +6,9 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import nbformat
 import pytest
@@ -31,9 +32,11 @@ CHROMIUM_OPTIONS = [
     "--disable-sync",
     *outside_blocker(),
 ]
+# A promise that is awaited for long may be "garbage collected", hence the flag.
 STARTED = """() => {
   const app = window.jupyterapp;
-  return !!app && !!app.shell && app.commands.hasCommand('docmanager:open') && !document.querySelector('#jupyterlab-splash');
+  app?.restored.then(() => { window.graphloupeTest.restored = true; });
+  return !!window.graphloupeTest.restored && app.commands.hasCommand('docmanager:open') && !document.querySelector('#jupyterlab-splash');
 }"""
 # True once everything is closed. Documents are disposed, not closed, since closing would ask to save.
 CLEAR = """() => {
@@ -56,24 +59,37 @@ def new_context(browser: Browser, traffic: Traffic) -> BrowserContext:
 class Window:
     """JupyterLab in a page that stays open between tests; most tests open a notebook in it.
 
-    Loading JupyterLab takes several times as long as opening a notebook in it.
+    Loading JupyterLab takes several times as long as opening a notebook in it. The other pages of tests share its profile, and with it the
+    browser's cache of JupyterLab's files.
+
+    Args:
+        motion: "reduce" if pictures in the page do not move, which saves processor time.
     """
 
-    def __init__(self, server: LabServer, browser: Browser) -> None:
+    def __init__(self, server: LabServer, browser: Browser, motion: Literal["no-preference", "reduce"] = "no-preference") -> None:
         self._server = server
         self._browser = browser
+        self._motion = motion
+        self._context: BrowserContext | None = None
         self._page: Page | None = None
         self.traffic = Traffic()
+
+    def new_page(self) -> Page:
+        """An empty page."""
+        if self._context is None:
+            self._context = new_context(self._browser, self.traffic)
+        page = self._context.new_page()
+        self.traffic.listen(page)
+        prepare(page)
+        return page
 
     def page(self) -> Page:
         """The page, in which no notebook is open."""
         if self._page is None:
-            self._page = new_context(self._browser, self.traffic).new_page()
-            self.traffic.listen(self._page)
-            prepare(self._page)
+            self._page = self.new_page()
+            self._page.emulate_media(reduced_motion=self._motion)
             self._page.goto(f"{self._server.url}/lab/workspaces/{secrets.token_hex(4)}?token={self._server.token}")
             self._page.wait_for_function(STARTED, timeout=READY_MS)
-            self._page.evaluate("async () => { await window.jupyterapp.restored; }")
         return self._page
 
     def clear(self) -> None:
@@ -87,10 +103,10 @@ class Window:
             self._page.evaluate("() => new Promise(done => setTimeout(done, 50))")
 
     def close(self) -> None:
-        """Close the page."""
-        if self._page is not None:
-            self._page.context.close()
-            self._page = None
+        """Close the page, and forget its profile."""
+        if self._context is not None:
+            self._context.close()
+        self._context = self._page = None
 
 
 @dataclass
@@ -98,11 +114,10 @@ class Lab:
     """Opens notebooks for one test."""
 
     server: LabServer
-    browser: Browser
     window: Window
     test_name: str
     traffic: Traffic
-    own: BrowserContext | None = None
+    own: list[Page] = field(default_factory=list)
 
     def open_cells(self, sources: list[str], page_of_its_own: bool = False, name: str = "notebook.ipynb") -> NotebookPage:
         """Open a new notebook with these code cells."""
@@ -141,17 +156,14 @@ class Lab:
 
     def new_page(self, path: str) -> NotebookPage:
         """An empty page for a notebook."""
-        if self.own is None:
-            self.own = new_context(self.browser, self.traffic)
-        page = self.own.new_page()
-        self.traffic.listen(page)
-        prepare(page)
+        page = self.window.new_page()
+        self.own.append(page)
         return NotebookPage(page, path, self.traffic, self.test_name)
 
     def close(self) -> None:
         """Close everything that was opened, and end the kernels."""
-        if self.own is not None:
-            self.own.close()
+        while self.own:
+            self.own.pop().close()
         self.window.clear()
         self.server.shut_down_kernels()
         self.window.settle()
@@ -191,18 +203,18 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def window(lab_server: LabServer, browser: Browser) -> Iterator[Window]:
-    """The JupyterLab that stays open between tests."""
-    opened = Window(lab_server, browser)
+    """The JupyterLab that stays open between tests. Pictures move in other pages only."""
+    opened = Window(lab_server, browser, motion="reduce")
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def lab(lab_server: LabServer, browser: Browser, window: Window, request: pytest.FixtureRequest) -> Iterator[Lab]:
+def lab(lab_server: LabServer, window: Window, request: pytest.FixtureRequest) -> Iterator[Lab]:
     """Notebooks for one test. Fails if a request tried to leave the machine or a console error is left."""
     window.traffic.begin()
     test_name = re.sub(r"\W+", "-", request.node.name.removeprefix("test_"))
-    opened = Lab(lab_server, browser, window, test_name, window.traffic)
+    opened = Lab(lab_server, window, test_name, window.traffic)
     yield opened
     opened.close()
     window.traffic.assert_clean()

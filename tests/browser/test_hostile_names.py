@@ -123,7 +123,6 @@ def test_sixty_hostile_names_are_text_in_a_saved_picture_its_png_and_its_pdf(lab
     if application == "lab":
         page.goto(f"{lab.server.url}/lab/workspaces/hostile?token={lab.server.token}")
         page.wait_for_function(STARTED)
-        page.evaluate("async () => { await window.jupyterapp.restored; }")
         notebook.command("docmanager:open", {"path": path, "factory": "Notebook"})
     else:
         page.goto(f"{lab.server.url}/notebooks/{path}?token={lab.server.token}")

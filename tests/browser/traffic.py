@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Route, WebSocketRoute
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page
 
 LOCAL = "127.0.0.1"
-# A pattern and not a function, so that local requests never wait for the test's thread.
 OUTSIDE = re.compile(rf"^(?:https?|wss?)://(?!{re.escape(LOCAL)}[:/])", re.IGNORECASE)
 
 JUPYTERS_OWN = (
@@ -27,7 +26,11 @@ JUPYTERS_OWN = (
 
 @dataclass
 class Traffic:
-    """Requests to other machines (aborted) and console errors of a test's browser contexts."""
+    """Requests to other machines and console errors of a test's browser contexts.
+
+    Requests are seen and not routed: routes disable the browser's cache, so that each page would load JupyterLab's files anew. Chromium
+    itself refuses what leaves the machine (`outside_blocker`).
+    """
 
     outside: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -40,12 +43,12 @@ class Traffic:
         self.tolerated[:] = JUPYTERS_OWN
 
     def guard(self, context: BrowserContext) -> None:
-        """Restrict `context` to 127.0.0.1, and record other requests."""
-        context.route(OUTSIDE, self._abort)
-        context.route_web_socket(OUTSIDE, self._close_socket)
+        """Record the requests of `context` to other hosts than 127.0.0.1."""
+        context.on("request", lambda request: self._requested(request.url))
 
     def listen(self, page: Page) -> None:
-        """Record the console errors and uncaught exceptions of `page`."""
+        """Record the WebSockets of `page` to other hosts, its console errors and uncaught exceptions."""
+        page.on("websocket", lambda socket: self._requested(socket.url))
         page.on("console", self._console)
         page.on("pageerror", lambda error: self._complain(f"uncaught: {error}"))
 
@@ -63,13 +66,9 @@ class Traffic:
         unexpected = self.unexpected_errors()
         assert not unexpected, "console errors:\n" + "\n".join(unexpected)
 
-    def _abort(self, route: Route) -> None:
-        self.outside.append(route.request.url)
-        route.abort()
-
-    def _close_socket(self, socket: WebSocketRoute) -> None:
-        self.outside.append(socket.url)
-        socket.close()
+    def _requested(self, url: str) -> None:
+        if OUTSIDE.match(url):
+            self.outside.append(url)
 
     def _console(self, message: ConsoleMessage) -> None:
         if message.type != "error":
@@ -82,5 +81,5 @@ class Traffic:
 
 
 def outside_blocker() -> list[str]:
-    """Chromium options that make all other hosts unknown, where routing has no effect."""
+    """Chromium options that make all other hosts unknown, names and addresses alike."""
     return [f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {LOCAL}"]
