@@ -148,12 +148,12 @@ def test_two_views_of_one_graph_both_follow_announce_the_end_and_follow_again_wh
     assert views.count() == 2
 
 
-def test_twenty_views_of_one_graph_all_follow_a_cell(lab: Lab) -> None:
-    twenty = "for number in range(20):\n    globals()[f'g{number}'] = gc.get_default_graph()\n    get_ipython().run_line_magic('graph', f'g{number} inline')"
-    notebook = lab.open_cells([START.removesuffix("%graph"), twenty, BUILD])
+def test_eight_views_of_one_graph_all_follow_a_cell(lab: Lab) -> None:
+    eight = "for number in range(8):\n    globals()[f'g{number}'] = gc.get_default_graph()\n    get_ipython().run_line_magic('graph', f'g{number} inline')"
+    notebook = lab.open_cells([START.removesuffix("%graph"), eight, BUILD])
     notebook.run_all()
     views = notebook.page.locator(".graphloupe")
-    notebook.wait_until(lambda: views.filter(has=notebook.page.locator("[data-name='y']")).count() == 20)
+    notebook.wait_until(lambda: views.filter(has=notebook.page.locator("[data-name='y']")).count() == 8)
     assert lost(notebook).count() == 0
 
 

@@ -46,19 +46,19 @@ def compare(page: Page, graph: gc.Graph, seed: int, steps: int = 12, *, max_boxe
         request = next_request(chance, view.port)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(with_scopes.graphs(), st.integers(0, 1000), st.sampled_from([5, 60]))
 def test_graphs_of_scopes_and_gradients_look_the_same_in_a_page(page: Page, graph: gc.Graph, seed: int, boxes: int) -> None:
     compare(page, graph, seed, max_boxes=boxes)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(with_calls.graphs(), st.integers(0, 1000))
 def test_graphs_of_functions_branches_and_loops_look_the_same_in_a_page(page: Page, graph: gc.Graph, seed: int) -> None:
     compare(page, graph, seed)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(with_scopes.graphs(), edits.EDITS, st.booleans(), st.integers(0, 1000), st.sampled_from([5, 60]))
 def test_differences_look_the_same_in_a_page(
     page: Page, graph: gc.Graph, changes: list[edits.Edit], backwards: bool, seed: int, boxes: int
@@ -101,7 +101,7 @@ def test_the_inspector_of_a_page_says_what_the_kernel_says(page: Page, name: str
 def test_every_node_of_a_large_model_is_found_and_revealed_in_a_page(page: Page) -> None:
     graph = gc.load(DATA / "mobilenetv2.pb", allow_unknown_ops=True)
     worker = PageWorker(page, graph, SceneState())
-    for node in graph.nodes[::37]:
+    for node in graph.nodes[::111]:
         hits = worker.ask(type="find", query=node.name, limit=50)["hits"]
         assert hits[0]["name"] == node.name
         scene, _ = worker.scene(type="reveal", name=node.name)
