@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 
 import graphcore as gc
 import widgets
-from tests.browser.conftest import Lab
+from tests.browser.conftest import VIEWPORT, Lab
 from tests.browser.graph_panel import wait_still
 from tests.browser.traffic import Traffic
 
@@ -115,24 +115,27 @@ def test_a_network_in_one_scope_is_shown_without_labels_rather_than_closed(page:
     assert page.locator(".gl-world [data-node-id]").count() >= 12
 
 
+@pytest.fixture
+def laptop(lab: Lab) -> Iterator[Lab]:
+    """The notebooks' window in the size of a laptop."""
+    page = lab.window.page()
+    page.set_viewport_size({"width": LAPTOP[0], "height": LAPTOP[1]})
+    yield lab
+    page.set_viewport_size(VIEWPORT)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("file", "size"),
-    [*[(file, LAPTOP) for file in NOTEBOOKS], (NOTEBOOKS[0], DESKTOP)],
-    ids=lambda value: getattr(value, "stem", str(value)),
-)
-def test_the_picture_beside_a_notebook_is_legible_after_each_cell(file: Path, size: tuple[int, int], lab: Lab) -> None:
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_the_picture_beside_a_notebook_is_legible_on_a_laptop_after_each_cell(file: Path, laptop: Lab) -> None:
     """Cells that are meant to fail are part of the notebooks."""
-    notebook = lab.open_copy(file, page_of_its_own=True)
-    width, height = size
-    notebook.page.set_viewport_size({"width": width, "height": height})
+    notebook = laptop.open_copy(file)
     small, overlapping = {}, {}
     for index, cell in enumerate(nbformat.read(file, as_version=4).cells):
         if cell["cell_type"] == "code":
             notebook.run_cell(index)
             small[index] = too_small(notebook.page)
             overlapping[index] = overlaps(notebook.page)
-    notebook.screenshot(f"end-{width}")
+    notebook.screenshot("end")
     assert notebook.page.locator(".gl-world text").count()
     assert {index: texts for index, texts in small.items() if texts} == {}
     assert {index: pairs for index, pairs in overlapping.items() if pairs} == {}
