@@ -59,6 +59,18 @@ def test_only_the_last_checkpoints_are_kept_and_listed(tmp_path: Path) -> None:
     assert saver.last_checkpoints == list(state.all_model_checkpoint_paths)
 
 
+def test_paths_stay_as_they_are_written_and_name_one_checkpoint_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with gc.Graph().as_default() as graph:
+        model()
+        saver = train.Saver(max_to_keep=1)
+        with started(graph) as session:
+            assert saver.save(session, "./m", global_step=10) == "./m-10" == train.latest_checkpoint(".")
+            assert saver.save(session, "m", global_step=10) == "m-10"
+            assert saver.last_checkpoints == ["m-10"]
+            saver.restore(session, "./m-10")
+
+
 def test_variables_are_saved_under_the_names_of_a_mapping(tmp_path: Path) -> None:
     with gc.Graph().as_default() as graph:
         w, b = model()

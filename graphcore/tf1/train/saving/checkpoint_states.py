@@ -158,13 +158,15 @@ def remove_checkpoint(checkpoint_prefix: str, checkpoint_format_version: int = 2
 
 
 def prefix_of(save_path: Any) -> str:
-    """The path of a checkpoint; the names of its files begin there if it ends in "/".
+    """The path of a checkpoint as it is written, `./model`.
+
+    The names of its files begin there if it ends in "/".
 
     Raises:
         InvalidArgumentError: no file can have this name.
     """
-    path = os.fspath(checked_path(save_path))
-    return f"{path}/" if os.fspath(save_path).endswith("/") and not path.endswith("/") else path
+    checked_path(save_path)
+    return os.fspath(save_path)
 
 
 def load_checkpoint(ckpt_dir_or_file: PathLike) -> CheckpointReader:

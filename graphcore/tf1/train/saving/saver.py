@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -191,7 +192,8 @@ class Saver:
 
     def _note(self, prefix: str, folder: str, meta_graph_suffix: str, latest_filename: str | None) -> None:
         """List a new checkpoint, and remove the ones that are too old."""
-        self._last_checkpoints = [checkpoint for checkpoint in self._last_checkpoints if checkpoint[0] != prefix]
+        place = Path(prefix).resolve()
+        self._last_checkpoints = [checkpoint for checkpoint in self._last_checkpoints if Path(checkpoint[0]).resolve() != place]
         self._last_checkpoints.append((prefix, time.time()))
         kept = self.saver_def.max_to_keep
         old = self._last_checkpoints[: -kept or None] if kept else self._last_checkpoints[:-1]
