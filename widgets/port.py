@@ -19,7 +19,7 @@ from graphcore.support.budget import within_one_budget
 from widgets import messages
 from widgets.messages import FailureMessage, HighlightMessage, Look, PictureMessage, PictureRequest, SceneMessage, ViewState
 from widgets.render.messages import scene_message
-from widgets.render.page_data import graph_data_in_steps, with_timelines
+from widgets.render.page_data import KeptRows, graph_data_in_steps, with_timelines
 from widgets.render.saved_picture import NOT_YET, TOO_LARGE, SavedPicture, packed_graph
 from widgets.scene.boxes import Box
 from widgets.scene.build import boxes_of, build_scene
@@ -79,7 +79,7 @@ class Port:
         self.drawn: messages.DrawnReport | None = None
         self.lock = threading.RLock()
         self._send = send
-        self._graph = graph
+        self._graph, self._rows = graph, KeptRows(graph)
         self._revision = 0
         self._revisions = revisions or count(1)
         self._last: SceneMessage | None = None
@@ -143,7 +143,7 @@ class Port:
         if self.packed is not None:
             return
         content = self._content()
-        steps = graph_data_in_steps(self._graph, self.state)
+        steps = graph_data_in_steps(self._graph, self.state, self._rows)
         while content == self._content():
             try:
                 next(steps)
@@ -208,7 +208,7 @@ class Port:
         with self.lock:
             if graph is self._graph:
                 return
-            self._graph = graph
+            self._graph, self._rows = graph, KeptRows(graph)
             self._last, self._sent_key = None, ()
             self._before = self._now = None
             self._seen_version = -1

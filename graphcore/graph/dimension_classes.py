@@ -81,8 +81,7 @@ def dimension_classes(graph: GraphReader, names: Iterable[str] | None = None) ->
         _KNOWN[graph] = graph.version, classes
     if names is None:
         return dict(classes)
-    wanted = frozenset(names)
-    return {name: numbers for name, numbers in classes.items() if name in wanted}
+    return {name: classes[name] for name in names if name in classes}
 
 
 def _found(graph: GraphReader) -> dict[str, tuple[int, ...]]:

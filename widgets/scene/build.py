@@ -83,7 +83,7 @@ def build_scene(
     gone_nodes, gone_edges = _lost_inputs(lost)
     gone_edges += _circles(visible)
     refused, refused_edges = refused_boxes(graph, visible)
-    gap_nodes, gap_edges = gap_boxes(visible, gaps_of(graph, visible.origins)) if state.mirror else ([], [])
+    gap_nodes, gap_edges = gap_boxes(visible, gaps_of(graph)) if state.mirror else ([], [])
     mirror = bool(visible.origins or gap_nodes)
     nodes, edges = cut_long_edges(
         [*nodes, *gone_nodes, *refused, *gap_nodes], [*edges, *gone_edges, *refused_edges, *gap_edges], mirror=mirror

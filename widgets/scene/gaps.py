@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
@@ -11,7 +10,7 @@ import msgspec
 from graphcore.api.gradients.missing_gradients import missing_gradients
 from widgets.scene.boxes import Visible
 from widgets.scene.mirror import BACKWARD
-from widgets.scene.origins import MIRROR
+from widgets.scene.origins import MIRROR, origins_of
 from widgets.scene.types import SceneEdge, SceneNode
 from widgets.scene.words import last_part
 
@@ -43,24 +42,23 @@ class Gap(msgspec.Struct, frozen=True):
 _known: WeakKeyDictionary[Graph, tuple[int, list[Gap]]] = WeakKeyDictionary()
 
 
-def gaps_of(graph: Graph, origins: Mapping[str, str]) -> list[Gap]:
-    """The nodes whose gradient is None, with the places where gradients stop.
-
-    Args:
-        origins: for each gradient node the name of the node that it differentiates.
-    """
+def gaps_of(graph: Graph) -> list[Gap]:
+    """The nodes whose gradient is None, with the places where gradients stop."""
     known = _known.get(graph)
     if known is None or known[0] != graph.version:
-        known = _known[graph] = graph.version, _find(graph, origins)
+        known = _known[graph] = graph.version, _find(graph)
     return known[1]
 
 
-def _find(graph: Graph, origins: Mapping[str, str]) -> list[Gap]:
+def _find(graph: Graph) -> list[Gap]:
+    found = missing_gradients(graph)
+    if not found:
+        return []
     gradient_of: dict[str, str] = {}
-    for name, origin in origins.items():
+    for name, origin in origins_of(graph).items():
         gradient_of.setdefault(origin, name)
     gaps: dict[str, dict[GapCut, None]] = {}
-    for missing in missing_gradients(graph):
+    for missing in found:
         cuts = gaps.setdefault(missing.x.name, {})
         for cut in missing.cuts[:MOST_LINES]:
             after = cut.path[cut.path.index(cut.node) + 1 :] if cut.node in cut.path else ()

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph
-    from widgets.scene.tree import ScopeTree
 
 MIRROR: Final = "∇"
 """Begins the ids of boxes and frames that mirror others: `∇conv1/` is the gradient of `conv1/`, `∇/` the whole backward pass."""
 
 
-def origins_of(graph: Graph, tree: ScopeTree) -> dict[str, str]:
+def origins_of(graph: Graph) -> dict[str, str]:
     """For each gradient node the name of the node that it differentiates.
 
     A node without a record, such as the sum of the gradients of several reads of a variable, lies directly among gradient nodes; it belongs to
@@ -21,14 +20,12 @@ def origins_of(graph: Graph, tree: ScopeTree) -> dict[str, str]:
     records = graph.gradient_records
     found = {name: record.forward for name, record in records.items() if graph.find(record.forward) is not None and record.forward != name}
     scopes = {name.rpartition("/")[0] for name in found} - {""}
-    for path in scopes:
-        scope = tree.find(path)
-        for name, node in scope.nodes.items() if scope is not None else ():
-            if name not in records:
-                beside = [tensor.node.name for tensor in node.inputs] + [consumer.name for consumer, slot in node.consumers() if slot >= 0]
-                recorded = next((records[other].forward for other in beside if other in records), "")
-                if recorded and graph.find(recorded) is not None:
-                    found[name] = recorded
+    for node in graph.nodes if scopes else ():
+        if node.name not in records and node.name.rpartition("/")[0] in scopes:
+            beside = [tensor.node.name for tensor in node.inputs] + [consumer.name for consumer, slot in node.consumers() if slot >= 0]
+            recorded = next((records[other].forward for other in beside if other in records), "")
+            if recorded and graph.find(recorded) is not None:
+                found[node.name] = recorded
     _break_circles(found)
     return found
 

@@ -78,7 +78,7 @@ class SceneState:
         tree.sync()
         if not tree.has_node(name):
             return False
-        origin = origins_of(tree.graph, tree).get(name) if self.mirror else None
+        origin = origins_of(tree.graph).get(name) if self.mirror else None
         if origin is not None and self.reveal(tree, origin):
             self.closed.discard(MIRROR)
             self.expand(MIRROR + origin)

@@ -35,7 +35,7 @@ def scope_tree(graph: Graph, state: SceneState) -> ScopeTree:
 def visible_boxes(graph: Graph, state: SceneState) -> Visible:
     """Choose the visible boxes. Every node is in exactly one box."""
     tree = scope_tree(graph, state)
-    visible = Visible(Roles(graph, tree), origins_of(graph, tree) if state.mirror else None)
+    visible = Visible(Roles(graph, tree), origins_of(graph) if state.mirror else None)
     opened = choose_open(tree.root, state, visible)
     visible.place(tree.root.parts(), "", opened)
     if visible.origins:

@@ -89,37 +89,30 @@ def why_rows(nodes: Sequence[Node], outside: Outside) -> Steps[dict[int, list[Wh
 
 
 class Gradients:
-    """The registered gradients of ops, each text once."""
+    """The texts of the registered gradients of ops."""
 
     def __init__(self) -> None:
-        self.texts: list[GradientText] = []
-        self._numbers: dict[GradientText, int] = {}
-        self._of_use: dict[object, int] = {}
+        self._of_use: dict[object, tuple[GradientRecord, GradientText]] = {}
 
-    def of_node(self, node: Node) -> int:
-        """The number of the gradient of a node's op, -1 if there is none."""
-        return -1 if node.is_opaque else self._number(registered_gradient(node))
+    def of_node(self, node: Node) -> GradientText | None:
+        """The gradient of a node's op, None if there is none."""
+        info = None if node.is_opaque else registered_gradient(node)
+        return None if info is None else _text_of(info)
 
-    def of_record(self, graph: Graph, record: GradientRecord) -> int:
-        """The number of the gradient that a node was made by, -1 for seeds and sums."""
+    def of_record(self, graph: Graph, record: GradientRecord) -> GradientText | None:
+        """The gradient that a node was made by, None for seeds and sums."""
         if record.function is None:
-            return -1
+            return None
         forward = graph.find(record.forward)
         op = "" if forward is None else forward.op
         key = (id(record.function), id(record.attrs), op)
         if key not in self._of_use:
-            self._of_use[key] = self._number(recorded_gradient(record, op))
-        return self._of_use[key]
+            self._of_use[key] = record, _text_of(recorded_gradient(record, op))  # an id is unique only while its object lives
+        return self._of_use[key][1]
 
-    def _number(self, info: GradientInfo | None) -> int:
-        if info is None:
-            return -1
-        text = GradientText(function=info.function, definition=info.definition, instantiated=info.instantiated)
-        known = self._numbers.get(text)
-        if known is None:
-            known = self._numbers[text] = len(self.texts)
-            self.texts.append(text)
-        return known
+
+def _text_of(info: GradientInfo) -> GradientText:
+    return GradientText(function=info.function, definition=info.definition, instantiated=info.instantiated)
 
 
 def op_text(node: Node) -> OpText:
@@ -139,24 +132,19 @@ def op_text(node: Node) -> OpText:
 
 
 class SlotNames:
-    """The names of the inputs and outputs of nodes, each list once."""
+    """The names of the inputs and outputs of nodes."""
 
     def __init__(self) -> None:
-        self.lists: list[tuple[list[str], list[str]]] = []
-        self._of_op: dict[str, int] = {}
-        self._numbers: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
+        self._of_op: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
-    def of(self, node: Node) -> int:
-        """The number of a node's names."""
+    def of(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of a node's inputs and of its outputs."""
         known = self._of_op.get(node.op)
         if known is not None:
             return known
         inputs, outputs = names_of_slots(node)
-        key = tuple(inputs), tuple(outputs)
-        number = self._numbers.setdefault(key, len(self.lists))
-        if number == len(self.lists):
-            self.lists.append((inputs, outputs))
+        names = tuple(inputs), tuple(outputs)
         definition = node.op_def
         if not any(arg.number_attr or arg.type_list_attr for arg in (*definition.input_arg, *definition.output_arg)):
-            self._of_op[node.op] = number
-        return number
+            self._of_op[node.op] = names
+        return names

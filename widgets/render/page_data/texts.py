@@ -3,56 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from graphcore.attrs import TensorValue
+from widgets.render.page_data.explained import Gradients
 from widgets.scene.values import cell_text
 from widgets.scene.words import MAX_ITEMS, attr_text, node_detail, node_kind
 
 if TYPE_CHECKING:
     from graphcore.graph import Node
-    from widgets.render.page_data.explained import Gradients
+    from widgets.render.page_data.types import GradientText
 
 
 _OWN: Final = {"constant", "placeholder"}
 
 
 Value = TypeVar("Value", bound=Hashable)
+_Described: TypeAlias = "tuple[str, str, str, GradientText | None]"
 
 
-class Numbers(Generic[Value]):
-    """Numbers for values in the order in which they come."""
+class Numbers(dict[Value, int]):
+    """Numbers for values in the order in which they come: `numbers[value]`."""
 
-    def __init__(self) -> None:
-        self._numbers: dict[Value, int] = {}
-
-    def of(self, value: Value) -> int:
-        """The number of a value."""
-        return self._numbers.setdefault(value, len(self._numbers))
-
-    @property
-    def values(self) -> list[Value]:
-        """The values by number."""
-        return list(self._numbers)
+    def __missing__(self, value: Value) -> int:
+        number = self[value] = len(self)
+        return number
 
 
 class AttrTexts:
-    """Kind, detail and attrs of nodes as numbers of texts, and the number of the op's gradient.
+    """Kind, detail and attrs of nodes, and the text of the op's gradient.
 
     Args:
-        texts: the texts of the page.
-        gradients: the gradients of ops.
         with_previews: write the first values of large constants, too.
+
+    Attributes:
+        gradients: the gradients of ops.
     """
 
-    def __init__(self, texts: Numbers[str], gradients: Gradients, *, with_previews: bool) -> None:
-        self._texts = texts
+    def __init__(self, *, with_previews: bool) -> None:
+        self.gradients = Gradients()
         self._with_previews = with_previews
-        self._gradients = gradients
-        self._known: dict[Hashable, tuple[int, int, int, int]] = {}
+        self._known: dict[Hashable, _Described] = {}
 
-    def of(self, node: Node) -> tuple[int, int, int, int]:
-        """Kind, detail, lines of attrs, and the gradient."""
+    def of(self, node: Node) -> _Described:
+        """Kind, detail, lines of attrs, and the gradient, None if there is none."""
         attr = node.attr
         # The detail of a placeholder is its shape, which no attr need give; tensors are slow to compare.
         if node.is_opaque or node.registration.traits.role in _OWN or any(type(value) is TensorValue for value in attr.values()):
@@ -66,10 +60,9 @@ class AttrTexts:
             known = self._known[key] = self._made(node)
         return known
 
-    def _made(self, node: Node) -> tuple[int, int, int, int]:
-        number = self._texts.of
+    def _made(self, node: Node) -> _Described:
         lines = [f"{name}={attr_text(value)}" for name, value in sorted(node.attr.items())]
         value = node.attr.get("value")
         if self._with_previews and isinstance(value, TensorValue) and value.array.size > MAX_ITEMS:
             lines.append("=" + "\t".join(map(cell_text, value.array.reshape(-1)[:MAX_ITEMS])))
-        return number(node_kind(node)), number(node_detail(node)), number("\n".join(lines)), self._gradients.of_node(node)
+        return node_kind(node), node_detail(node), "\n".join(lines), self.gradients.of_node(node)

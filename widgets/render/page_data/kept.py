@@ -1,0 +1,133 @@
+"""Rows that are kept while a graph changes, and made anew only for the nodes that have changed."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Final
+
+from graphcore.placement.last_placer import last_placement
+from widgets.render.page_data.explained import SlotNames
+from widgets.render.page_data.rows import Marks, NodeRow, RowMaker
+from widgets.render.page_data.steps import STEP
+from widgets.render.page_data.texts import AttrTexts
+
+if TYPE_CHECKING:
+    from graphcore.graph import Graph, Node
+    from graphcore.source import SourceLocation
+    from widgets.render.page_data.steps import Steps
+
+MAX_PREVIEWED: Final = 10_000
+"""A larger graph has no previews of its constants: its page would be too large."""
+
+
+class KeptRows:
+    """The rows of the nodes of a graph.
+
+    A graph publishes what happens to its nodes; what else a row shows is compared with what it was: the line that made a node, failed
+    and deleted cells, the last placement, gradients, and dimensions that merges make one.
+
+    Args:
+        graph: the graph.
+
+    Attributes:
+        attrs, slots: texts of nodes, for the rows of bodies too.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._rows: dict[str, NodeRow] = {}
+        self._nodes: dict[str, Node] = {}
+        self._sources: dict[str, SourceLocation | None] = {}
+        self._cells: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        self._placement: object = None
+        self._refiner: object = None
+        self._dirty: set[str] = set()
+        self._begin(with_previews=True)
+        dirty = self._dirty
+        weakref.finalize(self, graph.subscribe(lambda change: dirty.add(change.node)))
+
+    def _begin(self, *, with_previews: bool) -> None:
+        """Make all rows anew from now on."""
+        self._with_previews = with_previews
+        self.attrs, self.slots = AttrTexts(with_previews=with_previews), SlotNames()
+        self._maker = RowMaker(self._graph, attrs=self.attrs, slots=self.slots)
+        self._refiner = self._graph.refiner
+        self._dirty.update(self._graph.node_store.by_name, self._rows)
+
+    @property
+    def rows(self) -> list[NodeRow]:
+        """The rows, in the order of node ids."""
+        return sorted(self._rows.values(), key=lambda row: row.id)
+
+    @property
+    def marks(self) -> Marks:
+        """The facts about the whole graph that rows have."""
+        return self._maker.marks
+
+    def update(self) -> Steps[None]:
+        """Make the rows of changed nodes anew, in steps. The graph must not change between the steps."""
+        self._graph.settle()
+        self._look()
+        dirty = self._dirty
+        for count, name in enumerate(list(dirty)):
+            if count % STEP == 0:
+                yield
+            node = self._graph.find(name)
+            if node is None:
+                self._rows.pop(name, None)
+            else:
+                self._rows[name] = self._maker.row(node)
+            dirty.discard(name)
+
+    def _look(self) -> None:
+        """Find the nodes whose rows are no longer true."""
+        graph, dirty = self._graph, self._dirty
+        placement, with_previews = last_placement(graph), len(graph) <= MAX_PREVIEWED
+        if with_previews != self._with_previews or graph.refiner is not self._refiner:
+            self._begin(with_previews=with_previews)
+        if placement is not self._placement:
+            self._placement = placement
+            dirty.update(graph.node_store.by_name)
+        by_name = graph.node_store.by_name
+        sources, nodes = self._sources, self._nodes
+        for name, node in by_name.items():
+            if sources.get(name) is not node.source:
+                sources[name] = node.source
+                dirty.add(name)
+        cells = frozenset(graph.cells.failed), graph.cells.deleted
+        for before, now in zip(self._cells, cells, strict=True):
+            dirty.update([node.name for cell in before ^ now for node in graph.cells.nodes_of(cell)])
+        self._cells = cells
+        marks = self._maker.marks
+        self._maker.look()
+        dirty.update(_differing(marks, self._maker.marks))
+        dirty.update(self._consumers({name for name in dirty if nodes.get(name) is not by_name.get(name)}))
+        for name in dirty:
+            node = by_name.get(name)
+            if node is None:
+                nodes.pop(name, None)
+                sources.pop(name, None)
+            else:
+                nodes[name] = node
+
+    def _consumers(self, others: set[str]) -> list[str]:
+        """The nodes that take outputs of nodes which are gone, replaced, or back again."""
+        gone = {name for name in others if name in self._nodes or name in self._maker.missing}
+        if not gone:
+            return []
+        return [
+            name
+            for name, row in self._rows.items()
+            if not gone.isdisjoint([each.name for each in row.inputs]) or not gone.isdisjoint(row.waits)
+        ]
+
+
+def _differing(one: Marks, other: Marks) -> set[str]:
+    """The nodes of which two looks at a graph say different things."""
+    found = {name for name, _ in one.records.items() ^ other.records.items()}
+    found |= one.gradients ^ other.gradients
+    found |= one.differentiated ^ other.differentiated
+    found.update([name for name, _ in one.origins.items() ^ other.origins.items()])
+    found.update([name for name, sizes in other.sizes.items() if one.sizes.get(name) != sizes])
+    found.update(one.sizes.keys() - other.sizes.keys())
+    return found
