@@ -482,8 +482,8 @@ class Port:
 
     def _content(self) -> tuple[object, ...]:
         """Everything that decides what is in the graph behind the picture, for comparison of two moments."""
-        graph = self._graph
-        return (id(graph), graph.version, last_placement(graph), graph.trace, graph.recording, graph.cells.faults, own_lenses())
+        graph, cells = self._graph, self._graph.cells
+        return (id(graph), graph.version, last_placement(graph), graph.trace, graph.recording, cells.faults, cells.runs, own_lenses())
 
 
 def _main_names(boxes: Iterable[Box]) -> list[str]:

@@ -164,6 +164,18 @@ def test_a_cell_that_leaves_the_graph_alone_costs_no_new_scene(page: Page, graph
     assert "W/read" in page.names()
 
 
+@pytest.mark.parametrize(("more", "box"), [("", "a"), ("gc.cond(a > 0.0, lambda: a, lambda: -a)", "cond:then/a")])
+def test_a_cell_that_makes_the_same_nodes_again_is_named_in_their_boxes(run_cell: RunCell, graph: gc.Graph, more: str, box: str) -> None:
+    view = GraphView(graph)
+    view.choices.expand("*")
+    for number in (1, 2, 3):
+        run_cell("a", f"a = gc.placeholder(gc.float32, [], name='a')\n{more}")
+        view.refresh()
+        assert box in {node.id for node in view.scene.nodes}
+        assert {node.cell for node in view.scene.nodes} == {f"In [{number}]"}
+    view.close()
+
+
 def test_another_graph_can_be_shown(page: Page) -> None:
     other = gc.Graph()
     other.apply_op("NoOp", name="alone")

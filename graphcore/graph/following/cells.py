@@ -134,6 +134,11 @@ class CellOwnership:
         return bool(self.deleted) and node.source is not None and node.source.run is not None and node.source.run.cell in self.deleted
 
     @property
+    def runs(self) -> tuple[object, ...]:
+        """The last runs of the cells that have nodes, and the deleted ones, for comparison of two moments."""
+        return (*[(cell, self.last_runs.get(cell)) for cell in self._owned], self.deleted)
+
+    @property
     def faults(self) -> tuple[object, ...]:
         """The places at which cells have failed, for comparison of two moments."""
         return (frozenset(self.failed), *self.failures.values(), *map(id, self.refusals.values()))

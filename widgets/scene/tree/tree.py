@@ -22,7 +22,7 @@ class ScopeTree:
         self.graph = graph
         self._functions = InstantiatedFunctions(graph.library)
         self._scopes = Scopes("", (), Opener(self._functions))
-        self._version = -1
+        self._state: tuple[object, ...] = ()
         self._opened_first: frozenset[str] | None = None
 
     @property
@@ -32,12 +32,13 @@ class ScopeTree:
 
     def sync(self) -> None:
         """Update after changes of the graph."""
-        if self.graph.version == self._version:
+        state = self.graph.version, self.graph.cells.runs
+        if state == self._state:
             return
         if self._functions.library is not self.graph.library:
             self._functions = InstantiatedFunctions(self.graph.library)
         self._scopes = Scopes("", self.graph.nodes, Opener(self._functions))
-        self._version = self.graph.version
+        self._state = state
         self._opened_first = None
 
     @property
