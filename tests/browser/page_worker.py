@@ -1,4 +1,4 @@
-"""The worker of a standalone page without the page: it builds scenes from a graph's data."""
+"""The worker of a page without the page: it builds scenes from a graph's data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from playwright.sync_api import Page
 
 from graphcore import Graph
 from widgets.render.engine import STATIC
-from widgets.render.page_data import graph_data, pack
+from widgets.render.page_data import KeptRows, LiveData, graph_data, pack, pack_change
+from widgets.render.page_data.types import GraphChange
 from widgets.scene import Scene, SceneState
 from widgets.scene.types import Openings
 
@@ -28,22 +29,26 @@ ASK = """request => new Promise((done, failed) => {
 })"""
 
 
-class PageWorker:
-    """Asks the worker of a page about one graph.
+APPLY = """([data, beginning]) => new Promise((done, failed) => {
+  const told = [];
+  window.worker.onmessage = ({data}) => {
+    told.push(data.type);
+    if (data.type !== 'gap') done(told);
+  };
+  window.worker.onerror = ({message}) => failed(new Error(message));
+  const bytes = Uint8Array.from(atob(data), letter => letter.charCodeAt(0));
+  window.worker.postMessage({change: new DataView(bytes.buffer), beginning});
+  window.worker.postMessage({type: 'ready'});
+})"""
 
-    Args:
-        page: any page; nothing of it is used but its worker.
-        graph: the graph.
-        state: the limits and openings to begin with.
-    """
 
-    def __init__(self, page: Page, graph: Graph, state: SceneState) -> None:
+class _Worker:
+    def __init__(self, page: Page) -> None:
         self._page = page
-        own = state.copy()
-        beginning = {"title": "graph", "lens": own.lens, "renderer": own.renderer, "openings": msgspec.to_builtins(own.openings())}
-        data = base64.b64encode(pack(graph_data(graph, own))).decode("ascii")
+
+    def _start(self, message: object) -> None:
         script = gzip.decompress((STATIC / "page.js.gz").read_bytes()).decode()
-        page.evaluate(START, [script, {"data": data, "most": 10**9, "beginning": beginning}])
+        self._page.evaluate(START, [script, message])
 
     def ask(self, **request: object) -> dict[str, Any]:
         """The worker's answer to a request."""
@@ -55,3 +60,53 @@ class PageWorker:
         answer = self.ask(**request)
         assert answer["type"] == "scene", answer
         return msgspec.convert(answer["scene"], Scene), msgspec.convert(answer["openings"], Openings)
+
+
+class PageWorker(_Worker):
+    """Asks the worker of a page about one graph.
+
+    Args:
+        page: any page; nothing of it is used but its worker.
+        graph: the graph.
+        state: the limits and openings to begin with.
+    """
+
+    def __init__(self, page: Page, graph: Graph, state: SceneState) -> None:
+        super().__init__(page)
+        own = state.copy()
+        data = base64.b64encode(pack(graph_data(graph, own))).decode("ascii")
+        self._start({"data": data, "most": 10**9, "beginning": _beginning(own)})
+
+
+class LiveWorker(_Worker):
+    """Sends the worker of a page what has changed in a graph, and asks about it.
+
+    Args:
+        page: any page; nothing of it is used but its worker.
+        graph: the graph.
+        state: the limits and openings to begin with.
+
+    Attributes:
+        live: the data of the graph.
+    """
+
+    def __init__(self, page: Page, graph: Graph, state: SceneState) -> None:
+        super().__init__(page)
+        self.live = LiveData(graph, KeptRows(graph), state)
+        self._beginning = _beginning(state)
+        self._start({"type": "look"})
+        self.send(self.live.whole())
+
+    def update(self) -> None:
+        """Send what has changed."""
+        assert self.send(self.live.change()) == ["scene"]
+
+    def send(self, change: GraphChange) -> list[str]:
+        """Send a change. Returns the types of the answers: a gap if it does not fit, and the scene."""
+        data = base64.b64encode(pack_change(change)).decode("ascii")
+        answer: list[str] = self._page.evaluate(APPLY, [data, self._beginning])
+        return answer
+
+
+def _beginning(state: SceneState) -> dict[str, object]:
+    return {"title": "graph", "lens": state.lens, "renderer": state.renderer, "openings": msgspec.to_builtins(state.openings())}

@@ -2,5 +2,6 @@
 
 from widgets.render.page_data.build import PageData, graph_data, graph_data_in_steps, pack, with_timelines
 from widgets.render.page_data.kept import KeptRows
+from widgets.render.page_data.live import LiveData, pack_change
 
-__all__ = ["KeptRows", "PageData", "graph_data", "graph_data_in_steps", "pack", "with_timelines"]
+__all__ = ["KeptRows", "LiveData", "PageData", "graph_data", "graph_data_in_steps", "pack", "pack_change", "with_timelines"]

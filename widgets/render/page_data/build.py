@@ -17,7 +17,7 @@ from widgets.render.page_data.differences import difference_record
 from widgets.render.page_data.explained import Outside, chain_record, op_text, refused_records, why_rows
 from widgets.render.page_data.kept import KeptRows
 from widgets.render.page_data.rows import RowMaker
-from widgets.render.page_data.steps import STEP, Steps, charged
+from widgets.render.page_data.steps import STEP, Steps, charged, done
 from widgets.render.page_data.types import (
     PAGE_FORMAT,
     BodyRecord,
@@ -68,13 +68,7 @@ class PageData(msgspec.Struct, frozen=True):
 
 def graph_data(graph: Graph, state: SceneState) -> PageData:
     """The data of a graph in a view."""
-    steps = graph_data_in_steps(graph, state, KeptRows(graph))
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            data: PageData = end.value
-            return data
+    return done(graph_data_in_steps(graph, state, KeptRows(graph)))
 
 
 def graph_data_in_steps(graph: Graph, state: SceneState, kept: KeptRows) -> Steps[PageData]:
@@ -87,10 +81,10 @@ def graph_data_in_steps(graph: Graph, state: SceneState, kept: KeptRows) -> Step
     """
     budget = Budget(evaluation_limits())
     yield from charged(kept.update(), budget)
-    data = yield from charged(_Writer(graph, state, kept, share=True).run(), budget)
+    data = yield from charged(Writer(graph, state, kept, share=True).run(), budget)
     # An error in a body is explained through its call: then each call has bodies of its own.
     if any(head.errors for head in data.head.spaces[1:]):
-        return (yield from charged(_Writer(graph, state, kept, share=False).run(), budget))
+        return (yield from charged(Writer(graph, state, kept, share=False).run(), budget))
     return data
 
 
@@ -104,19 +98,20 @@ def pack(data: PageData) -> bytes:
 
     The lines are the format, the head, texts, source lines, and each column of each space.
     """
-    lines = [_line(PAGE_FORMAT), _line(data.head), _line(data.texts), _line(data.sources)]
-    lines.extend(_line(getattr(space, name)) for space in data.spaces for name in space.__struct_fields__)
+    lines = [json_line(PAGE_FORMAT), json_line(data.head), json_line(data.texts), json_line(data.sources)]
+    lines.extend(json_line(getattr(space, name)) for space in data.spaces for name in space.__struct_fields__)
     return gzip.compress(b"\n".join(lines), 6, mtime=0)
 
 
-def _line(value: object) -> bytes:
+def json_line(value: object) -> bytes:
+    """A value as JSON."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:  # a lone surrogate, which json writes as an escape
         return json.dumps(msgspec.to_builtins(value)).encode()
 
 
-class _Writer:
+class Writer:
     """Writes spaces: the graph, then bodies as calls are met."""
 
     def __init__(self, graph: Graph, state: SceneState, kept: KeptRows, *, share: bool) -> None:
@@ -135,12 +130,24 @@ class _Writer:
         self.explains = len(graph) <= MAX_EXPLAINED
 
     def run(self) -> Steps[PageData]:
+        """Write graph and bodies."""
         self.spaces.append(None)
-        opener = Opener(InstantiatedFunctions(self.graph.library))
-        self.spaces[0] = yield from _Space(self, self.graph, "", opener, None, {}).write()
+        self.spaces[0] = yield from self.graph_space().write()
+        yield from self.write_bodies()
+        return self.data()
+
+    def graph_space(self) -> Space:
+        """The space of the graph itself."""
+        return Space(self, self.graph, "", Opener(InstantiatedFunctions(self.graph.library)), None, {})
+
+    def write_bodies(self) -> Steps[None]:
+        """Write the bodies of the calls that were met, and of those in them."""
         while self.pending:
             place, body, opener, given = self.pending.pop()
-            self.spaces[place] = yield from _Space(self, body.graph, f"{body.path}/", opener, body, given).write()
+            self.spaces[place] = yield from Space(self, body.graph, f"{body.path}/", opener, body, given).write()
+
+    def data(self) -> PageData:
+        """The written spaces with all tables."""
         written = [space for space in self.spaces if space is not None]
         recorded, valued = recorded_times(self.graph), recorded_values(self.graph)
         infos, signatures = self.tables.tensors()
@@ -165,7 +172,7 @@ class _Writer:
             return self.kept.rows, self.kept.marks
         maker = RowMaker(body.graph, attrs=self.kept.attrs, slots=self.kept.slots, prefix=f"{body.path}/", backward=body.gradients)
         maker.look()
-        rows = []
+        rows: list[NodeRow] = []
         for node in sorted(body.graph.nodes, key=lambda node: node.id):
             if len(rows) % STEP == 0:
                 yield
@@ -184,6 +191,7 @@ class _Writer:
         return OwnClasses(classes=one_column([self.tables.texts[found] for found in classes]))
 
     def bodies_of(self, call: Call, given: dict[str, Tensor]) -> list[BodyRecord]:
+        """The bodies of a call; those that are not known yet are to be written."""
         key = body_key(call) if self.share else None
         bodies = call.bodies()
         if not bodies:
@@ -216,7 +224,7 @@ def _gap_record(gap: Gap, number: Mapping[str, int]) -> GapRecord:
     return GapRecord(node=number[gap.node], cuts=cuts)
 
 
-class _Space:
+class Space:
     """Writes one graph or body.
 
     Args:
@@ -227,7 +235,7 @@ class _Space:
 
     def __init__(
         self,
-        writer: _Writer,
+        writer: Writer,
         graph: Graph,
         prefix: str,
         opener: Opener,
@@ -245,31 +253,46 @@ class _Space:
         self.number = {node.name: place for place, node in enumerate(self.nodes)}
 
     def write(self) -> Steps[tuple[SpaceHead, SpaceColumns]]:
+        """Head and columns."""
         rows, marks = yield from self.writer.rows_of(self.body)
         places = {name[len(self.prefix) :]: place for name, place in self.number.items()}
         written = Columns(self.writer.tables, places, merges=marks.merges)
         columns = yield from written.write(rows)
-        for node in self.nodes:
+        self.write_ops(self.nodes)
+        why = (yield from why_rows(self.nodes, self.outside)) if self.writer.explains else {}
+        calls = yield from self.calls()
+        gradients = written.gradients([rows[self.number[name]] for name in marks.records if name in self.number])
+        origins = [self.number[name] for pair in marks.origins.items() for name in pair]
+        user_names = {place: row.user_name for place, row in enumerate(rows) if row.user_name}
+        head = self.head(user_names, marks)
+        return msgspec.structs.replace(
+            head, paths=list(written.paths), foreign=written.foreign, calls=calls, gradients=gradients, origins=origins, why=why
+        ), columns
+
+    def write_ops(self, nodes: Iterable[Node]) -> None:
+        """Write the texts of the ops of some nodes."""
+        for node in nodes:
             if node.op not in self.writer.ops:
                 self.writer.ops[node.op] = op_text(node)
-        why = (yield from why_rows(self.nodes, self.outside)) if self.writer.explains else {}
+
+    def calls(self) -> Steps[list[CallRecord]]:
+        """The records of calls; their bodies are to be written."""
         calls: list[CallRecord] = []
         for node in self.nodes:
             if calls_functions(node):
                 calls.append(self._call(Call(node, None, self.opener)))
                 yield
+        return calls
+
+    def head(self, user_names: dict[int, str], marks: Marks) -> SpaceHead:
+        """The head without what comes with rows, calls and explanations of shapes."""
         body = self.body
-        head = SpaceHead(
-            paths=list(written.paths),
-            calls=calls,
-            foreign=written.foreign,
+        return SpaceHead(
+            paths=[],
             errors=self._errors(),
-            gradients=written.gradients([rows[self.number[name]] for name in marks.records if name in self.number]),
             gradient_count=len(marks.records),
-            origins=[self.number[name] for pair in marks.origins.items() for name in pair],
             gaps=[] if body is not None else [_gap_record(gap, self.number) for gap in gaps_of(self.graph)],
-            why=why,
-            user_names={place: row.user_name for place, row in enumerate(rows) if row.user_name},
+            user_names=user_names,
             colocations=[([self.number[node.name] for node in group.nodes], reasons_of(group)) for group in groups_of(self.graph)]
             if body is None
             else [],
@@ -282,7 +305,6 @@ class _Space:
             saver_nodes=self._places(self.graph.saver_nodes),
             saved_signatures=[(name, self._places(ends)) for name, ends in ends_of_signatures(self.graph).items()],
         )
-        return head, columns
 
     def _places(self, names: Iterable[str]) -> list[int]:
         return sorted(self.number[name] for name in names if name in self.number)

@@ -58,6 +58,7 @@ class Columns:
     Args:
         number: the numbers of nodes by name.
         merges: equal dimensions that merges have found are one, so that nothing is known of those of lost tensors.
+        keys: give dimensions from elsewhere by key, for a page that has dimensions of other nodes.
 
     Attributes:
         paths: the paths of the scopes that hold nodes.
@@ -65,13 +66,14 @@ class Columns:
         dims: the keys of dimensions in the order in which they come.
     """
 
-    def __init__(self, tables: Tables, number: Mapping[str, int], *, merges: bool) -> None:
+    def __init__(self, tables: Tables, number: Mapping[str, int], *, merges: bool, keys: bool = False) -> None:
         self.paths: Numbers[str] = Numbers()
         self.foreign: list[ForeignTensor] = []
         self.dims: Numbers[int] = Numbers()
         self._tables = tables
         self._number = number
         self._merges = merges
+        self._keys = keys
         self._foreign_dims: dict[int, int] = {}
         self.paths[""]  # number 0
 
@@ -154,7 +156,7 @@ class Columns:
         return one_column(list(map(self._tables.texts.__getitem__, values)))
 
     def _foreign(self, lost: InputRow, info: InfoRow) -> ForeignTensor:
-        dims = None if lost.dims is None else [self._foreign_dim(key) for key in lost.dims]
+        dims = None if lost.dims is None else list(lost.dims) if self._keys else [self._foreign_dim(key) for key in lost.dims]
         return ForeignTensor(name=lost.name, slot=lost.slot, info=self._tables.info(info), dims=dims)
 
     def _foreign_dim(self, key: int) -> int:

@@ -42,6 +42,7 @@ class KeptRows:
         self._placement: object = None
         self._refiner: object = None
         self._dirty: set[str] = set()
+        self._changed: dict[str, int] = {}
         self._begin(with_previews=True)
         dirty = self._dirty
         weakref.finalize(self, graph.subscribe(lambda change: dirty.add(change.node)))
@@ -64,6 +65,13 @@ class KeptRows:
         """The facts about the whole graph that rows have."""
         return self._maker.marks
 
+    def take_changes(self) -> tuple[list[NodeRow], list[int]]:
+        """The rows that have changed since the last call, by id, and the ids of nodes that are gone."""
+        changed, self._changed = self._changed, {}
+        rows = [self._rows[name] for name in changed if name in self._rows]
+        gone = [before for name, before in changed.items() if before >= 0 and (name not in self._rows or self._rows[name].id != before)]
+        return sorted(rows, key=lambda row: row.id), gone
+
     def update(self) -> Steps[None]:
         """Make the rows of changed nodes anew, in steps. The graph must not change between the steps."""
         self._graph.settle()
@@ -73,10 +81,11 @@ class KeptRows:
             if count % STEP == 0:
                 yield
             node = self._graph.find(name)
-            if node is None:
-                self._rows.pop(name, None)
-            else:
+            before = self._rows.pop(name, None) if node is None else self._rows.get(name)
+            if node is not None:
                 self._rows[name] = self._maker.row(node)
+            if before != self._rows.get(name):
+                self._changed.setdefault(name, -1 if before is None else before.id)
             dirty.discard(name)
 
     def _look(self) -> None:
@@ -103,23 +112,21 @@ class KeptRows:
         dirty.update(_differing(marks, self._maker.marks))
         dirty.update(self._consumers({name for name in dirty if nodes.get(name) is not by_name.get(name)}))
         for name in dirty:
-            node = by_name.get(name)
-            if node is None:
+            if name in by_name:
+                nodes[name] = by_name[name]
+            else:
                 nodes.pop(name, None)
                 sources.pop(name, None)
-            else:
-                nodes[name] = node
 
-    def _consumers(self, others: set[str]) -> list[str]:
-        """The nodes that take outputs of nodes which are gone, replaced, or back again."""
-        gone = {name for name in others if name in self._nodes or name in self._maker.missing}
-        if not gone:
-            return []
-        return [
-            name
-            for name, row in self._rows.items()
-            if not gone.isdisjoint([each.name for each in row.inputs]) or not gone.isdisjoint(row.waits)
-        ]
+    def _consumers(self, others: set[str]) -> set[str]:
+        """The nodes that take outputs of nodes which are gone, replaced, or back again, or wait for them."""
+        missing = self._maker.missing
+        found = {name for other in others for name in missing.get(other, ())}
+        gone = others & self._nodes.keys()
+        for name, row in self._rows.items() if gone else ():
+            if not gone.isdisjoint([each.name for each in row.inputs]) or not gone.isdisjoint(row.waits):
+                found.add(name)
+        return found
 
 
 def _differing(one: Marks, other: Marks) -> set[str]:

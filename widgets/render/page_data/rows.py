@@ -165,7 +165,7 @@ class RowMaker:
 
     Attributes:
         marks: what rows have of the whole graph, as of the last `look`.
-        missing: the names of nodes that were not in the graph when a row was made of one that takes their outputs.
+        missing: by the names of nodes that were not in the graph, the nodes that take their outputs or wait for them.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class RowMaker:
         self._infos: dict[object, tuple[InfoRow, ...]] = {}
         self._sources: dict[object, SourceRow | None] = {}
         self.marks = Marks()
-        self.missing: set[str] = set()
+        self.missing: dict[str, set[str]] = {}
 
     def look(self) -> None:
         """Look at the whole graph, before rows are made of its nodes."""
@@ -204,7 +204,7 @@ class RowMaker:
 
     def row(self, node: Node) -> NodeRow:
         """The row of a node."""
-        graph, marks = self._graph, self.marks
+        marks = self.marks
         path, _, name = node.name[len(self._prefix) :].rpartition("/")
         kind, detail, definition, registered = self._attrs.of(node)
         outputs, dims = marks.sizes.get(node.name) or (self._outputs(node), _dims(node))
@@ -225,7 +225,7 @@ class RowMaker:
             source=self._source(node),
             flags=self._flags(node),
             inputs=tuple([self._input(tensor, node) for tensor in node.inputs]),
-            waits=tuple([self._below(other.name) for other in node.control_inputs if graph.find(other.name) is not None]),
+            waits=tuple([self._below(other.name) for other in node.control_inputs if self._is_there(other, node)]),
             outputs=outputs,
             dims=dims,
             gradient=self._gradient(node),
@@ -236,6 +236,12 @@ class RowMaker:
     def _below(self, name: str) -> str:
         """The name within the graph or body."""
         return name[len(self._prefix) :]
+
+    def _is_there(self, awaited: Node, node: Node) -> bool:
+        found = self._graph.find(awaited.name) is not None
+        if not found:
+            self.missing.setdefault(awaited.name, set()).add(node.name)
+        return found
 
     def _source(self, node: Node) -> SourceRow | None:
         origin = node.source
@@ -258,7 +264,7 @@ class RowMaker:
         source = tensor.node
         if self._graph.find(source.name) is source and source is not node:
             return InputRow(self._below(source.name), tensor.index)
-        self.missing.add(source.name)
+        self.missing.setdefault(source.name, set()).add(node.name)
         handles = source.output_handles
         handle = handles[tensor.index] if tensor.index < len(handles) else None
         dims = None if handle is None or handle.dims is None else tuple([id(dim) for dim in handle.dims])

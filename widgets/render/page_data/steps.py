@@ -26,3 +26,13 @@ def charged(steps: Steps[Result], budget: Budget) -> Steps[Result]:
                 result: Result = end.value
                 return result
         yield
+
+
+def done(steps: Steps[Result]) -> Result:
+    """The result of all steps."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Result = end.value
+            return result

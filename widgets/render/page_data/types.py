@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from widgets.inspection import Clash, FunctionInfo, Why
+from widgets.inspection import Clash, FunctionInfo, SourceRow, Why
 from widgets.recorded_values import RunValues
 from widgets.timelines import StepTimeline
 from widgets.times import RunTimes
@@ -285,3 +285,34 @@ class PageHead(msgspec.Struct, frozen=True, kw_only=True):
     times: RunTimes | None = None
     timelines: list[StepTimeline] = []
     values: RunValues | None = None
+
+
+class GraphChange(msgspec.Struct, frozen=True, kw_only=True):
+    """The data of a graph that a page does not have yet, in place of `PageData` with all nodes.
+
+    Attributes:
+        number: one more than that of the change before.
+        whole: the page begins anew with this change.
+        ids: the ids of the nodes that are new or different, in the order of the columns.
+        removed: the ids of the nodes that are gone.
+        merges: equal dimensions that merges have found are one.
+        dims: the key of each dimension of the columns; equal keys are one dimension.
+        origins: each of these nodes that is a gradient node, and after it the node that it differentiates, by ids.
+        with_bodies: the calls and bodies are other ones.
+        head: of the page. The first space has calls and gradients of these nodes by ids, everything else in it is of all nodes by places.
+        texts, sources: of these nodes.
+        spaces: the columns of these nodes, with ids for numbers of nodes, and those of bodies.
+    """
+
+    number: int
+    whole: bool
+    ids: list[int]
+    removed: list[int]
+    merges: bool
+    dims: list[int]
+    origins: list[int]
+    with_bodies: bool
+    head: PageHead
+    texts: list[str]
+    sources: list[SourceRow]
+    spaces: list[SpaceColumns]

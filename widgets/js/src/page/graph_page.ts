@@ -75,6 +75,20 @@ export class GraphPage {
     this.#restore(openings);
   }
 
+  /** The user's choices, with which the picture of a changed graph begins. */
+  get choices(): Pick<Beginning, "lens" | "renderer" | "openings"> {
+    return { lens: this.#lens, renderer: this.#renderer, openings: this.#openings };
+  }
+
+  get #openings(): Openings {
+    return {
+      opened: [...this.#opened],
+      closed: [...this.#closed].sort(compareTexts),
+      mode: this.#mode,
+      mirror: this.#mirror,
+    };
+  }
+
   /** The answer to a request; null for those that have none. */
   answer(request: FromViewer): PictureMessage | null {
     switch (request.type) {
@@ -141,14 +155,7 @@ export class GraphPage {
   #scene(focus = ""): PictureMessage {
     this.#built = null;
     const { scene } = this.#now();
-    const openings: Openings = {
-      opened: [...this.#opened],
-      closed: [...this.#closed].sort(compareTexts),
-      mode: this.#mode,
-      mirror: this.#mirror,
-    };
-    const [lens, renderer] = [this.#lens, this.#renderer];
-    return { type: "scene", scene, focus, sent_at: 0, lens, renderer, openings, look: null };
+    return { type: "scene", scene, focus, sent_at: 0, ...this.choices, look: null };
   }
 
   #restore({ opened, closed, mode, mirror }: Openings): void {

@@ -19,12 +19,12 @@ export const SCOPE = 4;
 type TextColumn = "ops" | "kinds" | "details" | "cells" | "devices" | "requests" | "functions" | "definitions";
 
 /** A column whose one value stands for all. */
-function full(column: readonly number[], size: number): ArrayLike<number> {
+export function full(column: readonly number[], size: number): ArrayLike<number> {
   return column.length === size ? column : new Int32Array(size).fill(column[0] ?? 0);
 }
 
 /** The places where the entries of each node begin in a flat column. */
-function starts(sizes: ArrayLike<number>, count: number): Int32Array {
+export function starts(sizes: ArrayLike<number>, count: number): Int32Array {
   const found = new Int32Array(count + 1);
   for (let i = 0; i < count; i++) found[i + 1] = at(found, i) + at(sizes, i);
   return found;

@@ -1529,6 +1529,37 @@ export interface PageHead {
   readonly values: RunValues | null;
 }
 
+/**
+ * The data of a graph that a page does not have yet, in place of `PageData` with all nodes.
+ *
+ * Attributes:
+ * number: one more than that of the change before.
+ * whole: the page begins anew with this change.
+ * ids: the ids of the nodes that are new or different, in the order of the columns.
+ * removed: the ids of the nodes that are gone.
+ * merges: equal dimensions that merges have found are one.
+ * dims: the key of each dimension of the columns; equal keys are one dimension.
+ * origins: each of these nodes that is a gradient node, and after it the node that it differentiates, by ids.
+ * with_bodies: the calls and bodies are other ones.
+ * head: of the page. The first space has calls and gradients of these nodes by ids, everything else in it is of all nodes by places.
+ * texts, sources: of these nodes.
+ * spaces: the columns of these nodes, with ids for numbers of nodes, and those of bodies.
+ */
+export interface GraphChange {
+  readonly number: number;
+  readonly whole: boolean;
+  readonly ids: readonly number[];
+  readonly removed: readonly number[];
+  readonly merges: boolean;
+  readonly dims: readonly number[];
+  readonly origins: readonly number[];
+  readonly with_bodies: boolean;
+  readonly head: PageHead;
+  readonly texts: readonly string[];
+  readonly sources: readonly SourceRow[];
+  readonly spaces: readonly SpaceColumns[];
+}
+
 export type PictureMessage =
   | SceneMessage
   | InspectionMessage
