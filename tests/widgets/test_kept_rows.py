@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphcore as gc
+from graphcore.graph import GradientRecord
 from tests.graphcore.difference import test_random_edits as edits
 from tests.support.cells import cell_runner
 from tests.support.random_cells import CELLS, code_of
 from tests.widgets import test_call_properties as with_calls
 from tests.widgets import test_scene_properties as with_scopes
-from widgets.render.page_data import KeptRows, graph_data, graph_data_in_steps
+from widgets.render.page_data import KeptRows, LiveData, graph_data, graph_data_in_steps
 from widgets.render.page_data.steps import done
 from widgets.scene import SceneState
 
@@ -86,4 +87,23 @@ def test_a_node_that_is_removed_and_made_again_is_in_the_rows_of_those_that_take
         with gc.control_dependencies([taking.node]):
             gc.placeholder(gc.float32, [1], name="other")
         gc.constant([3.0], name="a")
+        check(graph, kept)
+
+
+def test_a_node_between_gradient_nodes_is_in_the_rows_as_they_are_there() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        forward = [gc.placeholder(gc.float32, [2], name=f"f{number}") for number in range(2)]
+        helper = gc.identity(forward[0], name="g/helper")
+        recorded = [gc.tanh(helper, name=f"g/r{number}") for number in range(3)]
+        for node, origin in zip(recorded, [forward[0], forward[1], forward[1]], strict=True):
+            graph.gradient_records[node.node.name] = GradientRecord(origin.node.name, None, {}, "")
+        kept, live = KeptRows(graph), LiveData(graph, KeptRows(graph), SceneState())
+        check(graph, kept)
+        live.whole()
+        graph.remove_node(recorded[0].node)
+        check(graph, kept)
+        assert live.change().origins == [helper.node.id, forward[1].node.id]
+        for number in range(2):
+            gc.placeholder(gc.float32, [2], name=f"g/more{number}")
         check(graph, kept)
