@@ -32,7 +32,7 @@ from widgets.render.saved_picture import to_saved_bundle
 from widgets.render.static_display import to_static_html
 from widgets.scene import build_scene
 
-ANSWER_SECONDS: Final = 2.0
+ANSWER_SECONDS: Final = 5.0
 """The seconds that an idle kernel waits for a page to show the view before it concludes that there is no side panel."""
 
 QUIET_SECONDS: Final = 0.05
@@ -196,7 +196,7 @@ class Views:
         self._shell = shell
         self._guard = guard
         self._busy = busy
-        self._no_side = False
+        self._has_side: bool | None = None
         self._painter = StillPainter(guard)
         self._open: dict[str, OpenView] = {}
         self._functions: dict[str, tuple[int, list[FunctionView]]] = {}
@@ -380,7 +380,7 @@ class Views:
 
     def _show(self, opened: OpenView, place: Place) -> None:
         front = front_end(self._shell)
-        if place == "side" or (place == "auto" and front == "lab" and not self._no_side):
+        if place == "side" or (place == "auto" and front == "lab" and self._has_side is not False):
             # A separate panel for each would halve the notebook's width every time.
             opened.dock(next((other for other in reversed(self._open.values()) if other is not opened and other.has_panel), None))
             call_later(ANSWER_SECONDS, lambda: self._look_after(opened))
@@ -390,13 +390,15 @@ class Views:
     def _look_after(self, opened: OpenView) -> None:
         """Check that a side panel has appeared, after the kernel had time to receive the report."""
         with self._guard("looking after a side panel"):
-            if self._open.get(opened.name) is not opened or opened.answered or opened.panel is None:
+            if opened.answered:
+                self._has_side = True  # from now on a page that is slow is waited for
+            if self._has_side or self._open.get(opened.name) is not opened or opened.panel is None:
                 return
             quiet = time.monotonic() - max(self._cell_ended, opened.docked_at)
             if self._busy() or quiet < ANSWER_SECONDS:
                 call_later(ANSWER_SECONDS, lambda: self._look_after(opened))
                 return
-            self._no_side = True
+            self._has_side = False
             opened.move_into_cell()
 
     def _update(self, opened: OpenView) -> None:

@@ -144,6 +144,17 @@ def test_where_no_panel_appears_the_view_moves_into_the_cell(shell: NotebookShel
     assert page.live_in_cells() == 2
 
 
+def test_a_page_that_has_shown_a_panel_may_take_its_time_for_the_next(shell: NotebookShell, page: Page) -> None:
+    shell.run("%graph", "a")
+    page.says("ready")
+    page.wait()
+    shell.run("%graph off", "b")
+    shell.run("%graph", "c")
+    page.wait()
+    assert not page.panels[1].closed
+    assert page.live_in_cells() == 0
+
+
 def test_inline_and_off_do_what_they_say(shell: NotebookShell, page: Page) -> None:
     shell.run("%graph inline", "a")
     assert page.panels == []
