@@ -166,7 +166,7 @@ def prefix_of(save_path: Any) -> str:
         InvalidArgumentError: no file can have this name.
     """
     checked_path(save_path)
-    return os.fspath(save_path)
+    return str(os.fspath(save_path))
 
 
 def load_checkpoint(ckpt_dir_or_file: PathLike) -> CheckpointReader:
