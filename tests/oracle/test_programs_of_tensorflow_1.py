@@ -251,7 +251,7 @@ def start(sess):
         shape = v.get_shape().as_list()
         sess.run(tf.assign(v, (np.cos(np.arange(int(np.prod(shape))) * 0.7 + i).reshape(shape) * 0.2).astype(np.float32)))
 """
-# TensorFlow 2 has these parts of `contrib` elsewhere.
+# TensorFlow 2 has these parts of `contrib` elsewhere. Other tests run in the same process, and look for `contrib`.
 SOURCE = """
 import os, sys, types
 os.environ["TF_USE_LEGACY_KERAS"] = "1"  # only the former Keras has layers and cells
@@ -260,12 +260,17 @@ globals().update(inputs)
 contrib = sys.modules["tensorflow.contrib"] = tf.contrib = types.ModuleType("tensorflow.contrib")
 contrib.rnn = types.SimpleNamespace(static_rnn=tf.nn.static_rnn, static_bidirectional_rnn=tf.nn.static_bidirectional_rnn,
     **{name: getattr(tf.nn.rnn_cell, name) for name in ("BasicLSTMCell", "DropoutWrapper", "MultiRNNCell")})
-with tf.Graph().as_default():
+try:
+    with tf.Graph().as_default():
+"""
+END = """
+finally:
+    del sys.modules["tensorflow.contrib"], tf.contrib
 """
 
 
 def wrapped(program: str) -> str:
-    return SOURCE + "".join(f"    {line}\n" for line in (START + program).splitlines())
+    return SOURCE + "".join(f"        {line}\n" for line in (START + program).splitlines()) + END
 
 
 ALL = PROGRAMS | IDIOMS | PROGRAMS_OF_PAPERS
