@@ -87,10 +87,10 @@ def _recorded(line: str, variables: Mapping[str, Any], evaluate: Evaluate, magic
     graph = _graph(fetches)
     if fetches:
         session_of(graph).run(fetches, feeds, options=options)
-    found = last_trace(graph)
-    if found is None:
+    recorded = last_trace(graph)
+    if recorded is None:
         raise UsageError(f"%{magic}: no run was recorded; name what to run, as in %{magic} y.")
-    return found
+    return recorded
 
 
 def _graph(fetches: list[Node | Tensor]) -> Graph:

@@ -56,7 +56,7 @@ class Pair:
 def test_the_whole_data_gives_the_stored_scenes(page: Page, name: str) -> None:
     with CASES[name].opened() as graph:
         walk = read(name)["walks"][0]
-        worker = LiveWorker(page, graph, SceneState(**CASES[name].limits))  # type: ignore[arg-type]
+        worker = LiveWorker(page, graph, SceneState(**CASES[name].limits))
         worker.update()
         for request, answer in islice(zip(walk["requests"], walk["answers"], strict=True), 3):
             scene, openings = worker.scene(**request)

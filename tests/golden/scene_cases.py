@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import graphcore as gc
 import widgets
@@ -28,6 +28,13 @@ FILES: Final = [
 Lens = Callable[[gc.Node], str | None]
 
 
+class Limits(TypedDict, total=False):
+    """Limits of a view, by their names in `SceneState`."""
+
+    max_boxes: int
+    auto_boxes: int
+
+
 @dataclass(frozen=True)
 class Case:
     """A graph to be shown.
@@ -35,12 +42,12 @@ class Case:
     Attributes:
         graph: makes it.
         lenses: lenses of the user, by title.
-        limits: those of the view, by their names in `SceneState`.
+        limits: those of the view.
     """
 
     graph: Callable[[], gc.Graph]
     lenses: Mapping[str, Lens] = field(default_factory=dict)
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
 
     @contextmanager
     def opened(self) -> Iterator[gc.Graph]:

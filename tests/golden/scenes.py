@@ -44,7 +44,7 @@ class View:
 
     def __init__(self, graph: Graph, case: Case) -> None:
         self._sent: list[Message] = []
-        self.port = Port(graph, self._sent.append, state=SceneState(**case.limits))  # type: ignore[arg-type]
+        self.port = Port(graph, self._sent.append, state=SceneState(**case.limits))
 
     def answer(self, request: Request) -> Json:
         """The scene after a request, and what is open in it."""
@@ -73,7 +73,7 @@ def data_of(graph: Graph, case: Case) -> Json:
 
     This is texts of ops and gradients, lines of code, and explanations.
     """
-    data = graph_data(graph, SceneState(**case.limits))  # type: ignore[arg-type]
+    data = graph_data(graph, SceneState(**case.limits))
     head = msgspec.structs.replace(
         data.head,
         ops={name: msgspec.structs.replace(op, doc="", traits="", signature="") for name, op in data.head.ops.items()},

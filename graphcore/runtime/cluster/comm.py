@@ -26,7 +26,7 @@ class _Connector(TLSConnector):
     def _get_connect_args(self, **connection_args: Any) -> Any:
         if not isinstance(connection_args.get("ssl_context"), ssl.SSLContext):
             raise FatalCommClosedError(_NO_KEY)
-        return super()._get_connect_args(**connection_args)  # type: ignore[no-untyped-call]
+        return super()._get_connect_args(**connection_args)  # type: ignore[no-untyped-call]  # Dask does not annotate it
 
 
 class _Listener(TLSListener):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from google.protobuf import text_format
@@ -157,7 +157,7 @@ def remove_checkpoint(checkpoint_prefix: str, checkpoint_format_version: int = 2
             path.unlink(missing_ok=True)
 
 
-def prefix_of(save_path: Any) -> str:
+def prefix_of(save_path: str | os.PathLike[str]) -> str:
     """The path of a checkpoint as it is written, `./model`.
 
     The names of its files begin there if it ends in "/".
@@ -166,7 +166,7 @@ def prefix_of(save_path: Any) -> str:
         InvalidArgumentError: no file can have this name.
     """
     checked_path(save_path)
-    return str(os.fspath(save_path))
+    return os.fspath(save_path)
 
 
 def load_checkpoint(ckpt_dir_or_file: PathLike) -> CheckpointReader:

@@ -3,6 +3,7 @@
 import { type Check, isObject, nodeKind } from "../scene/checks";
 import type { SpaceColumns, SpaceHead } from "../scene/generated";
 import { headFields, sourceRows, spaceFields } from "./checked_head";
+import { COLUMNS_OF_TEXTS } from "./columns";
 import type { PageData } from "./data";
 
 /** The data of a page is damaged. */
@@ -62,17 +63,6 @@ const of = (found: readonly number[], size: number, place: number): number =>
 
 const total = (found: readonly number[], size: number): number =>
   found.length === size ? found.reduce((sum, each) => sum + each, 0) : (found[0] as number) * size;
-
-const COLUMNS_OF_TEXTS = [
-  "ops",
-  "kinds",
-  "details",
-  "cells",
-  "devices",
-  "requests",
-  "functions",
-  "definitions",
-] as const;
 
 /**
  * Checks what `unpackData` has read.

@@ -3,31 +3,7 @@ import { reason } from "../dom";
 import { unpack } from "../engines/load";
 import { PAGE_FORMAT, type PageHead, type SourceRow, type SpaceColumns } from "../scene/generated";
 import { checkPage, DataError, FormatError } from "./checked_data";
-
-/** The columns of a space in the order of their lines, as `SpaceColumns` in Python. */
-const COLUMNS = [
-  "scopes",
-  "names",
-  "ops",
-  "kinds",
-  "details",
-  "cells",
-  "devices",
-  "requests",
-  "functions",
-  "definitions",
-  "slot_names",
-  "registered",
-  "sources",
-  "flags",
-  "arities",
-  "producers",
-  "slots",
-  "waits",
-  "awaited",
-  "signatures",
-  "dims",
-] as const satisfies readonly (keyof SpaceColumns)[];
+import { COLUMNS } from "./columns";
 
 export interface PageData {
   readonly head: PageHead;

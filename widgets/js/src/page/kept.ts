@@ -8,26 +8,13 @@ import type {
   SpaceColumns,
   SpaceHead,
 } from "../scene/generated";
+import { COLUMNS_OF_NUMBERS, COLUMNS_OF_TEXTS } from "./columns";
 import type { PageData } from "./data";
 import { at, getOrMake } from "./order";
 import { full, starts } from "./space";
 
 /** The columns of one number for each node. */
-const NUMBERS = [
-  "ops",
-  "kinds",
-  "details",
-  "cells",
-  "devices",
-  "requests",
-  "functions",
-  "definitions",
-  "slot_names",
-  "registered",
-  "sources",
-  "flags",
-  "signatures",
-] as const satisfies readonly (keyof SpaceColumns)[];
+const NUMBERS = [...COLUMNS_OF_TEXTS, ...COLUMNS_OF_NUMBERS, "signatures"] as const;
 type Numbers = Record<(typeof NUMBERS)[number], number>;
 
 /** A node. Other nodes are ids, dimensions are keys. */
