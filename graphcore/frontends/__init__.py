@@ -1,0 +1,1 @@
+"""Graphs of other frameworks: files and objects, read as plain data and shown as graphs of opaque ops."""

@@ -1,0 +1,165 @@
+"""A graph of another framework as plain data, as a frontend reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+Size: TypeAlias = "int | str | None"
+"""A size: a number, a symbol (`batch`, `2*s0`), or None if it is unknown."""
+
+Attr: TypeAlias = "str | int | float | bool | Sequence[Attr] | WeightRef"
+"""The value of an attr. What is none of these is written as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A tensor that a node, a graph or a function takes or gives.
+
+    Attributes:
+        name: the tensor's or argument's name in the source, "" if it has none.
+        dtype: the type in the framework's own words (`bfloat16`, `FLOAT8E4M3FN`), "" if it is unknown.
+        shape: the sizes, None if the rank is unknown.
+        note: what the source says about it: quantisation, layout, alias.
+    """
+
+    name: str = ""
+    dtype: str = ""
+    shape: tuple[Size, ...] | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightRef:
+    """A tensor that a source holds; its elements are read when `load` is called.
+
+    Attributes:
+        dtype: the type in the framework's own words.
+        shape: the sizes.
+        nbytes: the bytes in the source, -1 if they are unknown.
+        load: reads the elements; None if the source does not hold them. It raises a GraphError where they cannot be read.
+        where: the place in the source: a file's name and an offset.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int = -1
+    load: Callable[[], np.ndarray] | None = field(default=None, compare=False)
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFrame:
+    """A line of the program that made a node. Files are never read: `text` is what the source says, "" if it says nothing."""
+
+    file: str
+    line: int
+    text: str = ""
+    function: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleCall:
+    """A module or a named scope around a node.
+
+    Attributes:
+        path: the path of the module (`model.layers.0.mlp`), or the last part of the scope's name.
+        type_name: the class (`LlamaMLP`), "" for a scope without one.
+    """
+
+    path: str
+    type_name: str = ""
+
+
+InputRef: TypeAlias = "tuple[str, int] | None"
+"""The name of a node and the number of its output; None for an optional input that is left out."""
+
+
+@dataclass(slots=True)
+class ForeignNode:
+    """A node.
+
+    Attributes:
+        name: unique within its graph or function. Any text; the lowering makes it a valid name.
+        op: the op with its domain: `onnx.Conv`, `aten.convolution.default`, `jax.dot_general`, `stablehlo.add`, `tfl.CONV_2D`, `keras.Dense`.
+        inputs: its inputs, by nodes of the same graph or function.
+        outputs: its outputs.
+        input_names: the names of the op's arguments for the inputs, as far as they are known.
+        attrs: the attrs that the source gives.
+        defaults: attrs that the source leaves out, with the values that they then have.
+        modules: the modules around it, outermost first.
+        frames: the lines that made it, the innermost last.
+        device: the device, "" if none is said.
+        control_inputs: names of the nodes that run before it.
+        bodies: functions that it calls, by their roles: `then`, `else`, `cond`, `body`, or the function's name. Values are keys of `functions`.
+        weight: the tensor of a constant or parameter.
+        kind: what it is beside an op: `input`, `output`, `parameter`, `buffer`, `constant`, `op`.
+        doc: the source's own note on the node.
+    """
+
+    name: str
+    op: str
+    inputs: tuple[InputRef, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    input_names: tuple[str, ...] = ()
+    attrs: Mapping[str, Attr] = field(default_factory=dict)
+    defaults: Mapping[str, Attr] = field(default_factory=dict)
+    modules: tuple[ModuleCall, ...] = ()
+    frames: tuple[SourceFrame, ...] = ()
+    device: str = ""
+    control_inputs: tuple[str, ...] = ()
+    bodies: Mapping[str, str] = field(default_factory=dict)
+    weight: WeightRef | None = None
+    kind: str = "op"
+    doc: str = ""
+
+
+@dataclass(slots=True)
+class ForeignFunction:
+    """A function with a body: an ONNX function or the graph of an If, a jaxpr, a region, a TFLite subgraph.
+
+    Attributes:
+        name: its name.
+        inputs: its arguments. The body has a node of kind `input` for each, in this order.
+        outputs: its results, by nodes of the body.
+        output_names: the names of the results, as far as they are known.
+        nodes: the body, in an order in which producers come first.
+        doc: the source's own note.
+    """
+
+    name: str
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[InputRef, ...] = ()
+    output_names: tuple[str, ...] = ()
+    nodes: list[ForeignNode] = field(default_factory=list)
+    doc: str = ""
+
+
+@dataclass(slots=True)
+class ForeignGraph:
+    """A graph of another framework.
+
+    Attributes:
+        kind: the kind of source in words: `ONNX model`, `PyTorch exported program`.
+        producer: what wrote it, with its version: `pytorch 2.14`.
+        name: its own name.
+        main: the graph: its inputs, outputs and nodes.
+        functions: the functions that nodes call, by key.
+        facts: further facts in the order in which to show them: `opset` to `ai.onnx 18`.
+        notes: sentences for the reader: what is missing, what was left out.
+        has_graph: False for weights without a graph.
+        docs: gives the op's documentation, by the op's name with its domain; "" if there is none.
+    """
+
+    kind: str
+    main: ForeignFunction
+    producer: str = ""
+    name: str = ""
+    functions: dict[str, ForeignFunction] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    has_graph: bool = True
+    docs: Callable[[str], str] | None = None

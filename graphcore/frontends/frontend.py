@@ -1,0 +1,53 @@
+"""The protocol of frontends, each of which reads one kind of source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from graphcore.frontends.foreign import ForeignGraph
+
+HEAD_BYTES = 4096
+"""The first bytes of a file that a frontend sees when it sniffs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file, a folder or an object to read.
+
+    Attributes:
+        path: the file or folder, None for an object.
+        head: the first bytes of a file (at most `HEAD_BYTES`), after gunzipping where it is gzipped.
+        members: the names of the members of a zip archive, empty otherwise.
+        is_gzipped: True if `head` was gunzipped.
+        value: the object, None for a file.
+    """
+
+    path: Path | None = None
+    head: bytes = b""
+    members: tuple[str, ...] = ()
+    is_gzipped: bool = False
+    value: object = None
+
+
+class Frontend(Protocol):
+    """Reads one kind of source. A module with these names is one, too."""
+
+    KIND: str
+    """The kind in words, with its usual endings: `ONNX model (.onnx)`."""
+
+    def sniff(self, source: Source) -> bool:
+        """True iff the source is of this kind, by its first bytes, its members or its type, never by the ending alone.
+
+        It imports no framework: an object is recognised by the module and name of its class (`sys.modules`).
+        """
+
+    def read(self, source: Source) -> ForeignGraph:
+        """Read the source.
+
+        Raises:
+            GraphError: it is damaged or not supported, a limit of memory or time is reached, or a library is missing (the message says
+                what the source is, and the `pip install` line).
+        """
