@@ -1,1 +1,1 @@
-"""Graphs of other frameworks: files and objects, read as plain data and shown as graphs of opaque ops."""
+"""Graphs of other frameworks: files and objects, read as plain data, shown as graphs of opaque ops."""

@@ -95,6 +95,8 @@ class ForeignNode:
         device: the device, "" if none is said.
         control_inputs: names of the nodes that run before it.
         bodies: functions that it calls, by their roles: `then`, `else`, `cond`, `body`, or the function's name. Values are keys of `functions`.
+        arguments: for each role of `bodies` the numbers of the inputs that the body's arguments are, -1 for one that is none of them. By
+            default the inputs in their order, or all but the first if the body takes one less.
         weight: the tensor of a constant or parameter.
         kind: what it is beside an op: `input`, `output`, `parameter`, `buffer`, `constant`, `op`.
         doc: the source's own note on the node.
@@ -112,6 +114,7 @@ class ForeignNode:
     device: str = ""
     control_inputs: tuple[str, ...] = ()
     bodies: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     weight: WeightRef | None = None
     kind: str = "op"
     doc: str = ""
@@ -119,7 +122,7 @@ class ForeignNode:
 
 @dataclass(slots=True)
 class ForeignFunction:
-    """A function with a body: an ONNX function or the graph of an If, a jaxpr, a region, a TFLite subgraph.
+    """A function with a body: an ONNX function or the graph of an If, a jaxpr, a TFLite subgraph.
 
     Attributes:
         name: its name.

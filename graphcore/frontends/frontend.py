@@ -39,7 +39,7 @@ class Frontend(Protocol):
     """The kind in words, with its usual endings: `ONNX model (.onnx)`."""
 
     def sniff(self, source: Source) -> bool:
-        """True iff the source is of this kind, by its first bytes, its members or its type, never by the ending alone.
+        """True iff the source is of this kind, by its first bytes, members or type, never by its ending.
 
         It imports no framework: an object is recognised by the module and name of its class (`sys.modules`).
         """

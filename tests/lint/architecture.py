@@ -76,6 +76,7 @@ LAYERS = (
     ("tf1.calls", "tf1.framework", "tf1.indexed_slices", "tf1.math"),
     ("tf1.arrays",),
     ("tf1.random", "tf1.tensor_array", "tf1.variables"),
+    ("frontends",),
     ("api",),
     ("tf1.names.internal",),
     ("notebook_names", "tf1.names.table", "tf1.names.tensorflow_names"),
