@@ -11,7 +11,7 @@ from graphcore.api.gradients.explain_gradient import explain_gradient
 from graphcore.api.gradients.explanation import BackwardNode, GradientCut, GradientExplanation, GradientPart, GradientStep, GradientSum
 from graphcore.api.gradients.gradients import gradients
 from graphcore.api.graph_diff import graph_diff
-from graphcore.api.interchange import import_graph_def, load, register_op_list, save, save_saved_model
+from graphcore.api.interchange import from_source, import_graph_def, load, register_op_list, save, save_saved_model
 from graphcore.api.loops import while_loop
 from graphcore.api.short_forms import bias_add, log_softmax, softmax, softmax_cross_entropy_with_logits
 from graphcore.support.budget import set_evaluation_limits
@@ -34,6 +34,7 @@ __all__ = [
     "cond",
     "explain_gradient",
     "explain_shape",
+    "from_source",
     "function",
     "gradients",
     "graph_diff",

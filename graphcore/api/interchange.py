@@ -14,6 +14,11 @@ from graphcore.attrs import attr_text
 from graphcore.brief import brief
 from graphcore.definitions import GraphDef, OpDef
 from graphcore.errors import InvalidArgumentError, UnimplementedError
+from graphcore.frontends.frontend import Source
+from graphcore.frontends.looks import is_recognised
+from graphcore.frontends.lowering import lower
+from graphcore.frontends.reading import source_bytes
+from graphcore.frontends.sources import frontend_for, named, open_source, read_by, source_of, unknown_kind
 from graphcore.graph import (
     Graph,
     ImportOptions,
@@ -203,14 +208,17 @@ def load(
     allow_internal_ops: bool = False,
     validate_shape: bool = True,
 ) -> Graph:
-    """Read a graph file: a GraphDef, a MetaGraphDef, or a SavedModel file or directory.
+    """Read a graph file: a GraphDef, MetaGraphDef or SavedModel, or a model of another framework.
 
     The form (binary, protobuf text, JSON) is detected from the content. A saved model's signatures are in `graph.signatures`, by name. The values
     of its variables, if they lie beside it, are restored in each session before its first run.
 
+    A model of another framework (ONNX, PyTorch, Keras, TFLite and others) becomes a graph of opaque ops, which can be shown, searched and compared,
+    but not run here. `from_source` reads objects, too.
+
     Args:
         path: the file or directory.
-        graph: the target; a new graph by default.
+        graph: the target; a new graph by default. Models of other frameworks have a graph of their own.
         tags: the tags of the graph to read, for a SavedModel with several.
         allow_unknown_ops: import nodes of unregistered ops as opaque nodes, which can be shown, traversed and saved, but not run.
         allow_internal_ops: accept names that begin with `_`, as those of feed and fetch nodes do.
@@ -229,7 +237,14 @@ def load(
         >>> gc.load(gc.save(gc.get_default_graph(), "model.pb"))
         <gc.Graph 3 nodes>
     """
-    meta_graph = _wire().load_meta_graph(path, tags)
+    place = checked_path(path)
+    source = source_of(place) if is_file(place) or is_folder(place) else Source(path=place)
+    frontend = frontend_for(source)
+    if frontend is not None:
+        if graph is not None:
+            raise InvalidArgumentError(f"load: required no target for {named(source)}, since it is of another framework: {frontend.KIND}")
+        return lower(read_by(frontend, source))
+    meta_graph = _tensorflow_graph(source, path, tags)
     graph = Graph() if graph is None else graph
     options = ImportOptions(allow_unknown_ops=allow_unknown_ops, allow_internal_ops=allow_internal_ops, validate_shape=validate_shape)
     _import_graph_def(meta_graph.graph_def, graph, options)
@@ -243,6 +258,38 @@ def load(
     elif meta_graph.tags or meta_graph.restores:
         graph.absent_values = (*graph.absent_values, _absent(meta_graph, index))
     return graph
+
+
+def _tensorflow_graph(source: Source, path: str | Path, tags: Collection[str] | None) -> Any:
+    """The graph of a file of TensorFlow.
+
+    Raises:
+        InvalidArgumentError: it is no graph file. If it looks like another kind of file, the message says so.
+    """
+    try:
+        if source.is_gzipped:
+            return _wire().chosen_meta_graph(_wire().read_meta_graphs(source_bytes(source)), path, tags)
+        return _wire().load_meta_graph(path, tags)
+    except InvalidArgumentError as error:
+        if source.path is None or is_folder(source.path) or not is_recognised(source):
+            raise
+        raise unknown_kind(source) from error
+
+
+def from_source(value: Any) -> Graph:
+    """The graph of opaque ops that shows an object or file of another framework.
+
+    Args:
+        value: a path, or an object: an `onnx.ModelProto`, a `torch.export.ExportedProgram`, a `keras.Model` and others.
+
+    Returns:
+        The graph. Its nodes have the ops, shapes, scopes and source lines of the framework.
+
+    Raises:
+        InvalidArgumentError: nothing here reads such a value; the message lists what can be opened.
+        GraphError: it is damaged, exceeds a limit, or a library is missing.
+    """
+    return lower(open_source(value))
 
 
 def _absent(meta_graph: Any, index: str) -> AbsentValues:

@@ -29,6 +29,13 @@ _BEGINNINGS: Final = (
 _PICKLE: Final = tuple(b"\x80" + bytes([version]) for version in range(2, 6))
 
 
+def is_recognised(source: Source) -> bool:
+    """True iff the bytes are surely those of another kind of file than a graph of TensorFlow."""
+    head = source.head
+    known = any(head.startswith(beginning) for beginning, _ in _BEGINNINGS) or head.startswith(_PICKLE) or head[257:262] == b"ustar"
+    return known or bool(source.members) or head[4:8] == b"ftyp"
+
+
 def looks_like(source: Source) -> str:
     """A source in words: `a zip archive with data.pkl, version`, `text that begins with ...`."""
     if source.path is None:

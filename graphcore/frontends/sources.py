@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -45,6 +44,8 @@ def frontends() -> tuple[Frontend, ...]:
 
 
 def _of_other_packages() -> Iterator[Frontend]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - it loads a mail library, which only the first opened file needs
+
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         try:
             yield point.load()

@@ -11,6 +11,7 @@ from graphcore.attrs import AttrValue, Func
 from graphcore.device_spec import merge_unset_dev_names
 from graphcore.difference.marks import shown_difference
 from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.frontends.record import ForeignBody, foreign_of
 from graphcore.functions import canonicalize
 from graphcore.functions.library import GRADIENT_OP
 from graphcore.graph import Graph, Tensor, graph_from_nodes
@@ -71,9 +72,12 @@ class CallBody:
 
     __slots__ = ("args", "body", "callee", "control_rets", "gradients", "graph", "nodes", "path", "rets")
 
-    def __init__(self, callee: Callee, path: str, body: FunctionBody, graph: Graph) -> None:
-        def found(node: Node) -> Node:
-            made = graph.find(_below(path, node.name))
+    body: FunctionBody | ForeignBody
+    gradients: frozenset[str]
+
+    def __init__(self, callee: Callee, path: str, body: FunctionBody | ForeignBody, graph: Graph) -> None:
+        def found(node: Node | str) -> Node:
+            made = graph.find(node if isinstance(node, str) else _below(path, node.name))
             assert made is not None
             return made
 
@@ -83,6 +87,10 @@ class CallBody:
         self.graph = graph
         leave_unnumbered(graph)
         self.nodes = graph.nodes
+        if isinstance(body, ForeignBody):
+            self.args, self.rets, self.control_rets = [found(name) for name in body.args], [found(name) for name in body.rets], []
+            self.gradients = frozenset()
+            return
         self.args = [found(node) for node in body.arg_nodes]
         self.rets = [found(node) for node in body.ret_nodes]
         self.control_rets = [found(node) for node in body.control_ret_nodes]
@@ -123,7 +131,7 @@ def callees_of(node: NodeDef, *, is_function: bool) -> list[Callee]:
 
 def has_hub(node: Node) -> bool:
     """True for a branch or loop: it keeps a box between its inputs and its bodies."""
-    return not node.registration.is_function and node.op not in _PLAIN
+    return not node.registration.is_function and node.op not in _PLAIN and not (node.is_opaque and "f" in node.attr)
 
 
 def is_loop(node: Node) -> bool:
@@ -145,6 +153,8 @@ def callee_arguments(node: Node) -> list[Tensor] | None:
         return node.outputs if len(node.outputs) == len(node.inputs) else None
     if is_choice(node):
         return node.inputs[1:]
+    if node.is_opaque:
+        return None
     return None if has_hub(node) else node.inputs
 
 
@@ -185,7 +195,7 @@ class Opener:
         for callee in callees(node):
             if callee.key in self.around:
                 return f"recursion: {callee.title} is open around"
-            if not self._is_known(callee):
+            if not node.is_opaque and not self._is_known(callee):
                 return f"{callee.function.name} is not defined here"
         return ""
 
@@ -201,8 +211,14 @@ class Opener:
         """
         given = callee_arguments(node)
         made = []
+        foreign = foreign_of(node.graph) if node.is_opaque else None
         for callee in callees(node):
             function = callee.function
+            if foreign is not None:
+                path = f"{node.name}:{callee.label}"
+                body_of = foreign.body(function.name, f"{path}/")
+                made.append(CallBody(callee, path, body_of, body_of.graph))
+                continue
             body = self.functions.body_of(*((GRADIENT_OP, {"f": function}) if callee.gradient else (function.name, function.attr)))
             path = f"{node.name}:{callee.label}"
             made.append(call_body(callee, path, body, node.device, given, node))

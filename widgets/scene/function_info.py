@@ -8,6 +8,7 @@ import msgspec
 
 from graphcore.definitions import FunctionDef
 from graphcore.errors import GraphError
+from graphcore.frontends.record import ForeignBody
 from graphcore.graph import topological_order
 from graphcore.passes import FunctionBody, graph_to_function_def
 from graphcore.text import debug_string
@@ -22,7 +23,15 @@ _UNNAMED: Final = ("", "_")
 def function_infos(call: Call) -> list[FunctionInfo]:
     """One entry for each function called; one that cannot be instantiated has the reason."""
     bodies = {body.callee: body.body for body in call.bodies()}
-    return [_info(place, callee, bodies.get(callee), call.refusal) for place, callee in enumerate(callees(call.node))]
+    foreign = {callee: body for callee, body in bodies.items() if isinstance(body, ForeignBody)}
+    if foreign:
+        return [
+            FunctionInfo(place=place, label=callee.label, name=callee.title, note=foreign[callee].doc, opens=False)
+            for place, callee in enumerate(callees(call.node))
+            if callee in foreign
+        ]
+    own = {callee: body for callee, body in bodies.items() if not isinstance(body, ForeignBody)}
+    return [_info(place, callee, own.get(callee), call.refusal) for place, callee in enumerate(callees(call.node))]
 
 
 def definition_of(callee: Callee, body: FunctionBody) -> FunctionDef:

@@ -11,6 +11,7 @@ import msgspec
 from graphcore.attrs import Placeholder, TensorValue
 from graphcore.definitions import NodeDef, name_ranges_for_node, summarize_node_def
 from graphcore.errors import GraphError
+from graphcore.frontends.record import foreign_of
 from graphcore.text import debug_string
 from graphcore.text.describe_traits import describe_traits
 from widgets.inspection import FunctionInfo, Inspection, TensorRow
@@ -110,7 +111,7 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimension
         signature=debug_string(definition),
         device=device_words(node),
         placement=placement_of(node, visible),
-        attrs=[(name, attr_text(value)) for name, value in sorted(node.node_def.attr.items())],
+        attrs=[*[(name, attr_text(value)) for name, value in sorted(node.node_def.attr.items())], *foreign_details(node)],
         inputs=[
             *_argument_rows(node, visible, dimensions),
             *[_input_row(node, slot, tensor, in_names, visible, dimensions) for slot, tensor in enumerate(node.inputs)],
@@ -186,8 +187,17 @@ def node_def_text(node_def: NodeDef) -> str:
     return text
 
 
+def foreign_details(node: Node) -> list[tuple[str, str]]:
+    """The facts about a node of another framework that are no attrs."""
+    foreign = foreign_of(node.graph) if node.is_opaque else None
+    return [] if foreign is None else foreign.details(node)
+
+
 def names_of_slots(node: Node) -> tuple[list[str], list[str]]:
     """The argument's name for each input and output slot; `x[2]` within a list."""
+    foreign = foreign_of(node.graph) if node.is_opaque else None
+    if foreign is not None:
+        return foreign.slot_names(node)
     try:
         ranges = name_ranges_for_node(node.node_def, node.op_def)
     except GraphError:

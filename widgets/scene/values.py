@@ -10,6 +10,8 @@ import numpy as np
 
 from graphcore.attrs import Array, TensorValue
 from graphcore.dtypes import as_dtype
+from graphcore.errors import GraphError
+from graphcore.frontends.record import foreign_of
 from graphcore.runtime import Session, get_default_session, live_sessions
 from widgets.inspection import ValueRow, Values
 from widgets.scene.words import counted
@@ -43,10 +45,25 @@ def values_of(node: Node, first: int = 0) -> Values | None:
         None for other nodes.
     """
     role = node.registration.traits.role
+    if node.is_opaque:
+        return _foreign(node, first)
     if role == "constant":
         value = node.node_def.attr.get("value")
         return page_of(value.array, value.dtype.text, "", first) if isinstance(value, TensorValue) else None
     return _variable(node, first) if role == "variable" else None
+
+
+def _foreign(node: Node, first: int) -> Values | None:
+    """The values of a tensor of another framework's file, read now."""
+    record = foreign_of(node.graph)
+    try:
+        array = None if record is None else record.value(node)
+    except GraphError as error:
+        return Values(note=f"The values cannot be read: {error.message}")
+    if array is not None and node.outputs:
+        return page_of(array, node.outputs[0].dtype.text, "", first)
+    held = None if record is None or node.name not in record.nodes else record.nodes[node.name].weight
+    return None if held is None else Values(note="The source does not hold the values")
 
 
 def _variable(node: Node, first: int) -> Values:

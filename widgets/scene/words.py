@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from graphcore.attrs import AttrValue, Func, Placeholder, TensorValue
 from graphcore.dtypes import INVALID, DType
+from graphcore.errors import GraphError
+from graphcore.frontends.record import foreign_of
 from graphcore.plumbing import USER_NAME
 from graphcore.registry import op_registry
 from graphcore.shapes import Shape
@@ -54,6 +56,8 @@ def node_detail(node: Node, label: Callable[[Tensor], str] | None = None) -> str
         label: gives the type and shape of a tensor; `tensor_label` by default.
     """
     kind = node_kind(node)
+    if node.is_opaque and kind in {"constant", "variable"}:
+        return _held_text(node)
     if kind == "constant":
         value = node.node_def.attr.get("value")
         return value_text(value) if isinstance(value, TensorValue) else ""
@@ -65,6 +69,17 @@ def node_detail(node: Node, label: Callable[[Tensor], str] | None = None) -> str
     if kind == "function":
         return ", ".join(name for name in called_functions(node) if name != node.op)
     return ", ".join(name for name, value in node.node_def.attr.items() if value is True and not _is_usual(node, name))
+
+
+def _held_text(node: Node) -> str:
+    """The value of a small constant of another framework, else the type and shape."""
+    foreign = foreign_of(node.graph)
+    try:
+        value = None if foreign is None or node_kind(node) != "constant" else foreign.short_value(node)
+        text = "" if value is None else value_text(TensorValue(value))
+    except GraphError:
+        text = ""
+    return text or (tensor_label(node.outputs[0]) if node.outputs else "")
 
 
 def _is_usual(node: Node, name: str) -> bool:

@@ -220,7 +220,16 @@ def load_meta_graph(path: str | Path, tags: Collection[str] | None = None) -> Me
         NotFoundError: there is no file, or no graph with these tags.
         InvalidArgumentError: it is no graph file, or has several graphs and no `tags` were given.
     """
-    graphs = load_meta_graphs(path)
+    return chosen_meta_graph(load_meta_graphs(path), path, tags)
+
+
+def chosen_meta_graph(graphs: tuple[MetaGraph, ...], path: str | Path, tags: Collection[str] | None = None) -> MetaGraph:
+    """The one graph among those of a file, or the one with exactly these tags.
+
+    Raises:
+        NotFoundError: there is no graph with these tags.
+        InvalidArgumentError: there are several graphs and no `tags` were given.
+    """
     if tags is None and len(graphs) == 1:
         return graphs[0]
     choices = ", ".join("{" + ", ".join(graph.tags) + "}" for graph in graphs) or "none"

@@ -145,6 +145,6 @@ class SlotNames:
         inputs, outputs = names_of_slots(node)
         names = tuple(inputs), tuple(outputs)
         definition = node.op_def
-        if not any(arg.number_attr or arg.type_list_attr for arg in (*definition.input_arg, *definition.output_arg)):
+        if not node.is_opaque and not any(arg.number_attr or arg.type_list_attr for arg in (*definition.input_arg, *definition.output_arg)):
             self._of_op[node.op] = names
         return names

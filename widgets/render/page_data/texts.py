@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from graphcore.attrs import TensorValue
 from widgets.render.page_data.explained import Gradients
+from widgets.scene.inspect import foreign_details
 from widgets.scene.values import cell_text
 from widgets.scene.words import MAX_ITEMS, attr_text, node_detail, node_kind
 
@@ -62,7 +63,13 @@ class AttrTexts:
 
     def _made(self, node: Node) -> _Described:
         lines = [f"{name}={attr_text(value)}" for name, value in sorted(node.attr.items())]
+        if node.is_opaque:
+            lines += [f"{name}={_in_a_line(text)}" for name, text in foreign_details(node)]
         value = node.attr.get("value")
         if self._with_previews and isinstance(value, TensorValue) and value.array.size > MAX_ITEMS:
             lines.append("=" + "\t".join(map(cell_text, value.array.reshape(-1)[:MAX_ITEMS])))
         return node_kind(node), node_detail(node), "\n".join(lines), self.gradients.of_node(node)
+
+
+def _in_a_line(text: str) -> str:
+    return " ".join(text.split())

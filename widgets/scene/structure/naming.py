@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from graphcore.frontends.foreign_ops import foreign_traits
 from graphcore.plumbing import CONTROL_FLOW, NEXT_ITERATION
 from graphcore.registry import op_registry
-from graphcore.traits import Layer
+from graphcore.traits import NO_TRAITS, Layer, Traits
 from widgets.scene.structure.serving import PARAMETRIC
 
 _WORDS: Final = re.compile(r"[_.\-/]+")
@@ -77,7 +78,14 @@ def begins_layer(op: str) -> bool:
 
 def layer_of(op: str) -> Layer:
     """The kind of layer that an op computes; "" for others and for functions."""
-    return op_registry.look_up(op).traits.layer if op in op_registry else ""
+    return traits_by_name(op).layer
+
+
+def traits_by_name(op: str) -> Traits:
+    """The traits of an op by its name, of another framework's too."""
+    if op in op_registry:
+        return op_registry.look_up(op).traits
+    return foreign_traits(op) if "." in op else NO_TRAITS
 
 
 def kind_name(ops: Counter[str], layers: Counter[Layer]) -> str:
@@ -132,7 +140,7 @@ def ops_name(ops: Counter[str], *, is_normalised: bool) -> str:
 
 def is_layer_norm(ops: Counter[str]) -> bool:
     """True iff there is a normalisation whose statistics are computed."""
-    return any(layer_of(op) == "normalization" and op_registry.look_up(op).traits.elementwise for op in ops)
+    return any(layer_of(op) == "normalization" and traits_by_name(op).elementwise for op in ops)
 
 
 def is_scaled(ops: Counter[str]) -> bool:

@@ -1,0 +1,134 @@
+"""Names of nodes in lowered graphs: scopes from modules and paths, and short last parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from graphcore.frontends.words import valid_part
+
+if TYPE_CHECKING:
+    from graphcore.frontends.foreign import ForeignNode, ModuleCall
+
+WEIGHTS: Final = frozenset({"parameter", "buffer", "constant"})
+"""The kinds of nodes that hold a tensor of the source."""
+_NUMBER: Final = re.compile(r"\d+", re.ASCII)
+_STATE: Final = re.compile(r"^(L__self___|p_|b_|c_|self_)")
+MAX_DEPTH: Final = 40
+"""The most scopes within each other; what is further inside lies in the innermost of these."""
+
+
+class Scopes:
+    """The scopes of the nodes of one graph.
+
+    Attributes:
+        classes: the classes of modules by the paths of their scopes.
+        modules: the paths of modules by the paths of their scopes.
+    """
+
+    def __init__(self) -> None:
+        self.classes: dict[str, str] = {}
+        self.modules: dict[str, str] = {}
+        self._of_modules: dict[tuple[ModuleCall, ...], str] = {}
+
+    def path(self, modules: tuple[ModuleCall, ...]) -> str:
+        """The path of the scope that stands for the innermost of some modules; "" for the root."""
+        known = self._of_modules.get(modules)
+        if known is not None:
+            return known
+        parent = self.path(modules[:-1]) if len(modules) > 1 else ""
+        module = modules[-1]
+        part = _relative(module.path, modules[-2].path if len(modules) > 1 else "")
+        if not part or parent.count("/") >= MAX_DEPTH:
+            path = parent
+        else:
+            path = f"{parent}/{valid_part(part)}" if parent else valid_part(part)
+            if module.type_name:
+                self.classes.setdefault(path, module.type_name)
+            self.modules.setdefault(path, module.path)
+        self._of_modules[modules] = path
+        return path
+
+
+def _relative(path: str, parent: str) -> str:
+    """The part of a module's path that its scope is named by.
+
+    It is `self_attn` for `model.layers.0.self_attn` in `model.layers.0`. A number alone keeps the name of what it counts: `layers.0`.
+    """
+    part = path[len(parent) + 1 :] if parent and path.startswith(f"{parent}.") else path
+    if _NUMBER.fullmatch(part):
+        above = parent.rpartition(".")[2]
+        return f"{above}.{part}" if above and not _NUMBER.fullmatch(above) else f"layer.{part}"
+    return part.strip(".")
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """The scope and the last part of a node whose name is a path: `/layer1/conv1/Conv`."""
+    if "/" not in name:
+        return "", valid_part(name)
+    parts = [valid_part(part) for part in name.split("/") if part.strip()]
+    if not parts:
+        return "", "node"
+    return "/".join(parts[:-1][:MAX_DEPTH]), parts[-1]
+
+
+def node_names(nodes: Sequence[ForeignNode], scopes: Scopes, prefix: str) -> list[str]:
+    """The names of nodes: valid, unique, with the scopes of their modules or of their own paths.
+
+    A tensor that is used in one scope only lies in it, whatever its name.
+    """
+    placed = [(scopes.path(node.modules), _leaf(node)) if node.modules else split_name(node.name) for node in nodes]
+    _place_weights(nodes, placed)
+    taken: set[str] = set()
+    numbers: dict[str, int] = {}
+    names: list[str] = []
+    for scope, leaf in placed:
+        base = name = f"{prefix}{scope}/{leaf}" if scope else prefix + leaf
+        while name in taken:
+            number = numbers[base] = numbers.get(base, 0) + 1
+            name = f"{base}_{number}"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _leaf(node: ForeignNode) -> str:
+    name = node.name.rpartition("/")[2] or node.name
+    if node.kind in WEIGHTS:
+        return valid_part(_STATE.sub("", name).rpartition(".")[2] or name)
+    return valid_part(name)
+
+
+def _place_weights(nodes: Sequence[ForeignNode], placed: list[tuple[str, str]]) -> None:
+    """Move tensors without a scope into the scope of all nodes that take them."""
+    waiting = {
+        node.name: number for number, node in enumerate(nodes) if node.kind in WEIGHTS and not placed[number][0] and not node.modules
+    }
+    if not waiting:
+        return
+    used: dict[int, list[str] | None] = {}
+    for number, node in enumerate(nodes):
+        for ref in node.inputs:
+            place = None if ref is None else waiting.get(ref[0])
+            if place is not None:
+                used[place] = _shared(used[place], placed[number][0]) if place in used else placed[number][0].split("/")
+    for place, parts in used.items():
+        scope = "/".join(parts or ())
+        if scope:
+            placed[place] = scope, _short(nodes[place].name)
+
+
+def _shared(parts: list[str] | None, path: str) -> list[str]:
+    found = []
+    for one, other in zip(parts or (), path.split("/"), strict=False):
+        if one != other:
+            break
+        found.append(one)
+    return found
+
+
+def _short(name: str) -> str:
+    """The last part of the name of a tensor: `weight` of `layer1.0.conv1.weight`."""
+    tail = name.rpartition(".")[2]
+    return valid_part(tail if re.search(r"[A-Za-z]", tail) else name)

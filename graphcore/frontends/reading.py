@@ -1,0 +1,63 @@
+"""Reading of source files within the limits of memory."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import zlib
+from typing import TYPE_CHECKING, Final
+
+from graphcore.errors import InvalidArgumentError, ResourceExhaustedError
+from graphcore.support.files import file_errors, open_file
+from graphcore.support.memory_limits import check_claim
+from graphcore.support.reading_limits import reading_limits
+
+if TYPE_CHECKING:
+    from graphcore.frontends.frontend import Source
+
+_CHUNK: Final = 1 << 20
+
+
+def source_bytes(source: Source) -> bytes:
+    """The bytes of a source file, gunzipped where it is gzipped.
+
+    Raises:
+        FailedPreconditionError: it cannot be read.
+        InvalidArgumentError: it is damaged, or no file.
+        ResourceExhaustedError: it does not fit into memory, or unpacks to more than the limit.
+    """
+    if source.path is None:
+        raise InvalidArgumentError("Required a file, got an object")
+    with open_file(source.path) as file, file_errors(source.path):
+        check_claim(os.fstat(file.fileno()).st_size, f"the file '{source.path.name}'")
+        if not source.is_gzipped:
+            return file.read()
+        unpacker, parts, size = zlib.decompressobj(31), [], 0
+        try:
+            while not unpacker.eof:
+                packed = unpacker.unconsumed_tail or file.read(_CHUNK)
+                if not packed:
+                    raise InvalidArgumentError(f"The gzipped file '{source.path.name}' is cut off")
+                parts.append(unpacker.decompress(packed, _CHUNK))
+                size += len(parts[-1])
+                if size > reading_limits.inflated_bytes:
+                    raise ResourceExhaustedError(
+                        f"'{source.path.name}' unpacks to more than {reading_limits.inflated_bytes:,} bytes, the limit for compressed files"
+                    )
+        except zlib.error as error:
+            raise InvalidArgumentError(f"The gzipped file '{source.path.name}' is damaged: {error}") from None
+        return b"".join(parts)
+
+
+def mapped_bytes(source: Source) -> mmap.mmap | bytes:
+    """The bytes of a source file, mapped into memory: only what is looked at is read.
+
+    Raises:
+        GraphError: as `source_bytes`.
+    """
+    if source.path is None or source.is_gzipped:
+        return source_bytes(source)
+    with open_file(source.path) as file, file_errors(source.path):
+        if not os.fstat(file.fileno()).st_size:
+            return b""
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -1,0 +1,156 @@
+"""The source behind a graph of opaque ops: what nodes, scopes and functions are in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from graphcore.frontends.words import plain_text, weight_bytes
+from graphcore.graph.attached import Attached
+from graphcore.source import SourceLocation
+
+if TYPE_CHECKING:
+    from graphcore.attrs import Array
+    from graphcore.frontends.foreign import ForeignGraph, ForeignNode
+    from graphcore.graph import Graph, Node
+
+SHORT_BYTES: Final = 128
+"""Constants of at most so many bytes are read to be shown in their boxes."""
+
+
+class ForeignLocation(SourceLocation, frozen=True, kw_only=True):
+    """A line of the program that made a node, as the source gives it. No file is read."""
+
+    line_text: str = ""
+
+    @property
+    def text(self) -> str:
+        """The line itself; empty if the source does not give it."""
+        return self.line_text
+
+    @property
+    def holder(self) -> None:
+        """None: it is no line of a cell."""
+        return
+
+
+@dataclass(slots=True)
+class ForeignBody:
+    """The body of a function, as a graph.
+
+    Attributes:
+        name: the function.
+        doc: the source's own note on it.
+        graph: its nodes.
+        args, rets: the names of the nodes of its arguments and results, in order.
+    """
+
+    name: str
+    doc: str
+    graph: Graph
+    args: list[str]
+    rets: list[str]
+
+
+@dataclass(slots=True)
+class ForeignRecord:
+    """The source of a lowered graph or body.
+
+    Attributes:
+        source: the whole graph of the other framework.
+        nodes: what each node is in it, by the node's name. Nodes for results of the graph are absent.
+        classes: the classes of modules by the paths of scopes.
+        modules: the paths of modules by the paths of scopes, where they differ.
+        body: makes the body of a function, given the function's key and a prefix for the names of its nodes.
+    """
+
+    source: ForeignGraph
+    nodes: dict[str, ForeignNode]
+    classes: dict[str, str]
+    modules: dict[str, str]
+    body: Callable[[str, str], ForeignBody]
+    values: dict[str, Array] = field(default_factory=dict)
+
+    def details(self, node: Node) -> list[tuple[str, str]]:
+        """The facts of the source about a node, beside its attrs, as pairs of a word and a text."""
+        known = self.nodes.get(node.name)
+        if known is None:
+            return []
+        lines = [(name, f"{plain_text(value)} (default)") for name, value in known.defaults.items() if name not in known.attrs]
+        if known.name != node.name:
+            lines.append(("name in the source", known.name))
+        if known.modules:
+            inner = known.modules[-1]
+            lines.append(("module", f"{inner.path} ({inner.type_name})" if inner.type_name else inner.path))
+        lines += [(f"note on {port.name or f'output {i}'}", port.note) for i, port in enumerate(known.outputs) if port.note]
+        if len(known.frames) > 1:
+            lines.append(("called from", " < ".join(f"{frame.file}:{frame.line}" for frame in known.frames[-2::-1][:8])))
+        if known.weight is not None and known.weight.where:
+            lines.append(("stored in", known.weight.where))
+        if known.device:
+            lines.append(("device in the source", known.device))
+        if known.doc:
+            lines.append(("note", known.doc))
+        return lines
+
+    def slot_names(self, node: Node) -> tuple[list[str], list[str]]:
+        """The names of the inputs and outputs of a node."""
+        known = self.nodes.get(node.name)
+        if known is None:
+            return [""] * len(node.inputs), [""] * len(node.outputs)
+        given = [known.input_names[i] if i < len(known.input_names) else "" for i, ref in enumerate(known.inputs) if ref is not None]
+        inputs = [*given, *[""] * len(node.inputs)][: len(node.inputs)]
+        outputs = [port.name for port in known.outputs]
+        return inputs, [*outputs, *[""] * len(node.outputs)][: len(node.outputs)]
+
+    def value(self, node: Node) -> Array | None:
+        """The elements of the tensor that a node holds, read now.
+
+        None if it holds none, or the source does not have them.
+
+        Raises:
+            GraphError: they cannot be read.
+        """
+        known = self.nodes.get(node.name)
+        if known is None or known.weight is None or known.weight.load is None:
+            return None
+        found = self.values.get(node.name)
+        if found is None:
+            found = known.weight.load()
+            self.values.clear()  # the one read last is asked for page by page
+            self.values[node.name] = found
+        return found
+
+    def short_value(self, node: Node) -> Array | None:
+        """As `value`, for small tensors only."""
+        known = self.nodes.get(node.name)
+        is_short = known is not None and known.weight is not None and 0 <= weight_bytes(known.weight) <= SHORT_BYTES
+        return self.value(node) if is_short else None
+
+    def arguments(self, node: Node, role: str, count: int) -> list[int]:
+        """The inputs of a node that are the `count` arguments of a body; -1 for arguments that are none."""
+        known = self.nodes.get(node.name)
+        given = None if known is None else known.arguments.get(role)
+        if given is not None:
+            return [number if -1 <= number < len(node.inputs) else -1 for number in given[:count]] + [-1] * (count - len(given))
+        first = 1 if count == len(node.inputs) - 1 else 0
+        return list(range(first, first + count)) if first + count == len(node.inputs) else [-1] * count
+
+
+_records: Final[Attached[ForeignRecord]] = Attached()
+
+
+def foreign_of(graph: Graph) -> ForeignRecord | None:
+    """The source behind a graph or body; None for graphs of our own."""
+    return _records.of(graph)
+
+
+def set_foreign(graph: Graph, record: ForeignRecord) -> None:
+    """Note the source behind a graph or body."""
+    _records.set(graph, record)
+
+
+def class_of_scope(classes: Mapping[str, str], path: str) -> str:
+    """The class of the module that a scope is, "" for other scopes."""
+    return classes.get(path.removesuffix("/"), "")

@@ -1,0 +1,157 @@
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.errors import InvalidArgumentError
+from graphcore.frontends.foreign import (
+    ForeignFunction,
+    ForeignGraph,
+    ForeignNode,
+    ModuleCall,
+    Port,
+    SourceFrame,
+    WeightRef,
+)
+from graphcore.frontends.lowering import lower
+from graphcore.frontends.record import foreign_of
+from widgets import to_outline
+from widgets.scene.inspect import inspect
+from widgets.scene.state import SceneState
+
+
+def graph_of(*nodes: ForeignNode, **functions: ForeignFunction) -> gc.Graph:
+    return lower(ForeignGraph("model", ForeignFunction("main", nodes=list(nodes)), functions=functions))
+
+
+def node_of(graph: gc.Graph, name: str) -> gc.Node:
+    node = graph.find(name)
+    assert node is not None
+    return node
+
+
+def given(name: str, dtype: str = "float32", shape: tuple[int | str | None, ...] | None = ("batch", 3)) -> ForeignNode:
+    return ForeignNode(name, "f.Input", outputs=(Port(name, dtype, shape),), kind="input")
+
+
+def test_sizes_with_a_name_are_written_by_it_and_are_the_same_size_everywhere() -> None:
+    graph = graph_of(given("x"), ForeignNode("y", "f.Relu", (("x", 0),), (Port("y", "float32", ("batch", 3)),)))
+    x, y = node_of(graph, "x").outputs[0], node_of(graph, "y").outputs[0]
+    assert graph.shape_text(y) == "[batch,3]"
+    assert x.node.output_handles[0].dims is not None
+    assert y.node.output_handles[0].dims is not None
+    assert x.node.output_handles[0].dims[0] is y.node.output_handles[0].dims[0]
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("torch.float32", "float"),
+        ("bf16", "bfloat16"),
+        ("FLOAT8E4M3FN", "float8_e4m3fn"),
+        ("!stablehlo.token", "!stablehlo.token"),
+        ("!quant.uniform<i8:f32, 0.5>", "!quant.uniform<i8:f32, 0.5>"),
+        ("", "INVALID"),
+    ],
+)
+def test_types_without_a_counterpart_keep_the_word_of_the_framework(word: str, text: str) -> None:
+    assert node_of(graph_of(given("x", word)), "x").outputs[0].dtype.text == text
+
+
+def test_modules_are_scopes_with_classes_and_numbers_keep_what_they_count() -> None:
+    modules = (ModuleCall("model", "Llama"), ModuleCall("model.layers.0", "Layer"), ModuleCall("model.layers.0.mlp", "MLP"))
+    graph = graph_of(
+        given("x"),
+        ForeignNode("linear_1", "aten.linear.default", (("x", 0),), (Port(),), modules=modules),
+        ForeignNode(
+            "relu",
+            "aten.relu.default",
+            (("linear_1", 0),),
+            (Port(),),
+            modules=(ModuleCall("seq", "Sequential"), ModuleCall("seq.1", "ReLU")),
+        ),
+    )
+    assert [node.name for node in graph.op_nodes()] == ["x", "model/layers.0/mlp/linear_1", "seq/seq.1/relu"]
+    record = foreign_of(graph)
+    assert record is not None
+    assert record.classes["model/layers.0"] == "Layer"
+    assert record.modules["seq/seq.1"] == "seq.1"
+
+
+def test_names_are_valid_and_unique_and_the_original_one_is_shown() -> None:
+    graph = graph_of(given("/a b/c:0"), given("a_b/c_0"), given("_x"), given("//"))
+    assert [node.name for node in graph.op_nodes()] == ["a_b/c_0", "a_b/c_0_1", "x", "node"]
+    shown = inspect(graph, SceneState(), "a_b/c_0")
+    assert shown is not None
+    assert ("name in the source", "/a b/c:0") in shown.attrs
+
+
+def test_a_tensor_lies_in_the_scope_that_alone_takes_it_and_is_read_when_asked_for() -> None:
+    loads: list[str] = []
+
+    def load() -> np.ndarray:
+        loads.append("w")
+        return np.ones((3, 4), np.float32)
+
+    weight = ForeignNode(
+        "l.0.weight", "f.Weight", outputs=(Port("", "float32", (3, 4)),), kind="parameter", weight=WeightRef("float32", (3, 4), 48, load)
+    )
+    graph = graph_of(given("x"), weight, ForeignNode("/l/0/MatMul", "onnx.MatMul", (("x", 0), ("l.0.weight", 0)), (Port(),)))
+    assert "l/0/weight" in [node.name for node in graph.op_nodes()]
+    assert loads == []
+    shown = inspect(graph, SceneState(), "l/0/weight")
+    assert shown is not None
+    assert shown.values is not None
+    assert ("mean", "1") in shown.values.statistics
+    assert loads == ["w"]
+
+
+def test_the_line_of_a_node_is_as_the_source_says_and_no_file_is_read() -> None:
+    node = ForeignNode(
+        "y", "f.Relu", (("x", 0),), (Port(),), frames=(SourceFrame(__file__, 3, "outer"), SourceFrame(__file__, 1, "self.relu(x)"))
+    )
+    graph = graph_of(given("x"), node)
+    source = node_of(graph, "y").source
+    assert source is not None
+    assert (source.line, source.text) == (1, "self.relu(x)")
+
+
+def test_defaults_are_shown_apart_from_attrs() -> None:
+    graph = graph_of(given("x"), ForeignNode("y", "onnx.Conv", (("x", 0),), (Port(),), attrs={"pads": [1, 1]}, defaults={"group": 1}))
+    shown = inspect(graph, SceneState(), "y")
+    assert shown is not None
+    assert shown.attrs == [("pads", "[1, 1]"), ("group", "1 (default)")]
+
+
+def test_nodes_may_come_in_any_order_and_wait_for_others() -> None:
+    later = ForeignNode("y", "f.Relu", (("x", 0),), (Port(),), control_inputs=("c",), device="cuda:1")
+    graph = graph_of(later, given("c"), given("x"))
+    assert [node.name for node in node_of(graph, "y").control_inputs] == ["c"]
+    assert node_of(graph, "y").device == "/device:GPU:1"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ((ForeignNode("y", "f.Relu", (("x", 0),)),), "takes an output of 'x', which is no node"),
+        ((ForeignNode("y", "f.Relu", (("y", 0),), (Port(),)),), "form a cycle"),
+        ((given("x"), given("x")), "Two nodes are named 'x'"),
+        ((given("x"), ForeignNode("y", "f.Relu", (("x", 2),))), "output 2 of node 'x', which has 1"),
+    ],
+)
+def test_an_inconsistent_graph_is_refused(nodes: tuple[ForeignNode, ...], words: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=words):
+        graph_of(*nodes)
+
+
+def test_bodies_open_like_those_of_functions() -> None:
+    body = ForeignFunction(
+        "inner",
+        inputs=(Port("a", "float32"),),
+        outputs=(("n", 0),),
+        output_names=("r",),
+        nodes=[given("a"), ForeignNode("n", "f.Neg", (("a", 0),), (Port("", "float32", (2,)),))],
+    )
+    graph = graph_of(given("x"), ForeignNode("call", "f.Call", (("x", 0),), (Port(),), bodies={"inner": "k"}), k=body)
+    state = SceneState()
+    state.opened["call"] = None
+    assert "f.Neg" in to_outline(graph, state)
