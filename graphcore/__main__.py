@@ -1,10 +1,11 @@
-"""Command line: `inspect FILE` summarises a graph file, `view` draws it, `diff A B` compares two."""
+"""Command line: `inspect FILE` summarises a graph or model, `view` draws it, `diff A B` compares two."""
 
 from __future__ import annotations
 
 import argparse
 import gc
 import sys
+import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,10 +31,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, words in (("inspect", "print what a file holds"), ("view", "write an interactive page that opens without a network")):
         command = commands.add_parser(name, help=words, description=words)
-        command.add_argument("file", type=Path, help="GraphDef (binary, pbtxt, JSON), MetaGraphDef, SavedModel file or directory")
+        command.add_argument(
+            "file", type=Path, help="a graph of TensorFlow, or a model of another framework: ONNX, PyTorch, Keras, TFLite, ..."
+        )
         command.add_argument("--tags", help="which graph of a SavedModel that holds several: its tags, separated by commas")
         if name == "view":
-            command.add_argument("-o", "--output", type=Path, required=True, help="the file to write: .html, .svg, .dot, .mmd or .txt")
+            words = "the file to write: .html, .svg, .dot, .mmd or .txt; FILE.html by default, which is opened in a browser if there is one"
+            command.add_argument("-o", "--output", type=Path, help=words)
+            command.add_argument("--serve", action="store_true", help="show it in a browser instead, anew whenever the file changes")
+            command.add_argument("--port", type=int, default=0, help="with --serve, the port; any free one by default")
     words = "print what is different in a second file"
     command = commands.add_parser("diff", help=words, description=words)
     command.add_argument("file", type=Path, metavar="A", help="the earlier graph file")
@@ -57,13 +63,18 @@ def _run(options: argparse.Namespace) -> str:
         diff = graph_diff(path, options.other)
         drawn = "" if options.output is None else _view(diff, options.output, f"{path.name} → {options.other.name}")
         return f"{diff}\n{drawn}"
+    if options.command == "view" and options.serve:
+        return _serve(path, options.tags, options.port)
     graph = _load(path, options.tags)
     if options.command == "view":
         if graph.saver_nodes and not graph.signatures.keys() - {INIT_SIGNATURE}:
             sys.stderr.write(
                 f"note: {path.name} serves no signature; `inspect` lists its functions, and `widgets.FunctionView(name, graph)` shows one\n"
             )
-        return _view(graph, options.output, path.resolve().name)
+        written = _view(graph, options.output or path.with_name(f"{path.resolve().name}.html"), path.resolve().name)
+        if options.output is None:
+            _open_in_browser(Path(written.strip()))
+        return written
     return f"{path}  {_bytes_in(path):,} bytes\n{summarize_graph(graph)}"
 
 
@@ -100,6 +111,31 @@ def _view(graph: Graph | GraphDiff, output: Path, title: str) -> str:
     from widgets.files import save  # noqa: PLC0415 - see above
 
     return f"{save(graph, output, title=title)}\n"
+
+
+def _open_in_browser(page: Path) -> None:
+    from widgets.serving import has_browser  # noqa: PLC0415 - as above
+
+    if has_browser():
+        webbrowser.open(page.resolve().as_uri())
+
+
+def _serve(path: Path, tags: str | None, port: int) -> str:
+    """Serve the page of a file until the user presses Ctrl+C."""
+    from widgets.files import to_html  # noqa: PLC0415 - as above
+    from widgets.serving import PageServer, has_browser  # noqa: PLC0415 - as above
+
+    title = path.resolve().name
+    server = PageServer(path, lambda: to_html(_load(path, tags), title=title), port)
+    sys.stdout.write(f"{title} is at {server.url} until you press Ctrl+C\n")
+    sys.stdout.flush()
+    if has_browser():
+        webbrowser.open(server.url)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        return "\n"
+    return ""
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from graphcore.api.graph_diff import graph_diff
 from graphcore.api.interchange import from_source, import_graph_def, load, register_op_list, save, save_saved_model
 from graphcore.api.loops import while_loop
 from graphcore.api.short_forms import bias_add, log_softmax, softmax, softmax_cross_entropy_with_logits
+from graphcore.api.show import show
 from graphcore.support.budget import set_evaluation_limits
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "save",
     "save_saved_model",
     "set_evaluation_limits",
+    "show",
     "softmax",
     "softmax_cross_entropy_with_logits",
     "switch_case",
