@@ -28,7 +28,7 @@ from graphcore.support.gc_pause import paused_collector
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import SourceFrame
 
-OUTPUT: Final = "Output"
+OUTPUT: Final = "graph.Output"
 """The op of nodes that stand for the results of a graph."""
 _ROLES: Final = {"then": "then_branch", "else": "else_branch", "cond": "cond", "body": "body"}
 """The attrs that name bodies, by their roles; others are named by `f`, or by `branches` if there are several."""
@@ -112,7 +112,7 @@ class _Filling:
         self.lowering = lowering
         self.graph = graph
         self.prefix = prefix
-        self.scopes = Scopes()
+        self.scopes = Scopes(prefix)
         self.foreign: dict[str, ForeignNode] = {}
         self.made: dict[str, Node] = {}
         self.symbols: dict[str, DimensionHandle] = {}

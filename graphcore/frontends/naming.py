@@ -15,6 +15,7 @@ WEIGHTS: Final = frozenset({"parameter", "buffer", "constant"})
 """The kinds of nodes that hold a tensor of the source."""
 _NUMBER: Final = re.compile(r"\d+", re.ASCII)
 _STATE: Final = re.compile(r"^(L__self___|p_|b_|c_|self_)")
+_FIXED: Final = frozenset({"input", "output", *WEIGHTS})
 MAX_DEPTH: Final = 40
 """The most scopes within each other; what is further inside lies in the innermost of these."""
 
@@ -27,7 +28,8 @@ class Scopes:
         modules: the paths of modules by the paths of their scopes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
         self.classes: dict[str, str] = {}
         self.modules: dict[str, str] = {}
         self._of_modules: dict[tuple[ModuleCall, ...], str] = {}
@@ -45,8 +47,8 @@ class Scopes:
         else:
             path = f"{parent}/{valid_part(part)}" if parent else valid_part(part)
             if module.type_name:
-                self.classes.setdefault(path, module.type_name)
-            self.modules.setdefault(path, module.path)
+                self.classes.setdefault(self._prefix + path, module.type_name)
+            self.modules.setdefault(self._prefix + path, module.path)
         self._of_modules[modules] = path
         return path
 
@@ -79,6 +81,7 @@ def node_names(nodes: Sequence[ForeignNode], scopes: Scopes, prefix: str) -> lis
     A tensor that is used in one scope only lies in it, whatever its name.
     """
     placed = [(scopes.path(node.modules), _leaf(node)) if node.modules else split_name(node.name) for node in nodes]
+    _place_helpers(nodes, placed)
     _place_weights(nodes, placed)
     taken: set[str] = set()
     numbers: dict[str, int] = {}
@@ -95,9 +98,46 @@ def node_names(nodes: Sequence[ForeignNode], scopes: Scopes, prefix: str) -> lis
 
 def _leaf(node: ForeignNode) -> str:
     name = node.name.rpartition("/")[2] or node.name
+    name = name.removeprefix("node_") or name  # as PyTorch's exporter calls all
     if node.kind in WEIGHTS:
         return valid_part(_STATE.sub("", name).rpartition(".")[2] or name)
     return valid_part(name)
+
+
+def _place_helpers(nodes: Sequence[ForeignNode], placed: list[tuple[str, str]]) -> None:
+    """Move nodes that an exporter adds into the innermost scope of all that they are connected with.
+
+    Neighbours without a scope move together.
+    """
+    numbers = {node.name: number for number, node in enumerate(nodes)}
+    helpers = [not (placed[number][0] or node.modules or node.kind in _FIXED) for number, node in enumerate(nodes)]
+    if not any(helpers) or not any(scope for scope, _ in placed):
+        return
+    group = list(range(len(nodes)))
+
+    def head(number: int) -> int:
+        while group[number] != number:
+            group[number] = number = group[group[number]]
+        return number
+
+    edges = [
+        (source, number)
+        for number, node in enumerate(nodes)
+        for ref in node.inputs
+        if ref is not None and (source := numbers.get(ref[0])) is not None and nodes[source].kind not in WEIGHTS
+    ]
+    for source, target in edges:
+        if helpers[source] and helpers[target]:
+            group[head(source)] = head(target)
+    around: dict[int, list[str]] = {}
+    for one, other in edges:
+        for own, neighbour in ((one, other), (other, one)):
+            if helpers[own] and not helpers[neighbour]:
+                place, path = head(own), placed[neighbour][0]
+                around[place] = _shared(around[place], path) if place in around else path.split("/")
+    for number, is_helper in enumerate(helpers):
+        if is_helper:
+            placed[number] = "/".join(around.get(head(number), ())), placed[number][1]
 
 
 def _place_weights(nodes: Sequence[ForeignNode], placed: list[tuple[str, str]]) -> None:

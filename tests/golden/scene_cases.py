@@ -14,6 +14,8 @@ import graphcore as gc
 import widgets
 from graphcore.attrs import AttrValue
 from graphcore.difference import difference_graph
+from graphcore.frontends.lowering import lower
+from tests.support import foreign_models
 from tests.support.cells import cell_runner
 from tests.widgets import test_deep_scopes as deep
 from tests.widgets import test_unknown_sizes as unknown
@@ -328,4 +330,7 @@ CASES: Final[dict[str, Case]] = {
     "a_circle": Case(after(A_CIRCLE)),
     "one_wrong_instance_of_a_repeat": Case(after(ONE_WRONG)),
     "a_body_that_cannot_be_made": Case(a_body_that_cannot_be_made),
+    "modules_of_a_transformer": Case(lambda: lower(foreign_models.transformer())),
+    "a_transformer_without_names": Case(lambda: lower(foreign_models.transformer(6, named=False))),
+    "a_branch_of_another_framework": Case(lambda: lower(foreign_models.branch())),
 }

@@ -28,7 +28,7 @@ from widgets.scene.stubs import cut_long_edges
 from widgets.scene.tree import MOST_FRAMES, Call, Group, Part, Scope, Thing
 from widgets.scene.types import NodeKind, Role, Scene, SceneEdge, SceneGroup, SceneNode, State
 from widgets.scene.visible import visible_boxes
-from widgets.scene.words import counted, is_short, last_part, node_detail, node_kind, tensor_label, user_name
+from widgets.scene.words import counted, is_short, last_part, node_detail, node_kind, op_label, tensor_label, user_name
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
@@ -157,7 +157,7 @@ def _scene_node(
     else:
         kind, op, label, detail = _node_texts(box, main, visible, dimensions)
         if box.id in visible.words:
-            op, label = main.op, visible.words[box.id]
+            op, label = op_label(main), visible.words[box.id]
         if main.op in ARG:
             label = user_name(main.node_def.attr) or captures.get(main.name, label)
     marks = shown_difference.of(box.nodes[0].graph)
@@ -207,7 +207,7 @@ def _node_texts(box: Box, node: Node, visible: Visible, dimensions: Dimensions) 
     if isinstance(box.part, Call) and box.part.refusal and not box.part.failure:
         detail = box.part.refusal
     if kind != "constant" or not detail:
-        return kind, node.op, label, detail
+        return kind, op_label(node), label, detail
     name = last_part(node.name)
     unnamed = _DEFAULT_NAME.fullmatch(name) or node.name in visible.roles
     return (kind, "", detail, "") if unnamed and (is_short(node) or name.startswith("Const")) else (kind, "", label, detail)

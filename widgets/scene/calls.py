@@ -141,7 +141,7 @@ def is_loop(node: Node) -> bool:
 
 def is_choice(node: Node) -> bool:
     """True for a call that returns the results of one of its bodies."""
-    return node.op in BRANCH
+    return node.op in BRANCH or (node.is_opaque and "then_branch" in node.attr)
 
 
 def callee_arguments(node: Node) -> list[Tensor] | None:
@@ -153,8 +153,6 @@ def callee_arguments(node: Node) -> list[Tensor] | None:
         return node.outputs if len(node.outputs) == len(node.inputs) else None
     if is_choice(node):
         return node.inputs[1:]
-    if node.is_opaque:
-        return None
     return None if has_hub(node) else node.inputs
 
 

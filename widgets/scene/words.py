@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from graphcore.attrs import AttrValue, Func, Placeholder, TensorValue
 from graphcore.dtypes import INVALID, DType
 from graphcore.errors import GraphError
+from graphcore.frontends.foreign_ops import plain_op
 from graphcore.frontends.record import foreign_of
 from graphcore.plumbing import USER_NAME
 from graphcore.registry import op_registry
@@ -35,6 +36,11 @@ def node_kind(node: Node) -> NodeKind:
     """The kind of box of an op node."""
     role = node.registration.traits.role
     return role if role != "op" or not calls_functions(node) else "function"
+
+
+def op_label(node: Node) -> str:
+    """The op as pictures name it: without the domain of another framework."""
+    return plain_op(node.op) if node.is_opaque else node.op
 
 
 def user_name(attrs: Mapping[str, AttrValue]) -> str:

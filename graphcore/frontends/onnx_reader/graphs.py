@@ -231,6 +231,8 @@ class GraphReader:
             names.append(name)
         bodies, arguments = {}, {}
         for role, inner, function in read:
+            if node.op_type == "If":  # its branches take the same tensors
+                inner.take(captured, function)
             key = self._key(label, role)
             self.reader.functions[key] = function
             function.name = function.name or f"{label}_{role}"
@@ -238,6 +240,16 @@ class GraphReader:
             own = self._formal(node.op_type, len(inner.inputs), first)
             arguments[role] = (*own, *[first + captured.index(name) for name in inner.captures])
         return bodies, arguments
+
+    def take(self, names: Sequence[str], function: ForeignFunction) -> None:
+        """Give a graph that was read one argument for each of these values from around, in this order."""
+        known = dict(zip(self.captures, self._captured, strict=True))
+        made = [known.get(name) or self._captured_node(name) for name in names]
+        first = len(self.inputs)
+        function.nodes[first : first + len(self._captured)] = made
+        function.inputs = (*self.inputs, *[node.outputs[0] for node in made])
+        self.captures = dict.fromkeys(names)
+        self._captured = made
 
     def _formal(self, op: str, count: int, first: int) -> tuple[int, ...]:
         """The inputs of a node that are the arguments of its body, but for captured values.
@@ -287,12 +299,16 @@ class GraphReader:
             return found
         if self.outer is None or not self.outer.knows(name):
             raise InvalidArgumentError(f"Value '{name}' is used, but nothing makes it before")
-        port = self.outer.port_of(name)
-        node = ForeignNode(self._unused(name), INPUT, outputs=(port,), kind="input", doc="a value of the graph around")
+        node = self._captured_node(name)
         self._captured.append(node)
         self.captures[name] = None
         self.values[name] = (node.name, 0)
         return self.values[name]
+
+    def _captured_node(self, name: str) -> ForeignNode:
+        """The argument for a value of the graphs around."""
+        port = Port(name) if self.outer is None else self.outer.port_of(name)
+        return ForeignNode(self._unused(name), INPUT, outputs=(port,), kind="input", doc="a value of the graph around")
 
     def knows(self, name: str) -> bool:
         """True iff this graph, or one around it, makes a value of this name."""

@@ -154,4 +154,16 @@ def test_bodies_open_like_those_of_functions() -> None:
     graph = graph_of(given("x"), ForeignNode("call", "f.Call", (("x", 0),), (Port(),), bodies={"inner": "k"}), k=body)
     state = SceneState()
     state.opened["call"] = None
-    assert "f.Neg" in to_outline(graph, state)
+    assert "Neg call:/n" in to_outline(graph, state)
+
+
+def test_what_an_exporter_adds_between_nodes_of_a_module_lies_in_it() -> None:
+    modules = (ModuleCall("attn", "Attention"),)
+    graph = graph_of(
+        given("x"),
+        ForeignNode("a", "f.Linear", (("x", 0),), (Port(),), modules=modules),
+        ForeignNode("split", "f.Split", (("a", 0),), (Port(),)),
+        ForeignNode("squeeze", "f.Squeeze", (("split", 0),), (Port(),)),
+        ForeignNode("b", "f.Linear", (("squeeze", 0),), (Port(),), modules=modules),
+    )
+    assert [node.name for node in graph.op_nodes()] == ["x", "attn/a", "attn/split", "attn/squeeze", "attn/b"]

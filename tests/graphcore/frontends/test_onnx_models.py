@@ -95,12 +95,12 @@ def test_branches_are_bodies_that_take_what_they_capture() -> None:
     assert [ref and ref[0] for ref in choice.inputs] == ["c", "x", "one"]
     then = source.functions[choice.bodies["then"]]
     assert [port.name for port in then.inputs] == ["x", "one"]
-    assert choice.arguments == {"then": (1, 2), "else": (1,)}
+    assert choice.arguments == {"then": (1, 2), "else": (1, 2)}
     state = SceneState()
     state.opened["choice"] = None
     outline = to_outline(gc.from_source(branches()), state)
-    assert "onnx.Add" in outline
-    assert "onnx.Neg" in outline
+    assert "Add choice:then/plus <- choice:then/x float [2], choice:then/one float [2]" in outline
+    assert "Neg choice:else/minus" in outline
 
 
 def test_functions_of_a_model_open_from_their_calls() -> None:
@@ -182,7 +182,7 @@ def test_metadata_of_pytorchs_exporter_give_modules_and_lines() -> None:
         entry = node.metadata_props.add()
         entry.key, entry.value = key, value
     graph = gc.from_source(model_of([node], [floats("x", 2)], [floats("y", 2)]))
-    relu = graph.find("layer1/layer1.0/node_relu")
+    relu = graph.find("layer1/layer1.0/relu")
     assert relu is not None
     record = foreign_of(graph)
     assert record is not None

@@ -105,7 +105,7 @@ async function read(): Promise<Cases> {
 }
 
 function opOf([name, layer, role, memory, elementwise, needsOnlyShapes]: OpRow): Op {
-  return { name, layer, role, memory, elementwise, needsOnlyShapes };
+  return { name, label: name, layer, role, memory, elementwise, needsOnlyShapes };
 }
 
 function nodesOf({ own, ops: opRows, nodes: rows }: Case): GraphNode[] {

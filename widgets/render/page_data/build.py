@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from graphcore.frontends.record import foreign_of
 from graphcore.passes import InstantiatedFunctions
 from graphcore.support.budget import Budget, evaluation_limits
 from widgets.inspection import SourceRow
@@ -269,6 +270,11 @@ class Space:
             head, paths=list(written.paths), foreign=written.foreign, calls=calls, gradients=gradients, origins=origins, why=why
         ), columns
 
+    def _classes(self) -> dict[str, str]:
+        """The classes of the modules of another framework, by the paths of scopes."""
+        foreign = foreign_of(self.graph)
+        return {} if foreign is None else {path.removeprefix(self.prefix): kind for path, kind in foreign.classes.items()}
+
     def write_ops(self, nodes: Iterable[Node]) -> None:
         """Write the texts of the ops of some nodes."""
         for node in nodes:
@@ -303,6 +309,7 @@ class Space:
             control_returns=[] if body is None else [self.number[node.name] for node in body.control_rets],
             difference=difference_record(self.graph, self.number),
             saver_nodes=self._places(self.graph.saver_nodes),
+            classes=self._classes(),
             saved_signatures=[(name, self._places(ends)) for name, ends in ends_of_signatures(self.graph).items()],
         )
 

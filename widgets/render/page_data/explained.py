@@ -16,6 +16,7 @@ from widgets.scene.shapes.clash_lines import chain_steps
 from widgets.scene.shapes.why import why_of
 from widgets.scene.tree import Call
 from widgets.scene.types import Dim
+from widgets.scene.words import op_label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -128,6 +129,7 @@ def op_text(node: Node) -> OpText:
         memory=traits.memory,
         elementwise=traits.elementwise,
         needs_only_shapes=traits.needs_only_shapes,
+        label=op_label(node) if node.is_opaque else "",
     )
 
 

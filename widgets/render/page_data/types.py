@@ -173,6 +173,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
         difference: the difference that the graph shows, None for any other graph.
         saver_nodes: the nodes of a SavedModel that save and restore.
         saved_signatures: the signatures of a SavedModel but for that of its initialization, each with the nodes of its inputs and outputs.
+        classes: the classes of the modules of another framework, by the paths of the scopes that stand for them.
     """
 
     paths: list[str]
@@ -194,6 +195,7 @@ class SpaceHead(msgspec.Struct, frozen=True, kw_only=True):
     difference: DifferenceRecord | None = None
     saver_nodes: list[int] = []
     saved_signatures: list[tuple[str, list[int]]] = []
+    classes: dict[str, str] = {}
 
 
 class SpaceColumns(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,7 +243,10 @@ class SpaceColumns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpText(msgspec.Struct, frozen=True, kw_only=True):
-    """The documentation of an op, for the inspector, and the traits from which its nodes are grouped."""
+    """The documentation of an op, for the inspector, and the traits from which its nodes are grouped.
+
+    `label` is the name in pictures if it is another one: without the domain of another framework.
+    """
 
     doc: str
     traits: str
@@ -250,6 +255,7 @@ class OpText(msgspec.Struct, frozen=True, kw_only=True):
     memory: str
     elementwise: bool
     needs_only_shapes: bool
+    label: str = ""
 
 
 class GradientText(msgspec.Struct, frozen=True, kw_only=True):

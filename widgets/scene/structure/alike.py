@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from graphcore.plumbing import NO_OP
 from widgets.scene.structure.decompose import Order, Span
+from widgets.scene.structure.naming import plain
 from widgets.scene.structure.serving import is_end, is_plumbing
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def differences(instances: Sequence[Counter[str]]) -> str:
         more, less = sorted((ops - usual_ops).elements()), sorted((usual_ops - ops).elements())
         place = "first" if number == 0 else "last" if number == len(instances) - 1 else f"number {number + 1}"
         if more:
-            words.append(f"{place} also: {', '.join(dict.fromkeys(more))}")
+            words.append(f"{place} also: {', '.join(dict.fromkeys(map(plain, more)))}")
         if less:
-            words.append(f"{place} without: {', '.join(dict.fromkeys(less))}")
+            words.append(f"{place} without: {', '.join(dict.fromkeys(map(plain, less)))}")
     return "; ".join(words[:3]) + ("; …" if len(words) > 3 else "")

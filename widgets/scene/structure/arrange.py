@@ -10,13 +10,15 @@ from widgets.scene.structure.alike import main_ops
 from widgets.scene.structure.decompose import evaluation_order
 from widgets.scene.structure.evidence import telling_layers
 from widgets.scene.structure.items import Items, joined, loops, make_items
-from widgets.scene.structure.naming import kind_name
+from widgets.scene.structure.naming import is_foreign, kind_name
 from widgets.scene.structure.serving import hosts, is_end, serving_nodes
 from widgets.scene.structure.summary import PARTS, Bunch, summarise
 
 if TYPE_CHECKING:
     from graphcore.graph import Node
 
+MANY_MODULES: Final = 3
+"""A repeat of so many modules of another framework is shown as one also if nothing is beside it."""
 FEW_PARTS: Final = 40
 """A scope with more parts than this is shown as groups of them."""
 
@@ -78,9 +80,9 @@ def arrange(members: list[list[Node]], backward: list[bool]) -> Arrangement:
     if items is not apart:
         order = evaluation_order(items)
     for bunch in summarise(items, order, serving, most=FEW_PARTS if few else PARTS):
-        if bunch.instances and len(bunch.items) == len(units):
+        if bunch.instances and len(bunch.items) == len(units) and not (len(bunch.instances) >= MANY_MODULES and is_foreign(members[0][0])):
             bunches.extend(bunch.instances)
-        elif len(bunch.items) == 1 or (few and not bunch.instances) or len(bunch.items) == len(units):
+        elif len(bunch.items) == 1 or (few and not bunch.instances) or (len(bunch.items) == len(units) and not bunch.instances):
             bunches.extend(Bunch([item]) for item in bunch.items)
         else:
             bunches.append(bunch)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from graphcore.frontends.foreign_ops import foreign_traits
+from graphcore.frontends.foreign_ops import foreign_traits, plain_op
 from graphcore.plumbing import CONTROL_FLOW, NEXT_ITERATION
 from graphcore.registry import op_registry
 from graphcore.traits import NO_TRAITS, Layer, Traits
 from widgets.scene.structure.serving import PARAMETRIC
+
+if TYPE_CHECKING:
+    from graphcore.graph import Node
 
 _WORDS: Final = re.compile(r"[_.\-/]+")
 _VERSION: Final = re.compile(r"^Fused|Native$|V\d+$")
@@ -71,6 +74,15 @@ def common_words(names: Sequence[str]) -> list[str]:
     return found
 
 
+def common_scope(names: Sequence[str]) -> str:
+    """The path of the innermost scope that has all these nodes."""
+    if not names:
+        return ""
+    first, last = min(names).split("/")[:-1], max(names).split("/")[:-1]
+    end = next((place for place, part in enumerate(first) if place >= len(last) or part != last[place]), len(first))
+    return "/".join(first[:end])
+
+
 def begins_layer(op: str) -> bool:
     """True for an op that a model's layer begins with, which an activation or a sum then ends."""
     return layer_of(op) in _BEGINNING
@@ -79,6 +91,16 @@ def begins_layer(op: str) -> bool:
 def layer_of(op: str) -> Layer:
     """The kind of layer that an op computes; "" for others and for functions."""
     return traits_by_name(op).layer
+
+
+def plain(op: str) -> str:
+    """The op as pictures name it: without the domain of another framework."""
+    return plain_op(op) if "." in op else op
+
+
+def is_foreign(node: Node) -> bool:
+    """True for a node of another framework."""
+    return plain(node.op) != node.op
 
 
 def traits_by_name(op: str) -> Traits:
@@ -135,7 +157,7 @@ def ops_name(ops: Counter[str], *, is_normalised: bool) -> str:
         rest = [op for op in rest if layer_of(op) not in _NORMALISING]
         bias = sum(layer_of(op) == "bias" for op in rest[:1])
         rest = [*rest[:bias], norm, *rest[bias:]] if heavy or is_normalised else [norm]
-    return ", ".join(_VERSION.sub("", op) for op in (heavy + rest)[:3])
+    return ", ".join(_VERSION.sub("", plain(op)) for op in (heavy + rest)[:3])
 
 
 def is_layer_norm(ops: Counter[str]) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from graphcore.frontends.record import foreign_of
 from widgets.scene.structure.alike import Symbols, differences, main_ops
 from widgets.scene.structure.decompose import Order, Span, elements, elements_within
 from widgets.scene.structure.evidence import telling_layers
@@ -14,6 +16,8 @@ from widgets.scene.structure.items import Items
 from widgets.scene.structure.naming import (
     begins_layer,
     common_name,
+    common_scope,
+    is_foreign,
     is_layer_norm,
     is_scaled,
     is_telling,
@@ -155,6 +159,10 @@ def _uses_before(order: Order, span: Span, start: int) -> bool:
     return any(source < start for place in range(*span) for source in order.inputs[place])
 
 
+_NUMBER: Final = re.compile(r"[._]?\d+$", re.ASCII)
+"""The number of a module among those of a list."""
+
+
 class _Summary:
     """Makes bunches of intervals, with names and shapes."""
 
@@ -164,6 +172,11 @@ class _Summary:
         self.ops = ops
         self.weak = weak
         self.names = [node.name for nodes in order.items.members for node in nodes[:1]]
+        first = next((node for nodes in order.items.members for node in nodes), None)
+        foreign = None if first is None else foreign_of(first.graph)
+        self.classes = {} if foreign is None else foreign.classes
+        main_items = [item for item, main in zip(order.order, ops, strict=True) if main]
+        self.around = common_scope([node.name for item in main_items for node in order.items.members[item]]) if self.classes else ""
         self.within = shared_words([self.names[item] for item, main in zip(order.order, ops, strict=True) if main])
 
     def output(self, span: Span) -> Tensor | None:
@@ -190,14 +203,17 @@ class _Summary:
                 bunch.label = bunch.label or f"{number} of {len(inner)}"
             _tell_apart(inner)
         first = instances[-1] if instances else span
-        label = self._label(items, first)
+        label = self._label(items, first, instances)
         told = differences([self._ops(each) for each in instances]) if inner else ""
         return Bunch(list(items), label if len(items) > 1 else "", self.output(span), inner, told)
 
     def _name(self, items: Sequence[int]) -> str:
         return common_name([self.names[item] for item in items if not self.weak[item]], self.within)
 
-    def _label(self, items: Sequence[int], usual: Span) -> str:
+    def _label(self, items: Sequence[int], usual: Span, instances: Sequence[Span]) -> str:
+        module = self._module(instances or [usual])
+        if module:
+            return module
         name = self._name(items)
         if is_telling(name):
             return name
@@ -207,6 +223,19 @@ class _Summary:
             or name
             or ops_name(ops, is_normalised=self._is_normalised(usual))
         )
+
+    def _module(self, spans: Sequence[Span]) -> str:
+        """The module that each of some intervals is: `layers LlamaDecoderLayer`; "" if they are none."""
+        if not self.classes:
+            return ""
+        found = {self._module_of(span) for span in spans}
+        return found.pop() if len(found) == 1 else ""
+
+    def _module_of(self, span: Span) -> str:
+        items = [item for item in self.order.order[span.start : span.stop] if not self.weak[item]]
+        path = common_scope([node.name for item in items for node in self.order.items.members[item] if node.name not in self.serving])
+        kind = "" if len(path) <= len(self.around) else self.classes.get(path, "")
+        return f"{_NUMBER.sub('', path.rpartition('/')[2])} {kind}" if kind else ""
 
     def _nodes(self, span: Span) -> list[Node]:
         return [node for item in self.order.order[span.start : span.stop] for node in self.order.items.members[item]]
@@ -245,8 +274,9 @@ def _kernel(node: Node, widths: Widths) -> Kernel:
     width = known[-1] if known else None
     if layer_of(node.op) == "product" or len(node.inputs) < 2:
         return Kernel(node.op, width=width)
-    dims, strides = node.inputs[1].shape.dims, node.attr.get("strides")
-    pointwise = None if dims is None or None in dims[:-2] else set(dims[:-2]) <= {1}
+    dims, strides = node.inputs[1].shape.dims, node.attr.get("strides", node.attr.get("stride"))
+    window = None if dims is None else dims[2:] if is_foreign(node) else dims[:-2]
+    pointwise = None if window is None or None in window else set(window) <= {1}
     return Kernel(node.op, pointwise, tuple(strides) if isinstance(strides, list | tuple) else (), width, is_padded(node))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 from widgets.scene.calls import calls_functions
 from widgets.scene.structure import FEW_PARTS, Bunch, Unit, arrange
 from widgets.scene.structure.items import cycles, make_items
+from widgets.scene.structure.naming import is_foreign
 from widgets.scene.structure.serving import CONE, is_end, is_variable
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 FEW_NODES: Final = 150
 """Parts with more nodes than this together cannot all be open, so repeats among them are shown once."""
+FEW_FOREIGN: Final = 40
+"""In a smaller graph of another framework, where each weight is a node, repeats are not joined."""
 
 
 class Fold(ABC):
@@ -172,12 +175,16 @@ def structured(path: str, parts: list[Part], depth: int) -> list[Part]:
     """
     if len(parts) < 2:
         return parts
-    if len(parts) <= FEW_PARTS and total_of(parts) <= FEW_NODES:
+    total = total_of(parts)
+    few = len(parts) <= FEW_PARTS and total <= FEW_NODES
+    if few and not is_foreign(nodes_of(parts[:1])[0]):
         return with_initial_values(parts)
     parts = without_cycles_of_names(parts)
     members = [nodes_of([part]) for part in parts]
     arranged = arrange(members, [_is_backward(nodes) for nodes in members])
     units = [_unit(unit, path, depth, parts) for unit in arranged.units]
+    if few and total <= FEW_FOREIGN:
+        return units
     return [group_or_part(path, depth, bunch, units) for bunch in arranged.bunches]
 
 
@@ -297,7 +304,9 @@ def _unit(unit: Unit, path: str, depth: int, parts: Sequence[Part]) -> Part:
 def _scope_of_most(parts: Sequence[Part]) -> str:
     """The last word of the path of the scope with most of the nodes, "" if there is none."""
     largest = max(parts, key=lambda part: part.total if isinstance(part, Fold) else 1)
-    return largest.key.rpartition("/")[2] if isinstance(largest, Fold) and 2 * largest.total > total_of(parts) else ""
+    if not isinstance(largest, Fold) or 2 * largest.total <= total_of(parts):
+        return ""
+    return largest.label if isinstance(largest, Group) else largest.key.rpartition("/")[2]
 
 
 def _varies(node: Node) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from graphcore.difference.marks import shown_difference
 from graphcore.errors import GraphError
+from graphcore.frontends.record import foreign_of
 from widgets.scene.calls import CallBody, Callee, Opener, calls_functions, has_hub
 from widgets.scene.tree.chains import chain_label, parents_of
 from widgets.scene.tree.folds import Fold, Group, Thing, any_leads_to, nodes_of, structured, total_of
@@ -142,7 +143,11 @@ class Scope(Fold):
         """The last components of the path; for one of several bodies, its purpose and the function's name."""
         if self.callee is not None:
             return f"{self.callee.label} · {self.callee.title}"
-        return chain_label(self.path, self.parent.path if self.parent is not None else None)
+        label = chain_label(self.path, self.parent.path if self.parent is not None else None)
+        graph = self._graph()
+        foreign = None if graph is None else foreign_of(graph)
+        kind = "" if foreign is None else foreign.classes.get(self.path, "")
+        return f"{label} {kind}" if kind else label
 
     def parts(self) -> list[Part]:
         """The parts shown when it is open: in creation order, or groups of them if they are many.

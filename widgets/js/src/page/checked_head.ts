@@ -1,5 +1,17 @@
 // Checks of the tables of a page's data: each record has its fields, each number points to a record.
-import { type Check, either, flag, list, number, object, table, text, tuple, within } from "../scene/checks";
+import {
+  type Check,
+  either,
+  flag,
+  list,
+  number,
+  object,
+  sinceLater,
+  table,
+  text,
+  tuple,
+  within,
+} from "../scene/checks";
 import type {
   BodyRecord,
   CallRecord,
@@ -132,6 +144,7 @@ export function headFields(infos: number): Readonly<Record<Exclude<keyof PageHea
         memory: text,
         elementwise: flag,
         needs_only_shapes: flag,
+        label: sinceLater(text),
       }),
     ),
     slots: list(tuple(texts, texts)),
@@ -218,5 +231,6 @@ export function spaceFields(
     ),
     saver_nodes: list(node),
     saved_signatures: list(tuple(text, list(node))),
+    classes: sinceLater(table(text)),
   };
 }

@@ -23,7 +23,7 @@ import { allLenses, type LensView } from "./lenses";
 import { BACKWARD, Mirrored } from "./mirror";
 import { Counter, counted, grouped } from "./order";
 import type { Instance, Part } from "./parts";
-import { CALL, GROUP, NODE, PARTIAL, SCOPE, SHORT, THING } from "./space";
+import { CALL, GROUP, NODE, PARTIAL, SCOPE, SHORT, type Space, THING } from "./space";
 import { cutLongEdges, PLAIN, REFUSED } from "./stubs";
 import {
   type Box,
@@ -134,7 +134,7 @@ function sceneNode(
     id: box.id,
     ...texts,
     detail: main < 0 ? whole : said || texts.detail,
-    ...(main >= 0 && words && { op: part.instance.space.text("ops", main), label: words }),
+    ...(main >= 0 && words && { op: opLabel(part.instance.space, main), label: words }),
     group: box.group,
     role,
     state: error ? "error" : state,
@@ -148,6 +148,12 @@ function sceneNode(
     together: together.get(box) ?? "",
     lenses: Object.fromEntries(marks),
   };
+}
+
+/** The op of a node as pictures name it: without the domain of another framework. */
+function opLabel(space: Space, node: number): string {
+  const op = space.text("ops", node);
+  return space.data.head.ops[op]?.label || op;
 }
 
 type Texts = Pick<SceneNode, "kind" | "op" | "label" | "detail">;
@@ -174,7 +180,7 @@ function nodeTexts({ part, main, group }: Box, captures: Captures, dimensions: D
   const end = ENDS[op];
   if ((kind === "placeholder" || kind === "return") && end) return { kind, op: end, label, detail };
   if (part.kind === CALL && part.refusal && !part.failure) detail = part.refusal;
-  if (kind !== "constant" || !detail) return { kind, op, label, detail };
+  if (kind !== "constant" || !detail) return { kind, op: opLabel(space, main), label, detail };
   const last = lastPart(name);
   const unnamed = DEFAULT_NAME.test(last) || space.gradients.has(main);
   return unnamed && (space.has(main, SHORT) || last.startsWith("Const"))

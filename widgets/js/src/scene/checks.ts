@@ -38,6 +38,11 @@ export const tuple =
   (...checks: readonly Check[]): Check =>
   (value) =>
     Array.isArray(value) && value.length === checks.length && checks.every((check, i) => check(value[i]));
+/** For a field that pictures saved by earlier versions lack. */
+export const sinceLater =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
 export const either =
   (...checks: readonly Check[]): Check =>
   (value) =>

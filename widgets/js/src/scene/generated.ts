@@ -137,6 +137,8 @@ export const ALIKE = {
 export const ARRANGE = {
   /** A scope with more parts than this is shown as groups of them. */
   FEW_PARTS: 40,
+  /** A repeat of so many modules of another framework is shown as one also if nothing is beside it. */
+  MANY_MODULES: 3,
 };
 
 /** The constants of `widgets.scene.structure.decompose`. */
@@ -239,6 +241,8 @@ export const CHAINS = {
 
 /** The constants of `widgets.scene.tree.folds`. */
 export const FOLDS = {
+  /** In a smaller graph of another framework, where each weight is a node, repeats are not joined. */
+  FEW_FOREIGN: 40,
   /** Parts with more nodes than this together cannot all be open, so repeats among them are shown once. */
   FEW_NODES: 150,
 };
@@ -1417,6 +1421,7 @@ export interface DifferenceRecord {
  * difference: the difference that the graph shows, None for any other graph.
  * saver_nodes: the nodes of a SavedModel that save and restore.
  * saved_signatures: the signatures of a SavedModel but for that of its initialization, each with the nodes of its inputs and outputs.
+ * classes: the classes of the modules of another framework, by the paths of the scopes that stand for them.
  */
 export interface SpaceHead {
   readonly paths: readonly string[];
@@ -1438,6 +1443,7 @@ export interface SpaceHead {
   readonly difference: DifferenceRecord | null;
   readonly saver_nodes: readonly number[];
   readonly saved_signatures: readonly (readonly [string, readonly number[]])[];
+  readonly classes: Readonly<Record<string, string>>;
 }
 
 /**
@@ -1484,7 +1490,11 @@ export interface SpaceColumns {
   readonly dims: readonly number[];
 }
 
-/** The documentation of an op, for the inspector, and the traits from which its nodes are grouped. */
+/**
+ * The documentation of an op, for the inspector, and the traits from which its nodes are grouped.
+ *
+ * `label` is the name in pictures if it is another one: without the domain of another framework.
+ */
 export interface OpText {
   readonly doc: string;
   readonly traits: string;
@@ -1493,6 +1503,7 @@ export interface OpText {
   readonly memory: string;
   readonly elementwise: boolean;
   readonly needs_only_shapes: boolean;
+  readonly label: string;
 }
 
 /** A registered gradient function: its name, its definition, and its body with the attrs of one use. */

@@ -69,7 +69,9 @@ export function difference(ours: Counter<Op>, theirs: Counter<Op>): number {
 /** True iff at most a fifth of the ops are other ones. */
 export const near = (ours: Counter<Op>, theirs: Counter<Op>): boolean => difference(ours, theirs) <= OTHER + 1e-9;
 
-const namesOf = (ops: Counter<Op>): string[] => [...ops.counts.keys()].map((op) => op.name).sort(compareTexts);
+const namesOf = (ops: Counter<Op>): string[] => [
+  ...new Set([...ops.counts.keys()].sort((one, other) => compareTexts(one.name, other.name)).map((op) => op.label)),
+];
 
 const keyOf = (ops: Counter<Op>): string =>
   [...ops.counts]

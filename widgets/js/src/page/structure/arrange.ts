@@ -7,10 +7,11 @@ import { evaluationOrder } from "./decompose";
 import { tellingLayers } from "./evidence";
 import { before, type Items, joined, loops, makeItems } from "./items";
 import { kindName } from "./naming";
-import type { GraphNode } from "./nodes";
+import { type GraphNode, isForeign } from "./nodes";
 import { hosts, isEnd, servingNodes } from "./serving";
 import { type Bunch, bunchOf, PARTS, summarise } from "./summary";
 
+const { MANY_MODULES } = ARRANGE;
 export const { FEW_PARTS } = ARRANGE;
 
 /** One part, or the parts of a cycle, with the parts that serve them, such as parameters. Parts are known by position. */
@@ -73,7 +74,8 @@ export function arrange(members: Members, backward: readonly boolean[]): Arrange
   const bunches = withShared(
     summarise(items, sequence, serving, few ? FEW_PARTS : PARTS).flatMap((bunch) => {
       const isWhole = bunch.items.length === units.length;
-      if (bunch.instances.length > 0) return isWhole ? bunch.instances : [bunch];
+      const isOne = bunch.instances.length >= MANY_MODULES && isForeign(at(at(members, 0), 0));
+      if (bunch.instances.length > 0) return isWhole && !isOne ? bunch.instances : [bunch];
       return bunch.items.length === 1 || few || isWhole ? bunch.items.map((item) => bunchOf([item])) : [bunch];
     }),
     items,

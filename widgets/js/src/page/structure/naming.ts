@@ -45,6 +45,17 @@ function commonWords(names: readonly string[]): string[] {
   return end < 0 ? first : first.slice(0, end);
 }
 
+/** The path of the innermost scope that has all these nodes. */
+export function commonScope(names: readonly string[]): string {
+  const first =
+    largest(names, (one, other) => compareTexts(other, one))
+      ?.split("/")
+      .slice(0, -1) ?? [];
+  const last = largest(names, compareTexts)?.split("/").slice(0, -1) ?? [];
+  const end = first.findIndex((part, i) => part !== last[i]);
+  return (end < 0 ? first : first.slice(0, end)).join("/");
+}
+
 /** True for an op that a model's layer begins with, which an activation or a sum then ends. */
 export const beginsLayer = (op: Op): boolean => BEGINNING.has(op.layer);
 
@@ -84,10 +95,10 @@ export function opsName(ops: Counter<Op>, isNormalised: boolean): string {
     .filter((op) => !PARAMETRIC.has(op.layer));
   const norm = isNormalised ? "BatchNorm" : isLayerNorm(ops) ? "LayerNorm" : "";
   const left = norm ? others.filter((op) => !NORMALISING.has(op.layer)) : others;
-  let rest = left.map((op) => op.name);
+  let rest = left.map((op) => op.label);
   if (norm && heavy.length === 0 && !isNormalised) rest = [norm];
   else if (norm) rest.splice(left[0]?.layer === "bias" ? 1 : 0, 0, norm);
-  const names = [...heavy.map((op) => op.name), ...rest].slice(0, 3);
+  const names = [...heavy.map((op) => op.label), ...rest].slice(0, 3);
   return names.map((name) => name.replace(VERSION, "")).join(", ");
 }
 

@@ -13,6 +13,8 @@ import type { Layer, NodeRole } from "../../scene/generated";
  */
 export interface Op {
   readonly name: string;
+  /** The name in pictures: without the domain of another framework. `OpText.label` in page data. */
+  readonly label: string;
   readonly layer: Layer;
   readonly role: NodeRole;
   /** The memory of the first output, of which only "alias" counts: the input as it is. */
@@ -75,9 +77,14 @@ export interface GraphNode {
   readonly isPadded: boolean;
   /** `callees(node)`; not empty iff `calls_functions(node)`. Column `functions` has their names. */
   readonly callees: readonly Callee[];
+  /** The classes of modules of another framework by the paths of scopes: `foreign_of(node.graph).classes`. `SpaceHead.classes`. */
+  readonly classes?: ReadonlyMap<string, string>;
   /** `has_hub(node)`: a branch or loop, which keeps a box between its inputs and its bodies. `CallRecord` in page data. */
   readonly hasHub: boolean;
 }
+
+/** True for a node of another framework: `widgets.scene.structure.naming.is_foreign`. */
+export const isForeign = ({ op }: GraphNode): boolean => op.label !== op.name;
 
 /** True iff a node calls functions: its op is one, or attrs name them. */
 export const callsFunctions = (node: GraphNode): boolean => node.callees.length > 0;

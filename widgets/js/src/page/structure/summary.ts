@@ -8,6 +8,7 @@ import type { Items } from "./items";
 import {
   beginsLayer,
   commonName,
+  commonScope,
   isLayerNorm,
   isScaled,
   isTelling,
@@ -16,7 +17,7 @@ import {
   shapeWords,
   sharedWords,
 } from "./naming";
-import type { GraphNode, Op, Tensor } from "./nodes";
+import { type GraphNode, isForeign, type Op, type Tensor } from "./nodes";
 import { type Element, findRuns, type Kernel } from "./repeats";
 import { isHeavy } from "./serving";
 import { Widths } from "./widths";
@@ -185,6 +186,10 @@ function repeatsWithin(order: Order, span: Span, element: ElementOf): Span[] {
 const usesBefore = (order: Order, span: Span, start: number): boolean =>
   order.inputs.slice(span.start, span.stop).some((sources) => sources.some((source) => source < start));
 
+/** The number of a module among those of a list. */
+const NUMBER = /[._]?\d+$/;
+const NO_CLASSES: ReadonlyMap<string, string> = new Map();
+
 /** Makes bunches of intervals, with names and shapes. */
 class Summary {
   readonly #serving: ReadonlySet<string>;
@@ -193,6 +198,9 @@ class Summary {
   readonly #weak: readonly boolean[];
   readonly #names: readonly string[];
   readonly #within: readonly string[];
+  readonly #classes: ReadonlyMap<string, string>;
+  /** The path of the scope that holds everything. */
+  readonly #around: string;
   readonly #outputs = new Map<number, Tensor | null>();
 
   constructor(order: Order, ops: readonly Counter<Op>[], weak: readonly boolean[], serving: ReadonlySet<string>) {
@@ -202,6 +210,9 @@ class Summary {
     this.#weak = weak;
     this.#names = order.items.members.map((nodes) => at(nodes, 0).name);
     const main = order.order.filter((_, position) => at(ops, position).counts.size > 0);
+    this.#classes = order.items.members.find((nodes) => nodes.length > 0)?.[0]?.classes ?? NO_CLASSES;
+    const around = main.flatMap((item) => at(order.items.members, item).map(({ name }) => name));
+    this.#around = this.#classes.size > 0 ? commonScope(around) : "";
     this.#within = sharedWords(main.map((item) => at(this.#names, item)));
   }
 
@@ -233,15 +244,17 @@ class Summary {
     for (const [number, bunch] of inner.entries()) bunch.label ||= `${number + 1} of ${inner.length}`;
     tellApart(inner);
     return bunchOf(items, {
-      label: items.length > 1 ? this.#label(items, instances.at(-1) ?? span) : "",
+      label: items.length > 1 ? this.#label(items, instances.at(-1) ?? span, instances) : "",
       output: this.output(span),
       instances: inner,
       differences: inner.length > 0 ? differences(instances.map((each) => totalOps(this.#ops, each))) : "",
     });
   }
 
-  #label(items: readonly number[], usual: Span): string {
+  #label(items: readonly number[], usual: Span, instances: readonly Span[]): string {
     const named = items.filter((item) => !this.#weak[item]).map((item) => at(this.#names, item));
+    const module = this.#module(instances.length > 0 ? instances : [usual]);
+    if (module) return module;
     const name = commonName(named, this.#within);
     if (isTelling(name)) return name;
     const nodes = this.#nodes(usual);
@@ -250,6 +263,21 @@ class Summary {
     const ops = main.counts.size > 0 ? main : all;
     const isNormalised = isScaled(main) && !isLayerNorm(main) && isLayerNorm(all);
     return kindName(ops, tellingLayers(nodes, this.#serving)) || name || opsName(ops, isNormalised);
+  }
+
+  /** The module of another framework that each of some intervals is: `layers LlamaDecoderLayer`; "" if they are none. */
+  #module(spans: readonly Span[]): string {
+    if (this.#classes.size === 0) return "";
+    const found = new Set(spans.map((span) => this.#moduleOf(span)));
+    return found.size === 1 ? ([...found][0] as string) : "";
+  }
+
+  #moduleOf({ start, stop }: Span): string {
+    const items = this.#order.order.slice(start, stop).filter((item) => !this.#weak[item]);
+    const nodes = items.flatMap((item) => at(this.#order.items.members, item));
+    const path = commonScope(nodes.filter(({ name }) => !this.#serving.has(name)).map(({ name }) => name));
+    const kind = path.length > this.#around.length ? this.#classes.get(path) : undefined;
+    return kind ? `${path.slice(path.lastIndexOf("/") + 1).replace(NUMBER, "")} ${kind}` : "";
   }
 
   #nodes(span: Span): GraphNode[] {
@@ -270,7 +298,8 @@ function kernelOf(node: GraphNode, widths: Widths): Kernel {
   const filter = node.inputs[1];
   if (op.layer === "product" || filter === undefined)
     return { op, isPointwise: null, strides: [], width, isPadded: true };
-  const sizes = at(filter.node.outputs, filter.index).dims?.slice(0, -2);
+  const dims = at(filter.node.outputs, filter.index).dims;
+  const sizes = isForeign(node) ? dims?.slice(2) : dims?.slice(0, -2);
   const isPointwise = sizes === undefined || sizes.includes(null) ? null : sizes.every((size) => size === 1);
   return { op, isPointwise, strides, width, isPadded };
 }

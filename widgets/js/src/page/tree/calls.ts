@@ -19,6 +19,8 @@ export interface GraphData {
   readonly saverNodes: ReadonlySet<string>;
   /** The names of the nodes of the inputs and outputs of each signature of a SavedModel, but for that of its initialization. */
   readonly signatures: ReadonlyMap<string, ReadonlySet<string>>;
+  /** The classes of modules of another framework, by the paths of the scopes that stand for them. */
+  readonly classes?: ReadonlyMap<string, string>;
   /** Null unless the graph shows a difference. */
   readonly marks: Marks | null;
 }

@@ -11,6 +11,7 @@ import {
   FEW_PARTS,
   type GraphNode,
   isEnd,
+  isForeign,
   isVariable,
   makeItems,
   type Tensor,
@@ -19,7 +20,7 @@ import {
 import { lastPart } from "./chains";
 import type { Scope } from "./scopes";
 
-const { FEW_NODES } = FOLDS;
+const { FEW_FOREIGN, FEW_NODES } = FOLDS;
 
 /** A part of a picture. */
 export type Part = GraphNode | Fold;
@@ -179,10 +180,13 @@ export class Group extends Fold {
  */
 export function structured(path: string, parts: readonly Part[], depth: number): readonly Part[] {
   if (parts.length < 2) return parts;
-  if (parts.length <= FEW_PARTS && totalOf(parts) <= FEW_NODES) return withInitialValues(parts);
+  const total = totalOf(parts);
+  const few = parts.length <= FEW_PARTS && total <= FEW_NODES;
+  if (few && !nodesOf(parts.slice(0, 1)).slice(0, 1).some(isForeign)) return withInitialValues(parts);
   const [whole, members] = withoutCyclesOfNames(parts);
   const arranged = arrange(members, members.map(isBackward));
   const units = arranged.units.map((unit) => unitOf(unit, path, depth, whole));
+  if (few && total <= FEW_FOREIGN) return units;
   return arranged.bunches.map((bunch) => groupOrPart(path, depth, bunch, units));
 }
 
@@ -329,7 +333,8 @@ function unitOf(unit: Unit, path: string, depth: number, parts: readonly Part[])
 /** The last word of the path of the scope with most of the nodes, "" if there is none. */
 function scopeOfMost(parts: readonly Part[]): string {
   const largest = parts.reduce((best, part) => (sizeOf(part) > sizeOf(best) ? part : best));
-  return largest instanceof Fold && 2 * largest.total > totalOf(parts) ? lastPart(largest.key) : "";
+  if (!(largest instanceof Fold) || 2 * largest.total <= totalOf(parts)) return "";
+  return largest instanceof Group ? largest.label : lastPart(largest.key);
 }
 
 const varies = (node: GraphNode): boolean => isVariable(node) || isEnd(node) || callsFunctions(node);

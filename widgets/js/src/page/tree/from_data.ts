@@ -16,6 +16,7 @@ const NOTHING: OpText = {
   memory: "",
   elementwise: false,
   needs_only_shapes: false,
+  label: "",
 };
 
 /** The record of a call of which the data says nothing. */
@@ -50,10 +51,11 @@ class Shared {
 
   /** The op of nodes of a kind. */
   op(name: string, kind: string): Op {
-    return getOrMake(this.#ops, name, () => {
-      const { layer, memory, elementwise, needs_only_shapes: needsOnlyShapes } = this.data.head.ops[name] ?? NOTHING;
-      const role = (kind === "function" ? "op" : kind) as NodeRole;
-      return { name, layer: layer as Layer, role, memory, elementwise, needsOnlyShapes };
+    const role = (kind === "function" ? "op" : kind) as NodeRole;
+    return getOrMake(this.#ops, `${name} ${role}`, () => {
+      const text = this.data.head.ops[name] ?? NOTHING;
+      const { layer, memory, elementwise, needs_only_shapes: needsOnlyShapes, label } = text;
+      return { name, layer: layer as Layer, role, memory, elementwise, needsOnlyShapes, label: label || name };
     });
   }
 
@@ -67,7 +69,7 @@ class Shared {
   windows(space: Space, node: number): Windows {
     return getOrMake(this.#windows, space.text("definitions", node), () => {
       const attrs = new Map(space.attrs(node));
-      const strides = attrs.get("strides") ?? "";
+      const strides = attrs.get("strides") ?? attrs.get("stride") ?? "";
       return {
         strides: /^\[-?\d+(, -?\d+)*\]$/.test(strides) ? strides.slice(1, -1).split(", ").map(Number) : [],
         isPadded: !["VALID", "'VALID'"].includes(attrs.get("padding") ?? ""),
@@ -84,6 +86,7 @@ class DataNode implements GraphNode {
   readonly callees: readonly Callee[];
   readonly hasHub: boolean;
   readonly isGradient: boolean;
+  readonly classes: ReadonlyMap<string, string>;
   readonly inputs: Tensor[] = [];
   readonly controlInputs: GraphNode[] = [];
   readonly consumers: GraphNode[] = [];
@@ -92,7 +95,14 @@ class DataNode implements GraphNode {
   readonly #shared: Shared;
   #outputs: readonly Output[] | null = null;
 
-  constructor(shared: Shared, space: Space, prefix: string, id: number, call: CallRecord | undefined) {
+  constructor(
+    shared: Shared,
+    space: Space,
+    prefix: string,
+    id: number,
+    call: CallRecord | undefined,
+    classes: ReadonlyMap<string, string>,
+  ) {
     this.#shared = shared;
     this.#space = space;
     this.id = id;
@@ -103,6 +113,7 @@ class DataNode implements GraphNode {
     this.callees = titles.map((title, i) => ({ label: call?.bodies[i]?.label ?? "", title }));
     this.hasHub = call?.hub ?? false;
     this.isGradient = space.gradients.has(id);
+    this.classes = classes;
   }
 
   get outputs(): readonly Output[] {
@@ -121,7 +132,7 @@ class DataNode implements GraphNode {
 
 /** A producer that is in no space, with the one output that is taken: it was removed or replaced. */
 function elsewhere(name: string, output: Output): GraphNode {
-  const op: Op = { name: "", layer: "", role: "op", memory: "", elementwise: false, needsOnlyShapes: false };
+  const op: Op = { name: "", label: "", layer: "", role: "op", memory: "", elementwise: false, needsOnlyShapes: false };
   const none = { inputs: [], controlInputs: [], consumers: [], controlOutputs: [], callees: [], strides: [] };
   return {
     ...none,
@@ -141,8 +152,12 @@ function nodesOfSpace(
   space: Space,
   prefix: string,
   calls: ReadonlyMap<number, CallRecord>,
+  classes: ReadonlyMap<string, string>,
 ): readonly GraphNode[] {
-  const nodes = Array.from({ length: space.size }, (_, id) => new DataNode(shared, space, prefix, id, calls.get(id)));
+  const nodes = Array.from(
+    { length: space.size },
+    (_, id) => new DataNode(shared, space, prefix, id, calls.get(id), classes),
+  );
   for (const node of nodes) {
     for (let i = at(space.inputsAt, node.id); i < at(space.inputsAt, node.id + 1); i++) {
       const step = at(space.producers, i);
@@ -173,6 +188,7 @@ export class SpaceGraph implements GraphData, Opener {
   readonly isBody: boolean;
   readonly saverNodes: ReadonlySet<string>;
   readonly signatures: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly classes: ReadonlyMap<string, string>;
   readonly marks: Marks | null;
   readonly #calls: ReadonlyMap<number, CallRecord>;
   readonly #shared: Shared;
@@ -185,7 +201,9 @@ export class SpaceGraph implements GraphData, Opener {
     this.#depth = depth;
     this.isBody = depth > 0;
     this.#calls = new Map(space.head.calls.map((record) => [record.node, record]));
-    this.nodes = nodesOfSpace(shared, space, prefix, this.#calls);
+    // Pictures saved by earlier versions have none.
+    this.classes = new Map(Object.entries(space.head.classes ?? {}).map(([path, kind]) => [prefix + path, kind]));
+    this.nodes = nodesOfSpace(shared, space, prefix, this.#calls, this.classes);
     const name = (node: number): string => this.node(node).name;
     const { difference, saver_nodes: savers, saved_signatures: signatures } = space.head;
     this.saverNodes = new Set(savers.map(name));

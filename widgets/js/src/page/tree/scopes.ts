@@ -122,7 +122,10 @@ export class Scope extends Fold {
 
   /** The last components of the path; for one of several bodies, its purpose and the function's name. */
   get label(): string {
-    return this.bodyLabel ?? chainLabel(this.path, this.parent?.path ?? null);
+    if (this.bodyLabel !== null) return this.bodyLabel;
+    const label = chainLabel(this.path, this.parent?.path ?? null);
+    const kind = this.around.graph.classes?.get(this.path);
+    return kind ? `${label} ${kind}` : label;
   }
 
   /**
