@@ -1,0 +1,52 @@
+"""PyTorch's exported programs: `.pt2` files, read without PyTorch."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.frontends.torch_reader.archive import Archive, inner_names
+from graphcore.frontends.torch_reader.program import ProgramReader
+from graphcore.frontends.torch_reader.program_weights import PayloadWeights, StateWeights
+from graphcore.frontends.torch_reader.schema import Program, decoded
+
+if TYPE_CHECKING:
+    from graphcore.frontends.foreign import ForeignGraph
+    from graphcore.frontends.frontend import Source
+
+KIND: Final = "PyTorch exported program (.pt2; torch.export.ExportedProgram)"
+_OLD: Final = "serialized_exported_program.json"
+_MODEL: Final = re.compile(r"models/[^/]+\.json")
+
+
+def sniff(source: Source) -> bool:
+    """True iff the source is an exported program."""
+    names = inner_names(source)
+    return _OLD in names or "archive_format" in names or (bool(names) and any(_MODEL.fullmatch(name) for name in names))
+
+
+def read(source: Source) -> ForeignGraph:
+    """Read an exported program.
+
+    Raises:
+        GraphError: it is damaged, or exceeds a limit.
+    """
+    if source.path is None:
+        raise InvalidArgumentError("Required a file, got an object")
+    archive = Archive(source.path)
+    if _OLD in archive:
+        program = decoded(archive.read(_OLD), Program, f"'{_OLD}'")
+        return ProgramReader(program, StateWeights(archive)).read()
+    models = sorted([name for name in archive.sizes if _MODEL.fullmatch(name)], key=lambda name: (name != "models/model.json", name))
+    if not models:
+        raise InvalidArgumentError(
+            f"'{source.path.name}' is a PyTorch package without an exported program: required models/model.json, got "
+            + ", ".join(list(archive.sizes)[:5])
+        )
+    program = decoded(archive.read(models[0]), Program, f"'{models[0]}'")
+    name = models[0].removeprefix("models/").removesuffix(".json")
+    found = ProgramReader(program, PayloadWeights(archive, name)).read()
+    if len(models) > 1:
+        found.notes.insert(0, f"The package has {len(models)} programs; this is '{name}'. The others: {', '.join(models[1:9])}.")
+    return found
