@@ -27,7 +27,7 @@ ENTRY_POINTS: Final = "graphloupe.frontends"
 MAX_MEMBERS: Final = 100_000
 """The most members of an archive that are looked at."""
 
-_MODULES: Final = ("onnx_model", "torch_program", "torch_weights")
+_MODULES: Final = ("onnx_model", "torch_program", "torch_script", "torch_weights")
 """The frontends of this package: modules beside this one, in the order in which they are asked."""
 _TENSORFLOW: Final = "TensorFlow graph (GraphDef .pb, .pbtxt, .json; MetaGraphDef .meta; SavedModel folder)"
 
@@ -130,15 +130,15 @@ def read_by(frontend: Frontend, source: Source) -> ForeignGraph:
     """Read a source by a frontend. An error names the file."""
     try:
         return frontend.read(source)
-    except RecursionError:
-        raise InvalidArgumentError(f"Cannot read {named(source)}: it is nested too deeply") from None
-    except MemoryError:
-        raise InvalidArgumentError(f"Cannot read {named(source)}: there is not enough memory for it") from None
     except GraphError as error:
         if source.path is not None and source.path.name not in error.message:
             error.message = f"{error.message} (in {named(source)})"
             error.args = (error.message,)
         raise
+    except RecursionError:
+        raise InvalidArgumentError(f"Cannot read {named(source)}: it is nested too deeply") from None
+    except MemoryError:
+        raise InvalidArgumentError(f"Cannot read {named(source)}: there is not enough memory for it") from None
 
 
 def unknown_kind(source: Source) -> InvalidArgumentError:

@@ -1,0 +1,148 @@
+"""Graphs of TorchScript programs while they are built: nodes, captured values, bodies."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from graphcore.errors import ResourceExhaustedError
+from graphcore.frontends.foreign import ForeignFunction, ForeignNode, InputRef, ModuleCall, Port, SourceFrame
+from graphcore.frontends.torch_reader.arguments import Named, collect
+from graphcore.frontends.torch_reader.script_values import FunctionValue, ListValue, ModuleValue, Ref, Unknown
+from graphcore.frontends.torch_reader.signature import INPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAX_NODES: Final = 200_000
+_CHANGES: Final = re.compile(
+    r"^(prim\.(RaiseException|Print|SetAttr|If|Loop)|aten\.(append|extend|insert|clear|_set_item|Delete|backward)$)"
+)
+
+
+class Building:
+    """A graph that is being built.
+
+    Args:
+        name: its name.
+        parent: the graph around it, None for the main one.
+
+    Attributes:
+        name: its name.
+        nodes: its nodes.
+        captured: its arguments for values of the graph around it, by these.
+        inputs: its arguments in order.
+    """
+
+    def __init__(self, name: str, parent: Building | None) -> None:
+        self.name = name
+        self.parent = parent
+        self.nodes: list[ForeignNode] = []
+        self.inputs: list[Port] = []
+        self.captured: dict[Ref, Ref] = {}
+        self.results: list[InputRef] = []
+        self.result_names: list[str] = []
+        self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}
+
+    def unique(self, base: str) -> str:
+        """A name that no node has yet."""
+        name = base
+        while name in self._taken:
+            number = self._numbers[base] = self._numbers.get(base, 0) + 1
+            name = f"{base}_{number}"
+        self._taken.add(name)
+        return name
+
+    def argument(self, name: str, dtype: str = "") -> Ref:
+        """A new argument of the graph."""
+        node = self.unique(name)
+        port = Port(name, dtype)
+        self.inputs.append(port)
+        self.nodes.append(ForeignNode(node, INPUT, outputs=(port,), kind="input"))
+        return Ref(self, node)
+
+    def local(self, ref: Ref) -> Ref:
+        """A value as one of this graph: as an argument where it is of a graph around."""
+        if ref.building is self or self.parent is None:
+            return ref
+        outer = self.parent.local(ref)
+        known = self.captured.get(outer)
+        if known is None:
+            known = self.captured[outer] = self.argument(outer.node.rpartition(".")[2] or outer.node)
+        return known
+
+    def add(
+        self,
+        op: str,
+        operands: Iterable[tuple[str, Any]],
+        outputs: tuple[str, ...],
+        modules: tuple[ModuleCall, ...] = (),
+        frames: tuple[SourceFrame, ...] = (),
+        **rest: Any,
+    ) -> ForeignNode:
+        """Add a node.
+
+        Raises:
+            ResourceExhaustedError: the graph has too many.
+        """
+        if len(self.nodes) >= MAX_NODES:
+            raise ResourceExhaustedError(f"The program has more than {MAX_NODES:,} nodes, the limit")
+        refs: dict[str, InputRef] = {}
+        plain = [(name, self._plain(value, refs)) for name, value in operands]
+        found = collect(plain, refs.__getitem__, {})
+        node = ForeignNode(
+            self.unique(op.rpartition(".")[2].strip("_") or op),
+            op,
+            tuple(found.inputs),
+            tuple([Port(name) for name in outputs]),
+            tuple(found.names),
+            found.attrs,
+            modules=modules,
+            frames=frames,
+            **rest,
+        )
+        self.nodes.append(node)
+        return node
+
+    def _plain(self, value: Any, refs: dict[str, InputRef]) -> Any:
+        if isinstance(value, ListValue):
+            value = value.ref if value.ref is not None else value.items
+        if isinstance(value, Ref):
+            local = self.local(value)
+            key = f"{local.node}:{local.index}"
+            refs[key] = local.node, local.index
+            return Named(key)
+        if isinstance(value, list | tuple):
+            return [self._plain(item, refs) for item in value]
+        if isinstance(value, ModuleValue):
+            return value.path or "self"
+        if isinstance(value, FunctionValue):
+            return value.name
+        return value.text if isinstance(value, Unknown) else value
+
+    def ref_of(self, value: Any, modules: tuple[ModuleCall, ...] = ()) -> Ref:
+        """A value as an output of a node: constants, lists and tuples become nodes."""
+        if isinstance(value, Ref):
+            return self.local(value)
+        if isinstance(value, ListValue):
+            if value.ref is None:
+                value.ref = value.building.made("prim.ListConstruct", value.items, modules)
+            return self.local(value.ref)
+        if isinstance(value, tuple):
+            return self.made("prim.TupleConstruct", list(value), modules)
+        return Ref(self, self.add("prim.Constant", [("value", "None" if value is None else value)], ("",), modules).name)
+
+    def made(self, op: str, items: list[Any], modules: tuple[ModuleCall, ...]) -> Ref:
+        """A list or tuple as a node."""
+        return Ref(self, self.add(op, [("", items)] if items else [], ("",), modules).name)
+
+    def finished(self) -> ForeignFunction:
+        """The graph as a function, without nodes whose outputs are not taken."""
+        used = {ref[0] for ref in self.results if ref is not None}
+        kept = []
+        for node in reversed(self.nodes):
+            if node.name in used or _CHANGES.match(node.op) or node.kind != "op":
+                kept.append(node)
+                used |= {ref[0] for ref in node.inputs if ref is not None}
+        return ForeignFunction(self.name, tuple(self.inputs), tuple(self.results), tuple(self.result_names), kept[::-1])

@@ -1,0 +1,85 @@
+"""Values that TorchScript's objects and constants hold, as values of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.frontends.foreign import ForeignNode, Port, WeightRef
+from graphcore.frontends.torch_reader.pickles import StoredTensor, Thing
+from graphcore.frontends.torch_reader.script_building import Building
+from graphcore.frontends.torch_reader.script_code import ScriptCode
+from graphcore.frontends.torch_reader.script_values import AttributeValue, FunctionValue, ListValue, Method, ModuleValue, Ref, Unknown
+from graphcore.frontends.torch_reader.signature import STATE
+
+
+class States:
+    """Attributes of objects, and constants.
+
+    Args:
+        code: the code of the program.
+        constants: its constants, which code names by number.
+        weight: gives a tensor that is not yet read.
+        main: the main graph, which has the nodes of tensors.
+
+    Attributes:
+        building: the graph that is being built.
+    """
+
+    def __init__(self, code: ScriptCode, constants: Sequence[Any], weight: Callable[[StoredTensor], WeightRef], main: Building) -> None:
+        self._code = code
+        self._constants = constants
+        self._weight = weight
+        self._main = main
+        self._states: dict[StoredTensor, Ref] = {}
+        self.building = main
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """An attribute of a value."""
+        if isinstance(owner, FunctionValue):
+            if owner.name == "CONSTANTS":
+                return self._constant(name)
+            return FunctionValue(f"{owner.name}.{name}")
+        if isinstance(owner, ModuleValue):
+            path = f"{owner.path}.{name}" if owner.path else name
+            if name not in owner.thing.state:
+                return Method(owner, name)
+            return self.stored(owner.thing.state[name], path, owner.thing)
+        if isinstance(owner, Ref | ListValue | tuple):
+            return AttributeValue(owner, name)
+        return Unknown(name)
+
+    def stored(self, value: Any, path: str, owner: Thing | None) -> Any:
+        """A value of an object as one of the program."""
+        if isinstance(value, Thing):
+            return ModuleValue(value, path)
+        if isinstance(value, StoredTensor):
+            known = self._states.get(value)
+            if known is None:
+                found = None if owner is None else self._code.class_of(owner.kind)
+                is_buffer = found is not None and path.rpartition(".")[2] in found[1].buffers
+                kind = "constant" if owner is None else "buffer" if is_buffer else "parameter"
+                node = ForeignNode(
+                    self._main.unique(path),
+                    STATE[kind],
+                    outputs=(Port(path, value.dtype, value.shape),),
+                    weight=self._weight(value),
+                    kind=kind,
+                )
+                self._main.nodes.append(node)
+                known = self._states[value] = Ref(self._main, node.name)
+            return known
+        if isinstance(value, list):
+            return ListValue(self.building, [self.stored(item, f"{path}.{number}", owner) for number, item in enumerate(value[:10_000])])
+        if isinstance(value, tuple):
+            return tuple([self.stored(item, f"{path}.{number}", owner) for number, item in enumerate(value[:10_000])])
+        if isinstance(value, str | int | float | bool | Ref | ListValue | ModuleValue | None):
+            return value
+        return Unknown(type(value).__name__)
+
+    def _constant(self, name: str) -> Any:
+        number = name.removeprefix("c")
+        if not (number.isascii() and number.isdigit()) or len(number) > 9 or int(number) >= len(self._constants):
+            raise InvalidArgumentError(f"The code names the constant '{name}'; there are {len(self._constants)}")
+        return self.stored(self._constants[int(number)], f"constants.{name}", None)
