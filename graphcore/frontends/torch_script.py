@@ -38,6 +38,8 @@ def read(source: Source) -> ForeignGraph:
     if not isinstance(root, Thing):
         raise InvalidArgumentError(f"'{source.path.name}' has no module: required an object of TorchScript, got a {type(root).__name__}")
     constants = read_pickle(archive, "constants.pkl", has_things=True) if "constants.pkl" in archive else ()
+    if not isinstance(constants, tuple | list):
+        raise InvalidArgumentError(f"'constants.pkl' is damaged: required a list, got a {type(constants).__name__}")
     code = ScriptCode(archive)
     found = code.class_of(root.kind)
     methods = list(found[1].methods) if found is not None else []
@@ -51,7 +53,7 @@ def read(source: Source) -> ForeignGraph:
         folder = "constants" if any(tensor is constant for constant in constants) else "data"
         return weight_of(archive, tensor, folder)
 
-    following = Following(code, constants if isinstance(constants, tuple | list) else (), weight)
+    following = Following(code, constants, weight)
     main = following.program(root, forward)
     main.nodes = placed_states(main.nodes)
     version = archive.read("version").decode(errors="replace").strip()[:20] if "version" in archive else ""

@@ -98,7 +98,7 @@ class PickleReader:
                 code = self._data[self.place]
                 self.place += 1
                 if code == 0x2E:
-                    return self._stack.pop()
+                    return self._popped()
                 step = _STEPS.get(code)
                 if step is None:
                     raise self._unfit(f"the opcode {code:#04x}, which tensors do not need")
@@ -174,6 +174,12 @@ class PickleReader:
             raise ValueError
         self._stack.append(items)
 
+    def _popped(self) -> Any:
+        found = self._stack.pop()
+        if found is _MARK:
+            raise ValueError
+        return found
+
     def _append(self, items: list[Any]) -> None:
         target = self._stack[-1]
         if not isinstance(target, list):
@@ -190,10 +196,10 @@ class PickleReader:
             target[key] = value
 
     def _append_one(self) -> None:
-        self._append([self._stack.pop()])
+        self._append([self._popped()])
 
     def _set_one(self) -> None:
-        value, key = self._stack.pop(), self._stack.pop()
+        value, key = self._popped(), self._popped()
         self._set([key, value])
 
     def _global(self, module: str, name: str) -> None:

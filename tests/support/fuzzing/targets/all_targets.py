@@ -14,6 +14,7 @@ from tests.support.fuzzing.targets.models import MODELS
 from tests.support.fuzzing.targets.records import RECORDS
 from tests.support.fuzzing.targets.shapes import SHAPES
 from tests.support.fuzzing.targets.states import STATES
+from tests.support.fuzzing.targets.torch_files import TORCH_FILES
 from tests.support.fuzzing.targets.views import VIEWS
 
 TARGETS: Final[dict[str, Target]] = {
@@ -27,4 +28,5 @@ TARGETS: Final[dict[str, Target]] = {
     "evaluation": EVALUATION,
     "views": VIEWS,
     "states": STATES,
+    "torch": TORCH_FILES,
 }
