@@ -202,11 +202,15 @@ _ROLES: Final[dict[str, Role]] = {
 }
 _LAYER_OF: Final[dict[str, Layer]] = {word: layer for layer, words in _LAYERS.items() for word in words.split()}
 _DEFAULT: Final = re.compile(r"\.(default|Tensor|Scalar|int|out|self|dim|vec|input|Tensor_Scalar|dim_IntList)$")
+_OVERLOADED: Final = ("aten.", "prims.", "quantized.", "quantized_decomposed.", "torchvision.", "prim.")
+"""The domains in which a name is followed by that of an overload."""
 assert set(_LAYERS) <= set(get_args(Layer))
 
 
 def plain_op(op: str) -> str:
-    """The name of an op without its domain and overload: `Conv` of `onnx.Conv`."""
+    """The name of an op without its domain and overload: `flatten` of `aten.flatten.using_ints`."""
+    if op.startswith(_OVERLOADED):
+        return op.split(".")[1]
     name = _DEFAULT.sub("", op) if op.count(".") > 1 else op
     return name.rpartition(".")[2] or op
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from graphcore.frontends.foreign import ForeignGraph
     from graphcore.frontends.frontend import Source
 
-KIND: Final = "PyTorch exported program (.pt2; torch.export.ExportedProgram)"
+KIND: Final = "PyTorch exported program (.pt2)"
 _OLD: Final = "serialized_exported_program.json"
 _MODEL: Final = re.compile(r"models/[^/]+\.json")
 
@@ -32,8 +32,7 @@ def read(source: Source) -> ForeignGraph:
     Raises:
         GraphError: it is damaged, or exceeds a limit.
     """
-    if source.path is None:
-        raise InvalidArgumentError("Required a file, got an object")
+    assert source.path is not None  # files only are sniffed
     archive = Archive(source.path)
     if _OLD in archive:
         program = decoded(archive.read(_OLD), Program, f"'{_OLD}'")

@@ -108,7 +108,7 @@ class ProgramReader:
         places = self._places()
         for symbol, limits in list(program.range_constraints.items())[:_SHOWN]:
             name = symbol_text(symbol)
-            facts[f"size {name}"] = "; ".join([_range(limits.min_val, limits.max_val), *places.get(name, [])[:3]])
+            facts[f"size {name}"] = "; ".join([limits_text(limits.min_val, limits.max_val), *places.get(name, [])[:3]])
         return facts
 
     def _places(self) -> dict[str, list[str]]:
@@ -125,7 +125,8 @@ class ProgramReader:
         return found
 
 
-def _range(least: object, most: object) -> str:
+def limits_text(least: object, most: object) -> str:
+    """The range of a symbolic size in words."""
     is_open = not isinstance(most, int) or most < 0 or most >= 2**62
     if is_open:
         return f"at least {least}" if isinstance(least, int) and least > -(2**62) else "any"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import InvalidArgumentError
@@ -22,6 +24,8 @@ _LAYOUTS: Final = ("unknown", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_
 _FORMATS: Final = ("unknown", "contiguous_format", "channels_last", "channels_last_3d", "preserve_format")
 _SYMBOLIC: Final = {"as_sym_int": "SymInt", "as_sym_float": "SymFloat", "as_sym_bool": "SymBool"}
 _OBJECTS: Final = {"as_custom_obj": "object", "as_token": "token"}
+_UNUSED: Final = re.compile(r"_unused_[0-9]+$")
+"""The end of the names that files give to results without a name."""
 MAX_DEPTH: Final = 60
 
 
@@ -106,6 +110,8 @@ class GraphReader:
         for number, (value, _) in enumerate(outputs):
             if value:
                 self._values[value] = name, number
+                if _UNUSED.search(value):
+                    outputs[number] = "", replace(outputs[number][1], name="")
         bodies, arguments = self._bodies(op, collected)
         metadata = node.metadata
         return ForeignNode(

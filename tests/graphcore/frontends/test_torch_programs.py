@@ -123,7 +123,7 @@ def test_changes_of_buffers_are_noted() -> None:
 
 def test_pictures_show_modules_and_shapes() -> None:
     outline = to_outline(gc.load(FILES / "net.pt2"))
-    assert "aten.conv2d.default" in outline
+    assert "conv2d layer.0/conv2d <- input" in outline
     assert "float [1,4,6,6]" in outline
 
 

@@ -24,7 +24,7 @@ _NAMES: Final = (
     *("net.pt2", "branching.pt2", "looping.pt2", "lstm.pt2", "scripted.pt", "scripted.pt", "traced.pt"),
     *("state.pt", "net_state.pt", "state_legacy.pth", "whole_module.pt"),
 )
-_VALUES: Final = (
+_VALUES: Final[tuple[Any, ...]] = (
     None,
     True,
     -1,
