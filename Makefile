@@ -13,13 +13,14 @@ PYTHON ?= $(shell sh tests/support/tools/find_python.sh 3.11 3.12 3.13 3 3.14)
 VENV ?= .venv
 ORACLE_VENV ?= .venv-oracle
 GRADERS_VENV ?= .venv-graders
+FRAMEWORKS_VENV ?= .venv-frameworks
 LOWEST_VENV := .venv-lowest
 BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check --quiet
 ARGS ?=
 PYTEST := $(BIN)/python -m pytest
 IN_WORKERS = $(PYTEST) -n auto --dist worksteal
-WITHOUT_BROWSER = $(IN_WORKERS) -m "not browser and not oracle and not graders and not slow" $(ARGS)
+WITHOUT_BROWSER = $(IN_WORKERS) -m "not browser and not oracle and not graders and not frameworks and not slow" $(ARGS)
 # Each worker starts a JupyterLab and a browser, so more than a few slow each other down.
 IN_BROWSERS = $(IN_WORKERS) --maxprocesses 4 -m "browser and not slow" $(ARGS)
 # In turn, not side by side: browser tests wait in vain on a machine that is busy with other tests.
@@ -32,7 +33,7 @@ AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 # Compiled modules are kept, whatever the user's setting: hundreds of processes of the tests import the same ones.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help lab test slow unit lowest lowest-environment bench bench-views bench-gpu gpu-wheels oracle graders fuzz op-index lint format types front notebooks course wheel clean
+.PHONY: help lab test slow unit lowest lowest-environment bench bench-views bench-gpu gpu-wheels oracle graders frameworks fuzz op-index lint format types front notebooks course wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +69,13 @@ $(GRADERS_VENV)/.ready: tests/graders/requirements.txt | $(VENV)/.dev
 	$(GRADERS_VENV)/bin/python $(PIP) install -r tests/graders/requirements.txt
 	@touch $@
 
+# Contains $(VENV) as well. The tests run in it: they make models by the frameworks, and read them by their own readers.
+$(FRAMEWORKS_VENV)/.ready: tests/frameworks/requirements.txt | $(VENV)/.dev
+	$(BIN)/python -m venv $(FRAMEWORKS_VENV)
+	$(BIN)/python tests/support/tools/share_packages.py $(FRAMEWORKS_VENV)/bin/python
+	$(FRAMEWORKS_VENV)/bin/python $(PIP) install -r tests/frameworks/requirements.txt
+	@touch $@
+
 # ---- for users -------------------------------------------------------------------------------------------------------
 
 lab: $(VENV)/.lab ## Open JupyterLab on the quick-start notebook
@@ -82,10 +90,10 @@ test: $(VENV)/.dev ## Run all tests but the slow ones, those in the browser incl
 
 slow: $(VENV)/.dev ## Run the tests that take longer than 10 seconds each
 	@$(BIN)/python tests/support/tools/find_browser.py > $(VENV)/.browser
-	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(IN_WORKERS) -m "slow and not oracle and not graders" $(ARGS) || $(UNLESS_NONE_CHOSEN) exit 1
+	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(IN_WORKERS) -m "slow and not oracle and not graders and not frameworks" $(ARGS) || $(UNLESS_NONE_CHOSEN) exit 1
 
 unit: $(VENV)/.dev ## Run the tests that need no browser, no notebook, no sweep over all ops and little time
-	HYPOTHESIS_PROFILE="$${HYPOTHESIS_PROFILE:-few}" $(IN_WORKERS) -m "not browser and not oracle and not graders and not notebook and not sweep and not slow" $(ARGS)
+	HYPOTHESIS_PROFILE="$${HYPOTHESIS_PROFILE:-few}" $(IN_WORKERS) -m "not browser and not oracle and not graders and not frameworks and not notebook and not sweep and not slow" $(ARGS)
 
 lowest: lowest-environment ## Run the unit tests on the lowest versions of dependencies that pyproject.toml allows
 	$(MAKE) --no-print-directory unit VENV=$(LOWEST_VENV)
@@ -106,6 +114,9 @@ oracle: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Compare with TensorFlow
 
 graders: $(VENV)/.dev $(GRADERS_VENV)/.ready ## Grade the sample assignments by nbgrader and otter-grader
 	GRAPHLOUPE_GRADERS="$(CURDIR)/$(GRADERS_VENV)/bin/python" $(IN_WORKERS) -m graders $(ARGS)
+
+frameworks: $(FRAMEWORKS_VENV)/.ready ## Compare what frontends read with what PyTorch, JAX, Keras and others say
+	KERAS_BACKEND=jax JAX_PLATFORMS=cpu HF_HUB_OFFLINE=1 $(FRAMEWORKS_VENV)/bin/python -m pytest -m frameworks $(ARGS)
 
 bench: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Time this project, TensorFlow and NumPy on the same work
 	GRAPHLOUPE_ORACLE="$(CURDIR)/$(ORACLE_VENV)/bin/python" $(BIN)/python -m tests.benchmarks $(ARGS)
@@ -145,5 +156,5 @@ wheel: $(BIN)/python ## Build the wheel, install it into an empty environment, u
 	$(BIN)/python tests/support/tools/wheel_smoke.py
 
 clean: ## Remove environments and everything generated
-	rm -rf $(VENV) $(ORACLE_VENV) $(GRADERS_VENV) $(LOWEST_VENV) .venv-3.* dist build artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis widgets/js/node_modules
+	rm -rf $(VENV) $(ORACLE_VENV) $(GRADERS_VENV) $(FRAMEWORKS_VENV) $(LOWEST_VENV) .venv-3.* dist build artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis widgets/js/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,6 +17,7 @@ MARKED_FOLDERS = {
     "browser": "browser",
     "oracle": "oracle",
     "gpu": "gpu",
+    "frameworks": "frameworks",
     "notebooks": "notebook",
     # They compute on graphs by code of this project alone, or by the stand-in for CuPy, the same on each version of Python and the dependencies.
     "graphcore/inference": "sweep",
@@ -30,7 +31,7 @@ MARKED_FOLDERS = {
     "lint": "sweep",
     "support": "sweep",
 }
-ONLY_IN_FOLDERS = {"browser", "oracle", "gpu", "notebook"}
+ONLY_IN_FOLDERS = {"browser", "oracle", "gpu", "notebook", "frameworks"}
 """The markers that no other test has."""
 
 # Derandomised, so that the same code gives the same result. HYPOTHESIS_PROFILE=search looks for new cases; `few` is for further versions of
