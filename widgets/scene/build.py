@@ -153,7 +153,8 @@ def _scene_node(
     if main is None:
         body = _is_function(box.part) or (isinstance(box.part, Scope) and visible.roles.body_of(box.part.path))
         kind, op, label = "function" if body else "scope", "", _part_label(box)
-        detail = TOO_DEEP if box.depth >= MOST_FRAMES else box.part.differences if isinstance(box.part, Group) else ""
+        repeat = _repeat_of(box.part)
+        detail = TOO_DEEP if box.depth >= MOST_FRAMES else "" if repeat is None else repeat.differences
     else:
         kind, op, label, detail = _node_texts(box, main, visible, dimensions)
         if box.id in visible.words:
@@ -176,7 +177,7 @@ def _scene_node(
         error=error,
         clash=clash,
         count=len(box.nodes),
-        repeat=len(box.part.instances) if isinstance(box.part, Group) else 0,
+        repeat=0 if (repeated := _repeat_of(box.part)) is None else len(repeated.instances),
         expandable=not _is_single(box),
         mirrors=mirrors,
         cell=_cells(box),
@@ -194,7 +195,15 @@ def _is_single(box: Box) -> bool:
 
 
 def _part_label(box: Box) -> str:
-    return box.part.label if isinstance(box.part, Scope | Group) else box.id
+    repeat = _repeat_of(box.part)
+    if repeat is not None:
+        return repeat.label
+    return box.part.label if isinstance(box.part, Scope) else box.id
+
+
+def _repeat_of(part: Part) -> Group | None:
+    """The group that a box stands for: itself, or the repeat that is all of a module."""
+    return part if isinstance(part, Group) else part.only_repeat if isinstance(part, Scope) else None
 
 
 def _node_texts(box: Box, node: Node, visible: Visible, dimensions: Dimensions) -> tuple[NodeKind, str, str, str]:

@@ -144,4 +144,7 @@ class _Opener:
             return not isinstance(part, Call) and any(self.marks.is_touched(node.name) for node in part.all_nodes())
         if isinstance(part, Call):
             return self.state.mode == "all" and part.opens
-        return self.state.mode == "all" or (isinstance(part, Scope) and part.total >= self.least and not self.roles.body_of(part.path))
+        if self.state.mode == "all" or not isinstance(part, Scope):
+            return self.state.mode == "all"
+        says_all = part.is_layer or part.only_repeat is not None
+        return part.total >= self.least and not self.roles.body_of(part.path) and not says_all

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FEW_NODES: Final = 150
 """Parts with more nodes than this together cannot all be open, so repeats among them are shown once."""
-FEW_FOREIGN: Final = 40
+FEW_FOREIGN: Final = 24
 """In a smaller graph of another framework, where each weight is a node, repeats are not joined."""
 
 

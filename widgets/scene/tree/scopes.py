@@ -9,6 +9,8 @@ from graphcore.difference.marks import shown_difference
 from graphcore.errors import GraphError
 from graphcore.frontends.record import foreign_of
 from widgets.scene.calls import CallBody, Callee, Opener, calls_functions, has_hub
+from widgets.scene.structure.naming import is_foreign
+from widgets.scene.structure.serving import is_parameter
 from widgets.scene.tree.chains import chain_label, parents_of
 from widgets.scene.tree.folds import Fold, Group, Thing, any_leads_to, nodes_of, structured, total_of
 from widgets.scene.tree.saved_models import with_signatures, within_function
@@ -148,6 +150,24 @@ class Scope(Fold):
         foreign = None if graph is None else foreign_of(graph)
         kind = "" if foreign is None else foreign.classes.get(self.path, "")
         return f"{label} {kind}" if kind else label
+
+    @property
+    def only_repeat(self) -> Group | None:
+        """The repeat that a module of another framework consists of, None if it has more or none."""
+        if self.callee is not None or self.depth > MOST_FRAMES or not self._is_foreign():
+            return None
+        parts = self.parts()
+        only = parts[0] if len(parts) == 1 else None
+        return only if isinstance(only, Group) and only.instances else None
+
+    @property
+    def is_layer(self) -> bool:
+        """True iff it is a module of another framework that is one op with its parameters."""
+        return self._is_foreign() and sum(not is_parameter(node) for node in self.all_nodes()) <= 1
+
+    def _is_foreign(self) -> bool:
+        first = next(iter(self.nodes.values()), None) or next(iter(self.all_nodes()), None)
+        return first is not None and is_foreign(first)
 
     def parts(self) -> list[Part]:
         """The parts shown when it is open: in creation order, or groups of them if they are many.

@@ -125,6 +125,17 @@ export class Part {
     return this.fold instanceof Group ? this.fold.instances.length : 0;
   }
 
+  /** The group that its box stands for: itself, or the repeat that is all of a module. Null for other parts. */
+  get repeated(): Group | null {
+    if (this.fold instanceof Group) return this.fold;
+    return this.fold instanceof Scope ? this.fold.onlyRepeat : null;
+  }
+
+  /** True iff it is a module of another framework of which its box says all. */
+  get saysAll(): boolean {
+    return this.fold instanceof Scope && (this.fold.isLayer || this.fold.onlyRepeat !== null);
+  }
+
   /** The instances of a repeat, none for other parts. */
   get instances(): readonly Part[] {
     const { fold, instance } = this;

@@ -141,7 +141,7 @@ function sceneNode(
     error,
     clash: clashes.note(box),
     count: nodes.length,
-    repeat: part.repeat,
+    repeat: part.repeated?.instances.length ?? 0,
     expandable: box.depth < MOST_FRAMES && (part.kind === CALL ? !part.refusal || part.hasScope : part.kind !== NODE),
     mirrors: role === "gradient" ? mirrored(box, root, visible) : "",
     cell: cells(box),
@@ -160,8 +160,8 @@ type Texts = Pick<SceneNode, "kind" | "op" | "label" | "detail">;
 
 function partTexts({ part, depth }: Box, root: Instance): Texts {
   const body = part instanceof Mirrored ? part.ofNode : part.kind === SCOPE && isFunctionScope(part, root);
-  const detail = depth >= MOST_FRAMES ? TOO_DEEP : part.differences;
-  return { kind: body ? "function" : "scope", op: "", label: part.label, detail };
+  const detail = depth >= MOST_FRAMES ? TOO_DEEP : (part.repeated?.differences ?? "");
+  return { kind: body ? "function" : "scope", op: "", label: part.repeated?.label ?? part.label, detail };
 }
 
 const isFunctionScope = (part: Part, root: Instance): boolean => part.isBody || isGradientBody(root, part.key);

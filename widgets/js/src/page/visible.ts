@@ -357,9 +357,8 @@ function openLargest(root: Part, folding: Folding, visible: Visible, { opened, b
     if (marks && folding.mode !== "all")
       return part.kind !== CALL && part.nodes().some((node) => isTouched(marks, node));
     if (part.kind === CALL) return folding.mode === "all" && part.opens;
-    return (
-      folding.mode === "all" || (part.kind === SCOPE && part.total >= least && !isGradientBody(root.instance, part.key))
-    );
+    if (folding.mode === "all" || part.kind !== SCOPE) return folding.mode === "all";
+    return part.total >= least && !isGradientBody(root.instance, part.key) && !part.saysAll;
   };
   const consider = (siblings: readonly Part[], depth: number): void => {
     if (depth >= MOST_FRAMES) return;

@@ -242,7 +242,7 @@ export const CHAINS = {
 /** The constants of `widgets.scene.tree.folds`. */
 export const FOLDS = {
   /** In a smaller graph of another framework, where each weight is a node, repeats are not joined. */
-  FEW_FOREIGN: 40,
+  FEW_FOREIGN: 24,
   /** Parts with more nodes than this together cannot all be open, so repeats among them are shown once. */
   FEW_NODES: 150,
 };

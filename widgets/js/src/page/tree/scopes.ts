@@ -1,9 +1,9 @@
 // Name scopes and calls: the parts of a graph that names and functions form. As `widgets/scene/tree/scopes.py`.
 import { SCOPES } from "../../scene/generated";
-import { callsFunctions, type GraphNode } from "../structure";
+import { callsFunctions, type GraphNode, isForeign, isParameter } from "../structure";
 import type { CallBody, GraphData, Opener } from "./calls";
 import { chainLabel, countSlashes, parentsOf, scopeOf } from "./chains";
-import { anyLeadsTo, Fold, nodesOf, type Part, structured, Thing, totalOf } from "./folds";
+import { anyLeadsTo, Fold, Group, nodesOf, type Part, structured, Thing, totalOf } from "./folds";
 import { withinFunction, withSignatures } from "./saved_models";
 import { unchangedTogether } from "./unchanged";
 
@@ -136,6 +136,23 @@ export class Scope extends Fold {
   parts(): readonly Part[] {
     this.#contents ??= this.#makeContents();
     return this.#contents;
+  }
+
+  /** The repeat that a module of another framework consists of, null if it has more or none. */
+  get onlyRepeat(): Group | null {
+    if (this.bodyLabel !== null || this.depth > MOST_FRAMES || !this.#isForeign) return null;
+    const [only, ...others] = this.parts();
+    return only instanceof Group && only.instances.length > 0 && others.length === 0 ? only : null;
+  }
+
+  /** True iff it is a module of another framework that is one op with its parameters. */
+  get isLayer(): boolean {
+    return this.#isForeign && this.allNodes().filter((node) => !isParameter(node)).length <= 1;
+  }
+
+  get #isForeign(): boolean {
+    const [first] = this.nodes.size > 0 ? this.nodes.values() : this.allNodes();
+    return first !== undefined && isForeign(first);
   }
 
   #makeContents(): readonly Part[] {
