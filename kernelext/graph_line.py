@@ -13,6 +13,7 @@ from IPython.core.error import UsageError
 from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.tf1.variables.variables import Variable
 from kernelext.graph_names import beginning, can_be_shown, graph_of, matching_names, own_names
+from kernelext.graph_sources import is_expression, is_source
 from widgets.messages import Renderer
 from widgets.scene import lens_names
 
@@ -47,6 +48,8 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph values                record the values of all tensors of the runs from now on: ranges, NaN and Inf; %graph values off ends it
     %graph NAME                  show the graph of a variable (a Graph, Session, Tensor, ...) instead of the default one,
                                  or a function (of gc.function, or a FunctionDef) in this cell
+    %graph FILE                  show the graph in a file: of TensorFlow, ONNX, PyTorch, Keras, TFLite and others; it follows the file
+    %graph EXPRESSION            show what an expression gives: a graph, or a model of another framework, as in %graph models[0]
     %graph diff                  show the difference that the last cell with nodes of the graph has made
     %graph diff 3                show the difference from the state before In [3]
     %graph diff NAME             show it for the graph of a variable
@@ -111,6 +114,8 @@ def parse_graph_line(line: str) -> GraphLine:
     Raises:
         UsageError: an unknown word, a missing or unknown value, or a repeated option.
     """
+    if is_expression(line) and line.strip() not in PLACES:
+        return GraphLine(name=line.strip())
     values: dict[str, str | bool] = {}
     words = iter(_split(line))
     for word in words:
@@ -170,7 +175,7 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
                 f"%graph: {FULL} needs a pattern of node names, such as 'layer1/*', or to be the last word: the boxes in view."
             )
         return "full", value
-    if word.isidentifier():
+    if word.isidentifier() or is_source(word):
         return "name", word
     raise UsageError(f"%graph: '{word}' is not understood{hint(word)}. %graph --help lists what is.")
 

@@ -21,6 +21,7 @@ from kernelext.display.formatters import node_text
 from kernelext.front_end import call_later, front_end, requested_cell
 from kernelext.graph_line import DIFF, IN_VIEW, GraphLine, Place, hint
 from kernelext.graph_names import graph_of
+from kernelext.graph_sources import NamedGraph
 from kernelext.guard import Guard
 from kernelext.history import History
 from kernelext.magics.named import node_of
@@ -449,7 +450,7 @@ class Views:
     def _finder(self, name: str) -> Callable[[], Graph | None]:
         if not name:
             return get_default_graph
-        return lambda: graph_of(self._shell.user_ns.get(name))
+        return NamedGraph(name, self._shell.user_ns)
 
     def _graph_names(self) -> str:
         names = [name for name, value in self._shell.user_ns.items() if not name.startswith("_") and graph_of(value) is not None]
