@@ -182,8 +182,24 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of an inspection that only a kernel knows; the fields are as those of `Inspection`.
+
+    Keys of dimensions are `output:dimension`, and steps have no places.
+    """
+
+    node_def: str = ""
+    summary: str = ""
+    placement: list[WhyStep] = []
+    why: list[Why] = []
+    values: Values | None = None
+
+
 class Inspection(msgspec.Struct, frozen=True, kw_only=True):
-    """The inspector's content for one node or scope. Texts are plain text, never markup."""
+    """The inspector's content for one node or scope. Texts are plain text, never markup.
+
+    `waits` is true until the kernel's explanation has come.
+    """
 
     id: str
     name: str
@@ -213,3 +229,4 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     times: list[tuple[str, str]] = []
     recorded: list[tuple[str, str]] = []
     values: Values | None = None
+    waits: bool = False

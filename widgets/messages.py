@@ -1,6 +1,7 @@
-"""The messages between a view in the browser and its kernel (or the data inside a standalone page).
+"""The messages of a kernel, or of the data inside a standalone page, to a view in the browser.
 
-Every message is one of these structs, identified by its `type` field; the TypeScript side is generated from here.
+Every message is one of these structs, identified by its `type` field; the TypeScript side is generated from here. `widgets/requests.py` has
+those of the other direction.
 """
 
 from __future__ import annotations
@@ -10,21 +11,18 @@ from typing import Literal
 import msgspec
 
 from widgets.function_views import AttrField, Crumb, FunctionUse
-from widgets.inspection import Inspection, Values, WhatIf
+from widgets.inspection import Explanation, Inspection, Values, WhatIf
 from widgets.recorded_values import RunHealth
 from widgets.scene.types import Openings, Scene
-from widgets.steps import LiveRun, RecordedSteps, StepTest
+from widgets.steps import LiveRun, RecordedSteps
 from widgets.timelines import StepTimeline
 
 Renderer = Literal["graphviz", "mermaid"]
-Engine = Literal["core", "graphviz", "mermaid", "lower"]
+Engine = Literal["core", "graphviz", "mermaid", "lower", "page"]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     """The base of every message."""
-
-
-# ---- kernel to viewer -----------------------------------------------------------------------------------------------
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +57,14 @@ class ViewState(Openings, frozen=True, kw_only=True, forbid_unknown_fields=True)
     selection: list[str] = msgspec.field(default_factory=list)
 
 
+class Choices(msgspec.Struct, frozen=True, kw_only=True):
+    """The user's choices that decide the content of a picture: what is open, lens and renderer."""
+
+    openings: Openings = Openings()
+    lens: str = "structure"
+    renderer: Renderer = "graphviz"
+
+
 class SceneMessage(Message, frozen=True, kw_only=True, tag="scene"):
     """A new picture.
 
@@ -75,10 +81,33 @@ class SceneMessage(Message, frozen=True, kw_only=True, tag="scene"):
     look: Look | None = None
 
 
+class ChangeMessage(Message, frozen=True, kw_only=True, tag="change"):
+    """A change of a graph, which follows as this message's one binary buffer: a gzipped `GraphChange`.
+
+    `choices` are what was chosen in the kernel, None if the page keeps its own. `fresh` and `altered` are the ids of new and of changed nodes.
+    `focus` is the node to bring into view, `look` where to look, None to leave that to the viewer. `sent_at` is as in `SceneMessage`.
+    """
+
+    title: str
+    choices: Choices | None = None
+    fresh: list[int] = []
+    altered: list[int] = []
+    focus: str = ""
+    sent_at: float = 0.0
+    look: Look | None = None
+
+
 class InspectionMessage(Message, frozen=True, kw_only=True, tag="inspection"):
     """The answer to `InspectRequest`."""
 
     inspection: Inspection
+
+
+class ExplanationMessage(Message, frozen=True, kw_only=True, tag="explanation"):
+    """The answer to `ExplainRequest`: `id` is the inspected box."""
+
+    id: str
+    explanation: Explanation
 
 
 class ValuesMessage(Message, frozen=True, kw_only=True, tag="values_page"):
@@ -89,7 +118,7 @@ class ValuesMessage(Message, frozen=True, kw_only=True, tag="values_page"):
 
 
 class WhatIfMessage(Message, frozen=True, kw_only=True, tag="what_if"):
-    """The answer to `WhatIfRequest`."""
+    """The answer to `WhatIfRequest` and `RequestDeviceRequest`."""
 
     what_if: WhatIf
 
@@ -97,7 +126,8 @@ class WhatIfMessage(Message, frozen=True, kw_only=True, tag="what_if"):
 class TimelinesMessage(Message, frozen=True, kw_only=True, tag="timelines"):
     """The answer to `TimelinesRequest`.
 
-    `timelines` is None if they are still those of `key`, which the viewer has. `boxes` are the boxes of the nodes in the current picture.
+    `timelines` is None if they are still those of `key`, which the viewer has. `boxes` are the boxes of the nodes in the current picture, which
+    the page adds.
     """
 
     key: str
@@ -120,7 +150,7 @@ class StepsMessage(Message, frozen=True, kw_only=True, tag="steps"):
     """The answer to `StepsRequest` and `LiveStepRequest`.
 
     `steps` is None if they are those of `key`, which the viewer has, or nothing was recorded. `run` differs between runs. `boxes` are those of
-    the nodes in the current picture. `live` is None for a run that was recorded before.
+    the nodes in the current picture, which the page adds. `live` is None for a run that was recorded before.
     """
 
     key: str
@@ -203,6 +233,13 @@ class FunctionClosedMessage(Message, frozen=True, kw_only=True, tag="function_cl
     """Return to the graph."""
 
 
+class NamesMessage(Message, frozen=True, kw_only=True, tag="names"):
+    """Dim all boxes but those of the nodes `names`. `what` is what they have in common, after their number: `for op:Relu`."""
+
+    names: list[str]
+    what: str
+
+
 class HighlightMessage(Message, frozen=True, kw_only=True, tag="highlight"):
     """Dim all boxes but these, until the user selects nothing. `text` says in the status line what they are."""
 
@@ -212,6 +249,9 @@ class HighlightMessage(Message, frozen=True, kw_only=True, tag="highlight"):
 
 PictureMessage = (
     SceneMessage
+    | ChangeMessage
+    | ExplanationMessage
+    | NamesMessage
     | InspectionMessage
     | ValuesMessage
     | WhatIfMessage
@@ -235,6 +275,9 @@ class PaneMessage(Message, frozen=True, kw_only=True, tag="pane"):
 
 FromKernel = (
     SceneMessage
+    | ChangeMessage
+    | ExplanationMessage
+    | NamesMessage
     | InspectionMessage
     | ValuesMessage
     | WhatIfMessage
@@ -253,214 +296,3 @@ FromKernel = (
     | GoodbyeMessage
     | PaneMessage
 )
-
-# ---- viewer to kernel -----------------------------------------------------------------------------------------------
-
-
-class ReadyRequest(Message, frozen=True, kw_only=True, tag="ready"):
-    """The viewer is mounted and requests the current scene."""
-
-
-class ClosedReport(Message, frozen=True, kw_only=True, tag="closed"):
-    """The viewer is no longer on the page (the user closed its panel, or the page)."""
-
-
-class EngineRequest(Message, frozen=True, kw_only=True, tag="need_engine"):
-    """The page requests an engine it has not loaded yet."""
-
-    engine: Engine
-
-
-class ExpandRequest(Message, frozen=True, kw_only=True, tag="expand"):
-    """Open a collapsed scope or call; "*" opens all, up to the limit of boxes."""
-
-    id: str
-
-
-class CollapseRequest(Message, frozen=True, kw_only=True, tag="collapse"):
-    """Close an open scope or call; "*" closes all."""
-
-    id: str
-
-
-class InspectRequest(Message, frozen=True, kw_only=True, tag="inspect"):
-    """Inspect this box."""
-
-    id: str
-
-
-class ValuesRequest(Message, frozen=True, kw_only=True, tag="values"):
-    """Send the page with row `first` of the values of the node called `name`."""
-
-    name: str
-    first: int
-
-
-class WhatIfRequest(Message, frozen=True, kw_only=True, tag="try_device"):
-    """Predict the effect of requesting `device` for these boxes, and request it if `apply`.
-
-    None as device requests the devices to choose from, "" withdraws requests.
-    """
-
-    ids: list[str]
-    device: str | None = None
-    apply: bool = False
-
-
-class TimelinesRequest(Message, frozen=True, kw_only=True, tag="want_timelines"):
-    """Send the timelines, unless their key is `known`, and the boxes of their nodes."""
-
-    known: str = ""
-
-
-class HealthRequest(Message, frozen=True, kw_only=True, tag="want_health"):
-    """Send the health of the last recorded run, and the boxes of its nodes."""
-
-
-class StepsRequest(Message, frozen=True, kw_only=True, tag="want_steps"):
-    """Send the recorded run node by node, unless its key is `known`, and the boxes of its nodes."""
-
-    known: str = ""
-
-
-class LiveStepRequest(Message, frozen=True, kw_only=True, tag="live_step"):
-    """Let a run that waits go on, for a moment, and send its steps.
-
-    `stops` (names of nodes and boxes), `on_bad` (NaN and Inf) and `where` (all tests hold) are breakpoints for the way `run`.
-    """
-
-    way: Literal["step", "over", "run"] = "step"
-    stops: list[str] = []
-    on_bad: bool = False
-    where: list[StepTest] = []
-
-
-class RevealRequest(Message, frozen=True, kw_only=True, tag="reveal"):
-    """Open all scopes around this node, and scroll to it unless `quiet`."""
-
-    name: str
-    quiet: bool = False
-
-
-class SearchRequest(Message, frozen=True, kw_only=True, tag="find"):
-    """Find at most `limit` nodes that match the query (`widgets.scene.query`)."""
-
-    query: str
-    limit: int = 50
-
-
-class FilterRequest(Message, frozen=True, kw_only=True, tag="filter"):
-    """Highlight the boxes with nodes that match the query (`widgets.scene.query`)."""
-
-    query: str
-
-
-class RendererRequest(Message, frozen=True, kw_only=True, tag="renderer"):
-    """Switch to this renderer."""
-
-    renderer: Renderer
-
-
-class RestoreRequest(Message, frozen=True, kw_only=True, tag="restore"):
-    """Open and close scopes as they were."""
-
-    openings: Openings
-
-
-class LookReport(Message, frozen=True, kw_only=True, tag="look"):
-    """Report the camera and the selection, after the user has changed them."""
-
-    look: Look
-
-
-class LensRequest(Message, frozen=True, kw_only=True, tag="lens"):
-    """Report the selected lens (kept for the next view and for the static picture)."""
-
-    lens: str
-
-
-class DrawnReport(Message, frozen=True, kw_only=True, tag="drawn"):
-    """The picture of `revision` is on the screen; `delay_ms` is page clock minus `sent_at`."""
-
-    revision: int
-    delay_ms: float
-    layout_ms: float
-    renderer: Renderer
-
-
-class OpenFunctionRequest(Message, frozen=True, kw_only=True, tag="open_function"):
-    """Open a function called by a box: `place` is its number among the functions of the call."""
-
-    id: str
-    place: int = 0
-
-
-class CrowdedRequest(Message, frozen=True, kw_only=True, tag="crowded"):
-    """Open scopes automatically up to this many boxes, 0 for the usual number, in the same picture."""
-
-    boxes: int
-
-
-class DifferenceRequest(Message, frozen=True, kw_only=True, tag="want_difference"):
-    """Show the difference from the graph before run `since` of a cell, or the graph again."""
-
-    since: int
-
-
-PictureRequest = (
-    ReadyRequest
-    | ClosedReport
-    | ExpandRequest
-    | CollapseRequest
-    | InspectRequest
-    | ValuesRequest
-    | WhatIfRequest
-    | TimelinesRequest
-    | HealthRequest
-    | StepsRequest
-    | LiveStepRequest
-    | DifferenceRequest
-    | RevealRequest
-    | SearchRequest
-    | FilterRequest
-    | RendererRequest
-    | LensRequest
-    | RestoreRequest
-    | LookReport
-    | DrawnReport
-    | CrowdedRequest
-    | OpenFunctionRequest
-)
-
-
-class PaneRequest(Message, frozen=True, kw_only=True, tag="to_pane"):
-    """A request of one of the two pictures of a function."""
-
-    pane: Pane
-    message: PictureRequest
-
-
-class SetAttrRequest(Message, frozen=True, kw_only=True, tag="set_attr"):
-    """Enter text into the field of an attr."""
-
-    name: str
-    value: str
-
-
-class ChooseUseRequest(Message, frozen=True, kw_only=True, tag="choose_use"):
-    """Switch to this use of the function."""
-
-    place: int
-
-
-class DifferentiateRequest(Message, frozen=True, kw_only=True, tag="differentiate"):
-    """Show the gradient of the instantiated body."""
-
-
-class BackRequest(Message, frozen=True, kw_only=True, tag="back"):
-    """Navigate back to this breadcrumb; in a view of a graph 0 is the graph."""
-
-    crumb: int
-
-
-FromViewer = PictureRequest | EngineRequest | PaneRequest | SetAttrRequest | ChooseUseRequest | DifferentiateRequest | BackRequest

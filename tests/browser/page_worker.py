@@ -10,6 +10,7 @@ import msgspec
 from playwright.sync_api import Page
 
 from graphcore import Graph
+from widgets.messages import ChangeMessage, Choices
 from widgets.render.engine import STATIC
 from widgets.render.page_data import KeptRows, LiveData, graph_data, pack, pack_change
 from widgets.render.page_data.types import GraphChange
@@ -29,16 +30,11 @@ ASK = """request => new Promise((done, failed) => {
 })"""
 
 
-APPLY = """([data, beginning]) => new Promise((done, failed) => {
-  const told = [];
-  window.worker.onmessage = ({data}) => {
-    told.push(data.type);
-    if (data.type !== 'gap') done(told);
-  };
+APPLY = """([data, message]) => new Promise((done, failed) => {
+  window.worker.onmessage = ({data}) => done(data);
   window.worker.onerror = ({message}) => failed(new Error(message));
   const bytes = Uint8Array.from(atob(data), letter => letter.charCodeAt(0));
-  window.worker.postMessage({change: new DataView(bytes.buffer), beginning});
-  window.worker.postMessage({type: 'ready'});
+  window.worker.postMessage({change: new DataView(bytes.buffer), message});
 })"""
 
 
@@ -93,18 +89,20 @@ class LiveWorker(_Worker):
     def __init__(self, page: Page, graph: Graph, state: SceneState) -> None:
         super().__init__(page)
         self.live = LiveData(graph, KeptRows(graph), state)
-        self._beginning = _beginning(state)
+        self._choices: Choices | None = Choices(openings=state.openings(), lens=state.lens, renderer=state.renderer)
         self._start({"type": "look"})
         self.send(self.live.whole())
 
     def update(self) -> None:
         """Send what has changed."""
-        assert self.send(self.live.change()) == ["scene"]
+        assert self.send(self.live.change())["type"] == "scene"
 
-    def send(self, change: GraphChange) -> list[str]:
-        """Send a change. Returns the types of the answers: a gap if it does not fit, and the scene."""
+    def send(self, change: GraphChange) -> dict[str, Any]:
+        """Send a change. Returns the answer: the scene, or the request for the whole graph if it does not fit."""
         data = base64.b64encode(pack_change(change)).decode("ascii")
-        answer: list[str] = self._page.evaluate(APPLY, [data, self._beginning])
+        message = ChangeMessage(title="graph", choices=self._choices)
+        self._choices = None
+        answer: dict[str, Any] = self._page.evaluate(APPLY, [data, msgspec.to_builtins(message)])
         return answer
 
 

@@ -43,7 +43,7 @@ def compare(page: Page, graph: gc.Graph, seed: int, steps: int = 12, *, max_boxe
     for _ in range(steps):
         scene, openings = worker.scene(**request)
         assert {"scene": comparable(scene), "openings": msgspec.to_builtins(openings)} == view.answer(request), request
-        request = next_request(chance, view.port)
+        request = next_request(chance, view)
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -20,12 +20,13 @@ import msgspec
 from graphcore.graph import Graph
 from tests.golden.scene_cases import CASES, DATA, Case
 from tests.support.walks import Request, next_request
-from widgets.messages import FromViewer, Message, SceneMessage
-from widgets.port import Port
+from widgets import requests
 from widgets.render.page_data import graph_data
 from widgets.render.page_data.types import GradientText
-from widgets.scene import Scene, SceneState
+from widgets.requests import FromViewer
+from widgets.scene import Scene, SceneState, build_scene
 from widgets.scene.tree import FOLDS, Call, Group, Part, Scope, ScopeTree
+from widgets.scene.visible import scope_tree
 
 FOLDER: Final = DATA / "scenes"
 WALKS: Final = 2
@@ -40,19 +41,32 @@ Json = dict[str, Any]
 
 
 class View:
-    """A picture of a case, as a kernel sends it."""
+    """A picture of a case that the kernel compiles.
+
+    Attributes:
+        graph: the graph.
+        state: what is open.
+        scene: the last scene.
+    """
 
     def __init__(self, graph: Graph, case: Case) -> None:
-        self._sent: list[Message] = []
-        self.port = Port(graph, self._sent.append, state=SceneState(**case.limits))
+        self.graph = graph
+        self.state = SceneState(**case.limits)
+        self.scene = build_scene(graph, self.state)
 
     def answer(self, request: Request) -> Json:
         """The scene after a request, and what is open in it."""
-        self._sent.clear()
-        self.port.answer(msgspec.convert(request, FromViewer))
-        (message,) = self._sent
-        assert isinstance(message, SceneMessage), message
-        return {"scene": comparable(message.scene), "openings": msgspec.to_builtins(message.openings)}
+        match msgspec.convert(request, FromViewer):
+            case requests.ExpandRequest(id=box_id):
+                self.state.expand(box_id)
+            case requests.CollapseRequest(id=box_id):
+                self.state.collapse(box_id)
+            case requests.RevealRequest(name=name):
+                self.state.reveal(scope_tree(self.graph, self.state), name)
+            case requests.RestoreRequest(openings=openings):
+                self.state.restore(openings)
+        self.scene = build_scene(self.graph, self.state)
+        return {"scene": comparable(self.scene), "openings": msgspec.to_builtins(self.state.openings())}
 
 
 def comparable(scene: Scene) -> Json:
@@ -124,7 +138,7 @@ def _drawn(view: View, chance: random.Random) -> list[Request]:
     walk: list[Request] = [{"type": "ready"}]
     while len(walk) < STEPS:
         view.answer(walk[-1])
-        walk.append(next_request(chance, view.port))
+        walk.append(next_request(chance, view))
     return walk
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kernelext import views as views_module
+from tests.support.live_page import LivePage
 from widgets.live.graph_view import GraphView
 
 
@@ -39,8 +40,12 @@ class Page:
             page.panels.append(Panel(view, title, neighbour))
             return page.panels[-1]
 
-        def send(view: GraphView, content: dict[str, Any], buffers: object = None) -> None:
-            page.sent.append(content)
+        shown: dict[GraphView, LivePage] = {}
+
+        def send(view: GraphView, content: dict[str, Any], buffers: list[bytes] | None = None) -> None:
+            if view not in shown:
+                shown[view] = LivePage(lambda request: view._handle_custom_msg(request, []), page.sent)
+            shown[view].receive(content, buffers)
 
         monkeypatch.setattr(views_module, "open_side_panel", open_side_panel)
         monkeypatch.setattr(views_module, "call_later", lambda _seconds, callback: page.later.append(callback))

@@ -87,6 +87,7 @@ LAYERS = (
     ("widgets.function_views", "widgets.inspection", "widgets.timelines", "widgets.times", "widgets.steps"),
     ("widgets.recorded_values",),
     ("widgets.messages",),
+    ("widgets.requests",),
     ("widgets.scene",),
     ("widgets.render",),
     ("widgets.port",),

@@ -8,7 +8,7 @@ from typing import Any, Final
 import graphcore as gc
 from kernelext.side_panel import open_side_panel
 from tests.support.hostile_names import HOSTILE_NAMES as NAMES
-from widgets import GraphView, messages
+from widgets import GraphView, messages, requests
 from widgets.inspection import FunctionInfo, GradientInfo, Inspection, SourceRow, TensorRow, ValueRow, Values, Why, WhyStep
 from widgets.scene import Scene, SceneEdge, SceneGroup, SceneNode
 from widgets.scene.types import LegendEntry, Lens, LensMark
@@ -58,14 +58,14 @@ class HostileView(GraphView):
     def _answer(self, request: Any) -> None:
         send = self._send_message
         match request:
-            case messages.ReadyRequest():
+            case requests.ReadyRequest():
                 send(messages.SceneMessage(scene=hostile_scene()))
-            case messages.InspectRequest(id=box):
+            case requests.InspectRequest(id=box):
                 send(messages.InspectionMessage(inspection=hostile_inspection(box)))
-            case messages.SearchRequest(query=query):
+            case requests.SearchRequest(query=query):
                 hits = [messages.SearchHit(node=f"n{at}{name}", name=name, op=name) for at, name in enumerate(NAMES)]
                 send(messages.SearchMessage(query=query, hits=hits, total=len(hits)))
-            case messages.FilterRequest():
+            case requests.FilterRequest():
                 send(messages.HighlightMessage(boxes=[f"n0{NAMES[0]}"], text=" ".join(NAMES)))
 
 

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
-from widgets.port import Port
+from graphcore import Graph
+from widgets.scene import Scene, SceneState
 from widgets.scene.visible import visible_boxes
 
 Request = dict[str, Any]
 
 
-def next_request(chance: random.Random, port: Port) -> Request:
-    """A request of a viewer that shows the current scene of the port."""
-    graph, state, scene = port.graph, port.state, port.scene
+class Picture(Protocol):
+    """A picture that a reader walks through."""
+
+    graph: Graph
+    state: SceneState
+    scene: Scene
+
+
+def next_request(chance: random.Random, picture: Picture) -> Request:
+    """A request of a viewer that shows a picture."""
+    graph, state, scene = picture.graph, picture.state, picture.scene
     closed = [node.id for node in scene.nodes if node.expandable]
     opened = [group.id for group in scene.groups]
     names = [node.name for node in (visible_boxes(graph, state).inner_nodes() if chance.random() < 0.5 else []) or graph.nodes]

@@ -11,6 +11,7 @@ import graphcore as gc
 from widgets import FunctionView, GraphView
 from widgets.function import Definition
 from widgets.messages import FromKernel
+from widgets.scene import Scene
 
 SCALED = """Scaled[T:{float, double, int32}, N:int >= 2 = 3](x:N*T) -> (y:T) {
   s = AddN[N=$N, T=$T](x)
@@ -39,19 +40,22 @@ class Page:
         """The function shown after a message."""
         return next(content for content in self.ask(**message) if content["type"] == "function")
 
+    def scene(self, pane: str) -> Scene:
+        """The latest picture of one side."""
+        if pane == "instance":
+            session = self.view._session
+            assert session is not None
+            return session.scene
+        sent = [one["message"] for one in self.sent if one["type"] == "pane" and one["message"]["type"] == "scene"]
+        return msgspec.convert(sent[-1]["scene"], Scene)
+
     def boxes(self, pane: str) -> set[str]:
         """The boxes of the latest picture of one side."""
-        scenes = [
-            one["message"] for one in self.sent if one["type"] == "pane" and one["pane"] == pane and one["message"]["type"] == "scene"
-        ]
-        return {node["id"] for node in scenes[-1]["scene"]["nodes"]}
+        return {node.id for node in self.scene(pane).nodes}
 
     def lines(self, pane: str) -> dict[str, str]:
         """The labels of the lines of the latest picture of one side."""
-        scenes = [
-            one["message"] for one in self.sent if one["type"] == "pane" and one["pane"] == pane and one["message"]["type"] == "scene"
-        ]
-        return {edge["id"]: edge["label"] for edge in scenes[-1]["scene"]["edges"]}
+        return {edge.id: edge.label for edge in self.scene(pane).edges}
 
     def picture(self, pane: str) -> None:
         """Request the picture of one side."""
@@ -211,8 +215,7 @@ def test_the_gradient_is_derived_on_the_left_and_expanded_on_the_right(layer: An
     assert (shown["name"], shown["derived"]) == ("squashGrad", True)
     assert "SymbolicGradient" in shown["definition"]
     assert "SymbolicGradient" not in shown["instantiated"]
-    scenes = [one["message"]["scene"] for one in page.sent if one["type"] == "pane" and one["pane"] == "instance"]
-    roles = {node["id"]: node["role"] for node in scenes[-1]["nodes"]}
+    roles = {node.id: node.role for node in page.scene("instance").nodes}
     assert (roles["mul"], roles["Func/_0"]) == ("forward", "gradient")
 
 
@@ -249,7 +252,6 @@ def test_a_gradient_function_of_the_library_is_shown_as_it_was_defined(graph: gc
 
 def test_the_view_of_a_graph_opens_a_function_and_comes_back(layer: Any, graph: gc.Graph) -> None:
     page = Page(GraphView(graph, title="digits"))
-    page.ask(type="expand", id="layer")
     shown = page.function(type="open_function", id="layer:/squash", place=0)
     assert [crumb["label"] for crumb in shown["crumbs"]] == ["digits", "squash"]
     assert page.lines("instance")["mul->Tanh"] == "float [?,2]"

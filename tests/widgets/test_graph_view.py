@@ -20,7 +20,8 @@ from traitlets.log import get_logger
 import graphcore as gc
 from tests.widgets.conftest import RunCell
 from widgets import GraphView, port
-from widgets.messages import FromKernel, SceneMessage
+from widgets.messages import ChangeMessage, Choices, FromKernel
+from widgets.render.page_data.types import GraphChange
 from widgets.render.saved_picture import NOT_YET, TOO_LARGE
 
 Sent = list[tuple[Any, list[bytes] | None]]
@@ -45,9 +46,12 @@ class Page:
         return answer
 
     def names(self) -> set[str]:
-        """The boxes of the latest scene."""
-        scenes = [content for content, _ in self.sent if content["type"] == "scene"]
-        return {node["id"] for node in scenes[-1]["scene"]["nodes"]}
+        """The boxes of the picture."""
+        return {node.id for node in self.view.scene.nodes}
+
+    def changes(self) -> list[GraphChange]:
+        """The changes of the graph that were sent."""
+        return [msgspec.json.decode(gzip.decompress(buffers[0]), type=GraphChange) for _, buffers in self.sent if buffers]
 
 
 @pytest.fixture
@@ -70,19 +74,23 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
 # ---- sending --------------------------------------------------------------------------------------------------------
 
 
-def test_a_refresh_sends_one_scene_with_the_next_revision(page: Page) -> None:
+def test_a_refresh_sends_what_has_changed(page: Page, graph: gc.Graph) -> None:
     page.view.refresh(sent_at=1234.5)
+    late = gc.placeholder(gc.float32, [3], name="late").node
     page.view.refresh()
     first, second = (msgspec.convert(content, FromKernel) for content, _ in page.sent)
-    assert isinstance(first, SceneMessage)
-    assert isinstance(second, SceneMessage)
-    assert (first.scene.revision, second.scene.revision) == (1, 2)
+    assert isinstance(first, ChangeMessage)
+    assert isinstance(second, ChangeMessage)
     assert first.sent_at == 1234.5
     assert abs(second.sent_at - time.time() * 1000) < 5000
-    assert first.scene.title == "digits"
+    assert (first.title, second.title) == ("digits", "digits")
+    assert (first.choices, second.choices) == (Choices(), None)
+    whole, more = page.changes()
+    assert (whole.number, whole.whole, len(whole.ids)) == (0, True, len(graph) - 1)
+    assert (more.number, more.whole, more.ids, second.fresh) == (1, False, [late.id], [late.id])
 
 
-def test_in_a_loop_of_events_scenes_are_sent_ten_times_a_second_at_most_and_the_latest_wins(
+def test_in_a_loop_of_events_changes_are_sent_ten_times_a_second_at_most_and_the_latest_wins(
     page: Page, graph: gc.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.monotonic() + 60.0
@@ -100,10 +108,12 @@ def test_in_a_loop_of_events_scenes_are_sent_ten_times_a_second_at_most_and_the_
     assert "late19" in page.names()
 
 
-def test_a_page_that_is_ready_gets_the_scene_that_is_there(page: Page) -> None:
+@pytest.mark.parametrize("request_", ["ready", "want_whole"])
+def test_a_page_that_is_ready_or_has_missed_something_gets_the_whole_graph(page: Page, request_: str) -> None:
     page.view.refresh()
-    again = page.ask_one(type="ready")
-    assert (again["type"], again["scene"]["revision"], again["sent_at"]) == ("scene", 1, 0.0)
+    again = page.ask_one(type=request_)
+    assert (again["type"], again["choices"]["lens"], again["sent_at"]) == ("change", "structure", 0.0)
+    assert [change.whole for change in page.changes()] == [True]
 
 
 def test_new_boxes_are_marked_until_the_next_cell(run_cell: RunCell, graph: gc.Graph) -> None:
@@ -113,7 +123,8 @@ def test_new_boxes_are_marked_until_the_next_cell(run_cell: RunCell, graph: gc.G
     view.refresh()
     assert [node.state for node in view.scene.nodes] == ["new"]
     view.choices.expand("*")
-    assert Page(view).ask_one(type="expand", id="*")["scene"]["nodes"][0]["state"] == "new"
+    assert [node.state for node in view.scene.nodes] == ["new"]
+    assert Page(view).ask_one(type="ready")["fresh"] == [node.id for node in graph.nodes]
     view.refresh()
     assert [node.state for node in view.scene.nodes] == ["normal"]
     view.close()
@@ -144,24 +155,22 @@ def test_runs_are_followed_by_a_new_picture_and_open_sessions_alone_are_not(page
         ]
         for run in runs:
             run()
-            assert sent_by_a_cell() == ["scene"]
+            assert sent_by_a_cell() == ["change"]
             assert sent_by_a_cell() == ["unchanged"]
 
 
-def test_a_cell_that_leaves_the_graph_alone_costs_no_new_scene(page: Page, graph: gc.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_that_leaves_the_graph_alone_costs_nothing(page: Page, graph: gc.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     page.view.refresh()
     page.view.refresh()
     settled, sent = page.view.scene, len(page.sent)
     with monkeypatch.context() as patched:
-        patched.setattr(port, "build_scene", None)
+        patched.setattr(port, "pack_change", None)
         page.view.refresh()
     assert page.view.scene is settled
     assert [content["type"] for content, _ in page.sent[sent:]] == ["unchanged"]
     gc.placeholder(gc.float32, [3], name="late")
     page.view.refresh()
     assert "late" in page.names()
-    page.ask(type="expand", id="W")
-    assert "W/read" in page.names()
 
 
 @pytest.mark.parametrize(("more", "box"), [("", "a"), ("gc.cond(a > 0.0, lambda: a, lambda: -a)", "cond:then/a")])
@@ -234,7 +243,7 @@ def test_the_widgets_own_module_is_small_and_engines_are_no_traits(page: Page) -
 # ---- answering ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ["core", "graphviz", "mermaid"])
+@pytest.mark.parametrize("engine", ["core", "graphviz", "mermaid", "lower", "page"])
 def test_an_engine_travels_packed_as_a_binary_buffer(page: Page, engine: str) -> None:
     assert page.ask_one(type="need_engine", engine=engine) == {"type": "engine", "engine": engine}
     buffers = page.sent[0][1]
@@ -242,33 +251,27 @@ def test_an_engine_travels_packed_as_a_binary_buffer(page: Page, engine: str) ->
     assert len(gzip.decompress(buffers[0])) > 10_000
 
 
-def test_boxes_open_close_and_are_revealed(page: Page) -> None:
-    page.ask(type="expand", id="W")
-    assert "W/read" in page.names()
-    page.ask(type="collapse", id="gradients/")
-    assert "gradients/" in page.names()
-    answer = page.ask_one(type="reveal", name="gradients/y_grad/n0")
-    assert answer["focus"] == "gradients/y_grad/n0"
-    assert "gradients/y_grad/n0" in page.names()
+def test_what_a_page_has_opened_is_open_in_still_pictures(page: Page) -> None:
+    assert page.ask(type="openings", openings={"opened": ["W"], "closed": ["gradients"]}) == []
+    assert page.names() > {"W/read", "gradients/"}
+    page.ask(type="openings", openings={"mode": "none"})
+    assert page.names().isdisjoint({"W/read"})
 
 
-def test_a_box_is_inspected_and_a_lost_one_is_told_as_a_failure(page: Page) -> None:
-    answer = page.ask_one(type="inspect", id="matmul")
-    assert (answer["type"], answer["inspection"]["op"]) == ("inspection", "MatMul")
-    lost = page.ask_one(type="inspect", id="nowhere")
+def test_a_node_is_explained_and_a_lost_one_is_told_as_a_failure(page: Page) -> None:
+    answer = page.ask_one(type="explain", id="box", name="matmul")
+    assert (answer["type"], answer["id"]) == ("explanation", "box")
+    explanation = answer["explanation"]
+    assert explanation["summary"].startswith("{{node matmul}} = MatMul[")
+    assert [why["key"] for why in explanation["why"]] == ["0:0", "0:1"]
+    lost = page.ask_one(type="explain", id="nowhere", name="nowhere")
     assert lost == {"type": "failure", "request": "inspect", "text": "'nowhere' is no longer in the graph"}
 
 
-def test_nodes_are_found(page: Page) -> None:
-    answer = page.ask_one(type="find", query="softmax")
-    assert answer["query"] == "softmax"
-    assert [hit["name"] for hit in answer["hits"]] == ["y"]
-
-
-def test_the_lens_is_kept_for_the_next_scene(page: Page) -> None:
+def test_the_lens_is_kept_for_the_next_picture(page: Page) -> None:
     page.view.refresh()
     assert page.ask(type="lens", lens="cells") == []
-    assert page.ask_one(type="ready")["lens"] == "cells"
+    assert page.ask_one(type="ready")["choices"]["lens"] == "cells"
     page.view.choose(lens="no such lens", renderer="no such renderer")
     assert (page.view.choices.lens, page.view.choices.renderer) == ("cells", "graphviz")
 
@@ -277,7 +280,7 @@ def test_a_view_is_stored_as_json_and_restored(run_cell: RunCell, graph: gc.Grap
     run_cell("a", "with gc.name_scope('model'):\n    a = gc.tanh(gc.placeholder(gc.float32, [3], name='a'))")
     view = GraphView(graph)
     first = Page(view)
-    first.ask(type="collapse", id="model/")
+    first.ask(type="openings", openings={"closed": ["model"]})
     first.ask(type="lens", lens="cells")
     first.ask(type="look", look={"camera": {"x": 10.5, "y": 20, "scale": 0.5}, "selection": ["model/"]})
     stored = json.loads(json.dumps(view.state))
@@ -293,11 +296,12 @@ def test_a_view_is_stored_as_json_and_restored(run_cell: RunCell, graph: gc.Grap
     }
     other = GraphView(graph)
     page = Page(other)
-    assert {node["id"] for node in page.ask_one(type="ready")["scene"]["nodes"]} > {"model/a"}
+    assert page.names() > {"model/a"}
     other.state = stored
+    assert page.names() == {"model/"}
     sent = page.ask_one(type="ready")
-    assert [node["id"] for node in sent["scene"]["nodes"]] == ["model/"]
-    assert (sent["lens"], sent["look"]) == ("cells", {"camera": stored["camera"], "selection": ["model/"]})
+    assert (sent["choices"]["openings"]["closed"], sent["choices"]["lens"]) == (["model"], "cells")
+    assert sent["look"] == {"camera": stored["camera"], "selection": ["model/"]}
     assert other.state == stored
     page.ask(type="look", look={"camera": None, "selection": []})
     assert page.ask_one(type="ready")["look"] is None
@@ -315,19 +319,6 @@ def test_a_state_that_is_none_is_refused_and_changes_nothing(page: Page, wrong: 
     assert page.view.state == before
 
 
-def test_scopes_are_opened_and_closed_as_they_were(run_cell: RunCell, graph: gc.Graph) -> None:
-    run_cell("a", "with gc.name_scope('model'):\n    a = gc.tanh(gc.placeholder(gc.float32, [3], name='a'))")
-    view = GraphView(graph)
-    page = Page(view)
-    before = page.ask_one(type="ready")["openings"]
-    closed = page.ask_one(type="collapse", id="model/")
-    assert closed["openings"]["closed"] == ["model"]
-    again = page.ask_one(type="restore", openings=before)
-    assert again["openings"] == before
-    assert "model/a" in {node["id"] for node in again["scene"]["nodes"]}
-    view.close()
-
-
 def test_the_viewers_report_is_kept(page: Page) -> None:
     page.ask(type="drawn", revision=3, delay_ms=42.0, layout_ms=7.0, renderer="graphviz")
     assert page.view.drawn is not None
@@ -339,7 +330,16 @@ def test_the_viewers_report_is_kept(page: Page) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [None, 5, [], {}, {"type": "format_disk"}, {"type": "expand"}, {"type": "expand", "id": 5}, {"type": "need_engine", "engine": "../x"}],
+    [
+        None,
+        5,
+        [],
+        {},
+        {"type": "format_disk"},
+        {"type": "explain"},
+        {"type": "explain", "id": 5},
+        {"type": "need_engine", "engine": "../x"},
+    ],
 )
 def test_a_garbled_message_is_answered_with_a_failure(page: Page, content: object) -> None:
     page.view._handle_custom_msg(content, [])
@@ -351,7 +351,7 @@ def test_a_garbled_message_is_answered_with_a_failure(page: Page, content: objec
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=5
 )
-KINDS = st.sampled_from(["ready", "need_engine", "expand", "collapse", "inspect", "reveal", "find", "renderer", "lens", "drawn", "closed"])
+KINDS = st.sampled_from(["ready", "need_engine", "openings", "explain", "request_device", "values", "renderer", "lens", "drawn", "closed"])
 
 
 @given(st.dictionaries(st.sampled_from(["id", "name", "query", "engine", "renderer", "lens", "revision"]), JSON), KINDS)
@@ -365,13 +365,13 @@ def test_no_message_makes_the_kernel_raise(fields: dict[str, object], kind: str)
 
 def test_a_view_that_fails_says_so_and_spares_the_cell(page: Page, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture) -> None:
     def broken(*_args: object, **_options: object) -> None:
-        raise RuntimeError("the scene is broken")
+        raise RuntimeError("the picture is broken")
 
-    monkeypatch.setattr(port, "build_scene", broken)
+    monkeypatch.setattr(port, "pack_change", broken)
     with log.at_level(logging.WARNING):
         page.view.refresh()
     (answer,) = [content for content, _ in page.sent]
-    assert answer == {"type": "failure", "request": "refresh", "text": "the scene is broken"}
+    assert answer == {"type": "failure", "request": "refresh", "text": "the picture is broken"}
     assert "Graphloupe's view failed at 'refresh'" in log.text
 
 
@@ -398,7 +398,7 @@ def test_a_closed_view_sends_nothing_after_its_goodbye(page: Page) -> None:
 def test_a_title_that_no_connection_can_carry_reaches_the_page_with_escapes(softmax_regression: gc.Graph) -> None:
     view = GraphView(softmax_regression, title="a\ud800b")
     page = Page(view)
-    scene = page.ask_one(type="ready")["scene"]
-    assert (view.title, scene["title"]) == ("a\\ud800b", "a\\ud800b")
-    assert json.dumps(scene, ensure_ascii=False).encode("utf-8")
+    sent = page.ask_one(type="ready")
+    assert (view.title, sent["title"]) == ("a\\ud800b", "a\\ud800b")
+    assert json.dumps(sent, ensure_ascii=False).encode("utf-8")
     view.close()

@@ -10,9 +10,10 @@ import pytest
 
 import graphcore as gc
 from tests.graphcore.runtime.loop_graphs import enter, op, while_loop
-from widgets import messages
+from widgets import messages, requests
 from widgets.port import Port
 from widgets.scene.steps import RUNNING
+from widgets.scene.types import Openings
 from widgets.steps import StepTest
 
 
@@ -21,15 +22,15 @@ class View:
 
     def __init__(self, graph: gc.Graph) -> None:
         self.sent: list[Any] = []
-        self.port = Port(graph, self.sent.append)
+        self.port = Port(graph, lambda message, _buffers: self.sent.append(message))
 
     def ask(self, known: str = "") -> messages.StepsMessage:
-        self.port.answer(messages.StepsRequest(known=known))
+        self.port.answer(requests.StepsRequest(known=known))
         return self.last()
 
     def go(self, way: Any = "step", **fields: Any) -> messages.StepsMessage:
         """Let the run go on; a request for a long way is repeated."""
-        self.port.answer(messages.LiveStepRequest(way=way, **fields))
+        self.port.answer(requests.LiveStepRequest(way=way, **fields))
         found = self.last()
         return self.go(way, **fields) if found.live is not None and found.live.is_on_way else found
 
@@ -83,12 +84,12 @@ def test_a_view_opens_its_stepper_when_a_run_begins_and_sends_each_step() -> Non
         last = view.last()
         assert last.live is not None
         assert (last.live.state, last.live.error, name_at(last)) == ("over", "", "z")
-        assert isinstance(view.sent[-1], messages.SceneMessage)
+        assert isinstance(view.sent[-1], messages.ChangeMessage)
 
 
 def test_stepping_over_passes_a_closed_box_and_a_breakpoint_stops_in_it() -> None:
     with layer([0.0, 1.0]) as (view, run):
-        view.port.answer(messages.CollapseRequest(id="*"))
+        view.port.answer(requests.OpeningsReport(openings=Openings(mode="none")))
         while run.next != "layer/twice":
             view.go()
         assert view.go("over").live.next == "z"  # type: ignore[union-attr]  # the run is live
@@ -179,13 +180,3 @@ def test_loops_say_which_values_go_on_to_the_next_iteration_and_are_named_as_in_
     assert {"loop:body/go", "loop:body/add"} <= carried
     assert "loop:body/mul" not in carried
     assert "loop" in steps.loops
-
-
-def test_a_step_in_opens_the_scopes_of_a_node_without_moving_there() -> None:
-    with layer([1.0, 2.0]) as (view, _run):
-        view.port.answer(messages.CollapseRequest(id="*"))
-        view.port.answer(messages.RevealRequest(name="layer/log", quiet=True))
-        shown = view.sent[-1]
-        assert isinstance(shown, messages.SceneMessage)
-        assert shown.focus == ""
-        assert "layer/log" in {node.id for node in shown.scene.nodes}

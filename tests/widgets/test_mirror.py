@@ -160,9 +160,9 @@ def test_a_graph_without_gradients_looks_as_usual(graph: gc.Graph) -> None:
 
 
 def test_the_choice_is_stored_and_restored(softmax_regression: gc.Graph) -> None:
-    port = Port(softmax_regression, lambda _: None, state=SceneState(mirror=True))
+    port = Port(softmax_regression, lambda _message, _buffers: None, state=SceneState(mirror=True))
     assert port.view_state.mirror
-    other = Port(softmax_regression, lambda _: None)
+    other = Port(softmax_regression, lambda _message, _buffers: None)
     other.restore(port.view_state)
     assert other.scene.mirror
     assert other.state.copy().mirror

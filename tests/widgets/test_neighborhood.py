@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import graphcore as gc
 from graphcore.errors import InvalidArgumentError
+from tests.support.live_page import LivePage
 from tests.widgets.conftest import RunCell
 from widgets import GraphView
 
@@ -32,15 +33,15 @@ def diamond(graph: gc.Graph) -> gc.Graph:
 @pytest.fixture
 def view(diamond: gc.Graph) -> Iterator[Any]:
     view: Any = GraphView(diamond)
-    view.sent = []
-    view.send = lambda content, _buffers=None: view.sent.append(content)
+    view.page = LivePage.in_place_of(view)
+    view.page.ask(type="ready")
     yield view
     view.close()
 
 
 def dimmed_but(view: Any) -> set[str]:
     """The boxes that the latest highlight leaves."""
-    return set([message for message in view.sent if message["type"] == "highlight"][-1]["boxes"])
+    return set([message for message in view.page.sent if message["type"] == "highlight"][-1]["boxes"])
 
 
 @pytest.mark.parametrize(
@@ -84,11 +85,10 @@ def test_the_viewer_may_filter_by_a_cell(run_cell: RunCell) -> None:
     run_cell("two", "b = gc.tanh(a, name='b')")
     view: Any = GraphView(gc.get_default_graph())
     view.choices.collapse("*")
-    view.sent = []
-    view.send = lambda content, _buffers=None: view.sent.append(content)
+    page = LivePage.in_place_of(view)
+    page.ask(type="ready")
     for query, boxes, text in (("cell:1", ["layer/"], "2 nodes for cell:1, in 1 box"), ("cell:2", ["b"], "1 node for cell:2, in 1 box")):
-        view._handle_custom_msg({"type": "filter", "query": query}, [])
-        assert view.sent[-1] == {"type": "highlight", "boxes": boxes, "text": text}
+        assert page.ask_one(type="filter", query=query) == {"type": "highlight", "boxes": boxes, "text": text}
     view.close()
 
 
@@ -107,8 +107,11 @@ def test_wrong_questions_are_refused(view: Any, ask: Any, text: str) -> None:
 
 
 def test_the_viewer_may_filter_by_a_query(view: Any) -> None:
-    view._handle_custom_msg({"type": "filter", "query": "op:tanh"}, [])
-    assert view.sent[-1] == {"type": "highlight", "boxes": ["left"], "text": "1 node for op:tanh, in 1 box"}
+    assert view.page.ask_one(type="filter", query="op:tanh") == {
+        "type": "highlight",
+        "boxes": ["left"],
+        "text": "1 node for op:tanh, in 1 box",
+    }
 
 
 @given(edges=st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=20), start=st.integers(0, 11), steps=st.integers(0, 4))

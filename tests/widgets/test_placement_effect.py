@@ -7,9 +7,9 @@ import pytest
 
 import graphcore as gc
 from widgets.inspection import WhatIf, WhyStep
-from widgets.messages import FromKernel, SceneMessage, WhatIfMessage, WhatIfRequest
+from widgets.messages import ChangeMessage, FromKernel, WhatIfMessage
 from widgets.port import Port
-from widgets.scene.state import SceneState
+from widgets.requests import RequestDeviceRequest
 
 GPUS = [f"/job:worker/replica:0/task:0/device:GPU:{number}" for number in range(2)]
 
@@ -26,22 +26,17 @@ def graph() -> gc.Graph:
     return graph
 
 
-def ask(graph: gc.Graph, *ids: str, device: str | None, apply: bool = False, state: SceneState | None = None) -> list[FromKernel]:
+def ask(graph: gc.Graph, *names: str, device: str | None, apply: bool = False) -> list[FromKernel]:
     sent: list[FromKernel] = []
-    Port(graph, sent.append, state=state).answer(WhatIfRequest(ids=list(ids), device=device, apply=apply))
+    port = Port(graph, lambda message, _buffers: sent.append(message))
+    port.answer(RequestDeviceRequest(ids=["box"], names=list(names), device=device, apply=apply))
     return sent
 
 
-def effect_of(graph: gc.Graph, *ids: str, device: str | None, state: SceneState | None = None) -> WhatIf:
-    (message,) = ask(graph, *ids, device=device, state=state)
+def effect_of(graph: gc.Graph, *names: str, device: str | None) -> WhatIf:
+    (message,) = ask(graph, *names, device=device)
     assert isinstance(message, WhatIfMessage)
     return message.what_if
-
-
-def open_state(graph: gc.Graph) -> SceneState:
-    state = SceneState()
-    state.expand("*")
-    return state
 
 
 def test_a_graph_of_one_process_offers_its_cpu(graph: gc.Graph) -> None:
@@ -61,7 +56,7 @@ def test_the_devices_are_those_of_a_session_before_and_after_its_first_run(graph
 def test_the_effect_of_a_variable_names_its_followers_and_the_lines_of_its_cell(graph: gc.Graph) -> None:
     session = gc.Session(graph=graph, devices=gc.simulated_devices("2 gpu"))
     session.run("out:0", {"x:0": np.zeros((512, 512)), "layer/W/read:0": np.zeros((512, 512))})
-    found = effect_of(graph, "layer/W", device="/gpu:1", state=open_state(graph))
+    found = effect_of(graph, "layer/W", device="/gpu:1")
     effect = found.effect
     assert effect is not None
     assert {step.name for step in effect.moved} >= {"layer/W", "layer/W/read", "layer/W/Assign"}
@@ -74,12 +69,9 @@ def test_the_effect_of_a_variable_names_its_followers_and_the_lines_of_its_cell(
     assert [line.code for line in effect.lines] == ['with gc.device("/device:GPU:1"):']
 
 
-def test_a_scope_and_several_boxes_move_as_a_whole(graph: gc.Graph) -> None:
+def test_several_nodes_move_as_a_whole(graph: gc.Graph) -> None:
     gc.Session(graph=graph, devices=gc.simulated_devices("2 gpu"))
-    folded = SceneState()
-    folded.collapse("*")
-    assert {row.name for row in moved(effect_of(graph, "layer/", device="/gpu:1", state=folded))} >= {"layer/W", "layer/product"}
-    both = moved(effect_of(graph, "layer/product", "out", device="/gpu:1", state=open_state(graph)))
+    both = moved(effect_of(graph, "layer/product", "out", device="/gpu:1"))
     assert {row.name for row in both} >= {"layer/product", "out"}
 
 
@@ -91,7 +83,7 @@ def moved(answer: WhatIf) -> list[WhyStep]:
 def test_a_broken_constraint_names_the_nodes_in_conflict(graph: gc.Graph) -> None:
     gc.Session(graph=graph, devices=gc.simulated_devices("2 gpu"))
     graph.get_operation_by_name("layer/W/Assign").set_requested_device("/gpu:0")
-    found = effect_of(graph, "layer/W/read", device="/gpu:1", state=open_state(graph))
+    found = effect_of(graph, "layer/W/read", device="/gpu:1")
     assert found.effect is not None
     assert "Cannot merge devices with incompatible ids" in found.effect.error
     assert {step.name for step in found.effect.conflict} == {"layer/W/Assign", "layer/W/read"}
@@ -100,11 +92,11 @@ def test_a_broken_constraint_names_the_nodes_in_conflict(graph: gc.Graph) -> Non
 
 def test_applying_requests_the_device_and_sends_the_new_picture(graph: gc.Graph) -> None:
     gc.Session(graph=graph, devices=gc.simulated_devices("2 gpu"))
-    scene, answer = ask(graph, "out", device="/gpu:1", apply=True)
+    change, answer = ask(graph, "out", device="/gpu:1", apply=True)
     node = graph.get_operation_by_name("out")
     assert node.device == "/device:GPU:1"
     assert node.assigned_device == GPUS[1]
-    assert isinstance(scene, SceneMessage)
+    assert isinstance(change, ChangeMessage)
     assert isinstance(answer, WhatIfMessage)
     assert answer.what_if.applied
     assert answer.what_if.requested == "/device:GPU:1"
@@ -121,7 +113,7 @@ def test_a_graph_that_cannot_change_refuses_with_the_reason(graph: gc.Graph) -> 
     assert graph.get_operation_by_name("out").device == ""
 
 
-def test_boxes_of_a_body_are_referred_to_the_call() -> None:
+def test_nodes_of_a_body_are_referred_to_the_call() -> None:
     graph = gc.Graph()
 
     @gc.function
@@ -130,14 +122,11 @@ def test_boxes_of_a_body_are_referred_to_the_call() -> None:
 
     with graph.as_default():
         double_tanh(gc.placeholder(gc.float32, [2], name="x"))
-    state = open_state(graph)
-    scene = Port(graph, lambda _message: None, state=state).scene
-    (inner,) = [node.id for node in scene.nodes if node.id.endswith("inner")]
-    assert "device of its call" in effect_of(graph, inner, device=None, state=state).note
+    assert "device of its call" in effect_of(graph, "double_tanh:/inner", device=None).note
 
 
 def test_a_run_that_places_the_graph_changes_its_picture(graph: gc.Graph) -> None:
-    port = Port(graph, lambda _message: None)
+    port = Port(graph, lambda _message, _buffers: None)
     port.send()
     session = gc.Session(graph=graph, devices=gc.simulated_devices("2 gpu"))
     session.run("x:0", {"x:0": np.zeros((512, 512))})

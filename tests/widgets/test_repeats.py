@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import graphcore as gc
+from tests.support.live_page import LivePage
 from tests.widgets.conftest import RunCell
 from tests.widgets.test_structure import residual, width
 from widgets import GraphView
@@ -168,14 +169,14 @@ def test_a_changed_instance_marks_the_repeat_and_only_its_own_box_when_open(run_
 def view() -> Iterator[Any]:
     chain(on_device, 4)
     view: Any = GraphView(gc.get_default_graph())
-    view.sent = []
-    view.send = lambda content, _buffers=None: view.sent.append(content)
+    view.page = LivePage.in_place_of(view)
+    view.page.ask(type="ready")
     yield view
     view.close()
 
 
 def highlighted(view: Any) -> set[str]:
-    return set([message for message in view.sent if message["type"] == "highlight"][-1]["boxes"])
+    return set([message for message in view.page.sent if message["type"] == "highlight"][-1]["boxes"])
 
 
 @pytest.mark.parametrize(
@@ -192,7 +193,7 @@ def test_a_hit_inside_a_closed_repeat_marks_the_repeat_and_opens(graph: gc.Graph
     names = ask(view)
     assert names
     assert box.id in highlighted(view)
-    view._handle_custom_msg({"type": "reveal", "name": names[0]}, [])
+    view.page.ask(type="reveal", name=names[0], quiet=False)
     assert names[0] in {node.id for node in view.scene.nodes}
     ask(view)
     assert names[0] in highlighted(view)

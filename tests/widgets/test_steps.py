@@ -10,8 +10,7 @@ import pytest
 import graphcore as gc
 import widgets
 from tests.graphcore.runtime.loop_graphs import cond, enter, op, while_loop
-from widgets import messages
-from widgets.port import Port
+from tests.support.live_page import LivePage
 from widgets.scene.steps import DEAD, FED, steps_of
 from widgets.steps import RecordedSteps
 
@@ -140,16 +139,15 @@ def test_views_get_the_steps_once_and_pages_carry_them() -> None:
     with graph.as_default(), gc.name_scope("scope"):
         y = gc.exp(gc.placeholder(gc.float32, [], name="x"), name="y")
     recorded(graph, y, {"scope/x:0": 0.0})
-    sent: list[Any] = []
-    port = Port(graph, sent.append)
-    port.answer(messages.CollapseRequest(id="*"))
-    port.answer(messages.StepsRequest())
-    first = sent[-1]
-    assert first.steps.nodes == ["scope/x", "scope/y"]
-    assert set(first.boxes.values()) <= {node.id for node in port.scene.nodes}
-    port.answer(messages.StepsRequest(known=first.key))
-    assert sent[-1].steps is None
-    assert sent[-1].boxes == first.boxes
+    _, page = LivePage.of(graph)
+    page.ask(type="ready")
+    (scene,) = page.ask(type="collapse", id="*")
+    first = page.ask_one(type="want_steps")
+    assert first["steps"]["nodes"] == ["scope/x", "scope/y"]
+    assert first["boxes"].keys() == {"scope/x", "scope/y"}
+    assert set(first["boxes"].values()) <= {node["id"] for node in scene["scene"]["nodes"]}
+    again = page.ask_one(type="want_steps", known=first["key"])
+    assert (again["steps"], again["boxes"]) == (None, first["boxes"])
     data = json.loads(widgets.to_html(graph).partition('id="graphloupe-data">')[2].partition("</script>")[0])
     assert data["steps"]["nodes"] == ["scope/x", "scope/y"]
 

@@ -6,7 +6,7 @@ import base64
 import gzip
 import json
 from itertools import accumulate
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ import graphcore as gc
 import widgets
 from graphcore.placement.timeline import Span, make_timeline
 from graphcore.runtime.core.tracing import last_trace
-from widgets import messages
+from tests.support.live_page import LivePage
 from widgets.port import Port
 from widgets.scene.timelines import timelines_of, to_view
 
@@ -95,14 +95,12 @@ def test_nodes_of_functions_have_their_names_in_open_calls_and_the_box_of_a_clos
     inner = [node for label, node in zip(run.labels, run.nodes, strict=True) if " > " in label]
     assert inner
     assert set(inner) == {"loop:cond/Less", "loop:body/add"}
-    sent: list[Any] = []
-    port = Port(graph, sent.append)
-    port.answer(messages.CollapseRequest(id="*"))
-    port.answer(messages.TimelinesRequest())
-    assert sent[-1].boxes["loop:body/add"] == "loop"
-    port.answer(messages.RevealRequest(name="loop:body/add"))
-    port.answer(messages.TimelinesRequest())
-    assert sent[-1].boxes["loop:body/add"] == "loop:body/add"
+    _, page = LivePage.of(graph)
+    page.ask(type="ready")
+    page.ask(type="collapse", id="*")
+    assert page.ask_one(type="want_timelines")["boxes"]["loop:body/add"] == "loop"
+    page.ask(type="reveal", name="loop:body/add", quiet=False)
+    assert page.ask_one(type="want_timelines")["boxes"]["loop:body/add"] == "loop:body/add"
 
 
 def test_memory_of_a_recorded_run_has_the_peak_of_its_trace_and_names_tensors_in_functions() -> None:
@@ -130,27 +128,25 @@ def test_memory_of_a_recorded_run_has_the_peak_of_its_trace_and_names_tensors_in
 
 
 def test_the_view_sends_timelines_once_and_the_boxes_of_each_picture(recorded: gc.Graph) -> None:
-    sent: list[Any] = []
-    port = Port(recorded, sent.append)
-    port.answer(messages.CollapseRequest(id="*"))
-    port.answer(messages.TimelinesRequest())
-    first = sent[-1]
-    assert first.boxes["z"] == "z"
-    assert first.boxes["layer/y"] in {node.id for node in port.scene.nodes}
-    port.answer(messages.ExpandRequest(id="*"))
-    port.answer(messages.TimelinesRequest(known=first.key))
-    assert sent[-1].timelines is None
-    assert sent[-1].boxes["layer/y"] == "layer/y"
+    _, page = LivePage.of(recorded)
+    page.ask(type="ready")
+    scene = page.ask_one(type="collapse", id="*")["scene"]
+    first = page.ask_one(type="want_timelines")
+    assert first["boxes"]["z"] == "z"
+    assert first["boxes"]["layer/y"] in {node["id"] for node in scene["nodes"]}
+    page.ask(type="expand", id="*")
+    again = page.ask_one(type="want_timelines", known=first["key"])
+    assert again["timelines"] is None
+    assert again["boxes"]["layer/y"] == "layer/y"
     with gc.Session(recorded, gc.simulated_devices("1 cpu, 1 gpu")) as session:
         session.run("z:0", {"x:0": DATA}, TRACED)
-    port.answer(messages.TimelinesRequest(known=first.key))
-    last: Any = sent[-1]
-    assert [timeline.title for timeline in last.timelines] == ["Recorded run", "Prediction"]
+    last = page.ask_one(type="want_timelines", known=first["key"])
+    assert [timeline["title"] for timeline in last["timelines"]] == ["Recorded run", "Prediction"]
 
 
 def test_a_saved_picture_carries_the_recorded_run_unless_it_is_long(recorded: gc.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     def saved() -> list[str]:
-        packed = Port(recorded, lambda _: None).saved_picture("", with_graph=True).graph_gzip_base64
+        packed = Port(recorded, lambda _message, _buffers: None).saved_picture("", with_graph=True).graph_gzip_base64
         head = json.loads(gzip.decompress(base64.b64decode(packed)).splitlines()[1])
         return [timeline["title"] for timeline in head["timelines"]]
 

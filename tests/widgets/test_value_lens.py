@@ -9,8 +9,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.runtime.core.tracing import last_trace
-from widgets import messages
-from widgets.port import Port
+from tests.support.live_page import LivePage
 from widgets.scene import Scene, SceneState, build_scene
 from widgets.scene.inspect import inspect
 
@@ -129,19 +128,23 @@ def test_a_loop_that_ran_as_part_of_its_gradient_has_its_values_and_times(engine
 
 
 def test_the_view_answers_with_the_health_of_the_run_and_the_boxes_of_its_nodes(faulty: gc.Graph) -> None:
-    sent: list[Any] = []
-    port = Port(faulty, sent.append)
-    port.answer(messages.HealthRequest())
-    assert sent[-1].health is None
-    assert "%graph values" in sent[-1].note
+    port, page = LivePage.of(faulty)
+    page.ask(type="ready")
+    answer = page.ask_one(type="want_health")
+    assert answer["health"] is None
+    assert "%graph values" in answer["note"]
+    faulty.recording = gc.RunOptions(values=True)
+    port.send()
+    assert "the next session.run records them" in page.ask_one(type="want_health")["note"]
     record(faulty)
-    port.answer(messages.HealthRequest())
-    health: Any = sent[-1].health
-    assert health.first.node == "layer/bad"
-    assert [row.node for row in health.inputs] == ["x"]
-    assert "layer/dead" in [row.node for row in health.zeros]
-    assert {one.node for one in health.magnitudes} >= {"layer/bad", "layer/dead"}
-    assert sent[-1].boxes["layer/bad"] in {"layer/bad", "layer/"}
+    port.send()
+    answer = page.ask_one(type="want_health")
+    health = answer["health"]
+    assert health["first"]["node"] == "layer/bad"
+    assert [row["node"] for row in health["inputs"]] == ["x"]
+    assert "layer/dead" in [row["node"] for row in health["zeros"]]
+    assert {one["node"] for one in health["magnitudes"]} >= {"layer/bad", "layer/dead"}
+    assert answer["boxes"]["layer/bad"] in {"layer/bad", "layer/"}
 
 
 def test_a_changed_graph_keeps_the_values_of_the_nodes_that_are_left(faulty: gc.Graph) -> None:

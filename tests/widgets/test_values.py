@@ -8,8 +8,9 @@ import pytest
 import graphcore as gc
 from tests.widgets.conftest import RunCell
 from widgets.inspection import Values
-from widgets.messages import FailureMessage, PictureMessage, ValuesMessage, ValuesRequest
+from widgets.messages import FailureMessage, PictureMessage, ValuesMessage
 from widgets.port import Port
+from widgets.requests import ValuesRequest
 from widgets.scene import SceneState
 from widgets.scene.inspect import inspect
 
@@ -23,7 +24,7 @@ def values(graph: gc.Graph, name: str) -> Values:
 
 def pages(graph: gc.Graph, name: str, first: int) -> PictureMessage:
     sent: list[PictureMessage] = []
-    Port(graph, sent.append).answer(ValuesRequest(name=name, first=first))
+    Port(graph, lambda message, _buffers: sent.append(message)).answer(ValuesRequest(name=name, first=first))
     return sent[-1]
 
 

@@ -14,18 +14,22 @@ from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph
 from graphcore.passes import InstantiatedFunctions
 from graphcore.registry import get_op_gradient_creator
-from widgets import messages
+from widgets import messages, requests
 from widgets.function.subject import GradientSubject, Subject, Use, first_uses, use_of
 from widgets.function_views import Crumb
 from widgets.messages import FailureMessage, FunctionMessage, Message, PaneMessage, PictureMessage
 from widgets.port import Port
 from widgets.render.messages import scene_message
 from widgets.scene.calls import Callee, callees
+from widgets.scene.explain import locate
 from widgets.scene.state import MAX_BOXES, SceneState
-from widgets.scene.visible import visible_boxes
+from widgets.scene.types import Scene
 from widgets.scene.words import counted
 
 MAX_STEPS: Final = 40
+
+Send = Callable[[Message, list[bytes]], None]
+"""Sends a message with its binary buffers."""
 
 
 class FunctionSession:
@@ -36,7 +40,7 @@ class FunctionSession:
         root: the label of the first breadcrumb: the graph that the first function was opened from. "" if there is none.
     """
 
-    def __init__(self, send: Callable[[Message], None], root: str = "") -> None:
+    def __init__(self, send: Send, root: str = "") -> None:
         self._send = send
         self._root = root
         self._revisions = count(1)
@@ -46,6 +50,11 @@ class FunctionSession:
     def subject(self) -> Subject:
         """The current function."""
         return self._pages[-1].subject
+
+    @property
+    def scene(self) -> Scene:
+        """The picture of the current body."""
+        return self._pages[-1].port.scene
 
     def open(self, subject: Subject) -> None:
         """Navigate to another function.
@@ -76,7 +85,7 @@ class FunctionSession:
 
     def send(self, *, pictures: bool = True) -> None:
         """Send all messages for the current function."""
-        self._send(self.message())
+        self._send(self.message(), [])
         if pictures:
             self._pages[-1].send()
 
@@ -97,23 +106,23 @@ class FunctionSession:
         """
         page = self._pages[-1]
         match request:
-            case messages.ReadyRequest():
+            case requests.ReadyRequest():
                 self.send(pictures=False)
-            case messages.SetAttrRequest(name=name, value=value):
+            case requests.SetAttrRequest(name=name, value=value):
                 changed = page.subject.set(name, value)
-                self._send(self.message())
+                self._send(self.message(), [])
                 if changed and not page.subject.problem:
                     page.show_body()
-            case messages.ChooseUseRequest(place=place):
+            case requests.ChooseUseRequest(place=place):
                 if page.subject.choose(place):
                     page.show_body()
                     self.send()
-            case messages.DifferentiateRequest():
+            case requests.DifferentiateRequest():
                 self._differentiate()
-            case messages.PaneRequest(pane=pane, message=messages.OpenFunctionRequest(id=box_id, place=place)):
+            case requests.PaneRequest(pane=pane, message=requests.OpenFunctionRequest(id=box_id, place=place)):
                 self.open(page.callee(pane, box_id, place))
                 self.send()
-            case messages.PaneRequest(pane=pane, message=inner):
+            case requests.PaneRequest(pane=pane, message=inner):
                 page.answer(pane, inner)
 
     def _differentiate(self) -> None:
@@ -133,47 +142,51 @@ class FunctionSession:
 class _Page:
     """One function with its two pictures."""
 
-    def __init__(self, subject: Subject, revisions: count[int], send: Callable[[Message], None]) -> None:
+    def __init__(self, subject: Subject, revisions: count[int], send: Send) -> None:
         self.subject = subject
         self._revisions = revisions
         self._state = SceneState()
-        self._senders: dict[messages.Pane, Callable[[PictureMessage], None]] = {
-            "definition": lambda message: send(PaneMessage(pane="definition", message=message)),
-            "instance": lambda message: send(PaneMessage(pane="instance", message=message)),
-        }
-        self.port = Port(subject.graph, self._senders["instance"], title=f"{subject.name} instantiated", revisions=revisions)
+        self._send = send
+        self.port = Port(
+            subject.graph,
+            lambda message, buffers: send(PaneMessage(pane="instance", message=message), buffers),
+            title=f"{subject.name} instantiated",
+        )
 
     def send(self) -> None:
         self._send_definition()
-        self.port.send()
+        self.port.answer(requests.WholeRequest())
+
+    def _reply(self, message: PictureMessage) -> None:
+        self._send(PaneMessage(pane="definition", message=message), [])
 
     def show_body(self) -> None:
         """Show the new body of the subject."""
         self.port.show(self.subject.graph)
         self.port.send()
 
-    def answer(self, pane: messages.Pane, request: messages.PictureRequest) -> None:
+    def answer(self, pane: messages.Pane, request: requests.PictureRequest) -> None:
         if pane == "instance":
             self.port.answer(request)
             return
-        send, definition = self._senders[pane], self.subject.definition
+        send, definition = self._reply, self.subject.definition
         match request:
-            case messages.ReadyRequest():
+            case requests.ReadyRequest():
                 self._send_definition()
-            case messages.InspectRequest(id=box_id):
+            case requests.InspectRequest(id=box_id):
                 found = definition.inspect(box_id)
                 send(
                     FailureMessage(request="inspect", text=f"There is no '{box_id}'")
                     if found is None
                     else messages.InspectionMessage(inspection=found)
                 )
-            case messages.SearchRequest(query=query, limit=limit):
+            case requests.SearchRequest(query=query, limit=limit):
                 send(definition.find(query, limit=limit))
-            case messages.FilterRequest(query=query):
+            case requests.FilterRequest(query=query):
                 matching = definition.find(query, limit=MAX_BOXES)
                 boxes = [hit.node for hit in matching.hits]
                 send(messages.HighlightMessage(boxes=boxes, text=f"{counted(matching.total, 'node')} for {query}"))
-            case messages.RendererRequest(renderer=renderer):
+            case requests.RendererRequest(renderer=renderer):
                 self._state.renderer = renderer
                 self._send_definition()
 
@@ -190,23 +203,21 @@ class _Page:
                 raise NotFoundError(f"'{box_id}' calls no function", node=box_id)
             bound = msgspec.structs.replace(callee, function=Func(callee.function.name, subject.bound(callee)))
             return subject_of(subject.functions, bound)
-        return opened_from(subject.graph, self.port.state, subject.functions, box_id, place)
+        return opened_from(subject.graph, subject.functions, box_id, place)
 
     def _send_definition(self) -> None:
         scene = self.subject.definition.scene(title=f"{self.subject.name} as defined", revision=next(self._revisions))
-        self._senders["definition"](scene_message(scene, self._state))
+        self._reply(scene_message(scene, self._state))
 
 
-def opened_from(graph: Graph, state: SceneState, functions: InstantiatedFunctions, box_id: str, place: int) -> Subject:
+def opened_from(graph: Graph, functions: InstantiatedFunctions, box_id: str, place: int) -> Subject:
     """The function called by a box of a graph, with the types, shapes and device of that call.
 
     Raises:
         NotFoundError: the box calls no function of this number, or the function is not defined.
     """
-    visible = visible_boxes(graph, state)
-    name = box_id.removesuffix("/")
-    inner = next((node for node in visible.inner_nodes() if node.name == name), None)
-    node = graph.find(name) or inner
+    located = locate(graph, box_id.removesuffix("/"))
+    node = None if located is None else located.node
     found = [] if node is None else callees(node)
     if node is None or not 0 <= place < len(found):
         raise NotFoundError(f"'{box_id}' calls no function", node=box_id)

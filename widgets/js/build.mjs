@@ -97,14 +97,20 @@ const mermaid = await bundle({
 const viewer = { format: "esm", plugins: [minifiedCss] };
 const lower = await bundle({ ...viewer, entryPoints: ["src/engines/lower.ts"] });
 // A page that holds an engine of another build asks for its own: the hash of a script is its version.
-const versions = { core: "", graphviz: hash(graphviz), mermaid: hash(mermaid), lower: hash(lower) };
+const page = await bundle({ entryPoints: ["src/page/worker.ts"], format: "iife" });
+const versions = {
+  core: "",
+  graphviz: hash(graphviz),
+  mermaid: hash(mermaid),
+  lower: hash(lower),
+  page: hash(page),
+};
 const core = await bundle({ ...viewer, entryPoints: ["src/shell/mount.ts"] }, versions);
 versions.core = hash(core);
 const shell = await bundle({ ...viewer, entryPoints: ["src/shell/anywidget.ts"] }, versions);
-const page = await bundle({ entryPoints: ["src/page/worker.ts"], format: "iife" });
 const stills = await bundle({ entryPoints: ["src/stills/engine.ts"], format: "iife", plugins: [minifiedCss] });
 const standalone = await bundle({ ...viewer, entryPoints: ["src/shell/standalone.ts"], format: "iife" }, versions);
-const scripts = { SCRIPTS_VERSION: JSON.stringify(hash(`${Object.values(versions).join("")}${hash(page)}`)) };
+const scripts = { SCRIPTS_VERSION: JSON.stringify(hash(Object.values(versions).join(""))) };
 const labextension = await bundle({ entryPoints: ["src/shell/labextension.ts"], format: "iife" }, versions, scripts);
 // JupyterLab keeps a script under its address for ten years: another build has another address.
 const { version, license, description } = JSON.parse(await readFile(join(here, "package.json"), "utf8"));

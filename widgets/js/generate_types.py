@@ -1,7 +1,7 @@
 """Generator of `src/scene/generated.ts`: the structs of scenes and messages, and constants.
 
 Run from anywhere: `python widgets/js/generate_types.py` writes the file, `--check` only verifies that it is up to date (exit status 1 if
-not). The structs in `widgets.scene.types`, `widgets.function_views`, `widgets.inspection`, `widgets.timelines`, `widgets.times`, `widgets.steps`, `widgets.recorded_values`, `widgets.messages` and `widgets.render.page_data.types` are the single
+not). The structs in `widgets.scene.types`, `widgets.function_views`, `widgets.inspection`, `widgets.timelines`, `widgets.times`, `widgets.steps`, `widgets.recorded_values`, `widgets.messages`, `widgets.requests` and `widgets.render.page_data.types` are the single
 definition; the result must not be edited.
 """
 
@@ -28,6 +28,7 @@ sys.path.insert(0, str(REPOSITORY))
 function_views = importlib.import_module("widgets.function_views")
 inspection = importlib.import_module("widgets.inspection")
 messages = importlib.import_module("widgets.messages")
+requests = importlib.import_module("widgets.requests")
 steps = importlib.import_module("widgets.steps")
 traits = importlib.import_module("graphcore.traits")
 timelines = importlib.import_module("widgets.timelines")
@@ -212,10 +213,11 @@ def generate() -> str:
         parts.append(f"export type {name} = {literals};")
     parts += [
         interface(struct)
-        for module in (scene_types, function_views, inspection, timelines, times, steps, recorded_values, messages, page_types)
+        for module in (scene_types, function_views, inspection, timelines, times, steps, recorded_values, messages, requests, page_types)
         for struct in _structs(module)
     ]
-    parts += [_union(name, getattr(messages, name)) for name in ("PictureMessage", "FromKernel", "PictureRequest", "FromViewer")]
+    parts += [_union(name, getattr(messages, name)) for name in ("PictureMessage", "FromKernel")]
+    parts += [_union(name, getattr(requests, name)) for name in ("PictureRequest", "FromViewer")]
     return "\n\n".join(parts) + "\n"
 
 

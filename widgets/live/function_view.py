@@ -12,7 +12,7 @@ from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Graph, get_default_graph
 from graphcore.passes import InstantiatedFunctions
-from widgets import messages
+from widgets import requests
 from widgets.function import FunctionSession, Subject, Use, first_uses
 from widgets.live.live_view import LiveView
 from widgets.render.function_display import to_function_bundle
@@ -57,7 +57,7 @@ class FunctionView(LiveView):
 
     def _answer(self, request: Any) -> None:
         match request:
-            case messages.BackRequest(crumb=crumb):
+            case requests.BackRequest(crumb=crumb):
                 self._session.back(crumb)
             case _:
                 self._session.answer(request)

@@ -1,4 +1,4 @@
-"""The live view of a graph: an anywidget that sends scenes and answers requests of the viewer."""
+"""The live view of a graph: an anywidget that sends changes and answers requests of the viewer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
 from graphcore.passes import InstantiatedFunctions
-from widgets import messages
+from widgets import messages, requests
 from widgets.function import FunctionSession, opened_from
 from widgets.live.live_view import LiveView
 from widgets.messages import FunctionClosedMessage
@@ -73,13 +73,13 @@ class GraphView(LiveView):
         self._port.restore(stored)
 
     @property
-    def drawn(self) -> messages.DrawnReport | None:
+    def drawn(self) -> requests.DrawnReport | None:
         """The viewer's latest report of a picture on the screen, None before the first."""
         return self._port.drawn
 
     @property
     def scene(self) -> Scene:
-        """The current scene, or the next one to be sent."""
+        """The picture of the last refresh."""
         return self._port.scene
 
     @property
@@ -211,16 +211,16 @@ class GraphView(LiveView):
     def _answer(self, request: Any) -> None:
         with self._port.lock:
             match request:
-                case messages.OpenFunctionRequest(id=box_id, place=place):
+                case requests.OpenFunctionRequest(id=box_id, place=place):
                     self._open_function(box_id, place)
-                case messages.BackRequest(crumb=crumb):
+                case requests.BackRequest(crumb=crumb):
                     if self._session is not None and not self._session.back(crumb):
                         self._session = None
                         self._send_message(FunctionClosedMessage())
-                case messages.PaneRequest() | messages.SetAttrRequest() | messages.ChooseUseRequest() | messages.DifferentiateRequest():
+                case requests.PaneRequest() | requests.SetAttrRequest() | requests.ChooseUseRequest() | requests.DifferentiateRequest():
                     if self._session is not None:
                         self._session.answer(request)
-                case messages.ReadyRequest():
+                case requests.ReadyRequest():
                     self._port.answer(request)
                     if self._session is not None:
                         self._session.send()
@@ -229,7 +229,7 @@ class GraphView(LiveView):
 
     def _open_function(self, box_id: str, place: int) -> None:
         graph = self._port.graph
-        subject = opened_from(graph, self._port.state, InstantiatedFunctions(graph.library), box_id, place)
+        subject = opened_from(graph, InstantiatedFunctions(graph.library), box_id, place)
         session = FunctionSession(self._send_message, self._port.title)
         session.open(subject)
         session.send()

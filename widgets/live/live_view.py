@@ -16,8 +16,9 @@ from traitlets.log import get_logger
 from graphcore.source import current_run
 from graphcore.support.shown import shown
 from widgets import messages
-from widgets.messages import EngineMessage, EngineRequest, FailureMessage, FromViewer, GoodbyeMessage, Message, ToFrontMessage
+from widgets.messages import EngineMessage, FailureMessage, GoodbyeMessage, Message, ToFrontMessage
 from widgets.render.messages import plain
+from widgets.requests import EngineRequest, FromViewer
 
 STATIC: Final = Path(__file__).resolve().parent.parent / "static"
 _KERNEL: Final = uuid.uuid4().hex

@@ -14,34 +14,30 @@ from graphcore.placement.last_placer import last_placer
 from graphcore.placement.placement import withdraw_placement
 from graphcore.runtime import live_sessions
 from widgets.inspection import DeviceChoice, Effect, EffectRow, RequestLine, WhatIf, WhyStep
-from widgets.scene.boxes import in_order
 from widgets.scene.shapes.clashes import source_row
-from widgets.scene.shapes.why import place_of
 from widgets.scene.words import byte_count, counted
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
     from graphcore.placement.copies import Copy
-    from widgets.scene.boxes import Visible
 
 MAX_ROWS: Final = 12
 """Nodes that are listed; the others are counted."""
 
 
-def what_if_for(graph: Graph, visible: Visible, ids: Sequence[str], device: str | None, *, apply: bool = False) -> WhatIf:
-    """The devices to choose from for some boxes, and the effect of one of them.
+def what_if_for(graph: Graph, ids: Sequence[str], names: Sequence[str], device: str | None, *, apply: bool = False) -> WhatIf:
+    """The devices to choose from for some boxes, and the effect of one of them. Its steps have no places.
 
     The devices are those of the last placement or session of the graph; the step is the last run of its last session.
 
     Args:
         graph: the graph.
-        visible: the picture.
         ids: the boxes and frames.
+        names: the names of their nodes. Those in bodies of calls are left out.
         device: the device to request, "" to withdraw requests, None for no choice yet.
         apply: make the request, and place the graph again.
     """
-    found = _nodes(visible, ids)
-    nodes = [node for node in found if node.graph is graph]
+    nodes = [node for node in map(graph.find, names) if node is not None]
     if not nodes:
         return WhatIf(ids=list(ids), note="The body of a function runs on the device of its call: choose a device for the call")
     placer = last_placer.of(graph)
@@ -57,16 +53,8 @@ def what_if_for(graph: Graph, visible: Visible, ids: Sequence[str], device: str 
         if placer is not None:
             withdraw_placement(graph)
             placer.run()
-    described = _effect(effect, nodes, fetches, visible)
+    described = _effect(effect, nodes, fetches)
     return msgspec.structs.replace(answer, requested=_requested(nodes), device=device, effect=described, applied=apply)
-
-
-def _nodes(visible: Visible, ids: Iterable[str]) -> list[Node]:
-    """The nodes of boxes and frames. A box that shows a node stands for this node alone: what is folded into it follows."""
-    places = {box.id: [box.main] if box.main is not None else box.nodes for box in visible.boxes}
-    for frame in visible.frames:
-        places[frame.id] = in_order(frame.part)
-    return list(dict.fromkeys(node for box_id in ids for node in places.get(box_id, [])))
 
 
 def _requested(nodes: Iterable[Node]) -> str:
@@ -82,9 +70,9 @@ def _fetches(graph: Graph) -> list[Node]:
     return (divided or sessions)[-1].last_fetches if sessions else []
 
 
-def _effect(effect: PlacementEffect, nodes: Sequence[Node], fetches: Sequence[Node], visible: Visible) -> Effect:
+def _effect(effect: PlacementEffect, nodes: Sequence[Node], fetches: Sequence[Node]) -> Effect:
     def step(name: str, text: str) -> WhyStep:
-        return WhyStep(text=text, name=name, node=place_of(name, visible), depth=1)
+        return WhyStep(text=text, name=name, depth=1)
 
     conflict = [step(entry.name, f"{entry.op} {entry.device} {entry.where}".strip()) for entry in effect.conflict]
     moved = [step(entry.name, f"{entry.source} to {entry.destination}{'' if entry.requested else ', follows'}") for entry in effect.moved]

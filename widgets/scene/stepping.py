@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.runtime.stepping.stepped_run import last_stepped_run
-from widgets.messages import LiveStepRequest, StepsMessage
+from widgets.messages import StepsMessage
+from widgets.requests import LiveStepRequest
 from widgets.scene.run_names import names_of_unfinished
 from widgets.scene.steps import DEAD, FAILED, MAX_RUNS, StepReader, StepRow, steps_of
 from widgets.scene.timelines import box_around
@@ -46,11 +47,11 @@ class Stepping:
         self._follow(graph)
         return True
 
-    def message(self, graph: Graph, boxes: Mapping[str, str], known: str) -> StepsMessage:
-        """The run of a graph.
+    def message(self, graph: Graph, known: str) -> StepsMessage:
+        """The run of a graph, without the boxes of its nodes.
 
         Args:
-            boxes: the boxes of nodes by name.
+            graph: the graph.
             known: the key of the steps that the viewer has.
         """
         live = self._follow(graph)
@@ -59,15 +60,8 @@ class Stepping:
         key = f"{id(graph)} {graph.version} {id(source)}{size}"
         if key != self._key:
             self._key, self._steps = key, steps_of(graph) if live is None else live.reader.steps(is_over=live.run.is_over)
-        steps = self._steps
-        state = None if live is None else live.state()
-        names = [*(steps.nodes if steps else ()), *(() if state is None else (state.next, *[name for _, name in state.waiting]))]
         return StepsMessage(
-            key=key,
-            run=str(id(source)),
-            steps=None if key == known else steps,
-            boxes={node: box for node in names if (box := box_around(node, boxes))},
-            live=state,
+            key=key, run=str(id(source)), steps=None if key == known else self._steps, live=None if live is None else live.state()
         )
 
     def go(self, graph: Graph, boxes: Mapping[str, str], request: LiveStepRequest) -> bool:

@@ -137,11 +137,16 @@ def run_times(graph: Graph, trace: Trace) -> RunTimes:
     )
 
 
+def times_note(graph: Graph) -> str:
+    """The reason if no times are recorded."""
+    return NOT_RECORDED if graph.recording is None else WAITING
+
+
 def time_marks(graph: Graph, boxes: Sequence[Box]) -> tuple[dict[str, LensMark], list[LegendEntry], str]:
     """The marks of the boxes, the legend, and the clock in words, or the reason why there are no marks."""
     recorded = recorded_times(graph)
     if recorded is None:
-        return {}, [], NOT_RECORDED if graph.recording is None else WAITING
+        return {}, [], times_note(graph)
     found = [(box, recorded.of(box.nodes)) for box in boxes]
     hottest = max([spent.total for _, spent in found], default=0)
     marks = {

@@ -258,6 +258,11 @@ def _summary(first: str | bool, bad: int, zeros: int) -> str:
     return "; ".join(parts)
 
 
+def values_note(graph: Graph) -> str:
+    """The reason if no values are recorded."""
+    return WAITING if graph.recording and graph.recording.values else NOT_RECORDED
+
+
 def value_marks(graph: Graph, boxes: Iterable[Box]) -> tuple[dict[str, LensMark], list[LegendEntry], str]:
     """The marks of the boxes, the legend, and the health of the run in words.
 
@@ -265,8 +270,7 @@ def value_marks(graph: Graph, boxes: Iterable[Box]) -> tuple[dict[str, LensMark]
     """
     recorded = recorded_values(graph)
     if recorded is None:
-        waits = bool(graph.recording and graph.recording.values)
-        return {}, [], WAITING if waits else NOT_RECORDED
+        return {}, [], values_note(graph)
     marks = {box.id: mark for box in boxes if (mark := recorded.mark(box.nodes)) is not None}
     tones = {mark.tone for mark in marks.values()}
     legend = [LegendEntry(tone=tone, text=text) for tone, text in zip(TONES, CLASSES, strict=True) if tone in tones]

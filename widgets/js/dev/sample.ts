@@ -113,6 +113,7 @@ export function inspection(id: string, fields: Partial<Inspection> = {}): Inspec
     registered_gradient: null,
     functions: [],
     values: null,
+    waits: false,
     chains: [],
     why: [],
     contents: [],

@@ -15,7 +15,7 @@ from widgets.inspection import SourceRow
 from widgets.render.page_data.bodies import body_key
 from widgets.render.page_data.columns import Columns, Tables, one_column
 from widgets.render.page_data.differences import difference_record
-from widgets.render.page_data.explained import Outside, chain_record, op_text, refused_records, why_rows
+from widgets.render.page_data.explained import chain_record, op_text, refused_records, why_rows
 from widgets.render.page_data.kept import KeptRows
 from widgets.render.page_data.rows import RowMaker
 from widgets.render.page_data.steps import STEP, Steps, charged, done
@@ -33,6 +33,7 @@ from widgets.render.page_data.types import (
 )
 from widgets.scene.calls import CallBody, Opener, callees, calls_functions, has_hub, is_choice, is_loop, is_loop_invariant
 from widgets.scene.colocation import groups_of, reasons_of
+from widgets.scene.explain import Anywhere, arguments
 from widgets.scene.faults import fault_of, fault_text, is_faulty, refused_input
 from widgets.scene.function_info import function_infos
 from widgets.scene.gaps import Gap, gaps_of
@@ -210,14 +211,10 @@ class Writer:
                 self.body_nodes += len(body.nodes)
                 if key is not None:
                     self.known[whole] = place
-                inside = given if has_hub(call.node) else {**given, **_arguments(call, body)}
+                inside = given if has_hub(call.node) else {**given, **arguments(call.node, body)}
                 self.pending.append((place, body, root.opener, inside))
             records.append(BodyRecord(space=place, label=body.callee.label, scope_label=root.label if several else ""))
         return records
-
-
-def _arguments(call: Call, body: CallBody) -> dict[str, Tensor]:
-    return {arg.name: tensor for arg, tensor in zip(body.args, call.node.inputs, strict=False)}
 
 
 def _gap_record(gap: Gap, number: Mapping[str, int]) -> GapRecord:
@@ -249,7 +246,7 @@ class Space:
         self.opener = opener
         self.body = body
         self.given = given
-        self.outside = Outside(given, writer.steps)
+        self.outside = Anywhere(given, writer.steps)
         self.nodes = sorted(graph.nodes, key=lambda node: node.id)
         self.number = {node.name: place for place, node in enumerate(self.nodes)}
 

@@ -8,22 +8,19 @@ from graphcore.text import debug_string
 from graphcore.text.describe_traits import describe_traits
 from widgets.inspection import GradientInfo, Why
 from widgets.render.page_data.types import GradientText, OpText, RefusedRecord
+from widgets.scene.explain import Anywhere, Numbered
 from widgets.scene.faults import fault_of, refused_nodes
 from widgets.scene.gradient_info import recorded_gradient, registered_gradient
 from widgets.scene.inspect import names_of_slots
-from widgets.scene.outside import OutsideOrigins, StepsByGraph
 from widgets.scene.shapes.clash_lines import chain_steps
 from widgets.scene.shapes.why import why_of
-from widgets.scene.tree import Call
-from widgets.scene.types import Dim
 from widgets.scene.words import op_label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from graphcore.graph import GradientRecord, Graph, Node, Tensor
+    from graphcore.graph import GradientRecord, Graph, Node
     from widgets.render.page_data.steps import Steps
-    from widgets.scene.boxes import Box
 
 
 def refused_records(graph: Graph, number: Mapping[str, int]) -> list[RefusedRecord]:
@@ -34,7 +31,7 @@ def refused_records(graph: Graph, number: Mapping[str, int]) -> list[RefusedReco
     ]
 
 
-def chain_record(node: Node, outside: Outside) -> list[tuple[list[tuple[str, str]], list[tuple[str, str]]]]:
+def chain_record(node: Node, outside: Anywhere) -> list[tuple[list[tuple[str, str]], list[tuple[str, str]]]]:
     """The chains of a node's error: pairs of producer and consumer, and notes at nodes."""
     fault = fault_of(node)
     chains = () if fault is None else fault.chains
@@ -50,36 +47,12 @@ def chain_record(node: Node, outside: Outside) -> list[tuple[list[tuple[str, str
     return found
 
 
-class Outside:
-    """The surroundings of explanations for a picture in which nothing has a place.
-
-    Args:
-        given: the tensors given to the arguments of the bodies around, by argument.
-        steps: those of explanations of the graph and its other bodies; new ones are added.
-
-    Attributes:
-        outside: the explanations of these arguments.
-    """
-
-    def __init__(self, given: dict[str, Tensor], steps: StepsByGraph) -> None:
-        self.outside = OutsideOrigins(given, steps)
-        self.box_of: dict[str, Box] = {}
-        self.calls: dict[str, Call] = {}
-
-
-class _Numbered:
-    """Keys of dimensions as `output:dimension`."""
-
-    def of(self, tensor: Tensor) -> list[Dim]:
-        return [Dim(text="", key=f"{tensor.index}:{place}") for place in range(len(tensor.shape.dims or ()))]
-
-
-def why_rows(nodes: Sequence[Node], outside: Outside) -> Steps[dict[int, list[Why]]]:
+def why_rows(nodes: Sequence[Node], outside: Anywhere) -> Steps[dict[int, list[Why]]]:
     """Explain the dimensions of a graph's nodes, without places, one node a step.
 
     The keys are `output:dimension`.
     """
-    numbered = _Numbered()
+    numbered = Numbered()
     rows: dict[int, list[Why]] = {}
     for place, node in enumerate(nodes):
         found = why_of(node, outside, numbered, outside.outside.steps.of(node.graph))

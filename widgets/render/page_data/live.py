@@ -15,7 +15,9 @@ from widgets.render.page_data.steps import done
 from widgets.render.page_data.types import CallRecord, GraphChange
 from widgets.scene.calls import calls_functions
 from widgets.scene.lenses import own_lenses
+from widgets.scene.time_lens import times_note
 from widgets.scene.tree import Call
+from widgets.scene.value_lens import values_note
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph
@@ -46,8 +48,8 @@ class LiveData:
         return self._next(whole=True)
 
     def change(self) -> GraphChange:
-        """The data that has changed since the last call of `whole` or `change`."""
-        return self._next(whole=False)
+        """The data that has changed since the last call of `whole` or `change`: at first, all."""
+        return self._next(whole=self._number == 0)
 
     @within_one_budget
     def _next(self, *, whole: bool) -> GraphChange:
@@ -97,6 +99,8 @@ class LiveData:
             texts=data.texts,
             sources=data.sources,
             spaces=data.spaces,
+            times_note=times_note(graph),
+            values_note=values_note(graph),
         )
 
     def _new_calls(self, space: Space) -> list[CallRecord] | None:

@@ -308,6 +308,7 @@ class GraphChange(msgspec.Struct, frozen=True, kw_only=True):
         head: of the page. The first space has calls and gradients of these nodes by ids, everything else in it is of all nodes by places.
         texts, sources: of these nodes.
         spaces: the columns of these nodes, with ids for numbers of nodes, and those of bodies.
+        times_note, values_note: the reasons if there are no recorded times and values.
     """
 
     number: int
@@ -322,3 +323,5 @@ class GraphChange(msgspec.Struct, frozen=True, kw_only=True):
     texts: list[str]
     sources: list[SourceRow]
     spaces: list[SpaceColumns]
+    times_note: str
+    values_note: str

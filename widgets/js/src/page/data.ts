@@ -10,6 +10,8 @@ export interface PageData {
   readonly texts: readonly string[];
   readonly sources: readonly SourceRow[];
   readonly spaces: readonly SpaceColumns[];
+  /** The reasons if there are no recorded times and values, where they may yet come. */
+  readonly notes?: { readonly times: string; readonly values: string };
 }
 
 /**

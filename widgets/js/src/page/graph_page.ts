@@ -1,8 +1,10 @@
 // One picture of a page's data: what is open in it, and answers to requests of the viewer. It knows nothing of the page around.
 
 import type {
+  Explanation,
   FromViewer,
   HighlightMessage,
+  Inspection,
   Mode,
   Openings,
   PictureMessage,
@@ -13,10 +15,11 @@ import type {
   StepsMessage,
   StepTimeline,
   TimelinesMessage,
+  WhyStep,
 } from "../scene/generated";
 import { highlighted, matches, type Searched } from "../scene/query";
 import type { PageData } from "./data";
-import { Inspector } from "./inspect";
+import { Inspector, type Place } from "./inspect";
 import { MIRROR, Mirrored } from "./mirror";
 import { compareTexts } from "./order";
 import { Instance, type Part } from "./parts";
@@ -36,12 +39,6 @@ export interface Beginning {
   readonly openings: Openings;
   readonly timelines?: readonly StepTimeline[] | undefined;
   readonly steps?: RecordedSteps | undefined;
-}
-
-/** A node in the graph or in a body. */
-interface Place {
-  readonly instance: Instance;
-  readonly node: number;
 }
 
 export class GraphPage {
@@ -112,14 +109,14 @@ export class GraphPage {
       case "reveal":
         return this.#reveal(request);
       case "inspect": {
-        const inspection = new Inspector(this.#now().visible, this.#root.instance).inspect(request.id);
+        const inspection = this.#inspector().inspect(request.id);
         const text = `'${request.id}' is not in the graph`;
         return inspection ? { type: "inspection", inspection } : { type: "failure", request: "inspect", text };
       }
       case "want_timelines":
         return this.#timelinesFor(request.known);
       case "want_health":
-        return healthOf(this.#data.head.values, (name) => this.#boxOf(name));
+        return healthOf(this.#data, (name) => this.#boxOf(name));
       case "want_steps":
         return this.#stepsFor(request.known);
       case "find":
@@ -132,6 +129,43 @@ export class GraphPage {
       default:
         return null;
     }
+  }
+
+  // ---- with a kernel -----------------------------------------------------------------------------------------------
+
+  /** The inspection of a node with what the kernel says of it; null if it has gone. */
+  explained(id: string, explanation: Explanation): Inspection | null {
+    const inspector = this.#inspector();
+    const inspection = inspector.inspect(id);
+    const place = inspection && this.#locate(inspection.name);
+    return place && inspector.explained(inspection, explanation, place);
+  }
+
+  /** The names of the nodes of boxes and frames. A box that shows a node stands for this node alone: what is folded into it follows. */
+  namesIn(ids: readonly string[]): string[] {
+    const { boxes, frames } = this.#now().visible;
+    const wanted = new Set(ids);
+    const places = [
+      ...boxes
+        .filter(({ id }) => wanted.has(id))
+        .map(({ part, main, nodes }) => [part, main < 0 ? nodes : [main]] as const),
+      ...frames.filter(({ id }) => wanted.has(id)).map(({ part }) => [part, part.nodes()] as const),
+    ];
+    return places.flatMap(([part, nodes]) => [...nodes].map((node) => part.instance.name(node)));
+  }
+
+  /** The boxes of nodes in the picture, by name. */
+  boxesOf(names: readonly string[]): Record<string, string> {
+    return this.#boxesOf(names);
+  }
+
+  /** Steps with the places of their nodes. */
+  placed(steps: readonly WhyStep[]): WhyStep[] {
+    return this.#inspector().placed(steps);
+  }
+
+  #inspector(): Inspector {
+    return new Inspector(this.#now().visible, this.#root.instance);
   }
 
   /** The scene that is shown, built when it is needed. */
@@ -155,7 +189,14 @@ export class GraphPage {
   #scene(focus = ""): PictureMessage {
     this.#built = null;
     const { scene } = this.#now();
-    return { type: "scene", scene, focus, sent_at: 0, ...this.choices, look: null };
+    return {
+      type: "scene",
+      scene,
+      focus: focus && (this.#boxOf(focus) || focus),
+      sent_at: 0,
+      ...this.choices,
+      look: null,
+    };
   }
 
   #restore({ opened, closed, mode, mirror }: Openings): void {

@@ -1,6 +1,7 @@
 // The inspector's content from a page's data, as `widgets/scene/inspect.py` gathers it.
 import {
   CONST,
+  type Explanation,
   GRADIENT_INFO,
   type GradientInfo,
   type GradientText,
@@ -10,6 +11,7 @@ import {
   type TensorRow,
   type Values,
   type Why,
+  type WhyStep,
 } from "../scene/generated";
 import { deviceWords } from "./devices";
 import { Dimensions } from "./dimensions";
@@ -51,7 +53,14 @@ const EMPTY: Omit<Inspection, "id" | "name" | "kind"> = {
   times: [],
   recorded: [],
   values: null,
+  waits: false,
 };
+
+/** A node in the graph or in a body. */
+export interface Place {
+  readonly instance: Instance;
+  readonly node: number;
+}
 
 /** A use of an output: the consumer and its input, -1 for a control edge. */
 type Use = readonly [number, number];
@@ -167,6 +176,7 @@ export class Inspector {
       times: timeRows(instance, box?.nodes ?? [node]),
       recorded: valueRows(instance, node),
       values: previewOf(space, node) ?? detailOf(instance, node),
+      waits: false,
     };
   }
 
@@ -281,6 +291,24 @@ export class Inspector {
     };
   }
 
+  /** An inspection with what the kernel says of the node. */
+  explained(inspection: Inspection, { why, placement, values, ...texts }: Explanation, place: Place): Inspection {
+    const output = outputOf.bind(null, place.instance, place.node);
+    return {
+      ...inspection,
+      ...texts,
+      why: why.map((each) => this.#explained(each, output)),
+      placement: this.placed(placement),
+      values: values ?? detailOf(place.instance, place.node),
+      waits: false,
+    };
+  }
+
+  /** Steps with the places of their nodes. */
+  placed(steps: readonly WhyStep[]): WhyStep[] {
+    return steps.map((step) => ({ ...step, node: step.name && this.#placeOf(step.name) }));
+  }
+
   /** An explanation with places, and with the keys of dimensions in the picture. */
   #explained(why: Why, output?: (slot: number) => Tensor): Why {
     const [slot = "", place = ""] = why.key.split(":");
@@ -289,7 +317,7 @@ export class Inspector {
       this.#dimensions ??= new Dimensions(this.#visible);
       key = this.#dimensions.of(output(Number(slot)))[Number(place)]?.key ?? "";
     }
-    return { ...why, key, steps: why.steps.map((step) => ({ ...step, node: step.name && this.#placeOf(step.name) })) };
+    return { ...why, key, steps: this.placed(why.steps) };
   }
 }
 

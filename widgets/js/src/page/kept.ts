@@ -11,7 +11,15 @@ import type {
 import { COLUMNS_OF_NUMBERS, COLUMNS_OF_TEXTS } from "./columns";
 import type { PageData } from "./data";
 import { at, getOrMake } from "./order";
-import { full, starts } from "./space";
+import { ALTERED, FRESH, full, starts } from "./space";
+
+/** The ids of new and of changed nodes. */
+export interface News {
+  readonly fresh: readonly number[];
+  readonly altered: readonly number[];
+}
+
+const NO_NEWS: News = { fresh: [], altered: [] };
 
 /** The columns of one number for each node. */
 const NUMBERS = [...COLUMNS_OF_TEXTS, ...COLUMNS_OF_NUMBERS, "signatures"] as const;
@@ -91,7 +99,7 @@ export class KeptData {
   #bodies: readonly { readonly head: SpaceHead; readonly columns: SpaceColumns }[] = [];
 
   /** Applies a change, and gives the data. Null if another one should have come before: then the page needs the whole. */
-  apply(change: GraphChange): PageData | null {
+  apply(change: GraphChange, news: News = NO_NEWS): PageData | null {
     if (!change.whole && change.number !== this.#number + 1) return null;
     if (change.whole) this.#startOver();
     this.#number = change.number;
@@ -107,7 +115,7 @@ export class KeptData {
         columns: renumberedColumns(change.spaces[i + 1] as SpaceColumns, numbers),
       }));
     }
-    return this.#data(change, head as SpaceHead);
+    return this.#data(change, head as SpaceHead, news);
   }
 
   #startOver(): void {
@@ -132,7 +140,7 @@ export class KeptData {
     };
   }
 
-  #data({ head: page, merges }: GraphChange, head: SpaceHead): PageData {
+  #data({ head: page, merges, ...change }: GraphChange, head: SpaceHead, news: News): PageData {
     const rows = [...this.#rows.values()].sort((a, b) => a.id - b.id);
     const places = new Map(rows.map(({ id }, place) => [id, place]));
     const placeOf = (id: number): number => places.get(id) as number;
@@ -159,6 +167,9 @@ export class KeptData {
       keyof Numbers,
       number[]
     >;
+    const flags = numbers.flags.slice();
+    for (const id of news.fresh) mark(flags, places.get(id), FRESH);
+    for (const id of news.altered) mark(flags, places.get(id), ALTERED);
     const lost = rows.flatMap(({ inputs }) => inputs.flatMap((input) => input.lost ?? []));
     const known = (key: number): number => (merges ? undefined : dimensions.get(key)) ?? -1 - key;
     const space: SpaceHead = {
@@ -181,9 +192,14 @@ export class KeptData {
       },
       texts: this.#texts.values,
       sources: this.#sources.values,
-      spaces: [{ ...columns, ...numbers }, ...this.#bodies.map((body) => body.columns)],
+      spaces: [{ ...columns, ...numbers, flags }, ...this.#bodies.map((body) => body.columns)],
+      notes: { times: change.times_note, values: change.values_note },
     };
   }
+}
+
+function mark(flags: number[], place: number | undefined, flag: number): void {
+  if (place !== undefined) flags[place] = (flags[place] ?? 0) | flag;
 }
 
 /** A column with the numbers of the page; -1 stays. */

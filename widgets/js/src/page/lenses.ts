@@ -1,5 +1,6 @@
 // Lenses: a further property of each box, as `widgets/scene/lenses.py` marks them.
-import { LENSES, type LegendEntry, type Lens, type LensMark, type PageHead } from "../scene/generated";
+import { LENSES, type LegendEntry, type Lens, type LensMark } from "../scene/generated";
+import type { PageData } from "./data";
 import { deviceOf, devicesOf, deviceWords } from "./devices";
 import type { Dimensions } from "./dimensions";
 import { SHAPE_TONES, shapeClass } from "./edges";
@@ -34,7 +35,7 @@ interface ByClass {
 
 /** All lenses for these boxes, including empty ones. */
 export function allLenses(boxes: readonly Box[], whole: Space, dimensions: Dimensions): LensView[] {
-  const { own_lenses: own, times, values } = whole.data.head;
+  const { own_lenses: own } = whole.data.head;
   const text =
     (column: "functions" | "cells"): Classify =>
     ({ space }, node) =>
@@ -62,19 +63,19 @@ export function allLenses(boxes: readonly Box[], whole: Space, dimensions: Dimen
       rest: "made outside a cell",
       empty: "No node was made by a cell",
     }),
-    timeLens(boxes, times),
-    valueLens(boxes, values),
+    timeLens(boxes, whole.data),
+    valueLens(boxes, whole.data),
     ...own.map(([name, title], lens) => ownLens(name, title, boxes, lens)),
   ];
 }
 
-function timeLens(boxes: readonly Box[], times: PageHead["times"]): LensView {
-  const [marks, legend, note] = timeMarks(boxes, times);
+function timeLens(boxes: readonly Box[], data: PageData): LensView {
+  const [marks, legend, note] = timeMarks(boxes, data);
   return { lens: { name: "time", title: "Time", legend, note }, marks };
 }
 
-function valueLens(boxes: readonly Box[], values: PageHead["values"]): LensView {
-  const [marks, legend, note] = valueMarks(boxes, values);
+function valueLens(boxes: readonly Box[], data: PageData): LensView {
+  const [marks, legend, note] = valueMarks(boxes, data);
   return { lens: { name: "values", title: "Values", legend, note }, marks };
 }
 

@@ -7,6 +7,7 @@ import {
   VALUE_LENS,
   type Values,
 } from "../scene/generated";
+import type { PageData } from "./data";
 import { grouped } from "./order";
 import type { Instance } from "./parts";
 import { rowsOf } from "./run_rows";
@@ -17,9 +18,9 @@ const { NOT_RECORDED, CLASSES, TONES } = VALUE_LENS;
 /** The marks of the boxes, the legend, and the health of the run in words, or the reason why there are no marks. */
 export function valueMarks(
   boxes: readonly Box[],
-  values: RunValues | null,
+  { head: { values }, notes }: PageData,
 ): [ReadonlyMap<Box, LensMark>, LegendEntry[], string] {
-  if (!values) return [new Map(), [], NOT_RECORDED];
+  if (!values) return [new Map(), [], notes?.values ?? NOT_RECORDED];
   const marks = new Map<Box, LensMark>();
   const tones = new Set<number>();
   for (const box of boxes) {
@@ -65,8 +66,8 @@ export function detailOf(instance: Instance, node: number): Values | null {
 }
 
 /** The health of the run; `boxOf` gives the box of a node in the picture. */
-export function healthOf(values: RunValues | null, boxOf: (name: string) => string): HealthMessage {
-  if (!values) return { type: "health", health: null, boxes: {}, note: NOT_RECORDED };
+export function healthOf({ head: { values }, notes }: PageData, boxOf: (name: string) => string): HealthMessage {
+  if (!values) return { type: "health", health: null, boxes: {}, note: notes?.values ?? NOT_RECORDED };
   const { health } = values;
   const { first, inputs, bad, zeros, magnitudes } = health;
   const named = [...(first ? [first] : []), ...inputs, ...bad, ...zeros, ...magnitudes].map(({ node }) => node);

@@ -21,9 +21,9 @@ import { gapBoxes } from "./gaps";
 import { numberOf } from "./instances";
 import { allLenses, type LensView } from "./lenses";
 import { BACKWARD, Mirrored } from "./mirror";
-import { Counter, counted, grouped } from "./order";
+import { at, Counter, counted, grouped } from "./order";
 import type { Instance, Part } from "./parts";
-import { CALL, GROUP, NODE, PARTIAL, SCOPE, SHORT, type Space, THING } from "./space";
+import { ALTERED, CALL, FRESH, GROUP, NODE, PARTIAL, SCOPE, SHORT, type Space, THING } from "./space";
 import { cutLongEdges, PLAIN, REFUSED } from "./stubs";
 import {
   type Box,
@@ -241,8 +241,15 @@ function nodesError(part: Part, nodes: Int32Array): string {
 }
 
 function boxState({ part, nodes }: Box): State {
-  const { space } = part.instance;
-  return nodes.some((node) => space.has(node, PARTIAL)) ? "stale" : "normal";
+  const { flags } = part.instance.space;
+  let some = 0;
+  let every = FRESH;
+  for (const node of nodes) {
+    some |= at(flags, node);
+    every &= at(flags, node);
+  }
+  if (some & PARTIAL) return "stale";
+  return every ? "new" : some & (FRESH | ALTERED) ? "changed" : "normal";
 }
 
 /** The id of the forward box that most of these gradient nodes differentiate, "" if there is none. */
@@ -379,6 +386,8 @@ function summary(root: Instance, visible: Visible, nodes: readonly SceneNode[], 
   parts.push(counted(edges.length, "edge"));
   const gradient = root.space.head.gradient_count;
   if (gradient) parts.push(counted(gradient, "gradient node"));
+  const fresh = nodes.filter(({ state }) => state === "new").length;
+  if (fresh) parts.push(`${grouped(fresh)} new`);
   const left = nodes.filter(({ state }) => state === "stale").length;
   if (left) parts.push(`${grouped(left)} from failed cells`);
   return parts.join(", ");

@@ -9,6 +9,9 @@ export const PARTIAL = 4;
 export const DIFFERENTIATED = 8;
 /** On another device than the requested one. */
 export const ELSEWHERE = 16;
+/** New with the last cell, and changed by it. */
+export const FRESH = 32;
+export const ALTERED = 64;
 
 export const NODE = 0;
 export const THING = 1;

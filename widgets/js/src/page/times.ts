@@ -1,5 +1,6 @@
 // The time lens: the times of a recorded run on boxes, as `widgets/scene/time_lens.py` marks them.
 import { type LegendEntry, type LensMark, type RunTimes, TIME_LENS } from "../scene/generated";
+import type { PageData } from "./data";
 import { byteCount } from "./devices";
 import { grouped } from "./order";
 import type { Instance } from "./parts";
@@ -63,9 +64,9 @@ function spentBy(instance: Instance, nodes: ArrayLike<number>, times: RunTimes):
 /** The marks of the boxes, the legend, and the clock in words, or the reason why there are no marks. */
 export function timeMarks(
   boxes: readonly Box[],
-  times: RunTimes | null,
+  { head: { times }, notes }: PageData,
 ): [ReadonlyMap<Box, LensMark>, LegendEntry[], string] {
-  if (!times) return [new Map(), [], NOT_RECORDED];
+  if (!times) return [new Map(), [], notes?.times ?? NOT_RECORDED];
   const found = boxes.map((box) => [box, spentBy(box.part.instance, box.nodes, times)] as const);
   const hottest = found.reduce((most, [, { total }]) => Math.max(most, total), 0);
   const marks = new Map<Box, LensMark>();

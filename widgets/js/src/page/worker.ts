@@ -1,67 +1,74 @@
 // The worker of a page, which builds scenes while the page stays responsive.
 import { reason } from "../dom";
 import { unpack } from "../engines/load";
-import type { FromViewer, GraphChange, PictureMessage } from "../scene/generated";
+import type { ChangeMessage, FromViewer, GraphChange, PictureMessage } from "../scene/generated";
 import { unpackData } from "./data";
 import { type Beginning, GraphPage } from "./graph_page";
-import { KeptData } from "./kept";
+import { type Ask, LivePage, type Told } from "./live_page";
 
 /** The most bytes of a change when unpacked: what a kernel sends to its own page. */
 const MOST_CHANGE_BYTES = 2 ** 31;
 
-/** The first message: the data in base64, the most bytes of it when unpacked, and what the picture begins with. */
+/** The first message without a kernel: the data in base64, the most bytes of it when unpacked, and what the picture begins with. */
 export interface StartWorker {
   readonly data: string;
   readonly most: number;
   readonly beginning: Beginning;
 }
 
-/** A change of a live graph, gzipped, and what the picture begins with if it is the first. */
+/** A change of a graph that lives in a kernel, gzipped. */
 export interface ApplyChange {
   readonly change: DataView;
-  readonly beginning: Beginning;
+  readonly message: ChangeMessage;
 }
 
-/** A change did not fit: the page needs the whole graph. */
-export interface Gap {
-  readonly type: "gap";
+/** A message of the kernel that names nodes. */
+export interface PlaceNodes {
+  readonly told: Told;
 }
+
+export type ToWorker = StartWorker | ApplyChange | PlaceNodes | FromViewer;
+export type FromWorker = PictureMessage | Ask;
 
 interface WorkerScope {
-  onmessage: ((event: { data: StartWorker | ApplyChange | FromViewer }) => void) | null;
-  postMessage(message: PictureMessage | Gap): void;
+  onmessage: ((event: { data: ToWorker }) => void) | null;
+  postMessage(message: FromWorker): void;
 }
 
 const scope = globalThis as unknown as WorkerScope;
-const kept = new KeptData();
-let page: Promise<GraphPage> | null = null;
+const live = new LivePage();
+let page: GraphPage | null = null;
 
-async function start({ data, most, beginning }: StartWorker): Promise<GraphPage> {
-  return new GraphPage(await unpackData(data, most), beginning);
+async function answers(message: ToWorker): Promise<readonly (FromWorker | null)[]> {
+  if ("data" in message) {
+    page = new GraphPage(await unpackData(message.data, message.most), message.beginning);
+    return [];
+  }
+  if ("change" in message) {
+    const text = await (await unpack(message.change, MOST_CHANGE_BYTES)).text();
+    return [live.change(JSON.parse(text) as GraphChange, message.message)];
+  }
+  if ("told" in message) return [live.place(message.told)];
+  return page ? [page.answer(message)] : live.answer(message);
 }
 
-/** The picture with a change, in which the same is open. */
-async function changed(before: GraphPage | null, { change, beginning }: ApplyChange): Promise<GraphPage> {
-  const text = await (await unpack(change, MOST_CHANGE_BYTES)).text();
-  const data = kept.apply(JSON.parse(text) as GraphChange);
-  if (data) return new GraphPage(data, before ? { ...beginning, ...before.choices } : beginning);
-  scope.postMessage({ type: "gap" });
-  if (!before) throw new Error("the graph is not there yet");
-  return before;
-}
+let failure: unknown = null;
 
-async function answer(request: FromViewer): Promise<void> {
+async function work(message: ToWorker): Promise<void> {
+  const isRequest = "type" in message;
   try {
-    const message = (await page)?.answer(request);
-    if (message) scope.postMessage(message);
+    if (isRequest && failure !== null) throw failure;
+    for (const answer of await answers(message)) if (answer) scope.postMessage(answer);
+    if (!isRequest) failure = null;
   } catch (error) {
-    scope.postMessage({ type: "failure", request: request.type, text: reason(error) });
+    if ("data" in message)
+      failure = error; // each request says the reason
+    else scope.postMessage({ type: "failure", request: isRequest ? message.type : "ready", text: reason(error) });
   }
 }
 
+// One after the other, in the order in which they came.
+let last = Promise.resolve();
 scope.onmessage = ({ data }) => {
-  if (!("beginning" in data)) return void answer(data);
-  const before = Promise.resolve(page).catch(() => null);
-  page = "change" in data ? before.then((found) => changed(found, data)) : start(data);
-  page.catch(() => undefined); // each answer says the reason
+  last = last.then(() => work(data));
 };

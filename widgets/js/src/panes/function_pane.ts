@@ -6,6 +6,7 @@ import { shown } from "../scene/shown";
 import { copyText } from "../shell/files";
 import type { Host, MountOptions } from "../shell/host";
 import { Link } from "../shell/link";
+import { liveHost } from "../shell/live_host";
 import { followTheme } from "../shell/theme";
 import { Viewer } from "../shell/viewer";
 import { AttrForm } from "./attr_form";
@@ -116,11 +117,13 @@ export class FunctionPane {
         (error: unknown) => this.#status.fail(reason(error)),
       );
     };
-    const viewer = (pane: Pane): Viewer =>
-      new Viewer(paneHost(host, pane), { ...options, height: "fill", complete: true, bare: pane === "definition" });
+    const whole: MountOptions = { ...options, height: "fill", complete: true };
+    const definition = new Viewer(paneHost(host, "definition"), { ...whole, bare: true });
+    const instanceHost = paneHost(host, "instance");
+    const instance = new Viewer(options.live ? liveHost(instanceHost) : instanceHost, whole);
     this.#sides = {
-      definition: new Side("Definition", viewer("definition"), copy),
-      instance: new Side("Instantiation", viewer("instance"), copy, this.#form.element, this.#problem),
+      definition: new Side("Definition", definition, copy),
+      instance: new Side("Instantiation", instance, copy, this.#form.element, this.#problem),
     };
     const bar = h(
       "div",

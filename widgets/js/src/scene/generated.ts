@@ -300,7 +300,7 @@ export type Mode = "all" | "auto" | "none";
 
 export type Renderer = "graphviz" | "mermaid";
 
-export type Engine = "core" | "graphviz" | "lower" | "mermaid";
+export type Engine = "core" | "graphviz" | "lower" | "mermaid" | "page";
 
 export type Pane = "definition" | "instance";
 
@@ -643,7 +643,24 @@ export interface WhatIf {
   readonly note: string;
 }
 
-/** The inspector's content for one node or scope. Texts are plain text, never markup. */
+/**
+ * The part of an inspection that only a kernel knows; the fields are as those of `Inspection`.
+ *
+ * Keys of dimensions are `output:dimension`, and steps have no places.
+ */
+export interface Explanation {
+  readonly node_def: string;
+  readonly summary: string;
+  readonly placement: readonly WhyStep[];
+  readonly why: readonly Why[];
+  readonly values: Values | null;
+}
+
+/**
+ * The inspector's content for one node or scope. Texts are plain text, never markup.
+ *
+ * `waits` is true until the kernel's explanation has come.
+ */
 export interface Inspection {
   readonly id: string;
   readonly name: string;
@@ -673,6 +690,7 @@ export interface Inspection {
   readonly times: readonly (readonly [string, string])[];
   readonly recorded: readonly (readonly [string, string])[];
   readonly values: Values | null;
+  readonly waits: boolean;
 }
 
 /**
@@ -918,6 +936,13 @@ export interface ViewState {
   readonly selection: readonly string[];
 }
 
+/** The user's choices that decide the content of a picture: what is open, lens and renderer. */
+export interface Choices {
+  readonly openings: Openings;
+  readonly lens: string;
+  readonly renderer: Renderer;
+}
+
 /**
  * A new picture.
  *
@@ -935,10 +960,34 @@ export interface SceneMessage {
   readonly look: Look | null;
 }
 
+/**
+ * A change of a graph, which follows as this message's one binary buffer: a gzipped `GraphChange`.
+ *
+ * `choices` are what was chosen in the kernel, None if the page keeps its own. `fresh` and `altered` are the ids of new and of changed nodes.
+ * `focus` is the node to bring into view, `look` where to look, None to leave that to the viewer. `sent_at` is as in `SceneMessage`.
+ */
+export interface ChangeMessage {
+  readonly type: "change";
+  readonly title: string;
+  readonly choices: Choices | null;
+  readonly fresh: readonly number[];
+  readonly altered: readonly number[];
+  readonly focus: string;
+  readonly sent_at: number;
+  readonly look: Look | null;
+}
+
 /** The answer to `InspectRequest`. */
 export interface InspectionMessage {
   readonly type: "inspection";
   readonly inspection: Inspection;
+}
+
+/** The answer to `ExplainRequest`: `id` is the inspected box. */
+export interface ExplanationMessage {
+  readonly type: "explanation";
+  readonly id: string;
+  readonly explanation: Explanation;
 }
 
 /** The answer to `ValuesRequest`. */
@@ -948,7 +997,7 @@ export interface ValuesMessage {
   readonly values: Values;
 }
 
-/** The answer to `WhatIfRequest`. */
+/** The answer to `WhatIfRequest` and `RequestDeviceRequest`. */
 export interface WhatIfMessage {
   readonly type: "what_if";
   readonly what_if: WhatIf;
@@ -957,7 +1006,8 @@ export interface WhatIfMessage {
 /**
  * The answer to `TimelinesRequest`.
  *
- * `timelines` is None if they are still those of `key`, which the viewer has. `boxes` are the boxes of the nodes in the current picture.
+ * `timelines` is None if they are still those of `key`, which the viewer has. `boxes` are the boxes of the nodes in the current picture, which
+ * the page adds.
  */
 export interface TimelinesMessage {
   readonly type: "timelines";
@@ -982,7 +1032,7 @@ export interface HealthMessage {
  * The answer to `StepsRequest` and `LiveStepRequest`.
  *
  * `steps` is None if they are those of `key`, which the viewer has, or nothing was recorded. `run` differs between runs. `boxes` are those of
- * the nodes in the current picture. `live` is None for a run that was recorded before.
+ * the nodes in the current picture, which the page adds. `live` is None for a run that was recorded before.
  */
 export interface StepsMessage {
   readonly type: "steps";
@@ -1069,6 +1119,13 @@ export interface FunctionClosedMessage {
   readonly type: "function_closed";
 }
 
+/** Dim all boxes but those of the nodes `names`. `what` is what they have in common, after their number: `for op:Relu`. */
+export interface NamesMessage {
+  readonly type: "names";
+  readonly names: readonly string[];
+  readonly what: string;
+}
+
 /** Dim all boxes but these, until the user selects nothing. `text` says in the status line what they are. */
 export interface HighlightMessage {
   readonly type: "highlight";
@@ -1080,12 +1137,23 @@ export interface HighlightMessage {
 export interface PaneMessage {
   readonly type: "pane";
   readonly pane: Pane;
-  readonly message: SceneMessage | InspectionMessage | ValuesMessage | WhatIfMessage | TimelinesMessage | HealthMessage | StepsMessage | ShowPaneMessage | SearchMessage | HighlightMessage | FailureMessage | UnchangedMessage;
+  readonly message: SceneMessage | ChangeMessage | ExplanationMessage | NamesMessage | InspectionMessage | ValuesMessage | WhatIfMessage | TimelinesMessage | HealthMessage | StepsMessage | ShowPaneMessage | SearchMessage | HighlightMessage | FailureMessage | UnchangedMessage;
 }
 
-/** The viewer is mounted and requests the current scene. */
+/** The viewer is mounted and requests the picture. */
 export interface ReadyRequest {
   readonly type: "ready";
+}
+
+/** A change did not fit: send the whole graph. */
+export interface WholeRequest {
+  readonly type: "want_whole";
+}
+
+/** Report what is open, after the user has changed it. */
+export interface OpeningsReport {
+  readonly type: "openings";
+  readonly openings: Openings;
 }
 
 /** The viewer is no longer on the page (the user closed its panel, or the page). */
@@ -1117,6 +1185,13 @@ export interface InspectRequest {
   readonly id: string;
 }
 
+/** Explain the node `name`, which is inspected as `id`. */
+export interface ExplainRequest {
+  readonly type: "explain";
+  readonly id: string;
+  readonly name: string;
+}
+
 /** Send the page with row `first` of the values of the node called `name`. */
 export interface ValuesRequest {
   readonly type: "values";
@@ -1132,6 +1207,15 @@ export interface ValuesRequest {
 export interface WhatIfRequest {
   readonly type: "try_device";
   readonly ids: readonly string[];
+  readonly device: string | null;
+  readonly apply: boolean;
+}
+
+/** `WhatIfRequest` with the names of the nodes of its boxes. */
+export interface RequestDeviceRequest {
+  readonly type: "request_device";
+  readonly ids: readonly string[];
+  readonly names: readonly string[];
   readonly device: string | null;
   readonly apply: boolean;
 }
@@ -1242,7 +1326,7 @@ export interface DifferenceRequest {
 export interface PaneRequest {
   readonly type: "to_pane";
   readonly pane: Pane;
-  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | WhatIfRequest | TimelinesRequest | HealthRequest | StepsRequest | LiveStepRequest | DifferenceRequest | RevealRequest | SearchRequest | FilterRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
+  readonly message: ReadyRequest | WholeRequest | OpeningsReport | ExplainRequest | RequestDeviceRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | ValuesRequest | WhatIfRequest | TimelinesRequest | HealthRequest | StepsRequest | LiveStepRequest | DifferenceRequest | RevealRequest | SearchRequest | FilterRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | CrowdedRequest | OpenFunctionRequest;
 }
 
 /** Enter text into the field of an attr. */
@@ -1555,6 +1639,7 @@ export interface PageHead {
  * head: of the page. The first space has calls and gradients of these nodes by ids, everything else in it is of all nodes by places.
  * texts, sources: of these nodes.
  * spaces: the columns of these nodes, with ids for numbers of nodes, and those of bodies.
+ * times_note, values_note: the reasons if there are no recorded times and values.
  */
 export interface GraphChange {
   readonly number: number;
@@ -1569,10 +1654,15 @@ export interface GraphChange {
   readonly texts: readonly string[];
   readonly sources: readonly SourceRow[];
   readonly spaces: readonly SpaceColumns[];
+  readonly times_note: string;
+  readonly values_note: string;
 }
 
 export type PictureMessage =
   | SceneMessage
+  | ChangeMessage
+  | ExplanationMessage
+  | NamesMessage
   | InspectionMessage
   | ValuesMessage
   | WhatIfMessage
@@ -1587,6 +1677,9 @@ export type PictureMessage =
 
 export type FromKernel =
   | SceneMessage
+  | ChangeMessage
+  | ExplanationMessage
+  | NamesMessage
   | InspectionMessage
   | ValuesMessage
   | WhatIfMessage
@@ -1607,6 +1700,10 @@ export type FromKernel =
 
 export type PictureRequest =
   | ReadyRequest
+  | WholeRequest
+  | OpeningsReport
+  | ExplainRequest
+  | RequestDeviceRequest
   | ClosedReport
   | ExpandRequest
   | CollapseRequest
@@ -1631,6 +1728,10 @@ export type PictureRequest =
 
 export type FromViewer =
   | ReadyRequest
+  | WholeRequest
+  | OpeningsReport
+  | ExplainRequest
+  | RequestDeviceRequest
   | ClosedReport
   | ExpandRequest
   | CollapseRequest

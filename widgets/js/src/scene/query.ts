@@ -97,9 +97,14 @@ export function matches<Node extends Searched>(nodes: readonly Node[], query: st
 
 /** Names in words the boxes with nodes that match a query; `places` are the boxes of the nodes, "" for hidden ones. */
 export function highlighted(query: string, places: readonly string[]): HighlightMessage {
+  return lit(places, `for ${query}`);
+}
+
+/** Names in words the boxes with nodes; `what` is what the nodes have in common, after their number. */
+export function lit(places: readonly string[], what: string): HighlightMessage {
   const boxes = [...new Set(places)].filter(Boolean);
   const counted = (count: number, one: string, more: string): string =>
     count === 1 ? `1 ${one}` : `${count.toLocaleString("en")} ${more}`;
-  const text = `${counted(places.length, "node", "nodes")} for ${query}, in ${counted(boxes.length, "box", "boxes")}`;
+  const text = `${counted(places.length, "node", "nodes")} ${what}, in ${counted(boxes.length, "box", "boxes")}`;
   return { type: "highlight", boxes, text };
 }

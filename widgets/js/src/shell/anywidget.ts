@@ -112,10 +112,10 @@ async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
     // A view takes the full height of its panel, and a fixed height between cells.
     const kind = model.get("kind") === "function" ? "function" : "graph";
     if (around) el.style.height = "100%";
-    const { dispose } = core.mount(el, host, { height: around ? "fill" : HEIGHTS[kind], kind });
+    const { dispose } = core.mount(el, host, { height: around ? "fill" : HEIGHTS[kind], kind, live: true });
     const ignore = host.onMessage((message) => {
       // The message comes from a cell that has just ended, so its notebook is the one in use.
-      const news = message.type === "unchanged" || (message.type === "scene" && message.sent_at > 0);
+      const news = message.type === "unchanged" || (message.type === "change" && message.sent_at > 0);
       if (message.type === "to_front" || (news && panel?.isBehindAnotherNotebook)) {
         if (panel) panel.comeForward();
         else around?.dispatchEvent(new Event(FORWARD_EVENT, { bubbles: true }));

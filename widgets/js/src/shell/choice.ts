@@ -283,7 +283,9 @@ export class Choice {
   }
 
   showInspection(inspection: Inspection): void {
-    if (inspection.id !== this.#inspecting) return;
+    const { id, name, waits } = inspection;
+    if (id !== this.#inspecting) return;
+    if (waits) this.#view.send({ type: "explain", id, name });
     const { camera } = this.#view.stage;
     const group = this.#scene?.colocations.find(({ nodes }) => nodes.includes(inspection.id));
     const differs = this.#scene?.since === "";

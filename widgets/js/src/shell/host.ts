@@ -10,11 +10,15 @@ export interface Host {
   readonly notebookPath?: string | undefined;
   /** Sends a message. `handled` is called when the kernel has processed it, where a host knows that. */
   send(message: FromViewer, handled?: () => void): void;
+  /** True for a message that it answers although its kernel has ended. */
+  isAlone?(message: FromViewer): boolean;
   /** Calls `callback` for each message. Returns a function that stops this. */
   onMessage(callback: (message: FromKernel, buffers: readonly DataView[]) => void): () => void;
 }
 
 export interface MountOptions {
+  /** True for a graph that lives in a kernel, which sends what has changed in it: pictures are compiled here. */
+  readonly live?: boolean;
   /** True without a kernel: functions have no views of their own. */
   readonly offline?: boolean;
   /** True for a picture in which nothing opens or closes. */

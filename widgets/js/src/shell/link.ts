@@ -14,16 +14,13 @@ const GRACE_MS = 500;
 const REPORTS: ReadonlySet<string> = new Set<FromViewer["type"]>(["closed", "drawn", "lens", "look"]);
 /** The requests that the kernel always answers. */
 const ANSWERED: ReadonlySet<string> = new Set<FromViewer["type"]>([
-  "collapse",
-  "expand",
+  "explain",
   "filter",
   "find",
   "inspect",
   "open_function",
   "ready",
   "renderer",
-  "reveal",
-  "try_device",
   "values",
 ]);
 
@@ -55,7 +52,8 @@ export class Link {
 
   send(message: FromViewer): void {
     if (this.#end) {
-      if (!REPORTS.has(message.type)) this.#ended(this.#end);
+      if (this.#host.isAlone?.(message)) this.#host.send(message);
+      else if (!REPORTS.has(message.type)) this.#ended(this.#end);
       return;
     }
     try {

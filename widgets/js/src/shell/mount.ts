@@ -2,6 +2,7 @@
 import { FunctionPane } from "../panes/function_pane";
 import { installStyle } from "../style/style";
 import type { Handle, Host, MountOptions } from "./host";
+import { liveHost } from "./live_host";
 import { Viewer } from "./viewer";
 
 /** Mounts a viewer in an element. */
@@ -10,7 +11,11 @@ export function mount(element: HTMLElement, host: Host, options: MountOptions = 
   const viewer =
     options.kind === "function"
       ? new FunctionPane(host, options)
-      : new Viewer(host, options, (message) => new FunctionPane(host, { ...options, over: message }));
+      : new Viewer(
+          options.live ? liveHost(host) : host,
+          options,
+          (message) => new FunctionPane(host, { ...options, over: message }),
+        );
   element.append(viewer.root);
   viewer.start();
   return { dispose: () => viewer.dispose() };

@@ -1,8 +1,10 @@
 // Still pictures and files of scenes, for the V8 of a kernel beside Graphviz.
 import { toDot } from "../page/dot_text";
+import { LivePage, type Told } from "../page/live_page";
 import { toMermaid } from "../page/mermaid_text";
+import { getOrMake } from "../page/order";
 import { fittingScale } from "../scene/fold";
-import type { Scene } from "../scene/generated";
+import type { ChangeMessage, FromViewer, GraphChange, Scene } from "../scene/generated";
 import { Layouts } from "../scene/layouts";
 import type { Geometry, Size } from "../scene/places";
 import { toSvg } from "./svg";
@@ -75,7 +77,17 @@ async function pictures(text: string, options: string): Promise<string> {
   return JSON.stringify(found.map(({ scene, places }) => toSvg(scene, places, drawing)));
 }
 
+/** The pictures of graphs that live in the kernel, by key. */
+const pages = new Map<string, LivePage>();
+
+const pageOf = (key: string): LivePage => getOrMake(pages, key, () => new LivePage());
+
 (globalThis as { graphloupeStills?: unknown }).graphloupeStills = {
+  change: (key: string, change: string, message: string) =>
+    JSON.stringify(pageOf(key).change(JSON.parse(change) as GraphChange, JSON.parse(message) as ChangeMessage)),
+  ask: (key: string, request: string) => JSON.stringify(pageOf(key).answer(JSON.parse(request) as FromViewer)),
+  place: (key: string, told: string) => JSON.stringify(pageOf(key).place(JSON.parse(told) as Told)),
+  forget: (key: string) => String(pages.delete(key)),
   pictures,
   dot: (text: string) => toDot(JSON.parse(text) as Scene),
   graphviz: (dot: string) => graphviz.layout(dot, "svg"),
