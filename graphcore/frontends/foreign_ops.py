@@ -202,6 +202,7 @@ _ROLES: Final[dict[str, Role]] = {
 }
 _LAYER_OF: Final[dict[str, Layer]] = {word: layer for layer, words in _LAYERS.items() for word in words.split()}
 _DEFAULT: Final = re.compile(r"\.(default|Tensor|Scalar|int|out|self|dim|vec|input|Tensor_Scalar|dim_IntList)$")
+_RANDOM: Final = re.compile(r"rand|normal_|uniform|dropout|bernoulli|multinomial|rng|exponential_")
 _OVERLOADED: Final = ("aten.", "prims.", "quantized.", "quantized_decomposed.", "torchvision.", "prim.")
 """The domains in which a name is followed by that of an overload."""
 assert set(_LAYERS) <= set(get_args(Layer))
@@ -213,6 +214,11 @@ def plain_op(op: str) -> str:
         return op.split(".")[1]
     name = _DEFAULT.sub("", op) if op.count(".") > 1 else op
     return name.rpartition(".")[2] or op
+
+
+def draws_at_random(op: str) -> bool:
+    """True for an op whose results are random."""
+    return _RANDOM.search(plain_op(op).lower()) is not None
 
 
 @lru_cache(maxsize=8192)

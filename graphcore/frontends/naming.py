@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from graphcore.frontends.gathering import gather_constants
 from graphcore.frontends.words import valid_part
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ def node_names(nodes: Sequence[ForeignNode], scopes: Scopes, prefix: str) -> lis
     """
     placed = [(scopes.path(node.modules), _leaf(node)) if node.modules else split_name(node.name) for node in nodes]
     _place_helpers(nodes, placed)
+    for old, new in gather_constants(nodes, placed).items():
+        for table in (scopes.classes, scopes.modules):
+            table.update({new + path[len(old) :]: word for path, word in table.items() if f"{path}/".startswith(f"{old}/")})
     _place_weights(nodes, placed)
     taken: set[str] = set()
     numbers: dict[str, int] = {}

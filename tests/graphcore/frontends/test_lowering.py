@@ -167,3 +167,45 @@ def test_what_an_exporter_adds_between_nodes_of_a_module_lies_in_it() -> None:
         ForeignNode("b", "f.Linear", (("squeeze", 0),), (Port(),), modules=modules),
     )
     assert [node.name for node in graph.op_nodes()] == ["x", "attn/a", "attn/split", "attn/squeeze", "attn/b"]
+
+
+def masked_model(layers: int) -> ForeignGraph:
+    """A model whose layers share a mask and a table, made of constants and of a buffer."""
+    root, table = ModuleCall("model", "Model"), ModuleCall("model.table", "Table")
+    port = (Port("", "float32", (4,)),)
+    nodes = [
+        ForeignNode("x", "torch.Input", outputs=port, kind="input"),
+        ForeignNode("rate", "torch.Buffer", outputs=port, kind="buffer"),
+        ForeignNode("arange", "aten.arange.default", outputs=port, modules=(root,)),
+        *[ForeignNode(f"step{i}", "aten.add.Tensor", (("arange", 0),), port, modules=(root,)) for i in range(5)],
+        ForeignNode("mask", "aten.le.Tensor", (("step0", 0), ("step1", 0)), port, modules=(root,)),
+        ForeignNode("cos", "aten.cos.default", (("rate", 0),), port, modules=(root, table)),
+        ForeignNode("sin", "aten.mul.Tensor", (("cos", 0), ("step2", 0)), port, modules=(root, table)),
+        ForeignNode("start", "aten.relu.default", (("x", 0),), port, modules=(root,)),
+    ]
+    before = "start"
+    for i in range(layers):
+        here = (root, ModuleCall(f"model.layers.{i}", "Layer"))
+        nodes.append(ForeignNode(f"a{i}", "aten.mul.Tensor", ((before, 0), ("sin", 0)), port, modules=here))
+        nodes.append(ForeignNode(f"b{i}", "aten.where.self", (("mask", 0), (f"a{i}", 0)), port, modules=here))
+        nodes.append(ForeignNode(f"c{i}", "aten.linear.default", ((f"b{i}", 0),), port, modules=here))
+        before = f"c{i}"
+    return ForeignGraph("model", ForeignFunction("main", outputs=((before, 0),), nodes=nodes))
+
+
+def test_nodes_that_depend_on_constants_alone_lie_in_a_scope_of_their_own() -> None:
+    graph = lower(masked_model(4))
+    names = {node.name for node in graph.op_nodes()}
+    assert {"model/constants/arange", "model/constants/mask", "model/start", "model/layers.0/a0"} <= names
+    assert {"model/constants/table/cos", "model/constants/table/sin"} <= names
+
+
+def test_layers_that_share_a_mask_and_a_table_are_one_repeat() -> None:
+    assert "layers Layer x 12" in to_outline(lower(masked_model(12)))
+
+
+def test_few_constants_stay_where_they_are() -> None:
+    source = masked_model(4)
+    for node in source.main.nodes[3:6]:
+        node.inputs = (("x", 0),)
+    assert not any("constants" in node.name for node in lower(source).op_nodes())

@@ -123,8 +123,8 @@ def test_changes_of_buffers_are_noted() -> None:
 
 def test_pictures_show_modules_and_shapes() -> None:
     outline = to_outline(gc.load(FILES / "net.pt2"))
-    assert "conv2d layer.0/conv2d <- input" in outline
-    assert "float [1,4,6,6]" in outline
+    assert "layer.0/ (3 nodes) <- input float [1,3,8,8]" in outline
+    assert "relu layer.2/relu <- layer.1/ float [1,4,6,6]" in outline
 
 
 def test_older_files_open(tmp_path: Path) -> None:
