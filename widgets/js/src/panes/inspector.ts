@@ -102,7 +102,7 @@ export class Inspector {
       this.#header(node),
       this.#error(node),
       differs && box && box.state !== "normal" ? section("Difference", differenceOf(box)) : null,
-      node.waits ? h("p", { class: "gl-waits" }, "Explanations and values come when the kernel answers") : null,
+      node.waits ? h("p", { class: "gl-doc gl-waits" }, "Explanations and values come when the kernel answers") : null,
       gradient && section("Gradient", ...gradient),
       node.doc ? h("p", { class: "gl-doc" }, ...prose(node.doc)) : null,
       node.traits ? h("p", { class: "gl-doc gl-traits" }, node.traits) : null,
