@@ -18,7 +18,7 @@ from kernelext.graph_names import graph_of
 
 
 def is_expression(text: str) -> bool:
-    """True for a Python expression that says more than a name: `model.encoder`, `trace(f, x)`, `models[0]`."""
+    """True for a Python expression that says more than a name: `model.encoder`, `models[0]`."""
     try:
         found = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

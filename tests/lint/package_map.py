@@ -10,7 +10,7 @@ from tests.lint.files import PACKAGES, ROOT
 
 GUIDE = ROOT / "CONTRIBUTING.md"
 BEGIN, END = "docstrings -->\n", "<!-- end -->"
-MOST_LINES = 170
+MOST_LINES = 185
 # The packages whose own packages are listed too; elsewhere two levels are enough to find the room.
 OPEN = ("graphcore/graph", "graphcore/passes", "graphcore/runtime")
 WIDTH = 24

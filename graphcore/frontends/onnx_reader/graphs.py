@@ -53,6 +53,7 @@ class ModelReader:
         if not model.HasField("graph"):
             raise InvalidArgumentError("The ONNX model has no graph")
         notes = []
+        facts = self._facts()
         ports, note = with_shapes(self.onnx, model, self.tensors)
         if note:
             notes.append(note)
@@ -66,7 +67,7 @@ class ModelReader:
             producer=" ".join(filter(None, (model.producer_name, model.producer_version))),
             name=model.graph.name,
             functions=self.functions,
-            facts=self._facts(),
+            facts=facts,
             notes=notes,
             docs=self.schemas.doc,
         )
@@ -81,6 +82,7 @@ class ModelReader:
         given = {"domain": model.domain, "version": str(model.model_version or ""), "doc": model.doc_string}
         facts.update({name: value for name, value in given.items() if value})
         facts.update({entry.key: entry.value[:1000] for entry in model.metadata_props[:50]})
+        _require_texts([*facts, *facts.values(), model.producer_name, model.producer_version])
         return facts
 
 
@@ -142,6 +144,13 @@ class GraphReader:
             self._read_node(node, notes)
         results = [self._resolve(value) if value else None for value in outputs]
         self.nodes[len(self.inputs) : len(self.inputs)] = self._captured
+        _require_texts([name, doc, *outputs])
+        for each in self.nodes:
+            _require_texts([each.name, each.op, each.doc, *each.input_names, *each.attrs, *each.defaults])
+            for port in each.outputs:
+                _require_texts(
+                    [port.name, port.dtype, *[size for size in port.shape or () if size is not None and not isinstance(size, int)]]
+                )
         inputs = (*self.inputs, *[node.outputs[0] for node in self._captured])
         return ForeignFunction(name, inputs, tuple(results), tuple(outputs), self.nodes, doc)
 
@@ -323,6 +332,17 @@ class GraphReader:
             given = next((port for port in self.inputs if port.name == name), None)
             return given or self.ports.get(name) or Port(name)
         return self.outer.port_of(name)
+
+
+def _require_texts(texts: Sequence[object]) -> None:
+    """Refuse bytes, which protobuf gives in place of a text that is not UTF-8.
+
+    Raises:
+        InvalidArgumentError: one is no text.
+    """
+    for text in texts:
+        if type(text) is not str:
+            raise InvalidArgumentError(f"The ONNX model is damaged: a name or text in it is not UTF-8: {text!r:.80}")
 
 
 def quantization_text(annotation: Any) -> str:

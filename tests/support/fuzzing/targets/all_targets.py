@@ -11,6 +11,7 @@ from tests.support.fuzzing.targets.contents import CONTENTS
 from tests.support.fuzzing.targets.evaluation import EVALUATION
 from tests.support.fuzzing.targets.graphs import GRAPHS
 from tests.support.fuzzing.targets.models import MODELS
+from tests.support.fuzzing.targets.onnx_files import ONNX_FILES
 from tests.support.fuzzing.targets.records import RECORDS
 from tests.support.fuzzing.targets.shapes import SHAPES
 from tests.support.fuzzing.targets.states import STATES
@@ -29,4 +30,5 @@ TARGETS: Final[dict[str, Target]] = {
     "views": VIEWS,
     "states": STATES,
     "torch": TORCH_FILES,
+    "onnx": ONNX_FILES,
 }
