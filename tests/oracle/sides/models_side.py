@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras  # type: ignore[import-not-found]  # only in the interpreter with TensorFlow
+import keras
 import tensorflow as tf
 from keras import layers
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
