@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner
+from graphcore.inference.expressions import expression_of
 from graphcore.plumbing import ARG
 from graphcore.runtime.core.memory import tensor_bytes
 from widgets.scene.calls import calls_functions
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from graphcore.graph import GradientRecord, Graph, Node, Tensor
+    from graphcore.inference import DimensionHandle
     from widgets.inspection import SourceRow
     from widgets.render.page_data.explained import SlotNames
     from widgets.render.page_data.texts import AttrTexts
@@ -272,8 +274,14 @@ class RowMaker:
 
     def _outputs(self, node: Node) -> tuple[InfoRow, ...]:
         """Types and shapes; those of equal nodes are made once."""
-        sizes = tuple([None if h.dims is None else tuple([dim.value for dim in h.dims]) for h in node.output_handles])
-        is_numbered = self._symbolic or (self._backward is None and any(-1 in each for each in sizes if each is not None))
+        if self._symbolic:
+            sizes: tuple[tuple[object, ...] | None, ...] = tuple(
+                [None if h.dims is None else tuple([_named_size(dim) for dim in h.dims]) for h in node.output_handles]
+            )
+            is_numbered = any(None in each for each in sizes if each is not None)
+        else:
+            sizes = tuple([None if h.dims is None else tuple([dim.value for dim in h.dims]) for h in node.output_handles])
+            is_numbered = self._backward is None and any(-1 in each for each in sizes if each is not None)
         if is_numbered or len(sizes) != len(node.output_types):
             return tuple([_info(tensor) for tensor in node.outputs])
         key = node.output_types, sizes
@@ -288,6 +296,11 @@ class RowMaker:
             return None
         text = self._attrs.gradients.of_record(self._graph, record)
         return OfGradient(record.forward, None if record.function is None else record.function.name, text, record.body_node)
+
+
+def _named_size(dim: DimensionHandle) -> object:
+    """A size, or the expression that names it; None for one without a name."""
+    return dim.value if dim.value >= 0 else expression_of(dim)
 
 
 def _dims(node: Node) -> tuple[int, ...]:
