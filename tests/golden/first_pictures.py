@@ -1,4 +1,4 @@
-"""First pictures of the models in `tests/data/frontends` as text: a line for each frame and each box, in the order of the picture.
+"""First pictures of the models in `tests/data/frontends` as text: a line for each frame and each box.
 
 `python -m tests.golden.first_pictures` writes them anew. Read them: would a student say what each model is?
 """
