@@ -27,7 +27,16 @@ ENTRY_POINTS: Final = "graphloupe.frontends"
 MAX_MEMBERS: Final = 100_000
 """The most members of an archive that are looked at."""
 
-_MODULES: Final = ("onnx_model", "torch_objects", "torch_program", "torch_script", "torch_weights", "tflite_model", "weight_files")
+_MODULES: Final = (
+    "onnx_model",
+    "torch_objects",
+    "torch_program",
+    "torch_script",
+    "torch_weights",
+    "tflite_model",
+    "keras_config",
+    "weight_files",
+)
 """The frontends of this package: modules beside this one, in the order in which they are asked."""
 _TENSORFLOW: Final = "TensorFlow graph (GraphDef .pb, .pbtxt, .json; MetaGraphDef .meta; SavedModel folder)"
 

@@ -1,0 +1,1 @@
+"""Readers of Keras models: the graph of layers, shapes, and weights."""
