@@ -205,6 +205,8 @@ _DEFAULT: Final = re.compile(r"\.(default|Tensor|Scalar|int|out|self|dim|vec|inp
 _RANDOM: Final = re.compile(r"rand|normal_|uniform|dropout|bernoulli|multinomial|rng|exponential_")
 _OVERLOADED: Final = ("aten.", "prims.", "quantized.", "quantized_decomposed.", "torchvision.", "prim.")
 """The domains in which a name is followed by that of an overload."""
+_TASKS: Final = ("dask.", "dot.", "networkx.")
+"""The domains whose ops are tasks and labels of general graphs: no layers, and no helpers of some."""
 assert set(_LAYERS) <= set(get_args(Layer))
 
 
@@ -214,6 +216,11 @@ def plain_op(op: str) -> str:
         return op.split(".")[1]
     name = _DEFAULT.sub("", op) if op.count(".") > 1 else op
     return name.rpartition(".")[2] or op
+
+
+def is_task(op: str) -> bool:
+    """True for a node of a general graph, which has a label instead of an op."""
+    return op.startswith(_TASKS)
 
 
 def draws_at_random(op: str) -> bool:
@@ -227,6 +234,8 @@ def foreign_traits(op: str, kind: str = "op") -> Traits:
     role = _ROLES.get(kind)
     if role is not None:
         return Traits(role=role)
+    if is_task(op):
+        return NO_TRAITS
     word = plain_op(op).lower()
     if word in _SHAPES:
         return Traits(needs_only_shapes=True)

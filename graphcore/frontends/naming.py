@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from graphcore.frontends.foreign_ops import is_task
 from graphcore.frontends.gathering import gather_constants
 from graphcore.frontends.words import valid_part
 
@@ -114,7 +115,7 @@ def _place_helpers(nodes: Sequence[ForeignNode], placed: list[tuple[str, str]]) 
     Neighbours without a scope move together.
     """
     numbers = {node.name: number for number, node in enumerate(nodes)}
-    helpers = [not (placed[number][0] or node.modules or node.kind in _FIXED) for number, node in enumerate(nodes)]
+    helpers = [not (placed[number][0] or node.modules or node.kind in _FIXED or is_task(node.op)) for number, node in enumerate(nodes)]
     if not any(helpers) or not any(scope for scope, _ in placed):
         return
     group = list(range(len(nodes)))

@@ -36,6 +36,7 @@ _MODULES: Final = (
     "tflite_model",
     "keras_config",
     "weight_files",
+    "graph_objects",
 )
 """The frontends of this package: modules beside this one, in the order in which they are asked."""
 _TENSORFLOW: Final = "TensorFlow graph (GraphDef .pb, .pbtxt, .json; MetaGraphDef .meta; SavedModel folder)"

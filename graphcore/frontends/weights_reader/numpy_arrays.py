@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import tokenize
+import warnings
 import zipfile
 import zlib
 from functools import partial
@@ -30,6 +32,7 @@ ENDING: Final = ".npy"
 _MAX_HEADER: Final = 1 << 16
 _MAX_ARRAYS: Final = 100_000
 _ERRORS: Final = (
+    tokenize.TokenError,
     ValueError,
     TypeError,
     SyntaxError,
@@ -103,15 +106,20 @@ def _header(file: IO[bytes], what: str) -> tuple[int, tuple[int, ...], np.dtype[
     data = file.read(_MAX_HEADER)
     head = io.BytesIO(data)
     try:
-        version = np.lib.format.read_magic(head)
-        if version == (1, 0):
-            shape, _, dtype = np.lib.format.read_array_header_1_0(head)
-        elif version in {(2, 0), (3, 0)}:
-            shape, _, dtype = np.lib.format.read_array_header_2_0(head)
-        else:
-            raise InvalidArgumentError(f"{what} has version {version} of NumPy's form; versions 1 to 3 are read")
+        with warnings.catch_warnings(action="ignore"):  # about headers of Python 2
+            return _parsed(head, what)
     except (*_ERRORS, MemoryError, OverflowError) as error:
         raise InvalidArgumentError(f"{what} is no array that can be read: {str(error)[:200]}") from None
+
+
+def _parsed(head: io.BytesIO, what: str) -> tuple[int, tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(head)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(head)
+    elif version in {(2, 0), (3, 0)}:
+        shape, _, dtype = np.lib.format.read_array_header_2_0(head)
+    else:
+        raise InvalidArgumentError(f"{what} has version {version} of NumPy's form; versions 1 to 3 are read")
     return head.tell(), checked_sizes(shape, what), dtype
 
 
@@ -139,7 +147,8 @@ def _load_member(path: Path, member: str) -> Array:
 
 def _array(file: IO[bytes], what: str) -> Array:
     try:
-        found: Array = np.lib.format.read_array(file, allow_pickle=False)
+        with warnings.catch_warnings(action="ignore"):
+            found: Array = np.lib.format.read_array(file, allow_pickle=False)
     except _ERRORS as error:
         raise InvalidArgumentError(f"{what} is damaged: {str(error)[:200]}") from None
     return found

@@ -44,7 +44,7 @@ def _counts(node: Node, layer: Layer, serving: Collection[str]) -> bool:
     if layer in {"addition", "scaling"}:
         records = node.graph.gradient_records
         sources = {tensor.node.name for tensor in node.inputs}
-        return node.outputs[0].shape.rank != 0 and sources.isdisjoint(serving) and not sources <= records.keys()
+        return bool(node.outputs) and node.outputs[0].shape.rank != 0 and sources.isdisjoint(serving) and not sources <= records.keys()
     if layer == "softmax":
         return _leads_to_product(node, _producers) and _leads_to_product(node, _forward_consumers)
     if layer in {"sigmoid", "tanh"}:

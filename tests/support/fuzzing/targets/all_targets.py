@@ -10,6 +10,7 @@ from tests.support.fuzzing.targets.checkpoints import CHECKPOINTS
 from tests.support.fuzzing.targets.contents import CONTENTS
 from tests.support.fuzzing.targets.evaluation import EVALUATION
 from tests.support.fuzzing.targets.graphs import GRAPHS
+from tests.support.fuzzing.targets.model_files import MODEL_FILES
 from tests.support.fuzzing.targets.models import MODELS
 from tests.support.fuzzing.targets.onnx_files import ONNX_FILES
 from tests.support.fuzzing.targets.records import RECORDS
@@ -30,5 +31,6 @@ TARGETS: Final[dict[str, Target]] = {
     "views": VIEWS,
     "states": STATES,
     "torch": TORCH_FILES,
+    "model files": MODEL_FILES,
     "onnx": ONNX_FILES,
 }

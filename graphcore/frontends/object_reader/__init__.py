@@ -1,0 +1,1 @@
+"""Readers of general graphs in memory and of DOT text."""
