@@ -11,6 +11,7 @@ from graphcore.definitions.value_text import summarize_attr_value
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.provenance.opaque_origins import opaque_step
 from graphcore.graph.provenance.origins import Fact, How, Origin, ShapeExplanation
 from graphcore.graph.provenance.value_origins import Element, element_sources
 from graphcore.graph.provenance.what_if import KnownPart, Result, needed, replay
@@ -296,6 +297,10 @@ class _Step:
         """Make the step."""
         if self.fact.kind in {"value", "element"}:
             return self._of_value()
+        if self.node.is_opaque and self.fact.kind == "dimension":
+            known = opaque_step(self.node, self.tensor.index, self.fact.index)
+            if known is not None:
+                return *known, self.size
         like = self.node.like.get(self.tensor.index)
         passed = None if like is not None or self.node.error is not None else self._passed_on()
         if passed is not None:
@@ -362,12 +367,7 @@ class _Step:
             facts = [fact for fact in facts if fact.kind != "rank"] or facts  # the position of a dimension is not part of its number
         settings = _settings(self.node)
         if not facts:
-            return (
-                "literal",
-                f"is a literal of `{self.node.name}` (op {self.node.op})" + (f": {settings}" if settings else ""),
-                [],
-                self.size,
-            )
+            return "literal", f"is a literal of `{self.node.name}` (op {self.node.op})" + f": {settings}" * bool(settings), [], self.size
         text = f"is computed by `{self.node.name}` (op {self.node.op})" + (f", with {settings}" if settings else "")
         return "computed", text, facts, self.size
 

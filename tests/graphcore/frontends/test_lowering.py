@@ -209,3 +209,20 @@ def test_few_constants_stay_where_they_are() -> None:
     for node in source.main.nodes[3:6]:
         node.inputs = (("x", 0),)
     assert not any("constants" in node.name for node in lower(source).op_nodes())
+
+
+def test_a_size_is_followed_through_known_ops_to_where_the_source_gives_it() -> None:
+    frames = (SourceFrame("model.py", 31, "x.view(-1)"),)
+    graph = graph_of(
+        given("x", shape=("batch", 3)),
+        ForeignNode("w", "f.Weight", outputs=(Port("", "float32", (3, 5)),), kind="parameter"),
+        ForeignNode("m", "f.MatMul", (("x", 0), ("w", 0)), (Port("", "float32", ("batch", 5)),)),
+        ForeignNode("r", "f.Relu", (("m", 0),), (Port("", "float32", ("batch", 5)),)),
+        ForeignNode("v", "f.Unknown", (("r", 0),), (Port("", "float32", (7, None)),), frames=frames),
+    )
+    told = str(gc.explain_shape(node_of(graph, "r").outputs[0]))
+    assert "is dimension 0 of `x:0`\n    is given by the source at `x` (op f.Input)" in told
+    assert "is dimension 1 of `w:0`\n    is given by the source at `w` (op f.Weight)" in told
+    told = str(gc.explain_shape(node_of(graph, "v").outputs[0]))
+    assert "is given by the source at `v` (op f.Unknown) (model.py, line 31: x.view(-1))" in told
+    assert "is known only when the graph runs" in told
