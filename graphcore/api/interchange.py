@@ -14,6 +14,7 @@ from graphcore.attrs import attr_text
 from graphcore.brief import brief
 from graphcore.definitions import GraphDef, OpDef
 from graphcore.errors import InvalidArgumentError, UnimplementedError
+from graphcore.frontends.event_files import event_files, last_graph
 from graphcore.frontends.frontend import Source
 from graphcore.frontends.looks import is_recognised
 from graphcore.frontends.lowering import lower
@@ -266,7 +267,10 @@ def _tensorflow_graph(source: Source, path: str | Path, tags: Collection[str] | 
     Raises:
         InvalidArgumentError: it is no graph file. If it looks like another kind of file, the message says so.
     """
+    events = event_files(source)
     try:
+        if events:
+            return _wire().chosen_meta_graph(_wire().read_meta_graphs(last_graph(events)), path, tags)
         if source.is_gzipped:
             return _wire().chosen_meta_graph(_wire().read_meta_graphs(source_bytes(source)), path, tags)
         return _wire().load_meta_graph(path, tags)

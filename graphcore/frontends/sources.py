@@ -39,7 +39,7 @@ _MODULES: Final = (
     "graph_objects",
 )
 """The frontends of this package: modules beside this one, in the order in which they are asked."""
-_TENSORFLOW: Final = "TensorFlow graph (GraphDef .pb, .pbtxt, .json; MetaGraphDef .meta; SavedModel folder)"
+_TENSORFLOW: Final = "TensorFlow graph (GraphDef .pb, .pbtxt, .json; MetaGraphDef .meta; SavedModel folder; gzipped ones; TensorBoard event file or log folder)"
 
 
 @cache
