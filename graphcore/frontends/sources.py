@@ -35,6 +35,7 @@ _MODULES: Final = (
     "torch_weights",
     "tflite_model",
     "keras_config",
+    "jaxpr",
     "weight_files",
     "graph_objects",
 )

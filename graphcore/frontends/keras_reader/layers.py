@@ -309,7 +309,7 @@ def _is_key(value: Any) -> bool:
 
 
 def _told(layers: list[Any]) -> Iterator[tuple[Key, tuple[Shape, str]]]:
-    """What the calls say about the tensors that they take, and which results there are."""
+    """The shapes and types that calls state of the tensors that they take."""
     for layer in layers:
         for call in layer.get("inbound_nodes") or []:
             for key, shape, dtype in _tensors(call):

@@ -1,0 +1,1 @@
+"""Readers of JAX programs: equations, bodies, scopes, and source lines."""

@@ -1,0 +1,269 @@
+"""The equations of jaxprs as nodes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.frontends.foreign import (
+    Attr,
+    ForeignFunction,
+    ForeignGraph,
+    ForeignNode,
+    InputRef,
+    ModuleCall,
+    Port,
+    Size,
+    SourceFrame,
+    WeightRef,
+)
+
+_MAX_TEXT: Final = 500
+_MAX_FRAMES: Final = 20
+_OWN: Final = ("/jax/_src/", "/jax/", "/jaxlib/", "/flax/", "/equinox/", "/keras/src/", "importlib", "/IPython/", "/ipykernel/")
+
+
+class JaxprReader:
+    """The reader of one program, with the functions that its equations call."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, ForeignFunction] = {}
+        self._keys: dict[int, str] = {}
+        self._kept: list[Any] = []
+        self._frames: dict[int, tuple[SourceFrame, ...]] = {}
+
+    def read(self, value: Any, name: str, producer: str) -> ForeignGraph:
+        """The graph of a jaxpr. A program that only calls one function is shown as that function."""
+        jaxpr, consts = opened(value)
+        names = arg_names(jaxpr)
+        results = result_names(jaxpr)
+        while len(jaxpr.eqns) == 1 and not consts:
+            eqn = jaxpr.eqns[0]
+            inner = eqn.params.get("jaxpr") if eqn.primitive.name in {"jit", "pjit"} else None
+            if inner is None or list(eqn.invars) != list(jaxpr.invars) or list(eqn.outvars) != list(jaxpr.outvars):
+                break
+            name = name or str(eqn.params.get("name", ""))
+            jaxpr, consts = opened(inner)
+            names = arg_names(jaxpr) or names
+        main = self._function(jaxpr, consts, name or "main", names, results)
+        effects = sorted([str(effect)[:100] for effect in getattr(jaxpr, "effects", ())])
+        notes = [f"The program has effects: {', '.join(effects[:9])}."] if effects else []
+        return ForeignGraph("JAX program", main, producer=producer, name=name, functions=self._functions, notes=notes)
+
+    def _function(self, jaxpr: Any, consts: Sequence[Any], name: str, names: Sequence[str], results: Sequence[str]) -> ForeignFunction:
+        body = _Body(self)
+        for number, var in enumerate(jaxpr.constvars):
+            body.constant(var, consts[number] if number < len(consts) else None, number)
+        inputs = []
+        for number, var in enumerate(jaxpr.invars):
+            inputs.append(body.input(var, names[number] if number < len(names) else f"arg{number}"))
+        for eqn in jaxpr.eqns:
+            body.equation(eqn)
+        outputs = tuple([body.ref(var) for var in jaxpr.outvars])
+        words = tuple(results) if len(results) == len(outputs) else ()
+        return ForeignFunction(name, tuple(inputs), outputs, words, body.nodes)
+
+    def called(self, value: Any, name: str) -> str:
+        """The key of the function for a jaxpr in the params of an equation."""
+        jaxpr, consts = opened(value)
+        key = self._keys.get(id(jaxpr))
+        if key is None:
+            number = len(self._keys)
+            key = self._keys[id(jaxpr)] = f"{name}_{number}"
+            self._kept.append(jaxpr)  # while it is kept, its id is no other's
+            self._functions[key] = self._function(jaxpr, consts, name, arg_names(jaxpr), ())
+        return key
+
+    def frames(self, traceback: Any) -> tuple[SourceFrame, ...]:
+        """The user's lines in a traceback, the innermost last."""
+        if traceback is None:
+            return ()
+        known = self._frames.get(id(traceback))
+        if known is None:
+            found = []
+            for frame in traceback.frames:
+                file = str(frame.file_name)
+                if not any(part in file for part in _OWN):
+                    line = getattr(frame, "line_num", None) or getattr(frame, "start_line", 0)
+                    found.append(SourceFrame(file, int(line or 0), "", str(frame.function_name)))
+            known = self._frames[id(traceback)] = tuple(reversed(found[:_MAX_FRAMES]))
+            self._kept.append(traceback)
+        return known
+
+
+class _Body:
+    """The nodes of one jaxpr."""
+
+    def __init__(self, reader: JaxprReader) -> None:
+        self.nodes: list[ForeignNode] = []
+        self._reader = reader
+        self._refs: dict[int, InputRef] = {}
+        self._literals: dict[tuple[str, str], InputRef] = {}
+        self._counts: Counter[str] = Counter()
+        self._taken: set[str] = set()
+
+    def input(self, var: Any, name: str) -> Port:
+        port = _port(var.aval, name)
+        unique = self._unique(name)
+        self.nodes.append(ForeignNode(unique, "jax.argument", outputs=(port,), kind="input"))
+        self._refs[id(var)] = (unique, 0)
+        return port
+
+    def constant(self, var: Any, value: Any, number: int) -> None:
+        port = _port(var.aval)
+        name = self._unique(f"const_{number}")
+        shape = tuple([size for size in port.shape or () if isinstance(size, int)])
+        loading = partial(np.asarray, value) if value is not None else None
+        weight = WeightRef(port.dtype, shape, int(getattr(value, "nbytes", -1)), loading)
+        self.nodes.append(ForeignNode(name, "jax.constant", outputs=(port,), kind="constant", weight=weight))
+        self._refs[id(var)] = (name, 0)
+
+    def ref(self, var: Any) -> InputRef:
+        """The output for a variable, or for a literal, which becomes a constant."""
+        if not hasattr(var, "val"):
+            return self._refs[id(var)]
+        port = _port(var.aval)
+        text = str(var.val)[:_MAX_TEXT]
+        known = self._literals.get((text, port.dtype))
+        if known is None:
+            name = self._unique("literal")
+            value = attr_of(var.val) if isinstance(var.val, int | float) else text
+            self.nodes.append(ForeignNode(name, "jax.literal", outputs=(port,), kind="constant", attrs={"value": value}))
+            known = self._literals[text, port.dtype] = (name, 0)
+        return known
+
+    def equation(self, eqn: Any) -> None:
+        primitive = str(eqn.primitive.name)
+        modules = scopes_of(str(eqn.source_info.name_stack))
+        inputs = tuple([self.ref(var) for var in eqn.invars])
+        bodies, arguments = self._bodies(primitive, eqn.params)
+        attrs = {
+            key: attr_of(value)
+            for key, value in eqn.params.items()
+            if value is not None and not _jaxprs(value) and type(value).__name__ != "WrappedFun"
+        }
+        title = str(eqn.params.get("name", primitive)) if bodies and primitive in {"jit", "pjit"} else primitive
+        name = self._unique("/".join([*[module.path for module in modules], title]) if modules else title)
+        effects = ", ".join(sorted([str(effect)[:100] for effect in eqn.effects])[:9])
+        self.nodes.append(
+            ForeignNode(
+                name,
+                f"jax.{primitive}",
+                inputs,
+                tuple([_port(var.aval) for var in eqn.outvars]),
+                attrs=attrs,
+                modules=modules,
+                frames=self._reader.frames(eqn.source_info.traceback),
+                bodies=bodies,
+                arguments=arguments,
+                doc=f"Effects: {effects}." if effects else "",
+            )
+        )
+        for number, var in enumerate(eqn.outvars):
+            self._refs[id(var)] = (name, number)
+
+    def _bodies(self, primitive: str, params: Any) -> tuple[dict[str, str], dict[str, tuple[int, ...]]]:
+        """The functions that an equation calls, by their roles, and the inputs that are their arguments."""
+        called = self._reader.called
+        if primitive == "while":
+            conds, consts = int(params["cond_nconsts"]), int(params["body_nconsts"])
+            loop = {"cond": called(params["cond_jaxpr"], "cond"), "body": called(params["body_jaxpr"], "body")}
+            carried = range(conds + consts, conds + len(opened(params["body_jaxpr"])[0].invars))
+            return loop, {"cond": (*range(conds), *carried), "body": (*range(conds, conds + consts), *carried)}
+        if primitive == "cond" and len(params["branches"]) == 2:
+            return {"then": called(params["branches"][1], "true"), "else": called(params["branches"][0], "false")}, {}
+        found: dict[str, str] = {}
+        for key, value in params.items():
+            for number, jaxpr in enumerate(_jaxprs(value)):
+                role = "body" if primitive == "scan" else key if not isinstance(value, tuple | list) else f"branch_{number}"
+                found[role] = called(jaxpr, str(params.get("name") or primitive))
+        return found, {}
+
+    def _unique(self, name: str) -> str:
+        name = name or "value"
+        unique = name
+        while unique in self._taken:
+            self._counts[name] += 1
+            unique = f"{name}_{self._counts[name]}"
+        self._taken.add(unique)
+        return unique
+
+
+def opened(value: Any) -> tuple[Any, Sequence[Any]]:
+    """A jaxpr and its constants."""
+    inner = getattr(value, "jaxpr", value)
+    return inner, list(getattr(value, "consts", ()) or ())
+
+
+def arg_names(jaxpr: Any) -> list[str]:
+    """The names of the arguments, as far as the program has them."""
+    names = getattr(getattr(jaxpr, "debug_info", None), "arg_names", None) or ()
+    return [str(name) for name in names] if len(names) == len(jaxpr.invars) and all(names) else []
+
+
+def result_names(jaxpr: Any) -> list[str]:
+    """The names of the results, as far as the program has them."""
+    paths = getattr(getattr(jaxpr, "debug_info", None), "result_paths", None)
+    if not isinstance(paths, tuple | list):
+        return []
+    return [re.sub(r"\W+", "_", str(path)).strip("_") or "result" for path in paths]
+
+
+def scopes_of(stack: str) -> tuple[ModuleCall, ...]:
+    """The scopes of a name stack. Transformations keep their words: `transpose(jvp(encoder))`."""
+    parts, depth, start = [], 0, 0
+    for place, letter in enumerate(stack):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "/" and depth == 0:
+            parts.append(stack[start:place])
+            start = place + 1
+    parts.append(stack[start:])
+    return tuple([ModuleCall(part) for part in parts if part])
+
+
+def _jaxprs(value: Any) -> list[Any]:
+    """The jaxprs in the value of a param."""
+    if isinstance(value, tuple | list):
+        return list(value) if value and all(_jaxprs(item) for item in value) else []
+    return [value] if type(value).__name__ in {"Jaxpr", "ClosedJaxpr"} and hasattr(opened(value)[0], "eqns") else []
+
+
+def _port(aval: Any, name: str = "") -> Port:
+    shape = getattr(aval, "shape", None)
+    sizes: tuple[Size, ...] | None = None if shape is None else tuple([_size(size) for size in shape])
+    notes = ["weak type"] if getattr(aval, "weak_type", False) else []
+    spec = getattr(getattr(aval, "sharding", None), "spec", None)
+    if spec and any(part is not None for part in spec):
+        notes.append(f"sharded {spec}"[:_MAX_TEXT])
+    if shape is None:
+        notes.append(str(aval)[:_MAX_TEXT])
+    return Port(name, str(getattr(aval, "dtype", "")), sizes, ", ".join(notes))
+
+
+def _size(size: Any) -> Size:
+    try:
+        return int(size)
+    except Exception:  # noqa: BLE001 - symbolic sizes raise errors of JAX's own classes
+        return str(size)[:_MAX_TEXT]
+
+
+def attr_of(value: Any, depth: int = 0) -> Attr:
+    """The value of a param as an attr; what is no plain value is written as text."""
+    if isinstance(value, str | bool):
+        return value
+    if isinstance(value, int | float):
+        return int(value) if isinstance(value, int) else float(value)  # JAX's literals are of classes derived from these
+    if isinstance(value, tuple | list) and depth < 6 and not hasattr(value, "_fields"):
+        return [attr_of(item, depth + 1) for item in value[:1000]]
+    if isinstance(value, np.dtype):
+        return str(value)
+    if isinstance(value, type):
+        return value.__name__
+    if callable(value):
+        return str(getattr(value, "__name__", type(value).__name__))
+    return str(value)[:_MAX_TEXT]

@@ -1,0 +1,43 @@
+"""JAX's traced programs: jaxprs, and the objects of `jax.jit` and `jax.export`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.frontends.jax_reader.programs import JaxprReader
+
+if TYPE_CHECKING:
+    from graphcore.frontends.foreign import ForeignGraph
+    from graphcore.frontends.frontend import Source
+
+KIND: Final = "JAX program (ClosedJaxpr, Jaxpr, Traced)"
+_NAMES: Final = frozenset(["ClosedJaxpr", "Jaxpr", "Traced"])
+
+
+def sniff(source: Source) -> bool:
+    """True iff the source is a jaxpr, or an object that has one."""
+    kind = type(source.value)
+    return source.path is None and kind.__name__ in _NAMES and kind.__module__.partition(".")[0] == "jax"
+
+
+def read(source: Source) -> ForeignGraph:
+    """Read a jaxpr. Nothing is traced or run.
+
+    Raises:
+        GraphError: it is not of a form that is known.
+    """
+    value: Any = source.value
+    name = ""
+    if type(value).__name__ == "Traced":
+        name = str(getattr(value, "fun_name", ""))
+        value = value.jaxpr
+    jax = sys.modules.get("jax")
+    version = str(getattr(jax, "__version__", ""))
+    try:
+        return JaxprReader().read(value, name, f"jax {version}" if version else "jax")
+    except GraphError:
+        raise
+    except (AttributeError, TypeError, KeyError) as error:
+        raise InvalidArgumentError(f"This version of JAX ({version}) has jaxprs of another form: {str(error)[:200]}") from None
