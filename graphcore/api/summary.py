@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from graphcore.api.foreign_summary import model_sections
 from graphcore.attrs import TensorValue
+from graphcore.frontends.record import foreign_of
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.plumbing import ARG, FEEDABLE
 from graphcore.text import debug_string
@@ -18,6 +20,13 @@ _WIDTH: Final = 12
 
 def summarize_graph(graph: Graph) -> str:
     """Summarise a graph as text: nodes, inputs, outputs, signatures, ops, functions, constants, errors."""
+    foreign = foreign_of(graph)
+    if foreign is not None:
+        counts = Counter(node.op for node in graph.op_nodes())
+        model = [(title, _limited(lines)) for title, lines in model_sections(graph, foreign)]
+        ops = _limited([f"{count:>6,}  {op}" for op, count in counts.most_common()])
+        sections = [*model, ("nodes", [f"{len(graph):,}"]), ("ops", ops), ("scopes", _scopes(graph))]
+        return "".join(_section(title, lines) for title, lines in sections if lines)
     sections = [
         ("nodes", [f"{len(graph):,} with {sum(len(node.node_def.input) for node in graph.op_nodes()):,} inputs"]),
         ("versions", [_versions(graph)]),
@@ -36,7 +45,8 @@ def summarize_graph(graph: Graph) -> str:
 def graph_in_brief(graph: Graph) -> str:
     """A graph in a few lines: its inputs, the nodes of each scope and of each op, its first errors."""
     scopes = Counter(node.name.partition("/")[0] for node in graph.op_nodes() if "/" in node.name)
-    inputs = [_tensor_line(node.outputs[0]).partition("  (")[0] for node in graph.op_nodes() if node.op in _INPUTS and node.outputs]
+    fed = [node for node in graph.op_nodes() if node.outputs and (node.op in _INPUTS or node.registration.traits.role == "placeholder")]
+    inputs = [_tensor_line(node.outputs[0]).partition("  (")[0] for node in fed]
     errors = [f"{node.name}: {node.error.message.partition(chr(10))[0]}" for node in graph.op_nodes() if node.error is not None]
     lines = [
         ("inputs", _in_one_line(inputs)),

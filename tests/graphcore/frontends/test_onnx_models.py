@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import graphcore as gc
+from graphcore.__main__ import main
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.frontends.foreign import ForeignNode
 from graphcore.frontends.record import foreign_of
@@ -224,3 +225,16 @@ def test_damaged_models_are_errors_of_this_package(tmp_path: Path) -> None:
             to_outline(graph)
         except GraphError:
             pass
+
+
+def test_the_summary_says_what_the_model_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = branches()
+    model.producer_name, model.producer_version = "pytorch", "2.14"
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    assert main(["inspect", str(tmp_path / "m.onnx")]) == 0
+    told = capsys.readouterr().out
+    assert "model       ONNX model, g, pytorch 2.14\n" in told
+    assert "facts       opset: ai.onnx 20, my.domain 1\n" in told
+    assert "inputs      c  bool []\n" in told
+    assert "weights     8 bytes in 1 tensors\n" in told
+    assert "functions   else_graph\n            then_graph\n" in told
