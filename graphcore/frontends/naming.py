@@ -82,7 +82,8 @@ def node_names(nodes: Sequence[ForeignNode], scopes: Scopes, prefix: str) -> lis
 
     A tensor that is used in one scope only lies in it, whatever its name.
     """
-    placed = [(scopes.path(node.modules), _leaf(node)) if node.modules else split_name(node.name) for node in nodes]
+    named = any(node.modules for node in nodes)
+    placed = [(scopes.path(node.modules), _leaf(node)) if node.modules else split_name(_plain(node.name, named)) for node in nodes]
     _place_helpers(nodes, placed)
     for old, new in gather_constants(nodes, placed).items():
         for table in (scopes.classes, scopes.modules):
@@ -101,9 +102,13 @@ def node_names(nodes: Sequence[ForeignNode], scopes: Scopes, prefix: str) -> lis
     return names
 
 
+def _plain(name: str, by_exporter: bool) -> str:
+    """A name without the prefix that PyTorch's exporter gives to all."""
+    return (name.removeprefix("node_") or name) if by_exporter else name
+
+
 def _leaf(node: ForeignNode) -> str:
-    name = node.name.rpartition("/")[2] or node.name
-    name = name.removeprefix("node_") or name  # as PyTorch's exporter calls all
+    name = _plain(node.name.rpartition("/")[2] or node.name, by_exporter=True)
     if node.kind in WEIGHTS:
         return valid_part(_STATE.sub("", name).rpartition(".")[2] or name)
     return valid_part(name)

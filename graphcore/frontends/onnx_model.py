@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import InvalidArgumentError
@@ -42,12 +43,15 @@ def read(source: Source) -> ForeignGraph:
         return ModelReader(onnx, model, Tensors(onnx, None, b"", "")).read()
     data = mapped_bytes(source)
     slim, token = slimmed(data)
+    kept: bytes | Path = data if isinstance(data, bytes) and token else source.path
+    if not isinstance(data, bytes):
+        data.close()  # a map of a file that becomes shorter ends the program that looks at it
     model = onnx.ModelProto()
     try:
         model.ParseFromString(slim)
     except Exception as error:  # noqa: BLE001 - protobuf's implementations raise errors of different classes
         raise InvalidArgumentError(f"'{source.path.name}' is a damaged ONNX model: {_reason(error)}") from None
-    return ModelReader(onnx, model, Tensors(onnx, source.path.parent, data, token)).read()
+    return ModelReader(onnx, model, Tensors(onnx, source.path.parent, kept, token)).read()
 
 
 def _is_program(value: Any) -> bool:

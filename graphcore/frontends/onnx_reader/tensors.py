@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -31,11 +30,11 @@ class Tensors:
     Args:
         onnx: the library.
         folder: the folder of the model's file, None for an object.
-        data: the bytes of the file.
+        data: the file, or its bytes if it is gzipped.
         token: the key of tensors that are left in `data`.
     """
 
-    def __init__(self, onnx: Any, folder: Path | None, data: mmap.mmap | bytes, token: str) -> None:
+    def __init__(self, onnx: Any, folder: Path | None, data: bytes | Path, token: str) -> None:
         self.onnx = onnx
         self.folder = folder
         self.data = data
@@ -74,8 +73,16 @@ class Tensors:
         given = {entry.key: entry.value for entry in tensor.external_data}
         if self.token and self.token in given:
             first, _, end = given[self.token].partition(":")
-            whole = self.onnx.TensorProto()
-            whole.ParseFromString(self.data[int(first) : int(end)])
+            part, whole = self._part(int(first), int(end)), self.onnx.TensorProto()
+            changed = InvalidArgumentError(f"Tensor '{tensor.name}' cannot be read: the file has changed since it was opened")
+            if len(part) != int(end) - int(first):
+                raise changed
+            try:
+                whole.ParseFromString(part)
+            except Exception:  # noqa: BLE001 - protobuf's implementations raise errors of different classes
+                raise changed from None
+            if list(whole.dims) != list(tensor.dims) or whole.name != tensor.name:
+                raise changed
             return self.array(whole)
         if tensor.data_location == _EXTERNAL:
             tensor = self._with_external(tensor, given)
@@ -83,6 +90,14 @@ class Tensors:
             return np.asarray(self.onnx.numpy_helper.to_array(tensor))
         except Exception as error:  # noqa: BLE001 - the library raises errors of many classes on damaged tensors
             raise InvalidArgumentError(f"Tensor '{tensor.name}' cannot be read: {str(error)[:200]}") from None
+
+    def _part(self, first: int, end: int) -> bytes:
+        """Some bytes of the model's own file."""
+        if isinstance(self.data, bytes):
+            return self.data[first:end]
+        with open_file(self.data) as file, file_errors(self.data):
+            file.seek(first)
+            return file.read(end - first)
 
     def _with_external(self, tensor: Any, given: dict[str, str]) -> Any:
         """The tensor with the elements that lie in another file of the model's folder."""

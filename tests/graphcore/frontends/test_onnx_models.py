@@ -171,6 +171,11 @@ def test_large_tensors_stay_in_the_file_until_they_are_asked_for(tmp_path: Path)
         load = weights[name].load
         assert load is not None
         np.testing.assert_array_equal(load(), value * factor)
+    path.write_bytes(path.read_bytes()[:1000])
+    load = weights["w"].load
+    assert load is not None
+    with pytest.raises(InvalidArgumentError, match="'w' cannot be read"):
+        load()
 
 
 def test_metadata_of_pytorchs_exporter_give_modules_and_lines() -> None:
