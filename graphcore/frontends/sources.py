@@ -36,6 +36,7 @@ _MODULES: Final = (
     "tflite_model",
     "keras_config",
     "jaxpr",
+    "openvino_model",
     "weight_files",
     "graph_objects",
 )

@@ -1,4 +1,4 @@
-"""TFLite models and files of weights, with damage. The first byte of an input says which kind of file it is."""
+"""TFLite and OpenVINO models and files of weights, with damage. The first byte of an input says which kind of file it is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.fuzzing.target import Target
 from widgets import to_outline
 
 _FILES: Final = Path(__file__).parents[3] / "data" / "frontends"
-_ENDINGS: Final = (".tflite", ".safetensors", ".safetensors.index.json", ".gguf", ".npz", ".npy", ".index")
+_ENDINGS: Final = (".tflite", ".safetensors", ".safetensors.index.json", ".gguf", ".npz", ".npy", ".index", ".xml")
 _MOST: Final = 50
 
 
@@ -60,8 +60,8 @@ def _arrays(ending: str) -> bytes:
 @functools.cache
 def _files(ending: str) -> tuple[bytes, ...]:
     """Right files of a kind."""
-    if ending == ".tflite":
-        return tuple([path.read_bytes() for path in sorted(_FILES.glob("*.tflite"))])
+    if ending in {".tflite", ".xml"}:
+        return tuple([path.read_bytes() for path in sorted(_FILES.glob(f"*{ending}"))])
     if ending == ".safetensors":
         return (save(_tensors(), {"format": "pt"}),)
     if ending == ".safetensors.index.json":
