@@ -37,6 +37,8 @@ _MODULES: Final = (
     "keras_config",
     "jaxpr",
     "openvino_model",
+    "hlo_text",
+    "mlir_module",
     "weight_files",
     "graph_objects",
 )

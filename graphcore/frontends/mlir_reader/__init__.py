@@ -1,0 +1,1 @@
+"""Readers of MLIR modules and of the text of HLO modules."""
