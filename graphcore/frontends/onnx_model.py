@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import InvalidArgumentError
@@ -10,7 +9,7 @@ from graphcore.frontends.libraries import library
 from graphcore.frontends.onnx_reader.graphs import ModelReader
 from graphcore.frontends.onnx_reader.slimming import slimmed
 from graphcore.frontends.onnx_reader.tensors import Tensors
-from graphcore.frontends.reading import mapped_bytes
+from graphcore.frontends.reading import mapped_bytes, unmapped
 
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import ForeignGraph
@@ -43,9 +42,7 @@ def read(source: Source) -> ForeignGraph:
         return ModelReader(onnx, model, Tensors(onnx, None, b"", "")).read()
     data = mapped_bytes(source)
     slim, token = slimmed(data)
-    kept: bytes | Path = data if isinstance(data, bytes) and token else source.path
-    if not isinstance(data, bytes):
-        data.close()  # a map of a file that becomes shorter ends the program that looks at it
+    kept = unmapped(source, data)
     model = onnx.ModelProto()
     try:
         model.ParseFromString(slim)

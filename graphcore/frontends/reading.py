@@ -13,6 +13,8 @@ from graphcore.support.memory_limits import check_claim
 from graphcore.support.reading_limits import reading_limits
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from graphcore.frontends.frontend import Source
 
 _CHUNK: Final = 1 << 20
@@ -49,8 +51,34 @@ def source_bytes(source: Source) -> bytes:
         return b"".join(parts)
 
 
+def unmapped(source: Source, data: mmap.mmap | bytes) -> Path | bytes:
+    """The place from which `part_of` reads later: the file, or its bytes if it is gzipped. The map is closed.
+
+    A map of a file that another program makes shorter ends the process that looks at it.
+    """
+    if isinstance(data, bytes) or source.path is None:
+        return bytes(data)
+    data.close()
+    return source.path
+
+
+def part_of(kept: Path | bytes, first: int, size: int) -> bytes:
+    """Some bytes of a file; fewer if it has become shorter.
+
+    Raises:
+        GraphError: it cannot be read.
+    """
+    if isinstance(kept, bytes):
+        return kept[first : first + size]
+    with open_file(kept) as file, file_errors(kept):
+        file.seek(first)
+        return file.read(size)
+
+
 def mapped_bytes(source: Source) -> mmap.mmap | bytes:
     """The bytes of a source file, mapped into memory: only what is looked at is read.
+
+    Close the map when the file has been looked at; `unmapped` does.
 
     Raises:
         GraphError: as `source_bytes`.

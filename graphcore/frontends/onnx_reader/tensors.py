@@ -11,6 +11,7 @@ import numpy as np
 
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.frontends.foreign import Port, WeightRef
+from graphcore.frontends.reading import part_of
 from graphcore.frontends.words import dtype_of
 from graphcore.support.files import file_errors, open_file
 from graphcore.support.memory_limits import check_claim
@@ -73,7 +74,7 @@ class Tensors:
         given = {entry.key: entry.value for entry in tensor.external_data}
         if self.token and self.token in given:
             first, _, end = given[self.token].partition(":")
-            part, whole = self._part(int(first), int(end)), self.onnx.TensorProto()
+            part, whole = part_of(self.data, int(first), int(end) - int(first)), self.onnx.TensorProto()
             changed = InvalidArgumentError(f"Tensor '{tensor.name}' cannot be read: the file has changed since it was opened")
             if len(part) != int(end) - int(first):
                 raise changed
@@ -90,14 +91,6 @@ class Tensors:
             return np.asarray(self.onnx.numpy_helper.to_array(tensor))
         except Exception as error:  # noqa: BLE001 - the library raises errors of many classes on damaged tensors
             raise InvalidArgumentError(f"Tensor '{tensor.name}' cannot be read: {str(error)[:200]}") from None
-
-    def _part(self, first: int, end: int) -> bytes:
-        """Some bytes of the model's own file."""
-        if isinstance(self.data, bytes):
-            return self.data[first:end]
-        with open_file(self.data) as file, file_errors(self.data):
-            file.seek(first)
-            return file.read(end - first)
 
     def _with_external(self, tensor: Any, given: dict[str, str]) -> Any:
         """The tensor with the elements that lie in another file of the model's folder."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.foreign import WeightRef
-from graphcore.frontends.reading import mapped_bytes
+from graphcore.frontends.reading import mapped_bytes, part_of, unmapped
 from graphcore.frontends.torch_reader.pickles import PickleReader, StoredTensor
 from graphcore.frontends.torch_reader.tensors import bytes_of, item_type, strided
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from graphcore.frontends.frontend import Source
 
 BEGINNING: Final = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
@@ -48,7 +49,8 @@ def read_legacy(source: Source) -> tuple[Any, Callable[[StoredTensor], WeightRef
             break  # what follows cannot be found; its tensors have no elements
         places[key] = place + _COUNT
         place += _COUNT + count * kind.itemsize
-    return parts[2], partial(_weight, data, places)
+    size = len(data)
+    return parts[2], partial(_weight, unmapped(source, data), size, places)
 
 
 def _storages(value: Any, found: dict[str, str]) -> dict[str, str]:
@@ -66,17 +68,22 @@ def _storages(value: Any, found: dict[str, str]) -> dict[str, str]:
     return found
 
 
-def _weight(data: mmap.mmap | bytes, places: dict[str, int], tensor: StoredTensor) -> WeightRef:
+def _weight(kept: Path | bytes, size: int, places: dict[str, int], tensor: StoredTensor) -> WeightRef:
     start = places.get(tensor.storage.key)
     nbytes = bytes_of(tensor.dtype, tensor.shape)
     if start is None:
         return WeightRef(tensor.dtype, tensor.shape, nbytes)
-    part = partial(_part, data, start)
+    part = partial(_part, kept, size, start)
     load = partial(strided, part, tensor.dtype, tensor.shape, tensor.strides, tensor.offset)
     return WeightRef(tensor.dtype, tensor.shape, nbytes, load, f"from byte {start:,}")
 
 
-def _part(data: mmap.mmap | bytes, start: int, offset: int, length: int) -> bytes:
-    if offset < 0 or start + offset + length > len(data):
-        raise InvalidArgumentError(f"Required {length:,} bytes from byte {start + offset:,}, the file has {len(data):,}")
-    return data[start + offset : start + offset + length]
+def _part(kept: Path | bytes, size: int, start: int, offset: int, length: int) -> bytes:
+    if offset < 0 or start + offset + length > size:
+        raise InvalidArgumentError(f"Required {length:,} bytes from byte {start + offset:,}, the file has {size:,}")
+    found = part_of(kept, start + offset, length)
+    if len(found) != length:
+        raise InvalidArgumentError(
+            f"Required {length:,} bytes from byte {start + offset:,}: the file has become shorter since it was opened"
+        )
+    return found
