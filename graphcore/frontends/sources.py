@@ -40,6 +40,7 @@ _MODULES: Final = (
     "hlo_text",
     "mlir_module",
     "weight_files",
+    "coreml_model",
     "graph_objects",
 )
 """The frontends of this package: modules beside this one, in the order in which they are asked."""
