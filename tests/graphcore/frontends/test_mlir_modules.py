@@ -1,0 +1,73 @@
+"""MLIR modules as text and as bytecode."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.frontends.sources import open_source
+
+pytest.importorskip("jaxlib")
+FILES = Path(__file__).parents[2] / "data" / "frontends"
+
+
+def test_operations_are_nodes_with_types_and_regions() -> None:
+    source = open_source(FILES / "softmax.mlir")
+    nodes = {node.name: node for node in source.main.nodes}
+    assert [(port.dtype, port.shape) for port in nodes["dot_general"].outputs] == [("f32", (3, 5))]
+    assert nodes["dot_general"].inputs == (("arg1", 0), ("arg0", 0))
+    body = source.functions[nodes["reduce"].bodies["body"]]
+    assert [node.op for node in body.nodes if node.kind == "op"] == ["stablehlo.maximum"]
+    assert source.main.outputs == (("divide", 0),)
+
+
+@pytest.mark.parametrize("name", ["loops.mlirbc", "loops_portable.mlirbc"])
+def test_bytecode_has_scopes_lines_and_loops(name: str) -> None:
+    source = open_source(FILES / name)
+    loop = next(node for node in source.main.nodes if node.op == "stablehlo.while")
+    assert [call.path for call in loop.modules] == ["encoder"]
+    assert loop.frames[-1].function == "network"
+    body = source.functions[loop.bodies["body"]]
+    assert any(node.op == "stablehlo.dot_general" for node in body.nodes)
+    assert sum(node.op == "stablehlo.while" for node in gc.load(FILES / name).op_nodes()) == 2
+
+
+def test_unknown_dialects_dynamic_sizes_and_constants_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "other.mlir"
+    path.write_text(
+        "module @m { func.func @main(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {\n"
+        "  %c = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>\n"
+        '  %y = "mine.op"(%x, %c) {k = 3 : i64} : (tensor<?x2xf32>, tensor<2xf32>) -> tensor<?x2xf32>\n'
+        "  return %y : tensor<?x2xf32> } }"
+    )
+    nodes = {node.op: node for node in open_source(path).main.nodes}
+    assert nodes["mine.op"].attrs == {"k": 3}
+    assert nodes["mine.op"].outputs[0].shape == (None, 2)
+    weight = nodes["stablehlo.constant"].weight
+    assert weight is not None
+    assert weight.load is not None
+    np.testing.assert_array_equal(weight.load(), [1, 2])
+
+
+def test_damaged_bytecode_is_refused(tmp_path: Path) -> None:
+    data = (FILES / "loops.mlirbc").read_bytes()
+    path = tmp_path / "damaged.mlirbc"
+    path.write_bytes(data[:60] + b"\xff\xfe\xfd" + data[70:])
+    with pytest.raises(InvalidArgumentError, match="bytecode is damaged"):
+        gc.load(path)
+
+
+def test_damaged_text_gives_graph_errors(tmp_path: Path) -> None:
+    text, chance, path = (FILES / "softmax.mlir").read_text(), random.Random(5), tmp_path / "damaged.mlir"
+    for _ in range(150):
+        place = chance.randrange(30, len(text))
+        path.write_text(text[:place] + chance.choice(["(", "}", '"', "\n", "%", "", "9"]) + text[place + chance.randrange(9) :])
+        try:
+            gc.load(path)
+        except GraphError:
+            continue
