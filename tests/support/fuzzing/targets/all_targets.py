@@ -9,6 +9,7 @@ from tests.support.fuzzing.targets.archives import ARCHIVES
 from tests.support.fuzzing.targets.checkpoints import CHECKPOINTS
 from tests.support.fuzzing.targets.contents import CONTENTS
 from tests.support.fuzzing.targets.evaluation import EVALUATION
+from tests.support.fuzzing.targets.graph_files import GRAPH_FILES
 from tests.support.fuzzing.targets.graphs import GRAPHS
 from tests.support.fuzzing.targets.model_files import MODEL_FILES
 from tests.support.fuzzing.targets.models import MODELS
@@ -32,5 +33,6 @@ TARGETS: Final[dict[str, Target]] = {
     "states": STATES,
     "torch": TORCH_FILES,
     "model files": MODEL_FILES,
+    "graph files": GRAPH_FILES,
     "onnx": ONNX_FILES,
 }

@@ -18,12 +18,13 @@ import graphcore as gc
 from graphcore.checkpoints import write_checkpoint
 from graphcore.errors import GraphError
 from graphcore.frontends.record import foreign_of
+from tests.support.coreml_files import network, program
 from tests.support.fuzzing.fuzz_inputs import damaged
 from tests.support.fuzzing.target import Target
 from widgets import to_outline
 
 _FILES: Final = Path(__file__).parents[3] / "data" / "frontends"
-_ENDINGS: Final = (".tflite", ".safetensors", ".safetensors.index.json", ".gguf", ".npz", ".npy", ".index", ".xml")
+_ENDINGS: Final = (".tflite", ".safetensors", ".safetensors.index.json", ".gguf", ".npz", ".npy", ".index", ".xml", ".mlmodel")
 _MOST: Final = 50
 
 
@@ -62,6 +63,8 @@ def _files(ending: str) -> tuple[bytes, ...]:
     """Right files of a kind."""
     if ending in {".tflite", ".xml"}:
         return tuple([path.read_bytes() for path in sorted(_FILES.glob(f"*{ending}"))])
+    if ending == ".mlmodel":
+        return network(), program(64)
     if ending == ".safetensors":
         return (save(_tensors(), {"format": "pt"}),)
     if ending == ".safetensors.index.json":
