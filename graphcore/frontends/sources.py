@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -54,7 +53,7 @@ def frontends() -> tuple[Frontend, ...]:
     A frontend of another package that cannot be imported is left out, and said on the error stream.
     """
     package = __name__.rpartition(".")[0]
-    own = [cast("Frontend", import_module(f"{package}.{name}")) for name in _MODULES if find_spec(f"{package}.{name}") is not None]
+    own = [cast("Frontend", import_module(f"{package}.{name}")) for name in _MODULES]
     return (*own, *_of_other_packages())
 
 
