@@ -18,7 +18,7 @@ def layer(carry: Any, weight: Any) -> Any:
         return jnp.tanh(carry @ weight), carry.sum()
 
 
-@jax.jit
+@jax.jit  # type: ignore[untyped-decorator]  # jax is not there
 def network(x: Any, weights: Any, n: Any) -> Any:
     with jax.named_scope("encoder"):
         y, sums = jax.lax.scan(layer, x, weights)
