@@ -42,7 +42,7 @@ def text_of(data: bytes) -> str:
         ResourceExhaustedError: it takes more than `SECONDS`.
     """
     is_portable = _PORTABLE.search(data[:40]) is not None
-    command = [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), "portable" if is_portable else ""]
+    command = [sys.executable, "-I", "-c", _PROGRAM, json.dumps(sys.path), "portable" if is_portable else ""]
     try:
         done = subprocess.run(command, input=data, capture_output=True, timeout=SECONDS, check=False)  # noqa: S603 - our own program; the data are its input
     except subprocess.TimeoutExpired:

@@ -9,6 +9,8 @@ from graphcore.frontends.foreign import ModuleCall, SourceFrame
 from graphcore.frontends.jax_reader.programs import scopes_of
 
 _MAX_FRAMES: Final = 20
+_FIRST_TEXT: Final = re.compile(r'loc\("((?:[^"\\]|\\.)*)"')
+_ESCAPE: Final = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
 _JITTED: Final = re.compile(r"(p?jit|eval_jaxpr)\b")
 
 
@@ -28,7 +30,7 @@ def _collect(ir: Any, location: Any, function: str, frames: list[SourceFrame], n
     if depth > _MAX_FRAMES:
         return
     if isinstance(location, ir.NameLoc):
-        name = str(location.name_str)
+        name = _first_text(location) or str(location.name_str)
         names.append(name)
         _collect(ir, location.child_loc, name, frames, names, depth + 1)
     elif isinstance(location, ir.CallSiteLoc):
@@ -37,7 +39,20 @@ def _collect(ir: Any, location: Any, function: str, frames: list[SourceFrame], n
     elif isinstance(location, ir.FusedLoc):
         for each in location.locations[:4]:
             _collect(ir, each, function, frames, names, depth + 1)
-    elif isinstance(location, ir.FileLineColLoc) and location.filename != "-":  # the text itself
-        frame = SourceFrame(str(location.filename), int(location.start_line), "", "" if "/" in function else function)
-        if frame not in frames[-1:]:
+    elif isinstance(location, ir.FileLineColLoc):
+        file = _first_text(location) or str(location.filename)
+        frame = SourceFrame(file, int(location.start_line), "", "" if "/" in function else function)
+        if file != "-" and frame not in frames[-1:]:  # "-" is the text itself
             frames.append(frame)
+
+
+def _first_text(location: Any) -> str:
+    """The name or file of a location that is written with escapes; "" for all others.
+
+    A text that is no UTF-8 ends the process when it is asked for by itself.
+    """
+    found = _FIRST_TEXT.match(str(location))
+    if found is None or "\\" not in found[1]:
+        return ""
+    plain = _ESCAPE.sub(lambda escape: bytes.fromhex(escape[1].decode()) if len(escape[1]) == 2 else escape[1], found[1].encode())
+    return plain.decode(errors="replace")

@@ -71,3 +71,14 @@ def test_damaged_text_gives_graph_errors(tmp_path: Path) -> None:
             gc.load(path)
         except GraphError:
             continue
+
+
+def test_names_of_locations_that_are_no_text_end_no_process(tmp_path: Path) -> None:
+    path = tmp_path / "names.mlir"
+    path.write_text(
+        'module {\n  func.func @main(%a: tensor<2xf32> loc("\\FF")) -> tensor<2xf32> {\n'
+        '    %0 = stablehlo.tanh %a : tensor<2xf32> loc("\\C3\\A9/\\FE"("\\FF.py":3:1))\n    return %0 : tensor<2xf32>\n  }\n}\n'
+    )
+    (tanh,) = [node for node in gc.load(path).nodes if node.op == "stablehlo.tanh"]
+    assert tanh.source is not None
+    assert (tanh.source.file, tanh.source.line) == ("\N{REPLACEMENT CHARACTER}.py", 3)
