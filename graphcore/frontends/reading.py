@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import zlib
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from graphcore.errors import InvalidArgumentError, ResourceExhaustedError
 from graphcore.support.files import file_errors, open_file
@@ -34,21 +34,26 @@ def source_bytes(source: Source) -> bytes:
         check_claim(os.fstat(file.fileno()).st_size, f"the file '{source.path.name}'")
         if not source.is_gzipped:
             return file.read()
-        unpacker, parts, size = zlib.decompressobj(31), [], 0
+        return _gunzipped(file, source.path.name)
+
+
+def _gunzipped(file: IO[bytes], name: str) -> bytes:
+    """The unpacked bytes of an open gzipped file, up to the limit."""
+    unpacker, parts, size = zlib.decompressobj(31), list[bytes](), 0
+    while not unpacker.eof:
+        packed = unpacker.unconsumed_tail or file.read(_CHUNK)
+        if not packed:
+            raise InvalidArgumentError(f"The gzipped file '{name}' is cut off")
         try:
-            while not unpacker.eof:
-                packed = unpacker.unconsumed_tail or file.read(_CHUNK)
-                if not packed:
-                    raise InvalidArgumentError(f"The gzipped file '{source.path.name}' is cut off")
-                parts.append(unpacker.decompress(packed, _CHUNK))
-                size += len(parts[-1])
-                if size > reading_limits.inflated_bytes:
-                    raise ResourceExhaustedError(
-                        f"'{source.path.name}' unpacks to more than {reading_limits.inflated_bytes:,} bytes, the limit for compressed files"
-                    )
+            parts.append(unpacker.decompress(packed, _CHUNK))
         except zlib.error as error:
-            raise InvalidArgumentError(f"The gzipped file '{source.path.name}' is damaged: {error}") from None
-        return b"".join(parts)
+            raise InvalidArgumentError(f"The gzipped file '{name}' is damaged: {error}") from None
+        size += len(parts[-1])
+        if size > reading_limits.inflated_bytes:
+            raise ResourceExhaustedError(
+                f"'{name}' unpacks to more than {reading_limits.inflated_bytes:,} bytes, the limit for compressed files"
+            )
+    return b"".join(parts)
 
 
 def unmapped(source: Source, data: mmap.mmap | bytes) -> Path | bytes:

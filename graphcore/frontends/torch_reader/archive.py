@@ -60,14 +60,18 @@ class Archive:
             ResourceExhaustedError: it is larger than the limit of compressed data, or than the memory.
         """
         with self.opened(name) as file:
-            parts, size = [], 0
-            while part := file.read(_CHUNK):
-                size += len(part)
-                if size > reading_limits.inflated_bytes:
-                    raise ResourceExhaustedError(
-                        f"'{name}' in '{self.path.name}' unpacks to more than {reading_limits.inflated_bytes:,} bytes, the limit"
-                    )
-                parts.append(part)
+            return self._rest(file, name)
+
+    def _rest(self, file: IO[bytes], name: str) -> bytes:
+        """The bytes of an open member, up to the limit."""
+        parts, size = [], 0
+        while part := file.read(_CHUNK):
+            size += len(part)
+            if size > reading_limits.inflated_bytes:
+                raise ResourceExhaustedError(
+                    f"'{name}' in '{self.path.name}' unpacks to more than {reading_limits.inflated_bytes:,} bytes, the limit"
+                )
+            parts.append(part)
         return b"".join(parts)
 
     def part(self, name: str, offset: int, length: int) -> bytes:

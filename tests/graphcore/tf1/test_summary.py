@@ -178,8 +178,8 @@ def test_a_damaged_file_of_records_is_an_error(tmp_path: Path) -> None:
     data = path.read_bytes()
     for damaged, text in (
         (data[:-1], "truncated record at 0"),
-        (data[:14] + b"?" + data[15:], "the checksum of its data"),
-        (b"?" + data[1:], "checksum of its length"),
+        (data[:14] + bytes([data[14] ^ 1]) + data[15:], "the checksum of its data"),
+        (bytes([data[0] ^ 1]) + data[1:], "checksum of its length"),
     ):
         path.write_bytes(damaged)
         with pytest.raises(gc.errors.InvalidArgumentError, match=text):
