@@ -1,20 +1,22 @@
-"""Keras models: `.keras` archives, `.h5` files of models and of weights."""
+"""Keras models: `.keras` archives, `.h5` files of models and of weights, and objects."""
 
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, ForeignNode, ModuleCall, Port
 from graphcore.frontends.keras_reader.layers import LayerReader
+from graphcore.frontends.keras_reader.objects import ModelObject
 from graphcore.frontends.keras_reader.weights import HdfWeights
 from graphcore.frontends.torch_reader.archive import Archive
 
 if TYPE_CHECKING:
     from graphcore.frontends.frontend import Source
 
-KIND: Final = "Keras model (.keras, .h5)"
+KIND: Final = "Keras model (.keras, .h5; keras.Model)"
 _HDF: Final = b"\x89HDF\r\n\x1a\n"
 _MAX_DEPTH: Final = 40
 
@@ -22,7 +24,7 @@ _MAX_DEPTH: Final = 40
 def sniff(source: Source) -> bool:
     """True iff the source is an archive of Keras, or an HDF5 file."""
     if source.path is None:
-        return False
+        return any(kind.__name__ == "Model" and kind.__module__.partition(".")[0] == "keras" for kind in type(source.value).__mro__)
     return source.head.startswith(_HDF) or ("config.json" in source.members and "metadata.json" in source.members)
 
 
@@ -32,10 +34,12 @@ def read(source: Source) -> ForeignGraph:
     Raises:
         GraphError: it is damaged, exceeds a limit, or `h5py` is missing.
     """
-    if source.path is None:
-        raise InvalidArgumentError("Required a file, got an object")
-    name = source.path.name
+    name = type(source.value).__name__ if source.path is None else source.path.name
     try:
+        if source.path is None:
+            model = ModelObject(source.value)
+            version = str(getattr(sys.modules.get("keras"), "__version__", ""))
+            return _graph(model.config, model, f"keras {version}".strip(), {}, [])
         return _of_hdf(source) if source.head.startswith(_HDF) else _of_archive(source)
     except GraphError:
         raise
@@ -83,7 +87,7 @@ def _of_hdf(source: Source) -> ForeignGraph:
     return ForeignGraph(kind, ForeignFunction("main", nodes=nodes), producer=producer, notes=notes, has_graph=False)
 
 
-def _graph(config: Any, weights: HdfWeights | None, producer: str, facts: dict[str, str], notes: list[str]) -> ForeignGraph:
+def _graph(config: Any, weights: HdfWeights | ModelObject | None, producer: str, facts: dict[str, str], notes: list[str]) -> ForeignGraph:
     if not isinstance(config, dict) or not isinstance(config.get("class_name"), str):
         raise InvalidArgumentError("Required the config of a model with `class_name`, got " + type(config).__name__)
     reader = LayerReader(weights)

@@ -12,6 +12,7 @@ from graphcore.frontends.foreign import Attr, ForeignFunction, ForeignNode, Inpu
 from graphcore.frontends.keras_reader.shapes import Shape, result_shape
 
 if TYPE_CHECKING:
+    from graphcore.frontends.keras_reader.objects import ModelObject
     from graphcore.frontends.keras_reader.weights import HdfWeights
 
 Key = tuple[str, int, int]
@@ -28,7 +29,7 @@ _MAX_DEPTH: Final = 50
 class LayerReader:
     """The reader of one model. `notes` are sentences for the reader."""
 
-    def __init__(self, weights: HdfWeights | None) -> None:
+    def __init__(self, weights: HdfWeights | ModelObject | None) -> None:
         self.notes: list[str] = []
         self._weights = weights
         self._nodes: list[ForeignNode] = []
@@ -220,6 +221,7 @@ class LayerReader:
         if found:
             return {key: found[key] for key in sorted(found, key=_natural)}
         older = self._weights.below(f"model_weights/{name}") or self._weights.within("model_weights/", name)
+        older = {re.sub(r"^\d{4}\.", "", key): older[key] for key in older}
         arrays = {key.rpartition("/")[2].partition(":")[0]: weight for key, weight in older.items()}
         return {key: arrays[key] for key in sorted(arrays, key=lambda key: (key not in _FIRST, key))}
 
@@ -314,6 +316,9 @@ def _told(layers: list[Any]) -> Iterator[tuple[Key, tuple[Shape, str]]]:
         for call in layer.get("inbound_nodes") or []:
             for key, shape, dtype in _tensors(call):
                 yield key, (shape, dtype)
+        for number, results in enumerate(layer.get("outputs") or []):
+            for place, result in enumerate(results):
+                yield (_name(layer), number, place), (_shape(result["shape"]), str(result["dtype"]))
 
 
 def _ports(told: dict[Key, tuple[Shape, str]], name: str, number: int) -> dict[int, tuple[Shape, str]]:
