@@ -204,6 +204,14 @@ def test_layers_that_share_a_mask_and_a_table_are_one_repeat() -> None:
     assert "layers Layer x 12" in to_outline(lower(masked_model(12)))
 
 
+def test_a_dropout_before_layers_does_not_take_their_name() -> None:
+    source = masked_model(12)
+    for node in source.main.nodes:
+        if node.name == "start":
+            node.op, node.modules = "aten.dropout.default", (node.modules[0], ModuleCall("model.drop", "Dropout"))
+    assert "layers Layer x 12" in to_outline(lower(source))
+
+
 def test_few_constants_stay_where_they_are() -> None:
     source = masked_model(4)
     for node in source.main.nodes[3:6]:

@@ -28,7 +28,7 @@ from widgets.scene.structure.naming import (
     shared_words,
 )
 from widgets.scene.structure.repeats import Element, Kernel, find_runs
-from widgets.scene.structure.serving import is_heavy
+from widgets.scene.structure.serving import is_heavy, is_plumbing
 from widgets.scene.structure.widths import Widths, is_padded
 
 if TYPE_CHECKING:
@@ -233,7 +233,8 @@ class _Summary:
 
     def _module_of(self, span: Span) -> str:
         items = [item for item in self.order.order[span.start : span.stop] if not self.weak[item]]
-        path = common_scope([node.name for item in items for node in self.order.items.members[item] if node.name not in self.serving])
+        nodes = [node for item in items for node in self.order.items.members[item] if node.name not in self.serving]
+        path = common_scope([node.name for node in nodes if not is_plumbing(node)])  # the dropout before a layer is not its own
         kind = "" if len(path) <= len(self.around) else self.classes.get(path, "")
         return f"{_NUMBER.sub('', path.rpartition('/')[2])} {kind}" if kind else ""
 

@@ -19,7 +19,7 @@ import {
 } from "./naming";
 import { type GraphNode, isForeign, type Op, type Tensor } from "./nodes";
 import { type Element, findRuns, type Kernel } from "./repeats";
-import { isHeavy } from "./serving";
+import { isHeavy, isPlumbing } from "./serving";
 import { Widths } from "./widths";
 
 export const { PARTS } = SUMMARY;
@@ -275,7 +275,8 @@ class Summary {
   #moduleOf({ start, stop }: Span): string {
     const items = this.#order.order.slice(start, stop).filter((item) => !this.#weak[item]);
     const nodes = items.flatMap((item) => at(this.#order.items.members, item));
-    const path = commonScope(nodes.filter(({ name }) => !this.#serving.has(name)).map(({ name }) => name));
+    const own = nodes.filter((node) => !this.#serving.has(node.name) && !isPlumbing(node)); // the dropout before a layer is not its own
+    const path = commonScope(own.map(({ name }) => name));
     const kind = path.length > this.#around.length ? this.#classes.get(path) : undefined;
     return kind ? `${path.slice(path.lastIndexOf("/") + 1).replace(NUMBER, "")} ${kind}` : "";
   }
