@@ -18,8 +18,8 @@ TARGET: Final = Path(__file__).with_name("first_pictures.txt")
 
 
 def models() -> list[Path]:
-    """The stored models and weights."""
-    return sorted(path for path in MODELS.iterdir() if not path.name.startswith("README"))
+    """The stored models and weights, without the files of elements beside them."""
+    return sorted(path for path in MODELS.iterdir() if not path.name.startswith("README") and path.suffix != ".bin")
 
 
 def picture(path: Path) -> str:
