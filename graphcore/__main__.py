@@ -114,7 +114,7 @@ def _view(graph: Graph | GraphDiff, output: Path, title: str) -> str:
 
 
 def _open_in_browser(page: Path) -> None:
-    from widgets.serving import has_browser  # noqa: PLC0415 - as above
+    from widgets.serving import has_browser  # noqa: PLC0415 - a layer above, which only this command needs
 
     if has_browser():
         webbrowser.open(page.resolve().as_uri())
@@ -122,8 +122,8 @@ def _open_in_browser(page: Path) -> None:
 
 def _serve(path: Path, tags: str | None, port: int) -> str:
     """Serve the page of a file until the user presses Ctrl+C."""
-    from widgets.files import to_html  # noqa: PLC0415 - as above
-    from widgets.serving import PageServer, has_browser  # noqa: PLC0415 - as above
+    from widgets.files import to_html  # noqa: PLC0415 - a layer above, which only this command needs
+    from widgets.serving import PageServer, has_browser  # noqa: PLC0415 - a layer above, which only this command needs
 
     title = path.resolve().name
     server = PageServer(path, lambda: to_html(_load(path, tags), title=title), port)

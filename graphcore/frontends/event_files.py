@@ -138,7 +138,7 @@ def _traced(summary: Any) -> Iterator[bytes]:
 def _events(path: Path) -> Iterator[Any]:
     from google.protobuf.message import DecodeError  # noqa: PLC0415 - most sessions need no protobuf
 
-    from graphcore.definitions.wire import schema  # noqa: PLC0415 - see above
+    from graphcore.definitions.wire import schema  # noqa: PLC0415 - it loads protobuf, which most sessions do not need
 
     for record in read_records(path):
         event = schema.Event()

@@ -46,7 +46,6 @@ class SceneState:
         self.mirror = mirror
         self.max_boxes = max_boxes
         self.auto_boxes = auto_boxes
-        self._usual_boxes = auto_boxes
         self.lens = lens
         self.renderer: Literal["graphviz", "mermaid"] = renderer
         self.tree: ScopeTree | None = None
@@ -92,10 +91,6 @@ class SceneState:
         other = SceneState(max_boxes=self.max_boxes, auto_boxes=self.auto_boxes, lens=self.lens, renderer=self.renderer)
         other.restore(self.openings())
         return other
-
-    def limit(self, boxes: int) -> None:
-        """Let at most this many boxes open automatically, 0 for the initial number."""
-        self.auto_boxes = min(boxes, self._usual_boxes) or self._usual_boxes
 
     def openings(self) -> Openings:
         """The open and closed scopes, to be restored later."""

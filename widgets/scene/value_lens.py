@@ -289,9 +289,3 @@ def detail_of_node(graph: Graph, node: Node) -> Values | None:
     recorded = recorded_values(graph)
     row = None if recorded is None else recorded.row_of(node)
     return None if recorded is None or row is None else recorded.values.details.get(row)
-
-
-def nodes_of_health(health: RunHealth) -> list[str]:
-    """The nodes named by a report on the health of a run."""
-    rows = [*([health.first] if health.first else []), *health.inputs, *health.bad, *health.zeros]
-    return list(dict.fromkeys([row.node for row in rows] + [one.node for one in health.magnitudes]))

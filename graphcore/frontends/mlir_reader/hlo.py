@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -192,48 +193,36 @@ def _shape_and_rest(text: str) -> tuple[str, str]:
     return first, f" {rest}"
 
 
-def _closing(text: str, start: int) -> int:
-    """The place of the bracket that closes the one at `start`; quoted text has none."""
+def _unquoted(text: str, start: int = 0) -> Iterator[tuple[int, str, int]]:
+    """The letters outside of quotes from a place on: place, letter, and the brackets open after it."""
     depth, quoted, place = 0, False, start
     while place < len(text):
         letter = text[place]
-        if quoted:
-            if letter == "\\":
-                place += 1
-            elif letter == '"':
-                quoted = False
+        if quoted and letter == "\\":
+            place += 1
         elif letter == '"':
-            quoted = True
-        elif letter in "([{":
-            depth += 1
-        elif letter in ")]}":
-            depth -= 1
-            if depth == 0:
-                return place
+            quoted = not quoted
+        elif not quoted:
+            depth += (letter in "([{") - (letter in ")]}")
+            yield place, letter, depth
         place += 1
+
+
+def _closing(text: str, start: int) -> int:
+    """The place of the bracket that closes the one at `start`; quoted text has none."""
+    for place, letter, depth in _unquoted(text, start):
+        if depth == 0 and letter in ")]}":
+            return place
     raise InvalidArgumentError(f"A bracket of an HLO instruction is not closed: {text[start : start + 80]}")
 
 
 def _parts(text: str) -> list[str]:
     """The parts of a list between commas, where brackets and quotes count as one."""
-    found, depth, quoted, start, place = [], 0, False, 0, 0
-    while place < len(text):
-        letter = text[place]
-        if quoted:
-            if letter == "\\":
-                place += 1
-            elif letter == '"':
-                quoted = False
-        elif letter == '"':
-            quoted = True
-        elif letter in "([{":
-            depth += 1
-        elif letter in ")]}":
-            depth -= 1
-        elif letter == "," and depth == 0:
+    found, start = [], 0
+    for place, letter, depth in _unquoted(text):
+        if letter == "," and depth == 0:
             found.append(text[start:place])
             start = place + 1
-        place += 1
     found.append(text[start:])
     return [part.strip() for part in found if part.strip()]
 

@@ -34,7 +34,7 @@ def word_of(value: object) -> str:
 def sizes_of(shape: object) -> tuple[Size, ...] | None:
     """The sizes of a shape; None if they cannot be listed."""
     try:
-        return tuple([int(size) if isinstance(size, int) else str(size) for size in shape])  # type: ignore[attr-defined]
+        return tuple([int(size) if isinstance(size, int) else str(size) for size in shape])  # type: ignore[attr-defined]  # a shape of torch, which is not imported
     except (TypeError, ValueError, RuntimeError):
         return None
 

@@ -96,7 +96,7 @@ def _load(gguf: Any, path: Path, what: str, shape: tuple[int, ...], kind: Any, s
     """The elements, quantised ones as float32."""
     import numpy as np  # noqa: PLC0415 - loaded with the elements
 
-    from graphcore.frontends.words import dtype_of  # noqa: PLC0415 - see above
+    from graphcore.frontends.words import dtype_of  # noqa: PLC0415 - needed for elements only
 
     check_claim(prod(shape) * 8, what)
     data = bytes_at(path, start, size, what)
