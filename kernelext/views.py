@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, Final
 
 from comm import get_comm_manager
@@ -29,9 +28,8 @@ from kernelext.side_panel import open_side_panel, stand_alone
 from kernelext.still import Draw, Still, StillPainter
 from widgets.live.function_view import FunctionView
 from widgets.live.graph_view import GraphView
-from widgets.render.saved_picture import to_saved_bundle
+from widgets.render.compiled import build_scene
 from widgets.render.static_display import to_static_html
-from widgets.scene import build_scene
 
 ANSWER_SECONDS: Final = 5.0
 """The seconds that an idle kernel waits for a page to show the view before it concludes that there is no side panel."""
@@ -442,7 +440,7 @@ class Views:
         if opened.view.still_key == opened.painted or not hasattr(self._shell, "kernel"):
             return  # a terminal cannot change printed text
         # The picture is taken now: when it is drawn, the next cell may be changing the graph.
-        draw = partial(to_saved_bundle, opened.view.take_still(with_graph=with_graph), opened.view.summaries)
+        draw = opened.view.take_still(with_graph=with_graph).bundle
         for still in opened.stills.values():
             paint(still, draw)
         opened.painted = opened.view.still_key

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from widgets.files import save, to_dot, to_html, to_mermaid, to_outline, to_svg
-from widgets.scene import Scene, SceneState, build_scene, lens, remove_lens
+from widgets.render.compiled import build_scene
+from widgets.scene import Scene, SceneState, lens, remove_lens
 
 if TYPE_CHECKING:
     from widgets.live.function_view import FunctionView

@@ -10,6 +10,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
 from graphcore.support.files import checked_path
 from graphcore.support.replacing import write_file
+from widgets.render.compiled import build_scene
 from widgets.render.dot_source import DotSource
 from widgets.render.html import to_page
 from widgets.render.messages import scene_message
@@ -18,7 +19,6 @@ from widgets.render.page_data import graph_data, pack
 from widgets.render.stills import to_dot as scene_to_dot
 from widgets.render.stills import to_mermaid as scene_to_mermaid
 from widgets.render.stills import to_svg as scene_to_svg
-from widgets.scene.build import build_scene
 from widgets.scene.state import SceneState
 from widgets.scene.steps import page_steps
 from widgets.scene.timelines import page_timelines

@@ -6,25 +6,23 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Final, get_args
 
-import msgspec
 from traitlets.log import get_logger
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
-from graphcore.placement.last_placer import last_placement
 from graphcore.support.budget import within_one_budget
 from widgets import messages, requests
 from widgets.messages import ChangeMessage, Choices, FailureMessage, Look, NamesMessage, PictureMessage, ViewState
-from widgets.render.messages import scene_message
-from widgets.render.page_data import KeptRows, LiveData, graph_data_in_steps, pack_change, with_timelines
-from widgets.render.saved_picture import NOT_YET, TOO_LARGE, SavedPicture, packed_graph
+from widgets.render.compiled import boxes_of, build_scene, compiler_of, main_names
+from widgets.render.page_data import LiveData, content_of, graph_data_in_steps, pack_change, rows_of, with_timelines
+from widgets.render.plain_scene import plain_scene
+from widgets.render.saved_picture import NOT_YET, TOO_LARGE, TakenPicture, packed_graph
 from widgets.requests import PictureRequest
-from widgets.scene.boxes import Box
-from widgets.scene.build import boxes_of, build_scene
 from widgets.scene.explain import explain, locate
-from widgets.scene.lenses import lens_names, own_lenses
+from widgets.scene.lenses import lens_names
 from widgets.scene.placement_effect import what_if_for
 from widgets.scene.run_names import split_name
 from widgets.scene.snapshot import Snapshot, take_snapshot
@@ -33,7 +31,6 @@ from widgets.scene.stepping import Stepping
 from widgets.scene.timelines import saved_timelines, timelines_key, timelines_of
 from widgets.scene.types import Scene
 from widgets.scene.values import values_of
-from widgets.scene.visible import scope_tree, visible_boxes
 from widgets.timelines import StepTimeline
 
 MIN_SECONDS_BETWEEN: Final = 0.1
@@ -79,15 +76,13 @@ class Port:
         self._timelines: tuple[str, list[StepTimeline]] = ("", [])
         self._stepping = Stepping()
         self._boxes: tuple[tuple[object, ...], dict[str, str]] = ((), {})
-        self._summaries: list[Scene] = []
         self._packed: tuple[tuple[object, ...], str] | None = None
-        self._summaries_key: tuple[object, ...] = ()
         self._sent_at = 0.0
         self._next_send = 0.0
         self._waiting: asyncio.TimerHandle | None = None
 
     def _begin(self, graph: Graph) -> None:
-        self._graph, self._rows = graph, KeptRows(graph)
+        self._graph, self._rows = graph, rows_of(graph)
         self._live = LiveData(graph, self._rows, self.state)
         self._scene: Scene | None = None
         self._key: tuple[object, ...] = ()
@@ -110,8 +105,8 @@ class Port:
                 self._scene, self._key = build_scene(self._graph, self.state, previous=self._before, title=self.title), key
             return self._scene
 
-    def saved_picture(self, model: str, *, with_graph: bool) -> SavedPicture:
-        """The current picture for an output.
+    def take(self, model: str, *, with_graph: bool) -> TakenPicture:
+        """Take the current picture for an output.
 
         Args:
             model: the id of the live view's model.
@@ -121,10 +116,13 @@ class Port:
             if with_graph:
                 for _ in self.pack():
                     pass
-            scene, graph = self.scene, self.packed
-            if not graph:
-                scene = msgspec.structs.replace(scene, summary=f"{scene.summary} · {NOT_YET if graph is None else TOO_LARGE}")
-            return SavedPicture(message=scene_message(scene, self.state), model=model, graph_gzip_base64=graph or "")
+            graph, compiler = self._graph, compiler_of(self._graph)
+            states = [self.state, *(SceneState(auto_boxes=boxes) for boxes in SUMMARY_BOXES if len(graph) <= SUMMARY_NODES)]
+            taken = [compiler.take(Scene, "scene", state, title=self.title, previous=self._before) for state in states]
+            packed = self.packed
+            note = "" if packed else NOT_YET if packed is None else TOO_LARGE
+            plain = partial(plain_scene, graph, self.title)
+            return TakenPicture(taken, self.state.copy(), plain, model, packed or "", note)
 
     @property
     def packed(self) -> str | None:
@@ -147,26 +145,6 @@ class Port:
                 self._packed = content, packed_graph(with_timelines(end.value, saved_timelines(self._graph)))
                 return
             yield
-
-    @property
-    def summaries(self) -> list[Scene]:
-        """The scene, followed by scenes of fewer boxes, for pictures without a viewer to open them."""
-        with self.lock:
-            scene = self.scene
-            if self._key != self._summaries_key:
-                self._summaries, self._summaries_key = self._smaller(scene), self._key
-            return [scene, *self._summaries]
-
-    def _smaller(self, scene: Scene) -> list[Scene]:
-        """Scenes of ever fewer boxes than `scene`."""
-        found = [scene]
-        for boxes in SUMMARY_BOXES if len(self._graph) <= SUMMARY_NODES else ():
-            state = SceneState(auto_boxes=boxes)
-            state.tree = self.state.tree
-            summary = build_scene(self._graph, state, previous=self._before, title=self.title)
-            if len(summary.nodes) < len(found[-1].nodes):
-                found.append(summary)
-        return found[1:]
 
     @property
     def view_state(self) -> ViewState:
@@ -223,8 +201,9 @@ class Port:
             InvalidArgumentError: there is no such node.
         """
         with self.lock:
-            if not self.state.reveal(scope_tree(self._graph, self.state), name):
+            if locate(self._graph, name) is None:
                 raise InvalidArgumentError(f"There is no node '{name}' in the graph")
+            self.state.reveal(name)
             self._due_focus = name
 
     def refresh(self, failed: Callable[[str, Exception], None], *, sent_at: float | None = None) -> None:
@@ -303,7 +282,7 @@ class Port:
     def nodes_in_view(self) -> list[str]:
         """The names of the nodes with boxes of their own; in an open call the names within the function."""
         with self.lock:
-            return _main_names(visible_boxes(self._graph, self.state).boxes)
+            return list(dict.fromkeys([split_name(name)[1] for name in main_names(self._graph, self.state)]))
 
     def _explain(self, box_id: str, name: str) -> None:
         explanation = explain(self._graph, name)
@@ -410,12 +389,7 @@ class Port:
 
     def _content(self) -> tuple[object, ...]:
         """Everything that decides what is in the graph behind the picture, for comparison of two moments."""
-        graph, cells = self._graph, self._graph.cells
-        return (id(graph), graph.version, last_placement(graph), graph.trace, graph.recording, cells.faults, cells.runs, own_lenses())
-
-
-def _main_names(boxes: Iterable[Box]) -> list[str]:
-    return list(dict.fromkeys([split_name(box.main.name)[1] for box in boxes if box.main is not None]))
+        return (id(self._graph), *content_of(self._graph))
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -23,7 +23,8 @@ from tests.graphcore.difference import test_random_edits as edits
 from tests.support.walks import Request, next_request
 from tests.widgets import test_call_properties as with_calls
 from tests.widgets import test_scene_properties as with_scopes
-from widgets.scene import SceneState, build_scene
+from widgets.render.compiled import build_scene
+from widgets.scene import SceneState
 from widgets.scene.inspect import inspect
 
 

@@ -15,7 +15,8 @@ from tests.browser.conftest import Lab
 from tests.browser.graph_panel import GraphPanel
 from tests.browser.page_worker import PageWorker
 from tests.golden.scenes import comparable
-from widgets.scene import SceneState, build_scene
+from widgets.render.compiled import build_scene
+from widgets.scene import SceneState
 from widgets.scene.inspect import inspect
 
 

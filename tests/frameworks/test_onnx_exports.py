@@ -15,7 +15,8 @@ import transformers
 
 import graphcore as gc
 from graphcore.frontends.record import foreign_of
-from widgets.scene import SceneState, build_scene
+from widgets.render.compiled import build_scene
+from widgets.scene import SceneState
 
 IDS = torch.randint(0, 99, (2, 16))
 SMALL = {"vocab_size": 100, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}

@@ -11,7 +11,8 @@ from typing import Final
 
 import graphcore as gc
 from graphcore.errors import GraphError
-from widgets.scene import SceneGroup, SceneNode, SceneState, build_scene
+from widgets.render.compiled import build_scene
+from widgets.scene import SceneGroup, SceneNode, SceneState
 
 MODELS: Final = Path(__file__).parents[1] / "data" / "frontends"
 TARGET: Final = Path(__file__).with_name("first_pictures.txt")

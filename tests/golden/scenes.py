@@ -21,12 +21,12 @@ from graphcore.graph import Graph
 from tests.golden.scene_cases import CASES, DATA, Case
 from tests.support.walks import Request, next_request
 from widgets import requests
+from widgets.render.compiled import build_scene, reveal
 from widgets.render.page_data import graph_data
 from widgets.render.page_data.types import GradientText
 from widgets.requests import FromViewer
-from widgets.scene import Scene, SceneState, build_scene
+from widgets.scene import Scene, SceneState
 from widgets.scene.tree import FOLDS, Call, Group, Part, Scope, ScopeTree
-from widgets.scene.visible import scope_tree
 
 FOLDER: Final = DATA / "scenes"
 WALKS: Final = 2
@@ -62,7 +62,7 @@ class View:
             case requests.CollapseRequest(id=box_id):
                 self.state.collapse(box_id)
             case requests.RevealRequest(name=name):
-                self.state.reveal(scope_tree(self.graph, self.state), name)
+                reveal(self.graph, self.state, name)
             case requests.RestoreRequest(openings=openings):
                 self.state.restore(openings)
         self.scene = build_scene(self.graph, self.state)
@@ -119,9 +119,12 @@ def parts_of(parts: Iterable[Part]) -> list[Json | str]:
 
 def compiled(case: Case, walks: Iterable[list[Request]]) -> Json:
     """The contents of the file of a case, for these requests."""
+    made = []
+    for walk in walks:
+        with case.opened() as graph:
+            view = View(graph, case)  # each walk has a graph: a body that cannot be made is known to all pictures once it was opened
+            made.append({"requests": walk, "answers": [view.answer(request) for request in walk]})
     with case.opened() as graph:
-        views = [View(graph, case) for _ in walks]
-        made = [{"requests": walk, "answers": [view.answer(request) for request in walk]} for view, walk in zip(views, walks, strict=True)]
         tree = ScopeTree(graph)
         tree.sync()
         parts = {"parts": parts_of(tree.root.parts()), "opened_first": sorted(tree.opened_first)}

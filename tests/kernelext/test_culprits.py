@@ -6,8 +6,9 @@ import pytest
 
 from graphcore.graph import get_default_graph
 from tests.kernelext.conftest import NotebookShell
+from widgets.render.compiled import build_scene
 from widgets.render.page_data.build import graph_data
-from widgets.scene import SceneState, build_scene
+from widgets.scene import SceneState
 from widgets.scene.inspect import inspect
 
 MODEL = """x = gc.placeholder(gc.float32, [None, 8], name='x')

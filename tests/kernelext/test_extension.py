@@ -318,7 +318,7 @@ def test_a_broken_view_never_reaches_the_cell(
     shell.run("%graph", "a")
     page.says("ready")
     if broken == "picture":
-        monkeypatch.setattr(views_module, "to_saved_bundle", fail)
+        monkeypatch.setattr("widgets.render.saved_picture.to_saved_bundle", fail)
     else:
         monkeypatch.setattr(GraphView, broken, fail)
     capfd.readouterr()

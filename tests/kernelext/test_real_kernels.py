@@ -159,7 +159,7 @@ def test_a_thread_that_goes_on_after_its_cell_disturbs_no_other(started: Kernel)
 
 def test_after_a_restart_all_cells_give_the_same_names_and_the_same_picture(started: Kernel) -> None:
     cells = {"start": START, "build": BUILD, "more": "W = gc.Variable(gc.ones([4, 3]), name='W')\nz = x @ W\n(g,) = gc.gradients(z, [W])"}
-    look = f"from widgets.render.outline import to_outline\nfrom widgets.scene import build_scene\nprint({NAMES}, to_outline(build_scene(gc.get_default_graph())))"
+    look = f"from widgets.render.outline import to_outline\nfrom widgets import build_scene\nprint({NAMES}, to_outline(build_scene(gc.get_default_graph())))"
     for cell, code in cells.items():
         started.run(code, cell)
     before = started.run(look, "look")["text"]

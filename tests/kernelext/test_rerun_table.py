@@ -13,7 +13,7 @@ import graphcore as gc
 from graphcore.graph import reset_default_graph
 from kernelext.graph_line import HELP
 from tests.kernelext.conftest import NotebookShell
-from widgets.scene import build_scene
+from widgets.render.compiled import build_scene
 
 X = "x = gc.placeholder(gc.float32, [None, 3], name='x')"
 W = "W = gc.Variable(gc.ones([3, 2]), name='W')"

@@ -11,7 +11,8 @@ import graphcore as gc
 from tests.oracle.conftest import Oracle
 from tests.support.renaming import renamed
 from widgets.render import to_svg
-from widgets.scene import Scene, build_scene
+from widgets.render.compiled import build_scene
+from widgets.scene import Scene
 
 pytestmark = pytest.mark.oracle
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import graphcore as gc
 from tests.support.pictures import places_of
 from widgets.render import to_dot, to_mermaid, to_outline
-from widgets.scene import Scene, SceneState, build_scene
+from widgets.render.compiled import build_scene
+from widgets.scene import Scene, SceneState
 from widgets.scene.inspect import inspect
 from widgets.scene.visible import visible_boxes
 

@@ -11,10 +11,10 @@ import pytest
 import graphcore as gc
 from tests.widgets.test_scene import node_of
 from widgets import to_dot, to_html, to_mermaid, to_outline, to_svg
-from widgets.scene import SceneState, build_scene
+from widgets.render.compiled import build_scene, reveal
+from widgets.scene import SceneState
 from widgets.scene.find import find
 from widgets.scene.inspect import inspect
-from widgets.scene.visible import scope_tree
 
 
 def names(*given: str) -> gc.Graph:
@@ -47,7 +47,7 @@ def test_every_form_of_names_with_very_many_scopes_is_made_in_bounded_time(case:
         assert form(graph)
     state = SceneState()
     last = list(graph.nodes)[-1].name
-    assert state.reveal(scope_tree(graph, state), last)
+    assert reveal(graph, state, last)
     state.expand("*")
     scene = build_scene(graph, state)
     assert scene.nodes
@@ -103,5 +103,5 @@ def test_frames_within_each_other_end_at_a_box_that_says_so() -> None:
     assert len(scene.groups) == 64
     box = node_of(scene, "s/" * 65)
     assert (box.detail, box.expandable, box.count) == ("closed: 64 frames around it", False, 35)
-    assert state.reveal(scope_tree(graph, state), "s/" * 99 + "x")
+    assert reveal(graph, state, "s/" * 99 + "x")
     assert {node.id for node in build_scene(graph, state).nodes} >= {box.id}

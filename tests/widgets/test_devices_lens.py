@@ -9,7 +9,8 @@ import pytest
 
 import graphcore as gc
 from widgets import to_svg
-from widgets.scene import Scene, SceneEdge, SceneNode, SceneState, build_scene
+from widgets.render.compiled import build_scene
+from widgets.scene import Scene, SceneEdge, SceneNode, SceneState
 from widgets.scene.inspect import inspect
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import graphcore as gc
 import widgets
 from graphcore.difference import difference_graph
-from widgets.scene import Scene, SceneState, build_scene
+from widgets.render.compiled import build_scene
+from widgets.scene import Scene, SceneState
 
 
 def scene_of(before: gc.Graph, after: gc.Graph, state: SceneState | None = None) -> Scene:

@@ -7,7 +7,8 @@ import pytest
 from graphcore.frontends.foreign import ForeignGraph
 from graphcore.frontends.lowering import lower
 from tests.support.foreign_models import branch, perceptron, transformer
-from widgets.scene import Scene, SceneState, build_scene
+from widgets.render.compiled import build_scene
+from widgets.scene import Scene, SceneState
 
 
 def pictured(source: ForeignGraph, *opened: str) -> Scene:

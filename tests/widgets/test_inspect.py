@@ -12,7 +12,8 @@ import pytest
 import graphcore as gc
 from tests.widgets.conftest import RunCell
 from widgets.inspection import Inspection
-from widgets.scene import SceneState, build_scene
+from widgets.render.compiled import build_scene
+from widgets.scene import SceneState
 from widgets.scene.find import find, hits
 from widgets.scene.inspect import inspect
 from widgets.scene.query import Facts

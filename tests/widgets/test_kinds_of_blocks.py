@@ -10,7 +10,7 @@ import pytest
 
 import graphcore as gc
 from widgets.render import to_mermaid
-from widgets.scene import build_scene
+from widgets.render.compiled import build_scene
 
 KINDS = re.compile(
     r"transformer layer|attention|GRU step|LSTM step|inception block|dense block|residual block|separable convolution|inverted residual"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import graphcore as gc
-from widgets.scene import SceneEdge, SceneNode, SceneState, build_scene
+from widgets.render.compiled import build_scene
+from widgets.scene import SceneEdge, SceneNode, SceneState
 from widgets.scene.ranks import estimate_ranks
 from widgets.scene.stubs import cut_long_edges
 from widgets.scene.types import EdgeKind

@@ -10,9 +10,10 @@ import graphcore as gc
 import widgets
 from tests.support.pictures import places_of
 from widgets.port import Port
-from widgets.scene import Scene, SceneNode, SceneState, build_scene
+from widgets.render.compiled import build_scene, reveal
+from widgets.scene import Scene, SceneNode, SceneState
 from widgets.scene.inspect import inspect
-from widgets.scene.visible import scope_tree, visible_boxes
+from widgets.scene.visible import visible_boxes
 
 MOBILENET = Path(__file__).parents[1] / "data" / "mobilenetv2.pb"
 
@@ -122,7 +123,7 @@ def test_a_gradient_node_that_is_looked_for_shows(two_layers: gc.Graph) -> None:
     state = SceneState(mirror=True)
     state.collapse("*")
     name = next(name for name, record in two_layers.gradient_records.items() if record.forward == "first/h")
-    assert state.reveal(scope_tree(two_layers, state), name)
+    assert reveal(two_layers, state, name)
     assert name in ids(build_scene(two_layers, state))
 
 

@@ -11,7 +11,8 @@ import pytest
 import graphcore as gc
 import widgets
 from graphcore.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
-from widgets.scene import Lens, Scene, build_scene, lens_names
+from widgets.render.compiled import build_scene
+from widgets.scene import Lens, Scene, lens_names
 
 
 @pytest.fixture

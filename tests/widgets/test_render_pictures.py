@@ -22,9 +22,10 @@ from tests.support.pages import carried_by, data_of
 from tests.support.pictures import SVG, Places, places_of
 from tests.widgets.test_render_text import HOSTILE, hostile_scene
 from widgets.render import to_outline, to_page, to_static_html, to_svg
+from widgets.render.compiled import build_scene
 from widgets.render.engine import STATIC, Engine, EngineError, EngineTimeoutError, engine
 from widgets.render.stills import Size
-from widgets.scene import Scene, SceneEdge, SceneNode, SceneState, build_scene
+from widgets.scene import Scene, SceneEdge, SceneNode, SceneState
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 TINY = msgspec.json.encode(Scene(title="", nodes=[SceneNode(id="a", label="a", kind="op")], edges=[])).decode()

@@ -13,7 +13,8 @@ import widgets
 from graphcore.errors import InvalidArgumentError
 from tests.support.graphviz import placed
 from widgets.render import to_dot, to_mermaid, to_outline
-from widgets.scene import LensMark, Scene, SceneEdge, SceneGroup, SceneNode, SceneState, build_scene
+from widgets.render.compiled import build_scene
+from widgets.scene import LensMark, Scene, SceneEdge, SceneGroup, SceneNode, SceneState
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",

@@ -13,7 +13,8 @@ from tests.support.live_page import LivePage
 from tests.widgets.conftest import RunCell
 from tests.widgets.test_structure import residual, width
 from widgets import GraphView
-from widgets.scene import Scene, SceneNode, SceneState, build_scene, take_snapshot
+from widgets.render.compiled import build_scene
+from widgets.scene import Scene, SceneNode, SceneState, take_snapshot
 from widgets.scene.inspect import inspect
 
 BLOCKS = 6

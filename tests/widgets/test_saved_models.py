@@ -12,9 +12,9 @@ import graphcore as gc
 from graphcore.__main__ import main
 from graphcore.definitions.wire import schema
 from widgets.files import to_outline
-from widgets.scene import SceneState, build_scene
+from widgets.render.compiled import build_scene, reveal
+from widgets.scene import SceneState
 from widgets.scene.types import Scene, SceneNode
-from widgets.scene.visible import scope_tree
 
 MODELS = Path(__file__).parents[1] / "data" / "saved_models"
 SAVED_MODELS: Any = import_module("graphcore.tf1.saved_model")
@@ -78,7 +78,7 @@ def test_each_node_of_a_saved_model_is_reached_by_search(name: str) -> None:
     graph = loaded(name)
     for node in graph.nodes:
         state = SceneState()
-        assert state.reveal(scope_tree(graph, state), node.name)
+        assert reveal(graph, state, node.name)
         ids = {box.id for box in build_scene(graph, state).nodes} | {group.id for group in build_scene(graph, state).groups}
         assert node.name in ids or f"{node.name}/" in ids, node.name
 

@@ -11,10 +11,11 @@ from graphcore.inference import InferenceContext
 from tests.widgets.conftest import RunCell
 from tests.widgets.test_scene import edges_between, names, node_of
 from widgets import to_dot, to_html, to_mermaid, to_outline, to_svg
-from widgets.scene import Scene, SceneState, build_scene
+from widgets.render.compiled import build_scene, reveal
+from widgets.scene import Scene, SceneState
 from widgets.scene.find import find
 from widgets.scene.inspect import inspect
-from widgets.scene.visible import scope_tree, visible_boxes
+from widgets.scene.visible import visible_boxes
 
 
 @pytest.fixture
@@ -245,9 +246,9 @@ def test_a_hit_inside_an_open_call_is_found_and_revealed(layers: gc.Graph) -> No
     state.expand("layer")
     inner = visible_boxes(layers, state).inner_nodes()
     assert [hit.name for hit in find(layers, "squash", inner=inner).hits] == ["layer:/squash"]
-    assert state.reveal(scope_tree(layers, state), "layer:/squash:/Tanh")
+    assert reveal(layers, state, "layer:/squash:/Tanh")
     assert "layer:/squash:/Tanh" in names(build_scene(layers, state))
-    assert not state.reveal(scope_tree(layers, state), "layer:/nothing")
+    assert not reveal(layers, state, "layer:/nothing")
 
 
 def test_the_inspector_gives_definition_and_body_of_a_call(layers: gc.Graph) -> None:

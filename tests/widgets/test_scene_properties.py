@@ -9,7 +9,8 @@ from graphcore import Graph, Node, NodeDef, float32
 from graphcore.graph import GradientRecord
 from tests.support.pictures import places_of
 from widgets.render import to_dot, to_mermaid, to_outline
-from widgets.scene import Scene, SceneState, boxes_of, build_scene
+from widgets.render.compiled import boxes_of, build_scene, reveal
+from widgets.scene import Scene, SceneState
 
 PARTS = st.sampled_from(["a", "b", "c", "W", "grad"])
 NAMES = st.lists(PARTS, min_size=1, max_size=4).map("/".join)
@@ -85,8 +86,7 @@ def test_a_revealed_node_has_a_box_of_its_own_name(graph: Graph, state: SceneSta
         return
     build_scene(graph, state)
     node = data.draw(st.sampled_from(graph.nodes))
-    assert state.tree is not None
-    assert state.reveal(state.tree, node.name)
+    assert reveal(graph, state, node.name)
     assert boxes_of(graph, state)[node.name] == node.name
 
 

@@ -12,7 +12,8 @@ from tests.widgets.conftest import RunCell
 from tests.widgets.test_scene import node_of
 from widgets import to_dot, to_html, to_mermaid, to_outline, to_svg
 from widgets.inspection import Inspection
-from widgets.scene import Scene, SceneState, build_scene
+from widgets.render.compiled import build_scene
+from widgets.scene import Scene, SceneState
 from widgets.scene.inspect import inspect
 
 

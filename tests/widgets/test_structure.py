@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import graphcore as gc
 from tests.support.renaming import renamed
-from widgets.scene import Scene, SceneState, boxes_of, build_scene, take_snapshot
+from widgets.render.compiled import boxes_of, build_scene, reveal
+from widgets.scene import Scene, SceneState, take_snapshot
 from widgets.scene.find import find
 
 DATA = Path(__file__).parents[1] / "data"
@@ -155,8 +156,7 @@ def test_a_node_and_the_scope_of_its_name_are_one_box(graph: gc.Graph) -> None:
     state = SceneState(auto_boxes=1)
     scene = build_scene(graph, state)
     assert {node.id: node.count for node in scene.nodes} == {"x": 1, "loss/": 13}
-    assert state.tree is not None
-    assert state.reveal(state.tree, "loss")
+    assert reveal(graph, state, "loss")
     assert boxes_of(graph, state)["loss"] == "loss"
 
 
@@ -198,8 +198,7 @@ def test_a_node_inside_is_revealed_and_found() -> None:
     build_scene(graph, state)
     assert boxes_of(graph, state)[deep] != deep
     assert deep in [hit.node for hit in find(graph, deep).hits]
-    assert state.tree is not None
-    assert state.reveal(state.tree, deep)
+    assert reveal(graph, state, deep)
     assert boxes_of(graph, state)[deep] == deep
 
 
@@ -254,8 +253,7 @@ def test_a_weight_is_in_at_most_one_frame_of_its_own(name: str) -> None:
     for weight in weights[:: max(1, len(weights) // 10)]:
         state = SceneState(max_boxes=400)
         build_scene(model, state)
-        assert state.tree is not None
-        assert state.reveal(state.tree, weight.name)
+        assert reveal(model, state, weight.name)
         scene = build_scene(model, state)
         frames = {group.id: group for group in scene.groups}
         around = []

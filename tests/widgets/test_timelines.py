@@ -146,7 +146,7 @@ def test_the_view_sends_timelines_once_and_the_boxes_of_each_picture(recorded: g
 
 def test_a_saved_picture_carries_the_recorded_run_unless_it_is_long(recorded: gc.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     def saved() -> list[str]:
-        packed = Port(recorded, lambda _message, _buffers: None).saved_picture("", with_graph=True).graph_gzip_base64
+        packed = Port(recorded, lambda _message, _buffers: None).take("", with_graph=True).graph_gzip_base64
         head = json.loads(gzip.decompress(base64.b64decode(packed)).splitlines()[1])
         return [timeline["title"] for timeline in head["timelines"]]
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 import graphcore as gc
-from widgets.scene import SceneState, build_scene
+from widgets.render.compiled import build_scene
+from widgets.scene import SceneState
 from widgets.scene.inspect import inspect
 
 

@@ -15,7 +15,7 @@ from widgets.function import FunctionSession, opened_from
 from widgets.live.live_view import LiveView
 from widgets.messages import FunctionClosedMessage
 from widgets.port import Port
-from widgets.render.saved_picture import SavedPicture, to_saved_bundle
+from widgets.render.saved_picture import TakenPicture
 from widgets.render.static_display import to_static_html
 from widgets.scene.neighborhood import filtered, neighborhood, path_between
 from widgets.scene.state import SceneState
@@ -81,11 +81,6 @@ class GraphView(LiveView):
     def scene(self) -> Scene:
         """The picture of the last refresh."""
         return self._port.scene
-
-    @property
-    def summaries(self) -> list[Scene]:
-        """The current scene, followed by scenes of fewer boxes, for pictures without a viewer to open them."""
-        return self._port.summaries
 
     def show(self, graph: Graph) -> None:
         """Show another graph from the next `refresh` on; scopes of the same names stay open."""
@@ -173,13 +168,13 @@ class GraphView(LiveView):
         """
         return self._port.nodes_in_view()
 
-    def take_still(self, *, with_graph: bool) -> SavedPicture:
-        """Take the current picture for an output; `to_saved_bundle` draws it, on any thread.
+    def take_still(self, *, with_graph: bool) -> TakenPicture:
+        """Take the current picture for an output; its `bundle` is drawn on any thread.
 
         Args:
             with_graph: pack the graph first, all at once, if it has changed since `pack`.
         """
-        return self._port.saved_picture(self.model_id, with_graph=with_graph)
+        return self._port.take(self.model_id, with_graph=with_graph)
 
     def pack(self) -> Iterator[None]:
         """Pack the graph, which opens saved pictures, in steps of about a millisecond."""
@@ -197,11 +192,11 @@ class GraphView(LiveView):
 
     def still_bundle(self, *, with_graph: bool = True) -> dict[str, Any]:
         """The picture for an output, as MIME data."""
-        return to_saved_bundle(self.take_still(with_graph=with_graph), self.summaries)
+        return self.take_still(with_graph=with_graph).bundle()
 
     def static_html(self) -> str:
         """The static picture, as HTML without script."""
-        return to_static_html(*self._port.summaries, lens=self._port.state.lens)
+        return to_static_html(*self.take_still(with_graph=False).scenes, lens=self._port.state.lens)
 
     def close(self) -> None:
         """Remove the view from all pages."""

@@ -32,7 +32,11 @@ class EngineTimeoutError(EngineError):
 
 
 class Engine:
-    """A worker process, started on first use and restarted after it was ended."""
+    """A worker process, started on first use and restarted after it was ended.
+
+    Attributes:
+        starts: the number of times that it was started.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,6 +44,12 @@ class Engine:
         self._answers: queue.Queue[str] = queue.Queue()
         self._serial = 0
         self._warm = False
+        self.starts = 0
+
+    @property
+    def is_running(self) -> bool:
+        """True iff the worker is there."""
+        return self._process is not None and self._process.poll() is None
 
     def ask(self, method: str, *args: str, limit: float = ANSWER_LIMIT) -> str:
         """The answer to a request: a method of `js/src/stills/engine.ts`, with its arguments.
@@ -86,7 +96,7 @@ class Engine:
         self._process, self._warm = None, False
 
     def _running(self) -> subprocess.Popen[str]:
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self.is_running:
             return self._process
         for script in SCRIPTS:
             if not script.exists():
@@ -105,6 +115,7 @@ class Engine:
         except OSError as error:
             raise EngineError(f"the engine does not start: {error}") from error
         self._process = process
+        self.starts += 1
         threading.Thread(target=_pump, args=(process.stdout, self._answers), daemon=True).start()
         return process
 

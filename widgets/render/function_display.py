@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphcore.support.shown import html_text, one_line
+from widgets.render.compiled import build_scene
 from widgets.render.static_display import to_pre, to_static_html
-from widgets.scene.build import build_scene
 
 if TYPE_CHECKING:
     from widgets.function import Subject

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
 
 from widgets.messages import SceneMessage
-from widgets.render.messages import plain
+from widgets.render.compiled import Taken
+from widgets.render.engine import EngineError
+from widgets.render.messages import plain, scene_message
 from widgets.render.page_data import PageData, pack
 from widgets.render.static_display import to_static_bundle
+from widgets.scene.state import SceneState
 from widgets.scene.types import Scene
 
 SCENE_MIME_TYPE: Final = "application/vnd.graphloupe.scene+json"
@@ -53,3 +57,56 @@ def to_saved_bundle(picture: SavedPicture, summaries: Sequence[Scene] = ()) -> d
         summaries: the scene of the picture, followed by scenes of fewer boxes for HTML.
     """
     return {SCENE_MIME_TYPE: plain(picture), **to_static_bundle(*(summaries or [picture.message.scene]), lens=picture.message.lens)}
+
+
+class TakenPicture:
+    """A picture for an output, taken at one moment and compiled on any thread.
+
+    Args:
+        scenes: the scene, followed by scenes of fewer boxes for HTML.
+        state: the choices at that moment.
+        plain: makes the scene where the engine does not start, for a reason.
+        model: the id of the live view's model.
+        graph: the packed graph, "" if nothing in the picture opens.
+        note: the reason for the latter, in the summary.
+    """
+
+    def __init__(
+        self, scenes: Sequence[Taken[Scene]], state: SceneState, plain: Callable[[str], Scene], model: str, graph: str, note: str
+    ) -> None:
+        self._taken = scenes
+        self._state = state
+        self._plain = plain
+        self._model = model
+        self.graph_gzip_base64 = graph
+        self._note = note
+
+    @cached_property
+    def scenes(self) -> list[Scene]:
+        """The scene, followed by scenes of ever fewer boxes."""
+        try:
+            found = [self._taken[0].result()]
+            for smaller in self._taken[1:]:
+                scene = smaller.result()
+                if len(scene.nodes) < len(found[-1].nodes):
+                    found.append(scene)
+        except EngineError as error:
+            found = [self._plain(str(error))]
+        return found
+
+    @property
+    def message(self) -> SceneMessage:
+        """The picture."""
+        scene = self.scenes[0]
+        if self._note:
+            scene = msgspec.structs.replace(scene, summary=f"{scene.summary} · {self._note}")
+        return scene_message(scene, self._state)
+
+    @property
+    def picture(self) -> SavedPicture:
+        """The data of the MIME type."""
+        return SavedPicture(message=self.message, model=self._model, graph_gzip_base64=self.graph_gzip_base64)
+
+    def bundle(self) -> dict[str, Any]:
+        """The picture as MIME data."""
+        return to_saved_bundle(self.picture, self.scenes)

@@ -1,6 +1,5 @@
 """Scenes: the visible part of a graph as pure data."""
 
-from widgets.scene.build import boxes_of, build_scene
 from widgets.scene.lenses import lens, lens_names, remove_lens
 from widgets.scene.snapshot import Snapshot, take_snapshot
 from widgets.scene.state import SceneState
@@ -16,8 +15,6 @@ __all__ = [
     "SceneNode",
     "SceneState",
     "Snapshot",
-    "boxes_of",
-    "build_scene",
     "lens",
     "lens_names",
     "remove_lens",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
-from widgets.scene.origins import MIRROR, origins_of
-from widgets.scene.tree import ScopeTree
+from widgets.scene.origins import MIRROR
 from widgets.scene.types import Mode, Openings
 
 MAX_BOXES: Final = 300
@@ -13,6 +12,9 @@ MAX_BOXES: Final = 300
 
 AUTO_BOXES: Final = 40
 """Scopes open on their own up to this many boxes: as many as a reader takes in. `expand("*")` goes on to the view's limit."""
+
+Asked: TypeAlias = tuple[Literal["part", "node"], str]
+"""The key of a part that was opened, or the name of a node that was revealed."""
 
 
 class SceneState:
@@ -29,6 +31,7 @@ class SceneState:
             `all` opens helpers too; `none` opens nothing.
         mirror: show the gradient of each forward box beside it.
         lens, renderer: the selected ones.
+        asked: what was opened and revealed since a compiler of scenes has last opened all around it.
     """
 
     def __init__(
@@ -48,7 +51,7 @@ class SceneState:
         self.auto_boxes = auto_boxes
         self.lens = lens
         self.renderer: Literal["graphviz", "mermaid"] = renderer
-        self.tree: ScopeTree | None = None
+        self.asked: list[Asked] = []
 
     def expand(self, box_id: str) -> None:
         """Open a box; "*" opens everything there is space for."""
@@ -57,10 +60,9 @@ class SceneState:
             return
         path = self._forward(box_id)
         self.closed.discard(path)
-        outer = [] if self.tree is None else self.tree.keys_to_part(path)
-        for key in [*outer, path]:
-            self.opened.pop(key, None)
-            self.opened[key] = None
+        self.opened.pop(path, None)
+        self.opened[path] = None
+        self.asked.append(("part", path))
 
     def collapse(self, box_id: str) -> None:
         """Close a frame; "*" closes everything."""
@@ -72,24 +74,15 @@ class SceneState:
         self.opened.pop(path, None)
         self.closed.add(path)
 
-    def reveal(self, tree: ScopeTree, name: str) -> bool:
-        """Open all scopes around the node called `name`. False if there is no such node."""
-        tree.sync()
-        if not tree.has_node(name):
-            return False
-        origin = origins_of(tree.graph).get(name) if self.mirror else None
-        if origin is not None and self.reveal(tree, origin):
-            self.closed.discard(MIRROR)
-            self.expand(MIRROR + origin)
-            return True
-        for key in tree.keys_to_node(name):
-            self.expand(key)
-        return True
+    def reveal(self, name: str) -> None:
+        """Open all scopes around the node called `name`, in the next picture."""
+        self.asked.append(("node", name))
 
     def copy(self) -> SceneState:
         """The same choices for another view."""
         other = SceneState(max_boxes=self.max_boxes, auto_boxes=self.auto_boxes, lens=self.lens, renderer=self.renderer)
         other.restore(self.openings())
+        other.asked.extend(self.asked)
         return other
 
     def openings(self) -> Openings:
@@ -105,7 +98,7 @@ class SceneState:
 
     def choices(self) -> tuple[object, ...]:
         """All choices that decide which boxes show, for comparison of two moments."""
-        return (tuple(self.opened), frozenset(self.closed), self.mode, self.mirror, self.max_boxes, self.auto_boxes)
+        return (tuple(self.opened), tuple(self.asked), frozenset(self.closed), self.mode, self.mirror, self.max_boxes, self.auto_boxes)
 
     def _forward(self, box_id: str) -> str:
         """The path to open or close for a box.
@@ -120,6 +113,7 @@ class SceneState:
         self.mode = mode
         self.opened.clear()
         self.closed.clear()
+        self.asked.clear()
 
 
 def scope_path(box_id: str) -> str:

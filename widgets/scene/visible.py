@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from graphcore.difference.marks import shown_difference
+from graphcore.graph.attached import Attached
 from widgets.scene.boxes import Foldable, Visible
 from widgets.scene.mirror import place_mirrored
 from widgets.scene.origins import origins_of
@@ -24,29 +25,34 @@ _Closed: TypeAlias = "tuple[str, int, Foldable]"
 """The key of the part around it, the number of parts around it, and a closed part."""
 
 
-def scope_tree(graph: Graph, state: SceneState) -> ScopeTree:
-    """The view's scope tree of this graph, up to date."""
-    if state.tree is None or state.tree.graph is not graph:
-        state.tree = ScopeTree(graph)
-    state.tree.sync()
-    return state.tree
+_trees: Final[Attached[ScopeTree]] = Attached()
+
+
+def scope_tree(graph: Graph) -> ScopeTree:
+    """The scope tree of a graph, up to date."""
+    tree = _trees.of(graph)
+    if tree is None:
+        tree = ScopeTree(graph)
+        _trees.set(graph, tree)
+    tree.sync()
+    return tree
 
 
 def visible_boxes(graph: Graph, state: SceneState) -> Visible:
     """Choose the visible boxes. Every node is in exactly one box."""
-    tree = scope_tree(graph, state)
+    tree = scope_tree(graph)
     visible = Visible(Roles(graph, tree), origins_of(graph) if state.mirror else None)
-    opened = choose_open(tree.root, state, visible)
+    opened = choose_open(tree, state, visible)
     visible.place(tree.root.parts(), "", opened)
     if visible.origins:
         place_mirrored(graph, visible, tree, state, opened)
     return visible
 
 
-def choose_open(root: Scope, state: SceneState, visible: Visible) -> set[str]:
+def choose_open(tree: ScopeTree, state: SceneState, visible: Visible) -> set[str]:
     """The keys of everything open: the user's choices first, then the largest while there is space."""
-    requested = list(state.opened)
-    first = frozenset() if state.mode == "none" or state.tree is None else state.tree.opened_first - state.closed
+    root, requested = tree.root, list(state.opened)
+    first = frozenset() if state.mode == "none" else tree.opened_first - state.closed
     while True:
         opened, boxes, closed = _open_requested(root, visible, first.union(requested), state.closed)
         if boxes <= HARD_LIMIT or not requested:

@@ -45,7 +45,7 @@ def sample() -> gc.Graph:
 
 def written() -> str:
     """The text of the file, without the place of this one."""
-    picture = GraphView(sample()).take_still(with_graph=True)
+    picture = GraphView(sample()).take_still(with_graph=True).picture
     lines = gzip.decompress(base64.b64decode(picture.graph_gzip_base64)).splitlines()
     lines[3] = json.dumps([{**row, "file": "sample.py"} for row in json.loads(lines[3])]).encode()
     graph = base64.b64encode(gzip.compress(b"\n".join(lines), mtime=0)).decode("ascii")

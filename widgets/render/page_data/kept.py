@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Final
 
+from graphcore.graph.attached import Attached
 from graphcore.placement.last_placer import last_placement
 from widgets.render.page_data.explained import SlotNames
 from widgets.render.page_data.rows import Marks, NodeRow, RowMaker
@@ -18,6 +19,25 @@ if TYPE_CHECKING:
 
 MAX_PREVIEWED: Final = 10_000
 """A larger graph has no previews of its constants: its page would be too large."""
+
+
+class RowChanges:
+    """The rows that have changed since a reader has taken them."""
+
+    def __init__(self, rows: dict[str, NodeRow]) -> None:
+        self._rows = rows
+        self._changed: dict[str, int] = {}
+
+    def add(self, name: str, before: NodeRow | None) -> None:
+        """Note that the row of a node has changed, and what it was."""
+        self._changed.setdefault(name, -1 if before is None else before.id)
+
+    def take(self) -> tuple[list[NodeRow], list[int]]:
+        """The rows that have changed since the last call, by id, and the ids of nodes that are gone."""
+        changed, self._changed = self._changed, {}
+        rows = [self._rows[name] for name in changed if name in self._rows]
+        gone = [before for name, before in changed.items() if before >= 0 and (name not in self._rows or self._rows[name].id != before)]
+        return sorted(rows, key=lambda row: row.id), gone
 
 
 class KeptRows:
@@ -42,7 +62,7 @@ class KeptRows:
         self._placement: object = None
         self._refiner: object = None
         self._dirty: set[str] = set()
-        self._changed: dict[str, int] = {}
+        self._readers: weakref.WeakSet[RowChanges] = weakref.WeakSet()
         self._begin(with_previews=True)
         dirty = self._dirty
         weakref.finalize(self, graph.subscribe(lambda change: dirty.add(change.node)))
@@ -65,12 +85,11 @@ class KeptRows:
         """The facts about the whole graph that rows have."""
         return self._maker.marks
 
-    def take_changes(self) -> tuple[list[NodeRow], list[int]]:
-        """The rows that have changed since the last call, by id, and the ids of nodes that are gone."""
-        changed, self._changed = self._changed, {}
-        rows = [self._rows[name] for name in changed if name in self._rows]
-        gone = [before for name, before in changed.items() if before >= 0 and (name not in self._rows or self._rows[name].id != before)]
-        return sorted(rows, key=lambda row: row.id), gone
+    def read(self) -> RowChanges:
+        """The changes of the rows from now on, for one reader."""
+        changes = RowChanges(self._rows)
+        self._readers.add(changes)
+        return changes
 
     def update(self) -> Steps[None]:
         """Make the rows of changed nodes anew, in steps. The graph must not change between the steps."""
@@ -85,7 +104,8 @@ class KeptRows:
             if node is not None:
                 self._rows[name] = self._maker.row(node)
             if before != self._rows.get(name):
-                self._changed.setdefault(name, -1 if before is None else before.id)
+                for changes in self._readers:
+                    changes.add(name, before)
             dirty.discard(name)
 
     def _look(self) -> None:
@@ -127,6 +147,18 @@ class KeptRows:
             if not gone.isdisjoint([each.name for each in row.inputs]) or not gone.isdisjoint(row.waits):
                 found.add(name)
         return found
+
+
+_rows: Final[Attached[KeptRows]] = Attached()
+
+
+def rows_of(graph: Graph) -> KeptRows:
+    """The rows that all pictures of a graph share."""
+    found = _rows.of(graph)
+    if found is None:
+        found = KeptRows(graph)
+        _rows.set(graph, found)
+    return found
 
 
 def _differing(one: Marks, other: Marks) -> set[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from graphcore.placement.last_placer import last_placement
 from graphcore.support.budget import within_one_budget
 from widgets.render.page_data.bodies import body_key
 from widgets.render.page_data.build import Space, Writer, json_line
@@ -31,13 +32,14 @@ class LiveData:
 
     Args:
         graph: the graph.
-        kept: its rows, whose changes are taken here only.
+        kept: its rows.
         state: the limits of the view.
     """
 
     def __init__(self, graph: Graph, kept: KeptRows, state: SceneState) -> None:
         self._graph = graph
         self._kept = kept
+        self._changes = kept.read()
         self._state = state
         self._number = 0
         self._calls: object = None
@@ -54,7 +56,7 @@ class LiveData:
     @within_one_budget
     def _next(self, *, whole: bool) -> GraphChange:
         done(self._kept.update())
-        rows, removed = self._kept.take_changes()
+        rows, removed = self._changes.take()
         if whole:
             rows, removed = self._kept.rows, []
         known = self._calls
@@ -111,6 +113,22 @@ class LiveData:
             return None
         self._calls = key
         return [msgspec.structs.replace(record, node=space.nodes[record.node].id) for record in done(space.calls())]
+
+
+def content_of(graph: Graph) -> tuple[object, ...]:
+    """Everything that decides what the data of a graph is, for comparison of two moments."""
+    cells = graph.cells
+    return (
+        graph.version,
+        graph.library,
+        graph.refiner,
+        last_placement(graph),
+        graph.trace,
+        graph.recording,
+        cells.faults,
+        cells.runs,
+        own_lenses(),
+    )
 
 
 def pack_change(change: GraphChange) -> bytes:

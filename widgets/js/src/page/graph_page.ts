@@ -11,6 +11,7 @@ import type {
   RecordedSteps,
   Renderer,
   RevealRequest,
+  Scene,
   SearchMessage,
   StepsMessage,
   StepTimeline,
@@ -22,11 +23,12 @@ import type { PageData } from "./data";
 import { Inspector, type Place } from "./inspect";
 import { MIRROR, Mirrored } from "./mirror";
 import { compareTexts } from "./order";
-import { Instance, type Part } from "./parts";
+import { Instance, type Part, partWith } from "./parts";
 import { healthOf } from "./recorded_values";
 import { type Built, buildScene } from "./scene";
 import { CALL } from "./space";
 import { ScopeTree, SpaceGraph } from "./tree";
+import { type Folding, type Visible, visibleBoxes } from "./visible";
 
 /** The key of the timelines, which never change in a page. */
 const OF_PAGE = "page";
@@ -39,12 +41,18 @@ export interface Beginning {
   readonly openings: Openings;
   readonly timelines?: readonly StepTimeline[] | undefined;
   readonly steps?: RecordedSteps | undefined;
+  /** The most boxes that open at all, and automatically; those of the data by default. */
+  readonly limits?: { readonly max_boxes: number; readonly auto_boxes: number } | undefined;
 }
+
+/** A part that was opened by its key, or a node that was revealed by its name, before a picture showed them. */
+export type Asked = readonly ["part" | "node", string];
 
 export class GraphPage {
   readonly #data: PageData;
   readonly #root: Part;
-  readonly #title: string;
+  #title: string;
+  #maxBoxes: number;
   readonly #timelines: readonly StepTimeline[];
   readonly #steps: RecordedSteps | null;
   readonly #tree: ScopeTree;
@@ -58,18 +66,31 @@ export class GraphPage {
   #built: Built | null = null;
   #searched: NodeFacts[] | null = null;
 
-  constructor(data: PageData, { title, lens, renderer, openings, timelines, steps }: Beginning) {
+  constructor(data: PageData, beginning: Beginning) {
     this.#data = data;
-    this.#autoBoxes = data.head.auto_boxes;
     const graph = SpaceGraph.first(data);
     this.#tree = new ScopeTree(graph, graph);
     this.#root = new Instance(graph, this.#tree.scopes).root;
+    this.#timelines = beginning.timelines ?? data.head.timelines;
+    this.#steps = beginning.steps ?? null;
+    this.#title = beginning.title;
+    this.#lens = beginning.lens;
+    this.#renderer = beginning.renderer;
+    this.#maxBoxes = data.head.max_boxes;
+    this.#autoBoxes = data.head.auto_boxes;
+    this.begin(beginning);
+  }
+
+  /** Begins anew with other choices. */
+  begin({ title, lens, renderer, openings, limits }: Beginning): void {
+    const { max_boxes: maxBoxes, auto_boxes: autoBoxes } = limits ?? this.#data.head;
+    this.#maxBoxes = maxBoxes;
+    this.#autoBoxes = autoBoxes;
     this.#title = title;
-    this.#timelines = timelines ?? data.head.timelines;
-    this.#steps = steps ?? null;
     this.#lens = lens;
     this.#renderer = renderer;
     this.#restore(openings);
+    this.#built = null;
   }
 
   /** The user's choices, with which the picture of a changed graph begins. */
@@ -131,6 +152,42 @@ export class GraphPage {
     }
   }
 
+  // ---- for still pictures ------------------------------------------------------------------------------------------
+
+  /** Opens what is around parts that were opened by their keys, and around nodes. False if one of the nodes is not there. */
+  surround(asked: readonly Asked[]): boolean {
+    let found = true;
+    for (const [kind, key] of asked) {
+      if (kind === "part") {
+        if (this.#opened.has(key)) this.#openWithin(key, partWith(this.#root, key));
+        continue;
+      }
+      const place = this.#locate(key);
+      if (place) this.#show(place);
+      else found = false;
+    }
+    this.#built = null;
+    return found;
+  }
+
+  /** The scene. */
+  get scene(): Scene {
+    return this.#now().scene;
+  }
+
+  /** The box of each node, by name. */
+  boxes(): Record<string, string> {
+    const found: Record<string, string> = {};
+    for (const { id, part, nodes } of this.#visible().boxes)
+      for (const node of nodes) found[part.instance.name(node)] = id;
+    return found;
+  }
+
+  /** The names of the nodes that have boxes of their own. */
+  mains(): string[] {
+    return this.#visible().boxes.flatMap(({ main, part }) => (main < 0 ? [] : [part.instance.name(main)]));
+  }
+
   // ---- with a kernel -----------------------------------------------------------------------------------------------
 
   /** The inspection of a node with what the kernel says of it; null if it has gone. */
@@ -170,20 +227,24 @@ export class GraphPage {
 
   /** The scene that is shown, built when it is needed. */
   #now(): Built {
-    this.#built ??= buildScene(
-      this.#root,
-      {
-        opened: this.#opened,
-        closed: this.#closed,
-        first: [...this.#tree.openedFirst],
-        mode: this.#mode,
-        mirror: this.#mirror,
-        maxBoxes: this.#data.head.max_boxes,
-        autoBoxes: this.#autoBoxes,
-      },
-      this.#title,
-    );
+    this.#built ??= buildScene(this.#root, this.#folding, this.#title);
     return this.#built;
+  }
+
+  get #folding(): Folding {
+    return {
+      opened: this.#opened,
+      closed: this.#closed,
+      first: [...this.#tree.openedFirst],
+      mode: this.#mode,
+      mirror: this.#mirror,
+      maxBoxes: this.#maxBoxes,
+      autoBoxes: this.#autoBoxes,
+    };
+  }
+
+  #visible(): Visible {
+    return this.#built?.visible ?? visibleBoxes(this.#root, this.#folding);
   }
 
   #scene(focus = ""): PictureMessage {
@@ -220,6 +281,11 @@ export class GraphPage {
     const key = this.#forward(id);
     const place = key === withoutSlash(id) ? id : `${key}/`;
     const part = boxes.find((box) => box.id === place)?.part ?? frames.find((frame) => frame.id === place)?.part;
+    this.#openWithin(key, part);
+  }
+
+  /** Opens what has a key, and all around it if it is a part of the graph. */
+  #openWithin(key: string, part: Part | undefined): void {
     this.#open(part?.folds && !(part instanceof Mirrored) ? [...keysAround(part), key] : [key]);
   }
 

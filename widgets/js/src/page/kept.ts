@@ -97,6 +97,24 @@ export class KeptData {
   #ops: Record<string, PageHead["ops"][string]> = {};
   #calls: readonly CallRecord[] = [];
   #bodies: readonly { readonly head: SpaceHead; readonly columns: SpaceColumns }[] = [];
+  #places: ReadonlyMap<number, number> = new Map();
+  #plain: PageData | null = null;
+
+  /** The number of nodes. */
+  get nodes(): number {
+    return this.#rows.size;
+  }
+
+  /** The data after the changes so far, with marks of new and changed nodes; null before the first change. */
+  marked({ fresh, altered }: News): PageData | null {
+    const plain = this.#plain;
+    if (!plain || fresh.length + altered.length === 0) return plain;
+    const [columns, ...bodies] = plain.spaces as [SpaceColumns, ...SpaceColumns[]];
+    const flags = columns.flags.slice();
+    for (const id of fresh) mark(flags, this.#places.get(id), FRESH);
+    for (const id of altered) mark(flags, this.#places.get(id), ALTERED);
+    return { ...plain, spaces: [{ ...columns, flags }, ...bodies] };
+  }
 
   /** Applies a change, and gives the data. Null if another one should have come before: then the page needs the whole. */
   apply(change: GraphChange, news: News = NO_NEWS): PageData | null {
@@ -115,7 +133,8 @@ export class KeptData {
         columns: renumberedColumns(change.spaces[i + 1] as SpaceColumns, numbers),
       }));
     }
-    return this.#data(change, head as SpaceHead, news);
+    this.#plain = this.#data(change, head as SpaceHead);
+    return this.marked(news);
   }
 
   #startOver(): void {
@@ -140,9 +159,10 @@ export class KeptData {
     };
   }
 
-  #data({ head: page, merges, ...change }: GraphChange, head: SpaceHead, news: News): PageData {
+  #data({ head: page, merges, ...change }: GraphChange, head: SpaceHead): PageData {
     const rows = [...this.#rows.values()].sort((a, b) => a.id - b.id);
     const places = new Map(rows.map(({ id }, place) => [id, place]));
+    this.#places = places;
     const placeOf = (id: number): number => places.get(id) as number;
     const paths = new Map([["", 0]]);
     const dimensions = new Map<number, number>();
@@ -167,9 +187,6 @@ export class KeptData {
       keyof Numbers,
       number[]
     >;
-    const flags = numbers.flags.slice();
-    for (const id of news.fresh) mark(flags, places.get(id), FRESH);
-    for (const id of news.altered) mark(flags, places.get(id), ALTERED);
     const lost = rows.flatMap(({ inputs }) => inputs.flatMap((input) => input.lost ?? []));
     const known = (key: number): number => (merges ? undefined : dimensions.get(key)) ?? -1 - key;
     const space: SpaceHead = {
@@ -192,7 +209,7 @@ export class KeptData {
       },
       texts: this.#texts.values,
       sources: this.#sources.values,
-      spaces: [{ ...columns, ...numbers, flags }, ...this.#bodies.map((body) => body.columns)],
+      spaces: [{ ...columns, ...numbers }, ...this.#bodies.map((body) => body.columns)],
       notes: { times: change.times_note, values: change.values_note },
     };
   }

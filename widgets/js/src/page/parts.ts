@@ -232,3 +232,24 @@ export class Part {
     return this.failure || this.call.refusal;
   }
 }
+
+/** The part with a key, wherever it is; undefined if there is none. */
+export function partWith(root: Part, key: string): Part | undefined {
+  for (let parts = root.parts(); ; ) {
+    const part = parts.find(({ fold }) => fold && holds(fold, key));
+    if (!part || part.key === key) return part;
+    parts = part.parts();
+  }
+}
+
+/** True iff a part has a key, or a part in it. */
+function holds(part: TreePart, key: string): boolean {
+  if (!(part instanceof Fold)) return false;
+  if (part instanceof Group) {
+    const inside = key.includes("/#") ? part.parts() : [...part.items, ...part.helpers];
+    return key === part.key || inside.some((inner) => holds(inner, key));
+  }
+  const isWithin = key === part.key || key.startsWith(`${part.key}/`);
+  const isInBody = part instanceof Call && key.startsWith(`${part.key}:`);
+  return isWithin || isInBody || part.helpers.some((inner) => holds(inner, key));
+}

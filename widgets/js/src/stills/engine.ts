@@ -1,5 +1,6 @@
 // Still pictures and files of scenes, for the V8 of a kernel beside Graphviz.
 import { toDot } from "../page/dot_text";
+import type { GraphPage } from "../page/graph_page";
 import { LivePage, type Told } from "../page/live_page";
 import { toMermaid } from "../page/mermaid_text";
 import { getOrMake } from "../page/order";
@@ -7,6 +8,7 @@ import { fittingScale } from "../scene/fold";
 import type { ChangeMessage, FromViewer, GraphChange, Scene } from "../scene/generated";
 import { Layouts } from "../scene/layouts";
 import type { Geometry, Size } from "../scene/places";
+import { boxesOf, compiled, mainsOf, nothingOf, sceneOf, type Wish } from "./compiler";
 import { toSvg } from "./svg";
 
 /** Larger scenes are not laid out: it would not end in time. */
@@ -82,11 +84,17 @@ const pages = new Map<string, LivePage>();
 
 const pageOf = (key: string): LivePage => getOrMake(pages, key, () => new LivePage());
 
+/** The answers about a picture, by their names in requests. */
+const ASKED = { scene: sceneOf, boxes: boxesOf, mains: mainsOf, openings: nothingOf } as const;
+type Ask = (page: GraphPage) => unknown;
+
 (globalThis as { graphloupeStills?: unknown }).graphloupeStills = {
   change: (key: string, change: string, message: string) =>
     JSON.stringify(pageOf(key).change(JSON.parse(change) as GraphChange, JSON.parse(message) as ChangeMessage)),
   ask: (key: string, request: string) => JSON.stringify(pageOf(key).answer(JSON.parse(request) as FromViewer)),
   place: (key: string, told: string) => JSON.stringify(pageOf(key).place(JSON.parse(told) as Told)),
+  compile: (what: keyof typeof ASKED, key: string, changes: string, wish: string) =>
+    JSON.stringify(compiled(key, JSON.parse(changes) as GraphChange[], JSON.parse(wish) as Wish, ASKED[what] as Ask)),
   forget: (key: string) => String(pages.delete(key)),
   pictures,
   dot: (text: string) => toDot(JSON.parse(text) as Scene),
