@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from graphcore import dtypes
 from graphcore.dtypes import INVALID, DType
+from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.foreign import WeightRef
 
 if TYPE_CHECKING:
-    from graphcore.attrs import AttrValue
+    from graphcore.attrs import Array, AttrValue
     from graphcore.frontends.foreign import Attr
 
 MAX_TEXT: Final = 2000
@@ -74,6 +75,18 @@ def dtype_of(word: str) -> DType:
         return INVALID
     plain = _PREFIX.sub("", word.strip().lower()).removesuffix(")")
     return _KNOWN.get(plain) or DType(word[:MAX_NAME], INVALID.number, None)
+
+
+def shaped(elements: Array, shape: Sequence[int], what: str) -> Array:
+    """Elements in their shape.
+
+    Raises:
+        InvalidArgumentError: they do not fit, or no array of NumPy can have this shape.
+    """
+    try:
+        return elements.reshape(tuple(shape))
+    except (ValueError, OverflowError):
+        raise InvalidArgumentError(f"{what} has shape {list(shape)[:9]} and {elements.size:,} elements") from None
 
 
 @lru_cache(maxsize=1024)

@@ -90,8 +90,8 @@ class GraphPanel:
         return [edge["error"] for edge in self.edges() if edge["error"]]
 
     def inspector(self, about: str = "") -> str:
-        """The inspector's text, once it mentions `about`: the kernel's answer may take time."""
-        pane = self.root.locator(".gl-inspector").filter(has_text=about)
+        """The inspector's text with the kernel's explanations, once it mentions `about`."""
+        pane = self.root.locator(".gl-inspector:not([aria-busy='true'])").filter(has_text=about)
         pane.wait_for(state="visible")
         return str(pane.inner_text())
 

@@ -137,7 +137,7 @@ def _load_here(tensor: Message, what: str, dtype: str, shape: tuple[int, ...]) -
     """The elements of a value within the model."""
     field = next(iter(tensor.fields), 0)
     inner = tensor.message(field) or Message(b"")
-    from graphcore.frontends.words import dtype_of  # noqa: PLC0415 - needed for elements only
+    from graphcore.frontends.words import dtype_of, shaped  # noqa: PLC0415 - needed for elements only
 
     kind = dtype_of(dtype).as_numpy
     if field == 4:
@@ -156,8 +156,7 @@ def _load_here(tensor: Message, what: str, dtype: str, shape: tuple[int, ...]) -
         flat = np.asarray(numbers, np.int64).astype(kind)
     if flat.size != prod(shape):
         raise InvalidArgumentError(f"{what} has {flat.size:,} elements for shape {list(shape)}")
-    found: Array = flat.reshape(shape)
-    return found
+    return shaped(flat, shape, what)
 
 
 def _load_blob(path: Path, offset: int, what: str, dtype: str, shape: tuple[int, ...]) -> Array:

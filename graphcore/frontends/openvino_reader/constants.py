@@ -12,6 +12,7 @@ import numpy as np
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.foreign import WeightRef
 from graphcore.frontends.weights_reader.tree import bytes_at, checked_sizes, elements_at
+from graphcore.frontends.words import shaped
 from graphcore.support.files import is_file
 
 if TYPE_CHECKING:
@@ -85,4 +86,5 @@ def _halves(path: Path, start: int, size: int, what: str, is_signed: bool, shape
         raise InvalidArgumentError(f"{what} of shape {list(shape)} has {size:,} bytes for elements of half a byte")
     packed = np.frombuffer(bytes_at(path, start, size, what), np.uint8)
     flat = np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[: prod(shape)].astype(np.int8)
-    return (np.where(flat > 7, flat - 16, flat).astype(np.int8) if is_signed else flat.astype(np.uint8)).reshape(shape)
+    halves = np.where(flat > 7, flat - 16, flat).astype(np.int8) if is_signed else flat.astype(np.uint8)
+    return shaped(halves, shape, what)

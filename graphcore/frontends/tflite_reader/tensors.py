@@ -12,7 +12,7 @@ import numpy as np
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.foreign import Port, WeightRef
 from graphcore.frontends.tflite_reader.options import word_of
-from graphcore.frontends.words import dtype_of
+from graphcore.frontends.words import dtype_of, shaped
 from graphcore.shapes import MAX_RANK
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _fitted(flat: Array, shape: tuple[int, ...], name: str) -> Array:
     extra = 1 if flat.size == count + 1 else 0  # half bytes come in pairs
     if any(size < 0 for size in shape) or len(shape) > MAX_RANK or flat.size - extra != count:
         raise InvalidArgumentError(f"Tensor '{name}' has shape {list(shape)[:9]} and {flat.size:,} elements")
-    return flat[:count].reshape(shape)
+    return shaped(flat[:count], shape, f"Tensor '{name}'")
 
 
 def _halves(packed: Array, is_signed: bool) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.foreign import WeightRef
-from graphcore.frontends.words import dtype_of
+from graphcore.frontends.words import dtype_of, shaped
 from graphcore.shapes import MAX_RANK
 from graphcore.support.memory_limits import check_claim
 
@@ -107,7 +107,7 @@ def strided(
     if not fits or any(size < 0 for size in shape) or any(stride < 0 for stride in strides):
         raise InvalidArgumentError(f"A tensor has shape {list(shape)[:9]}, strides {list(strides)[:9]} and offset {offset}; none fits")
     if 0 in shape:
-        return np.zeros(shape, kind)
+        return shaped(np.zeros(0, kind), shape, "A tensor")
     check_claim(prod(shape) * kind.itemsize, f"a tensor of shape {list(shape)}")
     last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
     data = part(offset * kind.itemsize, (last + 1) * kind.itemsize)

@@ -96,14 +96,14 @@ def _load(gguf: Any, path: Path, what: str, shape: tuple[int, ...], kind: Any, s
     """The elements, quantised ones as float32."""
     import numpy as np  # noqa: PLC0415 - loaded with the elements
 
-    from graphcore.frontends.words import dtype_of  # noqa: PLC0415 - needed for elements only
+    from graphcore.frontends.words import dtype_of, shaped  # noqa: PLC0415 - needed for elements only
 
     check_claim(prod(shape) * 8, what)
     data = bytes_at(path, start, size, what)
     word = _PLAIN.get(int(kind))
     plain = dtype_of(word).as_numpy if word else None
     if plain is not None:
-        return np.frombuffer(data, plain).reshape(shape)
+        return shaped(np.frombuffer(data, plain), shape, what)
     rows = shape[:-1] if shape else ()
     try:
         packed = np.frombuffer(data, np.uint8).reshape(*rows, -1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, ForeignNode, ModuleCall, Port, WeightRef
-from graphcore.frontends.words import dtype_of
+from graphcore.frontends.words import dtype_of, shaped
 from graphcore.shapes import MAX_RANK
 from graphcore.support.files import file_errors, open_file
 from graphcore.support.memory_limits import check_claim
@@ -116,7 +116,7 @@ def elements_at(path: Path, start: int, size: int, what: str, dtype: str, shape:
         raise InvalidArgumentError(f"{what} has type {dtype}, whose elements NumPy cannot hold")
     if prod(shape) * kind.itemsize != size:
         raise InvalidArgumentError(f"{what} of type {dtype} and shape {list(shape)} has {size:,} bytes")
-    return np.frombuffer(bytes_at(path, start, size, what), kind).reshape(shape)
+    return shaped(np.frombuffer(bytes_at(path, start, size, what), kind), shape, what)
 
 
 def file_label(path: Path) -> str:

@@ -151,3 +151,14 @@ def test_a_header_that_claims_too_much_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(len(header).to_bytes(8, "little") + header + b"\0" * 16)
     with pytest.raises(GraphError, match=r"Tensor 'a' of 'bad\.safetensors' is at bytes"):
         gc.load(path)
+
+
+def test_a_tensor_without_elements_has_a_shape_that_numpy_can_hold(tmp_path: Path) -> None:
+    path = tmp_path / "empty.safetensors"
+    shapes = {"empty": [0, 3], "huge": [0, 1 << 30, 1 << 30, 1 << 30]}
+    header = json.dumps({name: {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]} for name, shape in shapes.items()}).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    weights = _weights(open_source(path))
+    assert _elements(weights["empty"]).shape == (0, 3)
+    with pytest.raises(GraphError, match=r"'huge'.* has shape \[0, 1073741824"):
+        _elements(weights["huge"])

@@ -97,6 +97,7 @@ export class Inspector {
   show(node: Inspection, box?: SceneNode, reasons: readonly string[] = [], differs = false): void {
     const scrolled = this.#shown === node.id ? this.element.scrollTop : 0;
     this.#shown = node.id;
+    this.element.setAttribute("aria-busy", String(node.waits));
     const gradient = node.gradient && this.#gradient(node.gradient);
     const sections: Child[] = [
       this.#header(node),
