@@ -20,12 +20,12 @@ from tests.browser.page_worker import PageWorker
 from tests.golden.scene_cases import CASES, DATA, Case
 from tests.golden.scenes import View, comparable
 from tests.graphcore.difference import test_random_edits as edits
+from tests.support.asking import inspect
 from tests.support.walks import Request, next_request
 from tests.widgets import test_call_properties as with_calls
 from tests.widgets import test_scene_properties as with_scopes
 from widgets.render.compiled import build_scene
 from widgets.scene import SceneState
-from widgets.scene.inspect import inspect
 
 
 @pytest.fixture(scope="module")

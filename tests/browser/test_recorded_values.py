@@ -18,9 +18,9 @@ from tests.browser.notebook_page import ARTEFACTS
 from tests.browser.page_worker import PageWorker
 from tests.browser.test_mirror import digits, lstm, mobilenet, while_loop
 from tests.golden.scenes import comparable
+from tests.support.asking import inspect
 from widgets.render.compiled import build_scene
 from widgets.scene import SceneState
-from widgets.scene.inspect import inspect
 
 LOAD: Final = "%load_ext kernelext\nimport numpy as np\nimport graphcore as gc\n%graph values --full 'head/*'"
 MODEL: Final = """

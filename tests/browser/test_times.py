@@ -15,9 +15,9 @@ from tests.browser.conftest import Lab
 from tests.browser.graph_panel import GraphPanel
 from tests.browser.page_worker import PageWorker
 from tests.golden.scenes import comparable
+from tests.support.asking import inspect
 from widgets.render.compiled import build_scene
 from widgets.scene import SceneState
-from widgets.scene.inspect import inspect
 
 
 def recorded(devices: gc.DeviceSet | None = None) -> gc.Graph:

@@ -15,7 +15,8 @@ from keras import layers
 
 from graphcore.frontends.lowering import lower
 from graphcore.frontends.sources import open_source
-from widgets.scene import SceneState, build_scene
+from widgets.render.compiled import build_scene
+from widgets.scene import SceneState
 
 pytestmark = pytest.mark.frameworks
 NETWORKS: dict[str, Callable[[], Any]] = {

@@ -26,7 +26,6 @@ from widgets.render.page_data import graph_data
 from widgets.render.page_data.types import GradientText
 from widgets.requests import FromViewer
 from widgets.scene import Scene, SceneState
-from widgets.scene.tree import FOLDS, Call, Group, Part, Scope, ScopeTree
 
 FOLDER: Final = DATA / "scenes"
 WALKS: Final = 2
@@ -99,24 +98,6 @@ def data_of(graph: Graph, case: Case) -> Json:
     return found
 
 
-def parts_of(parts: Iterable[Part]) -> list[Json | str]:
-    """Some parts with all that is in them: names of nodes; key, label and contents of parts that open."""
-    found: list[Json | str] = []
-    for part in parts:
-        if not isinstance(part, FOLDS):
-            found.append(part.name)
-            continue
-        made: Json = {"kind": type(part).__name__, "key": part.key, "total": part.total}
-        if isinstance(part, Group):
-            made |= {"label": part.label, "differences": part.differences, "repeat": len(part.instances)}
-        elif isinstance(part, Scope):
-            made["label"] = part.label
-        elif isinstance(part, Call):
-            made["bodies"] = [parts_of(root.parts()) for root in part.roots]
-        found.append({**made, "parts": parts_of(part.beside() if isinstance(part, Call) else part.parts())})
-    return found
-
-
 def compiled(case: Case, walks: Iterable[list[Request]]) -> Json:
     """The contents of the file of a case, for these requests."""
     made = []
@@ -125,10 +106,7 @@ def compiled(case: Case, walks: Iterable[list[Request]]) -> Json:
             view = View(graph, case)  # each walk has a graph: a body that cannot be made is known to all pictures once it was opened
             made.append({"requests": walk, "answers": [view.answer(request) for request in walk]})
     with case.opened() as graph:
-        tree = ScopeTree(graph)
-        tree.sync()
-        parts = {"parts": parts_of(tree.root.parts()), "opened_first": sorted(tree.opened_first)}
-        return {"data": data_of(graph, case), "tree": parts, "walks": made}
+        return {"data": data_of(graph, case), "walks": made}
 
 
 def drawn(case: Case) -> list[list[Request]]:
@@ -150,8 +128,6 @@ def changes(before: Json, after: Json) -> Iterator[str]:
     for name in ("head", "texts", "sources", "spaces"):
         if before["data"].get(name) != after["data"].get(name):
             yield f"data: {name}"
-    if before.get("tree") != after["tree"]:
-        yield "tree"
     for number, (walk, other) in enumerate(zip(before["walks"], after["walks"], strict=True), 1):
         for request, old, new in zip(walk["requests"], walk["answers"], other["answers"], strict=True):
             for change in _changes_of_scene(old["scene"], new["scene"]):

@@ -6,10 +6,10 @@ import pytest
 
 from graphcore.graph import get_default_graph
 from tests.kernelext.conftest import NotebookShell
+from tests.support.asking import inspect
 from widgets.render.compiled import build_scene
 from widgets.render.page_data.build import graph_data
 from widgets.scene import SceneState
-from widgets.scene.inspect import inspect
 
 MODEL = """x = gc.placeholder(gc.float32, [None, 8], name='x')
 h = gc.relu(gc.matmul(x, gc.ones([8, 4]), name='product'), name='h')

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import msgspec
 
 from graphcore import Graph
+from widgets.render.compiled import boxes_of
 from widgets.scene import Scene, SceneState
-from widgets.scene.visible import visible_boxes
 
 Request = dict[str, Any]
 
@@ -27,7 +27,8 @@ def next_request(chance: random.Random, picture: Picture) -> Request:
     graph, state, scene = picture.graph, picture.state, picture.scene
     closed = [node.id for node in scene.nodes if node.expandable]
     opened = [group.id for group in scene.groups]
-    names = [node.name for node in (visible_boxes(graph, state).inner_nodes() if chance.random() < 0.5 else []) or graph.nodes]
+    inner = [name for name in boxes_of(graph, state) if graph.find(name) is None] if chance.random() < 0.5 else []
+    names = inner or [node.name for node in graph.nodes]
     kind = chance.choices(["expand", "collapse", "reveal", "all", "mirror"], [6, 3, 2, 1, 2])[0]
     if kind == "expand" and closed:
         return {"type": "expand", "id": chance.choice(closed)}

@@ -8,12 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphcore as gc
+from tests.support.asking import inspect
 from tests.support.pictures import places_of
 from widgets.render import to_dot, to_mermaid, to_outline
-from widgets.render.compiled import build_scene
+from widgets.render.compiled import boxes_of, build_scene
 from widgets.scene import Scene, SceneState
-from widgets.scene.inspect import inspect
-from widgets.scene.visible import visible_boxes
 
 DATA = Path(__file__).parents[1] / "data"
 NAMES = ("f0", "f1", "f2", "f3")
@@ -89,7 +88,7 @@ def graphs(draw: st.DrawFn) -> gc.Graph:
 def check(graph: gc.Graph, state: SceneState) -> Scene:
     """Check a scene: unique ids, edges with both ends, existing frames, and every node in a box."""
     scene = build_scene(graph, state)
-    visible = visible_boxes(graph, state)
+    boxes = boxes_of(graph, state)
     ids = [node.id for node in scene.nodes]
     groups = {group.id for group in scene.groups}
     assert len(set(ids)) == len(ids)
@@ -97,7 +96,8 @@ def check(graph: gc.Graph, state: SceneState) -> Scene:
     assert all(edge.source in ids and edge.target in ids for edge in scene.edges)
     assert all(not node.group or node.group in groups for node in scene.nodes)
     assert all(not group.parent or group.parent in groups for group in scene.groups)
-    assert all(node.name in visible.box_of or node.name in visible.calls for node in [*graph.nodes, *visible.inner_nodes()])
+    assert all(node.name in boxes or f"{node.name}/" in groups for node in graph.nodes)
+    assert all(box in ids for box in boxes.values())
     assert not [node for node in scene.nodes if node.id.startswith("gone:")], "an open call still gives what it gave"
     return scene
 

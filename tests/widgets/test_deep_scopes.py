@@ -9,12 +9,11 @@ from collections.abc import Callable
 import pytest
 
 import graphcore as gc
+from tests.support.asking import find, inspect
 from tests.widgets.test_scene import node_of
 from widgets import to_dot, to_html, to_mermaid, to_outline, to_svg
 from widgets.render.compiled import build_scene, reveal
 from widgets.scene import SceneState
-from widgets.scene.find import find
-from widgets.scene.inspect import inspect
 
 
 def names(*given: str) -> gc.Graph:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 import graphcore as gc
+from tests.support.asking import inspect
 from widgets import to_svg
 from widgets.render.compiled import build_scene
 from widgets.scene import Scene, SceneEdge, SceneNode, SceneState
-from widgets.scene.inspect import inspect
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from tests.support.asking import find, inspect
 from tests.widgets.conftest import RunCell
 from widgets.inspection import Inspection
 from widgets.render.compiled import build_scene
 from widgets.scene import SceneState
-from widgets.scene.find import find, hits
-from widgets.scene.inspect import inspect
+from widgets.scene.find import hits
 from widgets.scene.query import Facts
 
 

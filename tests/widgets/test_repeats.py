@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import graphcore as gc
+from tests.support.asking import inspect
 from tests.support.live_page import LivePage
 from tests.widgets.conftest import RunCell
 from tests.widgets.test_structure import residual, width
 from widgets import GraphView
 from widgets.render.compiled import build_scene
 from widgets.scene import Scene, SceneNode, SceneState, take_snapshot
-from widgets.scene.inspect import inspect
 
 BLOCKS = 6
 Block = Callable[[gc.Tensor], gc.Tensor]

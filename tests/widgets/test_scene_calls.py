@@ -8,14 +8,12 @@ import pytest
 
 import graphcore as gc
 from graphcore.inference import InferenceContext
+from tests.support.asking import find, inspect
 from tests.widgets.conftest import RunCell
 from tests.widgets.test_scene import edges_between, names, node_of
 from widgets import to_dot, to_html, to_mermaid, to_outline, to_svg
 from widgets.render.compiled import build_scene, reveal
 from widgets.scene import Scene, SceneState
-from widgets.scene.find import find
-from widgets.scene.inspect import inspect
-from widgets.scene.visible import visible_boxes
 
 
 @pytest.fixture
@@ -244,8 +242,7 @@ def test_closing_a_call_gives_its_box_back(layers: gc.Graph) -> None:
 def test_a_hit_inside_an_open_call_is_found_and_revealed(layers: gc.Graph) -> None:
     state = SceneState()
     state.expand("layer")
-    inner = visible_boxes(layers, state).inner_nodes()
-    assert [hit.name for hit in find(layers, "squash", inner=inner).hits] == ["layer:/squash"]
+    assert [hit.name for hit in find(layers, "squash", state=state).hits] == ["layer:/squash"]
     assert reveal(layers, state, "layer:/squash:/Tanh")
     assert "layer:/squash:/Tanh" in names(build_scene(layers, state))
     assert not reveal(layers, state, "layer:/nothing")
@@ -422,6 +419,6 @@ def test_a_call_without_arguments_in_an_open_body_has_its_shape(graph: gc.Graph)
     call = graph.apply_op("outer", [x], {}, "call")
     state = SceneState()
     state.expand("call")
-    visible = visible_boxes(graph, state)
-    inside = {box.main.name: box.main for box in visible.boxes if box.main is not None}
-    assert str(inside["call:/a"].outputs[0].shape) == str(call.outputs[0].shape) == "[2,3]"
+    inside = inspect(graph, state, "call:/a")
+    assert inside is not None
+    assert inside.outputs[0].shape == str(call.outputs[0].shape) == "[2,3]"

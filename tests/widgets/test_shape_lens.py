@@ -8,13 +8,13 @@ import pytest
 
 import graphcore as gc
 from graphcore.attrs import Func
+from tests.support.asking import inspect
 from tests.widgets.conftest import RunCell
 from tests.widgets.test_scene import node_of
 from widgets import to_dot, to_html, to_mermaid, to_outline, to_svg
 from widgets.inspection import Inspection
 from widgets.render.compiled import build_scene
 from widgets.scene import Scene, SceneState
-from widgets.scene.inspect import inspect
 
 
 def keys(scene: Scene, edge_id: str) -> list[str]:

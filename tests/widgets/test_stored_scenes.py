@@ -1,7 +1,4 @@
-"""The kernel's compiler gives the stored scenes.
-
-That of the viewer is compared with them by `widgets/js/tests/stored_scenes.test.ts`.
-"""
+"""The compiler of pictures gives the stored scenes."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphcore as gc
+from tests.support.asking import find
 from tests.support.renaming import renamed
 from widgets.render.compiled import boxes_of, build_scene, reveal
 from widgets.scene import Scene, SceneState, take_snapshot
-from widgets.scene.find import find
 
 DATA = Path(__file__).parents[1] / "data"
 

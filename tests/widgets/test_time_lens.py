@@ -9,9 +9,9 @@ import pytest
 
 import graphcore as gc
 from graphcore.runtime import Event, Trace
+from tests.support.asking import inspect
 from widgets.render.compiled import build_scene
 from widgets.scene import Scene, SceneState
-from widgets.scene.inspect import inspect
 from widgets.scene.time_lens import time_text
 from widgets.scene.timelines import timelines_of
 

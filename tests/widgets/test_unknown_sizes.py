@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 import graphcore as gc
+from tests.support.asking import inspect
 from widgets.render.compiled import build_scene
 from widgets.scene import SceneState
-from widgets.scene.inspect import inspect
 
 
 def labels(graph: gc.Graph, *opened: str) -> dict[str, str]:

@@ -9,10 +9,10 @@ import pytest
 
 import graphcore as gc
 from graphcore.runtime.core.tracing import last_trace
+from tests.support.asking import inspect
 from tests.support.live_page import LivePage
 from widgets.render.compiled import build_scene
 from widgets.scene import Scene, SceneState
-from widgets.scene.inspect import inspect
 
 PIXELS = np.repeat(np.array([[0, 0.5, 1, 2]], np.float32), 16, axis=1)
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from tests.support.asking import inspect
 from tests.widgets.conftest import RunCell
 from widgets.inspection import Values
 from widgets.messages import FailureMessage, PictureMessage, ValuesMessage
 from widgets.port import Port
 from widgets.requests import ValuesRequest
 from widgets.scene import SceneState
-from widgets.scene.inspect import inspect
 
 
 def values(graph: gc.Graph, name: str) -> Values:

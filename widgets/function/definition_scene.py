@@ -18,7 +18,6 @@ from graphcore.text import debug_string
 from widgets.inspection import FunctionInfo, Inspection, TensorRow
 from widgets.messages import SearchMessage
 from widgets.scene.calls import Callee, callees_of
-from widgets.scene.edges import edge_id
 from widgets.scene.find import hits
 from widgets.scene.query import Facts
 from widgets.scene.stubs import cut_long_edges
@@ -138,7 +137,7 @@ class Definition:
             control = text.startswith("^")
             if source not in known:
                 return
-            key = edge_id(source, target, "control" if control else "data")
+            key = f"{source}->{'^' if control else ''}{target}"
             label = "" if control else self._label(text)
             before = edges.get(key)
             edges[key] = (

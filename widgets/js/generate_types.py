@@ -45,44 +45,14 @@ CONSTANTS = {
 }
 """The constants that both languages use, by module. The text below one in Python is its comment."""
 TABLES = {
-    "widgets.scene.boxes": ("MOST_ORDERS", "TOO_DEEP"),
-    "widgets.scene.build": ("ENDS", "MAX_NAMED_ERRORS"),
     "widgets.scene.calls": ("MAX_DEPTH",),
-    "widgets.scene.colocation": ("MAX_NAMES",),
-    "widgets.scene.devices": ("COPY_TONE",),
-    "widgets.scene.edges": ("CROWD", "MARKS", "REMOVED", "SHAPE_TONES", "SIGNS"),
-    "widgets.scene.faults": ("REFUSED",),
-    "widgets.scene.gaps": ("MOST_LINES",),
-    "widgets.scene.gradient_info": ("MAX_BUILT",),
-    "widgets.scene.inspect": ("MAX_CONSUMERS", "MAX_CONTENTS", "MAX_ERRORS"),
-    "widgets.scene.instances": ("MOST",),
-    "widgets.scene.lenses": ("GRADIENT_TONES", "LAST_TONE"),
     "widgets.scene.origins": ("MIRROR",),
-    "widgets.scene.shapes.clash_lines": ("MAX_ERRORS",),
     "widgets.scene.shapes.unknowns": ("MAX_NODES",),
-    "widgets.scene.structure.alike": ("OTHER", "ROUNDS"),
-    "widgets.scene.structure.arrange": ("FEW_PARTS", "MANY_MODULES"),
-    "widgets.scene.structure.decompose": ("BROADCAST", "FEW"),
-    "widgets.scene.structure.evidence": ("FAR",),
-    "widgets.scene.structure.naming": ("BEGINNING", "NORMALISING", "TAILS"),
-    "widgets.scene.structure.repeats": ("FEW_LONG", "LEAST", "LONGEST", "SAME_KERNELS", "SEED"),
-    "widgets.scene.structure.serving": ("CONE", "NEAR", "PARAMETRIC"),
-    "widgets.scene.structure.summary": ("LAYERS_ABOVE", "MANY", "PARTS", "SMALL", "TALL"),
-    "widgets.scene.structure.widths": ("FLAT", "WIDE", "WINDOWS"),
-    "widgets.scene.stubs": ("FAR", "LONG_TOTAL", "MANY", "VERY_FAR"),
-    "widgets.scene.time_lens": ("HEAT", "NOT_RECORDED"),
-    "widgets.scene.tree.chains": ("LONGEST_LABEL", "MOST_SINGLE"),
-    "widgets.scene.tree.folds": (
-        "FEW_FOREIGN",
-        "FEW_NODES",
-    ),
-    "widgets.scene.tree.saved_models": ("DEFAULT", "DEPTH", "SAVING"),
-    "widgets.scene.tree.scopes": ("MOST_FRAMES", "SMALL_THING"),
-    "widgets.scene.tree.unchanged": ("DEPTH", "FEWEST", "LABEL", "MOST_NEAR"),
+    "widgets.scene.stubs": ("FAR", "LONG_TOTAL", "MANY", "MOST_ORDERS", "VERY_FAR"),
+    "widgets.scene.time_lens": ("NOT_RECORDED",),
     "widgets.scene.value_lens": ("CLASSES", "NOT_RECORDED", "TONES"),
-    "widgets.scene.visible": ("HARD_LIMIT",),
 }
-"""Those of the compiler of scenes, which are one object for each module; one that is private in Python has no underscore in it."""
+"""Those that the compiler of scenes takes from Python, one object for each module; one that is private in Python has no underscore in it."""
 ALIASES = {
     frozenset(getattr(module, name).__args__): "NodeRole" if module is traits and name == "Role" else name
     for module, names in (

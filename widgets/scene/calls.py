@@ -230,6 +230,44 @@ class Opener:
         return callee.function.name in library or (callee.gradient and callee.function.name in library.default_registry)
 
 
+class Call:
+    """A node that calls functions, and its instantiated bodies.
+
+    Args:
+        node: the node.
+        opener: opens calls where the node is.
+
+    Attributes:
+        failure: the reason for which its bodies cannot be instantiated. Known after `bodies` was read.
+    """
+
+    def __init__(self, node: Node, opener: Opener) -> None:
+        self.node = node
+        self.opener = opener
+        self.failure = ""
+        self._bodies: list[CallBody] | None = None
+
+    @property
+    def refusal(self) -> str:
+        """The reason for which it does not open, "" if it may. Known after `bodies` was read."""
+        return self.failure or self.opener.refusal(self.node)
+
+    def bodies(self) -> list[CallBody]:
+        """The instantiated bodies; empty with a `refusal` if they cannot be instantiated."""
+        if self._bodies is None:
+            self._bodies = self._instantiate()
+        return self._bodies
+
+    def _instantiate(self) -> list[CallBody]:
+        if self.refusal:
+            return []
+        try:
+            return self.opener.bodies(self.node)
+        except GraphError as error:
+            self.failure = error.message
+        return []
+
+
 def call_body(callee: Callee, path: str, body: FunctionBody, device: str, given: list[Tensor] | None, caller: Node | None) -> CallBody:
     """A copy of a body with the shapes and devices of one call.
 

@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING
 from graphcore.definitions import summarize_node_def
 from graphcore.passes import InstantiatedFunctions
 from widgets.inspection import Explanation
-from widgets.scene.calls import Opener, has_hub
-from widgets.scene.inspect import node_def_text
-from widgets.scene.outside import OutsideOrigins, StepsByGraph
+from widgets.scene.calls import Call, Opener, has_hub
+from widgets.scene.node_facts import node_def_text
+from widgets.scene.outside import OutsideOrigins
 from widgets.scene.placement_info import placement_of
 from widgets.scene.shapes.why import why_of
-from widgets.scene.tree import Call
-from widgets.scene.types import Dim
 from widgets.scene.values import values_of
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node, Tensor
-    from widgets.scene.boxes import Box
     from widgets.scene.calls import CallBody
 
 
@@ -45,12 +42,11 @@ def locate(graph: Graph, name: str) -> Located | None:
         call = _call_around(where, name, opener)
         if call is None:
             return None
-        bodies = zip(call.bodies(), call.roots, strict=True)
-        body, root = next(((body, root) for body, root in bodies if name.startswith(f"{body.path}/")), (None, None))
-        if body is None or root is None:
+        body = next((body for body in call.bodies() if name.startswith(f"{body.path}/")), None)
+        if body is None:
             return None
         given = given if has_hub(call.node) else {**given, **arguments(call.node, body)}
-        where, opener = body.graph, root.opener
+        where, opener = body.graph, opener.inner(body)
 
 
 def _call_around(graph: Graph, name: str, opener: Opener) -> Call | None:
@@ -58,7 +54,7 @@ def _call_around(graph: Graph, name: str, opener: Opener) -> Call | None:
     for end in [place for place, letter in enumerate(name) if letter == ":"]:
         node = graph.find(name[:end])
         if node is not None:
-            return Call(node, None, opener)
+            return Call(node, opener)
     return None
 
 
@@ -77,36 +73,11 @@ def explain(graph: Graph, name: str) -> Explanation | None:
     located = locate(graph, name)
     if located is None:
         return None
-    node, around = located.node, Anywhere(located.given)
+    node = located.node
     return Explanation(
         node_def=node_def_text(node.node_def),
         summary=summarize_node_def(node.node_def),
-        placement=placement_of(node, around),
-        why=why_of(node, around, Numbered()),
+        placement=placement_of(node),
+        why=why_of(node, OutsideOrigins(located.given)),
         values=values_of(node),
     )
-
-
-class Anywhere:
-    """The surroundings of explanations in which nothing has a place.
-
-    Args:
-        given: the tensors given to the arguments of the bodies around, by argument.
-        steps: those of explanations of the graph and its other bodies; new ones are added.
-
-    Attributes:
-        outside: the explanations of these arguments.
-    """
-
-    def __init__(self, given: dict[str, Tensor], steps: StepsByGraph | None = None) -> None:
-        self.outside = OutsideOrigins(given, steps)
-        self.box_of: dict[str, Box] = {}
-        self.calls: dict[str, Call] = {}
-
-
-class Numbered:
-    """Keys of dimensions as `output:dimension`."""
-
-    def of(self, tensor: Tensor) -> list[Dim]:
-        """The dimensions of a tensor."""
-        return [Dim(text="", key=f"{tensor.index}:{place}") for place in range(len(tensor.shape.dims or ()))]

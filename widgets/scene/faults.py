@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from itertools import chain, count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
-
-from widgets.scene.boxes import Visible
-from widgets.scene.types import SceneEdge, SceneNode
-from widgets.scene.words import last_part, tensor_label
 
 if TYPE_CHECKING:
     from graphcore.errors import GraphError
     from graphcore.graph import Graph, Node, Tensor
-
-REFUSED: Final = "refused:"
-"""The beginning of the ids of boxes of nodes that could not be made."""
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -69,18 +62,3 @@ def refused_nodes(graph: Graph) -> list[Refused]:
         name = next(each for each in chain([wanted], (f"{wanted}_{number}" for number in count(1))) if each not in found)
         found[name] = Refused(name, error.message, [tensor for tensor in dict.fromkeys(error.inputs) if tensor in graph])
     return list(found.values())
-
-
-def refused_boxes(graph: Graph, visible: Visible) -> tuple[list[SceneNode], list[SceneEdge]]:
-    """The boxes of nodes that could not be made, with edges from their inputs."""
-    nodes, edges = [], []
-    for refused in refused_nodes(graph):
-        box_id = f"{REFUSED}{refused.name}"
-        label = f"{last_part(refused.name)} was not made"
-        nodes.append(SceneNode(id=box_id, label=label, kind="stub", state="error", error=refused.text, count=0))
-        for tensor in refused.inputs:
-            source = visible.box_of.get(tensor.node.name)
-            if source is not None:
-                edge = f"{tensor.name}->{box_id}"
-                edges.append(SceneEdge(id=edge, source=source.id, target=box_id, label=tensor_label(tensor), error=refused.text))
-    return nodes, edges

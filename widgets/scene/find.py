@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from widgets.messages import SearchHit, SearchMessage
@@ -13,20 +12,9 @@ from widgets.scene.shapes.unknowns import shape_text
 from widgets.scene.words import attr_text
 
 if TYPE_CHECKING:
-    from graphcore.graph import Graph, Node
+    from graphcore.graph import Node
 
 MAX_HITS: Final = 50
-
-
-def find(graph: Graph, query: str, *, limit: int = MAX_HITS, inner: Iterable[Node] = ()) -> SearchMessage:
-    """The nodes that match a query (`widgets.scene.query`); the best matches of names first.
-
-    Args:
-        limit: the most hits to return; `total` counts all.
-        inner: further nodes to search, those of open function calls.
-    """
-    nodes = chain(graph.nodes, inner)
-    return hits(query, (_NodeFacts(node) for node in nodes), limit=limit)
 
 
 def matching(query: str, nodes: Iterable[Node]) -> list[Node]:

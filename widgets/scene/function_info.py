@@ -13,8 +13,7 @@ from graphcore.graph import topological_order
 from graphcore.passes import FunctionBody, graph_to_function_def
 from graphcore.text import debug_string
 from widgets.inspection import FunctionInfo
-from widgets.scene.calls import Callee, callees
-from widgets.scene.tree import Call
+from widgets.scene.calls import Call, Callee, callees
 from widgets.scene.words import attr_text
 
 _UNNAMED: Final = ("", "_")

@@ -10,7 +10,7 @@ from graphcore.placement import explain_placement
 from graphcore.placement.explanation import RULES, PlacementExplanation
 from graphcore.placement.last_placer import last_placer
 from widgets.inspection import WhyStep
-from widgets.scene.shapes.why import MAX_NODES, Around, place_of
+from widgets.scene.shapes.why import MAX_NODES
 
 if TYPE_CHECKING:
     from graphcore.graph import Node
@@ -19,7 +19,7 @@ MAX_ROWS: Final = 12
 """Rows of each kind; the others are counted."""
 
 
-def placement_of(node: Node, visible: Around) -> list[WhyStep]:
+def placement_of(node: Node) -> list[WhyStep]:
     """The steps that led to the device of a node.
 
     Empty before the first placement of the graph, and for graphs that are too large.
@@ -27,14 +27,14 @@ def placement_of(node: Node, visible: Around) -> list[WhyStep]:
     if last_placer.of(node.graph) is None or len(node.graph) > MAX_NODES:
         return []
     try:
-        return list(_steps(explain_placement(node), visible))
+        return list(_steps(explain_placement(node)))
     except GraphError as error:
         return [WhyStep(text=str(error))]
 
 
-def _steps(found: PlacementExplanation, visible: Around) -> Iterator[WhyStep]:
+def _steps(found: PlacementExplanation) -> Iterator[WhyStep]:
     def step(text: str, name: str = "") -> WhyStep:
-        return WhyStep(text=text, name=name, node=place_of(name, visible) if name else "", depth=1 if name else 0)
+        return WhyStep(text=text, name=name, depth=1 if name else 0)
 
     yield step(f"on {found.assigned}" if found.assigned else "no device")
     yield step(f"requested: {found.requested or 'nothing'}")

@@ -9,7 +9,6 @@ from typing import Final
 
 import msgspec
 
-from widgets.scene.boxes import MOST_ORDERS
 from widgets.scene.ranks import estimate_ranks
 from widgets.scene.types import EdgeKind, SceneEdge, SceneNode
 
@@ -22,6 +21,8 @@ VERY_FAR: Final = 5
 """Shorter lines are never cut for the sake of the total."""
 MANY: Final = 6
 """More far producers than this of one box share one stub."""
+MOST_ORDERS: Final = 9
+"""Gradients of higher order are not told apart."""
 
 
 def cut_long_edges(nodes: list[SceneNode], edges: list[SceneEdge], *, mirror: bool = False) -> tuple[list[SceneNode], list[SceneEdge]]:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from graphcore.runtime.core.tracing import last_trace
 from widgets.scene.run_names import run_names, split_name
 from widgets.scene.timelines import CLOCKS, clock_notes, device_text
-from widgets.scene.types import LegendEntry, LensMark
-from widgets.scene.words import byte_count
 from widgets.times import RunTimes
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
     from graphcore.runtime import Trace
-    from widgets.scene.boxes import Box
 
-HEAT: Final = (7, 2, 5, 3, 6, 1)
-"""The tones from hot to cold. A box is in the next tone if its time is less than half of the time at which the one before begins."""
 NOT_RECORDED: Final = "No run is recorded: use %graph time, or options=gc.RunOptions(trace=True)"
 WAITING: Final = "No run is recorded yet: the next session.run will be"
 _UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
@@ -140,67 +135,6 @@ def run_times(graph: Graph, trace: Trace) -> RunTimes:
 def times_note(graph: Graph) -> str:
     """The reason if no times are recorded."""
     return NOT_RECORDED if graph.recording is None else WAITING
-
-
-def time_marks(graph: Graph, boxes: Sequence[Box]) -> tuple[dict[str, LensMark], list[LegendEntry], str]:
-    """The marks of the boxes, the legend, and the clock in words, or the reason why there are no marks."""
-    recorded = recorded_times(graph)
-    if recorded is None:
-        return {}, [], times_note(graph)
-    found = [(box, recorded.of(box.nodes)) for box in boxes]
-    hottest = max([spent.total for _, spent in found], default=0)
-    marks = {
-        box.id: LensMark(text=recorded.words(spent, len(box.nodes)), tone=HEAT[_heat(spent.total, hottest)])
-        for box, spent in found
-        if spent.runs
-    }
-    levels = {_heat(spent.total, hottest) for _, spent in found if spent.runs}
-    legend = [LegendEntry(tone=HEAT[level], text=_range(level, hottest)) for level in sorted(levels)]
-    return marks, legend, f"{recorded.times.clock}; the step took {time_text(recorded.times.length)}"
-
-
-def _heat(time: int, hottest: int) -> int:
-    """The level of a time, 0 for at least half of the hottest."""
-    level = 0
-    while level < len(HEAT) - 1 and time * 2 ** (level + 1) < hottest:
-        level += 1
-    return level
-
-
-def _range(level: int, hottest: int) -> str:
-    """The times of a level in words."""
-    if level == 0:
-        return f"{time_text(hottest // 2)} and more"
-    above = time_text(hottest // 2**level)
-    return f"below {above}" if level == len(HEAT) - 1 else f"{time_text(hottest // 2 ** (level + 1))} to {above}"
-
-
-def time_rows(graph: Graph, nodes: Sequence[Node]) -> list[tuple[str, str]]:
-    """The inspector's rows on the recorded times of some nodes."""
-    recorded = recorded_times(graph)
-    if recorded is None:
-        return []
-    spent, times = recorded.of(nodes), recorded.times
-    if not spent.runs:
-        return [("runs", "none in the recorded run")]
-    rows = [("total", f"{time_text(spent.total)}, {share_text(spent.total, times)}")]
-    if spent.own != spent.total:
-        rows.append(("self", f"{time_text(spent.own)}, without the functions that it calls"))
-    if len(nodes) > 1:
-        rows.append(("runs", f"{spent.runs:,}, of {spent.nodes:,} nodes"))
-    else:
-        rows.append(("runs", f"{spent.runs:,}"))
-    if len(nodes) == 1 and spent.runs > 1:
-        rows.append(("mean run", time_text(spent.lasting // spent.runs)))
-        rows.append(("shortest, longest", f"{time_text(spent.shortest)}, {time_text(spent.longest)}"))
-    where = [(name, taken) for name, taken in zip(times.devices, spent.on, strict=True) if taken or not times.on]
-    rows.append(("on", ", ".join([f"{name} {time_text(taken)}" if len(where) > 1 else name for name, taken in where])))
-    if spent.threads > 1:
-        rows.append(("threads", str(spent.threads)))
-    if spent.bytes:
-        rows.append(("made", byte_count(spent.bytes)))
-    rows.append(("clock", times.clock))
-    return rows
 
 
 def time_text(ns: int) -> str:

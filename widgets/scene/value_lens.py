@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
@@ -15,7 +15,7 @@ from graphcore.runtime.core.tracing import last_trace
 from widgets.inspection import Values
 from widgets.recorded_values import GradientMagnitude, HealthRow, RunHealth, RunValues
 from widgets.scene.run_names import RunNames, run_names, split_name
-from widgets.scene.types import LegendEntry, LensMark
+from widgets.scene.types import LensMark
 from widgets.scene.values import page_of
 from widgets.scene.words import counted
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
     from graphcore.runtime import Trace, ValueRecords
     from graphcore.runtime.core.tensor_stats import Detail, TensorStats
-    from widgets.scene.boxes import Box
 
 CLASSES: Final = ("NaN", "Inf", "all zero", "beyond 10,000", "finite")
 """The classes of values, the worst first."""
@@ -261,31 +260,3 @@ def _summary(first: str | bool, bad: int, zeros: int) -> str:
 def values_note(graph: Graph) -> str:
     """The reason if no values are recorded."""
     return WAITING if graph.recording and graph.recording.values else NOT_RECORDED
-
-
-def value_marks(graph: Graph, boxes: Iterable[Box]) -> tuple[dict[str, LensMark], list[LegendEntry], str]:
-    """The marks of the boxes, the legend, and the health of the run in words.
-
-    The last is the reason if there are no marks.
-    """
-    recorded = recorded_values(graph)
-    if recorded is None:
-        return {}, [], values_note(graph)
-    marks = {box.id: mark for box in boxes if (mark := recorded.mark(box.nodes)) is not None}
-    tones = {mark.tone for mark in marks.values()}
-    legend = [LegendEntry(tone=tone, text=text) for tone, text in zip(TONES, CLASSES, strict=True) if tone in tones]
-    return marks, legend, recorded.values.health.summary
-
-
-def value_rows(graph: Graph, node: Node) -> list[tuple[str, str]]:
-    """The inspector's rows on the recorded values of a node."""
-    recorded = recorded_values(graph)
-    row = None if recorded is None else recorded.row_of(node)
-    return [] if recorded is None or row is None else recorded.values.rows[row]
-
-
-def detail_of_node(graph: Graph, node: Node) -> Values | None:
-    """The full statistics of a node in the last recorded run, None if there are none."""
-    recorded = recorded_values(graph)
-    row = None if recorded is None else recorded.row_of(node)
-    return None if recorded is None or row is None else recorded.values.details.get(row)

@@ -14,8 +14,8 @@ from graphcore.frontends.foreign import (
 )
 from graphcore.frontends.lowering import lower
 from graphcore.frontends.record import foreign_of
+from tests.support.asking import inspect
 from widgets import to_outline
-from widgets.scene.inspect import inspect
 from widgets.scene.state import SceneState
 
 

@@ -16,8 +16,8 @@ from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.frontends.foreign import ForeignNode
 from graphcore.frontends.record import foreign_of
 from graphcore.frontends.sources import open_source
+from tests.support.asking import inspect
 from widgets import to_outline
-from widgets.scene.inspect import inspect
 from widgets.scene.state import SceneState
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"

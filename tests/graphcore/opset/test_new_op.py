@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from widgets.scene.inspect import inspect
+from tests.support.asking import inspect
 from widgets.scene.state import SceneState
 
 BLOCK = '''

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphcore.graph.shapes.constant_values import inferred_value
-from widgets.scene.calls import callees
-from widgets.scene.tree import Call
+from widgets.scene.calls import Call, callees
 
 if TYPE_CHECKING:
     from graphcore.graph import Tensor
@@ -23,7 +22,7 @@ def body_key(call: Call) -> object:
     seen: dict[int, int] = {}
     tensors = [_tensor_key(tensor, seen) for tensor in (*node.inputs, *node.outputs)]
     called = tuple((callee.label, callee.key) for callee in callees(node))
-    return (node.op, called, node.device, node.source, call.around, tuple(tensors))
+    return (node.op, called, node.device, node.source, call.opener.around, tuple(tensors))
 
 
 def _tensor_key(tensor: Tensor, seen: dict[int, int]) -> object:

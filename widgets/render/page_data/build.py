@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from graphcore.definitions.wire.saved_model import INIT_SIGNATURE
 from graphcore.frontends.record import foreign_of
 from graphcore.passes import InstantiatedFunctions
 from graphcore.support.budget import Budget, evaluation_limits
@@ -31,19 +32,18 @@ from widgets.render.page_data.types import (
     SpaceColumns,
     SpaceHead,
 )
-from widgets.scene.calls import CallBody, Opener, callees, calls_functions, has_hub, is_choice, is_loop, is_loop_invariant
+from widgets.scene.calls import Call, CallBody, Opener, callees, calls_functions, has_hub, is_choice, is_loop, is_loop_invariant
 from widgets.scene.colocation import groups_of, reasons_of
-from widgets.scene.explain import Anywhere, arguments
+from widgets.scene.explain import arguments
 from widgets.scene.faults import fault_of, fault_text, is_faulty, refused_input
 from widgets.scene.function_info import function_infos
 from widgets.scene.gaps import Gap, gaps_of
 from widgets.scene.lenses import OwnLens, failure_note, own_lenses
-from widgets.scene.outside import StepsByGraph
+from widgets.scene.outside import OutsideOrigins, StepsByGraph
 from widgets.scene.shapes.clashes import clashes_of
 from widgets.scene.shapes.why import chains_of
 from widgets.scene.state import SceneState
 from widgets.scene.time_lens import recorded_times
-from widgets.scene.tree import Call, ends_of_signatures
 from widgets.scene.value_lens import recorded_values
 from widgets.timelines import StepTimeline
 
@@ -199,9 +199,8 @@ class Writer:
         if not bodies:
             return []
         several = len(bodies) > 1
-        roots = call.roots
         records = []
-        for body, root in zip(bodies, roots, strict=True):
+        for body in bodies:
             # A lens of the user may tell calls apart.
             whole = (key, body.callee.label, msgspec.json.encode(self.own_classes(body.nodes)))
             place = None if key is None else self.known.get(whole)
@@ -212,9 +211,22 @@ class Writer:
                 if key is not None:
                     self.known[whole] = place
                 inside = given if has_hub(call.node) else {**given, **arguments(call.node, body)}
-                self.pending.append((place, body, root.opener, inside))
-            records.append(BodyRecord(space=place, label=body.callee.label, scope_label=root.label if several else ""))
+                self.pending.append((place, body, call.opener.inner(body), inside))
+            records.append(
+                BodyRecord(
+                    space=place, label=body.callee.label, scope_label=f"{body.callee.label} · {body.callee.title}" if several else ""
+                )
+            )
         return records
+
+
+def _ends_of_signatures(graph: Graph) -> dict[str, set[str]]:
+    """The names of the nodes of the inputs and outputs of each signature."""
+    return {
+        name: {info.name.partition(":")[0] for infos in (signature.inputs, signature.outputs) for info in infos.values()}
+        for name, signature in graph.signatures.items()
+        if name != INIT_SIGNATURE
+    }
 
 
 def _gap_record(gap: Gap, number: Mapping[str, int]) -> GapRecord:
@@ -246,7 +258,7 @@ class Space:
         self.opener = opener
         self.body = body
         self.given = given
-        self.outside = Anywhere(given, writer.steps)
+        self.outside = OutsideOrigins(given, writer.steps)
         self.nodes = sorted(graph.nodes, key=lambda node: node.id)
         self.number = {node.name: place for place, node in enumerate(self.nodes)}
 
@@ -283,7 +295,7 @@ class Space:
         calls: list[CallRecord] = []
         for node in self.nodes:
             if calls_functions(node):
-                calls.append(self._call(Call(node, None, self.opener)))
+                calls.append(self._call(Call(node, self.opener)))
                 yield
         return calls
 
@@ -307,7 +319,7 @@ class Space:
             difference=difference_record(self.graph, self.number),
             saver_nodes=self._places(self.graph.saver_nodes),
             classes=self._classes(),
-            saved_signatures=[(name, self._places(ends)) for name, ends in ends_of_signatures(self.graph).items()],
+            saved_signatures=[(name, self._places(ends)) for name, ends in _ends_of_signatures(self.graph).items()],
         )
 
     def _places(self, names: Iterable[str]) -> list[int]:

@@ -8,10 +8,10 @@ from graphcore.text import debug_string
 from graphcore.text.describe_traits import describe_traits
 from widgets.inspection import GradientInfo, Why
 from widgets.render.page_data.types import GradientText, OpText, RefusedRecord
-from widgets.scene.explain import Anywhere, Numbered
 from widgets.scene.faults import fault_of, refused_nodes
 from widgets.scene.gradient_info import recorded_gradient, registered_gradient
-from widgets.scene.inspect import names_of_slots
+from widgets.scene.node_facts import names_of_slots
+from widgets.scene.outside import OutsideOrigins
 from widgets.scene.shapes.clash_lines import chain_steps
 from widgets.scene.shapes.why import why_of
 from widgets.scene.words import op_label
@@ -31,7 +31,7 @@ def refused_records(graph: Graph, number: Mapping[str, int]) -> list[RefusedReco
     ]
 
 
-def chain_record(node: Node, outside: Anywhere) -> list[tuple[list[tuple[str, str]], list[tuple[str, str]]]]:
+def chain_record(node: Node, outside: OutsideOrigins) -> list[tuple[list[tuple[str, str]], list[tuple[str, str]]]]:
     """The chains of a node's error: pairs of producer and consumer, and notes at nodes."""
     fault = fault_of(node)
     chains = () if fault is None else fault.chains
@@ -39,7 +39,7 @@ def chain_record(node: Node, outside: Anywhere) -> list[tuple[list[tuple[str, st
     for chain in chains:
         steps: list[tuple[str, str]] = []
         notes: list[tuple[str, str]] = []
-        for producer, consumer, note in chain_steps(chain, node.name, outside.outside):
+        for producer, consumer, note in chain_steps(chain, node.name, outside):
             steps.append((producer, consumer))
             if note:
                 notes.append(note)
@@ -47,15 +47,14 @@ def chain_record(node: Node, outside: Anywhere) -> list[tuple[list[tuple[str, st
     return found
 
 
-def why_rows(nodes: Sequence[Node], outside: Anywhere) -> Steps[dict[int, list[Why]]]:
+def why_rows(nodes: Sequence[Node], outside: OutsideOrigins) -> Steps[dict[int, list[Why]]]:
     """Explain the dimensions of a graph's nodes, without places, one node a step.
 
     The keys are `output:dimension`.
     """
-    numbered = Numbered()
     rows: dict[int, list[Why]] = {}
     for place, node in enumerate(nodes):
-        found = why_of(node, outside, numbered, outside.outside.steps.of(node.graph))
+        found = why_of(node, outside, outside.steps.of(node.graph))
         if found:
             rows[place] = found
         yield

@@ -14,10 +14,9 @@ from widgets.render.page_data.build import Space, Writer, json_line
 from widgets.render.page_data.columns import Columns
 from widgets.render.page_data.steps import done
 from widgets.render.page_data.types import CallRecord, GraphChange
-from widgets.scene.calls import calls_functions
+from widgets.scene.calls import Call, calls_functions
 from widgets.scene.lenses import own_lenses
 from widgets.scene.time_lens import times_note
-from widgets.scene.tree import Call
 from widgets.scene.value_lens import values_note
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ class LiveData:
     def _new_calls(self, space: Space) -> list[CallRecord] | None:
         """The records of calls, by ids; None if calls and bodies are those of the change before."""
         nodes = [node for node in space.nodes if calls_functions(node)]
-        key = (self._graph.library, own_lenses(), tuple([(node.id, body_key(Call(node, None, space.opener))) for node in nodes]))
+        key = (self._graph.library, own_lenses(), tuple([(node.id, body_key(Call(node, space.opener))) for node in nodes]))
         if key == self._calls:
             return None
         self._calls = key

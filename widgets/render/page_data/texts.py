@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from graphcore.attrs import TensorValue
 from widgets.render.page_data.explained import Gradients
-from widgets.scene.inspect import foreign_details
+from widgets.scene.node_facts import foreign_details
 from widgets.scene.values import cell_text
 from widgets.scene.words import MAX_ITEMS, attr_text, node_detail, node_kind
 

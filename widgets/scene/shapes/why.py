@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from graphcore.errors import GraphError
 from graphcore.graph.provenance.explain_shape import KnownSteps, explain_sizes
@@ -13,11 +12,8 @@ from widgets.scene.outside import MOST_FACTS, OutsideOrigins
 from widgets.scene.shapes.clashes import source_row
 
 if TYPE_CHECKING:
-    from graphcore.graph import Node, Tensor
+    from graphcore.graph import Node
     from graphcore.graph.provenance.origins import Fact, Origin
-    from widgets.scene.boxes import Box
-    from widgets.scene.tree import Call
-    from widgets.scene.types import Dim
 
 MAX_OUTPUTS: Final = 4
 MAX_STEPS: Final = 24
@@ -26,38 +22,14 @@ MAX_WALKED: Final = 1000
 MAX_NODES: Final = 20_000
 
 
-class Around(Protocol):
-    """The part of a picture that explanations refer to, by the names of nodes."""
-
-    @property
-    def box_of(self) -> Mapping[str, Box]:
-        """The boxes of nodes."""
-
-    @property
-    def calls(self) -> Mapping[str, Call]:
-        """The open calls."""
-
-    @property
-    def outside(self) -> OutsideOrigins:
-        """The explanations of arguments of open bodies by what is given to them."""
-
-
-class Keys(Protocol):
-    """The keys of dimensions."""
-
-    def of(self, tensor: Tensor) -> list[Dim]:
-        """The dimensions of a tensor."""
-
-
-def why_of(node: Node, visible: Around, dimensions: Keys, steps: KnownSteps | None = None) -> list[Why]:
+def why_of(node: Node, outside: OutsideOrigins, steps: KnownSteps | None = None) -> list[Why]:
     """An entry for each dimension of the first outputs, or one for an unknown rank.
 
     None for graphs that are too large.
 
     Args:
         node: the node.
-        visible: the part of the picture that the explanations refer to.
-        dimensions: the keys of dimensions.
+        outside: the explanations of arguments of the bodies around it.
         steps: the steps of explanations of other nodes of the graph; new ones are added.
     """
     node.graph.settle()
@@ -69,50 +41,49 @@ def why_of(node: Node, visible: Around, dimensions: Keys, steps: KnownSteps | No
             origins = explain_sizes(tensor, steps or KnownSteps(), MOST_FACTS)
         except GraphError:
             continue
-        keys = [dim.key for dim in dimensions.of(tensor)]
         name = f" of {tensor.name}" if len(node.outputs) > 1 else ""
         for origin in origins:
             kind, place = origin.fact.kind, origin.fact.index
             if kind == "held":
-                found.append(_why(f"dimension {place} of what it stands for", origin, visible))
+                found.append(_why(f"dimension {place} of what it stands for", origin, outside))
             elif kind == "rank":
-                found.append(_why(f"rank{name}", origin, visible))
+                found.append(_why(f"rank{name}", origin, outside))
             else:
-                found.append(_why(f"dimension {place}{name}", origin, visible, keys[place] if place < len(keys) else ""))
+                found.append(_why(f"dimension {place}{name}", origin, outside, f"{tensor.index}:{place}"))
     return found
 
 
-def chains_of(node: Node, visible: Around) -> list[Why]:
+def chains_of(node: Node, outside: OutsideOrigins) -> list[Why]:
     """The origins of the numbers that clash at a node."""
     fault = fault_of(node)
     chains = () if fault is None else fault.chains
-    return [_why(str(chain.fact), chain, visible) for chain in chains]
+    return [_why(str(chain.fact), chain, outside) for chain in chains]
 
 
-def _why(what: str, origin: Origin, visible: Around, key: str = "") -> Why:
+def _why(what: str, origin: Origin, outside: OutsideOrigins, key: str = "") -> Why:
     steps: list[WhyStep] = []
     roots: list[int] = []
     told: set[tuple[Fact, str, str]] = set()
     pending: list[tuple[Origin, int]] = [(origin, 0)]
     while pending and len(steps) < MAX_WALKED:
         current, depth = pending.pop()
-        place, name = place_of(current.node, visible), current.node
-        outside = visible.outside.of(current)
-        if outside is not None:
-            steps.append(WhyStep(text=f"is {outside.fact}, given by the call", node=place, name=name, depth=depth))
-            pending.append((outside, depth))
+        name = current.node
+        given = outside.of(current)
+        if given is not None:
+            steps.append(WhyStep(text=f"is {given.fact}, given by the call", name=name, depth=depth))
+            pending.append((given, depth))
             continue
         text = f"{current.statement}: {current.text}" if depth and (not steps or steps[-1].depth != depth) else current.text
         identity = current.fact, name, current.text
         if current.because and identity in told:
-            steps.append(WhyStep(text=f"{current.statement}, as above", node=place, name=name, depth=depth))
+            steps.append(WhyStep(text=f"{current.statement}, as above", name=name, depth=depth))
             continue
         told.add(identity)
         if not current.because:
             roots.append(len(steps))
         source = source_row(current.source) if not current.because else None
-        steps.append(WhyStep(text=text, node=place, name=name, depth=depth, source=source))
-        steps.extend(WhyStep(text=f"merged with {fact}", node=place, name=name, depth=depth + 1) for fact in current.merged_with)
+        steps.append(WhyStep(text=text, name=name, depth=depth, source=source))
+        steps.extend(WhyStep(text=f"merged with {fact}", name=name, depth=depth + 1) for fact in current.merged_with)
         forks = len(current.because) > 1
         pending.extend((earlier, depth + forks) for earlier in reversed(current.because))
     return Why(what=what, size=origin.number, key=key, steps=_shown(steps, roots))
@@ -132,9 +103,3 @@ def _shown(steps: list[WhyStep], roots: list[int]) -> list[WhyStep]:
             shown.append(WhyStep(text=f"… {place - before - 1} more steps …"))
         shown.append(steps[place])
     return shown
-
-
-def place_of(name: str, visible: Around) -> str:
-    """The id of the box or frame of a node, "" if it is in none."""
-    box = visible.box_of.get(name)
-    return box.id if box is not None else f"{name}/" if name in visible.calls else ""

@@ -12,13 +12,13 @@ from graphcore.definitions import GraphDef
 from graphcore.definitions.wire import graph_def_from_bytes, graph_def_to_bytes
 from graphcore.errors import GraphError
 from graphcore.graph import ImportOptions, import_graph_def
+from tests.support.asking import inspect
 from tests.support.fuzzing.fuzz import ops
 from tests.support.fuzzing.fuzz_inputs import damaged, random_graph, right_graph
 from tests.support.fuzzing.target import Target, packed, unpacked
 from tests.support.fuzzing.targets import shapes
 from widgets.files import as_scene, to_outline
 from widgets.render.page_data import graph_data, pack
-from widgets.scene.inspect import inspect
 from widgets.scene.state import SceneState
 
 _NAMES: Final = ("scope/n", "a/b/c/d", "a/" * 200 + "n", "__proto__", "<script>", "n.0", "N-1")

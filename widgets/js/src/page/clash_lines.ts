@@ -1,9 +1,10 @@
-// The edges and boxes that lead to shape errors, as `widgets/scene/shapes/clash_lines.py` has them.
-import { CLASH_LINES, type ErrorRecord } from "../scene/generated";
+// The edges and boxes that lead to shape errors.
+import type { ErrorRecord } from "../scene/generated";
 import type { Instance } from "./parts";
 import type { Box, Visible } from "./visible";
 
-const { MAX_ERRORS } = CLASH_LINES;
+/** Nodes whose clashes are drawn; more would be a picture of nothing but red. */
+const MAX_ERRORS = 3;
 
 export class ClashLines {
   readonly #lines = new Map<string, number>();

@@ -1,11 +1,12 @@
-// Colocation groups: nodes that must be on one device, as in `widgets/scene/colocation.py`.
-import { COLOCATION, type Colocation } from "../scene/generated";
+// Colocation groups: nodes that must be on one device.
+import type { Colocation } from "../scene/generated";
 import { counted, getOrMake, grouped } from "./order";
 import type { Instance } from "./parts";
 import { GROUP } from "./space";
 import type { Box, Visible } from "./visible";
 
-const { MAX_NAMES } = COLOCATION;
+/** Boxes that are named; the others are counted. */
+const MAX_NAMES = 4;
 
 /** The groups to enclose, and the words for each box with nodes of groups. */
 export function colocationsOf(root: Instance, visible: Visible): [Colocation[], ReadonlyMap<Box, string>] {

@@ -1,11 +1,12 @@
-// Devices of nodes, and the copies between them on edges, as in `widgets/scene/devices.py`.
-import { DEVICES, type LensMark } from "../scene/generated";
+// Devices of nodes, and the copies between them on edges.
+import type { LensMark } from "../scene/generated";
 import { counted } from "./order";
 import type { Instance } from "./parts";
 import { ELSEWHERE, type Space } from "./space";
 import type { Tensor } from "./visible";
 
-const { COPY_TONE } = DEVICES;
+/** The tone of edges that cross devices. */
+const COPY_TONE = 6;
 const UNITS = [
   ["GB", 1e9],
   ["MB", 1e6],

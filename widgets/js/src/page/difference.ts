@@ -1,4 +1,4 @@
-// The picture of a difference, as `widgets/scene/difference.py` marks it.
+// The picture of a difference.
 import type { DifferenceRecord, State } from "../scene/generated";
 import { type Bundle, CROWD } from "./edges";
 import { at, getOrMake, grouped } from "./order";

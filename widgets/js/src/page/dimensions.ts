@@ -1,4 +1,4 @@
-// Dimensions that are the same number, as `widgets/scene/shapes/dimensions.py` joins them.
+// Dimensions that are the same number.
 import { type Dim, UNKNOWNS } from "../scene/generated";
 import type { Instance, Part } from "./parts";
 import { calleeArguments, inputsOf, outputOf, type Tensor, type Visible } from "./visible";

@@ -1,5 +1,5 @@
-// Edges between boxes, as `widgets/scene/edges.py` bundles them: one for each pair of boxes and kind.
-import { EDGES, type EdgeKind, type LensMark, type Role, type SceneEdge, type State } from "../scene/generated";
+// Edges between boxes: one for each pair of boxes and kind.
+import type { EdgeKind, LensMark, Role, SceneEdge, State } from "../scene/generated";
 import type { ClashLines } from "./clash_lines";
 import { copiedTo, copiesMark } from "./devices";
 import type { Dimensions } from "./dimensions";
@@ -7,8 +7,23 @@ import { at, getOrMake } from "./order";
 import type { Instance, Part } from "./parts";
 import { type Box, inputsOf, outputOf, type Tensor, tensorName, type Visible } from "./visible";
 
-export const { CROWD, SHAPE_TONES } = EDGES;
-const { MARKS, REMOVED, SIGNS } = EDGES;
+/** More control edges than this into one box are thinned out. */
+export const CROWD = 3;
+export const SHAPE_TONES: Readonly<Record<string, number>> = {
+  scalar: 1,
+  vector: 2,
+  matrix: 3,
+  "rank 3 and more": 4,
+  "sizes partly known": 5,
+  "several shapes": 6,
+  "rank unknown": 7,
+};
+/** Ends the ids of edges that are gone. */
+const REMOVED = " (removed)";
+/** Begin the labels of edges in the picture of a difference. */
+const SIGNS: Readonly<Record<string, string>> = { "new": "+ ", removed: "− " };
+/** The ids of edges are `source->target`, with one of these before the target. */
+const MARKS: Readonly<Record<EdgeKind, string>> = { data: "", control: "^", reference: "&" };
 
 /** All tensors (or control edges) between two boxes. */
 export interface Bundle {

@@ -1,11 +1,12 @@
-// Gradients that are None in a mirrored picture, as `widgets/scene/gaps.py` draws them.
-import { GAPS, type SceneEdge, type SceneNode } from "../scene/generated";
+// Gradients that are None in a mirrored picture.
+import type { SceneEdge, SceneNode } from "../scene/generated";
 import { BACKWARD, MIRROR } from "./mirror";
 import { getOrMake } from "./order";
 import { PLAIN } from "./stubs";
 import type { Box, Visible } from "./visible";
 
-const { MOST_LINES } = GAPS;
+/** The most reasons in one box, and the most edges into it. */
+const MOST_LINES = 3;
 
 /** A place where gradients stop, and what is responsible for it. */
 type Cut = readonly [last: number, node: number, reason: string];

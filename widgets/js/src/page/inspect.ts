@@ -1,11 +1,9 @@
-// The inspector's content from a page's data, as `widgets/scene/inspect.py` gathers it.
+// The inspector's content: the facts about one box.
 import {
   CONST,
   type Explanation,
-  GRADIENT_INFO,
   type GradientInfo,
   type GradientText,
-  INSPECT,
   type Inspection,
   type NodeKind,
   type TensorRow,
@@ -24,8 +22,10 @@ import { REFUSED } from "./stubs";
 import { timeRows } from "./times";
 import { type Box, inputsOf, isGradientBody, outputOf, type Tensor, tensorName, type Visible } from "./visible";
 
-const { MAX_CONSUMERS, MAX_CONTENTS, MAX_ERRORS } = INSPECT;
-const { MAX_BUILT } = GRADIENT_INFO;
+const MAX_CONSUMERS = 24;
+const MAX_CONTENTS = 40;
+const MAX_ERRORS = 10;
+const MAX_BUILT = 200;
 
 const EMPTY: Omit<Inspection, "id" | "name" | "kind"> = {
   op: "",

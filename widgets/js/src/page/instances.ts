@@ -1,9 +1,9 @@
-// Numbers of the instances of a repeat that differ, in words, as in `widgets/scene/instances.py`.
-import { INSTANCES } from "../scene/generated";
+// Numbers of the instances of a repeat that differ, in words.
 import { Counter, compareTexts, grouped } from "./order";
 import type { Instance, Part } from "./parts";
 
-const { MOST } = INSTANCES;
+/** The most labels with their numbers in one text. */
+const MOST = 3;
 
 /** The instances with each label: `number 4: /CPU:1; others: /CPU:0`. "" if all labels are equal. */
 export function numbered(labels: readonly string[]): string {

@@ -1,5 +1,5 @@
-// Lenses: a further property of each box, as `widgets/scene/lenses.py` marks them.
-import { LENSES, type LegendEntry, type Lens, type LensMark } from "../scene/generated";
+// Lenses: a further property of each box.
+import type { LegendEntry, Lens, LensMark } from "../scene/generated";
 import type { PageData } from "./data";
 import { deviceOf, devicesOf, deviceWords } from "./devices";
 import type { Dimensions } from "./dimensions";
@@ -13,7 +13,14 @@ import { timeMarks } from "./times";
 import { Group } from "./tree";
 import { type Box, outputOf, type Tensor, tensorLabel } from "./visible";
 
-const { LAST_TONE, GRADIENT_TONES } = LENSES;
+/** The tone of the sixth class and all after it; 7 is the red of what is wrong. */
+const LAST_TONE = 6;
+const GRADIENT_TONES: Readonly<Record<string, number>> = {
+  "not differentiated": 0,
+  "forward, differentiated": 1,
+  gradient: 2,
+  "gradient seed or sum": 3,
+};
 
 type Classify = (instance: Instance, node: number) => string;
 

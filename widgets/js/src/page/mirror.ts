@@ -1,4 +1,4 @@
-// The mirrored picture, as `widgets/scene/mirror.py` makes it.
+// The mirrored picture: each gradient beside what it differentiates.
 import { ORIGINS } from "../scene/generated";
 import { getOrMake } from "./order";
 import { type Instance, Part } from "./parts";

@@ -1,4 +1,4 @@
-// Estimates of the layer of each box, as `widgets/scene/ranks.py` makes them.
+// Estimates of the layer of each box.
 
 type Arrow = readonly [string, string];
 

@@ -1,4 +1,4 @@
-// The values lens: the statistics of a recorded run on boxes (`widgets/scene/value_lens.py`).
+// The values lens: the statistics of a recorded run on boxes.
 import {
   type HealthMessage,
   type LegendEntry,

@@ -1,11 +1,8 @@
-// Builds scenes from a page's data: the same as `widgets/scene/build.py` builds from the graph.
+// Builds scenes from the data of a graph.
 import {
   ARG,
-  BOXES,
-  BUILD,
   type NodeKind,
   type Role,
-  SCOPES,
   type Scene,
   type SceneEdge,
   type SceneGroup,
@@ -25,6 +22,7 @@ import { at, Counter, counted, grouped } from "./order";
 import type { Instance, Part } from "./parts";
 import { ALTERED, CALL, FRESH, GROUP, NODE, PARTIAL, SCOPE, SHORT, type Space, THING } from "./space";
 import { cutLongEdges, PLAIN, REFUSED } from "./stubs";
+import { MOST_FRAMES } from "./tree";
 import {
   type Box,
   type Folding,
@@ -40,10 +38,14 @@ import {
   visibleBoxes,
 } from "./visible";
 
-const { MOST_FRAMES } = SCOPES;
-
-const { MAX_NAMED_ERRORS, ENDS } = BUILD;
-const { TOO_DEEP } = BOXES;
+const MAX_NAMED_ERRORS = 3;
+const ENDS: Readonly<Record<string, string>> = {
+  _Arg: "argument",
+  _DeviceArg: "argument",
+  _Retval: "return",
+  _DeviceRetval: "return",
+};
+const TOO_DEEP = `closed: ${MOST_FRAMES} frames around it`;
 const DEFAULT_NAME = /^(Const|zeros|ones)(_\d+)?$/;
 
 const lastPart = (name: string): string => name.slice(name.lastIndexOf("/") + 1);

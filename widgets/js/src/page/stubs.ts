@@ -1,12 +1,13 @@
-// Stubs for far-away producers, as `widgets/scene/stubs.py` cuts long edges.
-import { FAULTS, type SceneEdge, type SceneNode, STUBS } from "../scene/generated";
+// Stubs: small boxes beside a consumer that stand for a far-away producer.
+import { type SceneEdge, type SceneNode, STUBS } from "../scene/generated";
 import { getOrMake } from "./order";
 import { estimateRanks } from "./ranks";
 import { MOST_ORDERS } from "./visible";
 
 const { FAR, LONG_TOTAL, VERY_FAR, MANY } = STUBS;
 
-export const { REFUSED } = FAULTS;
+/** The beginning of the ids of boxes of nodes that could not be made. */
+export const REFUSED = "refused:";
 
 export const PLAIN: Omit<SceneNode, "id" | "label" | "kind"> = {
   op: "",

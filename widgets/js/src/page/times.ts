@@ -1,4 +1,4 @@
-// The time lens: the times of a recorded run on boxes, as `widgets/scene/time_lens.py` marks them.
+// The time lens: the times of a recorded run on boxes.
 import { type LegendEntry, type LensMark, type RunTimes, TIME_LENS } from "../scene/generated";
 import type { PageData } from "./data";
 import { byteCount } from "./devices";
@@ -7,7 +7,9 @@ import type { Instance } from "./parts";
 import { rowsOf } from "./run_rows";
 import type { Box } from "./visible";
 
-const { HEAT, NOT_RECORDED } = TIME_LENS;
+/** The tones from hot to cold. A box is in the next tone if its time is less than half of the time at which the one before begins. */
+const HEAT: readonly number[] = [7, 2, 5, 3, 6, 1];
+const { NOT_RECORDED } = TIME_LENS;
 const LAST = HEAT.length - 1;
 const UNITS = [
   [1e9, "s"],

@@ -1,18 +1,16 @@
-// The visible boxes and frames, as `widgets/scene/visible.py` chooses them.
-import { BOXES, FOLDS, type Mode, type Role, SCOPES, type TensorInfo, VISIBLE } from "../scene/generated";
+// The visible boxes and frames.
+import { type Mode, type Role, STUBS, type TensorInfo } from "../scene/generated";
 import { differenceOf } from "./difference";
 import { placeMirrored } from "./mirror";
 import { at, compareTexts, getOrMake } from "./order";
 import type { Instance, Part } from "./parts";
 import { CALL, GRADIENT, NODE, SCOPE, THING } from "./space";
 import { isTouched } from "./touched";
+import { FEW_NODES, MOST_FRAMES } from "./tree";
 
-const { FEW_NODES } = FOLDS;
-
-const { MOST_FRAMES } = SCOPES;
-
-const { HARD_LIMIT } = VISIBLE;
-export const { MOST_ORDERS } = BOXES;
+/** However much the user opens: beyond this the oldest openings give way. */
+const HARD_LIMIT = 500;
+export const { MOST_ORDERS } = STUBS;
 
 /** The user's choices of open and closed scopes. */
 export interface Folding {

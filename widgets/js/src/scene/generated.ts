@@ -28,84 +28,10 @@ export const NO_OP = "NoOp";
 /** The results of a function's body. */
 export const RETVAL: ReadonlySet<string> = new Set(["_DeviceRetval", "_Retval"]);
 
-/** The constants of `widgets.scene.boxes`. */
-export const BOXES = {
-  /** Gradients of higher order are not told apart. */
-  MOST_ORDERS: 9,
-  TOO_DEEP: "closed: 64 frames around it",
-};
-
-/** The constants of `widgets.scene.build`. */
-export const BUILD = {
-  ENDS: {"_Arg": "argument", "_DeviceArg": "argument", "_Retval": "return", "_DeviceRetval": "return"} as Readonly<Record<string, string>>,
-  MAX_NAMED_ERRORS: 3,
-};
-
 /** The constants of `widgets.scene.calls`. */
 export const CALLS = {
   /** The deepest calls within calls that open; deeper ones are too hard to follow. */
   MAX_DEPTH: 24,
-};
-
-/** The constants of `widgets.scene.colocation`. */
-export const COLOCATION = {
-  /** Boxes that are named; the others are counted. */
-  MAX_NAMES: 4,
-};
-
-/** The constants of `widgets.scene.devices`. */
-export const DEVICES = {
-  /** The tone of edges that cross devices. */
-  COPY_TONE: 6,
-};
-
-/** The constants of `widgets.scene.edges`. */
-export const EDGES = {
-  /** More control edges than this into one box are thinned out. */
-  CROWD: 3,
-  MARKS: {"data": "", "control": "^", "reference": "&"} as Readonly<Record<string, string>>,
-  /** Ends the ids of edges that are gone. */
-  REMOVED: " (removed)",
-  SHAPE_TONES: {"scalar": 1, "vector": 2, "matrix": 3, "rank 3 and more": 4, "sizes partly known": 5, "several shapes": 6, "rank unknown": 7} as Readonly<Record<string, number>>,
-  /** Begin the labels of edges in the picture of a difference. */
-  SIGNS: {"new": "+ ", "removed": "− "} as Readonly<Record<string, string>>,
-};
-
-/** The constants of `widgets.scene.faults`. */
-export const FAULTS = {
-  /** The beginning of the ids of boxes of nodes that could not be made. */
-  REFUSED: "refused:",
-};
-
-/** The constants of `widgets.scene.gaps`. */
-export const GAPS = {
-  /** The most reasons in one box, and the most edges into it. */
-  MOST_LINES: 3,
-};
-
-/** The constants of `widgets.scene.gradient_info`. */
-export const GRADIENT_INFO = {
-  MAX_BUILT: 200,
-};
-
-/** The constants of `widgets.scene.inspect`. */
-export const INSPECT = {
-  MAX_CONSUMERS: 24,
-  MAX_CONTENTS: 40,
-  MAX_ERRORS: 10,
-};
-
-/** The constants of `widgets.scene.instances`. */
-export const INSTANCES = {
-  /** The most labels with their numbers in one text. */
-  MOST: 3,
-};
-
-/** The constants of `widgets.scene.lenses`. */
-export const LENSES = {
-  GRADIENT_TONES: {"not differentiated": 0, "forward, differentiated": 1, "gradient": 2, "gradient seed or sum": 3} as Readonly<Record<string, number>>,
-  /** The tone of the sixth class and all after it; 7 is the red of what is wrong. */
-  LAST_TONE: 6,
 };
 
 /** The constants of `widgets.scene.origins`. */
@@ -114,100 +40,10 @@ export const ORIGINS = {
   MIRROR: "∇",
 };
 
-/** The constants of `widgets.scene.shapes.clash_lines`. */
-export const CLASH_LINES = {
-  /** Nodes whose clashes are drawn; more would be a picture of nothing but red. */
-  MAX_ERRORS: 3,
-};
-
 /** The constants of `widgets.scene.shapes.unknowns`. */
 export const UNKNOWNS = {
   /** The largest graph in which merged dimensions are found, which takes a look at every node; larger ones follow passed dimensions only. */
   MAX_NODES: 4000,
-};
-
-/** The constants of `widgets.scene.structure.alike`. */
-export const ALIKE = {
-  /** Near-alike groups differ in at most this share of their ops. */
-  OTHER: 0.2,
-  ROUNDS: 2,
-};
-
-/** The constants of `widgets.scene.structure.arrange`. */
-export const ARRANGE = {
-  /** A scope with more parts than this is shown as groups of them. */
-  FEW_PARTS: 40,
-  /** A repeat of so many modules of another framework is shown as one also if nothing is beside it. */
-  MANY_MODULES: 3,
-};
-
-/** The constants of `widgets.scene.structure.decompose`. */
-export const DECOMPOSE = {
-  /** An item with more consumers than this, some of them far, is left out if a region does not come apart otherwise. */
-  BROADCAST: 4,
-  /** A region of at most this many items is left whole. */
-  FEW: 40,
-};
-
-/** The constants of `widgets.scene.structure.evidence`. */
-export const EVIDENCE = {
-  /** The most nodes between a softmax and the products around it: masks, dropout, changes of shape. */
-  FAR: 8,
-};
-
-/** The constants of `widgets.scene.structure.naming`. */
-export const NAMING = {
-  BEGINNING: new Set(["concatenation", "convolution", "depthwise convolution", "pooling", "product", "resizing", "transposed convolution"]) as ReadonlySet<string>,
-  NORMALISING: new Set(["addition", "normalization", "pooling", "scaling"]) as ReadonlySet<string>,
-  TAILS: new Set(["block", "layer", "stage", "unit"]) as ReadonlySet<string>,
-};
-
-/** The constants of `widgets.scene.structure.repeats`. */
-export const REPEATS = {
-  /** A stretch of at least so many elements is not looked at again for multiples of its period. */
-  FEW_LONG: 1000,
-  /** Fewer ops than this in all instances together are not worth a box of their own. */
-  LEAST: 4,
-  /** The longest pattern, in elements. */
-  LONGEST: 256,
-  /** Instances with at least this share of equal kernels may pass on another width. */
-  SAME_KERNELS: 0.8333333333333334,
-  /** An element of this many ops may be near-alike to its neighbours by itself. */
-  SEED: 3,
-};
-
-/** The constants of `widgets.scene.structure.serving`. */
-export const SERVING = {
-  /** A value computed from constants and variables is a parameter up to this many nodes; beyond, it is computation. */
-  CONE: 24,
-  /** A parameter of several items is kept with the first if they are at most so many items apart. */
-  NEAR: 24,
-  /** Layers that have parameters. */
-  PARAMETRIC: new Set(["convolution", "depthwise convolution", "product", "transposed convolution"]) as ReadonlySet<string>,
-};
-
-/** The constants of `widgets.scene.structure.summary`. */
-export const SUMMARY = {
-  /** With more parts than this, operations are joined to layers: a convolution with its normalisation and activation. */
-  LAYERS_ABOVE: 16,
-  /** Elements and repeats beyond this number are not a description: another way to cut the order is tried. */
-  MANY: 100,
-  /** The most parts of a summary. */
-  PARTS: 30,
-  /** So many operations may belong to the layer before them: a normalisation with known statistics. */
-  SMALL: 3,
-  /** An interval of at least so many items may have repeats in itself. */
-  TALL: 12,
-};
-
-/** The constants of `widgets.scene.structure.widths`. */
-export const WIDTHS = {
-  /** Layers whose results cover the same area as what they take. */
-  FLAT: new Set(["addition", "bias", "concatenation", "normalization", "product", "softmax"]) as ReadonlySet<string>,
-  /** Layers whose results are as wide as what they take, but for parameters, beside elementwise ops. */
-  WIDE: new Set(["addition", "bias", "normalization", "softmax"]) as ReadonlySet<string>,
-  /** Layers whose results cover the same area as what they take if they are padded and have no strides. */
-  WINDOWS: new Set(["convolution", "depthwise convolution", "pooling"]) as ReadonlySet<string>,
 };
 
 /** The constants of `widgets.scene.stubs`. */
@@ -221,57 +57,15 @@ export const STUBS = {
   LONG_TOTAL: 300,
   /** More far producers than this of one box share one stub. */
   MANY: 6,
+  /** Gradients of higher order are not told apart. */
+  MOST_ORDERS: 9,
   /** Shorter lines are never cut for the sake of the total. */
   VERY_FAR: 5,
 };
 
 /** The constants of `widgets.scene.time_lens`. */
 export const TIME_LENS = {
-  /** The tones from hot to cold. A box is in the next tone if its time is less than half of the time at which the one before begins. */
-  HEAT: [7, 2, 5, 3, 6, 1] as readonly number[],
   NOT_RECORDED: "No run is recorded: use %graph time, or options=gc.RunOptions(trace=True)",
-};
-
-/** The constants of `widgets.scene.tree.chains`. */
-export const CHAINS = {
-  LONGEST_LABEL: 40,
-  /** Up to this many scopes in a row that hold nothing but the next one are scopes of their own; more are one with the last. */
-  MOST_SINGLE: 4,
-};
-
-/** The constants of `widgets.scene.tree.folds`. */
-export const FOLDS = {
-  /** In a smaller graph of another framework, where each weight is a node, repeats are not joined. */
-  FEW_FOREIGN: 24,
-  /** Parts with more nodes than this together cannot all be open, so repeats among them are shown once. */
-  FEW_NODES: 150,
-};
-
-/** The constants of `widgets.scene.tree.saved_models`. */
-export const SAVED_MODELS = {
-  DEFAULT: "serving_default",
-  /** The depth of these groups: deeper than that of groups by dataflow, so that their keys differ. */
-  DEPTH: 50,
-  SAVING: "saving and restoring",
-};
-
-/** The constants of `widgets.scene.tree.scopes`. */
-export const SCOPES = {
-  /** The most frames within each other; what is deeper stays in a closed box. */
-  MOST_FRAMES: 64,
-  /** A node and the helper scope of the same name are one thing up to this many nodes. */
-  SMALL_THING: 8,
-};
-
-/** The constants of `widgets.scene.tree.unchanged`. */
-export const UNCHANGED = {
-  /** The depths of these groups: deeper than those of groups by dataflow, so that their keys differ. */
-  DEPTH: 60,
-  /** Fewer unchanged parts than this are shown as they are. */
-  FEWEST: 3,
-  LABEL: "unchanged",
-  /** The unchanged parts beside changed ones that are shown: those with most edges to them. */
-  MOST_NEAR: 16,
 };
 
 /** The constants of `widgets.scene.value_lens`. */
@@ -280,12 +74,6 @@ export const VALUE_LENS = {
   CLASSES: ["NaN", "Inf", "all zero", "beyond 10,000", "finite"] as readonly string[],
   NOT_RECORDED: "No values are recorded: use %graph values, or options=gc.RunOptions(values=True)",
   TONES: [7, 2, 5, 4, 1] as readonly number[],
-};
-
-/** The constants of `widgets.scene.visible`. */
-export const VISIBLE = {
-  /** However much the user opens: beyond this the oldest openings give way. */
-  HARD_LIMIT: 500,
 };
 
 export type NodeKind = "constant" | "control" | "function" | "op" | "placeholder" | "return" | "scope" | "stub" | "variable";

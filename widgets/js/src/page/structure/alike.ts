@@ -1,13 +1,14 @@
 // Likeness: symbols for equal op structure, and differences of ops. Names, shapes and attr values do not count.
 
-import { ALIKE, NO_OP } from "../../scene/generated";
+import { NO_OP } from "../../scene/generated";
 import { at, Counter, commonTotal, compareTexts, excess, totalOf } from "../order";
 import type { Order, Span } from "./decompose";
 import type { GraphNode, Op } from "./nodes";
 import { isEnd, isPlumbing } from "./serving";
 
-export const { OTHER } = ALIKE;
-const { ROUNDS } = ALIKE;
+/** Near-alike groups differ in at most this share of their ops. */
+export const OTHER = 0.2;
+const ROUNDS = 2;
 
 /** Whole numbers for structures: equal structures have equal numbers. */
 export class Symbols {

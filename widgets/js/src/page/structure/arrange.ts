@@ -1,6 +1,5 @@
 // The arrangement of one scope: joined cycles, folded helpers, and groups of the rest.
 
-import { ARRANGE } from "../../scene/generated";
 import { at, range } from "../order";
 import { mainOps } from "./alike";
 import { evaluationOrder } from "./decompose";
@@ -11,8 +10,10 @@ import { type GraphNode, isForeign } from "./nodes";
 import { hosts, isEnd, servingNodes } from "./serving";
 import { type Bunch, bunchOf, PARTS, summarise } from "./summary";
 
-const { MANY_MODULES } = ARRANGE;
-export const { FEW_PARTS } = ARRANGE;
+/** A repeat of so many modules of another framework is shown as one also if nothing is beside it. */
+const MANY_MODULES = 3;
+/** A scope with more parts than this is shown as groups of them. */
+export const FEW_PARTS = 40;
 
 /** One part, or the parts of a cycle, with the parts that serve them, such as parameters. Parts are known by position. */
 export interface Unit {

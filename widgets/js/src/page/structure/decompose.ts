@@ -1,10 +1,12 @@
 // Decomposition: an order in which every region is an interval, and the cuts between regions.
 
-import { DECOMPOSE } from "../../scene/generated";
 import { at, range } from "../order";
 import { allBefore, type Items } from "./items";
 
-const { FEW, BROADCAST } = DECOMPOSE;
+/** A region of at most this many items is left whole. */
+const FEW = 40;
+/** An item with more consumers than this, some of them far, is left out if a region does not come apart otherwise. */
+const BROADCAST = 4;
 
 /** The items at positions `start` to `stop` - 1 of the order. */
 export interface Span {

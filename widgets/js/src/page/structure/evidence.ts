@@ -1,11 +1,12 @@
 // The layers of a model that a group of nodes computes: those that can tell a known kind of block.
 
-import { EVIDENCE, type Layer, NO_OP } from "../../scene/generated";
+import { type Layer, NO_OP } from "../../scene/generated";
 import { Counter } from "../order";
 import type { GraphNode } from "./nodes";
 import { isEnd, isHeavy, isPlumbing } from "./serving";
 
-const { FAR } = EVIDENCE;
+/** The most nodes between a softmax and the products around it: masks, dropout, changes of shape. */
+const FAR = 8;
 
 /**
  * The layers of a group by number, as far as they are the block's own. Gradients, losses and biases tell no kind.

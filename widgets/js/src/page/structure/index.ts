@@ -1,4 +1,4 @@
-// Structure of a graph by dataflow alone: what belongs together, and what is repeated. As `widgets.scene.structure` in Python.
+// Structure of a graph by dataflow alone: what belongs together, and what is repeated.
 //
 // The parts of one scope are *items*. Recognition goes in steps, each about linear in nodes and edges:
 //

@@ -1,5 +1,5 @@
 // Names of groups: from the names of their members, or else from their ops.
-import { CONTROL_FLOW, type Layer, NAMING, NEXT_ITERATION } from "../../scene/generated";
+import { CONTROL_FLOW, type Layer, NEXT_ITERATION } from "../../scene/generated";
 import { at, Counter, compareTexts, countOf, largest } from "../order";
 import type { Dims, Op } from "./nodes";
 import { PARAMETRIC } from "./serving";
@@ -7,7 +7,17 @@ import { PARAMETRIC } from "./serving";
 const WORDS = /[_.\-/]+/;
 /** The parts of an op's name that say nothing of what it computes. */
 const VERSION = /^Fused|Native$|V\p{Nd}+$/gu;
-const { BEGINNING, NORMALISING, TAILS } = NAMING;
+const BEGINNING: ReadonlySet<string> = new Set([
+  "concatenation",
+  "convolution",
+  "depthwise convolution",
+  "pooling",
+  "product",
+  "resizing",
+  "transposed convolution",
+]);
+const NORMALISING: ReadonlySet<string> = new Set(["addition", "normalization", "pooling", "scaling"]);
+const TAILS: ReadonlySet<string> = new Set(["block", "layer", "stage", "unit"]);
 
 /** The words that all names begin with, "" if there are none; without those of `within`, with which everything around begins. */
 export function commonName(names: readonly string[], within: readonly string[]): string {

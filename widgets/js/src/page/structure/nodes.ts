@@ -73,7 +73,7 @@ export interface GraphNode {
   readonly isGradient: boolean;
   /** `node.attr["strides"]`; empty if it is absent or no list. Column `definitions` has it as a text. */
   readonly strides: readonly number[];
-  /** False if `node.attr["padding"]` is VALID: `widgets.scene.structure.widths.is_padded`. Column `definitions` has it as a text. */
+  /** False if `node.attr["padding"]` is VALID. Column `definitions` has it as a text. */
   readonly isPadded: boolean;
   /** `callees(node)`; not empty iff `calls_functions(node)`. Column `functions` has their names. */
   readonly callees: readonly Callee[];
@@ -83,7 +83,7 @@ export interface GraphNode {
   readonly hasHub: boolean;
 }
 
-/** True for a node of another framework: `widgets.scene.structure.naming.is_foreign`. */
+/** True for a node of another framework. */
 export const isForeign = ({ op }: GraphNode): boolean => op.label !== op.name;
 
 /** True iff a node calls functions: its op is one, or attrs name them. */

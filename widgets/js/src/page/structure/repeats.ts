@@ -1,5 +1,4 @@
 // Repeats in a sequence: the same pattern several times in a row, and near-alike neighbours.
-import { REPEATS } from "../../scene/generated";
 import {
   addAll,
   areEqual,
@@ -19,7 +18,16 @@ import { difference, near, OTHER } from "./alike";
 import { type Span, sizeOf, spanOf } from "./decompose";
 import type { Dims, Op } from "./nodes";
 
-const { LONGEST, LEAST, FEW_LONG, SAME_KERNELS, SEED } = REPEATS;
+/** The longest pattern, in elements. */
+const LONGEST = 256;
+/** Fewer ops than this in all instances together are not worth a box of their own. */
+const LEAST = 4;
+/** A stretch of at least so many elements is not looked at again for multiples of its period. */
+const FEW_LONG = 1000;
+/** Instances with at least this share of equal kernels may pass on another width. */
+const SAME_KERNELS = 0.8333333333333334;
+/** An element of this many ops may be near-alike to its neighbours by itself. */
+const SEED = 3;
 
 /** A product or convolution. `isPointwise` and `width`, the size of its last dimension, are null if they are unknown. */
 export interface Kernel {

@@ -1,12 +1,21 @@
 // Serving: parameters, constants and plumbing belong to the one item that they serve.
 
-import { NO_OP, SERVING } from "../../scene/generated";
+import { NO_OP } from "../../scene/generated";
 import { at, largest, range } from "../order";
 import { before, type Items } from "./items";
 import type { GraphNode } from "./nodes";
 
-export const { CONE, PARAMETRIC } = SERVING;
-const { NEAR } = SERVING;
+/** A value computed from constants and variables is a parameter up to this many nodes; beyond, it is computation. */
+export const CONE = 24;
+/** Layers that have parameters. */
+export const PARAMETRIC: ReadonlySet<string> = new Set([
+  "convolution",
+  "depthwise convolution",
+  "product",
+  "transposed convolution",
+]);
+/** A parameter of several items is kept with the first if they are at most so many items apart. */
+const NEAR = 24;
 /** The scopes that gradients have in files, which say nothing else of them. */
 const GRADIENTS = /^(.*\/)?gradients(_\p{Nd}+)?(\/|$)/u;
 

@@ -1,5 +1,4 @@
 // The summary of one scope: at most so many groups and items, in the order of the dataflow.
-import { SUMMARY } from "../../scene/generated";
 import { addAll, at, Counter, compareLists, getOrMake, range, sum, totalOf } from "../order";
 import { differences, mainOps, Symbols } from "./alike";
 import { elements, elementsWithin, Order, type Span, sizeOf, spanOf } from "./decompose";
@@ -22,8 +21,16 @@ import { type Element, findRuns, type Kernel } from "./repeats";
 import { isHeavy, isPlumbing } from "./serving";
 import { Widths } from "./widths";
 
-export const { PARTS } = SUMMARY;
-const { MANY, LAYERS_ABOVE, TALL, SMALL } = SUMMARY;
+/** The most parts of a summary. */
+export const PARTS = 30;
+/** Elements and repeats beyond this number are not a description: another way to cut the order is tried. */
+const MANY = 100;
+/** With more parts than this, operations are joined to layers: a convolution with its normalisation and activation. */
+const LAYERS_ABOVE = 16;
+/** An interval of at least so many items may have repeats in itself. */
+const TALL = 12;
+/** So many operations may belong to the layer before them: a normalisation with known statistics. */
+const SMALL = 3;
 
 /** Items that are shown together; a repeat has `instances`, a single item is its own bunch. */
 export interface Bunch {

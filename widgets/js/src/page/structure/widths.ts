@@ -1,11 +1,15 @@
 // Widths: tensors of unknown size that must have the same one.
-import { WIDTHS } from "../../scene/generated";
 import { at, getOrMake } from "../order";
 import type { Items } from "./items";
 import type { Dims, GraphNode, Tensor } from "./nodes";
 import { isPlumbing } from "./serving";
 
-const { WIDE, FLAT, WINDOWS } = WIDTHS;
+/** Layers whose results are as wide as what they take, but for parameters, beside elementwise ops. */
+const WIDE: ReadonlySet<string> = new Set(["addition", "bias", "normalization", "softmax"]);
+/** Layers whose results cover the same area as what they take. */
+const FLAT: ReadonlySet<string> = new Set(["addition", "bias", "concatenation", "normalization", "product", "softmax"]);
+/** Layers whose results cover the same area as what they take if they are padded and have no strides. */
+const WINDOWS: ReadonlySet<string> = new Set(["convolution", "depthwise convolution", "pooling"]);
 
 /** Disjoint sets of names, joined step by step. */
 class Sets {

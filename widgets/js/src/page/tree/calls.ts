@@ -1,4 +1,4 @@
-// The bodies that calls open into, as the tree takes them. As `Opener` and `CallBody` of `widgets/scene/calls.py`.
+// The bodies that calls open into, as the tree takes them.
 import type { GraphNode } from "../structure";
 
 /** The differences that a graph shows, as far as its tree follows them: `graphcore.difference.Marks`. */

@@ -1,7 +1,8 @@
-// The scopes that names form, with long chains of scopes in scopes as one. As `widgets/scene/tree/chains.py`.
-import { CHAINS } from "../../scene/generated";
+// The scopes that names form, with long chains of scopes in scopes as one.
 
-const { MOST_SINGLE, LONGEST_LABEL } = CHAINS;
+/** Up to this many scopes in a row that hold nothing but the next one are scopes of their own; more are one with the last. */
+const MOST_SINGLE = 4;
+const LONGEST_LABEL = 40;
 
 /** The path of the scope around a name, "" if there is none. */
 export const scopeOf = (name: string): string => name.slice(0, Math.max(0, name.lastIndexOf("/")));

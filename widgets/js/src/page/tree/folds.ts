@@ -1,5 +1,4 @@
-// Parts that open: nodes with their helpers, and groups that dataflow joins. As `widgets/scene/tree/folds.py`.
-import { FOLDS } from "../../scene/generated";
+// Parts that open: nodes with their helpers, and groups that dataflow joins.
 import {
   arrange,
   type Bunch,
@@ -20,7 +19,10 @@ import {
 import { lastPart } from "./chains";
 import type { Scope } from "./scopes";
 
-const { FEW_FOREIGN, FEW_NODES } = FOLDS;
+/** In a smaller graph of another framework, where each weight is a node, repeats are not joined. */
+const FEW_FOREIGN = 24;
+/** Parts with more nodes than this together cannot all be open, so repeats among them are shown once. */
+export const FEW_NODES = 150;
 
 /** A part of a picture. */
 export type Part = GraphNode | Fold;

@@ -1,4 +1,4 @@
-// The scopes of the backward pass. As `widgets/scene/roles.py`.
+// The scopes of the backward pass.
 import { getOrMake } from "../order";
 import { scopeOf } from "./chains";
 import type { SpaceGraph } from "./from_data";

@@ -1,5 +1,5 @@
-// SavedModels in pictures: groups of signatures, of variables, and of what saves and restores. As `widgets/scene/tree/saved_models.py`.
-import { ARG, NO_OP, RETVAL, SAVED_MODELS } from "../../scene/generated";
+// SavedModels in pictures: groups of signatures, of variables, and of what saves and restores.
+import { ARG, NO_OP, RETVAL } from "../../scene/generated";
 import { counted } from "../order";
 import {
   before,
@@ -14,7 +14,10 @@ import {
 import type { GraphData } from "./calls";
 import { alwaysFalse, Fold, Group, nodesOf, type Part, structured, Thing } from "./folds";
 
-const { SAVING, DEPTH, DEFAULT } = SAVED_MODELS;
+const SAVING = "saving and restoring";
+/** The depth of these groups: deeper than that of groups by dataflow, so that their keys differ. */
+const DEPTH = 50;
+const DEFAULT = "serving_default";
 
 type Places = ReadonlySet<number>;
 

@@ -1,5 +1,4 @@
-// Name scopes and calls: the parts of a graph that names and functions form. As `widgets/scene/tree/scopes.py`.
-import { SCOPES } from "../../scene/generated";
+// Name scopes and calls: the parts of a graph that names and functions form.
 import { callsFunctions, type GraphNode, isForeign, isParameter } from "../structure";
 import type { CallBody, GraphData, Opener } from "./calls";
 import { chainLabel, countSlashes, parentsOf, scopeOf } from "./chains";
@@ -7,7 +6,10 @@ import { anyLeadsTo, Fold, Group, nodesOf, type Part, structured, Thing, totalOf
 import { withinFunction, withSignatures } from "./saved_models";
 import { unchangedTogether } from "./unchanged";
 
-const { SMALL_THING, MOST_FRAMES } = SCOPES;
+/** A node and the helper scope of the same name are one thing up to this many nodes. */
+const SMALL_THING = 8;
+/** The most frames within each other; what is deeper stays in a closed box. */
+export const MOST_FRAMES = 64;
 
 /** The graph of some scopes, and what opens its calls. */
 interface Around {

@@ -1,4 +1,4 @@
-// All scopes of one graph. As `widgets/scene/tree/tree.py`.
+// All scopes of one graph.
 import type { GraphData, Opener } from "./calls";
 import { Group, type Part } from "./folds";
 import { passesOn, served } from "./saved_models";

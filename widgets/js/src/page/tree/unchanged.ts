@@ -1,11 +1,16 @@
-// Differences in pictures: the parts of a scope that have not changed are shown together. As `widgets/scene/tree/unchanged.py`.
-import { UNCHANGED } from "../../scene/generated";
+// Differences in pictures: the parts of a scope that have not changed are shown together.
 import { getOrMake } from "../order";
 import type { Marks } from "./calls";
 import { countSlashes } from "./chains";
 import { Group, nodesOf, type Part } from "./folds";
 
-const { FEWEST, MOST_NEAR, DEPTH, LABEL } = UNCHANGED;
+/** Fewer unchanged parts than this are shown as they are. */
+const FEWEST = 3;
+/** The unchanged parts beside changed ones that are shown: those with most edges to them. */
+const MOST_NEAR = 16;
+/** The depths of these groups: deeper than those of groups by dataflow, so that their keys differ. */
+const DEPTH = 60;
+const LABEL = "unchanged";
 
 /** The number of edges to each part. */
 type Counts = Map<number, number>;
