@@ -1,6 +1,6 @@
-"""The scene builder of standalone pages gives the same scenes of random graphs as the kernel's.
+"""Standalone pages, whose data are whole, show the scenes and facts of live views, which get changes.
 
-The inspector tells the same facts. The scenes of certain graphs are stored: `tests/golden/scenes.py`.
+The scenes of certain graphs are stored: `tests/golden/scenes.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 
 import graphcore as gc
 from graphcore.difference import difference_graph
-from tests.browser.page_worker import PageWorker
+from tests.browser.page_worker import LiveWorker, PageWorker
 from tests.golden.scene_cases import CASES, DATA, Case
 from tests.golden.scenes import View, comparable
 from tests.graphcore.difference import test_random_edits as edits
@@ -83,7 +83,8 @@ def test_the_inspector_of_a_page_says_what_the_kernel_says(page: Page, name: str
     scene = build_scene(graph, state)
     worker = PageWorker(page, graph, state)
     worker.scene(type="ready")
-    for box in [*(node.id for node in scene.nodes), *(group.id for group in scene.groups)]:
+    boxes = [*(node.id for node in scene.nodes), *(group.id for group in scene.groups)]
+    for box in boxes[:: max(1, len(boxes) // 20)]:
         told = inspect(graph, state, box)
         assert told is not None
         found = worker.ask(type="inspect", id=box)["inspection"]
@@ -116,3 +117,18 @@ def test_a_cell_is_filtered_by_its_number_in_a_page(page: Page) -> None:
     worker.scene(type="ready")
     answer = {"type": "highlight", "boxes": ["w"], "text": "1 node for cell:4, in 1 box"}
     assert worker.ask(type="filter", query="cell:4") == answer
+
+
+def test_a_page_that_missed_a_change_asks_for_the_whole_graph(page: Page) -> None:
+    graph = gc.Graph()
+    worker = LiveWorker(page, graph, SceneState())
+    with graph.as_default():
+        gc.constant(1.0, name="a")
+        worker.update()
+        gc.constant(1.0, name="b")
+        worker.live.change()
+        gc.constant(1.0, name="c")
+        assert worker.send(worker.live.change()) == {"type": "ask", "request": {"type": "want_whole"}}
+        assert [node.id for node in worker.scene(type="ready")[0].nodes] == ["a"]
+        worker.send(worker.live.whole())
+        assert [node.id for node in worker.scene(type="ready")[0].nodes] == ["a", "b", "c"]
