@@ -17,10 +17,10 @@ from graphcore.functions.library import GRADIENT_OP
 from graphcore.text import debug_string
 from widgets.inspection import FunctionInfo, Inspection, TensorRow
 from widgets.messages import SearchMessage
+from widgets.render.compiled import without_long_edges
 from widgets.scene.calls import Callee, callees_of
 from widgets.scene.find import hits
 from widgets.scene.query import Facts
-from widgets.scene.stubs import cut_long_edges
 from widgets.scene.types import Lens, NodeKind, Scene, SceneEdge, SceneNode
 from widgets.scene.words import attr_text, counted, kind_of_op, user_name
 
@@ -67,16 +67,16 @@ class Definition:
             *[self._box(node) for node in self._nodes.values()],
             *[_return_box(arg) for arg in self.fdef.signature.output_arg],
         ]
-        nodes, edges = cut_long_edges(nodes, self._edges({node.id for node in nodes}))
-        return Scene(
+        scene = Scene(
             title=title,
             nodes=nodes,
-            edges=edges,
+            edges=self._edges({node.id for node in nodes}),
             lenses=[Lens(name="structure", title="Structure")],
             revision=revision,
             total_nodes=len(nodes),
             summary=counted(count, "node"),
         )
+        return without_long_edges(scene)
 
     def callee(self, box_id: str, place: int) -> Callee | None:
         """The function called by a node, by number, with placeholders in its attrs; None without one."""

@@ -48,7 +48,6 @@ TABLES = {
     "widgets.scene.calls": ("MAX_DEPTH",),
     "widgets.scene.origins": ("MIRROR",),
     "widgets.scene.shapes.unknowns": ("MAX_NODES",),
-    "widgets.scene.stubs": ("FAR", "LONG_TOTAL", "MANY", "MOST_ORDERS", "VERY_FAR"),
     "widgets.scene.time_lens": ("NOT_RECORDED",),
     "widgets.scene.value_lens": ("CLASSES", "NOT_RECORDED", "TONES"),
 }

@@ -201,6 +201,15 @@ def build_scene(
     return msgspec.structs.replace(scene, revision=revision) if revision else scene
 
 
+def without_long_edges(scene: Scene) -> Scene:
+    """The scene with stubs for producers that are far away; as it is without an engine."""
+    try:
+        found: Scene = _decoded(engine.ask("cut", _text(scene)), Scene)
+    except EngineError:
+        return scene
+    return found
+
+
 def boxes_of(graph: Graph, state: SceneState) -> dict[str, str]:
     """The box id of each node by its name, in the picture of `build_scene`; empty without an engine."""
     try:

@@ -1,5 +1,5 @@
 // The visible boxes and frames.
-import { type Mode, type Role, STUBS, type TensorInfo } from "../scene/generated";
+import type { Mode, Role, TensorInfo } from "../scene/generated";
 import { differenceOf } from "./difference";
 import { placeMirrored } from "./mirror";
 import { at, compareTexts, getOrMake } from "./order";
@@ -10,7 +10,8 @@ import { FEW_NODES, MOST_FRAMES } from "./tree";
 
 /** However much the user opens: beyond this the oldest openings give way. */
 const HARD_LIMIT = 500;
-export const { MOST_ORDERS } = STUBS;
+/** Gradients of higher order are not told apart. */
+export const MOST_ORDERS = 9;
 
 /** The user's choices of open and closed scopes. */
 export interface Folding {

@@ -46,23 +46,6 @@ export const UNKNOWNS = {
   MAX_NODES: 4000,
 };
 
-/** The constants of `widgets.scene.stubs`. */
-export const STUBS = {
-  /** Layers that a line from the forward into the backward pass may span. */
-  FAR: 7,
-  /**
-   * Layers that all lines together may span before the longest are cut: Graphviz's time grows steeply with them
-   * (160 boxes: 1.7 s with 1,500 layers, 0.13 s with 300).
-   */
-  LONG_TOTAL: 300,
-  /** More far producers than this of one box share one stub. */
-  MANY: 6,
-  /** Gradients of higher order are not told apart. */
-  MOST_ORDERS: 9,
-  /** Shorter lines are never cut for the sake of the total. */
-  VERY_FAR: 5,
-};
-
 /** The constants of `widgets.scene.time_lens`. */
 export const TIME_LENS = {
   NOT_RECORDED: "No run is recorded: use %graph time, or options=gc.RunOptions(trace=True)",

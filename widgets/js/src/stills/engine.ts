@@ -4,6 +4,7 @@ import type { GraphPage } from "../page/graph_page";
 import { LivePage, type Told } from "../page/live_page";
 import { toMermaid } from "../page/mermaid_text";
 import { getOrMake } from "../page/order";
+import { cutLongEdges } from "../page/stubs";
 import { fittingScale } from "../scene/fold";
 import type { ChangeMessage, FromViewer, GraphChange, Scene } from "../scene/generated";
 import { Layouts } from "../scene/layouts";
@@ -84,6 +85,12 @@ const pages = new Map<string, LivePage>();
 
 const pageOf = (key: string): LivePage => getOrMake(pages, key, () => new LivePage());
 
+/** A scene in which stubs stand for far producers. */
+function withoutLongEdges(scene: Scene): Scene {
+  const [nodes, edges] = cutLongEdges([...scene.nodes], [...scene.edges], false);
+  return { ...scene, nodes, edges };
+}
+
 /** The answers about a picture, by their names in requests. */
 const ASKED = { scene: sceneOf, boxes: boxesOf, mains: mainsOf, openings: nothingOf } as const;
 type Ask = (page: GraphPage) => unknown;
@@ -95,6 +102,7 @@ type Ask = (page: GraphPage) => unknown;
   place: (key: string, told: string) => JSON.stringify(pageOf(key).place(JSON.parse(told) as Told)),
   compile: (what: keyof typeof ASKED, key: string, changes: string, wish: string) =>
     JSON.stringify(compiled(key, JSON.parse(changes) as GraphChange[], JSON.parse(wish) as Wish, ASKED[what] as Ask)),
+  cut: (text: string) => JSON.stringify(withoutLongEdges(JSON.parse(text) as Scene)),
   forget: (key: string) => String(pages.delete(key)),
   pictures,
   dot: (text: string) => toDot(JSON.parse(text) as Scene),
