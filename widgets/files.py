@@ -15,7 +15,7 @@ from widgets.render.dot_source import DotSource
 from widgets.render.html import to_page
 from widgets.render.messages import scene_message
 from widgets.render.outline import to_outline as scene_to_outline
-from widgets.render.page_data import graph_data, pack
+from widgets.render.page_data import graph_data, pack, rows_of
 from widgets.render.stills import to_dot as scene_to_dot
 from widgets.render.stills import to_mermaid as scene_to_mermaid
 from widgets.render.stills import to_svg as scene_to_svg
@@ -68,9 +68,8 @@ def to_html(source: Source, state: SceneState | None = None, *, title: str = "gr
     message = scene_message(scene, own)
     if not isinstance(source, Graph):
         return to_page(message, with_mermaid=True)
-    return to_page(
-        message, data=pack(graph_data(source, own)), timelines=page_timelines(source), steps=page_steps(source), with_mermaid=True
-    )
+    data = pack(graph_data(source, own, rows_of(source)))  # the rows of which the scene was made
+    return to_page(message, data=data, timelines=page_timelines(source), steps=page_steps(source), with_mermaid=True)
 
 
 def save(source: Source, path: str | Path, state: SceneState | None = None, *, title: str = "graph") -> Path:

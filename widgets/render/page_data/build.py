@@ -68,9 +68,9 @@ class PageData(msgspec.Struct, frozen=True):
     spaces: list[SpaceColumns]
 
 
-def graph_data(graph: Graph, state: SceneState) -> PageData:
-    """The data of a graph in a view."""
-    return done(graph_data_in_steps(graph, state, KeptRows(graph)))
+def graph_data(graph: Graph, state: SceneState, kept: KeptRows | None = None) -> PageData:
+    """The data of a graph in a view, from its kept rows if they are given."""
+    return done(graph_data_in_steps(graph, state, KeptRows(graph) if kept is None else kept))
 
 
 def graph_data_in_steps(graph: Graph, state: SceneState, kept: KeptRows) -> Steps[PageData]:

@@ -95,16 +95,19 @@ class KeptRows:
         """Make the rows of changed nodes anew, in steps. The graph must not change between the steps."""
         self._graph.settle()
         self._look()
-        dirty = self._dirty
+        dirty, rows = self._dirty, self._rows
+        readers: list[RowChanges] = []
         for count, name in enumerate(list(dirty)):
             if count % STEP == 0:
                 yield
+                readers = list(self._readers)
             node = self._graph.find(name)
-            before = self._rows.pop(name, None) if node is None else self._rows.get(name)
-            if node is not None:
-                self._rows[name] = self._maker.row(node)
-            if before != self._rows.get(name):
-                for changes in self._readers:
+            before = rows.pop(name, None) if node is None else rows.get(name)
+            row = None if node is None else self._maker.row(node)
+            if row is not None:
+                rows[name] = row
+            if before != row:
+                for changes in readers:
                     changes.add(name, before)
             dirty.discard(name)
 
