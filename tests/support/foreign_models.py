@@ -41,6 +41,27 @@ class Builder:
         return ForeignGraph("model", main, functions=functions or {})
 
 
+def stages() -> ForeignGraph:
+    """A network of three stages of two blocks each; the first block of a stage has a branch of its own."""
+    b = Builder()
+    x = b.add("f.Input", name="image", shape=(1, 3, 32, 32))
+    for stage in range(3):
+        shape = (1, 16 << stage, 64 >> stage, 64 >> stage)
+        for block in range(2):
+            path = f"stage{stage}.{block}"
+            modules = (ModuleCall(f"stage{stage}", "Sequential"), ModuleCall(path, "Block"))
+            start = x
+            for number in range(3):
+                x = b.add("f.Conv", x, b.weight(f"{path}.conv{number}.weight", 16, 16, 3, 3), modules=modules, shape=shape)
+                x = b.add("f.BatchNormalization", x, modules=modules, shape=shape)
+                x = x if number == 2 else b.add("f.Relu", x, modules=modules, shape=shape)
+            if not block:
+                start = b.add("f.Conv", start, b.weight(f"{path}.down.weight", 16, 16, 1, 1), modules=modules, shape=shape)
+                start = b.add("f.BatchNormalization", start, modules=modules, shape=shape)
+            x = b.add("f.Relu", b.add("f.Add", x, start, modules=modules, shape=shape), modules=modules, shape=shape)
+    return b.done(x)
+
+
 def transformer(layers: int = 4, *, named: bool = True) -> ForeignGraph:
     """A decoder whose layers share a mask; its modules have names unless `named` is false."""
     b = Builder()

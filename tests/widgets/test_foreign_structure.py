@@ -6,7 +6,7 @@ import pytest
 
 from graphcore.frontends.foreign import ForeignGraph
 from graphcore.frontends.lowering import lower
-from tests.support.foreign_models import branch, perceptron, transformer
+from tests.support.foreign_models import branch, perceptron, stages, transformer
 from widgets.render.compiled import build_scene
 from widgets.scene import Scene, SceneState
 
@@ -24,6 +24,10 @@ def repeats(scene: Scene) -> list[tuple[str, int]]:
 
 def test_layers_that_share_a_mask_are_one_repeat_with_their_class() -> None:
     assert repeats(pictured(transformer(4))) == [("layers DecoderLayer", 4)]
+
+
+def test_two_modules_of_one_list_and_class_are_a_repeat_though_one_has_a_branch() -> None:
+    assert repeats(pictured(stages())) == [(f"stage{number} Block", 2) for number in range(3)]
 
 
 def test_layers_without_names_are_one_repeat_with_the_name_of_their_kind() -> None:

@@ -11,7 +11,7 @@ import { hosts, isEnd, servingNodes } from "./serving";
 import { type Bunch, bunchOf, PARTS, summarise } from "./summary";
 
 /** A repeat of so many modules of another framework is shown as one also if nothing is beside it. */
-const MANY_MODULES = 3;
+const MANY_MODULES = 2;
 /** A scope with more parts than this is shown as groups of them. */
 export const FEW_PARTS = 40;
 

@@ -115,7 +115,7 @@ export function summarise(
   // Nothing comes apart.
   if (found.length === 1 && at(found, 0).instances.length === 0)
     found = range(0, items.members.length).map((position) => partOf(spanOf(position, position + 1)));
-  return summary.bunches(shortened(found, order, ops, most));
+  return summary.bunches(shortened(summary.withModules(found, element), order, ops, most));
 }
 
 /** The elements and repeats of an order, from the way to cut it that describes it best. */
@@ -195,6 +195,10 @@ const usesBefore = (order: Order, span: Span, start: number): boolean =>
 
 /** The number of a module among those of a list. */
 const NUMBER = /[._]?\d+$/;
+/** A module in a list that has fewer operations is not worth a box of its own. */
+const LEAST = 4;
+/** The number of a module in a list that counts its modules. */
+const LISTED = /\.\d+$/;
 const NO_CLASSES: ReadonlyMap<string, string> = new Map();
 
 /** Makes bunches of intervals, with names and shapes. */
@@ -238,6 +242,38 @@ class Summary {
     return main.outputs.length > 0 ? { node: main, index: 0 } : null;
   }
 
+  /** The parts, with neighbours joined that are modules of one list and class and pass on one shape, however alike they are. */
+  withModules(found: readonly Part[], element: ElementOf): Part[] {
+    if (this.#classes.size === 0) return [...found];
+    const joined: Part[] = [];
+    let last = "";
+    for (const part of found) {
+      const inner = part.instances.length > 0 ? part.instances : [part.span];
+      const kinds = new Set(inner.map((each) => this.#moduleInList(each)));
+      const kind = kinds.size === 1 ? ([...kinds][0] as string) : "";
+      const key = kind && JSON.stringify([kind, element(at(inner, inner.length - 1)).shape]);
+      const before = joined.at(-1);
+      if (key && key === last && before) {
+        const others = before.instances.length > 0 ? before.instances : [before.span];
+        joined[joined.length - 1] = {
+          span: spanOf(before.span.start, part.span.stop),
+          instances: [...others, ...inner],
+        };
+      } else joined.push(part);
+      last = key;
+    }
+    return joined;
+  }
+
+  /** The module with several ops that an interval is, without its number in a list; "" if it is none. */
+  #moduleInList(span: Span): string {
+    const path = this.#path(span);
+    const kind = LISTED.test(path) ? this.#classes.get(path) : undefined;
+    return kind !== undefined && totalOf(totalOps(this.#ops, span)) >= LEAST
+      ? `${path.replace(LISTED, "")} ${kind}`
+      : "";
+  }
+
   /** A bunch for each interval, with different labels. */
   bunches(found: readonly Part[]): Bunch[] {
     const made = found.map((part) => this.#bunch(part));
@@ -279,13 +315,19 @@ class Summary {
     return found.size === 1 ? ([...found][0] as string) : "";
   }
 
-  #moduleOf({ start, stop }: Span): string {
-    const items = this.#order.order.slice(start, stop).filter((item) => !this.#weak[item]);
-    const nodes = items.flatMap((item) => at(this.#order.items.members, item));
-    const own = nodes.filter((node) => !this.#serving.has(node.name) && !isPlumbing(node)); // the dropout before a layer is not its own
-    const path = commonScope(own.map(({ name }) => name));
+  #moduleOf(span: Span): string {
+    const path = this.#path(span);
     const kind = path.length > this.#around.length ? this.#classes.get(path) : undefined;
     return kind ? `${path.slice(path.lastIndexOf("/") + 1).replace(NUMBER, "")} ${kind}` : "";
+  }
+
+  /** The scope of an interval, without what only passes its input on: the dropout before a layer is not its own. */
+  #path({ start, stop }: Span): string {
+    const items = this.#order.order.slice(start, stop).filter((item) => !this.#weak[item]);
+    const nodes = items.flatMap((item) => at(this.#order.items.members, item));
+    return commonScope(
+      nodes.filter((node) => !this.#serving.has(node.name) && !isPlumbing(node)).map(({ name }) => name),
+    );
   }
 
   #nodes(span: Span): GraphNode[] {
