@@ -12,10 +12,12 @@ from tests.golden.scene_cases import Case
 from tests.golden.scenes import View, comparable
 from tests.graphcore.difference import test_random_edits as edits
 from tests.support.cells import cell_runner
+from tests.support.live_page import LivePage
 from tests.support.random_cells import CELLS, code_of
 from tests.support.walks import next_request
 from tests.widgets import test_scene_properties as with_scopes
 from widgets.render.compiled import GraphCompiler
+from widgets.requests import ReadyRequest
 from widgets.scene import Scene
 
 
@@ -54,3 +56,14 @@ def test_random_cells_are_in_the_scenes(choices: list[tuple[str, int]], seed: in
         for cell, way in [("a", 0), ("b", 0), *choices]:
             run(cell, code_of(cell, way))
             picture.compare(3)
+
+
+def test_a_whole_graph_that_shows_nothing_new_is_no_new_picture(graph: gc.Graph) -> None:
+    gc.constant(1.0, name="a")
+    port, page = LivePage.of(graph)
+    for _ in range(2):
+        port.answer(ReadyRequest())
+    gc.constant(2.0, name="b")
+    for _ in range(2):
+        port.answer(ReadyRequest())
+    assert [message["scene"]["revision"] for message in page.sent] == [1, 1, 2, 2]

@@ -30,11 +30,14 @@ export class LivePage {
   #revision = 0;
   /** The end of the cell of the last change. */
   #sentAt = 0;
+  /** The picture of the last change, as text. */
+  #scene = "";
   /** The most boxes that open automatically, 0 for the usual number. */
   #boxes = 0;
 
   /** The picture of a changed graph, in which the same is open unless the kernel has chosen. */
   change(change: GraphChange, message: ChangeMessage): SceneMessage | Ask {
+    const before = change.whole ? this.#scene : "";
     const data = this.#kept.apply(change, message);
     if (!data) return { type: "ask", request: { type: "want_whole" } };
     const choices = message.choices ?? this.#page?.choices;
@@ -45,7 +48,10 @@ export class LivePage {
     const { focus: name } = message;
     const shown = name ? this.#page.answer({ type: "reveal", name, quiet: false }) : null;
     const scene = shown?.type === "scene" ? shown : (this.#page.answer({ type: "ready" }) as SceneMessage);
-    return this.#numbered({ ...scene, sent_at: message.sent_at, look: message.look });
+    const found = { ...scene, sent_at: message.sent_at, look: message.look };
+    this.#scene = JSON.stringify(scene.scene);
+    // The whole graph also comes for the sake of another view of it that has just begun.
+    return this.#scene === before ? this.#again(found) : this.#numbered(found);
   }
 
   /** The answers to a request of the viewer. */
