@@ -1,4 +1,4 @@
-"""Renderers: one scene as DOT, Mermaid, SVG, a text outline, or HTML."""
+"""Pictures: the data of graphs for the viewer, and scenes as DOT, Mermaid, SVG, outline or HTML."""
 
 from widgets.render.engine import EngineError
 from widgets.render.html import to_page

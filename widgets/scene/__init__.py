@@ -1,4 +1,4 @@
-"""Scenes: the visible part of a graph as pure data."""
+"""Scenes: their data, the choices of open scopes, and what only a kernel can explain."""
 
 from widgets.scene.lenses import lens, lens_names, remove_lens
 from widgets.scene.snapshot import Snapshot, take_snapshot
