@@ -65,6 +65,8 @@ def _run(options: argparse.Namespace) -> str:
         return f"{diff}\n{drawn}"
     if options.command == "view" and options.serve:
         return _serve(path, options.tags, options.port)
+    if options.command == "view":
+        _begin_engine()
     graph = _load(path, options.tags)
     if options.command == "view":
         if graph.saver_nodes and not graph.signatures.keys() - {INIT_SIGNATURE}:
@@ -111,6 +113,13 @@ def _view(graph: Graph | GraphDiff, output: Path, title: str) -> str:
     from widgets.files import save  # noqa: PLC0415 - see above
 
     return f"{save(graph, output, title=title)}\n"
+
+
+def _begin_engine() -> None:
+    """Start the engine of pictures, which takes as long as it takes to read a file."""
+    from widgets.render.engine import engine  # noqa: PLC0415 - a layer above, which only this command needs
+
+    engine.begin()
 
 
 def _open_in_browser(page: Path) -> None:

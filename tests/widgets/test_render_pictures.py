@@ -165,6 +165,15 @@ def test_a_worker_that_dies_is_replaced() -> None:
         own.close()
 
 
+def test_an_engine_that_begins_early_starts_once() -> None:
+    early = Engine()
+    early.begin()
+    assert early.is_running
+    assert early.ask("forget", "no graph") == "false"
+    assert early.starts == 1
+    early.close()
+
+
 def test_threads_may_share_the_engine(softmax_regression: gc.Graph) -> None:
     scene = build_scene(softmax_regression)
     found: list[str] = []

@@ -72,7 +72,6 @@ class Engine:
 
     def _answer(self, method: str, args: tuple[str, ...], limit: float) -> dict[str, Any]:
         process = self._running()
-        self._serial += 1
         wait = limit if self._warm else limit + START_LIMIT
         try:
             answer = self._request(process, method, args, wait)
@@ -84,6 +83,12 @@ class Engine:
             raise EngineError(str(error)) from error
         self._warm = True
         return answer
+
+    def begin(self) -> None:
+        """Start the worker, while the caller prepares its first request."""
+        with self._lock, contextlib.suppress(EngineError, OSError):
+            if not self.is_running:
+                self._send(self._running(), "forget", ("",))
 
     def close(self) -> None:
         """End the worker; a later request starts a new one."""
@@ -119,11 +124,14 @@ class Engine:
         threading.Thread(target=_pump, args=(process.stdout, self._answers), daemon=True).start()
         return process
 
-    def _request(self, process: subprocess.Popen[str], method: str, args: tuple[str, ...], wait: float) -> dict[str, Any]:
-        if process.stdin is None:
-            return {}
-        process.stdin.write(json.dumps({"id": self._serial, "method": method, "args": args}) + "\n")
+    def _send(self, process: subprocess.Popen[str], method: str, args: tuple[str, ...]) -> None:
+        self._serial += 1
+        assert process.stdin is not None
+        process.stdin.write(f"{self._serial} {method} {json.dumps(args)}\n")
         process.stdin.flush()
+
+    def _request(self, process: subprocess.Popen[str], method: str, args: tuple[str, ...], wait: float) -> dict[str, Any]:
+        self._send(process, method, args)
         while True:
             line = self._answers.get(timeout=wait)
             if not line:

@@ -1,4 +1,4 @@
-"""The engine in a subprocess: one JSON request a line in, one JSON answer a line out.
+"""The engine in a subprocess: one request a line in, one JSON answer a line out.
 
 WebAssembly cannot be interrupted from within Python, so a picture that takes too long is ended by ending this process.
 Run as a script with the paths of its packed scripts; it imports nothing of this project.
@@ -14,11 +14,11 @@ from pathlib import Path
 
 MAX_HEAP = 512 * 1024 * 1024
 
-Answer = Callable[[str, list[str]], str]
+Answer = Callable[[str, str], str]
 
 
 def started(scripts: list[Path]) -> Answer:
-    """A function that answers requests by a method of the scripts, and its arguments."""
+    """A function that answers requests by a method of the scripts, and its arguments as JSON."""
     from py_mini_racer import JSPromise, MiniRacer  # noqa: PLC0415 - where it is missing, the first answer says so
 
     racer = MiniRacer()
@@ -26,23 +26,23 @@ def started(scripts: list[Path]) -> Answer:
     for script in scripts:
         racer.eval(gzip.decompress(script.read_bytes()).decode("utf-8"))
 
-    def answer(method: str, args: list[str]) -> str:
-        result = racer.eval(f"graphloupeStills.{method}({', '.join(json.dumps(arg) for arg in args)})")
+    def answer(method: str, args: str) -> str:
+        result = racer.eval(f"graphloupeStills.{method}(...{args})")  # JSON is JavaScript, so that V8 reads it as it came
         return str(result.get() if isinstance(result, JSPromise) else result)
 
     return answer
 
 
 def serve(scripts: list[Path]) -> None:
-    """Answer requests until standard input ends. Each is `{"id": int, "method": str, "args": [str]}`, each answer has `text` or `error`."""
+    """Answer requests until standard input ends. Each is a number, a method and its arguments as JSON, each answer has `text` or `error`."""
     answer: Answer | None = None
     for line in sys.stdin:
-        request = json.loads(line)
+        number, method, args = line.split(" ", 2)
         try:
             answer = answer or started(scripts)
-            told = {"id": request["id"], "text": answer(request["method"], request["args"])}
+            told = {"id": int(number), "text": answer(method, args)}
         except Exception as error:  # noqa: BLE001 - any error of V8 answers this request; the next one may succeed
-            told = {"id": request["id"], "error": str(error)}
+            told = {"id": int(number), "error": str(error)}
         sys.stdout.write(json.dumps(told) + "\n")
         sys.stdout.flush()
 

@@ -106,7 +106,7 @@ def calls_functions(node: Node) -> bool:
     may_call = memory.get(_KEY)
     if may_call is None:
         may_call = memory[_KEY] = any(attr.name in _LABELS and attr.type in {"func", "list(func)"} for attr in node.op_def.attr)
-    return may_call and any(name in _LABELS and _is_func(value) for name, value in node.node_def.attr.items())
+    return may_call and any(name in _LABELS and _is_func(value) for name, value in node.attr.items())
 
 
 def callees(node: Node) -> list[Callee]:

@@ -65,16 +65,16 @@ def node_detail(node: Node, label: Callable[[Tensor], str] | None = None) -> str
     if node.is_opaque and kind in {"constant", "variable"}:
         return _held_text(node)
     if kind == "constant":
-        value = node.node_def.attr.get("value")
+        value = node.attr.get("value")
         return value_text(value) if isinstance(value, TensorValue) else ""
     if kind == "variable":
-        dtype, shape = node.node_def.attr.get("dtype"), node.node_def.attr.get("shape")
+        dtype, shape = node.attr.get("dtype"), node.attr.get("shape")
         return f"{dtype} {shape}" if isinstance(dtype, DType) and isinstance(shape, Shape) else ""
     if kind == "placeholder" and node.outputs:
         return (label or tensor_label)(node.outputs[0])
     if kind == "function":
         return ", ".join(name for name in called_functions(node) if name != node.op)
-    return ", ".join(name for name, value in node.node_def.attr.items() if value is True and not _is_usual(node, name))
+    return ", ".join(name for name, value in node.attr.items() if value is True and not _is_usual(node, name))
 
 
 def _held_text(node: Node) -> str:
@@ -113,7 +113,7 @@ def value_text(value: TensorValue) -> str:
 
 def is_short(node: Node) -> bool:
     """True iff `value_text` shows the value of this constant."""
-    value = node.node_def.attr.get("value")
+    value = node.attr.get("value")
     return isinstance(value, TensorValue) and value.array.size <= MAX_ITEMS
 
 
