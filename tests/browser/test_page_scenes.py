@@ -47,19 +47,19 @@ def compare(page: Page, graph: gc.Graph, seed: int, steps: int = 12, *, max_boxe
         request = next_request(chance, view)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(with_scopes.graphs(), st.integers(0, 1000), st.sampled_from([5, 60]))
 def test_graphs_of_scopes_and_gradients_look_the_same_in_a_page(page: Page, graph: gc.Graph, seed: int, boxes: int) -> None:
     compare(page, graph, seed, max_boxes=boxes)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(with_calls.graphs(), st.integers(0, 1000))
 def test_graphs_of_functions_branches_and_loops_look_the_same_in_a_page(page: Page, graph: gc.Graph, seed: int) -> None:
     compare(page, graph, seed)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(with_scopes.graphs(), edits.EDITS, st.booleans(), st.integers(0, 1000), st.sampled_from([5, 60]))
 def test_differences_look_the_same_in_a_page(
     page: Page, graph: gc.Graph, changes: list[edits.Edit], backwards: bool, seed: int, boxes: int

@@ -204,6 +204,7 @@ def test_a_hidden_node_of_a_saved_model_is_found_and_exports_follow_what_is_open
     assert page.locator(f'[data-node-id="{name}"]').count() == 1
 
 
+@pytest.mark.slow
 def test_a_page_of_100_000_nodes_opens_finds_and_shows_any_of_them(opened: Opened, tmp_path: Path) -> None:
     with gc.Graph().as_default() as graph:
         x = gc.placeholder(gc.float32, [None, 64], name="x")
