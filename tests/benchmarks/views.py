@@ -29,6 +29,7 @@ import graphcore as gc
 from graphcore.errors import GraphError
 from kernelext.errors.card import to_card
 from kernelext.errors.told import told
+from tests.benchmarks.view_files import graph_def, heavy_onnx_file, onnx_file, pt2_file
 from tests.browser.conftest import CHROMIUM_OPTIONS, Lab, Window
 from tests.browser.graph_panel import GraphPanel
 from tests.browser.server import ROOT, LabServer
@@ -179,6 +180,20 @@ STEP: Final = """async () => {
   await frame();
   return performance.now() - start;
 }"""
+
+# The command, and the most bytes of memory that it had: on Linux a child's `ru_maxrss` includes its parent's.
+MEMORY: Final = """
+import sys
+from graphcore.__main__ import main
+status = main(sys.argv[1:])
+try:
+    with open("/proc/self/status") as lines:
+        print(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")))
+except OSError:
+    import resource
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+sys.exit(status)
+"""
 
 
 @dataclass(frozen=True)
@@ -363,18 +378,15 @@ def viewed(bench: Bench, title: str, file: Path, limit: float) -> ViewRow:
     return ViewRow(f"view {title}, command included", "s", limit, samples, blocked)
 
 
-def large_file(folder: Path) -> Path:
-    """A GraphDef of 100,000 nodes in 1,000 scopes."""
-    graph = gc.Graph()
-    with graph.as_default():
-        tensor = gc.placeholder(gc.float32, [8, 8], name="x")
-        for scope in range(1_000):
-            with gc.name_scope(f"block{scope // 100}/layer{scope % 100}"):
-                for number in range(100):
-                    tensor = gc.tanh(tensor) if number % 3 else gc.add(tensor, tensor)
-    file = folder / "large.pb"
-    gc.save(graph, file)
-    return file
+def viewed_heavy(bench: Bench) -> list[ViewRow]:
+    """An ONNX file of 2 GB of weights: the time, which is that without them, and the most memory that the command has."""
+    file = heavy_onnx_file(bench.folder)
+    command = [sys.executable, "-c", MEMORY, "view", str(file), "-o", str(bench.folder / "page.html")]
+    used = [int(subprocess.run(command, check=True, cwd=ROOT, capture_output=True, text=True).stdout.split()[-1]) for _ in range(3)]
+    return [
+        viewed(bench, ".onnx, 2,000 nodes, 2 GB of weights", file, 1.2),
+        ViewRow("memory of the same", "MB", 300, [bytes_used / 1e6 for bytes_used in used]),
+    ]
 
 
 def card_of_error(bench: Bench) -> ViewRow:
@@ -413,7 +425,11 @@ ROWS: Final[dict[str, Callable[[Bench], ViewRow | list[ViewRow]]]] = {
     "mirrored gradient": mirrored,
     "step of a run": stepped,
     "view MobileNetV2": lambda bench: viewed(bench, "MobileNetV2", MOBILENET, 1),
-    "view 100,000 nodes": lambda bench: viewed(bench, "100,000 nodes", large_file(bench.folder), 3),
+    "view 100,000 nodes": lambda bench: viewed(bench, "100,000 nodes", graph_def(bench.folder, 1_000), 3),
+    "view .onnx": lambda bench: viewed(bench, ".onnx, 2,000 nodes", onnx_file(bench.folder, 100), 1.2),
+    "view .pt2": lambda bench: viewed(bench, ".pt2, 2,000 nodes", pt2_file(bench.folder, 400), 1.2),
+    "view 2 GB": viewed_heavy,
+    "view .onnx, 100,000 nodes": lambda bench: viewed(bench, ".onnx, 100,000 nodes", onnx_file(bench.folder, 5_000), 3),
 }
 
 
