@@ -13,7 +13,7 @@ from IPython.core.error import UsageError
 from graphcore.graph import Node, Tensor, get_default_graph
 from graphcore.tf1.variables.variables import Variable
 from kernelext.graph_names import beginning, can_be_shown, graph_of, matching_names, own_names
-from kernelext.graph_sources import is_expression, is_source
+from kernelext.graph_sources import is_expression, is_source, no_file
 from widgets.messages import Renderer
 from widgets.scene import lens_names
 
@@ -177,6 +177,8 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str | bool]:
         return "full", value
     if word.isidentifier() or is_source(word):
         return "name", word
+    if "/" in word or "." in word:
+        raise UsageError(f"{no_file(word)}.")
     raise UsageError(f"%graph: '{word}' is not understood{hint(word)}. %graph --help lists what is.")
 
 

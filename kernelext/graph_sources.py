@@ -31,6 +31,11 @@ def is_source(word: str) -> bool:
     return is_file(word) or is_folder(word) or is_expression(word)
 
 
+def no_file(word: str) -> str:
+    """The error for the path of a file that is not there."""
+    return f"%graph: there is no file '{word}'" + ("" if Path(word).is_absolute() else f" in {Path.cwd()}")
+
+
 class NamedGraph:
     """The graph of a variable, a file or an expression, as it is now.
 
@@ -72,6 +77,8 @@ class NamedGraph:
             return self._read[2]
         try:
             value = eval(name, dict(self._variables))  # noqa: S307 - the user has typed it, as in a cell
+        except NameError as error:
+            raise UsageError(f"{no_file(name)}, and {error}") from error
         except Exception as error:
             raise UsageError(f"%graph: {name}: {type(error).__name__}: {error}") from error
         graph = self._of_value(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from comm import get_comm_manager
@@ -16,6 +17,7 @@ from graphcore.definitions import FunctionDef
 from graphcore.difference import difference_graph
 from graphcore.graph import Graph, get_default_graph
 from graphcore.runtime import RunOptions, Session
+from graphcore.support.files import is_file, is_folder
 from kernelext.display.formatters import node_text
 from kernelext.front_end import call_later, front_end, requested_cell
 from kernelext.graph_line import DIFF, IN_VIEW, GraphLine, Place, hint
@@ -69,8 +71,9 @@ class OpenView:
         self.find = find
         self.since = 0
         self._differ = differ
-        self.title = name or "Graph"  # a tab of several is too narrow for more
-        self.view = GraphView(graph, title=name or "graph")
+        # A tab of several is too narrow for more, such as the folder of a file.
+        self.title = (Path(name).name if is_file(name) or is_folder(name) else name) or "Graph"
+        self.view = GraphView(graph, title=self.title if name else "graph")
         self.view.on_msg(self._on_message)
         self.panel: Any = None
         self.tabs_beside: list[Any] = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from graphcore.api.interchange import from_source, load
@@ -50,6 +52,12 @@ def show(value: Any, title: str = "") -> None:
         >>> gc.show("resnet50.onnx")  # doctest: +SKIP
     """
     graph = graph_behind(value)
-    title = title or (value.rpartition("/")[2] if isinstance(value, str) and "\n" not in value else type(value).__name__)
+    title = title or _title_of(value)
     # The views build on the core, and are loaded only here.
     import_module("widgets.shown_once").show_once(graph, title, sys.modules.get("IPython"))
+
+
+def _title_of(value: Any) -> str:
+    """The name of a file; of something else, the name of its class."""
+    is_path = isinstance(value, os.PathLike) or (isinstance(value, str) and "\n" not in value)
+    return Path(value).name if is_path else type(value).__name__

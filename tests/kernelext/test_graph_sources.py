@@ -55,4 +55,7 @@ def test_what_cannot_be_read_is_said(shell: NotebookShell, page: Page, tmp_path:
     failed = shell.run(f"%graph {tmp_path / 'picture.png'}", "a")
     assert "a PNG picture" in str(failed.error_in_exec)
     failed = shell.run("%graph nowhere.near", "b")
-    assert "nowhere.near: NameError" in str(failed.error_in_exec)
+    assert "there is no file 'nowhere.near' in " in str(failed.error_in_exec)
+    assert "name 'nowhere' is not defined" in str(failed.error_in_exec)
+    failed = shell.run("%graph models/nowhere-2.onnx", "c")
+    assert "there is no file 'models/nowhere-2.onnx' in " in str(failed.error_in_exec)
