@@ -74,7 +74,7 @@ def _onnx_model(layers: int) -> onnx.ModelProto:
 
 
 def pt2_file(folder: Path, copies: int) -> Path:
-    """A stored program of PyTorch of 5 nodes, of which each is there so often: a copy takes what the last one gave."""
+    """A stored program of PyTorch of 5 nodes, several times: each copy takes what the last one gave."""
     file = folder / f"copies{copies}.pt2"
     with zipfile.ZipFile(FRONTENDS / "net.pt2") as stored, zipfile.ZipFile(file, "w") as wide:
         for name in stored.namelist():

@@ -379,7 +379,7 @@ def viewed(bench: Bench, title: str, file: Path, limit: float) -> ViewRow:
 
 
 def viewed_heavy(bench: Bench) -> list[ViewRow]:
-    """An ONNX file of 2 GB of weights: the time, which is that without them, and the most memory that the command has."""
+    """An ONNX file of 2 GB of weights: the time, and the most memory that the command has."""
     file = heavy_onnx_file(bench.folder)
     command = [sys.executable, "-c", MEMORY, "view", str(file), "-o", str(bench.folder / "page.html")]
     used = [int(subprocess.run(command, check=True, cwd=ROOT, capture_output=True, text=True).stdout.split()[-1]) for _ in range(3)]
