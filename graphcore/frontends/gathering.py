@@ -22,6 +22,8 @@ _ENDS: Final = frozenset({"input", "parameter", "buffer"})
 def gather_constants(nodes: Sequence[ForeignNode], placed: list[tuple[str, str]]) -> dict[str, str]:
     """Move nodes that depend on constants and sizes alone into a scope, where there are many of them.
 
+    A few that serve a single op, such as weights that an exporter computes, stay: views fold them into that op.
+
     Modules that depend on these and on buffers alone, such as tables of rotations, lie in it as well. All that these nodes depend on is among
     them, so no other node lies between two of them.
 
@@ -31,7 +33,7 @@ def gather_constants(nodes: Sequence[ForeignNode], placed: list[tuple[str, str]]
     Returns:
         The new paths of scopes that are moved, by the old ones.
     """
-    fixed = _known(nodes, {"constant"})
+    fixed = _shared_ones(nodes, _known(nodes, {"constant"}))
     here = Counter([placed[number][0] for number in fixed])
     everything = Counter([placed[number][0] for number, node in enumerate(nodes) if node.kind == "op"])
     inner = {scope for scope, _ in placed}
@@ -79,3 +81,23 @@ def _known(nodes: Sequence[ForeignNode], kinds: set[str]) -> dict[int, None]:
             known.add(node.name)
             found[number] = None
     return found
+
+
+def _shared_ones(nodes: Sequence[ForeignNode], known: dict[int, None]) -> dict[int, None]:
+    """The known nodes without those that are a few in a row to a single op that is not known."""
+    numbers: dict[str, int] = {}
+    uses: dict[int, list[int]] = {}
+    sizes: dict[int, int] = {}
+    for number, node in enumerate(nodes):
+        sources = {numbers[ref[0]] for ref in node.inputs if ref is not None and ref[0] in numbers} & known.keys()
+        for source in sources:
+            uses.setdefault(source, []).append(number)
+        numbers[node.name] = number
+        if number in known:
+            sizes[number] = 1 + sum([sizes[source] for source in sources])
+    alone: set[int] = set()
+    for number in reversed(known):
+        users = uses.get(number, [])
+        if len(users) == 1 and (users[0] in alone or (users[0] not in known and sizes[number] <= FEW)):
+            alone.add(number)
+    return {number: None for number in known if number not in alone}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, ForeignNode, InputRef, ModuleCall, Port, WeightRef
+from graphcore.frontends.foreign import ForeignFunction, ForeignGraph, ForeignNode, InputRef, ModuleCall, Port, Size, WeightRef
 
 WIDTH = 64
 Modules = tuple[ModuleCall, ...]
@@ -15,7 +15,7 @@ class Builder:
         self.nodes: list[ForeignNode] = []
 
     def add(
-        self, op: str, *inputs: str, modules: Modules = (), shape: tuple[int | str, ...] | None = ("batch", 16, WIDTH), name: str = ""
+        self, op: str, *inputs: str, modules: Modules = (), shape: tuple[Size, ...] | None = ("batch", 16, WIDTH), name: str = ""
     ) -> str:
         """A node; its name."""
         name = name or f"n{len(self.nodes)}"
@@ -28,6 +28,12 @@ class Builder:
         """A parameter."""
         held = WeightRef("float32", shape)
         self.nodes.append(ForeignNode(name, "f.Weight", (), (Port(name, "float32", shape),), kind="parameter", weight=held))
+        return name
+
+    def constant(self, *shape: int) -> str:
+        """A constant."""
+        name = self.weight(f"n{len(self.nodes)}", *shape)
+        self.nodes[-1].kind = "constant"
         return name
 
     def linear(self, x: str, path: str, modules: Modules) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from graphcore.frontends.foreign import ForeignGraph
 from graphcore.frontends.lowering import lower
-from tests.support.foreign_models import branch, perceptron, stages, transformer
+from tests.support.foreign_models import Builder, branch, perceptron, stages, transformer
 from widgets.render.compiled import build_scene
 from widgets.scene import Scene, SceneState
 
@@ -46,6 +46,37 @@ def test_ops_are_written_without_the_domain_and_weights_fold_into_them() -> None
 
 def test_edges_have_type_and_shape() -> None:
     assert {edge.label for edge in pictured(perceptron(2)).edges} == {"float [batch,64]"}
+
+
+def test_unknown_sizes_without_a_name_are_not_told_apart() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x", shape=("batch", 3))
+    scene = pictured(b.done(b.add("f.NonZero", b.add("f.Cut", x, shape=("batch", None)), shape=(None, None))))
+    assert [edge.label for edge in scene.edges] == ["float [batch,3]", "float [batch,?]", "float [?,?]"]
+
+
+def test_weights_that_are_computed_from_constants_lie_in_their_layers() -> None:
+    b = Builder()
+    weights = [b.add("f.ConstantOfShape", b.constant(4), shape=(8, 8, 3, 3)) for _ in range(30)]
+    x = b.add("f.Input", name="x", shape=(1, 8, 9, 9))
+    for weight in weights:
+        x = b.add("f.Conv", x, weight, shape=(1, 8, 9, 9))
+    scene = pictured(b.done(x))
+    assert not any("constant" in node.label for node in scene.nodes)
+    assert {edge.label for edge in scene.edges} == {"float [1,8,9,9]"}
+
+
+def test_constants_that_others_take_are_not_called_unused() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    masks = [b.add("f.ConstantOfShape", b.constant(4)) for _ in range(30)]
+    for _ in range(2):
+        for number, mask in enumerate(masks):
+            x = b.add(("f.Where", "f.Conv", "f.MaxPool")[number % 3], x, mask)
+        for op in ("f.Relu", "f.Conv", "f.Tanh", "f.MaxPool") * 8:
+            x = b.add(op, x)
+    scene = pictured(b.done(x), "constants")
+    assert "30 constants" in {box.label for box in (*scene.nodes, *scene.groups)}
 
 
 def test_frames_of_modules_have_their_classes() -> None:

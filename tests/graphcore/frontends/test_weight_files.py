@@ -18,6 +18,7 @@ from graphcore.checkpoints import write_checkpoint
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.frontends.foreign import ForeignGraph, WeightRef
 from graphcore.frontends.sources import open_source
+from widgets import to_outline
 
 gguf: Any = import_module("gguf")
 
@@ -143,6 +144,16 @@ def test_the_picture_is_a_tree_by_the_names_of_tensors(tmp_path: Path) -> None:
     save_file(_tensors(), path)
     names = {node.name for node in gc.load(path).op_nodes()}
     assert any(name.startswith("model/layers") for name in names)
+
+
+def test_the_first_picture_opens_scopes_while_they_have_few_parts(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    save_file(_tensors(), path)
+    assert "Tensor model/norm/bias half [4]" in to_outline(gc.load(path))
+    save_file({f"model.layers.{layer}.{name}.weight": np.ones(2, np.float32) for layer in range(40) for name in ("attn", "mlp")}, path)
+    outline = to_outline(gc.load(path))
+    assert "layers/ (80 nodes)" in outline
+    assert "Tensor" not in outline
 
 
 def test_a_header_that_claims_too_much_is_an_error(tmp_path: Path) -> None:

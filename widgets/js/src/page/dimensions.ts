@@ -27,20 +27,28 @@ export class Dimensions {
     this.#names = new Map([...names, ...this.#numbered(visible, names)]);
   }
 
-  /** The texts of unknown sizes: `?` for the first in the picture, `?1` for the next. */
+  /**
+   * The texts of unknown sizes: `?` for the first in the picture, `?1` for the next.
+   *
+   * Files of other frameworks do not say which of their unknown sizes are one number, so all of theirs are `?`.
+   */
   #numbered(visible: Visible, names: ReadonlyMap<string, string>): Map<string, string> {
     const texts = new Map<string, string>();
+    let count = 0;
     for (const instance of [visible.root, ...[...visible.calls.values()].flat()]) {
       if (instance.space.size > MAX_NODES) continue;
-      for (let node = 0; node < instance.space.size; node++)
+      for (let node = 0; node < instance.space.size; node++) {
+        const isNumbered = !instance.space.isForeign(node);
         for (const [slot, { sizes }] of instance.space.outputs(node).entries()) {
           if (!sizes?.some(isUnknown)) continue;
           const keys = this.#keys(outputOf(instance, node, slot));
           for (const [i, text] of sizes.entries()) {
             const key = this.#root(keys[i] ?? "");
-            if (isUnknown(text) && !names.has(key) && !texts.has(key)) texts.set(key, `?${texts.size || ""}`);
+            if (isUnknown(text) && !names.has(key) && !texts.has(key))
+              texts.set(key, isNumbered ? `?${count++ || ""}` : "?");
           }
         }
+      }
     }
     return texts;
   }

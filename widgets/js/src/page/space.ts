@@ -95,6 +95,13 @@ export class Space {
     return this.#text(this.columns[column], node);
   }
 
+  /** True for a node of another framework. */
+  isForeign(node: number): boolean {
+    const op = this.text("ops", node);
+    const label = this.data.head.ops[op]?.label;
+    return !!label && label !== op;
+  }
+
   /** The class of a node under a lens of the user. */
   ownClass(lens: number, node: number): string {
     return this.#text(this.head.own_classes[lens]?.classes ?? [], node);

@@ -86,7 +86,8 @@ export function arrange(members: Members, backward: readonly boolean[]): Arrange
     const isInput = (item: number): boolean => at(ends, item);
     const kind = idle.every(isInput) ? "inputs" : idle.some(isInput) ? "inputs and constants" : "constants";
     const places = range(units.length, units.length + idle.length);
-    bunches.push(bunchOf(places, { label: `${idle.length} unused ${kind}`, isPlain: true }));
+    const isUsed = idle.some((item) => at(apart.members, item).some(({ consumers }) => consumers.length > 0));
+    bunches.push(bunchOf(places, { label: `${idle.length} ${isUsed ? "" : "unused "}${kind}`, isPlain: true }));
     for (const item of idle) units.push({ parts: at(contents, item), helpers: partsOf(at(helpers, item)), label: "" });
   }
   return { units, bunches };

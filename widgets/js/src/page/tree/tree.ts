@@ -1,8 +1,13 @@
 // All scopes of one graph.
+import { isForeign, isParameter } from "../structure";
 import type { GraphData, Opener } from "./calls";
+
 import { Group, type Part } from "./folds";
 import { passesOn, served } from "./saved_models";
 import { Call, Scope, Scopes } from "./scopes";
+
+/** The most parts that the first picture of a file of weights has. */
+const FEW_PARTS = 24;
 
 export class ScopeTree {
   readonly graph: GraphData;
@@ -17,11 +22,27 @@ export class ScopeTree {
   /**
    * The keys of what is open until the user closes it.
    *
-   * In a SavedModel that is the signature that is served, down to the body that computes.
+   * In a SavedModel that is the signature that is served, down to the body that computes. In a file of weights, which has no edges to show, it
+   * is the outer scopes, as long as they have few parts.
    */
   get openedFirst(): ReadonlySet<string> {
-    this.#openedFirst ??= new Set(this.#keysToServed());
+    this.#openedFirst ??= new Set(this.#isOfWeights() ? this.#keysOfWeights() : this.#keysToServed());
     return this.#openedFirst;
+  }
+
+  #isOfWeights(): boolean {
+    return this.graph.nodes.every((node) => isForeign(node) && isParameter(node));
+  }
+
+  *#keysOfWeights(): Generator<string> {
+    let level = this.scopes.root.parts();
+    for (let shown = level.length; level.length > 0; ) {
+      const scopes = level.filter((part) => part instanceof Scope);
+      level = scopes.flatMap((scope) => scope.parts());
+      shown += level.length;
+      if (shown > FEW_PARTS) return;
+      yield* scopes.map(({ key }) => key);
+    }
   }
 
   *#keysToServed(): Generator<string> {
