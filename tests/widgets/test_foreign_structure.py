@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphcore.frontends.foreign import ForeignGraph
+from graphcore.frontends.foreign import ForeignGraph, ModuleCall
 from graphcore.frontends.lowering import lower
 from tests.support.foreign_models import Builder, branch, perceptron, stages, transformer
 from widgets.render.compiled import build_scene
@@ -28,6 +28,19 @@ def test_layers_that_share_a_mask_are_one_repeat_with_their_class() -> None:
 
 def test_two_modules_of_one_list_and_class_are_a_repeat_though_one_has_a_branch() -> None:
     assert repeats(pictured(stages())) == [(f"stage{number} Block", 2) for number in range(3)]
+
+
+def test_the_halves_of_one_module_are_not_called_modules() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x", shape=(1, 8, 9, 9))
+    for block in range(2):
+        modules = (ModuleCall(f"downs.{block}", "Double"),)
+        for _ in range(2):
+            x = b.add("f.Conv", x, b.weight(f"w{len(b.nodes)}", 8, 8, 3, 3), modules=modules, shape=(1, 8, 9, 9))
+            x = b.add("f.Relu", b.add("f.BatchNormalization", x, modules=modules, shape=(1, 8, 9, 9)), modules=modules, shape=(1, 8, 9, 9))
+        x = b.add("f.MaxPool", x, shape=(1, 8, 9, 9))
+    scene = pictured(b.done(x))
+    assert all(node.count > 6 for node in scene.nodes if "Double" in node.label)
 
 
 def test_layers_without_names_are_one_repeat_with_the_name_of_their_kind() -> None:

@@ -10,8 +10,8 @@ import { type GraphNode, isForeign } from "./nodes";
 import { hosts, isEnd, servingNodes } from "./serving";
 import { type Bunch, bunchOf, PARTS, summarise } from "./summary";
 
-/** A repeat of so many modules of another framework is shown as one also if nothing is beside it. */
-const MANY_MODULES = 2;
+/** So many repeated parts of another framework are shown as one also if nothing is beside them; modules always are. */
+const MANY_FOREIGN = 3;
 /** A scope with more parts than this is shown as groups of them. */
 export const FEW_PARTS = 40;
 
@@ -53,8 +53,8 @@ export function arrange(members: Members, backward: readonly boolean[]): Arrange
   const ends = apart.members.map((nodes) => isEnd(at(nodes, 0)));
   const own = range(0, apart.members.length).filter(isOwn);
   const alone = own.filter((item) => !linked.has(item));
-  const isMany = 2 * alone.filter((item) => ends[item]).length > own.length;
-  const idle = alone.filter((item) => serves[item] || (ends[item] && isMany));
+  const isMostly = 2 * alone.filter((item) => ends[item]).length > own.length;
+  const idle = alone.filter((item) => serves[item] || (ends[item] && isMostly));
   const helpers: number[][] = host.map(() => []);
   for (const [item, target] of host.entries()) if (target !== item) at(helpers, target).push(item);
   const leftOut = new Set(idle.length > 1 ? idle : []);
@@ -75,7 +75,8 @@ export function arrange(members: Members, backward: readonly boolean[]): Arrange
   const bunches = withShared(
     summarise(items, sequence, serving, few ? FEW_PARTS : PARTS).flatMap((bunch) => {
       const isWhole = bunch.items.length === units.length;
-      const isOne = bunch.instances.length >= MANY_MODULES && isForeign(at(at(members, 0), 0));
+      const isMany = bunch.isOfModules || bunch.instances.length >= MANY_FOREIGN;
+      const isOne = isMany && isForeign(at(at(members, 0), 0));
       if (bunch.instances.length > 0) return isWhole && !isOne ? bunch.instances : [bunch];
       return bunch.items.length === 1 || few || isWhole ? bunch.items.map((item) => bunchOf([item])) : [bunch];
     }),

@@ -44,6 +44,8 @@ export interface Bunch {
   readonly instances: readonly Bunch[];
   /** The ops in which the instances differ, in words. */
   readonly differences: string;
+  /** True if the instances are modules of one list of another framework. */
+  readonly isOfModules: boolean;
   /** Parameters of all instances. */
   readonly shared: number[];
   /** True if the items have no structure to find. */
@@ -57,6 +59,7 @@ export const bunchOf = (items: readonly number[], rest: Partial<Bunch> = {}): Bu
   output: null,
   instances: [],
   differences: "",
+  isOfModules: false,
   shared: [],
   isPlain: false,
   ...rest,
@@ -250,15 +253,14 @@ class Summary {
     for (const part of found) {
       const inner = part.instances.length > 0 ? part.instances : [part.span];
       const kinds = new Set(inner.map((each) => this.#moduleInList(each)));
-      const kind = kinds.size === 1 ? ([...kinds][0] as string) : "";
+      const kind = kinds.size === 1 && this.#areModules(inner) ? ([...kinds][0] as string) : "";
       const key = kind && JSON.stringify([kind, element(at(inner, inner.length - 1)).shape]);
       const before = joined.at(-1);
       if (key && key === last && before) {
-        const others = before.instances.length > 0 ? before.instances : [before.span];
-        joined[joined.length - 1] = {
-          span: spanOf(before.span.start, part.span.stop),
-          instances: [...others, ...inner],
-        };
+        const instances = [...(before.instances.length > 0 ? before.instances : [before.span]), ...inner];
+        if (this.#areModules(instances))
+          joined[joined.length - 1] = { span: spanOf(before.span.start, part.span.stop), instances };
+        else joined.push(part);
       } else joined.push(part);
       last = key;
     }
@@ -290,6 +292,7 @@ class Summary {
       label: items.length > 1 ? this.#label(items, instances.at(-1) ?? span, instances) : "",
       output: this.output(span),
       instances: inner,
+      isOfModules: inner.length > 0 && this.#module(instances) !== "",
       differences: inner.length > 0 ? differences(instances.map((each) => totalOps(this.#ops, each))) : "",
     });
   }
@@ -312,7 +315,12 @@ class Summary {
   #module(spans: readonly Span[]): string {
     if (this.#classes.size === 0) return "";
     const found = new Set(spans.map((span) => this.#moduleOf(span)));
-    return found.size === 1 ? ([...found][0] as string) : "";
+    return found.size === 1 && this.#areModules(spans) ? ([...found][0] as string) : "";
+  }
+
+  /** True if no two intervals are pieces of one module. */
+  #areModules(spans: readonly Span[]): boolean {
+    return new Set(spans.map((span) => this.#path(span))).size === spans.length;
   }
 
   #moduleOf(span: Span): string {
