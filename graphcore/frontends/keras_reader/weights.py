@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
-from contextlib import contextmanager
+import json
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.errors import InvalidArgumentError
+from graphcore.frontends.apart import SECONDS, output_of
 from graphcore.frontends.foreign import WeightRef
 from graphcore.frontends.libraries import library
 from graphcore.frontends.torch_reader.archive import Archive
 from graphcore.support.memory_limits import check_claim
 
-_MAX_ARRAYS: Final = 200_000
-_MAX_DEPTH: Final = 60
+LEAST_SECONDS = 10.0
+"""The limit of time for a small file."""
+_BYTES_A_SECOND: Final = 1 << 20
+_SCRIPT: Final = Path(__file__).with_name("hdf_script.py")
 
 
 class HdfWeights:
@@ -38,12 +39,13 @@ class HdfWeights:
     def __init__(self, path: Path, member: str = "") -> None:
         self._path = path
         self._member = member
-        self._h5py = library("h5py", "keras", "a file of Keras with weights in HDF5")
         self._texts: dict[tuple[str, str], str] = {}
         self.all: dict[str, WeightRef] = {}
-        with self._opened() as file:
-            self._keep_texts(file, "")
-            self._walk(file, "", 0, set())
+        listing = json.loads(self._output())
+        for group, name, text in listing["texts"]:
+            self._texts[group, name] = text
+        for where, dtype, shape, size, is_read in listing["arrays"]:
+            self.all[where] = WeightRef(dtype, tuple(shape), size, partial(self._load, where) if is_read else None, where)
 
     def text(self, name: str, group: str = "") -> str:
         """An attribute of the root or of the group `model_weights` as text, "" if there is none."""
@@ -62,56 +64,26 @@ class HdfWeights:
                 found[rest] = weight
         return found
 
-    def _walk(self, group: Any, prefix: str, depth: int, seen: set[object]) -> None:
-        """Keep the arrays of a group. Links to other places and to other files are not followed."""
-        h5py = self._h5py
-        key = h5py.h5o.get_info(group.id).addr
-        if key in seen or depth > _MAX_DEPTH:
-            return
-        seen.add(key)
-        if prefix == "model_weights/":
-            self._keep_texts(group, "model_weights")
-        for name in group:
-            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-                continue
-            item = group[name]
-            if isinstance(item, h5py.Group):
-                self._walk(item, f"{prefix}{name}/", depth + 1, seen)
-            elif isinstance(item, h5py.Dataset) and item.shape is not None:
-                if len(self.all) >= _MAX_ARRAYS:
-                    raise InvalidArgumentError(f"'{self._path.name}' has more than {_MAX_ARRAYS:,} arrays")
-                is_inside = not item.is_virtual and not item.external
-                where = f"{prefix}{name}"
-                loading = partial(self._load, where) if is_inside and item.dtype.kind in "biufc" else None
-                self.all[where] = WeightRef(str(item.dtype), tuple(map(int, item.shape)), int(item.nbytes), loading, where)
-
-    def _keep_texts(self, group: Any, name: str) -> None:
-        for key in ("model_config", "keras_version", "backend", "layer_names"):
-            if key in group.attrs:
-                value = group.attrs[key]
-                text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-                self._texts[name, key] = text
-
     def _load(self, where: str) -> np.ndarray:
-        with self._opened() as file:
-            item = file[where]
-            check_claim(int(item.nbytes), f"'{where}' in '{self._path.name}'")
-            return np.asarray(item[()])
+        weight = self.all[where]
+        check_claim(weight.nbytes, f"'{where}' in '{self._path.name}'")
+        data = self._output(where, memory=3 * weight.nbytes)
+        if len(data) != weight.nbytes:
+            raise InvalidArgumentError(f"'{self._path.name}' has changed: required {weight.nbytes:,} bytes of '{where}', got {len(data):,}")
+        return np.frombuffer(data, np.dtype(weight.dtype)).reshape(weight.shape)
 
-    @contextmanager
-    def _opened(self) -> Iterator[Any]:
-        try:
-            if not self._member:
-                with self._h5py.File(self._path, "r") as file:
-                    yield file
-                return
+    def _output(self, *where: str, memory: int = 0) -> bytes:
+        """The output of the script. Members that are stored as they are can be read by parts."""
+        data, member = b"", self._member
+        if member:
             archive = Archive(self._path)
-            with archive.opened(self._member) as member:
-                # Members that are stored as they are can be read by parts.
-                is_stored = getattr(member, "_compress_type", 0) == 0
-                with self._h5py.File(member if is_stored else io.BytesIO(archive.read(self._member)), "r") as file:
-                    yield file
-        except GraphError:
+            member = archive.stored_as(self._member)
+            if not member:
+                data, member = archive.read(self._member), "-"
+        seconds = min(SECONDS, LEAST_SECONDS + self._path.stat().st_size / _BYTES_A_SECOND)
+        what = f"The HDF5 data of '{self._path.name}'"
+        try:
+            return output_of(_SCRIPT, str(self._path), member, *where, what=what, data=data, seconds=seconds, memory=memory)
+        except InvalidArgumentError:
+            library("h5py", "keras", "a file of Keras with weights in HDF5")  # the reason may be that it is missing
             raise
-        except Exception as error:  # noqa: BLE001 - h5py raises errors of many classes for damaged files
-            raise InvalidArgumentError(f"'{self._path.name}' has damaged HDF5 data: {str(error)[:200]}") from None

@@ -74,6 +74,12 @@ class Archive:
             parts.append(part)
         return b"".join(parts)
 
+    def stored_as(self, name: str) -> str:
+        """The whole name of a member that is stored as it is, "" for one that is compressed."""
+        with self._opened() as archive:
+            whole = self._names[name]
+            return whole if archive.getinfo(whole).compress_type == zipfile.ZIP_STORED else ""
+
     def part(self, name: str, offset: int, length: int) -> bytes:
         """Some bytes of a member, which must be there.
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import graphcore as gc
-from graphcore.errors import GraphError
+from graphcore.errors import GraphError, ResourceExhaustedError
 from graphcore.frontends.foreign import ForeignNode
+from graphcore.frontends.keras_reader import weights
 from graphcore.frontends.sources import open_source
 
 FILES = Path(__file__).parents[2] / "data" / "frontends"
@@ -94,3 +95,13 @@ def test_damaged_models_give_graph_errors(tmp_path: Path) -> None:
             gc.load(path)
         except GraphError:
             continue
+
+
+def test_a_damaged_file_that_keeps_the_hdf5_library_busy_for_ever_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, path = bytearray((FILES / "shared.h5").read_bytes()), tmp_path / "busy.h5"
+    data[455] = 0x10
+    data[3599:3599] = b'"'
+    path.write_bytes(data)
+    monkeypatch.setattr(weights, "LEAST_SECONDS", 2.0)
+    with pytest.raises(ResourceExhaustedError, match="takes more than 2 seconds"):
+        gc.load(path)

@@ -82,3 +82,22 @@ def test_names_of_locations_that_are_no_text_end_no_process(tmp_path: Path) -> N
     (tanh,) = [node for node in gc.load(path).nodes if node.op == "stablehlo.tanh"]
     assert tanh.source is not None
     assert (tanh.source.file, tanh.source.line) == ("\N{REPLACEMENT CHARACTER}.py", 3)
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [("module {", "}"), ("module attributes {a.b = [", "]}"), ("func.func private @f(tuple<", ">)")],
+    ids=["regions", "lists", "types"],
+)
+def test_text_nested_so_deep_that_the_parser_would_end_the_process_is_refused(tmp_path: Path, opening: str, closing: str) -> None:
+    path, turn = tmp_path / "deep.mlir", opening[-1] if opening[-1] in "{[" else opening[-6:]
+    path.write_text(f"module {{ {opening}{turn * 300_000}{closing[0] * 300_000}{closing} }}")
+    with pytest.raises(InvalidArgumentError, match="nested deeper than 500"):
+        gc.load(path)
+
+
+def test_a_line_of_signs_so_long_that_the_parser_would_end_the_process_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "signs.mlir"
+    path.write_text(f"module attributes {{a.b = affine_map<(d0) -> ({'-' * 300_000}d0)>}} {{}}")
+    with pytest.raises(InvalidArgumentError, match="signs"):
+        gc.load(path)
