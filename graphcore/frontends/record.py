@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from graphcore.frontends.words import plain_text, weight_bytes
@@ -99,10 +100,9 @@ class ForeignRecord:
         known = self.nodes.get(node.name)
         if known is None:
             return [""] * len(node.inputs), [""] * len(node.outputs)
-        given = [known.input_names[i] if i < len(known.input_names) else "" for i, ref in enumerate(known.inputs) if ref is not None]
-        inputs = [*given, *[""] * len(node.inputs)][: len(node.inputs)]
+        inputs = [name for name, ref in zip_longest(known.input_names, known.inputs, fillvalue="") if ref is not None]
         outputs = [port.name for port in known.outputs]
-        return inputs, [*outputs, *[""] * len(node.outputs)][: len(node.outputs)]
+        return _of_length(inputs, len(node.inputs)), _of_length(outputs, len(node.output_types))
 
     def value(self, node: Node) -> Array | None:
         """The elements of the tensor that a node holds, read now.
@@ -149,6 +149,11 @@ def foreign_of(graph: Graph) -> ForeignRecord | None:
 def set_foreign(graph: Graph, record: ForeignRecord) -> None:
     """Note the source behind a graph or body."""
     _records.set(graph, record)
+
+
+def _of_length(names: list[str], count: int) -> list[str]:
+    """As many names, the rest of them empty."""
+    return names if len(names) == count else [*names, *[""] * count][:count]
 
 
 def class_of_scope(classes: Mapping[str, str], path: str) -> str:

@@ -344,9 +344,9 @@ class GraphReader:
 
     def size_texts(self, tensor: Tensor) -> list[str]:
         """The sizes of a tensor of known rank as text: a number, `?`, or the name of an unknown size."""
-        handles = tensor.node.output_handles
-        if not isinstance(self.refiner, SymbolicRefiner) or tensor.index >= len(handles):
-            return ["?" if size is None else str(size) for size in tensor.shape.dims or ()]
+        handles, sizes = tensor.node.output_handles, tensor.shape.dims or ()
+        if None not in sizes or not isinstance(self.refiner, SymbolicRefiner) or tensor.index >= len(handles):
+            return ["?" if size is None else str(size) for size in sizes]
         symbols = self.symbols()
         return [symbols.text(dim) for dim in handles[tensor.index].dims or ()]
 

@@ -193,7 +193,10 @@ class RowMaker:
         if not self.marks.merges and not self._symbolic:
             return
         graph, sizes = self._graph, self.marks.sizes
-        classes = graph.dimension_classes() if self.marks.merges else {}
+        if not self.marks.merges:
+            sizes.update({node.name: (self._outputs(node), _dims(node)) for node in graph.nodes})
+            return
+        classes = graph.dimension_classes()
         first: dict[int, int] = {}
         for node in sorted(graph.nodes, key=lambda node: node.id):
             dims: list[int] = []
