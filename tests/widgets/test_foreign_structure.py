@@ -43,6 +43,20 @@ def test_the_halves_of_one_module_are_not_called_modules() -> None:
     assert all(node.count > 6 for node in scene.nodes if "Double" in node.label)
 
 
+def test_a_pooling_that_all_blocks_share_leaves_them_whole() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    for block, op in enumerate(("f.Relu", "f.Gelu", "f.Tanh", "f.Sigmoid")):
+        modules = (ModuleCall(f"block{block}", "Block"),)
+        for _ in range(4):
+            x = b.add(op, b.linear(x, f"block{block}.linear{len(b.nodes)}", modules), modules=modules)
+        x = b.add("f.MaxPool", x, modules=(ModuleCall("pool", "MaxPool2d"),))
+    scene = pictured(b.done(x))
+    frames = {box.label for box in (*scene.nodes, *scene.groups)}
+    assert {f"block{block} Block" for block in range(4)} <= frames
+    assert [node.op for node in scene.nodes].count("MaxPool") == 4
+
+
 def test_layers_without_names_are_one_repeat_with_the_name_of_their_kind() -> None:
     assert repeats(pictured(transformer(6, named=False))) == [("transformer layer", 6)]
 

@@ -11,6 +11,7 @@ import {
   type GraphNode,
   isEnd,
   isForeign,
+  isParameter,
   isVariable,
   makeItems,
   type Tensor,
@@ -218,11 +219,19 @@ function withoutCyclesOfNames(
       if (new Set(all.flatMap((each) => [...each])).size === 1 && all.every(({ size }) => size > 0)) continue;
       const inner = clump.filter((place) => scopes.has(place));
       const several = inner.filter((place) => loops.get(place)?.size !== 1);
-      for (const place of several.length > 0 ? several : inner) cut.add(place);
+      const chosen = several.length > 0 ? several : inner;
+      const loose = chosen.filter((place) => isLoose(members[place] as GraphNode[]));
+      for (const place of loose.length > 0 ? loose : chosen) cut.add(place);
     }
     if (cut.size === 0) return [found, members];
     found = found.flatMap((part, place) => (cut.has(place) ? (scopes.get(place) as readonly Part[]) : [part]));
   }
+}
+
+/** True for a module of another framework that several places call and whose nodes have no edges among them: a pooling, an activation. */
+function isLoose(nodes: readonly GraphNode[]): boolean {
+  const inside = new Set(nodes.filter((node) => !isParameter(node)));
+  return [...inside].every((node) => isForeign(node) && node.inputs.every((tensor) => !inside.has(tensor.node)));
 }
 
 /** The parts in the place of a part, with this place; none for a part that stays whole. */
