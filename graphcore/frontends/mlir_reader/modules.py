@@ -24,7 +24,7 @@ from graphcore.frontends.foreign import (
 from graphcore.frontends.libraries import library
 from graphcore.frontends.mlir_reader.bytecode import text_of
 from graphcore.frontends.mlir_reader.locations import placed
-from graphcore.frontends.mlir_reader.nesting import check_nesting
+from graphcore.frontends.mlir_reader.nesting import check_aliases, check_nesting
 
 _WHAT: Final = "an MLIR module"
 _MAX_TEXT: Final = 500
@@ -51,7 +51,9 @@ def read_module(data: bytes) -> ForeignGraph:
     context = _context(ir)
     is_bytecode = data.startswith(b"ML\xefR")
     text = text_of(data) if is_bytecode else data.decode(errors="replace")
-    check_nesting(text.encode())
+    encoded = text.encode()
+    check_nesting(encoded)
+    check_aliases(encoded)
     try:
         with context:
             module = ir.Module.parse(text)

@@ -1,4 +1,4 @@
-"""The nesting of MLIR text, whose parser ends the process when it runs out of stack."""
+"""The nesting of MLIR text, whose parser ends the process when it runs out of stack, and its aliases."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import InvalidArgumentError, ResourceExhaustedError
 
 MAX_NESTING: Final = 500
+MAX_EXPANDED: Final = 1 << 18
+_ALIAS_NAME: Final = re.compile(rb"[#!][\w$.-]+")
+_ALIAS: Final = re.compile(rb"([#!][\w$.-]+)\s*=(.*?)(?=[#!][\w$.-]+\s*=|\bmodule\s*(?:@|\{|attributes\b)|\bfunc\.func\b|\Z)", re.DOTALL)
 _NO_BRACKETS: Final = re.compile(rb'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[<>]=')
 _SIGNS: Final = re.compile(rb"-(?:\s*-){%d}" % MAX_NESTING)
 
@@ -29,3 +32,21 @@ def check_nesting(text: bytes) -> None:
             raise InvalidArgumentError(f"The MLIR module is nested deeper than {MAX_NESTING} brackets")
     if _SIGNS.search(text):
         raise InvalidArgumentError(f"The MLIR module has more than {MAX_NESTING} signs in a row")
+
+
+def check_aliases(text: bytes) -> None:
+    """Check how large attributes and types become when the aliases in them are written out.
+
+    Raises:
+        ResourceExhaustedError: one takes more than `MAX_EXPANDED` bytes beside its own text.
+    """
+    sizes: dict[bytes, int] = {}
+    for found in _ALIAS.finditer(text):
+        body = found[2]
+        size = sum([sizes.get(name, 0) for name in _ALIAS_NAME.findall(body)])
+        # Locations are followed step by step and not written out.
+        if size > MAX_EXPANDED and not body.lstrip().startswith(b"loc("):
+            raise ResourceExhaustedError(
+                f"The alias {found[1].decode(errors='replace')[:50]} of the MLIR module takes more than {MAX_EXPANDED:,} bytes written out"
+            )
+        sizes[found[1]] = size + len(body)

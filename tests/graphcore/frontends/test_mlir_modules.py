@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.errors import GraphError, InvalidArgumentError, ResourceExhaustedError
 from graphcore.frontends.sources import open_source
 
 pytest.importorskip("jaxlib")
@@ -100,4 +100,16 @@ def test_a_line_of_signs_so_long_that_the_parser_would_end_the_process_is_refuse
     path = tmp_path / "signs.mlir"
     path.write_text(f"module attributes {{a.b = affine_map<(d0) -> ({'-' * 300_000}d0)>}} {{}}")
     with pytest.raises(InvalidArgumentError, match="signs"):
+        gc.load(path)
+
+
+@pytest.mark.parametrize(
+    ("sign", "first", "form"), [("#", "[1 : i64]", "[{0}, {0}]"), ("!", "tuple<i32>", "tuple<{0}, {0}>")], ids=["attrs", "types"]
+)
+def test_aliases_that_double_many_times_are_refused(tmp_path: Path, sign: str, first: str, form: str) -> None:
+    path, name = tmp_path / "doubling.mlir", sign + "a"
+    lines = [f"{name}{number} = {form.format(f'{name}{number - 1}')}\n" for number in range(1, 60)]
+    use = f'"x.y"() {{v = {name}59}} : () -> ()' if sign == "#" else f'%0 = "x.y"() : () -> {name}59'
+    path.write_text(f"{name}0 = {first}\n" + "".join(lines) + f"module {{ {use} }}")
+    with pytest.raises(ResourceExhaustedError, match="written out"):
         gc.load(path)
