@@ -1,4 +1,4 @@
-"""Models of other frameworks in the real JupyterLab: first pictures, layers, weights, search, files that change."""
+"""Models of other frameworks in the real JupyterLab: layers, weights, search, files that change."""
 
 from __future__ import annotations
 

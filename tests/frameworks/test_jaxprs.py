@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import pytest
 
 from graphcore.frontends.foreign import ForeignGraph
 from graphcore.frontends.lowering import lower
 from graphcore.frontends.sources import open_source
 
+jax: Any = pytest.importorskip("jax")
+jnp = jax.numpy
 pytestmark = pytest.mark.frameworks
 
 

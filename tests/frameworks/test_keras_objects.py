@@ -9,15 +9,15 @@ from typing import Any
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
-import keras
 import pytest
-from keras import layers
 
 from graphcore.frontends.lowering import lower
 from graphcore.frontends.sources import open_source
 from widgets.render.compiled import build_scene
 from widgets.scene import SceneState
 
+keras: Any = pytest.importorskip("keras")
+layers = keras.layers
 pytestmark = pytest.mark.frameworks
 NETWORKS: dict[str, Callable[[], Any]] = {
     "resnet50": lambda: keras.applications.ResNet50(weights=None),

@@ -8,16 +8,18 @@ from typing import Any
 
 import onnx
 import pytest
-import timm
-import torch
-import torchvision
-import transformers
 
 import graphcore as gc
 from graphcore.frontends.record import foreign_of
 from widgets.render.compiled import build_scene
 from widgets.scene import SceneState
 
+torch: Any = pytest.importorskip("torch")
+torchvision: Any = pytest.importorskip("torchvision")
+transformers: Any = pytest.importorskip("transformers")
+timm: Any = pytest.importorskip("timm")
+pytest.importorskip("onnxscript")
+pytestmark = pytest.mark.frameworks
 IDS = torch.randint(0, 99, (2, 16))
 SMALL = {"vocab_size": 100, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 Case = tuple[Callable[[], Any], Any, list[tuple[str, int]]]

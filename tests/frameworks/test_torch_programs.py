@@ -191,3 +191,42 @@ def test_saved_states_of_many_types_have_their_elements(tmp_path: Path) -> None:
             assert node.outputs[0].dtype == str(theirs.dtype).removeprefix("torch.")
             got = torch.from_numpy(node.weight.load().view(np.uint8).copy()).view(theirs.dtype)
             assert torch.equal(got.view(torch.uint8), theirs.contiguous().view(torch.uint8))
+
+
+class Mapped(torch.nn.Module):  # type: ignore[misc]  # torch is absent where types are checked
+    def forward(self, xs: Any, y: Any) -> Any:
+        return torch._higher_order_ops.map(lambda x, y: (x * y).sin(), xs, y)
+
+
+class Scanned(torch.nn.Module):  # type: ignore[misc]  # as above
+    def forward(self, start: Any, xs: Any) -> Any:
+        return torch._higher_order_ops.scan(lambda carry, x: (carry + x, (carry * x).tanh()), start, xs)
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments", "op"),
+    [
+        pytest.param(Branching, (torch.ones(3, 4),), "cond", id="cond"),
+        pytest.param(Looping, (torch.tensor(0), torch.ones(3, 4)), "while_loop", id="while_loop"),
+        pytest.param(Mapped, (torch.ones(3, 4), torch.ones(4)), "map_impl", id="map"),
+        pytest.param(Scanned, (torch.ones(4), torch.ones(3, 4)), "scan", id="scan"),
+    ],
+)
+def test_bodies_of_higher_order_ops_have_the_nodes_of_the_program(model: Any, arguments: Any, op: str, tmp_path: Path) -> None:
+    program = torch.export.export(model().eval(), arguments)
+    torch.export.save(program, tmp_path / "model.pt2")
+    source = open_source(tmp_path / "model.pt2")
+    node = next(node for node in source.main.nodes if node.op == f"higher_order.{op}")
+    call = next(each for each in program.graph.nodes if str(each.target) == op)
+    graphs = [
+        getattr(program.graph_module, each.target)
+        for each in call.all_input_nodes
+        if each.op == "get_attr" and each.target in dict(program.graph_module.named_children())
+    ]
+    theirs = [[each.name for each in graph.graph.nodes if each.op == "call_function" and not parts_of(each)] for graph in graphs]
+    ours = [
+        [each.name for each in source.functions[key].nodes if each.op != "torch.Input" and each.kind == "op"]
+        for key in node.bodies.values()
+    ]
+    assert theirs
+    assert ours == theirs
