@@ -18,6 +18,10 @@ def pictured(source: ForeignGraph, *opened: str) -> Scene:
     return build_scene(lower(source), state)
 
 
+def labels(scene: Scene) -> set[str]:
+    return {node.label for node in scene.nodes} | {group.label for group in scene.groups}
+
+
 def repeats(scene: Scene) -> list[tuple[str, int]]:
     return [(node.label, node.repeat) for node in scene.nodes if node.repeat]
 
@@ -52,7 +56,7 @@ def test_a_pooling_that_all_blocks_share_leaves_them_whole() -> None:
             x = b.add(op, b.linear(x, f"block{block}.linear{len(b.nodes)}", modules), modules=modules)
         x = b.add("f.MaxPool", x, modules=(ModuleCall("pool", "MaxPool2d"),))
     scene = pictured(b.done(x))
-    frames = {box.label for box in (*scene.nodes, *scene.groups)}
+    frames = labels(scene)
     assert {f"block{block} Block" for block in range(4)} <= frames
     assert [node.op for node in scene.nodes].count("MaxPool") == 4
 
@@ -103,7 +107,7 @@ def test_constants_that_others_take_are_not_called_unused() -> None:
         for op in ("f.Relu", "f.Conv", "f.Tanh", "f.MaxPool") * 8:
             x = b.add(op, x)
     scene = pictured(b.done(x), "constants")
-    assert "30 constants" in {box.label for box in (*scene.nodes, *scene.groups)}
+    assert "30 constants" in labels(scene)
 
 
 def test_frames_of_modules_have_their_classes() -> None:
