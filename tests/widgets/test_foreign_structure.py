@@ -61,6 +61,19 @@ def test_a_pooling_that_all_blocks_share_leaves_them_whole() -> None:
     assert [node.op for node in scene.nodes].count("MaxPool") == 4
 
 
+def test_a_first_block_without_a_residual_is_named_as_the_others() -> None:
+    b = Builder()
+    x = b.add("f.Input", name="x")
+    for block in range(4):
+        outer = (ModuleCall(f"blocks.{block}", "MBConv"),)
+        inner = (*outer, ModuleCall(f"blocks.{block}.body", "Sequential"))
+        y = x
+        for op in ("f.LayerNormalization", "f.Gelu", "f.Sigmoid"):
+            y = b.add(op, b.linear(y, f"blocks.{block}.body.{op}", inner), modules=inner)
+        x = b.add("f.Add", x, y, modules=outer) if block else y
+    assert repeats(pictured(b.done(x))) == [("blocks MBConv", 4)]
+
+
 def test_layers_without_names_are_one_repeat_with_the_name_of_their_kind() -> None:
     assert repeats(pictured(transformer(6, named=False))) == [("transformer layer", 6)]
 

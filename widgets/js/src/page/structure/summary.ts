@@ -314,17 +314,24 @@ class Summary {
   /** The module of another framework that each of some intervals is: `layers LlamaDecoderLayer`; "" if they are none. */
   #module(spans: readonly Span[]): string {
     if (this.#classes.size === 0) return "";
-    const found = new Set(spans.map((span) => this.#moduleOf(span)));
+    const paths = this.#paths(spans);
+    const found = new Set(paths.map((path) => this.#moduleAt(path)));
     return found.size === 1 && this.#areModules(spans) ? ([...found][0] as string) : "";
   }
 
   /** True if no two intervals are pieces of one module. */
   #areModules(spans: readonly Span[]): boolean {
-    return new Set(spans.map((span) => this.#path(span))).size === spans.length;
+    return new Set(this.#paths(spans)).size === spans.length;
   }
 
-  #moduleOf(span: Span): string {
-    const path = this.#path(span);
+  /** The scopes of intervals, all as deep as the outermost: a block without a residual may be all in a scope of its own. */
+  #paths(spans: readonly Span[]): string[] {
+    const parts = spans.map((span) => this.#path(span).split("/"));
+    const depth = Math.min(...parts.map(({ length }) => length));
+    return parts.map((path) => path.slice(0, depth).join("/"));
+  }
+
+  #moduleAt(path: string): string {
     const kind = path.length > this.#around.length ? this.#classes.get(path) : undefined;
     return kind ? `${path.slice(path.lastIndexOf("/") + 1).replace(NUMBER, "")} ${kind}` : "";
   }
