@@ -11,6 +11,7 @@ from tests.support.fuzzing.targets.contents import CONTENTS
 from tests.support.fuzzing.targets.evaluation import EVALUATION
 from tests.support.fuzzing.targets.graph_files import GRAPH_FILES
 from tests.support.fuzzing.targets.graphs import GRAPHS
+from tests.support.fuzzing.targets.layer_files import LAYER_FILES
 from tests.support.fuzzing.targets.model_files import MODEL_FILES
 from tests.support.fuzzing.targets.models import MODELS
 from tests.support.fuzzing.targets.onnx_files import ONNX_FILES
@@ -35,4 +36,5 @@ TARGETS: Final[dict[str, Target]] = {
     "model files": MODEL_FILES,
     "graph files": GRAPH_FILES,
     "onnx": ONNX_FILES,
+    "layers": LAYER_FILES,
 }

@@ -16,12 +16,10 @@ from safetensors.numpy import save
 
 import graphcore as gc
 from graphcore.checkpoints import write_checkpoint
-from graphcore.errors import GraphError
-from graphcore.frontends.record import foreign_of
 from tests.support.coreml_files import network, program
 from tests.support.fuzzing.fuzz_inputs import damaged
+from tests.support.fuzzing.opening import open_as_a_viewer
 from tests.support.fuzzing.target import Target
-from widgets import to_outline
 
 _FILES: Final = Path(__file__).parents[3] / "data" / "frontends"
 _ENDINGS: Final = (".tflite", ".safetensors", ".safetensors.index.json", ".gguf", ".npz", ".npy", ".index", ".xml", ".mlmodel")
@@ -91,25 +89,7 @@ def check(data: bytes) -> None:
     with tempfile.NamedTemporaryFile(suffix=ending) as file:
         file.write(data[1:])
         file.flush()
-        graph = gc.load(file.name)
-        to_outline(graph)
-        record = foreign_of(graph)
-        if record is None:
-            return
-        errors: list[GraphError] = []
-        for title in [function.name for function in record.source.functions.values()][:5]:
-            try:
-                record.body(title, "")
-            except GraphError as error:
-                errors.append(error)
-        for node in record.source.main.nodes[:_MOST]:
-            if node.weight is not None and node.weight.load is not None:
-                try:
-                    node.weight.load()
-                except GraphError as error:
-                    errors.append(error)
-        if errors:
-            raise errors[0]
+        open_as_a_viewer(Path(file.name), _MOST)
 
 
 MODEL_FILES: Final = Target(make, check)

@@ -12,18 +12,15 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-import graphcore as gc
 from graphcore.errors import GraphError
 from graphcore.frontends.onnx_reader.slimming import slimmed
-from graphcore.frontends.record import foreign_of
 from tests.support.fuzzing.fuzz_inputs import damaged
+from tests.support.fuzzing.opening import open_as_a_viewer
 from tests.support.fuzzing.target import Target
-from widgets import to_outline
 
 _LIGHT: Final = Path(onnx.__file__).parent / "backend/test/data/light"
 _NUMBERS: Final = (0, 1, -1, 2, 7, 127, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63))
 _TEXTS: Final = ("", "x", "y", "a/b", "../w", "[", "['a', 'b']", "['']", "é" * 50, 'File "m.py", line 3, in f\n  x', "\x00", "0:5")
-_MAX_BODIES: Final = 5
 
 
 def _value(name: str, kind: int = TensorProto.FLOAT, *shape: int | str) -> Any:
@@ -111,22 +108,10 @@ def check(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
         path.write_bytes(data)
-        graph = gc.load(path)
-        to_outline(graph)
-        record = foreign_of(graph)
-        if record is None:
-            return
-        for title in [function.name for function in record.source.functions.values()][:_MAX_BODIES]:
-            try:
-                record.body(title, "")
-            except GraphError as error:
-                errors.append(error)
-        for node in record.source.main.nodes[:200]:
-            if node.weight is not None and node.weight.load is not None:
-                try:
-                    node.weight.load()
-                except GraphError as error:
-                    errors.append(error)
+        try:
+            open_as_a_viewer(path, 200)
+        except GraphError as error:
+            errors.append(error)
     if errors:
         raise errors[0]
 

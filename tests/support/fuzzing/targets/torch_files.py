@@ -12,12 +12,9 @@ import zipfile
 from pathlib import Path
 from typing import Any, Final
 
-import graphcore as gc
-from graphcore.errors import GraphError
-from graphcore.frontends.record import foreign_of
 from tests.support.fuzzing.fuzz_inputs import damaged
+from tests.support.fuzzing.opening import open_as_a_viewer
 from tests.support.fuzzing.target import Target, maybe_damaged
-from widgets import to_outline
 
 _FILES: Final = Path(__file__).parents[3] / "data" / "frontends"
 _NAMES: Final = (
@@ -42,7 +39,7 @@ _VALUES: Final[tuple[Any, ...]] = (
     [[[]]],
     "é\n" * 50,
 )
-_MAX_BODIES: Final = 5
+_MAX_WEIGHTS: Final = 200
 
 
 @functools.cache
@@ -110,25 +107,7 @@ def check(data: bytes) -> None:
     with tempfile.NamedTemporaryFile() as file:
         file.write(data)
         file.flush()
-        graph = gc.load(file.name)
-        to_outline(graph)
-        record = foreign_of(graph)
-        if record is None:
-            return
-        errors: list[GraphError] = []
-        for title in [function.name for function in record.source.functions.values()][:_MAX_BODIES]:
-            try:
-                record.body(title, "")
-            except GraphError as error:
-                errors.append(error)
-        for node in record.source.main.nodes:
-            if node.weight is not None and node.weight.load is not None:
-                try:
-                    node.weight.load()
-                except GraphError as error:
-                    errors.append(error)
-        if errors:
-            raise errors[0]
+        open_as_a_viewer(Path(file.name), _MAX_WEIGHTS)
 
 
 TORCH_FILES: Final = Target(make, check)
