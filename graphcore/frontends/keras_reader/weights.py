@@ -16,7 +16,7 @@ from graphcore.frontends.libraries import library
 from graphcore.frontends.torch_reader.archive import Archive
 from graphcore.support.memory_limits import check_claim
 
-LEAST_SECONDS = 10.0
+LEAST_SECONDS: Final = 10.0
 """The limit of time for a small file."""
 _BYTES_A_SECOND: Final = 1 << 20
 _SCRIPT: Final = Path(__file__).with_name("hdf_script.py")

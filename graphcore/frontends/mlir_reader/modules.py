@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +25,7 @@ from graphcore.frontends.libraries import library
 from graphcore.frontends.mlir_reader.bytecode import text_of
 from graphcore.frontends.mlir_reader.locations import placed
 from graphcore.frontends.mlir_reader.nesting import check_aliases, check_nesting
+from graphcore.support.memory_limits import check_claim
 
 _WHAT: Final = "an MLIR module"
 _MAX_TEXT: Final = 500
@@ -329,8 +330,14 @@ def _text(operation: Any, key: str) -> str:
 
 
 def _elements(ir: Any, attr: Any, shape: tuple[int, ...]) -> np.ndarray:
-    kinds: tuple[Callable[[Any], Any], ...] = (ir.DenseElementsAttr,)
+    check_claim(prod(shape), f"a constant of shape {list(shape)}")
     try:
-        return np.array(kinds[0](attr)).reshape(shape)
+        elements = ir.DenseElementsAttr(attr)
+        if not elements.is_splat:
+            return np.array(elements).reshape(shape)
+        # NumPy would take each element of a splat by itself.
+        alone = ir.RankedTensorType.get([1], ir.ShapedType(elements.type).element_type, loc=ir.Location.unknown(elements.context))
+        value = np.array(ir.DenseElementsAttr.get_splat(alone, elements.get_splat_value()))
+        return np.broadcast_to(value.reshape(1), shape).copy()
     except Exception as error:  # noqa: BLE001 - the bindings raise errors of several classes
         raise InvalidArgumentError(f"The elements of the constant cannot be read: {str(error)[:200]}") from None

@@ -113,3 +113,16 @@ def test_aliases_that_double_many_times_are_refused(tmp_path: Path, sign: str, f
     path.write_text(f"{name}0 = {first}\n" + "".join(lines) + f"module {{ {use} }}")
     with pytest.raises(ResourceExhaustedError, match="written out"):
         gc.load(path)
+
+
+def test_a_constant_of_one_value_is_read_within_limits(tmp_path: Path) -> None:
+    path = tmp_path / "splat.mlir"
+    sizes = {"small": 3, "huge": 10**14}
+    lines = [f"%{name} = stablehlo.constant dense<7> : tensor<{size}xi32>" for name, size in sizes.items()]
+    path.write_text("module {{ func.func @main() {{\n{}\nreturn\n}} }}".format("\n".join(lines)))
+    small, huge = [node.weight for node in open_source(path).main.nodes if node.weight is not None]
+    assert small.load is not None
+    assert huge.load is not None
+    assert small.load().tolist() == [7, 7, 7]
+    with pytest.raises(ResourceExhaustedError, match="a constant of shape"):
+        huge.load()
