@@ -50,6 +50,7 @@ HELP: Final = f"""Show the graph, live, beside the cells.
                                  or a function (of gc.function, or a FunctionDef) in this cell
     %graph FILE                  show the graph in a file: of TensorFlow, ONNX, PyTorch, Keras, TFLite and others; it follows the file
     %graph EXPRESSION            show what an expression gives: a graph, or a model of another framework, as in %graph models[0]
+    %graph model(x)              show a call of a PyTorch module, or of a function of PyTorch or JAX, without computing it
     %graph diff                  show the difference that the last cell with nodes of the graph has made
     %graph diff 3                show the difference from the state before In [3]
     %graph diff NAME             show it for the graph of a variable

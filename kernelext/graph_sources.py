@@ -10,11 +10,12 @@ from IPython.core.error import UsageError
 
 from graphcore.api import from_source, load
 from graphcore.errors import GraphError
-from graphcore.frontends.frontend import Source
+from graphcore.frontends.frontend import Call, Source
 from graphcore.frontends.sources import frontend_for
 from graphcore.graph import Graph
 from graphcore.support.files import is_file, is_folder
 from kernelext.graph_names import graph_of
+from kernelext.traced_calls import call_of, definitions_in, state_of, value_of
 
 
 def is_expression(text: str) -> bool:
@@ -76,9 +77,14 @@ class NamedGraph:
         if self._read is not None and self._read[0] == name:
             return self._read[2]
         try:
-            value = eval(name, dict(self._variables))  # noqa: S307 - the user has typed it, as in a cell
+            call = call_of(name, self._variables)
+            if call is not None and frontend_for(Source(value=call)) is not None:
+                return self._traced(call)
+            value = value_of(name, self._variables) if call is None else call.function(*call.args, **call.kwargs)
         except NameError as error:
             raise UsageError(f"{no_file(name)}, and {error}") from error
+        except GraphError:
+            raise
         except Exception as error:
             raise UsageError(f"%graph: {name}: {type(error).__name__}: {error}") from error
         graph = self._of_value(value)
@@ -91,6 +97,10 @@ class NamedGraph:
         if graph is not None or frontend_for(Source(value=value)) is None:
             return graph
         return self._kept(id(value), value)
+
+    def _traced(self, call: Call) -> Graph:
+        """The graph of a call, traced again where something that it may depend on has changed."""
+        return self._kept((state_of(call), definitions_in(self._variables)), call)
 
     def _kept(self, key: object, value: object) -> Graph:
         """The graph that was read before under this key, else one that is read now."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from graphcore.api.interchange import from_source, load
 from graphcore.errors import InvalidArgumentError
+from graphcore.frontends.frontend import Call
 from graphcore.graph import Graph
 from graphcore.support.files import is_file, is_folder
 
@@ -33,15 +34,16 @@ def graph_behind(value: Any) -> Graph:
     return from_source(value)
 
 
-def show(value: Any, title: str = "") -> None:
-    """Show a graph, a model file, or a model of another framework.
+def show(value: Any, *args: Any, title: str = "", **kwargs: Any) -> None:
+    """Show a graph, a model file, a model of another framework, or a call of a module or function.
 
     In a notebook the view stands below the cell: live where widgets work, otherwise as a page of its own within the output, which needs no network
     and stays in the saved notebook. Elsewhere a page is written to a temporary folder, and opened if there is a browser.
 
     Args:
         value: a `gc.Graph` or something that has one; the path of a file; an object: an `onnx.ModelProto`, a `torch.export.ExportedProgram`, a
-            `keras.Model` and others.
+            `keras.Model` and others; a PyTorch module, or a function of PyTorch or JAX, with the arguments of a call.
+        args, kwargs: these arguments. The call is traced by types and shapes: nothing is computed, and nothing of the module changes.
         title: the title.
 
     Raises:
@@ -50,8 +52,9 @@ def show(value: Any, title: str = "") -> None:
 
     Example:
         >>> gc.show("resnet50.onnx")  # doctest: +SKIP
+        >>> gc.show(model, x)  # doctest: +SKIP
     """
-    graph = graph_behind(value)
+    graph = graph_behind(Call(value, args, kwargs) if args or kwargs else value)
     title = title or _title_of(value)
     # The views build on the core, and are loaded only here.
     import_module("widgets.shown_once").show_once(graph, title, sys.modules.get("IPython"))

@@ -100,6 +100,7 @@ class ForeignNode:
         weight: the tensor of a constant or parameter.
         kind: what it is beside an op: `input`, `output`, `parameter`, `buffer`, `constant`, `op`.
         doc: the source's own note on the node.
+        error: the message with which the framework refused it, "" if it did not.
     """
 
     name: str
@@ -118,6 +119,7 @@ class ForeignNode:
     weight: WeightRef | None = None
     kind: str = "op"
     doc: str = ""
+    error: str = ""
 
 
 @dataclass(slots=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import ForeignGraph
@@ -30,6 +31,15 @@ class Source:
     members: tuple[str, ...] = ()
     is_gzipped: bool = False
     value: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that is traced and not made: a module or function with its arguments."""
+
+    function: Any
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Frontend(Protocol):

@@ -193,6 +193,8 @@ class _Filling:
             self._location(frames[-1]) if frames else None,
             device_of(node.device) if node.device else "",
         )
+        if node.error:
+            self.made[node.name].error = InvalidArgumentError(node.error, node=name, op=node.op)
 
     def _add_result(self, given: str, ref: tuple[str, int] | None, taken: set[str]) -> None:
         if ref is None:

@@ -27,6 +27,8 @@ MAX_MEMBERS: Final = 100_000
 """The most members of an archive that are looked at."""
 
 _MODULES: Final = (
+    "torch_call",
+    "jax_call",
     "onnx_model",
     "torch_objects",
     "torch_program",

@@ -1,5 +1,5 @@
 // Widths: tensors of unknown size that must have the same one.
-import { at, getOrMake } from "../order";
+import { getOrMake } from "../order";
 import type { Items } from "./items";
 import type { Dims, GraphNode, Tensor } from "./nodes";
 import { isPlumbing } from "./serving";
@@ -66,7 +66,7 @@ export class Widths {
    */
   known(tensor: Tensor | null): Dims {
     if (tensor === null) return null;
-    const { dims } = at(tensor.node.outputs, tensor.index);
+    const dims = tensor.node.outputs[tensor.index]?.dims ?? null;
     if (dims !== null && dims.indexOf(null, 1) < 0) return dims;
     this.#classes ??= this.#classified();
     const { areas, widths, sizes } = this.#classes;

@@ -1,0 +1,42 @@
+"""Calls of PyTorch's modules and functions, traced by fake tensors without computing anything."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from graphcore.frontends.frontend import Call
+from graphcore.frontends.torch_reader.objects import is_class
+
+if TYPE_CHECKING:
+    from graphcore.frontends.foreign import ForeignGraph
+    from graphcore.frontends.frontend import Source
+
+KIND: Final = "call of a PyTorch module or function (gc.show(model, x), %graph model(x))"
+
+
+def sniff(source: Source) -> bool:
+    """True iff the source is a call of a module, or of a function with tensors of PyTorch."""
+    call = source.value
+    if not isinstance(call, Call):
+        return False
+    return is_class(call.function, "Module", "torch.nn") or any(_has_tensor(value, 0) for value in (*call.args, *call.kwargs.values()))
+
+
+def read(source: Source) -> ForeignGraph:
+    """Trace the call. A call that fails is shown up to the operation that failed.
+
+    Raises:
+        InvalidArgumentError: it fails before any operation.
+    """
+    assert isinstance(source.value, Call)
+    tracing = import_module("graphcore.frontends.torch_calls.tracing")
+    traced: ForeignGraph = tracing.trace(source.value)
+    return traced
+
+
+def _has_tensor(value: Any, depth: int) -> bool:
+    if is_class(value, "Tensor", "torch"):
+        return True
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return depth < 4 and any(_has_tensor(item, depth + 1) for item in list(items)[:100])

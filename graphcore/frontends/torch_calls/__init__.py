@@ -1,0 +1,1 @@
+"""Calls of modules and functions of PyTorch, traced without computing anything."""

@@ -1,0 +1,67 @@
+"""`%graph model(x)`: the picture of a call, which follows the cells."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphcore.graph import Graph
+from tests.kernelext.conftest import NotebookShell
+from tests.kernelext.conftest import page as page  # noqa: PLC0414 - a fixture
+from tests.kernelext.conftest import shell as shell  # noqa: PLC0414 - a fixture
+from tests.kernelext.simulated_page import Page
+
+NET = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self, hidden):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, hidden), nn.Linear(8, 2)
+    def forward(self, x):
+        return self.last(torch.relu(self.first(x)))
+model, x = Net(8), torch.ones(3, 4)
+"""
+
+
+def shown(page: Page) -> Graph:
+    """The graph in the last view."""
+    return page.panels[-1].view.graph
+
+
+def ops(page: Page) -> set[str]:
+    return {node.op.rpartition(".")[2] for node in shown(page).nodes}
+
+
+def test_a_module_is_traced_again_when_a_cell_has_changed_it(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("torch")
+    assert shell.run(NET, "a").success
+    assert shell.run("%graph model(x)", "b").success
+    page.says("ready")
+    assert {"relu", "linear"} <= ops(page)
+    before = shown(page)
+    assert shell.run("1 + 1", "c").success
+    assert shown(page) is before
+    assert shell.run(NET.replace("torch.relu", "torch.tanh"), "a").success
+    assert "tanh" in ops(page)
+    assert "relu" not in ops(page)
+
+
+def test_a_module_that_fails_is_red_where_it_fails(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("torch")
+    assert shell.run(NET, "a").success
+    assert shell.run("%graph model(x)", "b").success
+    page.says("ready")
+    assert shell.run("model = Net(9)", "c").success
+    (failed,) = [node for node in shown(page).nodes if node.error is not None]
+    assert failed.name.startswith("last/")
+    assert [node["state"] for node in page.scenes()[-1]["nodes"] if node["state"] == "error"]
+    assert shell.run("model = Net(8)", "c").success
+    assert not [node for node in page.scenes()[-1]["nodes"] if node["state"] == "error"]
+
+
+def test_a_function_of_jax_is_traced(shell: NotebookShell, page: Page) -> None:
+    pytest.importorskip("jax")
+    assert shell.run("import jax, jax.numpy as jnp\nf = jax.jit(lambda x: jnp.tanh(x @ x))\nx = jnp.ones((3, 3))", "a").success
+    assert shell.run("%graph f(x)", "b").success
+    page.says("ready")
+    assert {"dot_general", "tanh"} <= ops(page)
