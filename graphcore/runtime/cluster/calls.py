@@ -28,7 +28,11 @@ async def call_actor(rpc: Any, address: str, key: str, method: str, *arguments: 
         OSError, KeyError: see `UNREACHABLE`.
         Exception: an error of the method.
     """
-    reply = await rpc(address).actor_execute(actor=key, function=method, args=[to_serialize(argument) for argument in arguments], kwargs={})
+    given = [to_serialize(argument) for argument in arguments]
+    try:
+        reply = await rpc(address).actor_execute(actor=key, function=method, args=given, kwargs={})
+    except RuntimeError as error:  # a worker that has lost its scheduler closes its connections; errors of methods come in replies
+        raise ConnectionError(str(error)) from error
     if reply["status"] != "OK":
         raise reply["exception"]
     return reply["result"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,12 @@ def _event(step: int, graph: gc.Graph | None = None) -> bytes:
 
 def _names(path: Path) -> list[str]:
     return [node.name for node in gc.load(path).op_nodes()]
+
+
+@pytest.fixture(autouse=True)
+def _passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let pytest see what is logged, as it does until a program uses `gc.logging`."""
+    monkeypatch.setattr(logging.getLogger("graphcore"), "propagate", True)
 
 
 def test_an_event_file_gives_its_last_graph_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import re
@@ -19,8 +20,10 @@ import distributed
 import numpy as np
 import psutil
 import pytest
+from distributed.core import ConnectionPool
 
 import graphcore as gc
+from graphcore.runtime.cluster.calls import call_actor
 from tests.graphcore.runtime.cluster.processes import process_of
 
 train: Any = import_module("graphcore.train")
@@ -223,3 +226,13 @@ def test_clusters_with_certificates_take_clients_that_have_them_and_no_others() 
             session.close()
         with pytest.raises(gc.errors.FailedPreconditionError, match="Cannot reach a Dask scheduler"):
             gc.DaskCluster(made.scheduler_address, {"worker": [0, 1]})
+
+
+def test_a_worker_that_closes_its_connections_counts_as_unreachable() -> None:
+    async def called() -> None:
+        pool = ConnectionPool()
+        await pool.close()
+        await call_actor(pool, "tcp://127.0.0.1:9", "key", "run")
+
+    with pytest.raises(OSError, match="is closed"):
+        asyncio.run(called())
