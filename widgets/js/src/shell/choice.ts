@@ -21,7 +21,8 @@ import { type Highlighted, selectedBoxes, type Traced, trace, type Way } from ".
 import { endOfLine } from "../scene/walk";
 import { History, type Place } from "./history";
 
-const DOUBLE_CLICK_MS = 350;
+/** The longest time between the presses of a double click, as desktops have it. */
+const DOUBLE_CLICK_MS = 500;
 
 /** The parts of a viewer that show what is chosen. */
 export interface ChoiceView {
