@@ -11,6 +11,7 @@ import pytest
 import graphcore as gc
 from graphcore.definitions.wire import graph_def_to_bytes, graph_def_to_text, schema
 from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.remarks import collected_remarks
 from graphcore.support.records import record_bytes
 
 
@@ -36,7 +37,8 @@ def _names(path: Path) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let pytest see what is logged, as it does until a program uses `gc.logging`."""
+    """Let pytest see what is logged, as it does until a program uses `gc.logging` or the cell of a notebook begins."""
+    collected_remarks()
     monkeypatch.setattr(logging.getLogger("graphcore"), "propagate", True)
 
 
