@@ -37,7 +37,7 @@ def _names(path: Path) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let pytest see what is logged, as it does until a program uses `gc.logging` or the cell of a notebook begins."""
+    """Let pytest see what is logged, whatever tests of notebooks and of `gc.logging` have left."""
     collected_remarks()
     monkeypatch.setattr(logging.getLogger("graphcore"), "propagate", True)
 
