@@ -55,6 +55,7 @@ def test_a_layer_of_a_file_opens(lab: Lab) -> None:
     before = panel.drawn().revision
     box.locator('[data-action="expand"]').click()
     panel.wait_drawn(before)
+    assert any("attn" in name for name in panel.names())
     wait_still(notebook.page)
     notebook.screenshot("layer")
 

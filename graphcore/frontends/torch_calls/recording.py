@@ -13,6 +13,7 @@ from typing import Any, Final
 from graphcore.frontends.foreign import ForeignNode, ModuleCall, Port, SourceFrame
 from graphcore.frontends.torch_reader.arguments import Named, collect
 from graphcore.frontends.torch_reader.objects import literal, port_of, weight_of_object
+from graphcore.frontends.unique_names import UniqueNames
 
 overrides: Any = import_module("torch.overrides")
 torch: Any = import_module("torch")
@@ -41,7 +42,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         self._original = original
         self._refs: dict[int, tuple[str, int]] = {}
         self._kept: list[Any] = []
-        self._taken: set[str] = set()
+        self._names = UniqueNames()
         self._modules: list[ModuleCall] = []
 
     def enter(self, path: str, kind: str) -> None:
@@ -54,7 +55,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
 
     def add_input(self, name: str, tensor: Any) -> None:
         """A tensor that is given."""
-        self._add(ForeignNode(self._unique(name), "torch.Input", outputs=(port_of(name, tensor),), kind="input"), [tensor])
+        self._add(ForeignNode(self._names.unique(name), "torch.Input", outputs=(port_of(name, tensor),), kind="input"), [tensor])
 
     def ref(self, tensor: Any) -> tuple[str, int]:
         """The node and output that a tensor comes from; one that is not known yet is a state or a constant."""
@@ -62,7 +63,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         if found is None:
             path, kind = self._states.get(id(tensor), ("constant", "constant"))
             weight = weight_of_object(self._original.get(id(tensor), tensor))
-            name = self._unique(path)
+            name = self._names.unique(path)
             node = ForeignNode(name, f"torch.{kind.capitalize()}", outputs=(port_of(path, tensor),), weight=weight, kind=kind)
             self._add(node, [tensor])
             found = name, 0
@@ -86,7 +87,7 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         given = [("", self._plain(value)) for value in args] + [(key, self._plain(value)) for key, value in kwargs.items()]
         collected = collect(given, self._named, {})
         title = _title(func)
-        name = self._unique(title.rpartition(".")[2])
+        name = self._names.unique(title.rpartition(".")[2])
         node = ForeignNode(
             name,
             title,
@@ -120,14 +121,6 @@ class Recorder(overrides.TorchFunctionMode):  # type: ignore[misc]  # the class 
         for place, tensor in enumerate(tensors):
             self._refs[id(tensor)] = node.name, place
             self._kept.append(tensor)  # an id is unique only while its object lives
-
-    def _unique(self, base: str) -> str:
-        name, number = base, 0
-        while name in self._taken:
-            number += 1
-            name = f"{base}_{number}"
-        self._taken.add(name)
-        return name
 
 
 def tensors_of(value: Any) -> list[Any]:

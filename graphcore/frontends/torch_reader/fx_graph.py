@@ -24,6 +24,7 @@ from graphcore.frontends.torch_reader.objects import (
 from graphcore.frontends.torch_reader.program_graph import MAX_DEPTH, ROLES
 from graphcore.frontends.torch_reader.signature import INPUT, STATE, State
 from graphcore.frontends.torch_reader.traces import Traces
+from graphcore.frontends.unique_names import UniqueNames
 
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import Attr
@@ -60,7 +61,7 @@ class FxReader:
         self._bodies: dict[str, str] = {}
         self._shown: dict[str, str] = {}
         self._nodes: list[ForeignNode] = []
-        self._taken: set[str] = set()
+        self._names = UniqueNames()
         self._known: dict[int, str] = {}
         devices = {str(device) for node in module.graph.nodes if (device := getattr(value_of(node.meta), "device", None)) is not None}
         self._has_devices = len(devices) > 1
@@ -91,14 +92,14 @@ class FxReader:
             return
         self._note_symbol(node.name, value)
         if state is None:
-            name = self._unique(node.name)
+            name = self._names.unique(node.name)
             self._values[node.name] = name, 0
             self._nodes.append(ForeignNode(name, INPUT, outputs=(port_of(node.name, value),), device=self._device(value), kind="input"))
             return
         self._values[node.name] = self._state(state, node.name, tensor, value), 0
 
     def _state(self, state: State, port: str, tensor: Any, value: object) -> str:
-        name = self._unique(state.name)
+        name = self._names.unique(state.name)
         weight = weight_of_object(tensor) if hasattr(tensor, "dtype") else None
         self._nodes.append(
             ForeignNode(
@@ -181,7 +182,7 @@ class FxReader:
         for argument, state in held:
             collected.inputs.append((state, 0))
             collected.names.append(argument)
-        name = self._unique(node.name)
+        name = self._names.unique(node.name)
         self._values[node.name] = name, 0
         bodies, arguments = self._called(op, collected)
         self._nodes.append(
@@ -231,14 +232,6 @@ class FxReader:
     def _note_symbol(self, name: str, value: object) -> None:
         if type(value).__name__ in {"SymInt", "SymFloat", "SymBool"}:
             self._shown[name] = str(value)
-
-    def _unique(self, base: str) -> str:
-        name, number = base, 0
-        while name in self._taken:
-            number += 1
-            name = f"{base}_{number}"
-        self._taken.add(name)
-        return name
 
 
 def _plain(value: Any, bodies: Mapping[str, str]) -> object:

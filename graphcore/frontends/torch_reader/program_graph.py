@@ -14,6 +14,7 @@ from graphcore.frontends.torch_reader.schema import Argument, Device, Graph, Nod
 from graphcore.frontends.torch_reader.signature import INPUT, STATE, State
 from graphcore.frontends.torch_reader.symbols import symbol_text
 from graphcore.frontends.torch_reader.tensors import dtype_word
+from graphcore.frontends.unique_names import UniqueNames
 
 if TYPE_CHECKING:
     from graphcore.frontends.torch_reader.program import ProgramReader
@@ -45,7 +46,7 @@ class GraphReader:
         self._graph = graph
         self._depth = depth
         self._values: dict[str, tuple[str, int]] = {}
-        self._taken: set[str] = set()
+        self._names = UniqueNames()
         self._node = ""
         self._shown = {
             name: _symbol(value)
@@ -82,10 +83,10 @@ class GraphReader:
         port = self._port(kind, name)
         state = states.get(name)
         if state is None:
-            node = self._unique(name)
+            node = self._names.unique(name)
             self._values[name] = node, 0
             return ForeignNode(node, INPUT, outputs=(port,), device=self._device(name), kind="input")
-        node = self._unique(state.name)
+        node = self._names.unique(state.name)
         self._values[name] = node, 0
         weight = self._program.weight(state.name, self._graph.tensor_values.get(name))
         return ForeignNode(
@@ -104,7 +105,7 @@ class GraphReader:
                 name = _name_of(word, item)
                 outputs.append((name, self._port(word, name) if name else Port(note="none")))
         op = op_name(node.target)
-        name = self._unique(node.name or next((name for name, _ in outputs if name), "") or op.rpartition(".")[0] or op)
+        name = self._names.unique(node.name or next((name for name, _ in outputs if name), "") or op.rpartition(".")[0] or op)
         self._node = name
         collected = collect([(each.name, self._value(each.arg)) for each in node.inputs], self._ref, self._shown)
         for number, (value, _) in enumerate(outputs):
@@ -178,14 +179,6 @@ class GraphReader:
 
     def _device(self, name: str) -> str:
         return self._program.device(self._graph.tensor_values.get(name))
-
-    def _unique(self, base: str) -> str:
-        name, number = base, 0
-        while name in self._taken:
-            number += 1
-            name = f"{base}_{number}"
-        self._taken.add(name)
-        return name
 
 
 def sizes(meta: TensorMeta) -> tuple[Size, ...]:
