@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 HEAD_BYTES = 4096
 """The first bytes of a file that a frontend sees when it sniffs."""
+_MAX_DEPTH = 6
+_MAX_ITEMS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,17 @@ class Call:
     function: Any
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def gives(self, is_wanted: Callable[[object], bool]) -> bool:
+        """True iff a function says so of an argument, or of a value in its lists and tables."""
+        return any(_holds(value, is_wanted, 0) for value in (*self.args, *self.kwargs.values()))
+
+
+def _holds(value: object, is_wanted: Callable[[object], bool], depth: int) -> bool:
+    if is_wanted(value):
+        return True
+    items = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return depth < _MAX_DEPTH and any(_holds(item, is_wanted, depth + 1) for item in list(items)[:_MAX_ITEMS])
 
 
 class Frontend(Protocol):

@@ -20,7 +20,7 @@ def sniff(source: Source) -> bool:
     call = source.value
     if not isinstance(call, Call):
         return False
-    return _is_of_jax(call.function) or any(_has_array(value, 0) for value in (*call.args, *call.kwargs.values()))
+    return _is_of_jax(call.function) or call.gives(_is_of_jax)
 
 
 def read(source: Source) -> ForeignGraph:
@@ -45,10 +45,3 @@ def read(source: Source) -> ForeignGraph:
 
 def _is_of_jax(value: object) -> bool:
     return type(value).__module__.partition(".")[0] in {"jax", "jaxlib"}
-
-
-def _has_array(value: Any, depth: int) -> bool:
-    if _is_of_jax(value):
-        return True
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return depth < 6 and any(_has_array(item, depth + 1) for item in list(items)[:100])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from graphcore.frontends.frontend import Call
 from graphcore.frontends.torch_reader.objects import is_class
@@ -20,7 +20,7 @@ def sniff(source: Source) -> bool:
     call = source.value
     if not isinstance(call, Call):
         return False
-    return is_class(call.function, "Module", "torch.nn") or any(_has_tensor(value, 0) for value in (*call.args, *call.kwargs.values()))
+    return is_class(call.function, "Module", "torch.nn") or call.gives(_is_tensor)
 
 
 def read(source: Source) -> ForeignGraph:
@@ -35,8 +35,5 @@ def read(source: Source) -> ForeignGraph:
     return traced
 
 
-def _has_tensor(value: Any, depth: int) -> bool:
-    if is_class(value, "Tensor", "torch"):
-        return True
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return depth < 4 and any(_has_tensor(item, depth + 1) for item in list(items)[:100])
+def _is_tensor(value: object) -> bool:
+    return is_class(value, "Tensor", "torch")
