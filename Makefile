@@ -22,7 +22,8 @@ PYTEST := $(BIN)/python -m pytest
 IN_WORKERS = $(PYTEST) -n auto --dist worksteal
 WITHOUT_BROWSER = $(IN_WORKERS) -m "not browser and not oracle and not graders and not frameworks and not slow" $(ARGS)
 # Each worker starts a JupyterLab and a browser, so more than a few slow each other down.
-IN_BROWSERS = $(IN_WORKERS) --maxprocesses 4 -m "browser and not slow" $(ARGS)
+# A test that fails is run once more, and counted as `rerun`: a browser on a busy machine may miss a press or a deadline.
+IN_BROWSERS = $(IN_WORKERS) --maxprocesses 4 --reruns 1 -m "browser and not slow" $(ARGS)
 # In turn, not side by side: browser tests wait in vain on a machine that is busy with other tests.
 IN_TURN = failed=0; $(WITHOUT_BROWSER) || $(UNLESS_NONE_CHOSEN) failed=1; $(IN_BROWSERS) || $(UNLESS_NONE_CHOSEN) failed=1; exit $$failed
 # pytest exits with 5 if no test was selected, as `ARGS="-k placer"` may do in one of the two runs.

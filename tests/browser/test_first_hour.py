@@ -219,6 +219,7 @@ def test_a_picture_is_light_again_when_its_selection_or_the_mouse_goes(laptop: N
     panel.page.keyboard.press("Escape")
     notebook.wait_until(lambda: panel.root.locator(".gl-off").count() == 0)
 
+    wait_still(panel.page)  # the picture moves into the room that the inspector left
     panel.box("labels").hover(force=True)
     notebook.wait_until(lambda: panel.root.locator(".gl-node.gl-lit").count() == 1)
     panel.page.mouse.move(5, 5)
