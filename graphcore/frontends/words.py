@@ -50,6 +50,7 @@ _OTHERS: Final = {
     **{f"i{bits}": f"int{bits}" for bits in (2, 4, 8, 16, 32, 64)},
     **{f"si{bits}": f"int{bits}" for bits in (2, 4, 8, 16, 32, 64)},
     **{f"{letter}{bits}": f"uint{bits}" for bits in (2, 4, 8, 16, 32, 64) for letter in ("u", "ui")},
+    **{f"f{name}": f"float{name[0]}_{name[1:]}" for name in ("8e5m2", "8e4m3fn", "8e4m3fnuz", "8e4m3b11fnuz", "8e5m2fnuz", "4e2m1fn")},
     "complex<f32>": "complex64",
     "complex<f64>": "complex128",
 }

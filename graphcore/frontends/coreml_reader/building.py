@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.foreign import ForeignFunction, ForeignNode, InputRef, Port
+from graphcore.frontends.unique_names import UniqueNames
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,7 @@ class Body:
         self._outer = outer
         self._values: dict[str, InputRef] = {}
         self._types: dict[str, Port] = {}
-        self._taken: dict[str, int] = {}
+        self._names = UniqueNames()
         self.captured: list[str] = []
         for port in inputs:
             self.add_input(port)
@@ -39,13 +40,7 @@ class Body:
 
     def unused(self, name: str) -> str:
         """A name that no node has yet."""
-        base = name or "node"
-        found = base
-        while found in self._taken:
-            self._taken[base] += 1
-            found = f"{base}_{self._taken[base]}"
-        self._taken[found] = 0
-        return found
+        return self._names.unique(name or "node")
 
     def add(self, node: ForeignNode) -> None:
         """A node; its outputs are values by their names, those of the same name before it are hidden."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
@@ -22,6 +21,7 @@ from graphcore.frontends.foreign import (
     SourceFrame,
     WeightRef,
 )
+from graphcore.frontends.unique_names import UniqueNames
 
 _MAX_TEXT: Final = 500
 _MAX_FRAMES: Final = 20
@@ -104,19 +104,18 @@ class _Body:
         self._reader = reader
         self._refs: dict[int, InputRef] = {}
         self._literals: dict[tuple[str, str], InputRef] = {}
-        self._counts: Counter[str] = Counter()
-        self._taken: set[str] = set()
+        self._names = UniqueNames()
 
     def input(self, var: Any, name: str) -> Port:
         port = _port(var.aval, name)
-        unique = self._unique(name)
+        unique = self._names.unique(name or "value")
         self.nodes.append(ForeignNode(unique, "jax.argument", outputs=(port,), kind="input"))
         self._refs[id(var)] = (unique, 0)
         return port
 
     def constant(self, var: Any, value: Any, number: int) -> None:
         port = _port(var.aval)
-        name = self._unique(f"const_{number}")
+        name = self._names.unique(f"const_{number}")
         shape = tuple([size for size in port.shape or () if isinstance(size, int)])
         loading = partial(np.asarray, value) if value is not None else None
         weight = WeightRef(port.dtype, shape, int(getattr(value, "nbytes", -1)), loading)
@@ -131,7 +130,7 @@ class _Body:
         text = str(var.val)[:_MAX_TEXT]
         known = self._literals.get((text, port.dtype))
         if known is None:
-            name = self._unique("literal")
+            name = self._names.unique("literal")
             value = attr_of(var.val) if isinstance(var.val, int | float) else text
             self.nodes.append(ForeignNode(name, "jax.literal", outputs=(port,), kind="constant", attrs={"value": value}))
             known = self._literals[text, port.dtype] = (name, 0)
@@ -148,7 +147,7 @@ class _Body:
             if value is not None and not _jaxprs(value) and type(value).__name__ != "WrappedFun"
         }
         title = str(eqn.params.get("name", primitive)) if bodies and primitive in {"jit", "pjit"} else primitive
-        name = self._unique("/".join([*[module.path for module in modules], title]) if modules else title)
+        name = self._names.unique("/".join([*[module.path for module in modules], title]) if modules else title)
         effects = ", ".join(sorted([str(effect)[:100] for effect in eqn.effects])[:9])
         self.nodes.append(
             ForeignNode(
@@ -183,15 +182,6 @@ class _Body:
                 role = "body" if primitive == "scan" else key if not isinstance(value, tuple | list) else f"branch_{number}"
                 found[role] = called(jaxpr, str(params.get("name") or primitive))
         return found, {}
-
-    def _unique(self, name: str) -> str:
-        name = name or "value"
-        unique = name
-        while unique in self._taken:
-            self._counts[name] += 1
-            unique = f"{name}_{self._counts[name]}"
-        self._taken.add(unique)
-        return unique
 
 
 def opened(value: Any) -> tuple[Any, Sequence[Any]]:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import partial
-from math import prod
-from typing import Any, Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.frontends.foreign import (
@@ -23,9 +20,13 @@ from graphcore.frontends.foreign import (
 )
 from graphcore.frontends.libraries import library
 from graphcore.frontends.mlir_reader.bytecode import text_of
+from graphcore.frontends.mlir_reader.constants import elements_of, value_text
 from graphcore.frontends.mlir_reader.locations import placed
 from graphcore.frontends.mlir_reader.nesting import check_aliases, check_nesting
-from graphcore.support.memory_limits import check_claim
+from graphcore.frontends.unique_names import UniqueNames
+
+if TYPE_CHECKING:
+    from graphcore.attrs import Array
 
 _WHAT: Final = "an MLIR module"
 _MAX_TEXT: Final = 500
@@ -86,7 +87,7 @@ class _ModuleReader:
 
     def __init__(self, ir: Any, module: Any, is_bytecode: bool) -> None:
         self._ir = ir
-        self._module = module  # keeps the weights that are read later
+        self._module = module
         self._is_bytecode = is_bytecode
         self._functions: dict[str, ForeignFunction] = {}
         self._symbols: set[str] = set()
@@ -178,10 +179,14 @@ class _ModuleReader:
         name = re.sub(r"^@|[\"]", "", _text(operation, "callee") or _text(operation, "call_target_name"))
         return name if name in self._symbols else ""
 
-    def weight(self, attr: Any, port: Port) -> WeightRef:
+    def weight(self, operation: Any, port: Port) -> WeightRef:
         """A constant's elements, read on demand."""
         shape = tuple([size for size in port.shape or () if isinstance(size, int)])
-        return WeightRef(port.dtype, shape, -1, partial(_elements, self._ir, attr, shape))
+        return WeightRef(port.dtype, shape, -1, partial(self._elements, operation, port.dtype, shape))
+
+    def _elements(self, operation: Any, dtype: str, shape: tuple[int, ...]) -> Array:
+        """A constant's elements. Operations are valid as long as their module is there, which this reader keeps."""
+        return elements_of(self._ir, operation, dtype, shape)
 
 
 class _Body:
@@ -198,8 +203,7 @@ class _Body:
         self._nodes: list[ForeignNode] = []
         self._arguments: list[ForeignNode] = []
         self._results: tuple[InputRef, ...] = ()
-        self._counts: Counter[str] = Counter()
-        self._taken: set[str] = set()
+        self._names = UniqueNames()
         self.captured: list[Any] = []
 
     def fill(self, block: Any) -> None:
@@ -219,7 +223,7 @@ class _Body:
         return ForeignFunction(self._name, inputs, self._results, nodes=[*self._arguments, *self._nodes])
 
     def _argument(self, value: Any, name: str) -> None:
-        unique = self._unique(name)
+        unique = self._names.unique(name)
         port = self._reader.port(value.type, unique)
         self._arguments.append(ForeignNode(unique, "mlir.argument", outputs=(port,), kind="input"))
         self._refs[value] = (unique, 0)
@@ -238,12 +242,11 @@ class _Body:
         reader.count(op)
         modules, frames, _ = placed(reader._ir, operation.location)
         word = op.partition(".")[2] or op
-        name = self._unique("/".join([*[module.path for module in modules], word]))
+        name = self._names.unique("/".join([*[module.path for module in modules], word]))
         ports = tuple([reader.port(value.type) for value in operation.results])
         if word == "constant" and len(ports) == 1 and "value" in operation.attributes:
-            attr = operation.attributes["value"]
-            weight = reader.weight(attr, ports[0]) if ports[0].shape else None
-            attrs = {} if weight is not None else {"value": attr_of(attr)}
+            weight = reader.weight(operation, ports[0]) if ports[0].shape else None
+            attrs = {} if weight is not None else {"value": _attr_at(operation, "value")}
             self._nodes.append(
                 ForeignNode(name, op, outputs=ports, attrs=attrs, modules=modules, frames=frames, weight=weight, kind="constant")
             )
@@ -257,7 +260,7 @@ class _Body:
                 op,
                 tuple(inputs),
                 ports,
-                attrs={key: attr_of(operation.attributes[key]) for key in operation.attributes},
+                attrs={key: _attr_at(operation, key) for key in operation.attributes},
                 modules=modules,
                 frames=frames,
                 bodies=bodies,
@@ -295,13 +298,13 @@ class _Body:
             arguments[role] = tuple(places)
         return bodies, arguments
 
-    def _unique(self, name: str) -> str:
-        unique = name
-        while unique in self._taken:
-            self._counts[name] += 1
-            unique = f"{name}_{self._counts[name]}"
-        self._taken.add(unique)
-        return unique
+
+def _attr_at(operation: Any, key: str) -> Attr:
+    """An attribute of an operation as a plain value."""
+    try:
+        return attr_of(operation.attributes[key])
+    except Exception:  # noqa: BLE001 - the bindings refuse elements of some types, such as complex ones, by errors of several classes
+        return (value_text(operation) if key == "value" else "")[:_MAX_TEXT] or "dense elements"
 
 
 def attr_of(attr: Any) -> Attr:
@@ -327,17 +330,3 @@ def _text(operation: Any, key: str) -> str:
     attr = operation.attributes[key]
     value = getattr(attr, "value", None)
     return value if isinstance(value, str) else ""
-
-
-def _elements(ir: Any, attr: Any, shape: tuple[int, ...]) -> np.ndarray:
-    check_claim(prod(shape), f"a constant of shape {list(shape)}")
-    try:
-        elements = ir.DenseElementsAttr(attr)
-        if not elements.is_splat:
-            return np.array(elements).reshape(shape)
-        # NumPy would take each element of a splat by itself.
-        alone = ir.RankedTensorType.get([1], ir.ShapedType(elements.type).element_type, loc=ir.Location.unknown(elements.context))
-        value = np.array(ir.DenseElementsAttr.get_splat(alone, elements.get_splat_value()))
-        return np.broadcast_to(value.reshape(1), shape).copy()
-    except Exception as error:  # noqa: BLE001 - the bindings raise errors of several classes
-        raise InvalidArgumentError(f"The elements of the constant cannot be read: {str(error)[:200]}") from None

@@ -12,6 +12,7 @@ from graphcore.frontends.onnx_reader.metadata import STACK, USED, frames_of, mod
 from graphcore.frontends.onnx_reader.quantization import quantization_note
 from graphcore.frontends.onnx_reader.schemas import Schemas, qualified
 from graphcore.frontends.onnx_reader.shapes import with_shapes
+from graphcore.frontends.unique_names import UniqueNames
 
 if TYPE_CHECKING:
     from graphcore.frontends.foreign import WeightRef
@@ -113,7 +114,7 @@ class GraphReader:
         self.inputs: list[Port] = []
         self.captures: dict[str, None] = {}
         self.weights: dict[str, WeightRef] = {}
-        self._names: set[str] = set()
+        self._names = UniqueNames()
         self._captured: list[ForeignNode] = []
 
     # ---- graphs ---------------------------------------------------------------------------------------------------------
@@ -156,14 +157,14 @@ class GraphReader:
 
     def _begin(self, port: Port, doc: str) -> None:
         """An argument."""
-        name = self._unused(port.name or "input")
+        name = self._names.unique(port.name or "input")
         self.nodes.append(ForeignNode(name, INPUT, outputs=(port,), kind="input", doc=doc))
         self.inputs.append(port)
         self.values[port.name] = (name, 0)
 
     def _hold(self, name: str, weight: WeightRef, doc: str) -> None:
         """An initializer."""
-        node = self._unused(name or "initializer")
+        node = self._names.unique(name or "initializer")
         port = Port(name, weight.dtype, weight.shape)
         kind = "constant" if 0 <= weight.nbytes <= 8 else "parameter"
         self.nodes.append(ForeignNode(node, INITIALIZER, outputs=(port,), weight=weight, kind=kind, doc=doc))
@@ -182,7 +183,7 @@ class GraphReader:
         bodies: dict[str, str] = {}
         arguments: dict[str, tuple[int, ...]] = {}
         names = list(schema.input_names(len(inputs)))
-        label = self._unused(self._label(node))
+        label = self._names.unique(self._label(node))
         if graphs:
             names += [""] * (len(inputs) - len(names))
             bodies, arguments = self._bodies(node, label, graphs, inputs, names)
@@ -287,14 +288,6 @@ class GraphReader:
             return path
         return str(node.op_type) or "node"
 
-    def _unused(self, name: str) -> str:
-        base, number = name, 0
-        while name in self._names:
-            number += 1
-            name = f"{base}_{number}"
-        self._names.add(name)
-        return name
-
     # ---- values ---------------------------------------------------------------------------------------------------------
 
     def _resolve(self, name: str) -> InputRef:
@@ -317,7 +310,7 @@ class GraphReader:
     def _captured_node(self, name: str) -> ForeignNode:
         """The argument for a value of the graphs around."""
         port = Port(name) if self.outer is None else self.outer.port_of(name)
-        return ForeignNode(self._unused(name), INPUT, outputs=(port,), kind="input", doc="a value of the graph around")
+        return ForeignNode(self._names.unique(name), INPUT, outputs=(port,), kind="input", doc="a value of the graph around")
 
     def knows(self, name: str) -> bool:
         """True iff this graph, or one around it, makes a value of this name."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from graphcore.errors import InvalidArgumentError
 from graphcore.frontends.foreign import ForeignFunction, ForeignNode, InputRef, ModuleCall, Port
 from graphcore.frontends.openvino_reader.constants import word_of
+from graphcore.frontends.unique_names import UniqueNames
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -50,7 +51,8 @@ class NetworkReader:
         ids = [layer.get("id", "") for layer in layers]
         if len(set(ids)) != len(ids):
             raise InvalidArgumentError(f"Network '{name}' has two layers with one id")
-        names = _unique([layer.get("name") or f"layer_{layer.get('id')}" for layer in layers])
+        unique = UniqueNames().unique
+        names = [unique((layer.get("name") or f"layer_{layer.get('id')}")[:_MAX_TEXT]) for layer in layers]
         labels = dict(zip(ids, names, strict=True))
         places = {
             (layer.get("id", ""), port.get("id", "")): place for layer in layers for place, port in enumerate(layer.findall("output/port"))
@@ -154,16 +156,3 @@ def _notes(layer: Element) -> str:
         f"{each.get('name', '')}: {each.get('value') or ''}".strip(": ") for each in layer.findall("rt_info/attribute") if each.get("name")
     ]
     return "; ".join(noted[:20])[:_MAX_TEXT]
-
-
-def _unique(names: list[str]) -> list[str]:
-    taken: set[str] = set()
-    found = []
-    for name in names:
-        label, number = name[:_MAX_TEXT], 0
-        while label in taken:
-            number += 1
-            label = f"{name[:_MAX_TEXT]}_{number}"
-        taken.add(label)
-        found.append(label)
-    return found
